@@ -1,0 +1,16 @@
+//! The vocabulary every other crate speaks: units, operations, job plans and the shape of an option row.
+//!
+//! Plain data on `std` only. Nothing here does I/O, reads a clock or is serialised; wire formats live in
+//! `fathom-record` and `fathom-report`.
+
+mod op;
+mod option_row;
+mod per_op;
+pub mod plan;
+pub mod units;
+
+pub use op::{Op, Request};
+pub use option_row::{Kind, OptionRow};
+pub use per_op::PerOp;
+pub use plan::{JobPlan, RunPlan};
+pub use units::Nanos;

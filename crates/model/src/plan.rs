@@ -1,0 +1,336 @@
+//! `RunPlan`: what the options mean. Immutable once resolved; running state lives in the runner.
+//!
+//! A plan names targets but never opens them, so sizes may still be relative (`SizeSpec`); the runner turns them
+//! into byte ranges when it prepares the files.
+
+use std::path::PathBuf;
+
+use crate::{Nanos, PerOp};
+
+/// One whole invocation: jobs in the order given, run in phases that wait for each other (stonewall).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunPlan {
+    /// Jobs, in the order of the job file or command line.
+    pub jobs: Vec<JobPlan>,
+}
+
+/// One named job. Its clones (`numjobs`) differ only in what `ClonePlan` holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobPlan {
+    /// Reported name.
+    pub name: String,
+    /// Free text shown with the result.
+    pub description: Option<String>,
+    /// Reporting group (`group_reporting` merges within it); counts up with each stonewall or `new_group`.
+    pub group: u32,
+    /// Jobs of one phase run together; a phase starts when the one before has ended.
+    pub phase: u32,
+    /// Merge all workers of the group into one report entry.
+    pub group_reporting: bool,
+    /// Which engine moves the bytes.
+    pub engine: EnginePlan,
+    /// What is done to the target.
+    pub io: IoPlan,
+    /// How many requests are kept in flight, and in which batches.
+    pub depth: DepthPlan,
+    /// When to start, pause and stop.
+    pub time: TimePlan,
+    /// How files are opened, laid out and left behind.
+    pub files: FilePlan,
+    /// What is measured and which percentiles are shown.
+    pub measure: MeasurePlan,
+    /// The workers of this job, one per clone.
+    pub clones: Vec<ClonePlan>,
+    /// The first worker of this job to end stops the other jobs of the phase.
+    pub exit_all: bool,
+    /// Whether a failed request ends the worker.
+    pub on_error: OnError,
+    /// Run workers as threads in fio's report wording ("thread") instead of "process".
+    pub said_thread: bool,
+    /// The options as typed, canonical names, for reports and for repeating the run.
+    pub said: Vec<(String, String)>,
+}
+
+/// What differs between the clones of one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClonePlan {
+    /// The files of this clone, in order.
+    pub paths: Vec<PathBuf>,
+    /// Sole source of randomness of this worker.
+    pub seed: u64,
+    /// CPUs this worker may run on; empty means all.
+    pub cpus: Vec<usize>,
+}
+
+/// The engine and its private options as typed (checked against the engine's own rows beforehand).
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnginePlan {
+    /// Registered name of the engine.
+    pub name: String,
+    /// Private options, name and value.
+    pub options: Vec<(String, String)>,
+}
+
+/// Which operations, in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Operations of the job.
+    pub mix: Mix,
+    /// Random or sequential offsets.
+    pub random: bool,
+}
+
+/// The operations of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Reads only.
+    Read,
+    /// Writes only.
+    Write,
+    /// Trims only.
+    Trim,
+    /// Reads and writes; the share of reads is in percent.
+    ReadWrite {
+        /// 0 to 100.
+        read_percent: u8,
+    },
+    /// Each range is trimmed, then written.
+    TrimWrite,
+}
+
+impl Pattern {
+    /// True where the job writes or trims.
+    pub fn modifies(self) -> bool {
+        self.mix != Mix::Read
+    }
+
+    /// True where the job reads.
+    pub fn reads(self) -> bool {
+        matches!(self.mix, Mix::Read | Mix::ReadWrite { .. })
+    }
+
+    /// True where the job writes data.
+    pub fn writes(self) -> bool {
+        matches!(self.mix, Mix::Write | Mix::ReadWrite { .. } | Mix::TrimWrite)
+    }
+
+    /// True where the job trims.
+    pub fn trims(self) -> bool {
+        matches!(self.mix, Mix::Trim | Mix::TrimWrite)
+    }
+
+    /// fio's word for the pattern.
+    pub fn name(self) -> &'static str {
+        match (self.random, self.mix) {
+            (false, Mix::Read) => "read",
+            (false, Mix::Write) => "write",
+            (false, Mix::Trim) => "trim",
+            (false, Mix::ReadWrite { .. }) => "rw",
+            (false, Mix::TrimWrite) => "trimwrite",
+            (true, Mix::Read) => "randread",
+            (true, Mix::Write) => "randwrite",
+            (true, Mix::Trim) => "randtrim",
+            (true, Mix::ReadWrite { .. }) => "randrw",
+            (true, Mix::TrimWrite) => "randtrimwrite",
+        }
+    }
+}
+
+/// A size that may depend on the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeSpec {
+    /// Bytes.
+    Bytes(u64),
+    /// A share of the file or device, 1 to 100.
+    Percent(u8),
+}
+
+/// What is done to the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IoPlan {
+    /// Operations and order.
+    pub pattern: Pattern,
+    /// Bytes per request.
+    pub block_size: PerOp<u64>,
+    /// Bytes of the target that are used, over all files; `None` = all there is.
+    pub size: Option<SizeSpec>,
+    /// Bytes to move per loop; `None` = once over `size`.
+    pub io_size: Option<SizeSpec>,
+    /// Size of each file to be made, where it differs from `size` divided by the files.
+    pub file_size: Option<u64>,
+    /// Where the used range starts.
+    pub offset: SizeSpec,
+    /// Added to `offset` once per clone index.
+    pub offset_increment: SizeSpec,
+    /// Visit every block once per pass; false = draw each offset independently (`norandommap`).
+    pub random_map: bool,
+    /// How often the whole job is done.
+    pub loops: u32,
+    /// fsync after this many writes; 0 = never.
+    pub fsync_every: u32,
+    /// fdatasync after this many writes; 0 = never.
+    pub fdatasync_every: u32,
+    /// fsync every file once the writes are done.
+    pub end_fsync: bool,
+    /// O_SYNC or O_DSYNC on open.
+    pub open_sync: OpenSync,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// Drop the page cache of the range before the start.
+    pub invalidate: bool,
+    /// What is written.
+    pub payload: Payload,
+}
+
+/// The sync mode that files are opened with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenSync {
+    /// Neither flag.
+    #[default]
+    None,
+    /// O_SYNC.
+    Sync,
+    /// O_DSYNC.
+    Dsync,
+}
+
+/// What a write carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// Incompressible data prepared once, stamped per block so that no two blocks are equal.
+    #[default]
+    Stamped,
+    /// The same prepared data, not stamped (`scramble_buffers=0`).
+    Fixed,
+    /// Fresh random data for every write.
+    Refill,
+    /// Zeroes.
+    Zero,
+}
+
+/// Depth and batching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DepthPlan {
+    /// Requests kept in flight.
+    pub iodepth: u32,
+    /// Most requests handed over per submission; never 0.
+    pub batch_submit: u32,
+    /// Completions waited for at once; 0 = poll.
+    pub batch_complete_min: u32,
+    /// Most completions taken at once; never 0.
+    pub batch_complete_max: u32,
+    /// Refill once no more than this many are in flight.
+    pub low: u32,
+}
+
+impl DepthPlan {
+    /// `iodepth` in flight, everything else as fio's defaults.
+    pub fn new(iodepth: u32) -> Self {
+        DepthPlan {
+            iodepth,
+            batch_submit: iodepth,
+            batch_complete_min: 1,
+            batch_complete_max: iodepth,
+            low: iodepth,
+        }
+    }
+}
+
+/// When to start, pause and stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimePlan {
+    /// Stop after this long; `None` = when the bytes are done.
+    pub runtime: Option<Nanos>,
+    /// Go on over the same range until `runtime` is over.
+    pub time_based: bool,
+    /// Run this long before measuring.
+    pub ramp: Nanos,
+    /// Wait this long before the first request; drawn evenly from the range by the worker's seed.
+    pub start_delay: (Nanos, Nanos),
+    /// Pause after every `think_blocks` requests.
+    pub think_time: Nanos,
+    /// Requests between two pauses; never 0.
+    pub think_blocks: u32,
+}
+
+/// How missing files are given their size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallocate {
+    /// Not at all before they are written.
+    None,
+    /// fallocate(2), and nothing where the file system has none.
+    #[default]
+    Native,
+    /// fallocate(2), or writing where the file system has none.
+    Posix,
+    /// fallocate(2) that keeps the apparent size.
+    Keep,
+    /// ftruncate(2).
+    Truncate,
+}
+
+/// How files are opened, laid out and left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilePlan {
+    /// How missing files are given their size.
+    pub fallocate: Fallocate,
+    /// Lay out before a write job as well.
+    pub overwrite: bool,
+    /// Only lay out, do no I/O.
+    pub create_only: bool,
+    /// A missing file may be made.
+    pub allow_create: bool,
+    /// Remove the files afterwards.
+    pub unlink: bool,
+    /// Write to a device although it is mounted.
+    pub allow_mounted_write: bool,
+}
+
+/// What is measured and which percentiles are shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasurePlan {
+    /// Record submission latency.
+    pub slat: bool,
+    /// Record completion latency.
+    pub clat: bool,
+    /// Record total latency.
+    pub lat: bool,
+    /// Keep the windowed bandwidth and IOPS samples.
+    pub bandwidth: bool,
+    /// Show percentiles of slat.
+    pub slat_percentiles: bool,
+    /// Show percentiles of clat.
+    pub clat_percentiles: bool,
+    /// Show percentiles of lat.
+    pub lat_percentiles: bool,
+    /// Which percentiles, ascending, in percent.
+    pub percentiles: Vec<f64>,
+}
+
+/// fio's default percentile list, in percent.
+pub const DEFAULT_PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+impl Default for MeasurePlan {
+    fn default() -> Self {
+        MeasurePlan {
+            slat: true,
+            clat: true,
+            lat: true,
+            bandwidth: true,
+            slat_percentiles: false,
+            clat_percentiles: true,
+            lat_percentiles: false,
+            percentiles: DEFAULT_PERCENTILES.to_vec(),
+        }
+    }
+}
+
+/// Which failed requests do not end the worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnError {
+    /// Go on after a failed read.
+    pub continue_read: bool,
+    /// Go on after a failed write, trim or sync.
+    pub continue_write: bool,
+}

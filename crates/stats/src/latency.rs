@@ -1,0 +1,26 @@
+//! A latency: its histogram and its exact moments together.
+
+use crate::{Histogram, Moments};
+
+/// Latencies of one kind (slat, clat or lat), in ns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Log-linear counts.
+    pub histogram: Histogram,
+    /// Exact count, sum, squares, min and max.
+    pub moments: Moments,
+}
+
+impl Latency {
+    /// Counts one latency in ns.
+    pub fn record(&mut self, ns: u64) {
+        self.histogram.record(ns);
+        self.moments.record(ns);
+    }
+
+    /// Adds every sample of `other`.
+    pub fn merge(&mut self, other: &Latency) {
+        self.histogram.merge(&other.histogram);
+        self.moments.merge(&other.moments);
+    }
+}

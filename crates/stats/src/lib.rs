@@ -1,0 +1,25 @@
+//! What is counted while a run goes on, and the outcome it adds up to.
+//!
+//! Two halves: `live` is written by one worker each with relaxed single-writer cells and read by the observer at any
+//! time; everything else is plain data that merges by addition. Nothing here reads a clock or does I/O.
+
+mod depth;
+pub mod histogram;
+mod latency;
+pub mod live;
+mod moments;
+mod outcome;
+mod series;
+
+pub use depth::{BatchCounts, DepthCounts};
+pub use histogram::Histogram;
+pub use latency::Latency;
+pub use moments::Moments;
+pub use outcome::{
+    CpuUsage, DiskCounters, DiskOutcome, ErrorCount, OpOutcome, PhaseOutcome, RunOutcome, SlowRequest,
+    Snapshot, WorkerFailure, WorkerOutcome,
+};
+pub use series::{Interval, IntervalOp, Series};
+
+/// Index of read, write and trim in arrays of three.
+pub const DATA_OPS: usize = 3;

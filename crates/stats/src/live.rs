@@ -1,0 +1,301 @@
+//! Counters that one worker writes and any other thread may read while the run goes on.
+//!
+//! Every cell has exactly one writer, so an update is a relaxed load and a relaxed store (plain moves on all
+//! architectures we run on), never a locked instruction. A reader may see a value that is a few requests old; after the
+//! worker has ended (joined, or seen as finished through an acquire load) every value is exact.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{
+    BatchCounts, DATA_OPS, DepthCounts, Histogram, Latency, Moments, OpOutcome, PhaseOutcome, histogram,
+};
+
+/// A single-writer counter.
+#[derive(Debug, Default)]
+pub struct Cell(AtomicU64);
+
+impl Cell {
+    /// Adds `n`. Only the owning worker may call this.
+    #[inline(always)]
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// Replaces the value. Only the owning worker may call this.
+    #[inline(always)]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A latency being recorded. The count is the sum of the bins.
+#[derive(Debug)]
+pub struct LiveLatency {
+    bins: Box<[Cell]>,
+    sum: Cell,
+    squares_low: Cell,
+    squares_high: Cell,
+    min: Cell,
+    max: Cell,
+}
+
+impl Default for LiveLatency {
+    fn default() -> Self {
+        let low = Cell::default();
+        low.set(u64::MAX);
+        LiveLatency {
+            bins: (0..histogram::BINS).map(|_| Cell::default()).collect(),
+            sum: Cell::default(),
+            squares_low: Cell::default(),
+            squares_high: Cell::default(),
+            min: low,
+            max: Cell::default(),
+        }
+    }
+}
+
+impl LiveLatency {
+    /// Counts one latency in ns.
+    #[inline(always)]
+    pub fn record(&self, ns: u64) {
+        self.bins[histogram::bin(ns)].add(1);
+        self.sum.add(ns);
+        let square = u128::from(ns) * u128::from(ns);
+        let (low, carry) = self.squares_low.get().overflowing_add(square as u64);
+        self.squares_low.set(low);
+        self.squares_high.set(self.squares_high.get().wrapping_add((square >> 64) as u64 + u64::from(carry)));
+        if ns < self.min.get() {
+            self.min.set(ns);
+        }
+        if ns > self.max.get() {
+            self.max.set(ns);
+        }
+    }
+
+    /// Sum of the latencies so far, ns.
+    pub fn sum(&self) -> u64 {
+        self.sum.get()
+    }
+
+    /// The count of each bin, in order.
+    pub fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.bins.iter().map(Cell::get)
+    }
+
+    /// The latencies recorded so far as plain data.
+    pub fn read(&self) -> Latency {
+        let histogram = Histogram::from_sparse(self.counts().enumerate().filter(|&(_, count)| count > 0));
+        let count = histogram.samples();
+        Latency {
+            histogram,
+            moments: Moments {
+                count,
+                sum: u128::from(self.sum.get()),
+                sum_squares: u128::from(self.squares_high.get()) << 64 | u128::from(self.squares_low.get()),
+                min: self.min.get(),
+                max: self.max.get(),
+            },
+        }
+    }
+}
+
+/// One data operation of one worker being counted.
+#[derive(Debug, Default)]
+pub struct LiveOp {
+    /// Requests handed to the engine.
+    pub issued: Cell,
+    /// Requests completed without error.
+    pub ios: Cell,
+    /// Bytes completed.
+    pub bytes: Cell,
+    /// Requests cut short by the device.
+    pub short: Cell,
+    /// Requests failed.
+    pub failed: Cell,
+    /// Start to issued; only where it is recorded.
+    pub slat: Option<LiveLatency>,
+    /// Issued to completed; only where it is recorded.
+    pub clat: Option<LiveLatency>,
+    /// Start to completed; only where it is recorded.
+    pub lat: Option<LiveLatency>,
+}
+
+/// Which latencies are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Submission latency.
+    pub slat: bool,
+    /// Completion latency.
+    pub clat: bool,
+    /// Total latency.
+    pub lat: bool,
+}
+
+impl LiveOp {
+    fn new(recorded: Recorded) -> Self {
+        LiveOp {
+            slat: recorded.slat.then(LiveLatency::default),
+            clat: recorded.clat.then(LiveLatency::default),
+            lat: recorded.lat.then(LiveLatency::default),
+            ..LiveOp::default()
+        }
+    }
+
+    fn read(&self) -> OpOutcome {
+        let latency = |live: &Option<LiveLatency>| live.as_ref().map(LiveLatency::read).unwrap_or_default();
+        OpOutcome {
+            issued: self.issued.get(),
+            ios: self.ios.get(),
+            bytes: self.bytes.get(),
+            short: self.short.get(),
+            failed: self.failed.get(),
+            slat: latency(&self.slat),
+            clat: latency(&self.clat),
+            lat: latency(&self.lat),
+            ..OpOutcome::default()
+        }
+    }
+}
+
+/// One phase of one worker being counted.
+#[derive(Debug)]
+pub struct LivePhase {
+    /// Read, write, trim.
+    pub ops: [LiveOp; DATA_OPS],
+    /// Completed fsync and fdatasync.
+    pub syncs: Cell,
+    /// Failed fsync and fdatasync.
+    pub syncs_failed: Cell,
+    /// Latency of fsync and fdatasync.
+    pub sync_lat: LiveLatency,
+    /// Depth buckets.
+    pub depth: [Cell; 7],
+    /// Submission batch buckets.
+    pub submit: [Cell; 7],
+    /// Completion batch buckets.
+    pub complete: [Cell; 7],
+    /// Start of the phase, session ns; 0 until it starts.
+    pub start_ns: Cell,
+    /// End of the phase, session ns; 0 until it ends.
+    pub end_ns: Cell,
+}
+
+impl LivePhase {
+    /// A phase that records `recorded` for the operations marked in `used` (read, write, trim).
+    pub fn new(recorded: Recorded, used: [bool; DATA_OPS]) -> Self {
+        let none = Recorded { slat: false, clat: false, lat: false };
+        LivePhase {
+            ops: used.map(|used| LiveOp::new(if used { recorded } else { none })),
+            syncs: Cell::default(),
+            syncs_failed: Cell::default(),
+            sync_lat: LiveLatency::default(),
+            depth: Default::default(),
+            submit: Default::default(),
+            complete: Default::default(),
+            start_ns: Cell::default(),
+            end_ns: Cell::default(),
+        }
+    }
+
+    /// Requests handed out and not yet back.
+    pub fn in_flight(&self) -> u64 {
+        self.ops.iter().map(|op| op.issued.get().saturating_sub(op.ios.get() + op.failed.get())).sum()
+    }
+
+    /// The counts so far as plain data, times relative to `origin_ns`; series, windows and CPU are the observer's.
+    pub fn read(&self, origin_ns: u64) -> PhaseOutcome {
+        let cells = |cells: &[Cell; 7]| std::array::from_fn(|i| cells[i].get());
+        PhaseOutcome {
+            start_ns: self.start_ns.get().saturating_sub(origin_ns),
+            end_ns: self.end_ns.get().saturating_sub(origin_ns),
+            ops: std::array::from_fn(|i| self.ops[i].read()),
+            syncs: self.syncs.get(),
+            sync_lat: self.sync_lat.read(),
+            syncs_failed: self.syncs_failed.get(),
+            depth: DepthCounts(cells(&self.depth)),
+            submit: BatchCounts(cells(&self.submit)),
+            complete: BatchCounts(cells(&self.complete)),
+            ..PhaseOutcome::default()
+        }
+    }
+}
+
+/// Everything one worker publishes.
+#[derive(Debug)]
+pub struct LiveWorker {
+    /// The ramp; `None` where there is none.
+    pub ramp: Option<LivePhase>,
+    /// The measured part.
+    pub measured: LivePhase,
+    /// Time of the last completion, session ns.
+    pub last_completion_ns: Cell,
+    /// Requests in flight, syncs included.
+    pub in_flight: Cell,
+    /// Kernel thread id.
+    pub thread_id: Cell,
+    /// Set once with release ordering when the worker will write nothing more.
+    pub finished: AtomicBool,
+}
+
+impl LiveWorker {
+    /// A worker that has not started.
+    pub fn new(recorded: Recorded, used: [bool; DATA_OPS], ramp: bool) -> Self {
+        LiveWorker {
+            ramp: ramp.then(|| LivePhase::new(recorded, used)),
+            measured: LivePhase::new(recorded, used),
+            last_completion_ns: Cell::default(),
+            in_flight: Cell::default(),
+            thread_id: Cell::default(),
+            finished: AtomicBool::new(false),
+        }
+    }
+
+    /// True once the worker writes nothing more; all counts read after this are final.
+    pub fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// Says that the worker writes nothing more.
+    pub fn finish(&self) {
+        self.finished.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn live_latency_reads_as_what_was_recorded() {
+        let live = LiveLatency::default();
+        let mut plain = Latency::default();
+        for ns in
+            [0, 1, 127, 128, 5_000, 17_000_000_000, 3_600_000_000_000, 3_600_000_000_000, 3_600_000_000_000]
+        {
+            live.record(ns);
+            plain.record(ns);
+        }
+        assert_eq!(live.read(), plain);
+    }
+
+    #[test]
+    fn empty_latency_reads_as_empty() {
+        assert_eq!(LiveLatency::default().read(), Latency::default());
+    }
+
+    #[test]
+    fn in_flight_counts_what_is_out() {
+        let phase = LivePhase::new(Recorded { slat: false, clat: true, lat: false }, [true, false, false]);
+        phase.ops[0].issued.add(5);
+        phase.ops[0].ios.add(2);
+        phase.ops[0].failed.add(1);
+        assert_eq!(phase.in_flight(), 2);
+        assert!(phase.ops[0].clat.is_some() && phase.ops[1].clat.is_none());
+    }
+}

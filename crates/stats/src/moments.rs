@@ -1,0 +1,102 @@
+//! Count, sum, sum of squares, least and greatest of integer samples; exact, and exact to merge.
+
+/// Exact moments of a set of integers. Mean and deviation are derived only when printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moments {
+    /// Number of samples.
+    pub count: u64,
+    /// Sum of the samples.
+    pub sum: u128,
+    /// Sum of the squared samples.
+    pub sum_squares: u128,
+    /// Least sample; `u64::MAX` without samples.
+    pub min: u64,
+    /// Greatest sample; 0 without samples.
+    pub max: u64,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Moments { count: 0, sum: 0, sum_squares: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Moments {
+    /// Counts one sample.
+    pub fn record(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.sum_squares += u128::from(value) * u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Adds the samples of `other`.
+    pub fn merge(&mut self, other: &Moments) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.sum_squares += other.sum_squares;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Arithmetic mean; 0 without samples.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// Sample standard deviation (n - 1), as fio prints it; 0 below two samples.
+    ///
+    /// `sum_squares * n - sum^2` is formed in integers, so nothing cancels; only where that product would overflow
+    /// (past 10^19 squared samples) does it fall back to floating point.
+    pub fn stdev(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        let n = u128::from(self.count);
+        let spread = match (self.sum_squares.checked_mul(n), self.sum.checked_mul(self.sum)) {
+            (Some(squares), Some(square)) => squares.saturating_sub(square) as f64 / n as f64,
+            _ => (self.sum_squares as f64 - self.sum as f64 * self.mean()).max(0.0),
+        };
+        (spread / (self.count - 1) as f64).sqrt()
+    }
+
+    /// Least sample, or 0 without samples.
+    pub fn min_or_zero(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_a_known_set() {
+        let mut moments = Moments::default();
+        for value in [2, 4, 4, 4, 5, 5, 7, 9] {
+            moments.record(value);
+        }
+        assert_eq!((moments.count, moments.min, moments.max), (8, 2, 9));
+        assert_eq!(moments.mean(), 5.0);
+        assert!((moments.stdev() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_narrow_spread_around_a_large_mean_does_not_cancel() {
+        let mut moments = Moments::default();
+        for i in 0..1_000_000u64 {
+            moments.record(10_000_000_000 + (i & 1));
+        }
+        assert!((moments.stdev() - 0.5).abs() < 1e-6, "{}", moments.stdev());
+    }
+
+    #[test]
+    fn empty_moments_print_as_zero() {
+        let empty = Moments::default();
+        assert_eq!((empty.min_or_zero(), empty.mean(), empty.stdev()), (0, 0.0, 0.0));
+        let mut merged = empty;
+        merged.merge(&empty);
+        assert_eq!(merged, empty);
+    }
+}
