@@ -1,1 +1,6 @@
-//! Placeholder.
+//! The only crate with `unsafe` code: rings and their buffers, clocks, affinity, and what the kernel tells of devices.
+//!
+//! Everything is offered through safe types that own what they point to. Imports none of our other crates.
+
+pub mod clock;
+pub mod device;

@@ -1,0 +1,1 @@
+//! What the kernel tells of block devices, file systems and the host.
