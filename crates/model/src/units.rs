@@ -105,7 +105,7 @@ pub fn duration(span: Nanos) -> String {
     match secs {
         _ if span.0 < 1_000_000_000 => format!("{} ms", span.as_millis()),
         0..60 => format!("{secs} s"),
-        60..3600 if secs % 60 == 0 => format!("{} min", secs / 60),
+        60..3600 if secs.is_multiple_of(60) => format!("{} min", secs / 60),
         60..3600 => format!("{} min {:02} s", secs / 60, secs % 60),
         _ => format!("{} h {:02} min", secs / 3600, secs % 3600 / 60),
     }

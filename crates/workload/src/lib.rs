@@ -1,1 +1,16 @@
-//! Placeholder.
+//! What a job does next: which operation, at which offset, carrying which bytes.
+//!
+//! Pure and seeded: no I/O, no clock, the same seed gives the same requests for ever, on every machine.
+#![forbid(unsafe_code)]
+
+mod mix;
+mod offset;
+pub mod payload;
+mod random_map;
+mod rng;
+mod source;
+
+pub use offset::{Extent, Offsets};
+pub use random_map::Permutation;
+pub use rng::Rng;
+pub use source::{Source, SourcePlan};

@@ -1,0 +1,87 @@
+//! Where the next request of one operation goes within one file.
+
+use crate::{Permutation, Rng};
+
+/// The used range of one file, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte.
+    pub offset: u64,
+    /// Length.
+    pub len: u64,
+}
+
+/// The order of the offsets of one operation in one file. A pass visits each whole block of the extent; a remainder
+/// shorter than a block is never touched.
+#[derive(Clone, Debug)]
+pub enum Offsets {
+    /// Block after block.
+    Sequential {
+        /// Next block.
+        next: u64,
+        /// Blocks in the extent.
+        blocks: u64,
+    },
+    /// Every block once, in random order.
+    Map {
+        /// The order.
+        order: Permutation,
+        /// Blocks already visited in this pass.
+        next: u64,
+    },
+    /// Any block at any time.
+    Draw {
+        /// Blocks in the extent.
+        blocks: u64,
+        /// Blocks drawn in this pass.
+        drawn: u64,
+    },
+}
+
+impl Offsets {
+    /// The order over `blocks` blocks, at least one; `random_map` chooses between visiting each once and drawing freely.
+    pub fn new(random: bool, random_map: bool, blocks: u64, rng: &mut Rng) -> Self {
+        match (random, random_map) {
+            (false, _) => Offsets::Sequential { next: 0, blocks },
+            (true, true) => Offsets::Map { order: Permutation::new(blocks, rng), next: 0 },
+            (true, false) => Offsets::Draw { blocks, drawn: 0 },
+        }
+    }
+
+    /// The next block number, or `None` at the end of the pass.
+    #[inline]
+    pub fn next(&mut self, rng: &mut Rng) -> Option<u64> {
+        match self {
+            Offsets::Sequential { next, blocks } => {
+                let block = *next;
+                (block < *blocks).then(|| {
+                    *next += 1;
+                    block
+                })
+            }
+            Offsets::Map { order, next } => {
+                let index = *next;
+                (index < order.len()).then(|| {
+                    *next += 1;
+                    order.at(index)
+                })
+            }
+            Offsets::Draw { blocks, drawn } => (*drawn < *blocks).then(|| {
+                *drawn += 1;
+                rng.below(*blocks)
+            }),
+        }
+    }
+
+    /// Starts a new pass; a random map gets a new order.
+    pub fn restart(&mut self, rng: &mut Rng) {
+        match self {
+            Offsets::Sequential { next, .. } => *next = 0,
+            Offsets::Map { order, next } => {
+                *order = Permutation::new(order.len(), rng);
+                *next = 0;
+            }
+            Offsets::Draw { drawn, .. } => *drawn = 0,
+        }
+    }
+}

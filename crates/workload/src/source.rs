@@ -1,0 +1,409 @@
+//! The requests of one worker, in order.
+//!
+//! A pass goes once over the used ranges; a loop moves `bytes_per_loop`. The source says what comes next and when the
+//! work is done; pausing, timing and stopping early are the driver's.
+
+use fathom_model::plan::{Mix, Pattern};
+use fathom_model::{Op, PerOp, Request};
+
+use crate::mix::ReadShare;
+use crate::offset::{Extent, Offsets};
+use crate::rng::Rng;
+
+/// What a source is made from; sizes are resolved to bytes.
+#[derive(Clone, Debug)]
+pub struct SourcePlan {
+    /// Operations and order.
+    pub pattern: Pattern,
+    /// Bytes per request.
+    pub block_size: PerOp<u64>,
+    /// Used range of each file; at least one, each at least one block long.
+    pub extents: Vec<Extent>,
+    /// Visit each block once per pass.
+    pub random_map: bool,
+    /// Bytes to move per loop.
+    pub bytes_per_loop: u64,
+    /// How many loops; `None` = until the driver stops.
+    pub loops: Option<u32>,
+    /// fsync after this many writes; 0 = never.
+    pub fsync_every: u32,
+    /// fdatasync after this many writes; 0 = never.
+    pub fdatasync_every: u32,
+    /// Sole source of randomness.
+    pub seed: u64,
+}
+
+/// The offsets of each operation in one file.
+#[derive(Clone, Debug)]
+struct FileOffsets {
+    base: u64,
+    /// Where operations of one block size share a random map, reads use the writes' entry.
+    offsets: [Option<Offsets>; 3],
+}
+
+/// Counts writes down to the next sync.
+#[derive(Clone, Debug)]
+struct SyncCountdown {
+    op: Op,
+    every: u64,
+    left: u64,
+}
+
+impl SyncCountdown {
+    fn new(op: Op, every: u32) -> Self {
+        let every = if every == 0 { u64::MAX } else { u64::from(every) };
+        SyncCountdown { op, every, left: every }
+    }
+
+    /// Counts a write; true where a sync is due after it.
+    #[inline(always)]
+    fn count(&mut self) -> bool {
+        self.left -= 1;
+        let due = self.left == 0;
+        if due {
+            self.left = self.every;
+        }
+        due
+    }
+}
+
+/// The request stream of one worker.
+#[derive(Clone, Debug)]
+pub struct Source {
+    mix: Mix,
+    share: ReadShare,
+    block_size: [u64; 3],
+    /// Index of the offsets that each operation draws from.
+    shared: [usize; 3],
+    files: Vec<FileOffsets>,
+    next_file: usize,
+    wraps: bool,
+    bytes_per_loop: u64,
+    bytes_left: u64,
+    loops_left: Option<u32>,
+    /// A request that is due before any new one: the write after a trim, or a sync.
+    due: Option<Request>,
+    syncs: [SyncCountdown; 2],
+    op_rng: Rng,
+    offset_rng: Rng,
+}
+
+impl Source {
+    /// The stream that `plan` describes.
+    pub fn new(plan: &SourcePlan) -> Self {
+        let sizes = [plan.block_size.read, plan.block_size.write, plan.block_size.trim];
+        let mut offset_rng = Rng::stream(plan.seed, 1);
+        let range: u64 = plan.extents.iter().map(|extent| extent.len).sum();
+        let used = used_ops(plan.pattern.mix);
+        let shared = share_maps(plan.pattern, sizes);
+        let files = plan.extents.iter().map(|extent| {
+            let offsets = std::array::from_fn(|op| {
+                (used[op] && shared[op] == op).then(|| {
+                    let blocks = (extent.len / sizes[op]).max(1);
+                    Offsets::new(plan.pattern.random, plan.random_map, blocks, &mut offset_rng)
+                })
+            });
+            FileOffsets { base: extent.offset, offsets }
+        });
+        Source {
+            mix: plan.pattern.mix,
+            share: ReadShare::new(match plan.pattern.mix {
+                Mix::ReadWrite { read_percent } => read_percent,
+                _ => 0,
+            }),
+            block_size: sizes,
+            shared,
+            files: files.collect(),
+            next_file: 0,
+            wraps: plan.bytes_per_loop > range || plan.loops.is_none(),
+            bytes_per_loop: plan.bytes_per_loop,
+            bytes_left: plan.bytes_per_loop,
+            loops_left: plan.loops,
+            due: None,
+            syncs: [
+                SyncCountdown::new(Op::Sync, plan.fsync_every),
+                SyncCountdown::new(Op::Datasync, plan.fdatasync_every),
+            ],
+            op_rng: Rng::stream(plan.seed, 2),
+            offset_rng,
+        }
+    }
+
+    /// The next request, or `None` when the work is done.
+    #[inline]
+    pub fn next(&mut self) -> Option<Request> {
+        if let Some(request) = self.due.take() {
+            self.count_write(&request);
+            return Some(request);
+        }
+        loop {
+            if self.bytes_left == 0 && !self.next_loop() {
+                return None;
+            }
+            let op = match self.mix {
+                Mix::Read => Op::Read,
+                Mix::Write => Op::Write,
+                Mix::Trim | Mix::TrimWrite => Op::Trim,
+                Mix::ReadWrite { .. } if self.share.next_is_read(&mut self.op_rng) => Op::Read,
+                Mix::ReadWrite { .. } => Op::Write,
+            };
+            if let Some(request) = self.place(op) {
+                self.account(&request);
+                return Some(request);
+            }
+            // The pass is over in every file.
+            if self.wraps {
+                self.restart_pass();
+            } else if !self.next_loop() {
+                return None;
+            }
+        }
+    }
+
+    /// Total bytes the stream will move, where that is known.
+    pub fn total_bytes(&self) -> Option<u64> {
+        let loops = u64::from(self.loops_left?);
+        Some(self.bytes_per_loop.saturating_mul(loops))
+    }
+
+    /// A request for `op` in the next file that still has a block for it.
+    #[inline]
+    fn place(&mut self, op: Op) -> Option<Request> {
+        let entry = self.shared[op as usize];
+        let size = self.block_size[op as usize];
+        for _ in 0..self.files.len() {
+            let index = self.next_file;
+            self.next_file = if index + 1 == self.files.len() { 0 } else { index + 1 };
+            let file = &mut self.files[index];
+            if let Some(block) = file.offsets[entry].as_mut().and_then(|o| o.next(&mut self.offset_rng)) {
+                return Some(Request {
+                    op,
+                    file: index as u32,
+                    len: size as u32,
+                    offset: file.base + block * size,
+                });
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn account(&mut self, request: &Request) {
+        if self.mix == Mix::TrimWrite {
+            self.due = Some(Request { op: Op::Write, ..*request });
+        }
+        self.bytes_left = self.bytes_left.saturating_sub(u64::from(request.len));
+        self.count_write(request);
+    }
+
+    /// Makes a sync due after the write that completes its count.
+    #[inline]
+    fn count_write(&mut self, request: &Request) {
+        if request.op == Op::Write {
+            for sync in &mut self.syncs {
+                if sync.count() {
+                    self.due = Some(Request { op: sync.op, file: request.file, len: 0, offset: 0 });
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Begins the next loop; false where there is none.
+    fn next_loop(&mut self) -> bool {
+        match &mut self.loops_left {
+            Some(left) if *left <= 1 => {
+                self.loops_left = Some(0);
+                self.bytes_left = 0;
+                return false;
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        self.bytes_left = self.bytes_per_loop;
+        self.restart_pass();
+        true
+    }
+
+    fn restart_pass(&mut self) {
+        for file in &mut self.files {
+            for offsets in file.offsets.iter_mut().flatten() {
+                offsets.restart(&mut self.offset_rng);
+            }
+        }
+    }
+}
+
+/// Which of read, write and trim draw offsets of their own (the write after a trim repeats the trim's).
+fn used_ops(mix: Mix) -> [bool; 3] {
+    match mix {
+        Mix::Read => [true, false, false],
+        Mix::Write => [false, true, false],
+        Mix::Trim | Mix::TrimWrite => [false, false, true],
+        Mix::ReadWrite { .. } => [true, true, false],
+    }
+}
+
+/// Random reads and writes of one block size share one map, so that a pass visits each block once in either way.
+fn share_maps(pattern: Pattern, sizes: [u64; 3]) -> [usize; 3] {
+    let shares = pattern.random && matches!(pattern.mix, Mix::ReadWrite { .. }) && sizes[0] == sizes[1];
+    [if shares { 1 } else { 0 }, 1, 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prop_assert, prop_assert_eq, prop_assume, proptest};
+
+    use super::*;
+
+    fn plan(mix: Mix, random: bool) -> SourcePlan {
+        SourcePlan {
+            pattern: Pattern { mix, random },
+            block_size: PerOp::splat(4096),
+            extents: vec![Extent { offset: 8192, len: 100 * 4096 }],
+            random_map: true,
+            bytes_per_loop: 100 * 4096,
+            loops: Some(1),
+            fsync_every: 0,
+            fdatasync_every: 0,
+            seed: 1,
+        }
+    }
+
+    fn requests(plan: &SourcePlan, limit: usize) -> Vec<Request> {
+        let mut source = Source::new(plan);
+        std::iter::from_fn(|| source.next()).take(limit).collect()
+    }
+
+    fn blocks_visited(requests: &[Request]) -> Vec<u64> {
+        let mut blocks: Vec<u64> = requests.iter().map(|r| (r.offset - 8192) / 4096).collect();
+        blocks.sort_unstable();
+        blocks
+    }
+
+    #[test]
+    fn sequential_goes_through_in_order_and_stops() {
+        let all = requests(&plan(Mix::Write, false), 1000);
+        let offsets: Vec<u64> = all.iter().map(|r| r.offset).collect();
+        assert_eq!(offsets, (0..100).map(|i| 8192 + i * 4096).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn random_visits_every_block_once_per_pass_in_a_new_order() {
+        let mut two = plan(Mix::Read, true);
+        two.loops = Some(2);
+        let all = requests(&two, 1000);
+        assert_eq!(all.len(), 200);
+        assert_eq!(blocks_visited(&all[..100]), (0..100).collect::<Vec<_>>());
+        assert_eq!(blocks_visited(&all[100..]), (0..100).collect::<Vec<_>>());
+        assert_ne!(all[..100], all[100..]);
+    }
+
+    #[test]
+    fn mixed_random_shares_one_map() {
+        let all = requests(&plan(Mix::ReadWrite { read_percent: 75 }, true), 1000);
+        assert_eq!(blocks_visited(&all), (0..100).collect::<Vec<_>>());
+        assert_eq!(all.iter().filter(|r| r.op == Op::Read).count(), 75);
+    }
+
+    #[test]
+    fn mixed_sequential_has_a_position_per_operation() {
+        let all = requests(&plan(Mix::ReadWrite { read_percent: 50 }, false), 1000);
+        for op in [Op::Read, Op::Write] {
+            let offsets: Vec<u64> = all.iter().filter(|r| r.op == op).map(|r| r.offset).collect();
+            assert_eq!(offsets, (0..50).map(|i| 8192 + i * 4096).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn syncs_follow_their_writes() {
+        let mut synced = plan(Mix::Write, false);
+        synced.fdatasync_every = 3;
+        let ops: Vec<Op> = requests(&synced, 8).iter().map(|r| r.op).collect();
+        use Op::{Datasync, Write};
+        assert_eq!(ops, [Write, Write, Write, Datasync, Write, Write, Write, Datasync]);
+    }
+
+    #[test]
+    fn trim_write_trims_each_block_before_writing_it() {
+        let all = requests(&plan(Mix::TrimWrite, true), 1000);
+        assert_eq!(all.len(), 200);
+        for pair in all.chunks(2) {
+            assert_eq!((pair[0].op, pair[1].op, pair[0].offset), (Op::Trim, Op::Write, pair[1].offset));
+        }
+    }
+
+    #[test]
+    fn writes_after_trims_are_synced_too() {
+        let mut synced = plan(Mix::TrimWrite, false);
+        synced.fsync_every = 2;
+        let ops: Vec<Op> = requests(&synced, 6).iter().map(|r| r.op).collect();
+        assert_eq!(ops, [Op::Trim, Op::Write, Op::Trim, Op::Write, Op::Sync, Op::Trim]);
+    }
+
+    #[test]
+    fn io_size_below_and_above_size() {
+        let mut part = plan(Mix::Read, false);
+        part.bytes_per_loop = 10_000;
+        assert_eq!(requests(&part, 1000).len(), 3);
+        part.bytes_per_loop = 250 * 4096;
+        let all = requests(&part, 1000);
+        assert_eq!(all.len(), 250);
+        assert_eq!(all[100].offset, 8192);
+    }
+
+    #[test]
+    fn several_files_take_turns() {
+        let mut two = plan(Mix::Read, false);
+        two.extents = vec![Extent { offset: 0, len: 2 * 4096 }, Extent { offset: 0, len: 4 * 4096 }];
+        two.bytes_per_loop = 6 * 4096;
+        let files: Vec<u32> = requests(&two, 100).iter().map(|r| r.file).collect();
+        assert_eq!(files, [0, 1, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn without_an_end_it_never_stops() {
+        let mut endless = plan(Mix::Read, true);
+        endless.loops = None;
+        assert_eq!(requests(&endless, 12_345).len(), 12_345);
+    }
+
+    #[test]
+    fn draws_may_repeat_but_stay_inside() {
+        let mut free = plan(Mix::Write, true);
+        free.random_map = false;
+        let blocks = blocks_visited(&requests(&free, 1000));
+        assert_eq!(blocks.len(), 100);
+        assert!(blocks.windows(2).any(|pair| pair[0] == pair[1]));
+        assert!(blocks.iter().all(|&block| block < 100));
+    }
+
+    proptest! {
+        #[test]
+        fn every_request_lies_inside_its_extent(
+            len in 1u64..1_000_000, bs in 1u64..70_000, percent in 0u8..=100, random: bool, map: bool, seed: u64,
+        ) {
+            prop_assume!(len >= bs);
+            let plan = SourcePlan {
+                pattern: Pattern { mix: Mix::ReadWrite { read_percent: percent }, random },
+                block_size: PerOp { read: bs, write: bs.div_ceil(2), trim: bs },
+                extents: vec![Extent { offset: 512, len }],
+                random_map: map,
+                bytes_per_loop: len * 2,
+                loops: Some(1),
+                fsync_every: 7,
+                fdatasync_every: 5,
+                seed,
+            };
+            let mut source = Source::new(&plan);
+            for _ in 0..5_000 {
+                let Some(request) = source.next() else { break };
+                if !request.op.is_sync() {
+                    prop_assert!(request.offset >= 512 && request.offset + u64::from(request.len) <= 512 + len);
+                }
+            }
+            let again: Vec<Request> = requests(&plan, 50);
+            prop_assert_eq!(again, requests(&plan, 50));
+        }
+    }
+}
