@@ -12,6 +12,8 @@ use crate::{Nanos, PerOp};
 pub struct RunPlan {
     /// Jobs, in the order of the job file or command line.
     pub jobs: Vec<JobPlan>,
+    /// The options said for all jobs (`[global]`, or before the first `--name`), canonical names, as typed.
+    pub global_said: Vec<(String, String)>,
 }
 
 /// One named job. Its clones (`numjobs`) differ only in what `ClonePlan` holds.
