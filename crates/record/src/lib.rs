@@ -1,1 +1,34 @@
-//! Placeholder.
+//! `RunRecord` version 1: the account of one invocation, complete enough to make every report and finding again.
+//!
+//! Wire types and pure functions on them. Nothing here runs, opens or prints anything; the kernel's facts are copied
+//! in by `fathom-assess`, the counters by [`from_stats`].
+
+#![forbid(unsafe_code)]
+
+pub mod conditions;
+mod disk;
+mod error;
+mod finding;
+pub mod from_stats;
+mod history_row;
+mod job;
+mod phase;
+mod run;
+mod series;
+mod test;
+mod wire;
+
+pub use conditions::{
+    CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
+    TargetRecord,
+};
+pub use disk::{DiskCountersRecord, DiskIntervalRecord, DiskRecord};
+pub use error::RecordError;
+pub use finding::{Finding, Severity};
+pub use from_stats::{TestMeta, test_record};
+pub use history_row::HistoryRow;
+pub use job::{BlockSizes, ErrorCountRecord, FailureRecord, JobRecord, PercentileRecord, SlowRecord};
+pub use phase::{BatchRecord, CpuRecord, DepthRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord};
+pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
+pub use series::{IntervalOpRecord, IntervalRecord};
+pub use test::{TestRecord, TestStatus};

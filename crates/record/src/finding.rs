@@ -1,0 +1,50 @@
+//! A finding: what the numbers tell, why, and what to do about it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::is_default;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know.
+    #[default]
+    Info,
+    /// A number should be read with care.
+    Warning,
+    /// A number is wrong, or a promise is broken.
+    Error,
+}
+
+impl Severity {
+    /// The word used in JSON and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// A claim, its evidence, a remedy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Finding {
+    /// Fixed name of the kind of finding (`cache-hits`).
+    pub id: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One sentence.
+    pub claim: String,
+    /// The tests it rests on, by id.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tests: Vec<String>,
+    /// The values it rests on, by name (with unit suffix).
+    pub evidence: BTreeMap<String, serde_json::Value>,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}

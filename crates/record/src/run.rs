@@ -1,0 +1,148 @@
+//! The whole account of one invocation, and how it is read back.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::is_default;
+use crate::{Conditions, Finding, RecordError, TestRecord};
+
+/// Newest record version this build reads and writes.
+pub const SCHEMA_VERSION: u32 = 1;
+/// The `schema` of records written by this build.
+pub const SCHEMA: &str = "fathom.record/1";
+
+/// One invocation: under which conditions, what was done, what it tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunRecord {
+    /// `fathom.record/N`.
+    pub schema: String,
+    /// What was asked, where and when.
+    pub header: RunHeader,
+    /// One entry per test, in the order they ran.
+    pub tests: Vec<TestRecord>,
+    /// What the numbers tell.
+    pub findings: Vec<Finding>,
+}
+
+impl Default for RunRecord {
+    fn default() -> Self {
+        RunRecord {
+            schema: SCHEMA.to_owned(),
+            header: RunHeader::default(),
+            tests: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+}
+
+/// What was asked, where and when. Simulated runs leave host and wall-clock fields empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunHeader {
+    /// The command line, program name first.
+    pub command: Vec<String>,
+    /// `bench`, `fio`, …: the command that made the record.
+    pub kind: String,
+    /// The target as the user named it; several are separated by commas.
+    pub target: String,
+    /// Version of the program that wrote the record.
+    pub tool_version: String,
+    /// Wall clock at the start, ms since the epoch; 0 in virtual time.
+    pub started_unix_ms: u64,
+    /// Monotonic clock at the start, ns; comparable within one `boot_id` only.
+    pub started_monotonic_ns: u64,
+    /// The kernel's boot id, empty in virtual time.
+    pub boot_id: String,
+    /// What a fair comparison needs to know.
+    pub conditions: Conditions,
+    /// What the user said about the run (`provider`, `volume`, …).
+    #[serde(skip_serializing_if = "is_default")]
+    pub labels: BTreeMap<String, String>,
+    /// The suite that was run, for `bench`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub suite: Option<String>,
+    /// The job text the run was made from, in fio's job-file form.
+    pub job_text: String,
+    /// The seed all random choices derive from, where one was given or drawn for the whole run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub seed: Option<u64>,
+    /// Size of the working file or range, bytes; 0 where jobs choose their own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub size_bytes: u64,
+    /// Things a reader should know about the whole run (a size that was reduced), in order.
+    #[serde(skip_serializing_if = "is_default")]
+    pub notes: Vec<String>,
+    /// The signal or other reason that ended the run before its time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub interrupted: Option<String>,
+}
+
+/// Only what tells whether the rest can be read.
+#[derive(Deserialize)]
+struct Envelope {
+    #[serde(default)]
+    schema: Option<String>,
+}
+
+impl RunRecord {
+    /// Reads a record of this or an older version. Unknown fields are ignored, missing ones take their default.
+    ///
+    /// # Errors
+    /// The text is not JSON, is not a record, or is of a newer version than this build reads.
+    pub fn from_json(text: &str) -> Result<RunRecord, RecordError> {
+        let envelope: Envelope = serde_json::from_str(text).map_err(RecordError::Malformed)?;
+        check_schema(envelope.schema.as_deref())?;
+        serde_json::from_str(text).map_err(RecordError::Malformed)
+    }
+
+    /// Writes the record as one line of JSON.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_json(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        out.write_all(b"\n")
+    }
+
+    /// The record as one line of JSON, without a line end.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("every map key is a string and no value can fail to be written")
+    }
+}
+
+/// Refuses what is not a record, or a newer one.
+fn check_schema(schema: Option<&str>) -> Result<(), RecordError> {
+    let found = schema.unwrap_or_default();
+    let version = found.strip_prefix("fathom.record/").and_then(|number| number.parse::<u32>().ok());
+    match version {
+        Some(version) if version <= SCHEMA_VERSION => Ok(()),
+        Some(version) => Err(RecordError::Newer { found: version, known: SCHEMA_VERSION }),
+        None => Err(RecordError::NotARecord { found: found.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_schemas_are_read() {
+        for (text, expected) in [
+            (r#"{"schema":"fathom.record/1"}"#, Ok(())),
+            (r#"{"schema":"fathom.record/1","tests":[],"later_field":{"a":[1]}}"#, Ok(())),
+            (
+                r#"{"schema":"fathom.record/2"}"#,
+                Err("this record has version 2, and this program reads versions up to 1"),
+            ),
+            (r#"{"schema":"fathom.bench/1"}"#, Err("'fathom.bench/1' is not the schema of a run record")),
+            (r#"{}"#, Err("this JSON document has no schema, so it is not a run record")),
+            ("not json", Err("the record is not valid JSON of the expected form")),
+        ] {
+            let read = RunRecord::from_json(text).map(|_| ()).map_err(|error| error.to_string());
+            assert_eq!(read, expected.map_err(str::to_owned), "{text}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! One test of a run: the jobs that ran together, and the kernel's view of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::is_default;
+use crate::{DiskRecord, JobRecord};
+
+/// How a test or a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TestStatus {
+    /// As planned.
+    Complete,
+    /// Broken off; what is there was measured.
+    #[default]
+    Incomplete,
+    /// A worker failed; what is there was measured before.
+    Failed,
+    /// Not run.
+    Skipped,
+}
+
+impl TestStatus {
+    /// The word used in JSON and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TestStatus::Complete => "complete",
+            TestStatus::Incomplete => "incomplete",
+            TestStatus::Failed => "failed",
+            TestStatus::Skipped => "skipped",
+        }
+    }
+}
+
+/// One test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TestRecord {
+    /// Name of the test, unique within the run (`rand-read`).
+    pub id: String,
+    /// The same for people (`random read`).
+    pub title: String,
+    /// How it ended.
+    pub status: TestStatus,
+    /// Why it was skipped, failed or broken off.
+    #[serde(skip_serializing_if = "is_default")]
+    pub reason: Option<String>,
+    /// The fio command line that does the same.
+    pub fio: String,
+    /// Wall clock at the start, ms since the epoch; 0 in virtual time.
+    pub started_unix_ms: u64,
+    /// From the start gate to the end of the last worker, ns.
+    pub elapsed_ns: u64,
+    /// One entry per worker, in plan order.
+    pub jobs: Vec<JobRecord>,
+    /// The devices under the target, uppermost first.
+    #[serde(skip_serializing_if = "is_default")]
+    pub disks: Vec<DiskRecord>,
+    /// Things a reader should know, in order.
+    #[serde(skip_serializing_if = "is_default")]
+    pub notes: Vec<String>,
+    /// The signal or other reason that ended it before its time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub interrupted: Option<String>,
+}
