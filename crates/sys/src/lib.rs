@@ -2,5 +2,8 @@
 //!
 //! Everything is offered through safe types that own what they point to. Imports none of our other crates.
 
+pub mod affinity;
 pub mod clock;
 pub mod device;
+pub mod io;
+pub mod thread;

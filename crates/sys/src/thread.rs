@@ -1,0 +1,78 @@
+//! What the kernel counts for the calling thread.
+
+/// CPU time, context switches and page faults of one thread since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// Time in user mode, ns (the kernel reports µs).
+    pub user_ns: u64,
+    /// Time in the kernel, ns (the kernel reports µs).
+    pub system_ns: u64,
+    /// The thread gave up the CPU to wait.
+    pub voluntary_switches: u64,
+    /// The CPU was taken from the thread.
+    pub involuntary_switches: u64,
+    /// Faults that needed I/O.
+    pub major_faults: u64,
+    /// Faults that needed none.
+    pub minor_faults: u64,
+}
+
+/// The kernel's id of the calling thread.
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Usage of the calling thread so far; all zero where the kernel does not tell.
+pub fn usage_of_this_thread() -> ThreadUsage {
+    let mut raw = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage through a pointer to our own, large enough local.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, raw.as_mut_ptr()) };
+    if result != 0 {
+        return ThreadUsage::default();
+    }
+    // SAFETY: zeroed above, and all zeroes is a valid rusage of plain integers.
+    let raw = unsafe { raw.assume_init() };
+    ThreadUsage {
+        user_ns: to_ns(raw.ru_utime),
+        system_ns: to_ns(raw.ru_stime),
+        voluntary_switches: raw.ru_nvcsw as u64,
+        involuntary_switches: raw.ru_nivcsw as u64,
+        major_faults: raw.ru_majflt as u64,
+        minor_faults: raw.ru_minflt as u64,
+    }
+}
+
+fn to_ns(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_counts_this_thread_only() {
+        let busy_ns = 30_000_000;
+        let before = usage_of_this_thread();
+        let other = std::thread::spawn(move || {
+            let start = usage_of_this_thread();
+            while usage_of_this_thread().user_ns + usage_of_this_thread().system_ns
+                < start.user_ns + start.system_ns + busy_ns
+            {}
+            (thread_id(), usage_of_this_thread())
+        });
+        let (other_id, other_usage) = other.join().unwrap();
+        let after = usage_of_this_thread();
+        assert_ne!(other_id, thread_id());
+        assert!(other_usage.user_ns + other_usage.system_ns >= busy_ns);
+        let ours = after.user_ns + after.system_ns - before.user_ns - before.system_ns;
+        assert!(ours < busy_ns, "{ours} ns charged to a thread that waited");
+    }
+
+    #[test]
+    fn faults_are_counted() {
+        let before = usage_of_this_thread().minor_faults;
+        let pages = std::hint::black_box(vec![1_u8; 8 << 20]);
+        assert!(usage_of_this_thread().minor_faults > before, "{} bytes touched", pages.len());
+    }
+}
