@@ -6,7 +6,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{Conditions, Finding, RecordError, TestRecord};
+use crate::{Conditions, Finding, RecordError, TestRecord, TestStatus};
 
 /// Newest record version this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -19,6 +19,8 @@ pub const SCHEMA: &str = "fathom.record/1";
 pub struct RunRecord {
     /// `fathom.record/N`.
     pub schema: String,
+    /// How the run ended; one that was killed stays incomplete.
+    pub status: TestStatus,
     /// What was asked, where and when.
     pub header: RunHeader,
     /// One entry per test, in the order they ran.
@@ -31,6 +33,7 @@ impl Default for RunRecord {
     fn default() -> Self {
         RunRecord {
             schema: SCHEMA.to_owned(),
+            status: TestStatus::default(),
             header: RunHeader::default(),
             tests: Vec::new(),
             findings: Vec::new(),
