@@ -1,0 +1,249 @@
+//! Opening the database: is it ours, is it of our version, how it keeps its journal.
+//!
+//! Formats are numbered by `PRAGMA user_version`; `migrations/` holds one SQL file per step. A step is never edited
+//! once released: what needs to change gets the next number.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::{Error, place};
+
+/// `fthm`, in the header of every history, so that no other database is ever taken for one.
+pub(crate) const APPLICATION_ID: i32 = 0x6674_686d;
+
+/// The steps from an empty database to the present format; the format's number is how many were taken.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+
+/// The newest format this crate knows.
+pub(crate) const FORMAT: i32 = MIGRATIONS.len() as i32;
+
+/// Whether a missing history is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// For writing: make what is missing, refuse what cannot be written.
+    Create,
+    /// For looking into a history: nothing is made, and it may be read-only.
+    Existing,
+}
+
+/// Opens the history at the absolute `path`, waiting up to `patience` for other processes' locks.
+pub(crate) fn open(path: &Path, access: Access, patience: Duration) -> Result<Connection, Error> {
+    let exists = place::is_file(path)?;
+    match access {
+        Access::Existing if !exists => return Err(Error::Missing { path: path.to_path_buf() }),
+        Access::Existing => {}
+        Access::Create => place::make_parents(path)?,
+    }
+    let mut connection = connect(path, access)?;
+    let failed = |error| Error::from_sqlite(path, "open it", error);
+    prepare(&connection, patience).map_err(failed)?;
+    let read_only = connection.is_readonly("main").map_err(failed)?;
+    let mut found = match identify(&connection, path, FORMAT) {
+        Ok(found) => found,
+        Err(error) if access == Access::Existing => {
+            connection = connect_immutable(path).ok_or(error)?;
+            identify(&connection, path, FORMAT)?
+        }
+        Err(error) => return Err(explain(error, path)),
+    };
+    if read_only && (access == Access::Create || found != Identity::Ours(FORMAT)) {
+        return Err(Error::ReadOnly { path: path.to_path_buf() });
+    }
+    if found != Identity::Ours(FORMAT) {
+        found = migrate(&mut connection, path, MIGRATIONS).map_err(|error| explain(error, path))?;
+    }
+    debug_assert!(found == Identity::Ours(FORMAT));
+    if !read_only {
+        choose_journal(&connection, place::is_shared(path));
+    }
+    Ok(connection)
+}
+
+fn connect(path: &Path, access: Access) -> Result<Connection, Error> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if access == Access::Create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    Connection::open_with_flags(path, flags)
+        .map_err(|error| explain(Error::from_sqlite(path, "open it", error), path))
+}
+
+/// A history with a write-ahead log on a read-only medium: SQLite wants to write beside it even to read, unless told
+/// that nobody changes it. Only where no log is left, because that log would be passed over.
+fn connect_immutable(path: &Path) -> Option<Connection> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0) {
+        return None;
+    }
+    place::why_not_writable(path)?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(place::uri(path, "immutable=1"), flags).ok()
+}
+
+/// Puts the reason in place of SQLite's "unable to open database file".
+fn explain(error: Error, path: &Path) -> Error {
+    match error {
+        Error::Database { source, .. }
+            if source.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) =>
+        {
+            match place::why_not_writable(path) {
+                Some(source) => Error::Io { action: "make the history", path: path.to_path_buf(), source },
+                None => Error::Database { path: path.to_path_buf(), action: "open it", source },
+            }
+        }
+        other => other,
+    }
+}
+
+/// Settings of this connection.
+fn prepare(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    connection.busy_timeout(patience)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    // A finished test took seconds or minutes and some disks under test take their machine down: it must be on the
+    // medium when `append` returns. NORMAL would lose the last tests with the power; FULL costs one fsync per test,
+    // between tests.
+    connection.pragma_update(None, "synchronous", "FULL")
+}
+
+/// Whose database it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Identity {
+    /// Nobody's: no table, no id.
+    Empty,
+    /// Ours, in this format.
+    Ours(i32),
+}
+
+fn identify(connection: &Connection, path: &Path, known: i32) -> Result<Identity, Error> {
+    let read = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i32>(0))
+            .map_err(|error| Error::from_sqlite(path, "open it", error))
+    };
+    let application_id = read("PRAGMA application_id")?;
+    let format = read("PRAGMA user_version")?;
+    let path = path.to_path_buf();
+    match (application_id, format) {
+        (APPLICATION_ID, format) if format > known => Err(Error::Newer { path, found: format, known }),
+        (APPLICATION_ID, format) if format > 0 => Ok(Identity::Ours(format)),
+        (0, 0) if read("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(Identity::Empty),
+        _ => Err(Error::Foreign { path, application_id }),
+    }
+}
+
+/// Takes the steps that are missing, in one transaction: a killed process leaves the old format or the new one.
+fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<Identity, Error> {
+    let failed = |error| Error::from_sqlite(path, "bring it to the present format", error);
+    // Heeded only while the database is empty. Removed runs give their pages back one by one, without the
+    // exclusive lock and the second copy of the whole file that VACUUM needs.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate).map_err(failed)?;
+    // Another process may have done it while this one waited for the lock.
+    let from = match identify(&transaction, path, steps.len() as i32)? {
+        Identity::Empty => 0,
+        Identity::Ours(format) => format as usize,
+    };
+    for step in steps.iter().skip(from) {
+        transaction.execute_batch(step).map_err(failed)?;
+    }
+    let format = steps.len() as i32;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    transaction.pragma_update(None, "user_version", format).map_err(failed)?;
+    transaction.commit().map_err(failed)?;
+    Ok(Identity::Ours(format))
+}
+
+/// A write-ahead log lets somebody read while a measurement writes, at one fsync per test; its users share memory, so
+/// on a file system shared between machines the history keeps a rollback journal. Either is correct wherever locks
+/// are, so a switch that has to wait for other users of the file is left to the next opening.
+fn choose_journal(connection: &Connection, shared: bool) {
+    let wanted = if shared { "delete" } else { "wal" };
+    let read = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0));
+    if read("PRAGMA journal_mode").is_ok_and(|present| present != wanted) {
+        let _ = read(&format!("PRAGMA journal_mode = {wanted}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn format_of(connection: &Connection) -> i32 {
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_new_database_has_our_settings() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("h.db");
+        let connection = open(&path, Access::Create, PATIENCE).unwrap();
+        fn check(connection: &Connection, pragma: &str, expected: &str) {
+            let found: rusqlite::types::Value =
+                connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0)).unwrap();
+            let found = match found {
+                rusqlite::types::Value::Integer(number) => number.to_string(),
+                rusqlite::types::Value::Text(text) => text,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found, expected, "{pragma}");
+        }
+        check(&connection, "application_id", "1718904941");
+        check(&connection, "user_version", &FORMAT.to_string());
+        check(&connection, "auto_vacuum", "2");
+        check(&connection, "synchronous", "2");
+        check(&connection, "foreign_keys", "1");
+        check(&connection, "journal_mode", "wal");
+    }
+
+    #[test]
+    fn the_journal_follows_the_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("h.db");
+        let connection = open(&path, Access::Create, PATIENCE).unwrap();
+        fn check(connection: &Connection, shared: bool, expected: &str) {
+            choose_journal(connection, shared);
+            let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+            assert_eq!(mode, expected);
+        }
+        check(&connection, true, "delete");
+        check(&connection, false, "wal");
+    }
+
+    #[test]
+    fn steps_are_taken_once_and_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("h.db");
+        let mut connection = open(&path, Access::Create, PATIENCE).unwrap();
+        let longer = [MIGRATIONS, &["CREATE TABLE later (x)", "INSERT INTO later VALUES (7)"]].concat();
+        for _ in 0..2 {
+            assert_eq!(migrate(&mut connection, &path, &longer).unwrap(), Identity::Ours(FORMAT + 2));
+        }
+        assert_eq!(format_of(&connection), FORMAT + 2);
+        let rows: i32 = connection.query_row("SELECT count(*) FROM later", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+        drop(connection);
+        let newer = open(&path, Access::Create, PATIENCE).unwrap_err();
+        assert!(matches!(newer, Error::Newer { found, known: FORMAT, .. } if found == FORMAT + 2), "{newer}");
+    }
+
+    #[test]
+    fn a_failing_step_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("h.db");
+        let mut connection = open(&path, Access::Create, PATIENCE).unwrap();
+        let broken = [MIGRATIONS, &["CREATE TABLE later (x)", "no SQL"]].concat();
+        assert!(migrate(&mut connection, &path, &broken).is_err());
+        assert_eq!(format_of(&connection), FORMAT);
+        let tables: i32 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'later'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(tables, 0);
+    }
+}

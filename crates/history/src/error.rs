@@ -1,0 +1,201 @@
+//! What can go wrong with the history, in words that name the file, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fathom_record::RecordError;
+use rusqlite::ErrorCode;
+
+use crate::RunId;
+
+/// A failure of the history. None of them is a reason to give up a measurement.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The path names a directory.
+    #[error("history {}: is a directory, not a file", path.display())]
+    IsDirectory {
+        /// What was named as the history.
+        path: PathBuf,
+    },
+    /// The path names a device, a pipe or a socket.
+    #[error("history {}: is not a regular file", path.display())]
+    NotAFile {
+        /// What was named as the history.
+        path: PathBuf,
+    },
+    /// There is nothing to read.
+    #[error("history {}: no such file", path.display())]
+    Missing {
+        /// What was named as the history.
+        path: PathBuf,
+    },
+    /// A file or directory could not be looked at, made or written.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was attempted, as a verb.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is not an SQLite database.
+    #[error("history {}: is not a fathom history", path.display())]
+    NotADatabase {
+        /// The history.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The file is an SQLite database of some other program.
+    #[error("history {}: is the database of another program (application id {application_id:#x})", path.display())]
+    Foreign {
+        /// The history.
+        path: PathBuf,
+        /// The id found in it; 0 where it has none.
+        application_id: i32,
+    },
+    /// The file was written by a newer fathom.
+    #[error("history {}: has format {found}, this fathom knows formats up to {known}", path.display())]
+    Newer {
+        /// The history.
+        path: PathBuf,
+        /// Its format.
+        found: i32,
+        /// The newest format that is known here.
+        known: i32,
+    },
+    /// The database is damaged.
+    #[error("history {}: is damaged", path.display())]
+    Corrupt {
+        /// The history.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// Another process held the lock for longer than we were ready to wait.
+    #[error("history {}: is locked by another process", path.display())]
+    Locked {
+        /// The history.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The file, its directory or its file system cannot be written.
+    #[error("history {}: cannot be written", path.display())]
+    ReadOnly {
+        /// The history.
+        path: PathBuf,
+    },
+    /// The file system is full.
+    #[error("history {}: no space left on its file system", path.display())]
+    NoSpace {
+        /// The history.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// Any other failure of the database.
+    #[error("history {}: cannot {action}", path.display())]
+    Database {
+        /// The history.
+        path: PathBuf,
+        /// What was attempted, as a verb.
+        action: &'static str,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// Runs were named that are not there. Nothing was changed.
+    #[error("history {}: no run {}", path.display(), listed(ids))]
+    UnknownRun {
+        /// The history.
+        path: PathBuf,
+        /// The ids that are not there.
+        ids: Vec<RunId>,
+    },
+    /// What is stored for a run, or in a side file, cannot be read.
+    #[error("{}: cannot read {what}", path.display())]
+    Unreadable {
+        /// The history or the side file.
+        path: PathBuf,
+        /// Which part of it.
+        what: String,
+        /// What is wrong with it.
+        source: RecordError,
+    },
+    /// A tag without a visible character, or one that reads as a run id.
+    #[error("`{tag}` cannot name a run")]
+    BadTag {
+        /// The tag.
+        tag: String,
+    },
+}
+
+impl Error {
+    /// Sorts what SQLite said while `action` was attempted on the history at `path`.
+    pub(crate) fn from_sqlite(path: &Path, action: &'static str, source: rusqlite::Error) -> Error {
+        let path = path.to_path_buf();
+        let code = source.sqlite_error().map(|error| (error.code, error.extended_code));
+        match code {
+            Some((ErrorCode::NotADatabase, _)) => Error::NotADatabase { path, source },
+            Some((ErrorCode::DatabaseCorrupt, _)) => Error::Corrupt { path, source },
+            Some((
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
+                _,
+            )) => Error::Locked { path, source },
+            Some((ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _)) => Error::ReadOnly { path },
+            // The memory shared by the users of a write-ahead log is a file too, and the first to find the disk full.
+            Some((ErrorCode::DiskFull, _) | (_, rusqlite::ffi::SQLITE_IOERR_SHMSIZE)) => {
+                Error::NoSpace { path, source }
+            }
+            _ => Error::Database { path, action, source },
+        }
+    }
+
+    /// What to do about it, where there is something to do.
+    pub fn hint(&self) -> Option<String> {
+        const ANOTHER: &str = "name another file with --history FILE or FATHOM_HISTORY";
+        Some(match self {
+            Error::IsDirectory { path } => {
+                format!("name a file in it: --history {}", path.join("history.db").display())
+            }
+            Error::NotAFile { .. } | Error::Foreign { .. } => ANOTHER.to_owned(),
+            Error::Missing { .. } => {
+                format!("`fathom bench` makes it when it keeps its first run; or {ANOTHER}")
+            }
+            Error::NotADatabase { path, .. } | Error::Corrupt { path, .. } => format!(
+                "keep it aside (mv '{0}' '{0}.damaged') and a new one is made; `sqlite3 '{0}.damaged' .recover` shows what can be saved",
+                path.display()
+            ),
+            Error::Newer { .. } => format!("use the fathom that wrote it, or a newer one; or {ANOTHER}"),
+            Error::Locked { path, .. } => {
+                format!(
+                    "`fuser '{}'` shows who uses it; try again when they are done, or {ANOTHER}",
+                    path.display()
+                )
+            }
+            Error::ReadOnly { path } => {
+                format!("make '{}' and its directory writable for this user, or {ANOTHER}", path.display())
+            }
+            Error::NoSpace { .. } => format!("free some space, or {ANOTHER}"),
+            Error::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    format!("give this user the right to write there, or {ANOTHER}")
+                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    format!("free some space, or {ANOTHER}")
+                }
+                _ => ANOTHER.to_owned(),
+            },
+            Error::UnknownRun { .. } => "`fathom history list` shows the runs there are".to_owned(),
+            Error::BadTag { .. } => "a tag is a word that is not a number".to_owned(),
+            Error::Database { .. } => ANOTHER.to_owned(),
+            Error::Unreadable { source, .. } => return source.hint().map(str::to_owned),
+        })
+    }
+}
+
+fn listed(ids: &[RunId]) -> String {
+    ids.iter().map(RunId::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,188 @@
+//! Where the history lies, and what kind of place that is. Looks at paths only, never at the contents.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crate::Error;
+
+/// Where the history is kept unless the user names a file: `$XDG_DATA_HOME/fathom/history.db`, or the same under
+/// `~/.local/share`. `None` where `env` knows neither that directory nor a home.
+pub fn default_path(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    // A relative XDG_DATA_HOME is to be ignored (XDG base directory specification).
+    let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
+    Some(data.join("fathom/history.db"))
+}
+
+/// The absolute form of `path`: SQLite reads meaning into names such as `:memory:` and the empty one.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|source| Error::Io {
+        action: "find the history",
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+/// Whether there is a history at `path`; an error where something else is there.
+pub(crate) fn is_file(path: &Path) -> Result<bool, Error> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(Error::IsDirectory { path: path.to_path_buf() }),
+        Ok(found) if !found.is_file() => Err(Error::NotAFile { path: path.to_path_buf() }),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Error::Io { action: "open the history", path: path.to_path_buf(), source }),
+    }
+}
+
+/// Makes the directories above `path`.
+pub(crate) fn make_parents(path: &Path) -> Result<(), Error> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(parent).map_err(|source| Error::Io {
+        action: "make the directory",
+        path: parent.to_path_buf(),
+        source,
+    })
+}
+
+/// Why no file can be made beside `path`, asked after SQLite failed to, because SQLite keeps the errno to itself.
+pub(crate) fn why_not_writable(path: &Path) -> Option<io::Error> {
+    let probe = path.with_file_name(format!(".fathom-probe-{}", std::process::id()));
+    match fs::OpenOptions::new().write(true).create_new(true).open(&probe) {
+        Ok(_) => fs::remove_file(&probe).err(),
+        Err(error) => Some(error),
+    }
+}
+
+/// Whether `path` lies on a file system that other machines may use at the same time, or on one in user space.
+pub(crate) fn is_shared(path: &Path) -> bool {
+    // The file may not exist yet, and where a link leads matters.
+    let real = fs::canonicalize(path).or_else(|_| fs::canonicalize(path.parent().unwrap_or(path)));
+    match (real, fs::read("/proc/self/mountinfo")) {
+        (Ok(real), Ok(mounts)) => file_system(&mounts, &real).is_some_and(|name| is_shared_type(&name)),
+        _ => false,
+    }
+}
+
+/// The type of the file system that holds `path`: the longest mount point above it, the last one where several match.
+fn file_system(mountinfo: &[u8], path: &Path) -> Option<String> {
+    let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(|line| {
+        let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+        let point = unescape(fields.get(4)?);
+        let dash = fields.iter().position(|&field| field == b"-")?;
+        let kind = String::from_utf8_lossy(fields.get(dash + 1)?).into_owned();
+        path.starts_with(&point).then(|| (point.components().count(), kind))
+    });
+    mounts.max_by_key(|&(depth, _)| depth).map(|(_, kind)| kind)
+}
+
+/// Undoes the octal escapes of `/proc/self/mountinfo` (`\040` for a space).
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal =
+            tail.get(..3).filter(|_| first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
+}
+
+fn is_shared_type(name: &str) -> bool {
+    const SHARED: &[&str] = &[
+        "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+        "ocfs2", "orangefs", "pvfs2", "smb3", "smbfs", "virtiofs", "vboxsf", "wekafs",
+    ];
+    SHARED.contains(&name) || name == "fuse" || name.starts_with("fuse.")
+}
+
+/// `path` as an SQLite URI with `parameters`; every byte that could mean something to its parser is escaped.
+pub(crate) fn uri(path: &Path, parameters: &str) -> String {
+    let mut uri = String::from("file:");
+    for &byte in OsStr::as_bytes(path.as_os_str()) {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri + "?" + parameters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_paths() {
+        fn check(environment: &[(&str, &str)], expected: Option<&str>) {
+            let env = |name: &str| {
+                environment.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
+            };
+            assert_eq!(default_path(env), expected.map(PathBuf::from), "{environment:?}");
+        }
+        check(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/me")], Some("/data/fathom/history.db"));
+        check(&[("HOME", "/home/me")], Some("/home/me/.local/share/fathom/history.db"));
+        check(
+            &[("XDG_DATA_HOME", ""), ("HOME", "/home/me")],
+            Some("/home/me/.local/share/fathom/history.db"),
+        );
+        check(
+            &[("XDG_DATA_HOME", "relative"), ("HOME", "/home/me")],
+            Some("/home/me/.local/share/fathom/history.db"),
+        );
+        check(&[("HOME", "")], None);
+        check(&[], None);
+    }
+
+    #[test]
+    fn file_systems() {
+        const MOUNTS: &[u8] = b"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+            30 22 0:40 / /home rw - nfs4 server:/home rw\n\
+            31 30 0:41 / /home/my\\040data rw - tmpfs none rw\n\
+            32 22 0:42 / /mnt rw shared:2 master:1 - xfs /dev/sdb rw\n\
+            33 22 0:43 / /mnt rw - fuse.sshfs host:/ rw\n\
+            broken line\n";
+        fn check(path: &str, kind: &str, shared: bool) {
+            let found = file_system(MOUNTS, Path::new(path)).unwrap();
+            assert_eq!((found.as_str(), is_shared_type(&found)), (kind, shared), "{path}");
+        }
+        check("/var/lib/h.db", "ext4", false);
+        check("/home/me/h.db", "nfs4", true);
+        check("/homely/h.db", "ext4", false);
+        check("/home/my data/h.db", "tmpfs", false);
+        check("/mnt/h.db", "fuse.sshfs", true);
+        assert_eq!(file_system(b"", Path::new("/x")), None);
+    }
+
+    #[test]
+    fn escapes() {
+        fn check(field: &[u8], expected: &[u8]) {
+            assert_eq!(unescape(field).as_os_str().as_bytes(), expected);
+        }
+        check(b"/plain", b"/plain");
+        check(b"/a\\040b\\134", b"/a b\\");
+        check(b"/a\\04", b"/a\\04");
+        check(b"/a\\777", b"/a\\777");
+        check(b"/\xff", b"/\xff");
+    }
+
+    #[test]
+    fn uris() {
+        fn check(path: &[u8], expected: &str) {
+            assert_eq!(uri(Path::new(OsStr::from_bytes(path)), "immutable=1"), expected);
+        }
+        check(b"/a/b-c_1.db", "file:/a/b-c_1.db?immutable=1");
+        check(b"/a b?c#d%\xff", "file:/a%20b%3Fc%23d%25%FF?immutable=1");
+    }
+}

@@ -1,0 +1,121 @@
+//! One run record in a file of its own, for when the history cannot be used.
+//!
+//! The file is a run record at every moment: each change writes the whole of it under another name and puts that in
+//! its place. The cost grows with the square of the number of tests, which is small beside the tests themselves.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use fathom_record::{Finding, RunHeader, RunRecord, TestRecord, TestStatus};
+
+use crate::Error;
+
+/// A record that is kept in a file of its own.
+#[derive(Debug)]
+pub struct SideFile {
+    path: PathBuf,
+    record: RunRecord,
+}
+
+impl SideFile {
+    /// Starts a record as `fathom-STARTED-PID.json` in `directory`. It counts as incomplete until it is finished.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn begin(directory: &Path, header: &RunHeader) -> Result<SideFile, Error> {
+        SideFile::take_over(directory, RunRecord { header: header.clone(), ..RunRecord::default() })
+    }
+
+    /// Goes on with a record that was begun elsewhere.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn take_over(directory: &Path, record: RunRecord) -> Result<SideFile, Error> {
+        let path = reserve(directory, record.header.started_unix_ms)?;
+        let side_file = SideFile { path, record };
+        match side_file.write() {
+            Ok(()) => Ok(side_file),
+            Err(error) => {
+                // Nothing is in it, and the first error is the one to tell.
+                let _ = fs::remove_file(&side_file.path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Where the record is kept.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is kept, whether or not the last write succeeded.
+    pub fn record(&self) -> &RunRecord {
+        &self.record
+    }
+
+    /// Adds a finished test. When this returns, the test outlives a crash of the machine.
+    ///
+    /// # Errors
+    /// The file cannot be written; it then holds what it held before.
+    pub fn append(&mut self, test: &TestRecord) -> Result<(), Error> {
+        self.record.tests.push(test.clone());
+        self.write()
+    }
+
+    /// Says how the run ended, with its header as it stands at the end and what the numbers tell.
+    ///
+    /// # Errors
+    /// The file cannot be written; it then holds what it held before.
+    pub fn finish(
+        &mut self,
+        status: TestStatus,
+        header: &RunHeader,
+        findings: &[Finding],
+    ) -> Result<(), Error> {
+        self.record.status = status;
+        self.record.header.clone_from(header);
+        self.record.findings = findings.to_vec();
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), Error> {
+        let next = self.path.with_extension("json.tmp");
+        let written = write_synced(&next, &self.record).and_then(|()| fs::rename(&next, &self.path));
+        written.map_err(|source| {
+            let _ = fs::remove_file(&next);
+            failed(&self.path, source)
+        })
+    }
+}
+
+fn write_synced(path: &Path, record: &RunRecord) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    record.write_json(&mut out)?;
+    out.flush()?;
+    out.get_ref().sync_all()
+}
+
+/// Makes the empty file, so that no other run takes its name.
+fn reserve(directory: &Path, started_unix_ms: u64) -> Result<PathBuf, Error> {
+    let started = match i64::try_from(started_unix_ms).map(jiff::Timestamp::from_millisecond) {
+        Ok(Ok(time)) if started_unix_ms > 0 => time.strftime("%Y%m%dT%H%M%SZ").to_string(),
+        _ => "simulated".to_owned(),
+    };
+    let stem = format!("fathom-{started}-{}", std::process::id());
+    let mut path = directory.join(format!("{stem}.json"));
+    for number in 2.. {
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                path = directory.join(format!("{stem}-{number}.json"));
+            }
+            Err(source) => return Err(failed(&path, source)),
+        }
+    }
+    Ok(path)
+}
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::Io { action: "write the record to", path: path.to_path_buf(), source }
+}
