@@ -43,17 +43,22 @@ impl Series {
     /// Most intervals that are kept.
     pub const MAX: usize = 2400;
 
+    /// Appends an interval, or adds it to the last one where that has the same tick.
+    pub fn push(&mut self, interval: Interval) {
+        match self.intervals.last_mut() {
+            Some(last) if last.tick == interval.tick => last.absorb(interval),
+            _ => self.intervals.push(interval),
+        }
+    }
+
     /// Halves the number of intervals by merging those with the same `tick / 2`.
     pub fn halve(&mut self) {
-        let mut merged: Vec<Interval> = Vec::with_capacity(self.intervals.len() / 2 + 1);
+        let mut merged = Series { intervals: Vec::with_capacity(self.intervals.len() / 2 + 1) };
         for mut interval in self.intervals.drain(..) {
             interval.tick /= 2;
-            match merged.last_mut() {
-                Some(last) if last.tick == interval.tick => last.absorb(interval),
-                _ => merged.push(interval),
-            }
+            merged.push(interval);
         }
-        self.intervals = merged;
+        *self = merged;
     }
 
     /// Adds the intervals of `other`, tick by tick.
