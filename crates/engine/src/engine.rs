@@ -83,6 +83,8 @@ pub struct EngineSetup {
     pub direct: bool,
     /// The job writes (mappings must be writable).
     pub writes: bool,
+    /// Offsets come in no order (a mapping then turns read-ahead off).
+    pub random: bool,
     /// Private options.
     pub options: RawEngineOptions,
 }

@@ -3,10 +3,18 @@
 //! An engine never reads a clock, never counts and never decides when to stop; the driver in `fathom-runner` does.
 //! Adding one is a file here and a line in `registry::ENGINES`.
 
+#![forbid(unsafe_code)]
+
 mod engine;
+mod null;
+mod private;
+mod psync;
 pub mod registry;
 pub mod sim;
+mod targets;
+mod uring;
 
 pub use engine::{
-    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile, Queued, RawEngineOptions, Reaped,
+    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile, Queued,
+    RawEngineOptions, Reaped,
 };

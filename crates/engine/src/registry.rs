@@ -1,9 +1,9 @@
 //! The registered engines, in the order they are listed to users.
 
-use crate::EngineEntry;
+use crate::{EngineEntry, null, psync, uring};
 
 /// Every engine a job can name.
-pub const ENGINES: &[EngineEntry] = &[];
+pub const ENGINES: &[EngineEntry] = &[uring::ENTRY, psync::ENTRY, null::ENTRY];
 
 /// The engine called `name`, by its name or an alias.
 pub fn find(name: &str) -> Option<&'static EngineEntry> {

@@ -3,7 +3,14 @@
 //! Everything is offered through safe types that own what they point to. Imports none of our other crates.
 
 pub mod affinity;
+pub mod buffer;
 pub mod clock;
 pub mod device;
+mod error;
 pub mod io;
+mod sqe;
 pub mod thread;
+pub mod transfer;
+pub mod uring;
+
+pub use error::{SetupError, SetupStep};

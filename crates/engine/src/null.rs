@@ -1,0 +1,69 @@
+//! Moves nothing: every request succeeds at once. Measures what the tool itself costs.
+//!
+//! At depth 1 a request is done when it is queued; above, it takes the way of an asynchronous one.
+
+use fathom_model::{Nanos, Request};
+
+use crate::{Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, Reaped};
+
+/// The engine's entry.
+pub const ENTRY: EngineEntry = EngineEntry {
+    name: "null",
+    aliases: &[],
+    doc: "Completes every request at once and moves nothing: measures the tool itself.",
+    traits: EngineTraits { synchronous: false, needs_files: false, trims: true, virtual_time: false },
+    options: &[],
+    open,
+};
+
+struct Null {
+    depth: u32,
+    queued: Vec<Completion>,
+    /// How many of `queued`, from its start, have been submitted.
+    submitted: usize,
+}
+
+fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
+    let depth = setup.depth.max(1);
+    Ok(Box::new(Null { depth, queued: Vec::with_capacity(depth as usize), submitted: 0 }))
+}
+
+impl Engine for Null {
+    #[inline]
+    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
+        let result = i64::from(request.len);
+        if self.depth == 1 {
+            return Queued::Done(result);
+        }
+        if self.queued.len() == self.depth as usize {
+            return Queued::Full;
+        }
+        self.queued.push(Completion { slot, result });
+        Queued::Later
+    }
+
+    #[inline]
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        let gone = self.queued.len() - self.submitted;
+        self.submitted = self.queued.len();
+        Ok(gone as u32)
+    }
+
+    #[inline]
+    fn reap(
+        &mut self,
+        _min: u32,
+        max: u32,
+        _wait: Option<Nanos>,
+        done: &mut Vec<Completion>,
+    ) -> Result<Reaped, EngineError> {
+        let count = self.submitted.min(max as usize);
+        done.extend(self.queued.drain(..count));
+        self.submitted -= count;
+        Ok(Reaped::Some(count as u32))
+    }
+
+    fn payload(&mut self, _slot: u32) -> &mut [u8] {
+        &mut []
+    }
+}

@@ -1,0 +1,55 @@
+//! Rows for the private options of engines: each stores the checked text under its own name.
+
+use crate::RawEngineOptions;
+
+/// Stores 0 or 1; a bare flag counts as 1.
+pub(crate) fn store_switch(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
+    let value = match value {
+        "" | "1" => "1",
+        "0" => "0",
+        other => return Err(format!("`{other}` is neither 0 nor 1")),
+    };
+    options.0.insert(name.to_owned(), value.to_owned());
+    Ok(())
+}
+
+/// Stores a whole number.
+pub(crate) fn store_count(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
+    let number: u32 =
+        value.parse().map_err(|_| format!("`{value}` is not a whole number below {}", 1_u64 << 32))?;
+    options.0.insert(name.to_owned(), number.to_string());
+    Ok(())
+}
+
+macro_rules! flag_row {
+    ($name:literal, $default:literal, $doc:literal) => {
+        $crate::private::row!(Kind::Flag, $crate::private::store_switch, $name, $default, $doc)
+    };
+}
+
+macro_rules! bool_row {
+    ($name:literal, $default:literal, $doc:literal) => {
+        $crate::private::row!(Kind::Bool, $crate::private::store_switch, $name, $default, $doc)
+    };
+}
+
+macro_rules! count_row {
+    ($name:literal, $default:literal, $doc:literal) => {
+        $crate::private::row!(Kind::Int, $crate::private::store_count, $name, $default, $doc)
+    };
+}
+
+macro_rules! row {
+    ($kind:expr, $store:path, $name:literal, $default:literal, $doc:literal) => {
+        OptionRow {
+            name: $name,
+            aliases: &[],
+            kind: $kind,
+            default: $default,
+            doc: $doc,
+            apply: |options, value| $store(options, $name, value),
+        }
+    };
+}
+
+pub(crate) use {bool_row, count_row, flag_row, row};

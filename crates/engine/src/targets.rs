@@ -1,0 +1,93 @@
+//! The files of one worker, and what every engine does alike with them: refusing requests that cannot be, and the
+//! operations that have no asynchronous form.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use fathom_model::{Op, Request};
+use fathom_sys::{SetupError, SetupStep, buffer::BufferPool, transfer};
+
+use crate::{EngineError, EngineSetup, OpenFile};
+
+pub(crate) const EINVAL: i64 = -22;
+const EBADF: i64 = -9;
+
+/// One open file.
+pub(crate) struct Target {
+    pub file: Arc<File>,
+    pub is_block_device: bool,
+}
+
+/// The open files of a worker, in the order requests index them.
+pub(crate) struct Targets {
+    list: Box<[Target]>,
+    max_block: usize,
+}
+
+impl Targets {
+    /// Takes the files of a setup; fails where one was not opened.
+    pub fn new(engine: &'static str, setup: &EngineSetup) -> Result<Self, EngineError> {
+        let opened = |(index, open): (usize, &OpenFile)| match &open.file {
+            Some(file) => Ok(Target { file: Arc::clone(file), is_block_device: open.is_block_device }),
+            None => Err(EngineError {
+                engine,
+                attempted: format!("using file {index}, which is not open"),
+                source: std::io::Error::from_raw_os_error(EBADF as i32),
+                hint: None,
+            }),
+        };
+        let list = setup.files.iter().enumerate().map(opened).collect::<Result<_, _>>()?;
+        Ok(Targets { list, max_block: setup.max_block })
+    }
+
+    /// The files themselves.
+    pub fn files(&self) -> Vec<Arc<File>> {
+        self.list.iter().map(|target| Arc::clone(&target.file)).collect()
+    }
+
+    /// The target of a request, or the negative errno that the request ends with: EBADF for a file that is not there,
+    /// EINVAL for a length over the largest block or an offset that no file can have.
+    #[inline(always)]
+    pub fn check(&self, request: &Request) -> Result<&Target, i64> {
+        let Some(target) = self.list.get(request.file as usize) else { return Err(EBADF) };
+        if request.len as usize > self.max_block || request.offset > i64::MAX as u64 {
+            return Err(EINVAL);
+        }
+        Ok(target)
+    }
+}
+
+impl Target {
+    /// Does a sync or trim now. Reads and writes have no place here and end with EINVAL.
+    pub fn now(&self, request: &Request) -> i64 {
+        match request.op {
+            Op::Sync => transfer::sync(&self.file, false),
+            Op::Datasync => transfer::sync(&self.file, true),
+            Op::Trim => transfer::trim(&self.file, self.is_block_device, request.offset, request.len),
+            Op::Read | Op::Write => EINVAL,
+        }
+    }
+}
+
+/// The buffers of an engine that needs no ring to own them.
+pub(crate) fn buffers(engine: &'static str, setup: &EngineSetup) -> Result<BufferPool, EngineError> {
+    BufferPool::new(setup.depth, setup.max_block).map_err(|source| EngineError {
+        engine,
+        attempted: format!("allocating {} buffers of {} bytes", setup.depth, setup.max_block),
+        source,
+        hint: Some(BUFFER_HINT.to_owned()),
+    })
+}
+
+const BUFFER_HINT: &str = "lower iodepth, bs or numjobs";
+
+/// Says what failed in setting up, with the remedy for the step it failed in.
+pub(crate) fn setup_failed(engine: &'static str, error: SetupError, hint: Option<String>) -> EngineError {
+    let general = (error.step == SetupStep::Buffers).then(|| BUFFER_HINT.to_owned());
+    EngineError { engine, attempted: error.attempted, source: error.source, hint: hint.or(general) }
+}
+
+/// Says that the engine failed while it ran.
+pub(crate) fn run_failed(engine: &'static str, attempted: &str, source: std::io::Error) -> EngineError {
+    EngineError { engine, attempted: attempted.to_owned(), source, hint: None }
+}

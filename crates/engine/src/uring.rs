@@ -1,0 +1,165 @@
+//! io_uring. What the kernel can do is used without being asked for: registered files, buffers and ring, deferred
+//! task work, one system call per batch.
+
+use fathom_model::{Kind, Nanos, Op, OptionRow, Request};
+use fathom_sys::transfer::TransferFlags;
+use fathom_sys::uring::{MAX_DEPTH, Ring, RingOptions, SqThread, Wish};
+use fathom_sys::{SetupError, SetupStep};
+
+use crate::private::{bool_row, count_row, flag_row};
+use crate::targets::{self, Targets};
+use crate::{
+    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
+};
+
+/// The engine's entry.
+pub const ENTRY: EngineEntry = EngineEntry {
+    name: "io_uring",
+    aliases: &["uring"],
+    doc: "Linux's asynchronous rings: registered files and buffers, one system call per batch.",
+    traits: EngineTraits { synchronous: false, needs_files: true, trims: true, virtual_time: false },
+    options: OPTIONS,
+    open,
+};
+
+const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
+    flag_row!(
+        "fixedbufs",
+        "1",
+        "Register the buffers with the ring; when given, fail where the kernel refuses."
+    ),
+    flag_row!(
+        "registerfiles",
+        "1",
+        "Register the files with the ring; when given, fail where the kernel refuses."
+    ),
+    flag_row!(
+        "hipri",
+        "0",
+        "Poll for completions (IORING_SETUP_IOPOLL); needs direct=1 and a driver that can."
+    ),
+    flag_row!("sqthread_poll", "0", "Let a kernel thread submit (IORING_SETUP_SQPOLL)."),
+    count_row!("sqthread_poll_cpu", "", "The CPU that the submitting kernel thread is bound to."),
+    bool_row!("nonvectored", "1", "READ and WRITE; 0 means READV and WRITEV, without registered buffers."),
+    count_row!("force_async", "0", "Hand every so many requests to a kernel worker at once; 0 means none."),
+    bool_row!("nowait", "0", "Fail with EAGAIN where a request would have to wait (RWF_NOWAIT)."),
+    bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
+];
+
+struct Uring {
+    ring: Ring,
+    targets: Targets,
+    /// A polled ring takes reads and writes only; the rest is then done in `queue`.
+    polled: bool,
+}
+
+fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
+    let targets = Targets::new(ENTRY.name, &setup)?;
+    let options = ring_options(&setup);
+    let ring = Ring::new(targets.files(), options).map_err(|error| {
+        let hint = hint(&error, setup.depth);
+        targets::setup_failed(ENTRY.name, error, hint)
+    })?;
+    Ok(Box::new(Uring { ring, targets, polled: options.polled }))
+}
+
+fn ring_options(setup: &EngineSetup) -> RingOptions {
+    let given = &setup.options;
+    let wish = |name| match (given.0.contains_key(name), given.flag(name, true)) {
+        (false, _) => Wish::IfGranted,
+        (true, true) => Wish::Always,
+        (true, false) => Wish::Never,
+    };
+    let vectored = !given.flag("nonvectored", true);
+    let fixed_buffers = match wish("fixedbufs") {
+        // Registered buffers have no vectored form, so asking for that form gives the default up.
+        Wish::IfGranted if vectored => Wish::Never,
+        other => other,
+    };
+    let cpu = given.0.contains_key("sqthread_poll_cpu").then(|| given.int("sqthread_poll_cpu", 0) as u32);
+    RingOptions {
+        depth: setup.depth,
+        block: setup.max_block,
+        fixed_buffers,
+        fixed_files: wish("registerfiles"),
+        polled: given.flag("hipri", false),
+        sq_thread: given.flag("sqthread_poll", false).then_some(SqThread { cpu }),
+        vectored,
+        transfer: TransferFlags {
+            poll: false,
+            no_wait: given.flag("nowait", false),
+            uncached: given.flag("uncached", false),
+        },
+        force_async: given.int("force_async", 0) as u32,
+    }
+}
+
+fn hint(error: &SetupError, depth: u32) -> Option<String> {
+    use std::io::ErrorKind;
+    let memlock = "raise RLIMIT_MEMLOCK (ulimit -l)";
+    Some(match (error.step, error.source.kind()) {
+        (SetupStep::Depth, _) => format!("iodepth={depth} is above {MAX_DEPTH}; lower it, or use more jobs"),
+        (SetupStep::Kernel, ErrorKind::PermissionDenied) => {
+            "io_uring is forbidden here: sysctl kernel.io_uring_disabled=0 (or the container's seccomp profile), \
+             or use ioengine=libaio"
+                .to_owned()
+        }
+        (SetupStep::Kernel, ErrorKind::Unsupported) => {
+            "this kernel has no io_uring, or a container's seccomp profile hides it: use ioengine=libaio".to_owned()
+        }
+        (SetupStep::Kernel, ErrorKind::OutOfMemory) => format!("{memlock}, or lower iodepth"),
+        (SetupStep::Kernel, ErrorKind::InvalidInput) => {
+            "the kernel does not know the ring's options: leave hipri, sqthread_poll and sqthread_poll_cpu out"
+                .to_owned()
+        }
+        (SetupStep::RegisterBuffers, _) => format!("{memlock}, or leave fixedbufs out"),
+        (SetupStep::RegisterFiles, _) => "raise RLIMIT_NOFILE (ulimit -n), or leave registerfiles out".to_owned(),
+        _ => return None,
+    })
+}
+
+impl Engine for Uring {
+    #[inline]
+    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
+        let target = match self.targets.check(request) {
+            Ok(target) => target,
+            Err(errno) => return Queued::Done(errno),
+        };
+        let Request { op, file, len, offset } = *request;
+        match op {
+            Op::Read => self.ring.read(slot, file, offset, len),
+            Op::Write => self.ring.write(slot, file, offset, len),
+            // BLKDISCARD has no place in a ring that all kernels share.
+            Op::Trim if target.is_block_device || self.polled => return Queued::Done(target.now(request)),
+            Op::Sync | Op::Datasync if self.polled => return Queued::Done(target.now(request)),
+            Op::Trim => self.ring.punch_hole(slot, file, offset, len),
+            Op::Sync => self.ring.sync(slot, file, false),
+            Op::Datasync => self.ring.sync(slot, file, true),
+        }
+        Queued::Later
+    }
+
+    #[inline]
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        self.ring.submit().map_err(|error| targets::run_failed(ENTRY.name, "submitting to the ring", error))
+    }
+
+    #[inline]
+    fn reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Option<Nanos>,
+        done: &mut Vec<Completion>,
+    ) -> Result<Reaped, EngineError> {
+        let wait = wait.map(|span| span.0);
+        self.ring
+            .reap(min, max, wait, |slot, result| done.push(Completion { slot, result }))
+            .map(Reaped::Some)
+            .map_err(|error| targets::run_failed(ENTRY.name, "waiting for completions", error))
+    }
+
+    fn payload(&mut self, slot: u32) -> &mut [u8] {
+        self.ring.bytes(slot)
+    }
+}
