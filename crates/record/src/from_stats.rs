@@ -20,8 +20,6 @@ pub struct TestMeta {
     pub title: String,
     /// The fio command line that does the same.
     pub fio: String,
-    /// Global options as said (a `[global]` section), canonical names, in order.
-    pub global_options: Vec<(String, String)>,
 }
 
 /// The record of one test that ran.
@@ -29,11 +27,7 @@ pub struct TestMeta {
 /// The status follows from the outcome: `failed` where a worker failed, `incomplete` where the run was broken off or
 /// a worker got stuck, `complete` otherwise. Workers of jobs that are not in `plan` are left out.
 pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: &RunOutcome) -> TestRecord {
-    let jobs: Vec<JobRecord> = outcome
-        .workers
-        .iter()
-        .filter_map(|worker| Some(job_record(&meta, plan.jobs.get(worker.job)?, worker)))
-        .collect();
+    let jobs: Vec<JobRecord> = outcome.workers.iter().filter_map(|worker| job_record(plan, worker)).collect();
     let failure = jobs.iter().find_map(|job| job.error.as_ref());
     let stuck = jobs.iter().any(|job| job.stuck);
     let (status, reason) = match (failure, &outcome.interrupted) {
@@ -82,9 +76,10 @@ impl TestRecord {
     }
 }
 
-fn job_record(meta: &TestMeta, plan: &JobPlan, worker: &WorkerOutcome) -> JobRecord {
+fn job_record(run: &RunPlan, worker: &WorkerOutcome) -> Option<JobRecord> {
+    let plan = run.jobs.get(worker.job)?;
     let measure = &plan.measure;
-    JobRecord {
+    Some(JobRecord {
         name: plan.name.clone(),
         description: plan.description.clone(),
         group: plan.group,
@@ -103,7 +98,7 @@ fn job_record(meta: &TestMeta, plan: &JobPlan, worker: &WorkerOutcome) -> JobRec
             write: plan.io.block_size.write,
             trim: plan.io.block_size.trim,
         },
-        global_options: meta.global_options.clone(),
+        global_options: run.global_said.clone(),
         options: plan.said.clone(),
         plan: plan_fields(plan, worker.clone),
         percentiles: PercentileRecord {
@@ -119,7 +114,7 @@ fn job_record(meta: &TestMeta, plan: &JobPlan, worker: &WorkerOutcome) -> JobRec
         measured: PhaseRecord::from_stats(&worker.measured),
         errors: worker.errors.iter().map(ErrorCountRecord::from_stats).collect(),
         slowest: worker.slowest.iter().map(SlowRecord::from_stats).collect(),
-    }
+    })
 }
 
 /// Collects fields of a plan as text.

@@ -12,10 +12,15 @@ mod finding;
 pub mod from_stats;
 mod history_row;
 mod job;
+mod latency;
+pub mod merge;
 mod phase;
 mod run;
 mod series;
+pub mod stability;
+mod summary;
 mod test;
+mod to_stats;
 mod wire;
 
 pub use conditions::{
@@ -28,7 +33,11 @@ pub use finding::{Finding, Severity};
 pub use from_stats::{TestMeta, test_record};
 pub use history_row::HistoryRow;
 pub use job::{BlockSizes, ErrorCountRecord, FailureRecord, JobRecord, PercentileRecord, SlowRecord};
+pub use latency::{LatencyClasses, LatencySummary};
+pub use merge::{Entry, EntryOp, Windows, entries, merge_jobs};
 pub use phase::{BatchRecord, CpuRecord, DepthRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord};
 pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
+pub use stability::{Second, Stability};
+pub use summary::{DeviceSummary, OpSummary, SyncSummary, TestSummary};
 pub use test::{TestRecord, TestStatus};

@@ -1,0 +1,229 @@
+//! Reading stored latencies: moments, percentiles, and the shapes that fio's outputs and our own JSON need.
+
+use serde::{Deserialize, Serialize};
+
+use fathom_stats::histogram;
+
+use crate::{LatencyRecord, MomentsRecord};
+
+impl MomentsRecord {
+    /// Arithmetic mean; 0 without samples.
+    pub fn mean(&self) -> f64 {
+        self.to_stats().mean()
+    }
+
+    /// Sample standard deviation (n - 1); 0 below two samples.
+    pub fn stdev(&self) -> f64 {
+        self.to_stats().stdev()
+    }
+}
+
+impl LatencyRecord {
+    /// Number of samples.
+    pub fn samples(&self) -> u64 {
+        self.moments.count
+    }
+
+    /// The percentile as fio prints it, ns: the middle of the first of its 1856 bins at which the cumulative count
+    /// reaches `percent` of the samples. `None` without samples.
+    pub fn fio_percentile(&self, percent: f64) -> Option<u64> {
+        self.percentile_bin(percent).map(|bin| histogram::midpoint(bin.min(histogram::FIO_BINS - 1)))
+    }
+
+    /// The percentile within our own, longer range, ns, and never outside the least and greatest sample.
+    /// `None` without samples.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let value = histogram::midpoint(self.percentile_bin(percent)?);
+        Some(value.max(self.moments.min).min(self.moments.max.max(self.moments.min)))
+    }
+
+    fn percentile_bin(&self, percent: f64) -> Option<usize> {
+        let samples: u64 = self.bins.iter().map(|&(_, count)| count).sum();
+        let threshold = percent / 100.0 * samples as f64;
+        let mut cumulative = 0u64;
+        let reached = self.bins.iter().find(|&&(_, count)| {
+            cumulative += count;
+            cumulative as f64 >= threshold
+        });
+        reached.or(self.bins.last()).map(|&(bin, _)| usize::from(bin))
+    }
+
+    /// The non-empty bins in fio's geometry: `(value in ns, count)`, ascending.
+    pub fn fio_bins(&self) -> Vec<(u64, u64)> {
+        let mut folded: Vec<(u64, u64)> = Vec::with_capacity(self.bins.len());
+        for &(bin, count) in &self.bins {
+            let value = histogram::midpoint(usize::from(bin).min(histogram::FIO_BINS - 1));
+            match folded.last_mut() {
+                Some(last) if last.0 == value => last.1 += count,
+                _ => folded.push((value, count)),
+            }
+        }
+        folded
+    }
+
+    /// The summary that our own tables and JSON show.
+    pub fn summary(&self) -> LatencySummary {
+        let MomentsRecord { count, min, max, .. } = self.moments;
+        let some = count > 0;
+        let carried = |per_10_000: u64| {
+            let beyond = u128::from(count) * u128::from(10_000 - per_10_000);
+            let percentile = || self.percentile(per_10_000 as f64 / 100.0);
+            (beyond >= LEAST_BEYOND * 10_000).then(percentile).flatten()
+        };
+        LatencySummary {
+            samples: count,
+            min: some.then_some(min),
+            mean: some.then(|| self.moments.mean()),
+            max: some.then_some(max),
+            stdev: (count > 1).then(|| self.moments.stdev()),
+            p50: carried(5_000),
+            p90: carried(9_000),
+            p95: carried(9_500),
+            p99: carried(9_900),
+            p999: carried(9_990),
+            p9999: carried(9_999),
+        }
+    }
+}
+
+/// A percentile is shown where at least this many samples lie beyond it.
+const LEAST_BEYOND: u128 = 10;
+
+/// A latency in our own outputs; ns. What the sample does not carry is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LatencySummary {
+    /// Number of samples.
+    pub samples: u64,
+    /// Least.
+    pub min: Option<u64>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Greatest.
+    pub max: Option<u64>,
+    /// Sample standard deviation.
+    pub stdev: Option<f64>,
+    /// Median.
+    pub p50: Option<u64>,
+    /// 90 %.
+    pub p90: Option<u64>,
+    /// 95 %.
+    pub p95: Option<u64>,
+    /// 99 %.
+    pub p99: Option<u64>,
+    /// 99.9 %.
+    pub p999: Option<u64>,
+    /// 99.99 %.
+    pub p9999: Option<u64>,
+}
+
+/// How many requests fell into each class of fio's latency lines. A class is named by its upper bound and begins where
+/// the one before ends, so the first class of `us` begins at 1000 ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatencyClasses {
+    /// Below 2, 4, 10, 20, 50, 100, 250, 500, 750, 1000 ns.
+    pub ns: [u64; 10],
+    /// The same in us.
+    pub us: [u64; 10],
+    /// The same in ms, then below 2000 ms and all the rest.
+    pub ms: [u64; 12],
+}
+
+impl LatencyClasses {
+    /// Labels of the classes; `ns` and `us` have the first ten.
+    pub const LABELS: [&'static str; 12] =
+        ["2", "4", "10", "20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000"];
+    const BOUNDS: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
+
+    /// Counts the bins of `latency`, each by its middle.
+    pub fn add(&mut self, latency: &LatencyRecord) {
+        for &(bin, count) in &latency.bins {
+            let ns = histogram::midpoint(usize::from(bin));
+            let class = |value: u64| Self::BOUNDS.partition_point(|&bound| bound <= value);
+            match ns {
+                0..1_000 => self.ns[class(ns)] += count,
+                1_000..1_000_000 => self.us[class(ns / 1_000)] += count,
+                _ => self.ms[class(ns / 1_000_000)] += count,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_stats::Latency;
+
+    use super::*;
+
+    fn record(values: impl IntoIterator<Item = u64>) -> LatencyRecord {
+        let mut latency = Latency::default();
+        values.into_iter().for_each(|ns| latency.record(ns));
+        LatencyRecord::from_stats(&latency)
+    }
+
+    #[test]
+    fn a_percentile_is_shown_only_where_ten_samples_lie_beyond() {
+        for (samples, expected) in [
+            (0, [false; 6]),
+            (19, [false; 6]),
+            (20, [true, false, false, false, false, false]),
+            (100, [true, true, false, false, false, false]),
+            (199, [true, true, false, false, false, false]),
+            (200, [true, true, true, false, false, false]),
+            (999, [true, true, true, false, false, false]),
+            (1_000, [true, true, true, true, false, false]),
+            (10_000, [true, true, true, true, true, false]),
+            (100_000, [true; 6]),
+        ] {
+            let s = record((0..samples).map(|i| 1_000 + i)).summary();
+            let shown = [s.p50, s.p90, s.p95, s.p99, s.p999, s.p9999].map(|p| p.is_some());
+            assert_eq!(shown, expected, "{samples} samples");
+        }
+    }
+
+    #[test]
+    fn summaries_never_leave_the_range_of_the_samples() {
+        let s = record(vec![1_000_003; 1_000]).summary();
+        assert_eq!(
+            (s.min, s.p50, s.p99, s.max),
+            (Some(1_000_003), Some(1_000_003), Some(1_000_003), Some(1_000_003))
+        );
+        assert_eq!((s.mean, s.stdev), (Some(1_000_003.0), Some(0.0)));
+        assert_eq!(record([]).summary(), LatencySummary::default());
+        assert_eq!(record([7]).summary().stdev, None);
+    }
+
+    #[test]
+    fn fio_values_fold_what_is_past_its_range() {
+        let latency = record([100, 1 << 35, 1 << 40]);
+        let last = histogram::midpoint(histogram::FIO_BINS - 1);
+        assert_eq!(latency.fio_bins(), [(100, 1), (last, 2)]);
+        assert_eq!(latency.fio_percentile(100.0), Some(last));
+        assert!(latency.percentile(100.0) > Some(1 << 39));
+        assert_eq!(record([]).fio_percentile(50.0), None);
+    }
+
+    #[test]
+    fn classes_follow_fio() {
+        let mut classes = LatencyClasses::default();
+        classes.add(&record([
+            0,
+            1,
+            2,
+            3,
+            99,
+            100,
+            999,
+            1_000,
+            1_999,
+            2_000,
+            40_000,
+            999_000,
+            1_000_000,
+            3_000_000_000,
+        ]));
+        assert_eq!(classes.ns, [2, 2, 0, 0, 0, 1, 1, 0, 0, 1]);
+        assert_eq!(classes.us, [2, 1, 0, 0, 1, 0, 0, 0, 0, 1]);
+        assert_eq!(classes.ms, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+}

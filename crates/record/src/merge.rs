@@ -1,0 +1,209 @@
+//! Several workers as one: added up for our own outputs, and in fio's manner for its.
+
+use std::collections::BTreeMap;
+
+use fathom_model::Op;
+use fathom_stats::{Latency, OpOutcome, PhaseOutcome};
+
+use crate::{ErrorCountRecord, JobRecord, LatencyClasses, MomentsRecord, PhaseRecord, TestRecord};
+
+/// All workers as one job. Counters and histograms are added; what cannot be added is taken from the first (name,
+/// description, thread), from the last (options, depth, as fio does), or from the first that has it (error).
+/// Window statistics are pooled; fio's sums over clones are in [`Entry::windows`]. No jobs give an empty record.
+pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
+    let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return JobRecord::default() };
+    if jobs.len() == 1 {
+        return (*first).clone();
+    }
+    let ramps: Vec<&PhaseRecord> = jobs.iter().filter_map(|job| job.ramp.as_ref()).collect();
+    let measured: Vec<&PhaseRecord> = jobs.iter().map(|job| &job.measured).collect();
+    let kept = jobs.iter().map(|job| job.slowest.len()).max().unwrap_or(0);
+    let mut slowest: Vec<_> = jobs.iter().flat_map(|job| job.slowest.iter().cloned()).collect();
+    slowest.sort_by_key(|slow| std::cmp::Reverse(slow.lat_ns));
+    slowest.truncate(kept);
+    let least = |known: u64, other: u64| if known == 0 { other } else { known.min(other) };
+    JobRecord {
+        name: first.name.clone(),
+        description: first.description.clone(),
+        group: first.group,
+        phase: first.phase,
+        group_reporting: last.group_reporting,
+        job: first.job,
+        clone: first.clone,
+        thread_id: first.thread_id,
+        said_thread: first.said_thread,
+        started_unix_ms: jobs.iter().map(|job| job.started_unix_ms).fold(0, least),
+        engine: first.engine.clone(),
+        iodepth: last.iodepth,
+        rw: first.rw.clone(),
+        block_sizes: first.block_sizes,
+        global_options: last.global_options.clone(),
+        options: last.options.clone(),
+        plan: first.plan.clone(),
+        percentiles: first.percentiles.clone(),
+        continue_on_error: jobs.iter().any(|job| job.continue_on_error),
+        error: jobs.iter().find_map(|job| job.error.clone()),
+        stuck: jobs.iter().any(|job| job.stuck),
+        ramp: (!ramps.is_empty()).then(|| merge_phases(&ramps)),
+        measured: merge_phases(&measured),
+        errors: merge_errors(jobs),
+        slowest,
+    }
+}
+
+fn merge_errors(jobs: &[&JobRecord]) -> Vec<ErrorCountRecord> {
+    let mut counts: BTreeMap<(&str, i32), u64> = BTreeMap::new();
+    for error in jobs.iter().flat_map(|job| &job.errors) {
+        *counts.entry((&error.op, error.errno)).or_default() += error.count;
+    }
+    let record =
+        |((op, errno), count): ((&str, i32), u64)| ErrorCountRecord { op: op.to_owned(), errno, count };
+    counts.into_iter().map(record).collect()
+}
+
+/// Phases of several workers as one: from the first start to the last end, counters added.
+pub fn merge_phases(phases: &[&PhaseRecord]) -> PhaseRecord {
+    let mut phases = phases.iter().map(|phase| phase.to_stats());
+    let Some(mut sum) = phases.next() else { return PhaseRecord::default() };
+    for phase in phases {
+        merge_into(&mut sum, &phase);
+    }
+    PhaseRecord::from_stats(&sum)
+}
+
+fn merge_into(sum: &mut PhaseOutcome, phase: &PhaseOutcome) {
+    sum.start_ns = sum.start_ns.min(phase.start_ns);
+    sum.end_ns = sum.end_ns.max(phase.end_ns);
+    for (mine, theirs) in sum.ops.iter_mut().zip(&phase.ops) {
+        merge_op(mine, theirs);
+    }
+    sum.syncs += phase.syncs;
+    sum.sync_lat.merge(&phase.sync_lat);
+    sum.syncs_failed += phase.syncs_failed;
+    sum.depth.merge(&phase.depth);
+    sum.submit.merge(&phase.submit);
+    sum.complete.merge(&phase.complete);
+    sum.cpu.merge(&phase.cpu);
+    sum.series.merge(&phase.series);
+}
+
+/// Adds the counters of one operation to those of another.
+pub(crate) fn merge_op(mine: &mut OpOutcome, theirs: &OpOutcome) {
+    mine.issued += theirs.issued;
+    mine.ios += theirs.ios;
+    mine.bytes += theirs.bytes;
+    mine.short += theirs.short;
+    mine.failed += theirs.failed;
+    let latencies: [(&mut Latency, &Latency); 3] =
+        [(&mut mine.slat, &theirs.slat), (&mut mine.clat, &theirs.clat), (&mut mine.lat, &theirs.lat)];
+    for (mine, theirs) in latencies {
+        mine.merge(theirs);
+    }
+    mine.bandwidth_windows.merge(&theirs.bandwidth_windows);
+    mine.iops_windows.merge(&theirs.iops_windows);
+}
+
+/// Window statistics of one report entry. Over several workers they are sums, as fio gives them: of the least, the
+/// greatest and the mean values, and of the squared deviations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Windows {
+    /// Windows of all workers.
+    pub samples: u64,
+    /// Sum of each worker's least window.
+    pub min: u64,
+    /// Sum of each worker's greatest window.
+    pub max: u64,
+    /// Sum of each worker's mean.
+    pub mean: f64,
+    /// Sum of the squared deviations of each worker's windows from its mean.
+    pub squares: f64,
+}
+
+impl Windows {
+    /// Adds the windows of one worker.
+    pub fn add(&mut self, moments: &MomentsRecord) {
+        if moments.count == 0 {
+            return;
+        }
+        self.samples += moments.count;
+        self.min += moments.min;
+        self.max += moments.max;
+        self.mean += moments.mean();
+        self.squares += moments.stdev().powi(2) * (moments.count - 1) as f64;
+    }
+
+    /// Standard deviation over all samples; 0 below two.
+    pub fn stdev(&self) -> f64 {
+        if self.samples < 2 { 0.0 } else { (self.squares / (self.samples - 1) as f64).sqrt() }
+    }
+}
+
+/// What one entry of fio's report says of one operation beyond its counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EntryOp {
+    /// Running time, ms, at least 1; 0 where the operation moved nothing.
+    pub runtime_ms: u64,
+    /// KiB/s per window.
+    pub bandwidth: Windows,
+    /// IOPS per window.
+    pub iops: Windows,
+}
+
+/// One entry of fio's report: a worker, or the workers of a group merged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// The worker, or all of them merged.
+    pub job: JobRecord,
+    /// Workers in it.
+    pub workers: u32,
+    /// Read, write, trim.
+    pub ops: [EntryOp; 3],
+    /// Sum of the workers' measured times, ns.
+    pub job_runtime_ns: u64,
+    /// Completion latencies of all operations by fio's classes.
+    pub classes: LatencyClasses,
+    /// From the start of the test to its end, ns.
+    pub elapsed_ns: u64,
+}
+
+impl Entry {
+    /// Builds the entry of these workers. At least one is expected.
+    pub fn new(jobs: &[&JobRecord], elapsed_ns: u64) -> Entry {
+        let job = merge_jobs(jobs);
+        let mut entry = Entry { workers: jobs.len() as u32, elapsed_ns, ..Entry::default() };
+        for (index, op) in Op::DATA.into_iter().enumerate() {
+            entry.classes.add(&job.measured.op(op).clat);
+            let slot = &mut entry.ops[index];
+            for worker in jobs {
+                let counted = worker.measured.op(op);
+                slot.bandwidth.add(&counted.bandwidth_windows);
+                slot.iops.add(&counted.iops_windows);
+                if counted.bytes > 0 || counted.issued > 0 {
+                    slot.runtime_ms = slot.runtime_ms.max(worker.measured.elapsed_ns() / 1_000_000).max(1);
+                }
+            }
+        }
+        entry.job_runtime_ns = jobs.iter().map(|worker| worker.measured.elapsed_ns()).sum();
+        entry.job = job;
+        entry
+    }
+
+    /// What it says of a data operation. Panics for a sync operation, which has none.
+    pub fn op(&self, op: Op) -> &EntryOp {
+        assert!(!op.is_sync(), "sync operations have no entry");
+        &self.ops[op as usize]
+    }
+}
+
+/// The entries of fio's report, in its order: one per worker, except that a worker of a job with `group_reporting`
+/// joins the entry before it where that is of the same group.
+pub fn entries(test: &TestRecord) -> Vec<Entry> {
+    let mut members: Vec<Vec<&JobRecord>> = Vec::new();
+    for job in &test.jobs {
+        match members.last_mut() {
+            Some(group) if job.group_reporting && group[0].group == job.group => group.push(job),
+            _ => members.push(vec![job]),
+        }
+    }
+    members.iter().map(|group| Entry::new(group, test.elapsed_ns)).collect()
+}

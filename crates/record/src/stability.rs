@@ -1,0 +1,214 @@
+//! How even the rate was: from the intervals of all workers together, second by second.
+
+use serde::{Deserialize, Serialize};
+
+use fathom_stats::Series;
+
+use crate::{IntervalRecord, JobRecord};
+
+/// One full second (or one interval, where those are longer) of all workers together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Second {
+    /// Start, ns since the start of the run.
+    pub start_ns: u64,
+    /// Length, ns.
+    pub elapsed_ns: u64,
+    /// Requests completed.
+    pub ios: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+}
+
+impl Second {
+    /// Requests per second.
+    pub fn iops(&self) -> f64 {
+        self.ios as f64 * 1e9 / self.elapsed_ns as f64
+    }
+}
+
+/// How even the rate was over the full seconds of the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stability {
+    /// Coefficient of variation of the rate per second (0.01 = 1 %).
+    pub cv: f64,
+    /// The rate of the slowest second.
+    pub worst_second_iops: f64,
+    /// Share of the seconds whose rate is within 10 % of the mean, 0 to 1.
+    pub within_10_percent: f64,
+    /// Full seconds it rests on.
+    pub seconds: u64,
+}
+
+/// A bin is closed once it is this long, so that two ticks of slightly less than 500 ms make a second.
+const FULL_NS: u64 = 950_000_000;
+/// Fewer full seconds than this say nothing about evenness.
+const LEAST_SECONDS: usize = 3;
+
+/// The full seconds in which every worker was measuring. A second in which nothing completed counts, with rate zero;
+/// the cut intervals at the start and the end do not.
+pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
+    let Some(merged) = merged_series(jobs) else { return Vec::new() };
+    let mut lengths: Vec<u64> = merged.iter().map(length).collect();
+    lengths.sort_unstable();
+    let Some(&usual) = lengths.get(lengths.len() / 2) else { return Vec::new() };
+    // Where workers start apart, the first common moment is the latest start, the last the earliest end.
+    let from =
+        jobs.iter().filter_map(|job| job.measured.series.first()).map(|i| i.start_ns).max().unwrap_or(0);
+    let to = jobs.iter().filter_map(|job| job.measured.series.last()).map(|i| i.end_ns).min().unwrap_or(0);
+    let is_full = |interval: &IntervalRecord| {
+        interval.start_ns >= from && interval.end_ns <= to && length(interval) * 10 >= usual * 9
+    };
+    let mut seconds = Vec::new();
+    let mut open: Option<(Second, u32)> = None;
+    for interval in &merged {
+        if !is_full(interval) {
+            open = None;
+            continue;
+        }
+        let ops = [&interval.read, &interval.write, &interval.trim];
+        let mut second = Second {
+            start_ns: interval.start_ns,
+            elapsed_ns: length(interval),
+            ios: ops.iter().map(|op| op.ios).sum(),
+            bytes: ops.iter().map(|op| op.bytes).sum(),
+        };
+        if let Some((before, tick)) = open.take()
+            && tick + 1 == interval.tick
+        {
+            second.start_ns = before.start_ns;
+            second.elapsed_ns += before.elapsed_ns;
+            second.ios += before.ios;
+            second.bytes += before.bytes;
+        }
+        if second.elapsed_ns >= FULL_NS {
+            seconds.push(second);
+        } else {
+            open = Some((second, interval.tick));
+        }
+    }
+    seconds
+}
+
+/// The stability of the rate of all workers together; `None` below three full seconds or where nothing completed.
+pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
+    let seconds = seconds(jobs);
+    if seconds.len() < LEAST_SECONDS {
+        return None;
+    }
+    let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
+    let count = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    if mean <= 0.0 {
+        return None;
+    }
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    let near = rates.iter().filter(|&&rate| (rate - mean).abs() <= 0.1 * mean).count();
+    Some(Stability {
+        cv: (squares / (count - 1.0)).sqrt() / mean,
+        worst_second_iops: rates.iter().copied().fold(f64::INFINITY, f64::min),
+        within_10_percent: near as f64 / count,
+        seconds: rates.len() as u64,
+    })
+}
+
+fn length(interval: &IntervalRecord) -> u64 {
+    interval.end_ns.saturating_sub(interval.start_ns)
+}
+
+/// The intervals of all workers, added tick by tick; `None` where a worker has none to add.
+fn merged_series(jobs: &[&JobRecord]) -> Option<Vec<IntervalRecord>> {
+    let series = |job: &JobRecord| {
+        let bare = |interval: &IntervalRecord| {
+            let mut bare = interval.to_stats();
+            bare.ops.iter_mut().for_each(|op| op.clat_bins = Vec::new());
+            bare
+        };
+        Series { intervals: job.measured.series.iter().map(bare).collect() }
+    };
+    if jobs.iter().any(|job| job.measured.series.is_empty()) {
+        return None;
+    }
+    let mut merged = series(jobs.first()?);
+    for job in &jobs[1..] {
+        merged.merge(&series(job));
+    }
+    Some(merged.intervals.iter().map(IntervalRecord::from_stats).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{IntervalOpRecord, PhaseRecord};
+
+    const TICK: u64 = 500_000_000;
+
+    /// A worker whose intervals end at these times (ns) with these counts, the first starting at `start`.
+    fn worker(start: u64, intervals: &[(u32, u64, u64)]) -> JobRecord {
+        let mut from = start;
+        let mut series = Vec::new();
+        for &(tick, end_ns, ios) in intervals {
+            let read = IntervalOpRecord { ios, bytes: ios * 4096, ..Default::default() };
+            series.push(IntervalRecord { tick, start_ns: from, end_ns, read, ..Default::default() });
+            from = end_ns;
+        }
+        JobRecord { measured: PhaseRecord { series, ..Default::default() }, ..Default::default() }
+    }
+
+    fn even(ticks: u32, ios: &[u64]) -> Vec<(u32, u64, u64)> {
+        (0..ticks).map(|tick| (tick, u64::from(tick + 1) * TICK, ios[tick as usize % ios.len()])).collect()
+    }
+
+    fn rates(jobs: &[&JobRecord]) -> Vec<f64> {
+        seconds(jobs).iter().map(Second::iops).collect()
+    }
+
+    #[test]
+    fn two_ticks_make_a_second() {
+        assert_eq!(rates(&[&worker(0, &even(7, &[10, 20]))]), [30.0, 30.0, 30.0]);
+        assert!(rates(&[&worker(0, &[])]).is_empty());
+        assert!(rates(&[]).is_empty());
+    }
+
+    #[test]
+    fn cut_intervals_at_both_ends_do_not_count() {
+        let mut intervals = even(8, &[10]);
+        intervals[7].1 = 7 * TICK + 1_000;
+        assert_eq!(rates(&[&worker(TICK / 2, &intervals)]), [20.0, 20.0, 20.0]);
+    }
+
+    #[test]
+    fn only_seconds_in_which_every_worker_ran_count() {
+        let early = worker(0, &even(10, &[10]));
+        let late = worker(TICK + 7, &even(12, &[100])[1..]);
+        assert_eq!(rates(&[&early, &late]), [220.0, 220.0, 220.0, 220.0]);
+    }
+
+    #[test]
+    fn longer_intervals_are_taken_as_they_are() {
+        let intervals: Vec<_> = (0..4).map(|i| (i, u64::from(i + 1) * 4 * TICK, 200)).collect();
+        assert_eq!(rates(&[&worker(0, &intervals)]), [100.0; 4]);
+    }
+
+    #[test]
+    fn a_stalled_second_is_the_worst() {
+        let mut intervals = even(10, &[50]);
+        intervals[4].2 = 0;
+        intervals[5].2 = 0;
+        let measured = stability(&[&worker(0, &intervals)]).expect("five full seconds");
+        assert_eq!((measured.worst_second_iops, measured.within_10_percent, measured.seconds), (0.0, 0.0, 5));
+        assert!((measured.cv - 0.559_016_994).abs() < 1e-9, "{}", measured.cv);
+    }
+
+    #[test]
+    fn too_little_says_nothing() {
+        for (ticks, ios, expected) in [(5, 10, false), (6, 10, true), (20, 0, false)] {
+            assert_eq!(stability(&[&worker(0, &even(ticks, &[ios]))]).is_some(), expected, "{ticks} {ios}");
+        }
+        let steady = stability(&[&worker(0, &even(20, &[10]))]).expect("ten full seconds");
+        assert_eq!(
+            steady,
+            Stability { cv: 0.0, worst_second_iops: 20.0, within_10_percent: 1.0, seconds: 10 }
+        );
+    }
+}

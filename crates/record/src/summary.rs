@@ -1,0 +1,178 @@
+//! The headline numbers of a test, under the names that our JSON, `compare` and `history` address them by.
+
+use serde::{Deserialize, Serialize};
+
+use fathom_model::Op;
+use fathom_stats::OpOutcome;
+
+use crate::merge::{merge_jobs, merge_op};
+use crate::stability::{Stability, stability};
+use crate::{
+    DiskCountersRecord, DiskRecord, ErrorCountRecord, JobRecord, LatencySummary, OpRecord, TestRecord,
+};
+
+/// One direction of a test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpSummary {
+    /// Requests completed.
+    pub ios: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Start to issued.
+    pub slat_ns: LatencySummary,
+    /// Issued to completed.
+    pub clat_ns: LatencySummary,
+    /// Start to completed.
+    pub lat_ns: LatencySummary,
+}
+
+/// The fsync and fdatasync calls of a test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SyncSummary {
+    /// Calls completed.
+    pub ios: u64,
+    /// Calls per second.
+    pub iops: f64,
+    /// Latency of the call alone.
+    pub lat_ns: LatencySummary,
+}
+
+/// What the kernel counted for the target's own device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceSummary {
+    /// Kernel name; several are separated by commas.
+    pub name: String,
+    /// Reads completed.
+    pub reads: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Reads merged into others before they reached the device.
+    pub read_merges: u64,
+    /// Writes merged into others before they reached the device.
+    pub write_merges: u64,
+    /// Discards completed.
+    pub discards: u64,
+    /// Flushes completed.
+    pub flushes: u64,
+    /// Reads, writes and discards per second.
+    pub iops: f64,
+    /// Share of the time with any request in flight, 0 to 1.
+    pub utilization: f64,
+    /// Length of the part that was counted, ns.
+    pub elapsed_ns: u64,
+}
+
+/// The headline numbers of one test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TestSummary {
+    /// Reads, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<OpSummary>,
+    /// Writes, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<OpSummary>,
+    /// Trims, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim: Option<OpSummary>,
+    /// All of them together; `None` where nothing completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<OpSummary>,
+    /// fsync and fdatasync, where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncSummary>,
+    /// How even the rate was; `None` where too little ran to tell.
+    pub stability: Option<Stability>,
+    /// The kernel's view; `None` where there is no device.
+    pub device: Option<DeviceSummary>,
+    /// From the start gate to the end of the last worker, ns; includes a ramp.
+    pub elapsed_ns: u64,
+    /// The measured part, ns: what the rates are counted over.
+    pub measured_ns: u64,
+    /// Failed requests by operation and errno.
+    pub errors: Vec<ErrorCountRecord>,
+}
+
+impl TestSummary {
+    /// The headline numbers of `test`. Rates are counted over the longest worker's measured time.
+    pub fn new(test: &TestRecord) -> TestSummary {
+        let workers: Vec<&JobRecord> = test.jobs.iter().collect();
+        let merged = merge_jobs(&workers);
+        let measured_ns = workers.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
+        let rate = |count: u64| if measured_ns == 0 { 0.0 } else { count as f64 * 1e9 / measured_ns as f64 };
+        let summary = |op: &OpRecord| OpSummary {
+            ios: op.ios,
+            bytes: op.bytes,
+            iops: rate(op.ios),
+            bytes_per_second: rate(op.bytes),
+            slat_ns: op.slat.summary(),
+            clat_ns: op.clat.summary(),
+            lat_ns: op.lat.summary(),
+        };
+        let direction = |op: Op| {
+            let counted = merged.measured.op(op);
+            (counted.ios > 0).then(|| summary(counted))
+        };
+        let mut total = OpOutcome::default();
+        for op in Op::DATA {
+            merge_op(&mut total, &merged.measured.op(op).to_stats());
+        }
+        let measured = &merged.measured;
+        TestSummary {
+            read: direction(Op::Read),
+            write: direction(Op::Write),
+            trim: direction(Op::Trim),
+            total: (total.ios > 0).then(|| summary(&OpRecord::from_stats(&total))),
+            sync: (measured.syncs > 0).then(|| SyncSummary {
+                ios: measured.syncs,
+                iops: rate(measured.syncs),
+                lat_ns: measured.sync_lat.summary(),
+            }),
+            stability: stability(&workers),
+            device: device_summary(&test.disks),
+            elapsed_ns: test.elapsed_ns,
+            measured_ns,
+            errors: merged.errors,
+        }
+    }
+}
+
+/// The target's own devices (those that lie under no other) added up.
+fn device_summary(disks: &[DiskRecord]) -> Option<DeviceSummary> {
+    let own: Vec<&DiskRecord> = disks.iter().filter(|disk| disk.under.is_none()).collect();
+    let elapsed_ns = own.iter().map(|disk| disk.elapsed_ns).max()?;
+    let names: Vec<&str> = own.iter().map(|disk| disk.name.as_str()).collect();
+    let sum =
+        |field: fn(&DiskCountersRecord) -> u64| own.iter().map(|disk| field(&disk.counters)).sum::<u64>();
+    let moved = sum(|c| c.read_ios) + sum(|c| c.write_ios) + sum(|c| c.discard_ios);
+    let busy_ns = own.iter().map(|disk| disk.counters.busy_ms).max().unwrap_or(0) as f64 * 1e6;
+    let over = |value: f64| if elapsed_ns == 0 { 0.0 } else { value / elapsed_ns as f64 };
+    Some(DeviceSummary {
+        name: names.join(","),
+        reads: sum(|c| c.read_ios),
+        writes: sum(|c| c.write_ios),
+        read_bytes: sum(|c| c.read_sectors) * SECTOR_BYTES,
+        write_bytes: sum(|c| c.write_sectors) * SECTOR_BYTES,
+        read_merges: sum(|c| c.read_merges),
+        write_merges: sum(|c| c.write_merges),
+        discards: sum(|c| c.discard_ios),
+        flushes: sum(|c| c.flush_ios),
+        iops: over(moved as f64 * 1e9),
+        utilization: over(busy_ns).min(1.0),
+        elapsed_ns,
+    })
+}
+
+/// The unit of the kernel's sector counters, whatever the device's own.
+const SECTOR_BYTES: u64 = 512;
