@@ -1,1 +1,30 @@
-//! What the kernel tells of block devices, file systems and the host.
+//! What the kernel tells of block devices, file systems and the host, as plain structs from safe code.
+//!
+//! Parsers work on text and readers take a [`SysRoot`], so everything but the guard's real checks is tested without
+//! hardware. Nothing here writes to a device, and an attribute that cannot be read is absent, never guessed.
+
+pub mod cgroup;
+pub mod diskstats;
+pub mod error;
+pub mod facts;
+pub mod filesystem;
+pub mod guard;
+pub mod host;
+pub mod locality;
+pub mod magic;
+pub mod obstacle;
+pub mod provider;
+pub mod root;
+pub mod signature;
+pub mod stack;
+
+pub use diskstats::{DiskSampler, DiskStats};
+pub use error::DeviceError;
+pub use facts::{DeviceFacts, DeviceKind};
+pub use filesystem::{FilesystemFacts, filesystem_of};
+pub use guard::in_use;
+pub use host::HostFacts;
+pub use locality::Locality;
+pub use obstacle::{Obstacle, Overrule};
+pub use root::SysRoot;
+pub use stack::{TargetKind, TargetStack};
