@@ -1,0 +1,67 @@
+//! The program under test.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::Throttle;
+use crate::shell::must_run;
+
+/// The `fathom` binary: the one `FATHOM_BIN` names, else built once per test run with optimisation, as users run it.
+///
+/// # Panics
+/// When it does not build.
+pub fn fathom_path() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| match std::env::var_os("FATHOM_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => build(),
+    })
+}
+
+/// A command that runs `fathom` with `home` as the user's home: its history and settings go there.
+pub fn fathom(home: &Path) -> Command {
+    at_home(Command::new(fathom_path()), home)
+}
+
+/// As [`fathom`], inside `throttle`'s group.
+pub fn fathom_under(throttle: &Throttle, home: &Path) -> Command {
+    at_home(throttle.command(fathom_path()), home)
+}
+
+/// The binary under another name (`fio`, `ioping`) in `directory`, as a link.
+///
+/// # Panics
+/// When the link cannot be made.
+pub fn fathom_named(directory: &Path, name: &str) -> PathBuf {
+    let link = directory.join(name);
+    std::os::unix::fs::symlink(fathom_path(), &link)
+        .unwrap_or_else(|error| panic!("cannot link {}: {error}", link.display()));
+    link
+}
+
+fn at_home(mut command: Command, home: &Path) -> Command {
+    command.env("HOME", home).env_remove("XDG_DATA_HOME").env("NO_COLOR", "1");
+    command.env_remove("FATHOM_HISTORY").env_remove("FATHOM_DESTROY_DATA");
+    command
+}
+
+fn build() -> PathBuf {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let messages = must_run(Command::new(cargo).args([
+        "build",
+        "--release",
+        "--quiet",
+        "--package=fathom",
+        "--message-format=json",
+        "--manifest-path",
+        manifest,
+    ]));
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "fathom")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .expect("cargo names the executable it built")
+}

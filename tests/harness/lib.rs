@@ -1,0 +1,35 @@
+//! Real devices with known behaviour, for tests of the whole program: capped, slow, failing, full and signed ones.
+//!
+//! Everything made here undoes itself on drop, also when a test panics: loop devices are detached, caps lifted, mounts
+//! taken down. Nothing here knows what a test asserts. Making devices needs root; see [`need!`] for machines without.
+
+#![forbid(unsafe_code)]
+
+mod fathom;
+mod fio;
+mod loop_device;
+mod mount;
+mod nbd;
+mod shell;
+mod skip;
+mod throttle;
+mod wait;
+
+pub use fathom::{fathom, fathom_named, fathom_path, fathom_under};
+pub use fio::{FioReport, fio, fio_under};
+pub use loop_device::{LoopDevice, LoopOptions};
+pub use mount::Mount;
+pub use nbd::NbdDisk;
+pub use shell::{must_run, scratch};
+pub use skip::{Need, missing, skip};
+pub use throttle::{Cap, Throttle};
+pub use wait::wait_for;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held by every test that measures: two tests that share the disk and the processors would each spoil the other's
+/// numbers. A test that failed while holding it does not fail the others.
+pub fn measuring_alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

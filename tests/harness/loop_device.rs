@@ -1,0 +1,159 @@
+//! A block device over a file: the raw device under nearly every other fixture.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::shell::{must_run, scratch, try_run};
+
+/// How a loop device is made.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopOptions {
+    /// Bytes.
+    pub size: u64,
+    /// Write every block first, so that none of them is a hole in the backing file.
+    pub written: bool,
+    /// The device itself reads and writes its backing file directly, past the page cache.
+    pub direct_io: bool,
+    /// Logical sector in bytes.
+    pub sector: u32,
+    /// Refuses writes.
+    pub read_only: bool,
+    /// Makes a device of each partition (`/dev/loop0p1`).
+    pub partitions: bool,
+}
+
+impl LoopOptions {
+    /// A sparse, writable device of `size` bytes with sectors of 512 bytes and direct I/O to its backing file.
+    pub fn of_size(size: u64) -> Self {
+        LoopOptions {
+            size,
+            written: false,
+            direct_io: true,
+            sector: 512,
+            read_only: false,
+            partitions: false,
+        }
+    }
+}
+
+/// A loop device; detached and its file removed on drop.
+#[derive(Debug)]
+pub struct LoopDevice {
+    path: PathBuf,
+    backing: PathBuf,
+    _directory: TempDir,
+}
+
+impl LoopDevice {
+    /// A device by [`LoopOptions::of_size`].
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn new(size: u64) -> Self {
+        Self::with(&LoopOptions::of_size(size))
+    }
+
+    /// A device of `size` bytes whose every block has been written.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn written(size: u64) -> Self {
+        Self::with(&LoopOptions { written: true, ..LoopOptions::of_size(size) })
+    }
+
+    /// A device by `options`.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn with(options: &LoopOptions) -> Self {
+        let directory = scratch();
+        let backing = directory.path().join("backing");
+        make_backing(&backing, options)
+            .unwrap_or_else(|error| panic!("cannot make {}: {error}", backing.display()));
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--find", "--show", "--sector-size"]).arg(options.sector.to_string());
+        if options.direct_io {
+            losetup.arg("--direct-io=on");
+        }
+        if options.read_only {
+            losetup.arg("--read-only");
+        }
+        if options.partitions {
+            losetup.arg("--partscan");
+        }
+        let path = PathBuf::from(must_run(losetup.arg(&backing)));
+        LoopDevice { path, backing, _directory: directory }
+    }
+
+    /// The device node.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The device's name in sysfs and diskstats, such as `loop0`.
+    pub fn name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).expect("losetup names a node in /dev in ASCII")
+    }
+
+    /// The file under the device.
+    pub fn backing(&self) -> &Path {
+        &self.backing
+    }
+
+    /// The node of partition `number`, for a device made with `partitions`.
+    pub fn partition(&self, number: u32) -> PathBuf {
+        PathBuf::from(format!("{}p{number}", self.path.display()))
+    }
+
+    /// Cuts the backing file while the device keeps its size: reads past `size` bytes then fail with EIO. Writes past
+    /// it do not: they extend the file again.
+    ///
+    /// # Panics
+    /// When the file cannot be cut.
+    pub fn truncate_backing(&self, size: u64) {
+        OpenOptions::new()
+            .write(true)
+            .open(&self.backing)
+            .and_then(|file| file.set_len(size))
+            .unwrap_or_else(|error| panic!("cannot truncate {}: {error}", self.backing.display()));
+    }
+
+    /// The counters of `/sys/block/NAME/stat` in the kernel's order (reads completed, reads merged, sectors read, ms
+    /// reading, then the same of writes, ...).
+    ///
+    /// # Panics
+    /// When they cannot be read.
+    pub fn stat(&self) -> Vec<u64> {
+        let path = format!("/sys/block/{}/stat", self.name());
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
+        text.split_whitespace().map(|field| field.parse().expect("the kernel writes integers")).collect()
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        try_run(Command::new("losetup").arg("--detach").arg(&self.path));
+    }
+}
+
+fn make_backing(path: &Path, options: &LoopOptions) -> std::io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.set_len(options.size)?;
+    if options.written {
+        // Not zeros: a layer below might keep those as holes.
+        let chunk: Vec<u8> = (0..1 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        file.seek(SeekFrom::Start(0))?;
+        let mut left = options.size;
+        while left > 0 {
+            let now = left.min(chunk.len() as u64);
+            file.write_all(&chunk[..now as usize])?;
+            left -= now;
+        }
+    }
+    file.sync_all()
+}

@@ -1,0 +1,95 @@
+//! A disk with scripted faults: nbdkit's memory disk behind its filters, mounted as a file by nbdfuse.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::shell::{scratch, try_run};
+use crate::wait::wait_for;
+
+/// How long the file may take to appear and to go; a busy machine needs a second at worst.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A file backed by nbdkit; unmounted and the server ended on drop.
+///
+/// Use it with direct I/O: buffered reads come from the page cache and never see the filters. Requests are served in
+/// parallel, but only about three at once, whatever the depth.
+#[derive(Debug)]
+pub struct NbdDisk {
+    server: Child,
+    directory: TempDir,
+    log: PathBuf,
+}
+
+impl NbdDisk {
+    /// A memory disk of `size` bytes behind `filters` (outermost first), with their `parameters`:
+    /// `NbdDisk::new(64 << 20, &["delay"], &["rdelay=20ms"])`.
+    ///
+    /// # Panics
+    /// When it does not come up; the message holds what nbdkit said.
+    pub fn new(size: u64, filters: &[&str], parameters: &[&str]) -> Self {
+        let directory = scratch();
+        let mount_point = directory.path().join("disk");
+        std::fs::create_dir(&mount_point).expect("the scratch directory is new and ours");
+        let log = directory.path().join("log");
+        let said = File::create(&log).expect("the scratch directory is new and ours");
+        let mut command = Command::new("nbdfuse");
+        command.arg(mount_point.join("file")).args(["[", "nbdkit"]);
+        command.args(filters.iter().map(|filter| format!("--filter={filter}")));
+        command.arg("memory").arg(format!("size={size}")).args(parameters).arg("]");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        let server = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+        let mut disk = NbdDisk { server, directory, log };
+        let mut has_ended = false;
+        let is_there = wait_for(LIMIT, || {
+            has_ended = matches!(disk.server.try_wait(), Ok(Some(_)));
+            has_ended || disk.path().exists()
+        });
+        assert!(is_there && !has_ended, "{command:?} did not come up:\n{}", disk.said());
+        disk
+    }
+
+    /// The file that is the disk.
+    pub fn path(&self) -> PathBuf {
+        self.mount_point().join("file")
+    }
+
+    /// What nbdkit and nbdfuse wrote so far: a line for each injected fault.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Ends the server under the mounted file, as a host that dies: what is in flight and what follows fails.
+    pub fn end_server(&mut self) {
+        self.server.kill().ok();
+        self.server.wait().ok();
+    }
+
+    fn mount_point(&self) -> PathBuf {
+        self.directory.path().join("disk")
+    }
+}
+
+impl Drop for NbdDisk {
+    fn drop(&mut self) {
+        let mount_point = self.mount_point();
+        wait_for(Duration::from_secs(5), || unmount(&mount_point));
+        let has_ended = wait_for(LIMIT, || !matches!(self.server.try_wait(), Ok(None)));
+        if !has_ended {
+            self.end_server();
+            try_run(Command::new("umount").arg("--lazy").arg(&mount_point));
+        }
+    }
+}
+
+fn unmount(mount_point: &Path) -> bool {
+    try_run(Command::new("fusermount3").arg("-u").arg(mount_point)) || !is_mounted(mount_point)
+}
+
+fn is_mounted(mount_point: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().filter_map(|line| line.split(' ').nth(1)).any(|mounted| Path::new(mounted) == mount_point)
+}

@@ -1,0 +1,19 @@
+//! Waiting for something another process does.
+
+use std::time::Duration;
+
+/// How often it is looked for.
+const PERIOD: Duration = Duration::from_millis(5);
+
+/// Waits until `is_there` answers true, asking every 5 ms; false when it has not after `limit` spent waiting.
+pub fn wait_for(limit: Duration, mut is_there: impl FnMut() -> bool) -> bool {
+    // Sleeps are counted instead of reading a clock: this is a patience, not a measurement.
+    for _ in 0..limit.as_millis() / PERIOD.as_millis() {
+        if is_there() {
+            return true;
+        }
+        #[allow(clippy::disallowed_methods)] // No session here whose clock could wait.
+        std::thread::sleep(PERIOD);
+    }
+    is_there()
+}

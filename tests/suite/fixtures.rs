@@ -1,0 +1,260 @@
+//! The fixtures do what they promise, measured with Debian's fio and never with fathom: a wrong fixture must not be
+//! able to agree with a wrong fathom.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use fathom_tests::{
+    Cap, FioReport, LoopDevice, LoopOptions, Mount, NbdDisk, Throttle, fio, fio_under, measuring_alone, need,
+    wait_for,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// Runs direct random I/O on `device` under `cap` for `seconds`.
+fn capped(device: &LoopDevice, cap: &Cap, op: &str, bs: &str, depth: u32, seconds: u32) -> FioReport {
+    let throttle = Throttle::new(device.path(), cap);
+    let report = fio_under(
+        &throttle,
+        [
+            "--name=capped",
+            "--direct=1",
+            "--ioengine=libaio",
+            "--time_based",
+            &format!("--filename={}", device.path().display()),
+            &format!("--rw=rand{op}"),
+            &format!("--bs={bs}"),
+            &format!("--iodepth={depth}"),
+            &format!("--runtime={seconds}"),
+        ],
+    );
+    assert_eq!(report.error(), 0, "{}", report.said);
+    report
+}
+
+fn assert_within(what: &str, measured: f64, expected: f64, percent: f64) {
+    let off = (measured / expected - 1.0) * 100.0;
+    assert!(off.abs() <= percent, "{what}: {measured:.1} is {off:+.2} % off {expected:.1}");
+}
+
+#[test]
+fn a_capped_device_gives_its_iops() {
+    need!(root, limits, tool "losetup", tool "fio");
+    let _alone = measuring_alone();
+    let device = LoopDevice::written(128 * MIB);
+    for op in ["read", "write"] {
+        for (cap, bs, depth) in [(500, "4k", 1), (500, "256k", 4), (2000, "4k", 8), (2000, "16k", 8)] {
+            let report = capped(&device, &Cap::iops(cap), op, bs, depth, 2);
+            assert_within(&format!("{op} {bs} depth {depth}"), report.iops(op), cap as f64, 2.0);
+        }
+    }
+}
+
+#[test]
+fn a_capped_device_gives_its_bandwidth() {
+    need!(root, limits, tool "losetup", tool "fio");
+    let _alone = measuring_alone();
+    let device = LoopDevice::written(128 * MIB);
+    for op in ["read", "write"] {
+        for (bs, depth) in [("4k", 8), ("64k", 4)] {
+            let cap = 20 * MIB;
+            let report = capped(&device, &Cap::bytes_per_second(cap), op, bs, depth, 2);
+            assert_within(&format!("{op} {bs} depth {depth}"), report.bytes_per_second(op), cap as f64, 2.0);
+        }
+    }
+}
+
+#[test]
+fn a_cap_can_change_while_a_process_runs_under_it() {
+    need!(root, limits, tool "losetup", tool "fio");
+    let _alone = measuring_alone();
+    let device = LoopDevice::written(64 * MIB);
+    let throttle = Throttle::new(device.path(), &Cap::iops(1000));
+    let mut command = throttle.command("fio");
+    command.args([
+        "--name=drying",
+        "--rw=randread",
+        "--bs=4k",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=4",
+    ]);
+    command.args(["--time_based", "--runtime=4", "--output-format=json", "--eta=never"]);
+    let child = command
+        .arg(format!("--filename={}", device.path().display()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("fio was found on the path");
+    let reads_before = device.stat()[0];
+    assert!(
+        wait_for(Duration::from_secs(20), || device.stat()[0] > reads_before + 1000),
+        "no second of full rate"
+    );
+    throttle.set(&Cap::iops(100));
+    let report = FioReport::read(&child.wait_with_output().expect("it is our child"));
+    // One second or a little more at 1000, the rest at 100.
+    let reads = report.number("/read/total_ios");
+    assert!((1200.0..2000.0).contains(&reads), "{reads} reads in 4 s");
+}
+
+#[test]
+fn dropping_a_cap_frees_the_processes_held_by_it() {
+    need!(root, limits, tool "losetup", tool "fio");
+    let device = LoopDevice::written(16 * MIB);
+    let throttle = Throttle::new(device.path(), &Cap { read_iops: Some(1), ..Cap::default() });
+    let mut command = throttle.command("fio");
+    command.args([
+        "--name=held",
+        "--rw=randread",
+        "--bs=4k",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--iodepth=16",
+    ]);
+    command.args(["--time_based", "--runtime=300", "--output-format=json", "--eta=never"]);
+    let mut child = command
+        .arg(format!("--filename={}", device.path().display()))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("fio was found on the path");
+    let reads_before = device.stat()[0];
+    assert!(wait_for(Duration::from_secs(20), || device.stat()[0] > reads_before), "fio never read");
+    drop(throttle);
+    let has_ended = wait_for(Duration::from_secs(20), || matches!(child.try_wait(), Ok(Some(_))));
+    child.kill().ok();
+    assert!(has_ended, "fio outlived its group");
+}
+
+#[test]
+fn a_loop_device_counts_exactly_what_it_was_asked() {
+    need!(root, tool "losetup", tool "fio");
+    let _alone = measuring_alone();
+    let device = LoopDevice::written(32 * MIB);
+    let before = device.stat();
+    let filename = format!("--filename={}", device.path().display());
+    let report = fio(["--name=all", "--rw=randwrite", "--bs=16k", "--direct=1", "--size=32m", &filename]);
+    let after = device.stat();
+    // Writes completed and merged, then sectors of 512 bytes.
+    assert_eq!(after[4] + after[5] - before[4] - before[5], report.number("/write/total_ios") as u64);
+    assert_eq!((after[6] - before[6]) * 512, 32 * MIB);
+}
+
+#[test]
+fn sectors_and_write_protection_are_as_asked() {
+    need!(root, tool "losetup");
+    let options = LoopOptions { sector: 4096, read_only: true, ..LoopOptions::of_size(8 * MIB) };
+    let device = LoopDevice::with(&options);
+    let queue = format!("/sys/block/{}/queue/logical_block_size", device.name());
+    assert_eq!(std::fs::read_to_string(queue).expect("a loop device has a queue").trim(), "4096");
+    // Recent kernels let a protected device be opened for writing and refuse the write itself.
+    let open = std::fs::OpenOptions::new().write(true).open(device.path());
+    let write = open.and_then(|file| file.write_all_at(&[1; 4096], 0));
+    assert_eq!(write.map_err(|error| error.kind()).err(), Some(ErrorKind::PermissionDenied));
+}
+
+#[test]
+fn reads_past_a_cut_backing_file_fail_and_writes_extend_it() {
+    need!(root, tool "losetup", tool "fio");
+    let device = LoopDevice::written(16 * MIB);
+    device.truncate_backing(8 * MIB);
+    let filename = format!("--filename={}", device.path().display());
+    let half = |rw: &str, offset: &str| {
+        fio(["--name=half", "--bs=4k", "--direct=1", "--size=1m", &filename, &format!("--rw={rw}"), offset])
+    };
+    assert_eq!(half("read", "--offset=0").error(), 0);
+    assert_eq!(half("read", "--offset=12m").error(), rustix::io::Errno::IO.raw_os_error() as u64);
+    assert_eq!(half("write", "--offset=12m").error(), 0);
+    assert_eq!(std::fs::metadata(device.backing()).expect("it is ours").len(), 13 * MIB);
+}
+
+#[test]
+fn a_small_memory_file_system_fills_up() {
+    need!(root, tool "mount");
+    let mount = Mount::tmpfs(MIB);
+    let file = std::fs::File::create(mount.join("file")).expect("an empty file fits");
+    let filled = (0..).map(|i| file.write_all_at(&[1; 65536], i * 65536)).find_map(Result::err);
+    assert_eq!(filled.map(|error| error.kind()), Some(ErrorKind::StorageFull));
+}
+
+#[test]
+fn file_systems_are_made_and_mounted() {
+    need!(root, tool "losetup", tool "mkfs.ext4", tool "mkfs.xfs", path "/dev/loop-control");
+    for kind in ["ext4", "xfs"] {
+        let device = LoopDevice::new(320 * MIB);
+        let mount = Mount::made(device.path(), kind);
+        std::fs::write(mount.join("file"), "content").expect("a new file system has room");
+        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("proc is mounted");
+        let line = format!("{} {} {kind} ", device.path().display(), mount.path().display());
+        assert!(mounts.contains(&line), "no \"{line}\" in {mounts}");
+    }
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    need!(root, limits, tool "losetup", tool "mkfs.ext4");
+    let device = LoopDevice::new(16 * MIB);
+    let mount = Mount::made(device.path(), "ext4");
+    let throttle = Throttle::new(device.path(), &Cap::iops(10));
+    let (name, backing, mounted) =
+        (device.name().to_owned(), device.backing().to_owned(), mount.path().to_owned());
+    drop((throttle, mount, device));
+    // Detaching ends a moment after the last user has gone.
+    let attached = format!("/sys/block/{name}/loop/backing_file");
+    let is_detached = || {
+        std::fs::read_to_string(&attached).map_or(true, |file| !file.starts_with(&*backing.to_string_lossy()))
+    };
+    assert!(wait_for(Duration::from_secs(10), is_detached), "{name} is still attached");
+    assert!(!backing.exists() && !mounted.exists());
+}
+
+#[test]
+fn a_delayed_disk_answers_after_its_delay() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
+    let _alone = measuring_alone();
+    let disk = NbdDisk::new(16 * MIB, &["delay"], &["rdelay=20ms", "wdelay=10ms"]);
+    let filename = format!("--filename={}", disk.path().display());
+    for (op, delay_ms) in [("read", 20.0), ("write", 10.0)] {
+        let rw = format!("--rw=rand{op}");
+        let report =
+            fio(["--name=slow", "--bs=4k", "--direct=1", "--size=16m", "--number_ios=50", &rw, &filename]);
+        let mean_ms = report.number(&format!("/{op}/clat_ns/mean")) / 1e6;
+        assert!(
+            (delay_ms..delay_ms * 1.5).contains(&mean_ms),
+            "{op}: mean {mean_ms:.2} ms for {delay_ms} ms"
+        );
+    }
+}
+
+#[test]
+fn a_failing_disk_fails_and_says_so() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
+    let disk = NbdDisk::new(16 * MIB, &["error"], &["error=EIO", "error-pread-rate=10%"]);
+    let filename = format!("--filename={}", disk.path().display());
+    let report = fio([
+        "--name=bad",
+        "--rw=randread",
+        "--bs=4k",
+        "--direct=1",
+        "--size=16m",
+        "--number_ios=1000",
+        "--continue_on_error=all",
+        &filename,
+    ]);
+    let errors = report.number("/total_err");
+    // 1000 draws at 10 %: five standard deviations to each side.
+    assert!((50.0..=150.0).contains(&errors), "{errors} errors in 1000 reads");
+    assert_eq!(disk.said().matches("injecting EIO").count(), errors as usize);
+}
+
+#[test]
+fn a_disk_whose_server_dies_fails() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let mut disk = NbdDisk::new(MIB, &[], &[]);
+    let file = std::fs::File::open(disk.path()).expect("it is mounted");
+    let mut block = [0; 4096];
+    file.read_exact_at(&mut block, 0).expect("the server runs");
+    disk.end_server();
+    assert!(file.read_exact_at(&mut block, 512 * 1024).is_err());
+}

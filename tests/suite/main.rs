@@ -1,0 +1,8 @@
+//! Tests of the whole program on real devices, and of the fixtures they stand on.
+//!
+//! Each module is one subject. Tests make what they need with the harness in `../harness` and say with `need!` what
+//! the machine must have; those that measure hold `measuring_alone()`.
+
+#![forbid(unsafe_code)]
+
+mod fixtures;
