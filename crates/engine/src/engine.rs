@@ -72,6 +72,7 @@ pub struct OpenFile {
 }
 
 /// What an engine is opened with.
+#[derive(Clone, Debug)]
 pub struct EngineSetup {
     /// Slots it must serve at once.
     pub depth: u32,

@@ -1,1 +1,32 @@
-//! Placeholder.
+//! Runs plans: prepares the targets, drives the workers, watches them, and returns what happened.
+//!
+//! The driver owns time, counting and stopping; engines only move bytes. Nothing here knows options, records or
+//! reports, and there are no globals: two runs in one process do not meet.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod disks;
+mod drive;
+mod error;
+mod execute;
+mod guard;
+mod layout;
+mod observe;
+mod pacer;
+mod prepare;
+mod schedule;
+mod session;
+mod slots;
+mod slowest;
+mod stop;
+mod targets;
+mod worker;
+
+pub use drive::Step;
+pub use error::RunError;
+pub use guard::WritePermit;
+pub use layout::LayoutProgress;
+pub use observe::RunObserver;
+pub use prepare::Prepared;
+pub use session::{ClockFacts, Session};
+pub use stop::StopHandle;

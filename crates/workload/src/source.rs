@@ -80,6 +80,7 @@ pub struct Source {
     wraps: bool,
     bytes_per_loop: u64,
     bytes_left: u64,
+    loops: Option<u32>,
     loops_left: Option<u32>,
     /// A request that is due before any new one: the write after a trim, or a sync.
     due: Option<Request>,
@@ -118,6 +119,7 @@ impl Source {
             wraps: plan.bytes_per_loop > range || plan.loops.is_none(),
             bytes_per_loop: plan.bytes_per_loop,
             bytes_left: plan.bytes_per_loop,
+            loops: plan.loops,
             loops_left: plan.loops,
             due: None,
             syncs: [
@@ -158,6 +160,14 @@ impl Source {
                 return None;
             }
         }
+    }
+
+    /// Gives the stream all its bytes and loops again, as after a ramp; positions go on where they are, except where
+    /// every block has been visited.
+    pub fn rearm(&mut self) {
+        self.bytes_left = self.bytes_per_loop;
+        self.loops_left = self.loops;
+        self.wraps = true;
     }
 
     /// Total bytes the stream will move, where that is known.
@@ -350,6 +360,15 @@ mod tests {
         let all = requests(&part, 1000);
         assert_eq!(all.len(), 250);
         assert_eq!(all[100].offset, 8192);
+    }
+
+    #[test]
+    fn rearming_gives_all_bytes_again_from_where_it_is() {
+        let mut source = Source::new(&plan(Mix::Read, false));
+        (0..30).for_each(|_| drop(source.next()));
+        source.rearm();
+        let rest: Vec<u64> = std::iter::from_fn(|| source.next()).map(|r| r.offset / 4096 - 2).collect();
+        assert_eq!(rest, (30..100).chain(0..30).collect::<Vec<_>>());
     }
 
     #[test]

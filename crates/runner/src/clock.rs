@@ -1,0 +1,29 @@
+//! The session's clock as the loop sees it: real or virtual, never both in one run.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use fathom_engine::sim::SimDevice;
+use fathom_sys::clock::RealClock;
+
+/// ns since the session began.
+pub(crate) trait Clock {
+    fn now(&self) -> u64;
+}
+
+impl Clock for RealClock {
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        RealClock::now(self)
+    }
+}
+
+/// Virtual time: stands still until the executor moves it.
+#[derive(Clone)]
+pub(crate) struct VirtualClock(pub Rc<RefCell<SimDevice>>);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> u64 {
+        self.0.borrow().now().0
+    }
+}

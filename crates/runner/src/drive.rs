@@ -1,0 +1,429 @@
+//! The loop: one turn collects requests, hands them over, takes completions and records them.
+//!
+//! `step` never sleeps: only an engine may wait, in `reap`, up to the time of the next change. So the same code runs on a
+//! thread in real time and beside others on one virtual clock. Nothing in a turn allocates, locks or formats.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fathom_engine::{Completion, Engine, EngineError, Queued, Reaped};
+use fathom_model::plan::{DepthPlan, OnError};
+use fathom_model::{Nanos, Op, Request};
+use fathom_stats::live::{LivePhase, LiveWorker};
+use fathom_stats::{BatchCounts, CpuUsage, DepthCounts, SlowRequest, WorkerFailure};
+use fathom_workload::Source;
+
+use crate::clock::Clock;
+use crate::pacer::Pacer;
+use crate::schedule::{Schedule, Stage};
+use crate::slots::Slots;
+use crate::slowest::Slowest;
+use crate::stop::StopSignal;
+use crate::worker::Filler;
+
+/// What one turn of the loop says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Something happened; take another turn.
+    Progress,
+    /// Nothing can happen before this moment of the session's clock.
+    BlockedUntil(Nanos),
+    /// The worker has done its work.
+    Finished,
+}
+
+/// The longest single wait in an engine, so that a request to stop is seen.
+const LONGEST_WAIT_NS: u64 = 100_000_000;
+/// errno of a request that moved nothing although it should have (EIO), as at the end of a file that shrank.
+const MOVED_NOTHING: i32 = 5;
+const SYNC_SLOWEST_INDEX: u8 = 3;
+
+/// One thread of a job.
+pub(crate) struct Worker<C> {
+    pub clock: C,
+    pub engine: Box<dyn Engine>,
+    pub source: Source,
+    pub filler: Filler,
+    pub live: Arc<LiveWorker>,
+    pub depth: DepthPlan,
+    pub on_error: OnError,
+    pub schedule: Schedule,
+    pub pacer: Pacer,
+    pub stop: StopSignal,
+    /// Syncs to be done when everything else is (`end_fsync`).
+    pub final_syncs: Vec<Request>,
+    pub slots: Slots,
+    pub slowest: Slowest,
+    /// The latest reading of the clock.
+    pub now: u64,
+    /// Slots with a request that the engine has not accepted yet.
+    pub batch: Vec<u32>,
+    /// Slots accepted by the engine and not handed over yet, in order.
+    pub accepted: Vec<u32>,
+    pub done: Vec<Completion>,
+    pub in_flight: u32,
+    /// False from a full queue until it has fallen to `depth.low`.
+    pub filling: bool,
+    pub measuring: bool,
+    pub errors: BTreeMap<(&'static str, i32), u64>,
+    pub failure: Option<WorkerFailure>,
+    pub usage: fn() -> CpuUsage,
+    pub usage_at_start: CpuUsage,
+    pub usage_of_ramp: CpuUsage,
+}
+
+impl<C: Clock> Worker<C> {
+    /// Reads the clock after a wait that the worker asked for.
+    pub fn wake(&mut self) {
+        self.now = self.clock.now();
+    }
+
+    /// One turn.
+    pub fn step(&mut self) -> Result<Step, EngineError> {
+        if self.now >= self.schedule.next_change || self.stop.is_set() {
+            self.now = self.clock.now();
+            if let Some(blocked) = self.change_stage() {
+                return Ok(blocked);
+            }
+        }
+        let collected = self.collect();
+        if collected || !self.accepted.is_empty() {
+            self.issue()?;
+        }
+        if self.in_flight == 0 {
+            return Ok(if collected { Step::Progress } else { self.idle() });
+        }
+        self.take()
+    }
+
+    /// Moves on to the stage that is due, if one is. `Some` where the worker has to wait for it.
+    #[cold]
+    fn change_stage(&mut self) -> Option<Step> {
+        if self.stop.is_set() {
+            self.schedule.drain();
+            return None;
+        }
+        if let Some(start) = self.schedule.delayed_until(self.now) {
+            return Some(Step::BlockedUntil(Nanos(start)));
+        }
+        if self.now < self.schedule.next_change {
+            return None;
+        }
+        match self.schedule.advance(self.now) {
+            Stage::Ramp => {
+                self.usage_at_start = (self.usage)();
+                if let Some(ramp) = &self.live.ramp {
+                    ramp.start_ns.set(self.now);
+                }
+            }
+            Stage::Measuring => self.begin_measuring(),
+            Stage::Delayed | Stage::Draining => {}
+        }
+        None
+    }
+
+    fn begin_measuring(&mut self) {
+        let usage = (self.usage)();
+        if let Some(ramp) = &self.live.ramp {
+            ramp.end_ns.set(self.now);
+            self.usage_of_ramp = usage.since(&self.usage_at_start);
+            self.source.rearm();
+            self.slowest.clear();
+        }
+        self.usage_at_start = usage;
+        self.measuring = true;
+        self.live.measured.start_ns.set(self.now);
+    }
+
+    /// The phase that completions count for.
+    #[inline(always)]
+    fn phase(&self) -> &LivePhase {
+        match &self.live.ramp {
+            Some(ramp) if !self.measuring => ramp,
+            _ => &self.live.measured,
+        }
+    }
+
+    /// Draws new requests into free slots and fills what writes carry. True where there is anything to issue.
+    #[inline]
+    fn collect(&mut self) -> bool {
+        if self.schedule.stage == Stage::Draining {
+            self.collect_final_sync();
+            return !self.batch.is_empty();
+        }
+        let waiting = self.batch.len() as u64;
+        if !self.filling || waiting >= u64::from(self.depth.batch_submit) {
+            return waiting > 0;
+        }
+        let room = (u64::from(self.depth.batch_submit) - waiting)
+            .min(self.slots.free.len() as u64)
+            .min(self.pacer.allowance());
+        let mut made = 0;
+        while made < room {
+            let Some(request) = self.source.next() else {
+                self.out_of_work();
+                break;
+            };
+            let Some(slot) = self.slots.free.pop() else { break };
+            let place = &mut self.slots.all[slot as usize];
+            (place.request, place.start, place.moved) = (request, u64::MAX, 0);
+            if request.op == Op::Write {
+                let payload = self.engine.payload(slot);
+                let len = payload.len().min(request.len as usize);
+                self.filler.fill(&mut payload[..len]);
+            }
+            self.batch.push(slot);
+            made += 1;
+        }
+        self.pacer.made(made);
+        !self.batch.is_empty()
+    }
+
+    /// The source has nothing more: a ramp goes on over the same range, anything else is done.
+    #[cold]
+    fn out_of_work(&mut self) {
+        if self.schedule.stage == Stage::Ramp {
+            self.source.rearm();
+        } else {
+            self.schedule.drain();
+        }
+    }
+
+    #[cold]
+    fn collect_final_sync(&mut self) {
+        if self.in_flight > 0 || !self.batch.is_empty() {
+            return;
+        }
+        if self.failure.is_some() || self.stop.run.is_requested() {
+            self.final_syncs.clear();
+        }
+        if let (Some(request), Some(slot)) = (self.final_syncs.pop(), self.slots.free.pop()) {
+            let place = &mut self.slots.all[slot as usize];
+            (place.request, place.start, place.moved) = (request, u64::MAX, 0);
+            self.batch.push(slot);
+        }
+    }
+
+    /// Offers the batch to the engine and hands over what it accepted.
+    #[inline]
+    fn issue(&mut self) -> Result<(), EngineError> {
+        self.now = self.clock.now();
+        let start = self.now;
+        // Said before the engine is asked: a synchronous one may not come back for long.
+        self.live.in_flight.set(u64::from(self.in_flight) + self.batch.len() as u64);
+        let mut offered = 0;
+        while offered < self.batch.len() {
+            let slot = self.batch[offered];
+            let place = &mut self.slots.all[slot as usize];
+            let fresh = place.start == u64::MAX;
+            if fresh {
+                place.start = start;
+            }
+            let request = place.request;
+            let queued = self.engine.queue(slot, &request);
+            if queued == Queued::Full {
+                if fresh {
+                    self.slots.all[slot as usize].start = u64::MAX;
+                }
+                if self.accepted.is_empty() || self.submit()? == 0 {
+                    break;
+                }
+                continue;
+            }
+            offered += 1;
+            self.in_flight += 1;
+            if fresh {
+                self.count_issued(request.op);
+            }
+            match queued {
+                Queued::Done(result) => {
+                    self.slots.all[slot as usize].issued = self.slots.all[slot as usize].start;
+                    self.now = self.clock.now();
+                    self.complete(Completion { slot, result });
+                }
+                Queued::Later | Queued::Full => self.accepted.push(slot),
+            }
+        }
+        self.batch.drain(..offered);
+        while !self.accepted.is_empty() && self.submit()? > 0 {}
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn count_issued(&self, op: Op) {
+        let phase = self.phase();
+        phase.depth[DepthCounts::bucket(self.in_flight)].add(1);
+        if !op.is_sync() {
+            phase.ops[op as usize].issued.add(1);
+        }
+    }
+
+    /// Hands accepted requests over and stamps them; returns how many went.
+    #[inline]
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        let went = self.engine.submit()?;
+        self.now = self.clock.now();
+        for slot in self.accepted.drain(..went as usize) {
+            self.slots.all[slot as usize].issued = self.now;
+        }
+        self.phase().submit[BatchCounts::bucket(went)].add(1);
+        Ok(went)
+    }
+
+    /// Takes completions; waits only where nothing more can be issued.
+    #[inline]
+    fn take(&mut self) -> Result<Step, EngineError> {
+        if self.slots.free.is_empty() {
+            self.filling = false;
+        }
+        let may_issue = self.schedule.stage != Stage::Draining
+            && self.filling
+            && self.batch.is_empty()
+            && self.pacer.allowance() > 0;
+        let min = if may_issue { 0 } else { self.depth.batch_complete_min.min(self.in_flight) };
+        let until_change = self.schedule.next_change.saturating_sub(self.now);
+        let wait = Some(Nanos(until_change.min(LONGEST_WAIT_NS)));
+        let max = self.depth.batch_complete_max.max(min);
+        match self.engine.reap(min, max, wait, &mut self.done)? {
+            Reaped::Some(0) => {
+                self.now = self.clock.now();
+                Ok(Step::Progress)
+            }
+            Reaped::Some(count) => {
+                self.now = self.clock.now();
+                self.phase().complete[BatchCounts::bucket(count)].add(1);
+                for index in 0..self.done.len() {
+                    self.complete(self.done[index]);
+                }
+                self.done.clear();
+                self.filling |= self.in_flight <= self.depth.low;
+                Ok(Step::Progress)
+            }
+            Reaped::NothingBefore(_) if may_issue => Ok(Step::Progress),
+            Reaped::NothingBefore(time) => Ok(Step::BlockedUntil(time.min(Nanos(self.schedule.next_change)))),
+        }
+    }
+
+    /// Nothing is in flight and nothing was issued: paused, or done.
+    #[cold]
+    fn idle(&mut self) -> Step {
+        self.now = self.clock.now();
+        if self.schedule.stage == Stage::Draining {
+            return if self.final_syncs.is_empty() { self.finish() } else { Step::Progress };
+        }
+        match self.pacer.pause(self.now) {
+            Some(until) => Step::BlockedUntil(Nanos(until.min(self.schedule.next_change))),
+            None => Step::Progress,
+        }
+    }
+
+    /// Records one completion at `self.now`, or sends the rest of a request that was cut short.
+    #[inline]
+    fn complete(&mut self, completion: Completion) {
+        let slot = self.slots.all[completion.slot as usize];
+        let request = slot.request;
+        if completion.result != i64::from(request.len) {
+            return self.complete_oddly(completion);
+        }
+        let (clat, lat) = (self.now - slot.issued.min(self.now), self.now - slot.start.min(self.now));
+        let phase = self.phase();
+        if request.op.is_sync() {
+            phase.syncs.add(1);
+            phase.sync_lat.record(clat);
+        } else {
+            let op = &phase.ops[request.op as usize];
+            op.ios.add(1);
+            op.bytes.add(u64::from(request.len + slot.moved));
+            if let Some(slat) = &op.slat {
+                slat.record(lat - clat);
+            }
+            if let Some(live) = &op.clat {
+                live.record(clat);
+            }
+            if let Some(live) = &op.lat {
+                live.record(lat);
+            }
+        }
+        self.live.last_completion_ns.set(self.now);
+        if lat > self.slowest.threshold_ns {
+            self.keep_slow(request, slot.start, lat);
+        }
+        self.release(completion.slot);
+    }
+
+    #[inline(always)]
+    fn release(&mut self, slot: u32) {
+        self.slots.free.push(slot);
+        self.in_flight -= 1;
+        self.live.in_flight.set(u64::from(self.in_flight));
+    }
+
+    #[cold]
+    fn keep_slow(&mut self, request: Request, start_ns: u64, lat_ns: u64) {
+        let op = if request.op.is_sync() { SYNC_SLOWEST_INDEX } else { request.op as u8 };
+        self.slowest.insert(SlowRequest {
+            start_ns,
+            lat_ns,
+            op,
+            offset: request.offset,
+            depth: self.in_flight,
+        });
+    }
+
+    /// A failed request, or one that the device cut short.
+    #[cold]
+    fn complete_oddly(&mut self, completion: Completion) {
+        let slot = completion.slot as usize;
+        let request = self.slots.all[slot].request;
+        let result = completion.result;
+        if result > 0 && result < i64::from(request.len) {
+            let moved = result as u32;
+            if let Some(op) = self.phase().ops.get(request.op as usize) {
+                op.short.add(1);
+            }
+            let place = &mut self.slots.all[slot];
+            place.moved += moved;
+            place.request.offset += u64::from(moved);
+            place.request.len -= moved;
+            self.in_flight -= 1;
+            self.batch.push(completion.slot);
+            return;
+        }
+        let errno = if result < 0 { result.unsigned_abs() as i32 } else { MOVED_NOTHING };
+        *self.errors.entry((request.op.name(), errno)).or_insert(0) += 1;
+        let phase = self.phase();
+        match phase.ops.get(request.op as usize) {
+            Some(op) => op.failed.add(1),
+            None => phase.syncs_failed.add(1),
+        }
+        let goes_on =
+            if request.op == Op::Read { self.on_error.continue_read } else { self.on_error.continue_write };
+        if !goes_on {
+            self.fail(request, errno, result == 0);
+        }
+        self.live.last_completion_ns.set(self.now);
+        self.release(completion.slot);
+    }
+
+    fn fail(&mut self, request: Request, errno: i32, moved_nothing: bool) {
+        self.schedule.drain();
+        let error = std::io::Error::from_raw_os_error(errno);
+        let what = if moved_nothing { "moved no data".to_owned() } else { error.to_string() };
+        let (op, offset, len) = (request.op, request.offset, request.len);
+        self.failure.get_or_insert_with(|| WorkerFailure {
+            errno,
+            message: format!("{op} of {len} bytes at offset {offset} (file {}): {what}", request.file),
+            hint: crate::error::errno_hint(errno).map(str::to_owned),
+        });
+    }
+
+    /// The last turn: closes the phase.
+    fn finish(&mut self) -> Step {
+        if self.measuring {
+            self.live.measured.end_ns.set(self.now);
+        } else if let Some(ramp) = &self.live.ramp {
+            ramp.end_ns.set(self.now);
+        }
+        Step::Finished
+    }
+}

@@ -1,0 +1,134 @@
+//! Why a run could not be prepared. Failures of requests are results and live in the outcome instead.
+
+use std::io;
+use std::path::PathBuf;
+
+use fathom_engine::EngineError;
+
+/// A run that did not begin. Nothing has been measured when one of these is returned.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A target could not be opened or made.
+    #[error("{attempted} {}: {source}", path.display())]
+    Target {
+        /// What was attempted, as a verb ("open", "create", "lay out").
+        attempted: &'static str,
+        /// On which target.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+        /// O_DIRECT was asked for.
+        direct: bool,
+    },
+    /// The target is something that cannot be measured.
+    #[error("{}: {reason}", path.display())]
+    Unsuitable {
+        /// The target.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The plan does not fit the target.
+    #[error("job '{job}': {reason}")]
+    Plan {
+        /// The job.
+        job: String,
+        /// What does not fit.
+        reason: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// Writing would destroy something.
+    #[error("refusing to write to {}: {}", path.display(), reasons.join("; "))]
+    Refused {
+        /// The device or file.
+        path: PathBuf,
+        /// Why, one sentence each.
+        reasons: Vec<String>,
+        /// The flag that would overrule it, or what to do instead.
+        hint: String,
+    },
+    /// No engine of this name.
+    #[error("job '{job}': no engine called '{engine}'")]
+    UnknownEngine {
+        /// The job.
+        job: String,
+        /// The engine asked for.
+        engine: String,
+    },
+    /// An engine could not be opened.
+    #[error("job '{job}': {source}")]
+    Engine {
+        /// The job.
+        job: String,
+        /// The engine's own account.
+        source: EngineError,
+    },
+    /// The caller asked to stop before measuring began.
+    #[error("stopped during preparation: {reason}")]
+    Stopped {
+        /// Who asked.
+        reason: String,
+    },
+}
+
+impl RunError {
+    /// The errno behind the error, where there is one.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            RunError::Target { source, .. } => source.raw_os_error(),
+            RunError::Engine { source, .. } => source.source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            RunError::Target { source, direct, .. } => target_hint(source, *direct).map(str::to_owned),
+            RunError::Unsuitable { hint, .. }
+            | RunError::Plan { hint, .. }
+            | RunError::Refused { hint, .. } => Some(hint.clone()),
+            RunError::UnknownEngine { .. } => {
+                let names: Vec<&str> =
+                    fathom_engine::registry::ENGINES.iter().map(|entry| entry.name).collect();
+                Some(format!("choose one of: {}", names.join(", ")))
+            }
+            RunError::Engine { source, .. } => source.hint().map(str::to_owned),
+            RunError::Stopped { .. } => None,
+        }
+    }
+}
+
+fn target_hint(source: &io::Error, direct: bool) -> Option<&'static str> {
+    const EINVAL: i32 = 22;
+    match source.raw_os_error()? {
+        EINVAL if direct => {
+            Some("the file system does not support O_DIRECT: use direct=0 (--buffered) or another target")
+        }
+        errno => errno_hint(errno),
+    }
+}
+
+/// What to do about an errno met on a target.
+pub(crate) fn errno_hint(errno: i32) -> Option<&'static str> {
+    Some(match errno {
+        1 => "the file or device does not permit this: check its attributes and your privileges",
+        2 => "check the path; its directory must exist",
+        5 => "the device reported an I/O error: see the kernel log (dmesg)",
+        12 => "not enough memory: lower iodepth, bs or numjobs",
+        13 => "you lack the permission: choose a target you may access, or run as its owner or root",
+        16 => "the device is in use exclusively: unmount or release it first",
+        22 => "with direct=1, bs, offset and size must be multiples of the device's logical block size",
+        23 | 24 => "too many open files: raise `ulimit -n` or lower numjobs",
+        26 => "the file is in use: choose another target",
+        27 => "the file would be too large for the file system: lower size",
+        28 => "no space is left: lower size or choose another target",
+        30 => "the target is read-only: choose another target, or only read",
+        95 => "the target does not support this operation",
+        122 => "the disk quota is used up: lower size or choose another target",
+        _ => return None,
+    })
+}

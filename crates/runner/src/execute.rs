@@ -1,0 +1,210 @@
+//! Running the phases of a prepared plan: on threads in real time, or as a queue of events in virtual time.
+
+mod threads;
+mod virtual_time;
+
+use std::sync::Arc;
+
+use fathom_model::RunPlan;
+use fathom_stats::live::LiveWorker;
+use fathom_stats::{RunOutcome, WorkerFailure, WorkerOutcome};
+use fathom_sys::clock::unix_ms;
+
+use crate::disks::Disks;
+use crate::observe::{Observer, PhaseSeen, RunObserver};
+use crate::prepare::Prepared;
+use crate::session::Time;
+use crate::worker::{WorkerEnd, WorkerSpec};
+
+/// One worker of a phase that is running or has run.
+struct Running {
+    spec: Arc<WorkerSpec>,
+    live: Arc<LiveWorker>,
+    started_unix_ms: u64,
+    /// `None` while it runs, and for one that never came back.
+    end: Option<WorkerEnd>,
+}
+
+/// What the phases of one run share.
+struct Run<'a> {
+    prepared: &'a Prepared<'a>,
+    /// Session ns of the start.
+    origin: u64,
+    tick: u32,
+    disks: Disks,
+    disks_began: bool,
+    workers: u32,
+    later_ns: Option<u64>,
+}
+
+/// Runs every phase in turn.
+pub(crate) fn run(
+    mut prepared: Prepared<'_>,
+    gate: impl FnOnce(),
+    observer: &mut dyn RunObserver,
+) -> RunOutcome {
+    let specs = std::mem::take(&mut prepared.specs);
+    let notes = std::mem::take(&mut prepared.notes);
+    let (session, plan) = (prepared.session, prepared.plan);
+    let real = !session.is_simulated();
+    let disks =
+        if real { Disks::under(prepared.paths.iter().map(|path| path.as_path())) } else { Disks::default() };
+    let started_unix_ms = if real { unix_ms() } else { 0 };
+    let mut run = Run {
+        prepared: &prepared,
+        origin: session.now(),
+        tick: 0,
+        disks,
+        disks_began: false,
+        workers: specs.len() as u32,
+        later_ns: Some(0),
+    };
+    let mut outcome = RunOutcome { started_unix_ms, notes, ..RunOutcome::default() };
+    let mut gate = Some(gate);
+    let mut phases: Vec<Vec<WorkerSpec>> = Vec::new();
+    let mut last = None;
+    for spec in specs {
+        let phase = plan.jobs[spec.job].phase;
+        if last != Some(phase) {
+            phases.push(Vec::new());
+        }
+        last = Some(phase);
+        phases.last_mut().expect("a phase was just begun").push(spec);
+    }
+    let lengths: Vec<Option<u64>> = phases.iter().map(|phase| longest(phase)).collect();
+    for (number, phase) in phases.into_iter().enumerate() {
+        if session.stop_handle().is_requested() {
+            break;
+        }
+        run.later_ns = lengths[number + 1..].iter().copied().try_fold(0u64, |sum, next| Some(sum + next?));
+        let gate = || {
+            if let Some(gate) = gate.take() {
+                gate();
+            }
+        };
+        let workers = match &session.time {
+            Time::Real(clock) => threads::run_phase(&mut run, phase, *clock, gate, observer),
+            Time::Virtual { device, .. } => virtual_time::run_phase(&mut run, phase, device, gate, observer),
+        };
+        outcome.workers.extend(workers);
+    }
+    let now = session.now();
+    outcome.elapsed_ns = now - run.origin;
+    if run.disks_began {
+        outcome.disks = run.disks.end(run.tick, now - run.origin);
+    }
+    outcome.interrupted = session.stop_handle().reason();
+    outcome
+}
+
+/// How long a phase takes, where runtimes tell.
+fn longest(phase: &[WorkerSpec]) -> Option<u64> {
+    phase
+        .iter()
+        .map(|spec| spec.time.runtime.map(|runtime| runtime.0 + spec.time.ramp.0))
+        .try_fold(0, |longest, next| Some(next?.max(longest)))
+}
+
+/// fio's letter for what a worker does.
+fn state_letter(plan: &RunPlan, spec: &WorkerSpec) -> char {
+    let pattern = plan.jobs[spec.job].io.pattern;
+    let letter = match (pattern.reads(), pattern.writes(), pattern.trims()) {
+        (true, true, _) => 'm',
+        (true, false, _) => 'r',
+        (false, _, true) => 'd',
+        _ => 'w',
+    };
+    if pattern.random { letter } else { letter.to_ascii_uppercase() }
+}
+
+impl Run<'_> {
+    /// An observer of these workers, whose start is `now`.
+    fn observer(&self, workers: &[Running], now: u64) -> Observer {
+        let mut observer = Observer::new(self.origin, self.tick, self.workers, self.later_ns);
+        for worker in workers {
+            let spec = &worker.spec;
+            let delay = spec.time.start_delay.1.0 + spec.time.ramp.0;
+            let end = spec.time.runtime.map(|runtime| now + delay + runtime.0);
+            let bytes =
+                spec.source.loops.map(|loops| spec.source.bytes_per_loop.saturating_mul(u64::from(loops)));
+            observer.watch(worker.live.clone(), state_letter(self.prepared.plan, spec), end, bytes);
+        }
+        observer
+    }
+
+    /// Begins the kernel's view at the start of the first phase, and again when its ramp ends.
+    fn begin_disks(&mut self, now: u64) {
+        self.disks.begin(now - self.origin);
+        self.disks_began = true;
+    }
+
+    /// One tick of the observer and of the kernel's view.
+    fn tick(&mut self, watch: &mut Observer, now: u64, observer: &mut dyn RunObserver) {
+        self.disks.tick(self.tick, now - self.origin);
+        let snapshot = watch.tick(now);
+        self.tick = watch.next_tick();
+        observer.snapshot(&snapshot);
+    }
+
+    /// Turns what the workers counted into their outcomes.
+    fn collect(&self, workers: Vec<Running>, watch: Observer, now: u64) -> Vec<WorkerOutcome> {
+        let seen = watch.into_seen();
+        workers.into_iter().zip(seen).map(|(worker, seen)| self.outcome(worker, seen, now)).collect()
+    }
+
+    fn outcome(&self, worker: Running, (ramp_seen, seen): (PhaseSeen, PhaseSeen), now: u64) -> WorkerOutcome {
+        let Running { spec, live, started_unix_ms, end } = worker;
+        let mut measured = live.measured.read(self.origin);
+        if live.measured.end_ns.get() == 0 && live.measured.start_ns.get() != 0 {
+            measured.end_ns = now - self.origin;
+        }
+        let mut ramp = live.ramp.as_ref().map(|ramp| ramp.read(self.origin));
+        fill_in(&mut measured, seen);
+        if let Some(ramp) = &mut ramp {
+            fill_in(ramp, ramp_seen);
+        }
+        let mut outcome = WorkerOutcome {
+            job: spec.job,
+            clone: spec.clone,
+            thread_id: live.thread_id.get() as u32,
+            started_unix_ms,
+            stuck: end.is_none(),
+            ..WorkerOutcome::default()
+        };
+        match end {
+            Some(end) => {
+                measured.cpu = end.usage;
+                if let Some(ramp) = &mut ramp {
+                    ramp.cpu = end.usage_of_ramp;
+                }
+                outcome.set_errors(&end.errors);
+                outcome.slowest = end.slowest;
+                for slow in &mut outcome.slowest {
+                    slow.start_ns = slow.start_ns.saturating_sub(self.origin);
+                }
+                outcome.failure = end.failure;
+            }
+            None => {
+                outcome.failure = Some(WorkerFailure {
+                    errno: 0,
+                    message: format!(
+                        "thread {} is stuck in the kernel with {} requests in flight",
+                        live.thread_id.get(),
+                        live.in_flight.get()
+                    ),
+                    hint: Some("the device does not answer: see the kernel log (dmesg)".to_owned()),
+                });
+            }
+        }
+        outcome.measured = measured;
+        outcome.ramp = ramp;
+        outcome
+    }
+}
+
+fn fill_in(phase: &mut fathom_stats::PhaseOutcome, seen: PhaseSeen) {
+    phase.series = seen.series;
+    for (op, (bandwidth, iops)) in phase.ops.iter_mut().zip(seen.windows) {
+        (op.bandwidth_windows, op.iops_windows) = (bandwidth, iops);
+    }
+}

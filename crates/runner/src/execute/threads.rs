@@ -1,0 +1,253 @@
+//! A phase on threads: each worker opens its engine, waits for the start, and turns its loop in real time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use fathom_engine::EngineError;
+use fathom_stats::live::LiveWorker;
+use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
+use fathom_sys::affinity::pin_current_thread;
+use fathom_sys::clock::{RealClock, unix_ms};
+use fathom_sys::thread::{thread_id, usage_of_this_thread};
+
+use super::{Run, Running};
+use crate::drive::{Step, Worker};
+use crate::observe::{Observer, RunObserver, TICK_NS};
+use crate::stop::{StopHandle, StopSignal};
+use crate::worker::{self, WorkerEnd, WorkerSpec};
+
+/// How long a worker may take to come back after it was asked to stop.
+const GRACE_NS: u64 = 4_000_000_000;
+/// A sleeping worker looks this often whether it shall stop.
+const SLEEP_PIECE: Duration = Duration::from_millis(50);
+/// The session looks at least this often whether it shall stop.
+const LONGEST_SLEEP_NS: u64 = 100_000_000;
+const STACK_BYTES: usize = 512 << 10;
+
+/// What a worker's thread tells the session.
+enum Message {
+    Ready,
+    Ended(usize, Box<WorkerEnd>),
+}
+
+/// Opens when all workers of a phase may begin.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let open = self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(self.changed.wait_while(open, |open| !*open));
+    }
+
+    fn open(&self) {
+        *self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = true;
+        self.changed.notify_all();
+    }
+}
+
+/// What every thread of a phase needs.
+#[derive(Clone)]
+struct Shared {
+    clock: RealClock,
+    stop: StopSignal,
+    gate: Arc<Gate>,
+    messages: Sender<Message>,
+}
+
+/// Runs one phase to its end.
+pub(super) fn run_phase(
+    run: &mut Run<'_>,
+    specs: Vec<WorkerSpec>,
+    clock: RealClock,
+    gate: impl FnOnce(),
+    observer: &mut dyn RunObserver,
+) -> Vec<WorkerOutcome> {
+    let (messages, inbox) = channel();
+    let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
+    let start = Arc::new(Gate::default());
+    let shared = Shared { clock, stop: stop.clone(), gate: start.clone(), messages };
+    let mut workers: Vec<Running> =
+        specs.into_iter().enumerate().map(|(index, spec)| spawn(index, spec, &shared)).collect();
+    // From here on only threads hold senders: when the last is gone, the inbox says so.
+    drop(shared);
+    await_ready(&mut workers, &inbox);
+    gate();
+    let now = clock.now();
+    if !run.disks_began {
+        run.origin = now;
+        run.begin_disks(now);
+    }
+    let mut watch = run.observer(&workers, now);
+    start.open();
+    Supervisor { run, workers: &mut workers, inbox: &inbox, stop: &stop, clock }.run(&mut watch, observer);
+    run.tick(&mut watch, clock.now(), observer);
+    run.collect(workers, watch, clock.now())
+}
+
+/// Waits until every worker has opened its engine or failed to.
+fn await_ready(workers: &mut [Running], inbox: &Receiver<Message>) {
+    let mut waiting = workers.iter().filter(|worker| worker.end.is_none()).count();
+    while waiting > 0 {
+        match inbox.recv() {
+            Ok(Message::Ready) => waiting -= 1,
+            Ok(Message::Ended(index, end)) => {
+                workers[index].end = Some(*end);
+                waiting -= 1;
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
+    let live = spec.live();
+    let spec = Arc::new(spec);
+    let (thread_spec, thread_live, shared) = (spec.clone(), live.clone(), shared.clone());
+    let name = spec.name.chars().take(15).filter(|c| *c != '\0').collect();
+    let body = move || {
+        let messages = shared.messages.clone();
+        let life = AssertUnwindSafe(|| run_worker(&thread_spec, &thread_live, shared));
+        let end = catch_unwind(life)
+            .unwrap_or_else(|_| ended_early("the worker panicked: this is a bug", None, None));
+        thread_live.finish();
+        // The session may have given up on this worker; then nobody listens.
+        let _ = messages.send(Message::Ended(index, Box::new(end)));
+    };
+    let spawned = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body);
+    let end = spawned.err().map(|error| {
+        live.finish();
+        let hint = Some("lower numjobs, or raise `ulimit -u`");
+        ended_early(&format!("starting a thread: {error}"), error.raw_os_error(), hint)
+    });
+    Running { spec, live, started_unix_ms: unix_ms(), end }
+}
+
+/// A worker that ended before it did anything.
+fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerEnd {
+    WorkerEnd {
+        errors: Default::default(),
+        slowest: Vec::new(),
+        failure: Some(WorkerFailure {
+            errno: errno.unwrap_or(0),
+            message: message.to_owned(),
+            hint: hint.map(str::to_owned),
+        }),
+        usage_of_ramp: CpuUsage::default(),
+        usage: CpuUsage::default(),
+    }
+}
+
+/// The life of a worker on its own thread.
+fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> WorkerEnd {
+    live.thread_id.set(u64::from(thread_id()));
+    if let Err(error) = pin(&spec.cpus) {
+        let message = format!("pinning to CPUs {:?}: {error}", spec.cpus);
+        return ended_early(
+            &message,
+            error.raw_os_error(),
+            Some("name CPUs this process may use in cpus_allowed"),
+        );
+    }
+    let engine = match (spec.entry.open)(spec.setup.clone()) {
+        Ok(engine) => engine,
+        Err(error) => return ended_early(&error.to_string(), error.source.raw_os_error(), error.hint()),
+    };
+    let clock = shared.clock;
+    let mut worker = worker::build(spec, engine, clock, live.clone(), (shared.stop.clone(), thread_usage));
+    if shared.messages.send(Message::Ready).is_err() {
+        return worker.into_end();
+    }
+    shared.gate.pass();
+    worker.start(spec);
+    let outcome = drive(&mut worker, clock, &shared.stop);
+    if spec.exit_all {
+        shared.stop.phase.request("exitall");
+    }
+    if let Err(error) = outcome {
+        let errno = error.source.raw_os_error().unwrap_or(0);
+        let hint = error.hint().map(str::to_owned);
+        worker.failure.get_or_insert(WorkerFailure { errno, message: error.to_string(), hint });
+    }
+    worker.into_end()
+}
+
+fn pin(cpus: &[usize]) -> std::io::Result<()> {
+    if cpus.is_empty() { Ok(()) } else { pin_current_thread(cpus) }
+}
+
+/// Turns the loop until it has finished.
+fn drive(worker: &mut Worker<RealClock>, clock: RealClock, stop: &StopSignal) -> Result<(), EngineError> {
+    loop {
+        match worker.step()? {
+            Step::Progress => {}
+            Step::BlockedUntil(time) => {
+                clock.sleep_until(time.0, SLEEP_PIECE, || !stop.is_set());
+                worker.wake();
+            }
+            Step::Finished => return Ok(()),
+        }
+    }
+}
+
+fn thread_usage() -> CpuUsage {
+    let usage = usage_of_this_thread();
+    CpuUsage {
+        user_ns: usage.user_ns,
+        system_ns: usage.system_ns,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+        major_faults: usage.major_faults,
+        minor_faults: usage.minor_faults,
+    }
+}
+
+/// Watches a running phase from the session's own thread.
+struct Supervisor<'a, 'r> {
+    run: &'a mut Run<'r>,
+    workers: &'a mut [Running],
+    inbox: &'a Receiver<Message>,
+    stop: &'a StopSignal,
+    clock: RealClock,
+}
+
+impl Supervisor<'_, '_> {
+    /// Until every worker has ended, or has been given up.
+    fn run(&mut self, watch: &mut Observer, observer: &mut dyn RunObserver) {
+        let began = self.clock.now();
+        let mut next_tick = began + TICK_NS;
+        let mut disks_at = self.end_of_ramp(began);
+        let mut stop_seen = None;
+        while self.workers.iter().any(|worker| worker.end.is_none()) {
+            let now = self.clock.now();
+            if disks_at.is_some_and(|at| now >= at) {
+                self.run.begin_disks(now);
+                disks_at = None;
+            }
+            if now >= next_tick {
+                self.run.tick(watch, now, observer);
+                next_tick += TICK_NS * ((now - next_tick) / TICK_NS + 1);
+            }
+            if self.stop.run.is_requested() && now - *stop_seen.get_or_insert(now) > GRACE_NS {
+                return;
+            }
+            let wake = next_tick.min(disks_at.unwrap_or(u64::MAX)).min(now + LONGEST_SLEEP_NS);
+            match self.inbox.recv_timeout(Duration::from_nanos(wake.saturating_sub(now))) {
+                Ok(Message::Ended(index, end)) => self.workers[index].end = Some(*end),
+                Ok(Message::Ready) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// When the kernel's view begins anew: in the first phase, once the longest ramp is over.
+    fn end_of_ramp(&self, now: u64) -> Option<u64> {
+        let ramp = self.workers.iter().map(|worker| worker.spec.time.ramp.0).max()?;
+        (ramp > 0 && now < self.run.origin + TICK_NS).then_some(now + ramp)
+    }
+}

@@ -1,0 +1,99 @@
+//! A phase in virtual time: all workers on one thread, woken in the order of a shared clock.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fathom_engine::sim::{SimDevice, SimEngine};
+use fathom_model::Nanos;
+use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
+
+use super::{Run, Running};
+use crate::clock::VirtualClock;
+use crate::drive::{Step, Worker};
+use crate::observe::{RunObserver, TICK_NS};
+use crate::stop::{StopHandle, StopSignal};
+use crate::worker::{self, WorkerSpec};
+
+/// Runs one phase to its end. Same plan, same model: same outcome to the last number.
+pub(super) fn run_phase(
+    run: &mut Run<'_>,
+    specs: Vec<WorkerSpec>,
+    device: &Rc<RefCell<SimDevice>>,
+    gate: impl FnOnce(),
+    observer: &mut dyn RunObserver,
+) -> Vec<WorkerOutcome> {
+    let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
+    let clock = VirtualClock(device.clone());
+    let mut running: Vec<Running> = Vec::new();
+    let mut workers: Vec<Worker<VirtualClock>> = Vec::new();
+    for spec in specs {
+        let (live, engine) = (spec.live(), Box::new(SimEngine::new(device.clone())));
+        workers.push(worker::build(
+            &spec,
+            engine,
+            clock.clone(),
+            live.clone(),
+            (stop.clone(), CpuUsage::default),
+        ));
+        running.push(Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None });
+    }
+    gate();
+    let begin = device.borrow().now();
+    let mut watch = run.observer(&running, begin.0);
+    let mut next_tick = begin.plus(Nanos(TICK_NS));
+    let mut wakes: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
+    for (index, worker) in workers.iter_mut().enumerate() {
+        worker.start(&running[index].spec);
+        wakes.push(Reverse((begin, index)));
+    }
+    while let Some(Reverse((time, index))) = wakes.pop() {
+        while next_tick < time {
+            device.borrow_mut().advance_to(next_tick);
+            run.tick(&mut watch, next_tick.0, observer);
+            next_tick = next_tick.plus(Nanos(TICK_NS));
+        }
+        device.borrow_mut().advance_to(time);
+        let worker = &mut workers[index];
+        worker.wake();
+        match turn(worker, time) {
+            Some(wake) => wakes.push(Reverse((wake, index))),
+            None => {
+                running[index].live.finish();
+                if running[index].spec.exit_all {
+                    stop.phase.request("exitall");
+                    wakes = wakes.into_iter().map(|Reverse((_, other))| Reverse((time, other))).collect();
+                }
+            }
+        }
+    }
+    let now = device.borrow().now().0;
+    run.tick(&mut watch, now, observer);
+    for (running, worker) in running.iter_mut().zip(workers) {
+        running.end = Some(worker.into_end());
+    }
+    run.collect(running, watch, now)
+}
+
+/// Turns one worker at `now` until it is blocked (`Some`) or has finished.
+fn turn(worker: &mut Worker<VirtualClock>, now: Nanos) -> Option<Nanos> {
+    loop {
+        match worker.step() {
+            Ok(Step::Progress) => {}
+            Ok(Step::BlockedUntil(Nanos::MAX)) => {
+                let message = "virtual time stands still: nothing is due".to_owned();
+                worker.failure.get_or_insert(WorkerFailure { errno: 0, message, hint: None });
+                return None;
+            }
+            Ok(Step::BlockedUntil(time)) => return Some(time.max(now)),
+            Ok(Step::Finished) => return None,
+            Err(error) => {
+                let message = error.to_string();
+                worker.failure.get_or_insert(WorkerFailure { errno: 0, message, hint: None });
+                return None;
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Giving files the size and content that a run needs, before it is measured.
+//!
+//! Content is incompressible and written past the page cache where the file system allows, so that a layout takes the
+//! time the device takes and leaves nothing behind in memory.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use fathom_model::plan::Fallocate;
+use fathom_sys::io::{FallocateMode, OpenFlags, fadvise_dontneed, fallocate, open_target, reopen};
+use fathom_workload::{Rng, payload};
+
+use crate::RunError;
+use crate::session::Session;
+
+const CHUNK: usize = 1 << 20;
+const ALIGN: usize = 4096;
+/// Without O_DIRECT, written data is forced out this often, so that the page cache does not swallow the device's pace.
+const BUFFERED_SYNC_BYTES: u64 = 64 << 20;
+
+/// How far a layout has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutProgress {
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes it holds.
+    pub done_bytes: u64,
+    /// Bytes it shall hold.
+    pub total_bytes: u64,
+    /// Since this layout began, ns.
+    pub elapsed_ns: u64,
+}
+
+/// What a file has to be before the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// Bytes it must have.
+    pub size: u64,
+    /// Every byte must have been written.
+    pub filled: bool,
+    /// How it gets its size otherwise.
+    pub fallocate: Fallocate,
+}
+
+fn error(attempted: &'static str, path: &Path, source: std::io::Error) -> RunError {
+    RunError::Target { attempted, path: path.to_owned(), source, direct: false }
+}
+
+fn open_for_layout(session: &Session, path: &Path) -> Result<File, RunError> {
+    let flags = OpenFlags { read: true, write: true, ..OpenFlags::default() };
+    match session.held.get(path) {
+        Some(held) => reopen(held, flags).map_err(|source| error("open", path, source)),
+        None => open_target(path, OpenFlags { create: true, ..flags })
+            .map_err(|source| error("create", path, source)),
+    }
+}
+
+/// Makes or extends the file at `path` to what is needed. Existing content is never touched.
+pub(crate) fn lay_out(
+    session: &Session,
+    path: &Path,
+    need: Need,
+    report: &mut dyn FnMut(&LayoutProgress),
+) -> Result<(), RunError> {
+    let file = open_for_layout(session, path)?;
+    let has = file.metadata().map_err(|source| error("inspect", path, source))?.len();
+    if has < need.size {
+        reserve(&file, has, need).map_err(|source| error("reserve space for", path, source))?;
+    }
+    if need.filled && has < need.size {
+        fill(session, path, need.size, None, report)?;
+    }
+    Ok(())
+}
+
+/// Gives the file its size as the plan's `fallocate` says.
+fn reserve(file: &File, has: u64, need: Need) -> std::io::Result<()> {
+    const UNSUPPORTED: [i32; 3] = [95, 38, 22];
+    let mode = match need.fallocate {
+        Fallocate::None => return Ok(()),
+        Fallocate::Truncate => return file.set_len(need.size),
+        Fallocate::Keep => FallocateMode::KeepSize,
+        // A file to be filled keeps its size until it is: a layout that dies must not leave a file that looks whole.
+        Fallocate::Native | Fallocate::Posix if need.filled => FallocateMode::KeepSize,
+        Fallocate::Native | Fallocate::Posix => FallocateMode::Extend,
+    };
+    match fallocate(file, mode, has, need.size - has) {
+        Err(error) if error.raw_os_error().is_some_and(|errno| UNSUPPORTED.contains(&errno)) => {
+            if need.fallocate == Fallocate::Posix && !need.filled { file.set_len(need.size) } else { Ok(()) }
+        }
+        other => other,
+    }
+}
+
+/// Writes incompressible data from the file's present end up to `size`, or until `deadline` on the session's clock.
+/// Returns the bytes it has then.
+pub(crate) fn fill(
+    session: &Session,
+    path: &Path,
+    size: u64,
+    deadline: Option<u64>,
+    report: &mut dyn FnMut(&LayoutProgress),
+) -> Result<u64, RunError> {
+    let failed = |source| error("lay out", path, source);
+    let buffered = open_for_layout(session, path)?;
+    let has = buffered.metadata().map_err(failed)?.len();
+    let began = session.now();
+    let mut rng = Rng::stream(has ^ size, 0x1a);
+    let mut stamp = payload::Stamp::new(rng.next_u64());
+    let mut space = vec![0u8; CHUNK + ALIGN];
+    let start = space.as_ptr().align_offset(ALIGN);
+    let chunk = &mut space[start..start + CHUNK];
+    payload::fill_random(chunk, &mut rng);
+    let direct =
+        reopen(&buffered, OpenFlags { read: true, write: true, direct: true, ..OpenFlags::default() }).ok();
+    let mut direct = direct.filter(|_| has.is_multiple_of(ALIGN as u64));
+    let (mut at, mut unsynced, mut reported) = (has, 0, began);
+    while at < size {
+        if let Some(reason) = session.stop_handle().reason() {
+            return Err(RunError::Stopped { reason });
+        }
+        let now = session.now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            break;
+        }
+        if now - reported >= 200_000_000 {
+            reported = now;
+            report(&LayoutProgress {
+                path: path.to_owned(),
+                done_bytes: at,
+                total_bytes: size,
+                elapsed_ns: now - began,
+            });
+        }
+        let len = (size - at).min(CHUNK as u64) as usize;
+        stamp.apply(&mut chunk[..len]);
+        let aligned = len.is_multiple_of(ALIGN);
+        match direct.as_ref().filter(|_| aligned) {
+            Some(file) => {
+                if let Err(error) = file.write_all_at(&chunk[..len], at) {
+                    if error.raw_os_error() != Some(22) {
+                        return Err(failed(error));
+                    }
+                    direct = None;
+                    continue;
+                }
+            }
+            None => {
+                buffered.write_all_at(&chunk[..len], at).map_err(failed)?;
+                unsynced += len as u64;
+            }
+        }
+        at += len as u64;
+        if unsynced >= BUFFERED_SYNC_BYTES {
+            buffered.sync_data().map_err(failed)?;
+            unsynced = 0;
+        }
+    }
+    buffered.sync_all().map_err(failed)?;
+    // Advice only: a file system that keeps the pages costs nothing but memory.
+    let _ = fadvise_dontneed(&buffered, 0, 0);
+    report(&LayoutProgress {
+        path: path.to_owned(),
+        done_bytes: at,
+        total_bytes: size,
+        elapsed_ns: session.now() - began,
+    });
+    Ok(at)
+}

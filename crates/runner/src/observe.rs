@@ -1,0 +1,275 @@
+//! Watching a run from outside: intervals, windows and snapshots from the workers' counters.
+//!
+//! The observer pulls; a worker never waits for it, and one that is stuck in the kernel is still seen. Intervals are
+//! differences of two readings, so they add up to the totals exactly, however late a tick comes.
+
+use std::sync::Arc;
+
+use fathom_stats::live::{LivePhase, LiveWorker};
+use fathom_stats::{DATA_OPS, Interval, IntervalOp, Moments, Series, Snapshot};
+
+use crate::layout::LayoutProgress;
+
+/// Time between ticks: fio's window for bandwidth and IOPS samples.
+pub(crate) const TICK_NS: u64 = 500_000_000;
+/// A window shorter than this is not a sample of bandwidth.
+const SHORTEST_WINDOW_NS: u64 = TICK_NS / 10 * 9;
+
+/// Is told how a run goes on. Every method may be left out.
+pub trait RunObserver {
+    /// A file is being laid out.
+    fn layout(&mut self, _progress: &LayoutProgress) {}
+    /// The run goes on; called every half second of the session's clock.
+    fn snapshot(&mut self, _snapshot: &Snapshot) {}
+}
+
+impl RunObserver for () {}
+
+/// The last reading of one operation.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    ios: u64,
+    bytes: u64,
+    clat_sum_ns: u64,
+    bins: Vec<u64>,
+}
+
+/// What has been seen of one phase of one worker.
+#[derive(Debug, Default)]
+struct PhaseWatch {
+    readings: [Reading; DATA_OPS],
+    last_end: u64,
+    closed: bool,
+    series: Series,
+    windows: [(Moments, Moments); DATA_OPS],
+}
+
+/// What the observer has gathered of one phase.
+#[derive(Debug, Default)]
+pub(crate) struct PhaseSeen {
+    pub series: Series,
+    /// Bandwidth (KiB/s) and IOPS per full window.
+    pub windows: [(Moments, Moments); DATA_OPS],
+}
+
+impl PhaseWatch {
+    /// Takes the difference since the last reading as an interval of `live`.
+    fn tick(&mut self, live: &LivePhase, time: &TickTime) {
+        let start = live.start_ns.get();
+        if start == 0 || self.closed {
+            return;
+        }
+        let ended = live.end_ns.get();
+        self.closed = ended != 0;
+        let from = self.last_end.max(start);
+        let to = if ended != 0 { ended.max(from) } else { time.now.max(from) };
+        let span = to - from;
+        let ops = std::array::from_fn(|op| self.readings[op].advance(&live.ops[op]));
+        if span >= SHORTEST_WINDOW_NS {
+            for ((bandwidth, iops), op) in self.windows.iter_mut().zip(&ops) {
+                let per_second = |count: u64| (u128::from(count) * 1_000_000_000 / u128::from(span)) as u64;
+                if op.ios > 0 || bandwidth.count > 0 {
+                    bandwidth.record(per_second(op.bytes) / 1024);
+                    iops.record(per_second(op.ios));
+                }
+            }
+        }
+        if span > 0 || ops.iter().any(|op| op.ios > 0) {
+            let (start_ns, end_ns) = (from.saturating_sub(time.origin), to.saturating_sub(time.origin));
+            self.series.push(Interval { tick: time.number, start_ns, end_ns, ops });
+        }
+        self.last_end = to;
+    }
+}
+
+impl Reading {
+    fn advance(&mut self, live: &fathom_stats::live::LiveOp) -> IntervalOp {
+        let (ios, bytes) = (live.ios.get(), live.bytes.get());
+        let sum = live.clat.as_ref().map_or(0, |clat| clat.sum());
+        let mut bins = Vec::new();
+        if let (Some(clat), true) = (&live.clat, ios > self.ios) {
+            self.bins.resize(fathom_stats::histogram::BINS, 0);
+            for (bin, (count, seen)) in clat.counts().zip(&mut self.bins).enumerate() {
+                if count != *seen {
+                    bins.push((bin as u16, (count - *seen) as u32));
+                    *seen = count;
+                }
+            }
+        }
+        let op = IntervalOp {
+            ios: ios - self.ios,
+            bytes: bytes - self.bytes,
+            clat_sum_ns: sum - self.clat_sum_ns,
+            clat_bins: bins,
+        };
+        (self.ios, self.bytes, self.clat_sum_ns) = (ios, bytes, sum);
+        op
+    }
+}
+
+/// One tick: its number in the series and the time.
+struct TickTime {
+    number: u32,
+    now: u64,
+    origin: u64,
+}
+
+/// One worker being watched.
+struct Watch {
+    live: Arc<LiveWorker>,
+    state: char,
+    ramp: PhaseWatch,
+    measured: PhaseWatch,
+    /// Session ns at which it should end, where its runtime tells.
+    planned_end: Option<u64>,
+    planned_bytes: Option<u64>,
+}
+
+/// Watches the workers of one phase.
+pub(crate) struct Observer {
+    watches: Vec<Watch>,
+    origin: u64,
+    tick: u32,
+    /// Ticks are numbered in the series after division by `2^coarser`.
+    coarser: u32,
+    last_tick_at: u64,
+    totals: [(u64, u64, u64); DATA_OPS],
+    /// Workers of the whole run, and what the phases after this one will take.
+    workers: u32,
+    later_ns: Option<u64>,
+}
+
+impl Observer {
+    /// An observer of a phase within a run that began at `origin`, whose ticks go on from `tick`.
+    pub fn new(origin: u64, tick: u32, workers: u32, later_ns: Option<u64>) -> Self {
+        Observer {
+            watches: Vec::new(),
+            origin,
+            tick,
+            coarser: 0,
+            last_tick_at: origin,
+            totals: Default::default(),
+            workers,
+            later_ns,
+        }
+    }
+
+    /// Adds a worker. `state` is fio's letter for what it does.
+    pub fn watch(&mut self, live: Arc<LiveWorker>, state: char, end: Option<u64>, bytes: Option<u64>) {
+        let (ramp, measured) = Default::default();
+        self.watches.push(Watch { live, state, ramp, measured, planned_end: end, planned_bytes: bytes });
+    }
+
+    /// The number of the next tick.
+    pub fn next_tick(&self) -> u32 {
+        self.tick
+    }
+
+    /// Reads every worker at `now` and says how the run goes.
+    pub fn tick(&mut self, now: u64) -> Snapshot {
+        let time = TickTime { number: self.tick >> self.coarser, now, origin: self.origin };
+        let mut longest = 0;
+        for watch in &mut self.watches {
+            // Seen before reading: whatever a finished worker counted is then in this tick.
+            let _finished = watch.live.is_finished();
+            if let Some(ramp) = &watch.live.ramp {
+                watch.ramp.tick(ramp, &time);
+            }
+            watch.measured.tick(&watch.live.measured, &time);
+            longest =
+                longest.max(watch.measured.series.intervals.len()).max(watch.ramp.series.intervals.len());
+        }
+        self.tick += 1;
+        if longest >= Series::MAX {
+            self.coarser += 1;
+            for watch in &mut self.watches {
+                watch.ramp.series.halve();
+                watch.measured.series.halve();
+            }
+        }
+        self.snapshot(now)
+    }
+
+    fn snapshot(&mut self, now: u64) -> Snapshot {
+        let mut totals = [(0, 0, 0); DATA_OPS];
+        for watch in &self.watches {
+            let phases = watch.live.ramp.iter().chain([&watch.live.measured]);
+            for (total, op) in
+                phases.flat_map(|phase| &phase.ops).enumerate().map(|(i, op)| (i % DATA_OPS, op))
+            {
+                let sum = op.clat.as_ref().map_or(0, |clat| clat.sum());
+                let total = &mut totals[total];
+                *total = (total.0 + op.ios.get(), total.1 + op.bytes.get(), total.2 + sum);
+            }
+        }
+        let seconds = (now - self.last_tick_at).max(1) as f64 / 1e9;
+        let mut snapshot =
+            Snapshot { elapsed_ns: now - self.origin, workers: self.workers, ..Snapshot::default() };
+        let (mut ios, mut clat) = (0, 0);
+        for op in 0..DATA_OPS {
+            let (before, after) = (self.totals[op], totals[op]);
+            snapshot.iops[op] = (after.0 - before.0) as f64 / seconds;
+            snapshot.bytes_per_second[op] = (after.1 - before.1) as f64 / seconds;
+            (ios, clat) = (ios + after.0 - before.0, clat + after.2 - before.2);
+        }
+        snapshot.clat_mean_ns = (ios > 0 && clat > 0).then(|| clat / ios);
+        (self.totals, self.last_tick_at) = (totals, now);
+        self.describe(now, &mut snapshot);
+        snapshot
+    }
+
+    /// States, stalls and the time left.
+    fn describe(&self, now: u64, snapshot: &mut Snapshot) {
+        let mut left = Some(0u64);
+        let mut ramping = 0;
+        for watch in &self.watches {
+            let live = &watch.live;
+            let in_ramp =
+                live.ramp.as_ref().is_some_and(|ramp| ramp.start_ns.get() != 0 && ramp.end_ns.get() == 0);
+            let state = match () {
+                () if live.is_finished() => '_',
+                () if in_ramp => '/',
+                () if live.measured.start_ns.get() == 0 => 'P',
+                () => watch.state,
+            };
+            snapshot.states.push(state);
+            if state == '_' {
+                continue;
+            }
+            snapshot.running += 1;
+            ramping += u32::from(in_ramp);
+            if live.in_flight.get() > 0 {
+                let since = live.last_completion_ns.get().max(live.measured.start_ns.get()).max(self.origin);
+                snapshot.stalled_ns = snapshot.stalled_ns.max(now.saturating_sub(since));
+            }
+            left = match (left, watch.left(now, snapshot.elapsed_ns)) {
+                (Some(left), Some(this)) => Some(left.max(this)),
+                _ => None,
+            };
+        }
+        snapshot.ramping = snapshot.running > 0 && ramping == snapshot.running;
+        snapshot.remaining_ns = left.zip(self.later_ns).map(|(left, later)| left + later);
+    }
+
+    /// What was gathered of each worker, ramp and measured part, in the order they were added.
+    pub fn into_seen(self) -> Vec<(PhaseSeen, PhaseSeen)> {
+        let seen = |watch: PhaseWatch| PhaseSeen { series: watch.series, windows: watch.windows };
+        self.watches.into_iter().map(|watch| (seen(watch.ramp), seen(watch.measured))).collect()
+    }
+}
+
+impl Watch {
+    /// ns until the worker is expected to end.
+    fn left(&self, now: u64, elapsed: u64) -> Option<u64> {
+        let by_time = self.planned_end.map(|end| end.saturating_sub(now));
+        let done: u64 = self.live.measured.ops.iter().map(|op| op.bytes.get()).sum();
+        let by_bytes = self.planned_bytes.filter(|_| done > 0).map(|total| {
+            let left = u128::from(total.saturating_sub(done));
+            (left * u128::from(elapsed) / u128::from(done)) as u64
+        });
+        match (by_time, by_bytes) {
+            (Some(time), Some(bytes)) => Some(time.min(bytes)),
+            (time, bytes) => time.or(bytes),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Everything that can fail before measuring: looking at targets, the guard, layout, opening.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fathom_engine::{EngineEntry, EngineSetup, OpenFile, RawEngineOptions, registry};
+use fathom_model::plan::{DepthPlan, OpenSync};
+use fathom_model::{JobPlan, RunPlan};
+use fathom_stats::RunOutcome;
+use fathom_stats::live::Recorded;
+use fathom_sys::io::{
+    OpenFlags, direct_alignment, fadvise_dontneed, logical_block_size, open_target, reopen,
+};
+use fathom_workload::{Extent, SourcePlan};
+
+use crate::layout::Need;
+use crate::observe::RunObserver;
+use crate::session::{Session, Time};
+use crate::targets::{self, Target, TargetKind};
+use crate::worker::WorkerSpec;
+use crate::{RunError, execute, guard, layout};
+
+/// A run whose targets are laid out and open, waiting for its start.
+pub struct Prepared<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) plan: &'a RunPlan,
+    pub(crate) specs: Vec<WorkerSpec>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) unlink: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+impl Prepared<'_> {
+    /// Opens the engines of the first phase, calls `gate` when all are ready, and runs to the end.
+    pub fn start(self, gate: impl FnOnce(), observer: &mut dyn RunObserver) -> RunOutcome {
+        let unlink = self.unlink.clone();
+        let mut outcome = execute::run(self, gate, observer);
+        for path in unlink {
+            if let Err(error) = std::fs::remove_file(&path) {
+                outcome.notes.push(format!("could not remove {}: {error}", path.display()));
+            }
+        }
+        outcome
+    }
+}
+
+/// Prepares `plan` on `session`.
+pub(crate) fn prepare<'a>(
+    session: &'a Session,
+    plan: &'a RunPlan,
+    observer: &mut dyn RunObserver,
+) -> Result<Prepared<'a>, RunError> {
+    let mut prepared = Prepared {
+        session,
+        plan,
+        specs: Vec::new(),
+        notes: Vec::new(),
+        unlink: Vec::new(),
+        paths: Vec::new(),
+    };
+    let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
+    let targets = inspect_all(session, plan, &jobs)?;
+    for job in &plan.jobs {
+        for path in job.clones.iter().flat_map(|clone| &clone.paths) {
+            guard::check(&session.permit, job, &targets[path])?;
+        }
+    }
+    lay_out_all(session, plan, &targets, observer)?;
+    for (index, (job, entry)) in plan.jobs.iter().zip(&jobs).enumerate() {
+        if job.files.create_only {
+            continue;
+        }
+        for clone in 0..job.clones.len() {
+            let spec = specify(&mut prepared, (index, clone), *entry, &targets)?;
+            prepared.specs.push(spec);
+        }
+        if job.files.unlink {
+            let made = job.clones.iter().flat_map(|clone| &clone.paths);
+            prepared.unlink.extend(made.filter(|path| is_file(&targets[*path])).cloned());
+        }
+    }
+    prepared.unlink.sort();
+    prepared.unlink.dedup();
+    prepared.paths =
+        targets.values().filter(|t| t.kind != TargetKind::Virtual).map(|t| t.path.clone()).collect();
+    Ok(prepared)
+}
+
+fn is_file(target: &Target) -> bool {
+    matches!(target.kind, TargetKind::File | TargetKind::Missing)
+}
+
+/// The engine of a job, checked against what the job asks of it.
+fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, RunError> {
+    let entry = registry::find(&job.engine.name)
+        .ok_or_else(|| RunError::UnknownEngine { job: job.name.clone(), engine: job.engine.name.clone() })?;
+    if job.io.pattern.trims() && !entry.traits.trims && !session.is_simulated() {
+        return Err(RunError::Plan {
+            job: job.name.clone(),
+            reason: format!("engine {} cannot trim", entry.name),
+            hint: "use ioengine=libaio, io_uring or psync".to_owned(),
+        });
+    }
+    if targets::largest_block(job) > u64::from(u32::MAX / 2) {
+        return Err(RunError::Plan {
+            job: job.name.clone(),
+            reason: format!(
+                "a block of {} bytes is more than one request can move",
+                targets::largest_block(job)
+            ),
+            hint: "lower bs below 2g".to_owned(),
+        });
+    }
+    Ok(entry)
+}
+
+fn inspect_all(
+    session: &Session,
+    plan: &RunPlan,
+    entries: &[&'static EngineEntry],
+) -> Result<BTreeMap<PathBuf, Target>, RunError> {
+    let mut targets = BTreeMap::new();
+    for (job, entry) in plan.jobs.iter().zip(entries) {
+        for path in job.clones.iter().flat_map(|clone| &clone.paths) {
+            let needs_file = entry.traits.needs_files;
+            let known: Option<&Target> = targets.get(path);
+            if known.is_none_or(|target| needs_file && target.kind == TargetKind::Virtual) {
+                targets.insert(path.clone(), targets::inspect(session, path, needs_file)?);
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// Makes and fills what the jobs of the whole run need, once per file.
+fn lay_out_all(
+    session: &Session,
+    plan: &RunPlan,
+    targets: &BTreeMap<PathBuf, Target>,
+    observer: &mut dyn RunObserver,
+) -> Result<(), RunError> {
+    let mut needs: BTreeMap<&Path, Need> = BTreeMap::new();
+    for job in &plan.jobs {
+        for (clone, path) in
+            job.clones.iter().enumerate().flat_map(|(i, c)| c.paths.iter().map(move |p| (i, p)))
+        {
+            let target = &targets[path];
+            let Extent { offset, len } = targets::extent(job, clone, target)?;
+            if !is_file(target) {
+                continue;
+            }
+            if target.kind == TargetKind::Missing && !job.files.allow_create {
+                return Err(RunError::Unsuitable {
+                    path: path.clone(),
+                    reason: "does not exist, and allow_file_create=0".to_owned(),
+                    hint: "name an existing file or allow it to be made".to_owned(),
+                });
+            }
+            let size = (offset + len).max(job.io.file_size.unwrap_or(0));
+            let filled = job.io.pattern.reads() || job.files.overwrite;
+            let need =
+                needs.entry(path).or_insert(Need { size: 0, filled: false, fallocate: job.files.fallocate });
+            need.size = need.size.max(size);
+            need.filled |= filled;
+        }
+    }
+    for (path, need) in needs {
+        let target = &targets[path];
+        if target.kind == TargetKind::Missing || target.size < need.size {
+            layout::lay_out(session, path, need, &mut |progress| observer.layout(progress))?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens the files of one worker and puts together what it is made from.
+fn specify(
+    prepared: &mut Prepared<'_>,
+    (job_index, clone): (usize, usize),
+    entry: &'static EngineEntry,
+    targets: &BTreeMap<PathBuf, Target>,
+) -> Result<WorkerSpec, RunError> {
+    let job = &prepared.plan.jobs[job_index];
+    let max_block = targets::largest_block(job);
+    let (mut files, mut extents) = (Vec::new(), Vec::new());
+    for path in &job.clones[clone].paths {
+        let target = &targets[path];
+        let extent = targets::extent(job, clone, target)?;
+        files.push(open_file(prepared.session, job, target, extent)?);
+        extents.push(extent);
+    }
+    let range: u64 = extents.iter().map(|extent| extent.len).sum();
+    let io = &job.io;
+    let depth = depth_of(job, entry, &mut prepared.notes);
+    let measure = &job.measure;
+    let options = job.engine.options.iter().cloned().collect();
+    Ok(WorkerSpec {
+        job: job_index,
+        clone,
+        name: job.name.clone(),
+        entry,
+        setup: EngineSetup {
+            depth: depth.iodepth,
+            max_block: max_block as usize,
+            files,
+            direct: io.direct,
+            writes: io.pattern.modifies(),
+            random: io.pattern.random,
+            options: RawEngineOptions(options),
+        },
+        source: SourcePlan {
+            pattern: io.pattern,
+            block_size: io.block_size,
+            extents,
+            random_map: io.random_map,
+            bytes_per_loop: targets::bytes_per_loop(io, range),
+            loops: (!(job.time.time_based && job.time.runtime.is_some())).then_some(io.loops.max(1)),
+            fsync_every: io.fsync_every,
+            fdatasync_every: io.fdatasync_every,
+            seed: job.clones[clone].seed,
+        },
+        payload: io.payload,
+        depth,
+        time: job.time,
+        on_error: job.on_error,
+        cpus: job.clones[clone].cpus.clone(),
+        recorded: Recorded {
+            slat: measure.slat && !entry.traits.synchronous,
+            clat: measure.clat,
+            lat: measure.lat,
+        },
+        used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
+        end_fsync: io.end_fsync && io.pattern.writes(),
+        exit_all: job.exit_all,
+    })
+}
+
+/// A synchronous engine has one request in flight whatever was asked.
+fn depth_of(job: &JobPlan, entry: &EngineEntry, notes: &mut Vec<String>) -> DepthPlan {
+    let depth = job.depth;
+    if !entry.traits.synchronous || depth.iodepth == 1 {
+        let batch_submit = depth.batch_submit.clamp(1, depth.iodepth);
+        return DepthPlan { batch_submit, batch_complete_max: depth.batch_complete_max.max(1), ..depth };
+    }
+    let note =
+        "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1";
+    if !notes.iter().any(|known| known == note) {
+        notes.push(note.to_owned());
+    }
+    DepthPlan::new(1)
+}
+
+/// Opens one target for one worker as its job says, and checks what direct I/O asks of it.
+fn open_file(
+    session: &Session,
+    job: &JobPlan,
+    target: &Target,
+    extent: Extent,
+) -> Result<OpenFile, RunError> {
+    if target.kind == TargetKind::Virtual {
+        let size = target.size.max(extent.offset + extent.len);
+        return Ok(OpenFile {
+            file: None,
+            size,
+            is_block_device: matches!(session.time, Time::Virtual { .. }),
+        });
+    }
+    let io = &job.io;
+    let modifies = io.pattern.modifies();
+    let flags = OpenFlags {
+        read: io.pattern.reads() || !modifies || job.engine.name == "mmap",
+        write: modifies,
+        direct: io.direct,
+        sync: io.open_sync == OpenSync::Sync,
+        dsync: io.open_sync == OpenSync::Dsync,
+        ..OpenFlags::default()
+    };
+    let opened = match session.held.get(&target.path) {
+        Some(held) => reopen(held, flags),
+        None => open_target(&target.path, flags),
+    };
+    let failed =
+        |source| RunError::Target { attempted: "open", path: target.path.clone(), source, direct: io.direct };
+    let file = opened.map_err(failed)?;
+    if io.direct {
+        check_alignment(job, target, &file, extent)?;
+    }
+    if io.invalidate {
+        // Advice only, and void on targets without a page cache.
+        let _ = fadvise_dontneed(&file, 0, 0);
+    }
+    let size = match target.kind {
+        TargetKind::BlockDevice => target.size,
+        _ => file.metadata().map_err(failed)?.len(),
+    };
+    Ok(OpenFile { file: Some(Arc::new(file)), size, is_block_device: target.kind == TargetKind::BlockDevice })
+}
+
+/// With O_DIRECT every request must be a multiple of the logical block size; better said now than as EINVAL later.
+fn check_alignment(job: &JobPlan, target: &Target, file: &File, extent: Extent) -> Result<(), RunError> {
+    let unit = match target.kind {
+        TargetKind::BlockDevice => logical_block_size(file).ok().map(u64::from),
+        _ => direct_alignment(file).map(|alignment| u64::from(alignment.offset)),
+    };
+    let Some(unit) = unit.filter(|&unit| unit > 1) else { return Ok(()) };
+    let sizes = targets::ops_used(job).map(|op| ("bs", job.io.block_size[op]));
+    for (what, value) in sizes.chain([("offset", extent.offset)]) {
+        if !value.is_multiple_of(unit) {
+            return Err(RunError::Plan {
+                job: job.name.clone(),
+                reason: format!(
+                    "{what}={value} is not a multiple of {unit} bytes, as direct I/O on {} needs",
+                    target.path.display()
+                ),
+                hint: format!("use multiples of {unit}, or direct=0"),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! What outlives one run: the clock, targets held open, permissions to write, and the request to stop.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fathom_engine::sim::{FixedLatency, SimDevice};
+use fathom_model::{Nanos, RunPlan};
+use fathom_stats::RunOutcome;
+use fathom_sys::clock::RealClock;
+
+use crate::guard::WritePermit;
+use crate::observe::RunObserver;
+use crate::prepare::{self, Prepared};
+use crate::stop::StopHandle;
+use crate::{LayoutProgress, RunError, layout};
+
+/// Real or virtual time.
+#[derive(Clone)]
+pub(crate) enum Time {
+    Real(RealClock),
+    Virtual { device: Rc<RefCell<SimDevice>>, target_size: u64 },
+}
+
+impl Time {
+    /// Session ns.
+    pub fn now(&self) -> u64 {
+        match self {
+            Time::Real(clock) => clock.now(),
+            Time::Virtual { device, .. } => device.borrow().now().0,
+        }
+    }
+}
+
+/// What a reader of results should know about the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockFacts {
+    /// `tsc`, `clock_monotonic` or `virtual`.
+    pub source: &'static str,
+}
+
+/// A session: one clock and the targets that several runs share.
+pub struct Session {
+    pub(crate) time: Time,
+    pub(crate) held: BTreeMap<PathBuf, Arc<File>>,
+    pub(crate) permit: WritePermit,
+    stop: StopHandle,
+}
+
+impl Session {
+    /// A session on real time. Calibrating the clock takes 5 ms.
+    pub fn real() -> Self {
+        Session::on(Time::Real(RealClock::start()))
+    }
+
+    /// A session on virtual time, in which every target is one modelled device of `target_size` bytes.
+    pub fn simulated(model: FixedLatency, target_size: u64) -> Self {
+        let device = SimDevice::new(model);
+        // Counters use time zero for "not yet", so virtual time begins later.
+        device.borrow_mut().advance_to(Nanos::from_secs(1));
+        Session::on(Time::Virtual { device, target_size })
+    }
+
+    fn on(time: Time) -> Self {
+        Session { time, held: BTreeMap::new(), permit: WritePermit::default(), stop: StopHandle::default() }
+    }
+
+    /// True on virtual time: host and wall-clock facts have no meaning then.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.time, Time::Virtual { .. })
+    }
+
+    /// ns since the session began.
+    pub fn now(&self) -> u64 {
+        self.time.now()
+    }
+
+    /// What a reader of results should know about the clock.
+    pub fn clock_facts(&self) -> ClockFacts {
+        ClockFacts {
+            source: match &self.time {
+                Time::Real(clock) => clock.source().name(),
+                Time::Virtual { .. } => "virtual",
+            },
+        }
+    }
+
+    /// Ends whatever this session is running when asked to; may be sent to other threads.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Says what may be written to.
+    pub fn set_permit(&mut self, permit: WritePermit) {
+        self.permit = permit;
+    }
+
+    /// Makes `path` mean `file` in every plan that names it, whether or not the file has that name on disk. Jobs reopen
+    /// it, so each has flags of its own; the caller's descriptor keeps an unnamed file alive.
+    pub fn hold(&mut self, path: PathBuf, file: File) {
+        self.held.insert(path, Arc::new(file));
+    }
+
+    /// Writes incompressible data to the held or named file until it has `size` bytes or the session's clock passes
+    /// `deadline`; returns the size it has then, in whole MiB where it fell short.
+    pub fn lay_out(
+        &self,
+        path: &Path,
+        size: u64,
+        deadline: Option<u64>,
+        observer: &mut dyn FnMut(&LayoutProgress),
+    ) -> Result<u64, RunError> {
+        layout::fill(self, path, size, deadline, observer)
+    }
+
+    /// Opens and lays out everything the plan needs, and refuses what must not be written.
+    pub fn prepare<'a>(
+        &'a self,
+        plan: &'a RunPlan,
+        observer: &mut dyn RunObserver,
+    ) -> Result<Prepared<'a>, RunError> {
+        prepare::prepare(self, plan, observer)
+    }
+
+    /// Prepares and starts at once.
+    pub fn run(&self, plan: &RunPlan, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
+        Ok(self.prepare(plan, observer)?.start(|| {}, observer))
+    }
+}

@@ -1,0 +1,159 @@
+//! What a plan's paths are, and which bytes of them each worker uses.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use fathom_model::plan::{IoPlan, SizeSpec};
+use fathom_model::{JobPlan, Op};
+use fathom_sys::io::{OpenFlags, block_device_size, open_target};
+use fathom_workload::Extent;
+
+use crate::RunError;
+use crate::session::{Session, Time};
+
+/// What a path is before the run touches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TargetKind {
+    /// Nothing there yet.
+    Missing,
+    /// A regular file.
+    File,
+    /// A block device.
+    BlockDevice,
+    /// Needs no file: an engine without one, or virtual time.
+    Virtual,
+}
+
+/// A path and what it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub path: PathBuf,
+    pub kind: TargetKind,
+    /// Bytes it has now.
+    pub size: u64,
+}
+
+/// Looks at `path` without changing it.
+pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Result<Target, RunError> {
+    let target = |kind, size| Ok(Target { path: path.to_owned(), kind, size });
+    if let Time::Virtual { target_size, .. } = session.time {
+        return target(TargetKind::Virtual, target_size);
+    }
+    if !needs_file {
+        return target(TargetKind::Virtual, 0);
+    }
+    let failed =
+        |source| RunError::Target { attempted: "open", path: path.to_owned(), source, direct: false };
+    if let Some(file) = session.held.get(path) {
+        return target(TargetKind::File, file.metadata().map_err(failed)?.len());
+    }
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return target(TargetKind::Missing, 0),
+        Err(error) => return Err(failed(error)),
+    };
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return target(TargetKind::File, metadata.len());
+    }
+    if kind.is_block_device() {
+        let flags = OpenFlags { read: true, ..OpenFlags::default() };
+        let device = open_target(path, flags).map_err(failed)?;
+        return target(TargetKind::BlockDevice, block_device_size(&device).map_err(failed)?);
+    }
+    let what = if kind.is_dir() { "is a directory" } else { "is neither a regular file nor a block device" };
+    Err(RunError::Unsuitable {
+        path: path.to_owned(),
+        reason: what.to_owned(),
+        hint: "name a file in it (filename=), or use directory=".to_owned(),
+    })
+}
+
+/// The operations that a job draws offsets for.
+pub(crate) fn ops_used(job: &JobPlan) -> impl Iterator<Item = Op> {
+    let pattern = job.io.pattern;
+    Op::DATA.into_iter().filter(move |op| match op {
+        Op::Read => pattern.reads(),
+        Op::Write => pattern.writes(),
+        Op::Trim => pattern.trims(),
+        Op::Sync | Op::Datasync => false,
+    })
+}
+
+/// The largest request of a job, bytes.
+pub(crate) fn largest_block(job: &JobPlan) -> u64 {
+    ops_used(job).map(|op| job.io.block_size[op]).max().unwrap_or(0)
+}
+
+/// The bytes of `target` that clone number `clone` of `job` uses; the file may still have to grow to hold them.
+pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Extent, RunError> {
+    let io = &job.io;
+    let plan_error =
+        |reason: String, hint: &str| RunError::Plan { job: job.name.clone(), reason, hint: hint.to_owned() };
+    let files = job.clones[clone].paths.len().max(1) as u64;
+    let block = largest_block(job);
+    let offset = relative(io.offset, target.size, block)
+        .saturating_add(relative(io.offset_increment, target.size, block).saturating_mul(clone as u64));
+    let whole = io.file_size.unwrap_or(target.size);
+    let asked = match io.size {
+        Some(SizeSpec::Bytes(bytes)) => Some(bytes / files),
+        Some(SizeSpec::Percent(_)) if whole == 0 => None,
+        Some(percent) => Some(relative(percent, whole, block)),
+        None if whole == 0 => None,
+        None => Some(whole.saturating_sub(offset)),
+    };
+    let name = target.path.display();
+    let Some(mut len) = asked.filter(|&len| len > 0 || io.size.is_none()) else {
+        return Err(plan_error(
+            format!("{name} has no size to go by: you need to specify size="),
+            "add size=, for example size=1g",
+        ));
+    };
+    if target.kind == TargetKind::BlockDevice || session_fixed(target) {
+        if offset >= target.size {
+            return Err(plan_error(
+                format!("offset {offset} is at or past the end of {name} ({} bytes)", target.size),
+                "lower offset",
+            ));
+        }
+        len = len.min(target.size - offset);
+    }
+    if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
+        return Err(plan_error(
+            format!("offset {offset} plus size {len} is past the largest file"),
+            "lower size or offset",
+        ));
+    }
+    if len < block {
+        return Err(plan_error(
+            format!("the range of {len} bytes in {name} is smaller than the block size of {block} bytes"),
+            "raise size or lower bs",
+        ));
+    }
+    Ok(Extent { offset, len })
+}
+
+/// A virtual target of known size cannot grow.
+fn session_fixed(target: &Target) -> bool {
+    target.kind == TargetKind::Virtual && target.size > 0
+}
+
+/// A size in bytes; percentages are of `whole`, rounded down to whole blocks.
+fn relative(size: SizeSpec, whole: u64, block: u64) -> u64 {
+    match size {
+        SizeSpec::Bytes(bytes) => bytes,
+        SizeSpec::Percent(percent) => {
+            let bytes = (u128::from(whole) * u128::from(percent) / 100) as u64;
+            if block > 0 { bytes - bytes % block } else { bytes }
+        }
+    }
+}
+
+/// Bytes one loop of the job moves over `range` bytes.
+pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
+    match io.io_size {
+        None => range,
+        Some(SizeSpec::Bytes(bytes)) => bytes,
+        Some(percent) => relative(percent, range, 0),
+    }
+}

@@ -1,0 +1,151 @@
+//! One worker from its specification: opened engine, source, counters, and the thread it runs on.
+
+use std::sync::Arc;
+
+use fathom_engine::{Engine, EngineEntry, EngineSetup};
+use fathom_model::plan::{DepthPlan, OnError, Payload, TimePlan};
+use fathom_model::{Op, Request};
+use fathom_stats::live::{LiveWorker, Recorded};
+use fathom_stats::{CpuUsage, DATA_OPS};
+use fathom_workload::{Rng, Source, SourcePlan, payload};
+
+use crate::clock::Clock;
+use crate::drive::Worker;
+use crate::pacer::Pacer;
+use crate::schedule::Schedule;
+use crate::slots::Slots;
+use crate::slowest::Slowest;
+use crate::stop::StopSignal;
+
+/// Everything a worker is made from. Plain data, so it can be made on one thread and run on another.
+pub(crate) struct WorkerSpec {
+    pub job: usize,
+    pub clone: usize,
+    pub name: String,
+    pub entry: &'static EngineEntry,
+    pub setup: EngineSetup,
+    pub source: SourcePlan,
+    pub payload: Payload,
+    pub depth: DepthPlan,
+    pub time: TimePlan,
+    pub on_error: OnError,
+    pub cpus: Vec<usize>,
+    pub recorded: Recorded,
+    pub used: [bool; DATA_OPS],
+    pub end_fsync: bool,
+    pub exit_all: bool,
+}
+
+impl WorkerSpec {
+    /// The counters of this worker.
+    pub fn live(&self) -> Arc<LiveWorker> {
+        Arc::new(LiveWorker::new(self.recorded, self.used, self.time.ramp.0 > 0))
+    }
+
+    /// Delay before the first request, ns: drawn evenly from the planned range by the worker's seed.
+    pub fn start_delay_ns(&self) -> u64 {
+        let (low, high) = self.time.start_delay;
+        let span = high.0.saturating_sub(low.0);
+        low.0 + if span == 0 { 0 } else { Rng::stream(self.source.seed, 3).below(span + 1) }
+    }
+}
+
+/// Fills what writes carry.
+pub(crate) enum Filler {
+    /// Prepared bytes with a stamp per sector.
+    Stamp(payload::Stamp),
+    /// Fresh random bytes.
+    Refill(Rng),
+    /// What the buffer holds already.
+    Keep,
+}
+
+impl Filler {
+    fn new(payload: Payload, seed: u64) -> Self {
+        match payload {
+            Payload::Stamped => Filler::Stamp(payload::Stamp::new(seed)),
+            Payload::Refill => Filler::Refill(Rng::stream(seed, 4)),
+            Payload::Fixed | Payload::Zero => Filler::Keep,
+        }
+    }
+
+    #[inline]
+    pub fn fill(&mut self, buffer: &mut [u8]) {
+        match self {
+            Filler::Stamp(stamp) => stamp.apply(buffer),
+            Filler::Refill(rng) => payload::fill_random(buffer, rng),
+            Filler::Keep => {}
+        }
+    }
+}
+
+/// What a worker leaves behind besides its counters.
+pub(crate) struct WorkerEnd {
+    pub errors: std::collections::BTreeMap<(&'static str, i32), u64>,
+    pub slowest: Vec<fathom_stats::SlowRequest>,
+    pub failure: Option<fathom_stats::WorkerFailure>,
+    pub usage_of_ramp: CpuUsage,
+    pub usage: CpuUsage,
+}
+
+/// A worker ready to be started; everything it needs is allocated.
+pub(crate) fn build<C: Clock>(
+    spec: &WorkerSpec,
+    mut engine: Box<dyn Engine>,
+    clock: C,
+    live: Arc<LiveWorker>,
+    watch: (StopSignal, fn() -> CpuUsage),
+) -> Worker<C> {
+    let depth = spec.depth.iodepth;
+    if spec.source.pattern.writes() && spec.payload != Payload::Zero {
+        let mut rng = Rng::stream(spec.source.seed, 5);
+        (0..depth).for_each(|slot| payload::fill_random(engine.payload(slot), &mut rng));
+    }
+    let final_syncs = if spec.end_fsync { 0..spec.setup.files.len() as u32 } else { 0..0 };
+    Worker {
+        source: Source::new(&spec.source),
+        filler: Filler::new(spec.payload, spec.source.seed),
+        engine,
+        live,
+        depth: spec.depth,
+        on_error: spec.on_error,
+        schedule: Schedule::new(&spec.time, u64::MAX),
+        pacer: Pacer::new(&spec.time),
+        stop: watch.0,
+        final_syncs: final_syncs.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
+        slots: Slots::new(depth),
+        slowest: Slowest::default(),
+        now: 0,
+        batch: Vec::with_capacity(depth as usize),
+        accepted: Vec::with_capacity(depth as usize),
+        done: Vec::with_capacity(depth as usize),
+        in_flight: 0,
+        filling: true,
+        measuring: false,
+        errors: Default::default(),
+        failure: None,
+        usage: watch.1,
+        usage_at_start: CpuUsage::default(),
+        usage_of_ramp: CpuUsage::default(),
+        clock,
+    }
+}
+
+impl<C: Clock> Worker<C> {
+    /// Starts it now; its start delay counts from here.
+    pub fn start(&mut self, spec: &WorkerSpec) {
+        self.wake();
+        self.schedule = Schedule::new(&spec.time, self.now + spec.start_delay_ns());
+    }
+
+    /// What remains when it has finished or failed.
+    pub fn into_end(self) -> WorkerEnd {
+        WorkerEnd {
+            usage: (self.usage)().since(&self.usage_at_start),
+            usage_of_ramp: self.usage_of_ramp,
+            errors: self.errors,
+            slowest: self.slowest.into_vec(),
+            failure: self.failure,
+        }
+    }
+}
