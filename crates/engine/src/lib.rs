@@ -6,11 +6,16 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+mod immediate;
+mod libaio;
+mod mmap;
 mod null;
 mod private;
 mod psync;
+mod pvsync2;
 pub mod registry;
 pub mod sim;
+mod sync;
 mod targets;
 mod uring;
 

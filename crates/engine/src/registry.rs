@@ -1,9 +1,18 @@
 //! The registered engines, in the order they are listed to users.
 
-use crate::{EngineEntry, null, psync, uring};
+use crate::{EngineEntry, libaio, mmap, null, psync, pvsync2, sync, uring};
 
 /// Every engine a job can name.
-pub const ENGINES: &[EngineEntry] = &[uring::ENTRY, psync::ENTRY, null::ENTRY];
+pub const ENGINES: &[EngineEntry] = &[
+    uring::ENTRY,
+    libaio::ENTRY,
+    psync::ENTRY,
+    sync::ENTRY,
+    pvsync2::PVSYNC,
+    pvsync2::PVSYNC2,
+    mmap::ENTRY,
+    null::ENTRY,
+];
 
 /// The engine called `name`, by its name or an alias.
 pub fn find(name: &str) -> Option<&'static EngineEntry> {

@@ -3,11 +3,13 @@
 //! Everything is offered through safe types that own what they point to. Imports none of our other crates.
 
 pub mod affinity;
+pub mod aio;
 pub mod buffer;
 pub mod clock;
 pub mod device;
 mod error;
 pub mod io;
+pub mod mmap;
 mod sqe;
 pub mod thread;
 pub mod transfer;

@@ -1,0 +1,60 @@
+//! The half of the seam that engines share whose requests are done inside `queue`.
+
+use fathom_model::{Nanos, Request};
+use fathom_sys::buffer::BufferPool;
+
+use crate::targets::{self, Target, Targets};
+use crate::{Completion, Engine, EngineError, EngineSetup, Queued, Reaped};
+
+/// Does one request now.
+pub(crate) trait Immediate {
+    /// Reads or writes `bytes`, which has the request's length, or does the sync or trim; answers bytes moved or a
+    /// negative errno.
+    fn act(&mut self, target: &Target, request: &Request, bytes: &mut [u8]) -> i64;
+}
+
+/// An engine that does every request where it is queued.
+pub(crate) struct ImmediateEngine<A> {
+    act: A,
+    targets: Targets,
+    buffers: BufferPool,
+}
+
+impl<A: Immediate + 'static> ImmediateEngine<A> {
+    /// Opens the engine called `name` on the files of `setup`.
+    pub fn open(name: &'static str, setup: &EngineSetup, act: A) -> Result<Box<dyn Engine>, EngineError> {
+        let targets = Targets::new(name, setup)?;
+        let buffers = targets::buffers(name, setup)?;
+        Ok(Box::new(ImmediateEngine { act, targets, buffers }))
+    }
+}
+
+impl<A: Immediate> Engine for ImmediateEngine<A> {
+    #[inline]
+    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
+        let target = match self.targets.check(request) {
+            Ok(target) => target,
+            Err(errno) => return Queued::Done(errno),
+        };
+        let bytes = &mut self.buffers.bytes(slot)[..request.len as usize];
+        Queued::Done(self.act.act(target, request, bytes))
+    }
+
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        _min: u32,
+        _max: u32,
+        _wait: Option<Nanos>,
+        _done: &mut Vec<Completion>,
+    ) -> Result<Reaped, EngineError> {
+        Ok(Reaped::Some(0))
+    }
+
+    fn payload(&mut self, slot: u32) -> &mut [u8] {
+        self.buffers.bytes(slot)
+    }
+}

@@ -1,0 +1,118 @@
+//! Linux's native asynchronous I/O. Asynchronous in earnest only with O_DIRECT: buffered requests are done while they
+//! are submitted.
+
+use std::io::ErrorKind;
+
+use fathom_model::{Kind, Nanos, Op, OptionRow, Request};
+use fathom_sys::aio::{Context, ContextOptions};
+use fathom_sys::transfer::TransferFlags;
+use fathom_sys::{SetupError, SetupStep};
+
+use crate::private::{bool_row, flag_row};
+use crate::targets::{self, Targets};
+use crate::{
+    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
+};
+
+/// The engine's entry.
+pub const ENTRY: EngineEntry = EngineEntry {
+    name: "libaio",
+    aliases: &["linuxaio"],
+    doc: "Linux's native asynchronous I/O (io_submit); asynchronous only with direct=1.",
+    traits: EngineTraits { synchronous: false, needs_files: true, trims: true, virtual_time: false },
+    options: OPTIONS,
+    open,
+};
+
+const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
+    flag_row!("userspace_reap", "1", "Read completions from the mapped ring; 0 asks the kernel each time."),
+    bool_row!("nowait", "0", "Fail with EAGAIN where a request would have to wait (RWF_NOWAIT)."),
+];
+
+struct Libaio {
+    context: Context,
+    targets: Targets,
+}
+
+fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
+    let targets = Targets::new(ENTRY.name, &setup)?;
+    let options = ContextOptions {
+        depth: setup.depth,
+        block: setup.max_block,
+        transfer: TransferFlags { no_wait: setup.options.flag("nowait", false), ..TransferFlags::default() },
+        reap_by_call: !setup.options.flag("userspace_reap", true),
+    };
+    let context = Context::new(targets.files(), options).map_err(|error| {
+        let hint = hint(&error, setup.depth);
+        targets::setup_failed(ENTRY.name, error, hint)
+    })?;
+    Ok(Box::new(Libaio { context, targets }))
+}
+
+fn hint(error: &SetupError, depth: u32) -> Option<String> {
+    if error.step != SetupStep::Kernel {
+        return None;
+    }
+    let limit = |name: &str| {
+        std::fs::read_to_string(format!("/proc/sys/fs/{name}"))
+            .map_or("unknown".to_owned(), |text| text.trim().to_owned())
+    };
+    Some(match error.source.kind() {
+        ErrorKind::WouldBlock => format!(
+            "fs.aio-max-nr is {} and {} are in use: raise it (sysctl fs.aio-max-nr=1048576), or lower iodepth={depth} \
+             or numjobs",
+            limit("aio-max-nr"),
+            limit("aio-nr")
+        ),
+        ErrorKind::InvalidInput | ErrorKind::OutOfMemory => {
+            format!("the kernel cannot hold iodepth={depth}: lower it, or use more jobs")
+        }
+        ErrorKind::Unsupported => {
+            "this kernel has no AIO: use ioengine=io_uring or ioengine=psync".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+impl Engine for Libaio {
+    #[inline]
+    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
+        let target = match self.targets.check(request) {
+            Ok(target) => target,
+            Err(errno) => return Queued::Done(errno),
+        };
+        let Request { op, file, len, offset } = *request;
+        match op {
+            Op::Read => self.context.read(slot, file, offset, len),
+            Op::Write => self.context.write(slot, file, offset, len),
+            Op::Sync => self.context.sync(slot, file, false),
+            Op::Datasync => self.context.sync(slot, file, true),
+            Op::Trim => return Queued::Done(target.now(request)),
+        }
+        Queued::Later
+    }
+
+    #[inline]
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        self.context.submit().map_err(|error| targets::run_failed(ENTRY.name, "io_submit", error))
+    }
+
+    #[inline]
+    fn reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Option<Nanos>,
+        done: &mut Vec<Completion>,
+    ) -> Result<Reaped, EngineError> {
+        let wait = wait.map(|span| span.0);
+        self.context
+            .reap(min, max, wait, |slot, result| done.push(Completion { slot, result }))
+            .map(Reaped::Some)
+            .map_err(|error| targets::run_failed(ENTRY.name, "io_getevents", error))
+    }
+
+    fn payload(&mut self, slot: u32) -> &mut [u8] {
+        self.context.bytes(slot)
+    }
+}

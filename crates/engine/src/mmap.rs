@@ -1,0 +1,95 @@
+//! Copies to and from a mapping of the file. Syncs are msync(2) over the whole mapping.
+//!
+//! A page that the file cannot deliver ends its request with EIO. A write beyond the size that the file had when the
+//! engine was opened ends with ENOSPC: a mapping cannot make a file longer.
+
+use std::io;
+use std::sync::Arc;
+
+use fathom_model::{Op, Request};
+use fathom_sys::io::{OpenFlags, flags_of, reopen};
+use fathom_sys::mmap::FileMap;
+
+use crate::immediate::{Immediate, ImmediateEngine};
+use crate::targets::{self, Target};
+use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile};
+
+/// The engine's entry.
+pub const ENTRY: EngineEntry = EngineEntry {
+    name: "mmap",
+    aliases: &[],
+    doc: "Copies to and from a mapping of the file; syncs are msync(2).",
+    traits: EngineTraits { synchronous: true, needs_files: true, trims: true, virtual_time: false },
+    options: &[],
+    open,
+};
+
+/// One mapping per file.
+struct Maps(Vec<FileMap>);
+
+fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
+    if setup.direct {
+        let source = io::Error::from(io::ErrorKind::InvalidInput);
+        return Err(failed(
+            "mapping files for direct I/O",
+            source,
+            "a mapping is the page cache: use direct=0",
+        ));
+    }
+    let mut maps = Vec::with_capacity(setup.files.len());
+    for (index, open) in setup.files.iter().enumerate() {
+        maps.push(map(index, open, &setup)?);
+    }
+    ImmediateEngine::open(ENTRY.name, &setup, Maps(maps))
+}
+
+fn map(index: usize, open: &OpenFile, setup: &EngineSetup) -> Result<FileMap, EngineError> {
+    let attempted = |what: &str| format!("{what} file {index} ({} bytes)", open.size);
+    let Some(file) = &open.file else {
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        return Err(failed(&attempted("mapping"), source, "the file is not open"));
+    };
+    let there = file
+        .metadata()
+        .map_err(|source| failed(&attempted("sizing"), source, "see the system's answer"))?
+        .len();
+    if open.size == 0 || (!open.is_block_device && there < open.size) {
+        let source = io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file has {there} bytes"));
+        return Err(failed(
+            &attempted("mapping"),
+            source,
+            "a mapping cannot make a file longer: lay it out first",
+        ));
+    }
+    // A mapping reads whole pages even where it only writes, so a file opened for writing alone cannot be mapped.
+    let flags = flags_of(file)
+        .map_err(|source| failed(&attempted("inspecting"), source, "see the system's answer"))?;
+    let file = if flags.read {
+        Arc::clone(file)
+    } else {
+        let both = OpenFlags { read: true, ..flags };
+        let opened = reopen(file, both);
+        Arc::new(opened.map_err(|source| {
+            failed(&attempted("opening for reading too"), source, "a mapping needs read permission")
+        })?)
+    };
+    FileMap::new(file, open.size, setup.writes, setup.random)
+        .map_err(|error| targets::setup_failed(ENTRY.name, error, None))
+}
+
+fn failed(attempted: &str, source: io::Error, hint: &str) -> EngineError {
+    EngineError { engine: ENTRY.name, attempted: attempted.to_owned(), source, hint: Some(hint.to_owned()) }
+}
+
+impl Immediate for Maps {
+    #[inline]
+    fn act(&mut self, target: &Target, request: &Request, bytes: &mut [u8]) -> i64 {
+        let map = &mut self.0[request.file as usize];
+        match request.op {
+            Op::Read => map.read(bytes, request.offset),
+            Op::Write => map.write(bytes, request.offset),
+            Op::Sync | Op::Datasync => map.sync(),
+            Op::Trim => target.now(request),
+        }
+    }
+}
