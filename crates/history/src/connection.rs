@@ -36,19 +36,17 @@ pub(crate) fn open(path: &Path, access: Access, patience: Duration) -> Result<Co
         Access::Existing => {}
         Access::Create => place::make_parents(path)?,
     }
-    let mut connection = connect(path, access)?;
-    let failed = |error| Error::from_sqlite(path, "open it", error);
-    prepare(&connection, patience).map_err(failed)?;
-    let read_only = connection.is_readonly("main").map_err(failed)?;
-    let mut found = match identify(&connection, path, FORMAT) {
-        Ok(found) => found,
-        Err(error) if access == Access::Existing => {
-            connection = connect_immutable(path).ok_or(error)?;
-            identify(&connection, path, FORMAT)?
-        }
-        Err(error) => return Err(explain(error, path)),
-    };
-    if read_only && (access == Access::Create || found != Identity::Ours(FORMAT)) {
+    let mut connection = connect(path, access).map_err(|error| explain(error, path))?;
+    let read_only =
+        connection.is_readonly("main").map_err(|error| Error::from_sqlite(path, "open it", error))?;
+    if read_only && access == Access::Create {
+        return Err(Error::ReadOnly { path: path.to_path_buf() });
+    }
+    if read_only && !has_log(path) {
+        connection = connect_immutable(path)?;
+    }
+    let mut found = settle(&connection, path, patience).map_err(|error| explain(error, path))?;
+    if read_only && found != Identity::Ours(FORMAT) {
         return Err(Error::ReadOnly { path: path.to_path_buf() });
     }
     if found != Identity::Ours(FORMAT) {
@@ -66,37 +64,41 @@ fn connect(path: &Path, access: Access) -> Result<Connection, Error> {
     if access == Access::Create {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
-    Connection::open_with_flags(path, flags)
-        .map_err(|error| explain(Error::from_sqlite(path, "open it", error), path))
+    Connection::open_with_flags(path, flags).map_err(|error| Error::from_sqlite(path, "open it", error))
 }
 
-/// A history with a write-ahead log on a read-only medium: SQLite wants to write beside it even to read, unless told
-/// that nobody changes it. Only where no log is left, because that log would be passed over.
-fn connect_immutable(path: &Path) -> Option<Connection> {
+/// Whether there are changes that have not reached the database itself.
+fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    if std::fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0) {
-        return None;
-    }
-    place::why_not_writable(path)?;
+    std::fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0)
+}
+
+/// For a history that only others may write. Unless told that nobody changes the file, SQLite wants to make files
+/// beside it even to read it, which a read-only medium does not allow, and which would lock out its owner elsewhere.
+fn connect_immutable(path: &Path) -> Result<Connection, Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(place::uri(path, "immutable=1"), flags).ok()
+    Connection::open_with_flags(place::uri(path, "immutable=1"), flags)
+        .map_err(|error| Error::from_sqlite(path, "open it", error))
 }
 
 /// Puts the reason in place of SQLite's "unable to open database file".
 fn explain(error: Error, path: &Path) -> Error {
-    match error {
-        Error::Database { source, .. }
-            if source.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) =>
-        {
-            match place::why_not_writable(path) {
-                Some(source) => Error::Io { action: "make the history", path: path.to_path_buf(), source },
-                None => Error::Database { path: path.to_path_buf(), action: "open it", source },
-            }
-        }
-        other => other,
+    let reason = error.is_cannot_open().then(|| place::why_not_writable(path)).flatten();
+    match reason {
+        Some(source) => Error::Io { action: "make the history", path: path.to_path_buf(), source },
+        None => error,
     }
+}
+
+/// Sets up the connection and tells whose database it leads to.
+fn settle(connection: &Connection, path: &Path, patience: Duration) -> Result<Identity, Error> {
+    let failed = |error| Error::from_sqlite(path, "open it", error);
+    prepare(connection, patience).map_err(failed)?;
+    // One transaction, or a history that another process makes just now would seem half made.
+    let transaction = connection.unchecked_transaction().map_err(failed)?;
+    identify(&transaction, path, FORMAT)
 }
 
 /// Settings of this connection.
@@ -119,9 +121,10 @@ enum Identity {
     Ours(i32),
 }
 
-fn identify(connection: &Connection, path: &Path, known: i32) -> Result<Identity, Error> {
+/// Reads several things one after the other, so it wants to be in a transaction.
+fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<Identity, Error> {
     let read = |sql: &str| {
-        connection
+        transaction
             .query_row(sql, [], |row| row.get::<_, i32>(0))
             .map_err(|error| Error::from_sqlite(path, "open it", error))
     };

@@ -8,6 +8,23 @@ use rusqlite::ErrorCode;
 
 use crate::RunId;
 
+/// What SQLite said.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}{}", if *code == 0 { String::new() } else { format!(" (SQLite code {code})") })]
+pub struct SqliteError {
+    /// In its words.
+    pub message: String,
+    /// Its extended result code; 0 where the failure was not its own.
+    pub code: i32,
+}
+
+impl From<rusqlite::Error> for SqliteError {
+    fn from(error: rusqlite::Error) -> SqliteError {
+        let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+        SqliteError { message: error.to_string(), code }
+    }
+}
+
 /// A failure of the history. None of them is a reason to give up a measurement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -46,7 +63,7 @@ pub enum Error {
         /// The history.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        source: SqliteError,
     },
     /// The file is an SQLite database of some other program.
     #[error("history {}: is the database of another program (application id {application_id:#x})", path.display())]
@@ -72,7 +89,7 @@ pub enum Error {
         /// The history.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        source: SqliteError,
     },
     /// Another process held the lock for longer than we were ready to wait.
     #[error("history {}: is locked by another process", path.display())]
@@ -80,7 +97,7 @@ pub enum Error {
         /// The history.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        source: SqliteError,
     },
     /// The file, its directory or its file system cannot be written.
     #[error("history {}: cannot be written", path.display())]
@@ -94,7 +111,7 @@ pub enum Error {
         /// The history.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        source: SqliteError,
     },
     /// Any other failure of the database.
     #[error("history {}: cannot {action}", path.display())]
@@ -104,7 +121,7 @@ pub enum Error {
         /// What was attempted, as a verb.
         action: &'static str,
         /// What SQLite said.
-        source: rusqlite::Error,
+        source: SqliteError,
     },
     /// Runs were named that are not there. Nothing was changed.
     #[error("history {}: no run {}", path.display(), listed(ids))]
@@ -137,6 +154,7 @@ impl Error {
     pub(crate) fn from_sqlite(path: &Path, action: &'static str, source: rusqlite::Error) -> Error {
         let path = path.to_path_buf();
         let code = source.sqlite_error().map(|error| (error.code, error.extended_code));
+        let source = SqliteError::from(source);
         match code {
             Some((ErrorCode::NotADatabase, _)) => Error::NotADatabase { path, source },
             Some((ErrorCode::DatabaseCorrupt, _)) => Error::Corrupt { path, source },
@@ -151,6 +169,11 @@ impl Error {
             }
             _ => Error::Database { path, action, source },
         }
+    }
+
+    /// SQLite could not open the file, and kept the reason to itself.
+    pub(crate) fn is_cannot_open(&self) -> bool {
+        matches!(self, Error::Database { source, .. } if source.code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN)
     }
 
     /// What to do about it, where there is something to do.

@@ -15,7 +15,7 @@ mod place;
 mod side_file;
 mod store;
 
-pub use error::Error;
+pub use error::{Error, SqliteError};
 pub use history::{History, PATIENCE, RunId};
 pub use list::Filter;
 pub use place::default_path;

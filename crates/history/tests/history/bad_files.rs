@@ -1,0 +1,159 @@
+//! Files that are not what they should be: each gets its own message, and is left as it was.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use fathom_history::{Error, History, RunId};
+
+use crate::fixture::{PATIENCE, header, open, place, record};
+
+/// Opens `path` for writing and for reading; both must say `message` after the path.
+fn check(path: &Path, message: &str) {
+    let before = path.is_file().then(|| fs::read(path).unwrap());
+    for opened in [History::open(path, PATIENCE), History::open_existing(path, PATIENCE)] {
+        let error = opened.unwrap_err();
+        assert_eq!(error.to_string(), format!("history {}: {message}", path.display()));
+        assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{error}");
+    }
+    let after = path.is_file().then(|| fs::read(path).unwrap());
+    assert!(before == after, "{} was changed", path.display());
+}
+
+#[test]
+fn not_a_file() {
+    let (directory, _) = place();
+    check(directory.path(), "is a directory, not a file");
+    check(Path::new("/dev/null"), "is not a regular file");
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    check(&pipe, "is not a regular file");
+}
+
+#[test]
+fn not_a_history() {
+    let (directory, path) = place();
+    fs::write(&path, "This is not a database, but it is long enough to be looked at by SQLite.\n".repeat(90))
+        .unwrap();
+    check(&path, "is not a fathom history");
+    fs::write(&path, "short").unwrap();
+    check(&path, "is not a fathom history");
+
+    let foreign = directory.path().join("foreign.db");
+    let connection = rusqlite::Connection::open(&foreign).unwrap();
+    connection.execute_batch("CREATE TABLE runs (id)").unwrap();
+    check(&foreign, "is the database of another program (application id 0x0)");
+    connection.execute_batch("PRAGMA application_id = 0x1234; DROP TABLE runs; VACUUM").unwrap();
+    drop(connection);
+    check(&foreign, "is the database of another program (application id 0x1234)");
+}
+
+#[test]
+fn from_a_newer_version() {
+    let (_directory, path) = place();
+    drop(open(&path));
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA user_version = 1000").unwrap();
+    drop(connection);
+    check(&path, "has format 1000, this fathom knows formats up to 1");
+}
+
+#[test]
+fn damaged() {
+    let (_directory, path) = place();
+    open(&path).import(&record("/mnt", &["a", "b"])).unwrap();
+    let whole = fs::read(&path).unwrap();
+    // The schema on the first page is gone, the header of the file is not.
+    let mut damaged = whole.clone();
+    damaged[100..4096].fill(0xa5);
+    fs::write(&path, &damaged).unwrap();
+    let error = match History::open(&path, PATIENCE) {
+        Ok(mut history) => history.begin(&header("/mnt")).unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("mv "), "{error}");
+    // The tables are gone, the schema is not.
+    fs::write(&path, &whole[..4096]).unwrap();
+    let error = match History::open(&path, PATIENCE) {
+        Ok(history) => history.load(RunId(1)).unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+}
+
+#[test]
+fn an_empty_file_becomes_a_history() {
+    let (_directory, path) = place();
+    fs::write(&path, "").unwrap();
+    assert_eq!(open(&path).begin(&header("/mnt")).unwrap(), RunId(1));
+}
+
+#[test]
+fn missing_directories_are_made_for_writing_only() {
+    let (directory, _) = place();
+    let path = directory.path().join("a/b c/ü%41?x#/history.db");
+    let error = History::open_existing(&path, PATIENCE).unwrap_err();
+    assert!(matches!(error, Error::Missing { .. }), "{error}");
+    assert!(!directory.path().join("a").exists());
+    open(&path).begin(&header("/mnt")).unwrap();
+    assert!(path.is_file());
+}
+
+#[test]
+fn names_that_mean_something_to_sqlite_are_only_names() {
+    let (directory, _) = place();
+    for name in [":memory:", "file:x?mode=memory", " "] {
+        let path = directory.path().join(name);
+        open(&path).begin(&header("/mnt")).unwrap();
+        assert!(path.is_file(), "{name}");
+    }
+    let error = History::open(Path::new(""), PATIENCE).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+}
+
+#[test]
+fn a_file_where_a_directory_should_be() {
+    let (directory, _) = place();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = History::open(&file.join("deeper/history.db"), PATIENCE).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn a_name_that_is_too_long() {
+    let (directory, _) = place();
+    let path = directory.path().join("x".repeat(300));
+    let error = History::open(&path, PATIENCE).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+}
+
+#[test]
+fn locked_by_another() {
+    let (_directory, path) = place();
+    let mut history = History::open(&path, Duration::ZERO).unwrap();
+    let run = history.begin(&header("/mnt")).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = history.begin(&header("/mnt")).unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("fuser"), "{error}");
+    // Reading goes on.
+    assert_eq!(history.load(run).unwrap().header, header("/mnt"));
+    other.execute_batch("COMMIT").unwrap();
+    history.begin(&header("/mnt")).unwrap();
+}
+
+#[test]
+fn locked_while_it_keeps_a_rollback_journal() {
+    let (_directory, path) = place();
+    drop(open(&path));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.query_row("PRAGMA journal_mode = delete", [], |_| Ok(())).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = History::open(&path, Duration::ZERO).unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error:?}");
+}

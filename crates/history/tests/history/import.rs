@@ -1,0 +1,94 @@
+//! Records that come from elsewhere.
+
+use std::fs;
+
+use fathom_history::{Error, Filter, RunId};
+use fathom_record::TestStatus;
+
+use crate::fixture::{header, open, place, record, test, test_ids};
+
+#[test]
+fn an_export_goes_into_another_history_once() {
+    let (_here, path) = place();
+    let (there, other) = place();
+    let expected = record("/mnt", &["a", "b"]);
+    let mut history = open(&path);
+    let run = history.import(&expected).unwrap();
+    let file = there.path().join("export.json");
+    fs::write(&file, history.export(run).unwrap()).unwrap();
+    let mut other = open(&other);
+    other.begin(&header("/another")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(other.import_file(&file).unwrap(), RunId(2));
+    }
+    assert_eq!(other.load(RunId(2)).unwrap(), expected);
+    assert_eq!(other.list(&Filter::default()).unwrap().len(), 2);
+}
+
+#[test]
+fn the_rest_of_a_run_is_added_to_its_beginning() {
+    // (stored, in the file, expected)
+    for (stored, added, expected) in [
+        (&["a"][..], &["a", "b", "c"][..], &["a", "b", "c"][..]),
+        (&["a", "b"], &["c"], &["a", "b", "c"]),
+        (&[], &["a"], &["a"]),
+        (&["a", "b"], &["a"], &["a", "b"]),
+    ] {
+        let (_directory, path) = place();
+        let mut history = open(&path);
+        let run = history.begin(&header("/mnt")).unwrap();
+        for id in stored {
+            history.append(run, &test(id)).unwrap();
+        }
+        let mut rest = record("/mnt", added);
+        rest.header.notes.push("known only at the end".into());
+        assert_eq!(history.import(&rest).unwrap(), run, "{stored:?} {added:?}");
+        let merged = history.load(run).unwrap();
+        assert_eq!(test_ids(&merged), expected);
+        assert_eq!((merged.status, merged.header), (TestStatus::Complete, rest.header));
+    }
+}
+
+#[test]
+fn another_run_is_entered_as_its_own() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let first = history.import(&record("/mnt", &["a"])).unwrap();
+    let mut later = record("/mnt", &["a"]);
+    later.header.started_monotonic_ns += 1;
+    assert_ne!(history.import(&later).unwrap(), first);
+    let mut differs = record("/mnt", &["a"]);
+    differs.tests[0].elapsed_ns = 5;
+    assert_ne!(history.import(&differs).unwrap(), first);
+    assert_eq!(history.list(&Filter::default()).unwrap().len(), 3);
+}
+
+#[test]
+fn a_stale_file_takes_nothing_back() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let whole = record("/mnt", &["a", "b"]);
+    let run = history.import(&whole).unwrap();
+    let mut stale = record("/mnt", &["a"]);
+    stale.status = TestStatus::Incomplete;
+    stale.findings.clear();
+    assert_eq!(history.import(&stale).unwrap(), run);
+    assert_eq!(history.load(run).unwrap(), whole);
+}
+
+#[test]
+fn what_is_not_a_record_is_refused() {
+    let (directory, path) = place();
+    let mut history = open(&path);
+    let file = directory.path().join("x.json");
+    for text in ["", "[]", "{", r#"{"schema":"fathom.record/2"}"#, r#"{"fio version":"fio-3.33"}"#] {
+        fs::write(&file, text).unwrap();
+        let error = history.import_file(&file).unwrap_err();
+        assert!(matches!(error, Error::Unreadable { .. }), "{text}: {error:?}");
+        assert_eq!(error.to_string(), format!("{}: cannot read the record", file.display()));
+    }
+    fs::write(&file, b"\xff\xfe").unwrap();
+    assert!(matches!(history.import_file(&file), Err(Error::Io { .. })));
+    assert!(matches!(history.import_file(directory.path()), Err(Error::Io { .. })));
+    assert!(history.list(&Filter::default()).unwrap().is_empty());
+}

@@ -1,0 +1,207 @@
+//! One history, one user: what goes in comes out.
+
+use fathom_history::{Error, Filter, History, RunId};
+use fathom_record::{RunRecord, TestStatus};
+
+use crate::fixture::{PATIENCE, assert_sound, findings, header, open, place, record, test, test_ids};
+
+#[test]
+fn a_run_is_read_back_to_the_last_bit() {
+    let (_directory, path) = place();
+    let expected = record("/mnt", &["a", "b", "c"]);
+    let mut history = open(&path);
+    let run = history.begin(&expected.header).unwrap();
+    for test in &expected.tests {
+        history.append(run, test).unwrap();
+    }
+    history.finish(run, TestStatus::Complete, &expected.header, &expected.findings).unwrap();
+    drop(history);
+    let history = History::open_existing(&path, PATIENCE).unwrap();
+    assert_eq!(history.load(run).unwrap(), expected);
+    assert_eq!(history.export(run).unwrap(), expected.to_json());
+    assert_sound(&path);
+}
+
+#[test]
+fn a_run_is_incomplete_until_it_is_finished() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let run = history.begin(&header("/mnt")).unwrap();
+    history.append(run, &test("a")).unwrap();
+    // Another process looks, as it would after this one was killed.
+    let seen = open(&path).load(run).unwrap();
+    assert_eq!((seen.status, test_ids(&seen), seen.findings.len()), (TestStatus::Incomplete, vec!["a"], 0));
+    let mut last = header("/mnt");
+    last.interrupted = Some("SIGINT".into());
+    history.finish(run, TestStatus::Failed, &last, &findings()).unwrap();
+    let seen = open(&path).load(run).unwrap();
+    assert_eq!((seen.status, seen.header, seen.findings), (TestStatus::Failed, last, findings()));
+}
+
+#[test]
+fn the_list_is_filtered() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    for (target, status) in [
+        ("/a", TestStatus::Complete),
+        ("/b", TestStatus::Failed),
+        ("/a", TestStatus::Incomplete),
+        ("/a", TestStatus::Complete),
+    ] {
+        let run = history.begin(&header(target)).unwrap();
+        history.append(run, &test("x")).unwrap();
+        if status != TestStatus::Incomplete {
+            history.finish(run, status, &header(target), &[]).unwrap();
+        }
+    }
+    history.tag(RunId(1), "base").unwrap();
+    history.tag(RunId(2), "base").unwrap();
+    let check = |filter: Filter, expected: &[u64]| {
+        let ids: Vec<u64> = history.list(&filter).unwrap().iter().map(|row| row.id).collect();
+        assert_eq!(ids, expected, "{filter:?}");
+    };
+    check(Filter::default(), &[1, 2, 3, 4]);
+    check(Filter { status: Some(TestStatus::Complete), ..Filter::default() }, &[1, 4]);
+    check(Filter { status: Some(TestStatus::Incomplete), ..Filter::default() }, &[3]);
+    check(Filter { target: Some("/a".into()), ..Filter::default() }, &[1, 3, 4]);
+    check(Filter { target: Some("/a".into()), newest: Some(2), ..Filter::default() }, &[3, 4]);
+    check(Filter { kind: Some("fio".into()), ..Filter::default() }, &[]);
+    check(Filter { tag: Some("base".into()), ..Filter::default() }, &[1, 2]);
+    check(Filter { tag: Some("base".into()), newest: Some(1), ..Filter::default() }, &[2]);
+    check(Filter { newest: Some(0), ..Filter::default() }, &[]);
+
+    let row = &history.list(&Filter::default()).unwrap()[1];
+    assert_eq!(row.started, "2026-09-21T14:13:20Z");
+    assert_eq!((row.started_unix_ms, row.tests), (1_790_000_000_123, 1));
+    assert_eq!((row.target.as_str(), row.kind.as_str()), ("/b", "bench"));
+    assert_eq!((row.command.as_str(), row.hostname.as_str()), ("fathom bench /b", "host"));
+    assert_eq!((row.status, row.labels.len()), (TestStatus::Failed, 1));
+}
+
+#[test]
+fn a_simulated_run_has_no_time() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    history.begin(&Default::default()).unwrap();
+    history.begin(&fathom_record::RunHeader { started_unix_ms: u64::MAX, ..Default::default() }).unwrap();
+    for row in history.list(&Filter::default()).unwrap() {
+        assert_eq!(row.started, "");
+    }
+}
+
+#[test]
+fn removed_ids_are_not_given_again() {
+    let (_directory, path) = place();
+    for expected in 1..=3 {
+        let mut history = open(&path);
+        let run = history.begin(&header("/mnt")).unwrap();
+        assert_eq!(run, RunId(expected));
+        history.remove(&[run]).unwrap();
+    }
+}
+
+#[test]
+fn removing_is_all_or_nothing() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    for _ in 0..3 {
+        let run = history.begin(&header("/mnt")).unwrap();
+        history.append(run, &test("a")).unwrap();
+        history.tag(run, "t").unwrap();
+    }
+    let error = history.remove(&[RunId(1), RunId(9), RunId(-4)]).unwrap_err();
+    assert_eq!(error.to_string(), format!("history {}: no run -4, 9", path.display()));
+    assert_eq!(history.list(&Filter::default()).unwrap().len(), 3);
+    history.remove(&[RunId(3), RunId(1), RunId(3)]).unwrap();
+    history.remove(&[]).unwrap();
+    let left: Vec<u64> = history.list(&Filter::default()).unwrap().iter().map(|row| row.id).collect();
+    assert_eq!(left, [2]);
+    drop(history);
+    assert_sound(&path);
+}
+
+#[test]
+fn removing_gives_the_space_back() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let mut large = test("large");
+    large.notes = vec!["x".repeat(4 << 20)];
+    let kept = history.begin(&header("/mnt")).unwrap();
+    let removed = history.begin(&header("/mnt")).unwrap();
+    history.append(removed, &large).unwrap();
+    history.append(kept, &test("small")).unwrap();
+    history.remove(&[removed]).unwrap();
+    // Both parts of the database, while it is open.
+    let used: u64 = std::fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(used < 256 << 10, "{used} bytes");
+    assert_eq!(test_ids(&history.load(kept).unwrap()), ["small"]);
+}
+
+#[test]
+fn unknown_runs_are_named() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let nine = RunId(9);
+    let expected = format!("history {}: no run 9", path.display());
+    for result in [
+        history.append(nine, &test("a")),
+        history.finish(nine, TestStatus::Complete, &header("/mnt"), &[]),
+        history.load(nine).map(drop),
+        history.export(nine).map(drop),
+        history.tag(nine, "t"),
+        history.untag(nine, "t").map(drop),
+    ] {
+        assert_eq!(result.unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn tags() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let run = history.begin(&header("/mnt")).unwrap();
+    for tag in ["b", "a", "b", "do volume"] {
+        history.tag(run, tag).unwrap();
+    }
+    assert_eq!(history.tags(run).unwrap(), ["a", "b", "do volume"]);
+    assert!(history.untag(run, "b").unwrap());
+    assert!(!history.untag(run, "b").unwrap());
+    assert_eq!(history.tags(run).unwrap(), ["a", "do volume"]);
+    for tag in ["", " ", "17", "-3", "a\nb"] {
+        assert!(matches!(history.tag(run, tag), Err(Error::BadTag { .. })), "{tag:?}");
+    }
+}
+
+#[test]
+fn a_record_of_a_later_version_is_exported_as_it_is() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let run = history.begin(&header("/mnt")).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute("UPDATE runs SET schema = 'fathom.record/99', header = '{\"new\":1}'", []).unwrap();
+    let exported = history.export(run).unwrap();
+    assert!(exported.contains(r#""header":{"new":1}"#), "{exported}");
+    let error = history.load(run).unwrap_err();
+    assert!(matches!(error, Error::Unreadable { .. }), "{error}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn a_broken_text_is_named_and_the_rest_is_readable() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let good = history.import(&record("/good", &["a"])).unwrap();
+    let bad = history.import(&record("/bad", &["a"])).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute("UPDATE tests SET body = '{\"id\":' WHERE run_id = ?1", [bad.0]).unwrap();
+    let error = history.load(bad).unwrap_err();
+    assert_eq!(error.to_string(), format!("{}: cannot read run {bad}", path.display()));
+    assert_eq!(history.load(good).unwrap(), record("/good", &["a"]));
+    assert_eq!(history.list(&Filter::default()).unwrap().len(), 2);
+    let whole: RunRecord = history.load(good).unwrap();
+    assert_eq!(history.import(&whole).unwrap(), good);
+    history.remove(&[bad]).unwrap();
+}
