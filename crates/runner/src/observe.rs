@@ -64,6 +64,10 @@ impl PhaseWatch {
         let from = self.last_end.max(start);
         let to = if ended != 0 { ended.max(from) } else { time.now.max(from) };
         let span = to - from;
+        if span == 0 && !self.closed {
+            // Nothing lies between two readings of the same moment; what completed in it belongs to the next interval.
+            return;
+        }
         let ops = std::array::from_fn(|op| self.readings[op].advance(&live.ops[op]));
         if span >= SHORTEST_WINDOW_NS {
             for ((bandwidth, iops), op) in self.windows.iter_mut().zip(&ops) {
@@ -74,10 +78,8 @@ impl PhaseWatch {
                 }
             }
         }
-        if span > 0 || ops.iter().any(|op| op.ios > 0) {
-            let (start_ns, end_ns) = (from.saturating_sub(time.origin), to.saturating_sub(time.origin));
-            self.series.push(Interval { tick: time.number, start_ns, end_ns, ops });
-        }
+        let (start_ns, end_ns) = (from.saturating_sub(time.origin), to.saturating_sub(time.origin));
+        self.series.push(Interval { tick: time.number, start_ns, end_ns, ops });
         self.last_end = to;
     }
 }

@@ -1,0 +1,185 @@
+//! The runner on real files and threads.
+
+mod plans;
+
+use std::path::Path;
+
+use fathom_model::plan::{Mix, SizeSpec};
+use fathom_model::{JobPlan, Nanos, RunPlan};
+use fathom_runner::{LayoutProgress, RunError, RunObserver, Session};
+use fathom_stats::RunOutcome;
+use plans::job;
+
+fn on(path: &Path, mut job: JobPlan, engine: &str, blocks: u64) -> JobPlan {
+    job.clones[0].paths = vec![path.to_owned()];
+    job.engine.name = engine.to_owned();
+    job.io.size = Some(SizeSpec::Bytes(blocks * 4096));
+    job
+}
+
+fn run(jobs: Vec<JobPlan>) -> Result<RunOutcome, RunError> {
+    Session::real().run(&RunPlan { jobs, ..RunPlan::default() }, &mut ())
+}
+
+#[test]
+fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for entry in fathom_engine::registry::ENGINES {
+        for depth in [1, 8] {
+            let path = dir.path().join(entry.name);
+            let mix = Mix::ReadWrite { read_percent: 50 };
+            let outcome =
+                run(vec![on(&path, job("job", mix, true, depth), entry.name, 256)]).expect("it runs");
+            let worker = &outcome.workers[0];
+            assert_eq!(worker.failure, None, "{}", entry.name);
+            let [read, write, _] = &worker.measured.ops;
+            assert_eq!(read.ios + write.ios, 256, "{}", entry.name);
+            assert_eq!(read.issued + write.issued, 256);
+            assert_eq!((read.ios, write.ios).max((0, 0)), (read.ios, write.ios));
+            assert_eq!(read.lat.moments.count, read.ios);
+            assert!(entry.traits.synchronous || read.slat.moments.count == read.ios);
+            let series: u64 =
+                worker.measured.series.intervals.iter().map(|i| i.ops[0].ios + i.ops[1].ios).sum();
+            assert_eq!(series, 256);
+            assert_eq!(path.exists(), entry.traits.needs_files, "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn a_layout_writes_every_byte_and_reports_it() {
+    struct Seen(Vec<LayoutProgress>);
+    impl RunObserver for Seen {
+        fn layout(&mut self, progress: &LayoutProgress) {
+            self.0.push(progress.clone());
+        }
+    }
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    let mut seen = Seen(Vec::new());
+    let mut reader = on(&path, job("reader", Mix::Read, false, 1), "psync", 300);
+    reader.io.size = Some(SizeSpec::Bytes(300 * 4096 + 5));
+    Session::real().run(&RunPlan { jobs: vec![reader], ..RunPlan::default() }, &mut seen).expect("it runs");
+    let data = std::fs::read(&path).expect("it is laid out");
+    assert_eq!(data.len(), 300 * 4096 + 5);
+    assert!(data.chunks_exact(512).all(|sector| sector.iter().any(|&byte| byte != 0)), "a sector is empty");
+    let last = seen.0.last().expect("progress is told");
+    assert_eq!((last.done_bytes, last.total_bytes), (data.len() as u64, data.len() as u64));
+}
+
+#[test]
+fn writing_does_not_touch_what_lies_outside_the_range() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![7u8; 64 * 4096]).expect("a file");
+    let mut writer = on(&path, job("writer", Mix::Write, true, 4), "io_uring", 16);
+    writer.io.offset = SizeSpec::Bytes(8 * 4096);
+    run(vec![writer]).expect("it runs");
+    let data = std::fs::read(&path).expect("still there");
+    let changed: Vec<usize> = data
+        .chunks(4096)
+        .enumerate()
+        .filter(|(_, block)| block.iter().any(|&b| b != 7))
+        .map(|(i, _)| i)
+        .collect();
+    assert_eq!(changed, (8..24).collect::<Vec<_>>());
+    assert_eq!(data.len(), 64 * 4096);
+}
+
+#[test]
+fn a_file_that_shrinks_under_the_run_is_an_error_of_the_job_not_of_the_program() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![7u8; 64 * 4096]).expect("a file");
+    let session = Session::real();
+    for engine in ["psync", "io_uring", "libaio", "pvsync2", "sync"] {
+        let plan = RunPlan {
+            jobs: vec![on(&path, job("reader", Mix::Read, false, 2), engine, 64)],
+            ..RunPlan::default()
+        };
+        let prepared = session.prepare(&plan, &mut ()).expect("it prepares");
+        let file = std::fs::OpenOptions::new().write(true).open(&path).expect("writable");
+        file.set_len(10 * 4096).expect("it shrinks");
+        let outcome = prepared.start(|| {}, &mut ());
+        let worker = &outcome.workers[0];
+        let failure = worker.failure.as_ref().expect("the worker failed");
+        assert_eq!(failure.errno, 5, "{engine}: {}", failure.message);
+        assert_eq!(worker.measured.ops[0].ios, 10, "{engine}");
+        assert_eq!(worker.errors.iter().map(|error| error.count).sum::<u64>(), worker.measured.ops[0].failed);
+        file.set_len(64 * 4096).expect("it grows");
+    }
+}
+
+#[test]
+fn phases_and_runtime_in_real_time() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    let mut first = on(&path, job("first", Mix::Read, true, 1), "psync", 64);
+    first.time.runtime = Some(Nanos::from_millis(200));
+    first.time.time_based = true;
+    let mut second = on(&path, job("second", Mix::Write, true, 4), "io_uring", 64);
+    (second.phase, second.group) = (1, 1);
+    let outcome = run(vec![first, second]).expect("it runs");
+    let [first, second] = &outcome.workers[..] else { panic!("two workers") };
+    assert!(first.measured.end_ns - first.measured.start_ns >= 200_000_000);
+    assert!(second.measured.start_ns >= first.measured.end_ns, "a phase waits for the one before");
+    assert_eq!(second.measured.ops[1].ios, 64);
+    assert!(first.measured.cpu.user_ns + first.measured.cpu.system_ns > 0);
+    assert!(first.thread_id > 0 && first.started_unix_ms > 0);
+}
+
+#[test]
+fn a_stop_ends_the_run_with_what_was_measured() {
+    struct StopAtOnce(fathom_runner::StopHandle);
+    impl RunObserver for StopAtOnce {
+        fn snapshot(&mut self, _: &fathom_stats::Snapshot) {
+            self.0.request("signal 2");
+        }
+    }
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let session = Session::real();
+    let plan = RunPlan {
+        jobs: vec![plans::timed(
+            on(&dir.path().join("data"), job("long", Mix::Read, true, 4), "io_uring", 64),
+            3600,
+        )],
+        ..RunPlan::default()
+    };
+    let outcome = session.run(&plan, &mut StopAtOnce(session.stop_handle())).expect("it runs");
+    assert_eq!(outcome.interrupted.as_deref(), Some("signal 2"));
+    assert!(outcome.workers[0].measured.ops[0].ios > 0);
+    assert!(!outcome.workers[0].stuck);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_a_remedy() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let check = |job: JobPlan, expected: &str| {
+        let error = run(vec![job]).expect_err(expected);
+        assert!(error.to_string().contains(expected), "'{error}' does not say '{expected}'");
+        assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "'{error}' has no remedy");
+    };
+    let file = dir.path().join("file");
+    let read = || job("job", Mix::Read, true, 1);
+    check(on(dir.path(), read(), "psync", 1), "is a directory");
+    let mut no_size = on(&file, read(), "psync", 1);
+    no_size.io.size = None;
+    check(no_size, "you need to specify size=");
+    let mut zero = on(&file, read(), "psync", 0);
+    zero.io.size = Some(SizeSpec::Bytes(0));
+    check(zero, "you need to specify size=");
+    let mut small = on(&file, read(), "psync", 1);
+    small.io.size = Some(SizeSpec::Bytes(100));
+    check(small, "smaller than the block size");
+    check(on(&file, read(), "warp", 1), "no engine called 'warp'");
+    check(on(Path::new("/dev/null"), read(), "psync", 1), "neither a regular file nor a block device");
+    check(on(&dir.path().join("no/such"), read(), "psync", 1), "No such file");
+    let mut huge = on(&file, read(), "psync", 1);
+    huge.io.size = Some(SizeSpec::Bytes(u64::MAX - 1));
+    check(huge, "past the largest file");
+    let mut odd = on(&file, read(), "psync", 64);
+    odd.io.direct = true;
+    odd.io.block_size = fathom_model::PerOp::splat(1000);
+    check(odd, "is not a multiple of");
+    assert!(!dir.path().join("no").exists());
+}

@@ -1,0 +1,207 @@
+//! The whole runner on virtual time: several jobs, one clock, every number exact.
+
+mod plans;
+
+use fathom_engine::sim::FixedLatency;
+use fathom_model::plan::{Mix, SizeSpec};
+use fathom_model::{Nanos, RunPlan};
+use fathom_runner::Session;
+use fathom_stats::{OpOutcome, RunOutcome};
+use plans::{job, timed};
+
+const MODEL: FixedLatency = FixedLatency {
+    read: Nanos::from_micros(500),
+    write: Nanos::from_micros(1000),
+    flush: Nanos::from_micros(2000),
+    parallelism: 4,
+};
+
+fn run(plan: &RunPlan) -> RunOutcome {
+    Session::simulated(MODEL, 1 << 30).run(plan, &mut ()).expect("the plan fits the target")
+}
+
+fn check_conservation(outcome: &RunOutcome) {
+    for worker in &outcome.workers {
+        for phase in worker.ramp.iter().chain([&worker.measured]) {
+            let series = |op: usize, of: fn(&fathom_stats::IntervalOp) -> u64| -> u64 {
+                phase.series.intervals.iter().map(|interval| of(&interval.ops[op])).sum()
+            };
+            for (index, op) in phase.ops.iter().enumerate() {
+                assert_eq!(series(index, |op| op.ios), op.ios, "series and total agree");
+                assert_eq!(series(index, |op| op.bytes), op.bytes);
+                assert_eq!(series(index, |op| op.clat_sum_ns), op.clat.moments.sum as u64);
+                let bins =
+                    |op: &fathom_stats::IntervalOp| op.clat_bins.iter().map(|bin| u64::from(bin.1)).sum();
+                assert_eq!(series(index, bins), op.clat.histogram.samples());
+                assert_eq!(
+                    op.slat.moments.sum + op.clat.moments.sum,
+                    op.lat.moments.sum,
+                    "slat + clat = lat"
+                );
+            }
+        }
+        let total = |of: fn(&OpOutcome) -> u64| -> u64 {
+            worker.ramp.iter().chain([&worker.measured]).flat_map(|phase| &phase.ops).map(of).sum()
+        };
+        assert_eq!(
+            total(|op| op.issued),
+            total(|op| op.ios) + total(|op| op.failed),
+            "issued = completed + failed"
+        );
+    }
+}
+
+#[test]
+fn one_job_below_the_parallelism_sees_the_service_time() {
+    let plan = RunPlan { jobs: vec![timed(job("read", Mix::Read, true, 4), 10)], ..RunPlan::default() };
+    let outcome = run(&plan);
+    check_conservation(&outcome);
+    let read = &outcome.workers[0].measured.ops[0];
+    // Four servers at 500 us each give 8,000 reads a second. The last four are issued just before the end and drained.
+    assert_eq!(read.ios, 80_000);
+    assert_eq!((read.clat.moments.min, read.clat.moments.max), (500_000, 500_000));
+    assert_eq!(outcome.workers[0].measured.end_ns, 10_000_000_000);
+}
+
+#[test]
+fn several_jobs_share_one_device_and_one_clock() {
+    let mut plan = RunPlan::default();
+    for (name, depth) in [("a", 1), ("b", 4), ("c", 16)] {
+        plan.jobs.push(timed(job(name, Mix::Read, true, depth), 20));
+    }
+    let outcome = run(&plan);
+    check_conservation(&outcome);
+    let ios: Vec<u64> = outcome.workers.iter().map(|worker| worker.measured.ops[0].ios).collect();
+    let total: u64 = ios.iter().sum();
+    assert!((159_990..=160_030).contains(&total), "8,000 a second for 20 s, plus what drains: {ios:?}");
+    for (worker, depth) in outcome.workers.iter().zip([1.0, 4.0, 16.0]) {
+        // Little: each job holds its share of the depth.
+        let read = &worker.measured.ops[0];
+        let seconds = (worker.measured.end_ns - worker.measured.start_ns) as f64 / 1e9;
+        let in_flight = read.ios as f64 / seconds * read.lat.moments.mean() / 1e9;
+        assert!((in_flight - depth).abs() < 0.01 * depth, "{in_flight} in flight at depth {depth}");
+    }
+    assert_eq!(outcome, run(&plan), "the same plan gives the same outcome");
+}
+
+#[test]
+fn the_mix_holds_and_both_directions_are_counted() {
+    let plan = RunPlan {
+        jobs: vec![timed(job("mixed", Mix::ReadWrite { read_percent: 75 }, true, 8), 5)],
+        ..RunPlan::default()
+    };
+    let outcome = run(&plan);
+    check_conservation(&outcome);
+    let [read, write, _] = &outcome.workers[0].measured.ops;
+    let share = read.ios as f64 / (read.ios + write.ios) as f64;
+    assert!((share - 0.75).abs() < 0.001, "{share}");
+    assert!(write.lat.moments.mean() > read.lat.moments.mean());
+}
+
+#[test]
+fn a_ramp_is_kept_apart() {
+    let mut ramped = timed(job("ramped", Mix::Read, true, 4), 4);
+    ramped.time.ramp = Nanos::from_secs(2);
+    let outcome = run(&RunPlan { jobs: vec![ramped], ..RunPlan::default() });
+    check_conservation(&outcome);
+    let worker = &outcome.workers[0];
+    let ramp = worker.ramp.as_ref().expect("there is a ramp");
+    assert_eq!((ramp.start_ns, ramp.end_ns), (0, 2_000_000_000));
+    assert_eq!(worker.measured.start_ns, 2_000_000_000);
+    assert_eq!(ramp.ops[0].ios + worker.measured.ops[0].ios, 48_000);
+    assert_eq!(worker.measured.series.intervals.len(), 8, "half-second ticks");
+    assert_eq!(worker.measured.ops[0].iops_windows.min, 8_000);
+}
+
+#[test]
+fn sized_jobs_end_with_their_bytes_and_loops_repeat_them() {
+    let mut sized = job("sized", Mix::Write, false, 2);
+    sized.io.size = Some(SizeSpec::Bytes(100 * 4096));
+    sized.io.loops = 3;
+    let outcome = run(&RunPlan { jobs: vec![sized], ..RunPlan::default() });
+    check_conservation(&outcome);
+    assert_eq!(outcome.workers[0].measured.ops[1].ios, 300);
+    assert_eq!(outcome.workers[0].measured.ops[1].bytes, 300 * 4096);
+}
+
+#[test]
+fn phases_wait_for_each_other() {
+    let mut second = timed(job("second", Mix::Write, true, 1), 1);
+    (second.phase, second.group) = (1, 1);
+    let plan =
+        RunPlan { jobs: vec![timed(job("first", Mix::Read, true, 1), 2), second], ..RunPlan::default() };
+    let outcome = run(&plan);
+    assert_eq!(outcome.workers[0].measured.end_ns, 2_000_000_000);
+    assert_eq!(outcome.workers[1].measured.start_ns, 2_000_000_000);
+    assert_eq!(outcome.elapsed_ns, 3_000_000_000);
+}
+
+#[test]
+fn syncs_follow_writes_and_end_the_job() {
+    let mut synced = job("synced", Mix::Write, false, 1);
+    synced.io.size = Some(SizeSpec::Bytes(10 * 4096));
+    synced.io.fdatasync_every = 5;
+    synced.io.end_fsync = true;
+    let outcome = run(&RunPlan { jobs: vec![synced], ..RunPlan::default() });
+    let measured = &outcome.workers[0].measured;
+    assert_eq!((measured.ops[1].ios, measured.syncs), (10, 3));
+    assert_eq!((measured.sync_lat.moments.min, measured.sync_lat.moments.max), (2_000_000, 2_000_000));
+    assert_eq!(measured.end_ns, 10 * 1_000_000 + 3 * 2_000_000);
+}
+
+#[test]
+fn think_time_pauses_between_blocks() {
+    let mut thoughtful = timed(job("thoughtful", Mix::Read, true, 2), 1);
+    thoughtful.time.think_time = Nanos::from_millis(10);
+    thoughtful.time.think_blocks = 4;
+    let outcome = run(&RunPlan { jobs: vec![thoughtful], ..RunPlan::default() });
+    check_conservation(&outcome);
+    // Four reads at depth 2 take 1 ms, then 10 ms of pause: 11 ms a turn.
+    assert_eq!(outcome.workers[0].measured.ops[0].ios, 364);
+}
+
+#[test]
+fn a_start_delay_is_not_measured() {
+    let mut delayed = timed(job("delayed", Mix::Read, true, 1), 1);
+    delayed.time.start_delay = (Nanos::from_secs(3), Nanos::from_secs(3));
+    let outcome = run(&RunPlan { jobs: vec![delayed], ..RunPlan::default() });
+    let measured = &outcome.workers[0].measured;
+    assert_eq!((measured.start_ns, measured.end_ns), (3_000_000_000, 4_000_000_000));
+    assert_eq!(measured.ops[0].ios, 2_000);
+}
+
+#[test]
+fn the_first_to_finish_ends_the_others_where_asked() {
+    let mut short = timed(job("short", Mix::Read, true, 1), 1);
+    short.exit_all = true;
+    let plan =
+        RunPlan { jobs: vec![short, timed(job("long", Mix::Read, true, 1), 60)], ..RunPlan::default() };
+    let outcome = run(&plan);
+    assert!(outcome.elapsed_ns < 1_010_000_000, "{} ns", outcome.elapsed_ns);
+    assert_eq!(outcome.interrupted, None);
+}
+
+#[test]
+fn a_low_water_mark_drains_before_refilling() {
+    let mut low = timed(job("low", Mix::Read, true, 8), 1);
+    low.depth.low = 1;
+    let outcome = run(&RunPlan { jobs: vec![low], ..RunPlan::default() });
+    let depth = outcome.workers[0].measured.depth;
+    check_conservation(&outcome);
+    // Refilled from one in flight: depths 2 to 8 are all met, not only the full queue.
+    assert!(depth.0[1] > 0 && depth.0[2] > depth.0[1] && depth.0[3] > 0, "{depth:?}");
+}
+
+#[test]
+fn little_holds_over_the_whole_run() {
+    for depth in [1, 2, 3, 8, 64] {
+        let plan =
+            RunPlan { jobs: vec![timed(job("little", Mix::Read, true, depth), 10)], ..RunPlan::default() };
+        let outcome = run(&plan);
+        let measured = &outcome.workers[0].measured;
+        let read = &measured.ops[0];
+        let seconds = (measured.end_ns - measured.start_ns) as f64 / 1e9;
+        let in_flight = read.ios as f64 / seconds * read.lat.moments.mean() / 1e9;
+        assert!((in_flight / f64::from(depth) - 1.0).abs() < 0.001, "depth {depth}: {in_flight}");
+    }
+}
