@@ -1,1 +1,34 @@
-//! Placeholder.
+//! fio's grammar: text -> [`JobOptions`] (what was said) -> [`fathom_model::RunPlan`] (what it means).
+//!
+//! One option is one row of a table in `table/`; the parser, the help and the compatibility page all derive from it.
+//! Knows nothing about running: it opens no target, reads no clock and no environment. Files, variables and facts
+//! about the machine are handed in through [`ParseEnvironment`] and [`HostFacts`].
+
+#![forbid(unsafe_code)]
+
+mod arithmetic;
+mod cli;
+mod clones;
+mod command;
+mod doc;
+mod engines;
+mod error;
+mod job_options;
+mod jobfile;
+mod resolve;
+mod section;
+mod show;
+mod table;
+mod value;
+
+pub use cli::{Invocation, MachineNumbers, ParseEnvironment, parse_command_line};
+pub use command::{CommandOptions, Eta, OutputFormat};
+pub use doc::{command_help, compatibility_page, engine_help, usage};
+pub use engines::{EngineOption, EngineRow};
+pub use error::{OptionError, Place};
+pub use job_options::{CpuPolicy, Direction, JobOptions};
+pub use jobfile::JOB_FILE_LIMIT;
+pub use resolve::{HostFacts, MAX_WORKERS, resolve};
+pub use section::{Said, Section};
+pub use show::{command_line, shell_quoted, show_command};
+pub use table::{OPTION_TABLE, UNSUPPORTED, UnsupportedOption};

@@ -1,0 +1,415 @@
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use fathom_model::plan::Mix;
+use fathom_model::{Kind, Nanos, OptionRow, PerOp};
+use proptest::prelude::*;
+
+use super::*;
+use crate::command::{Eta, OutputFormat};
+use crate::show::show_command;
+use crate::value;
+
+type Raw = BTreeMap<String, String>;
+
+static URING_ROWS: [OptionRow<Raw>; 3] = [
+    OptionRow {
+        name: "fixedbufs",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Register buffers.",
+        apply: |_, text| value::boolean(text).map(drop),
+    },
+    OptionRow {
+        name: "hipri",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Poll.",
+        apply: |_, text| value::boolean(text).map(drop),
+    },
+    OptionRow {
+        name: "sqthread_poll_cpu",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "",
+        doc: "CPU of the poller.",
+        apply: |_, text| value::count(text, 0).map(drop),
+    },
+];
+
+/// A few engines, as the cli would describe them.
+pub(crate) fn engines() -> &'static [EngineRow] {
+    static ENGINES: OnceLock<Vec<EngineRow>> = OnceLock::new();
+    ENGINES.get_or_init(|| {
+        let row = |name, synchronous| EngineRow {
+            name,
+            aliases: &[],
+            doc: "An engine.",
+            synchronous,
+            options: Vec::new(),
+        };
+        let options = URING_ROWS.iter().map(crate::engines::EngineOption::from_row).collect();
+        let uring = EngineRow { options, ..row("io_uring", false) };
+        let sync = EngineRow { aliases: &["vsync"], ..row("sync", true) };
+        vec![row("psync", true), sync, row("null", false), row("libaio", false), uring]
+    })
+}
+
+/// An environment whose files are `files` and whose only variable is DIR.
+pub(crate) fn environment(files: &[(&str, &[u8])]) -> ParseEnvironment<'static> {
+    let files: BTreeMap<PathBuf, Vec<u8>> =
+        files.iter().map(|(name, text)| (PathBuf::from(name), text.to_vec())).collect();
+    let read_file =
+        move |path: &Path| files.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+    ParseEnvironment {
+        engines: engines(),
+        read_file: Box::leak(Box::new(read_file)),
+        variable: &|name| (name == "DIR").then(|| "/data".to_owned()),
+        machine: MachineNumbers { cpus: 4, page_size: 4096, memory_mib: 1024 },
+    }
+}
+
+fn parse_with(files: &[(&str, &[u8])], args: &[&str]) -> Result<Invocation, OptionError> {
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    parse_command_line(&args, &environment(files))
+}
+
+fn parse(line: &str) -> Result<Invocation, OptionError> {
+    parse_with(&[], &line.split_whitespace().collect::<Vec<_>>())
+}
+
+fn job(line: &str) -> Section {
+    let mut found = parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    assert_eq!(found.sections.len(), 1, "{line}");
+    found.sections.remove(0)
+}
+
+#[test]
+fn all_four_ways_to_write_an_option() {
+    for line in [
+        "--name=a --bs=8k --iodepth=4",
+        "-name=a -bs=8k -iodepth=4",
+        "--name a --bs 8k --iodepth 4",
+        "-name a -bs 8k -iodepth 4",
+        "--name=a --blocks=8k -iodepth=4",
+        "--bs=8k --iodepth=4 --name=a",
+        "--name=global --bs=8k --iodepth=4 --name=a",
+    ] {
+        let section = job(line);
+        assert_eq!(section.name, "a", "{line}");
+        assert_eq!(section.options.bs, PerOp::splat(Some(8192)), "{line}");
+        assert_eq!(section.options.iodepth, Some(4), "{line}");
+    }
+}
+
+#[test]
+fn the_command_line_of_the_first_article() {
+    let section = job(
+        "-randrepeat=1 -ioengine=libaio -direct=1 -gtod_reduce=1 -name=test -filename=test -bs=4k -iodepth=64 \
+         -size=1G -readwrite=randrw -rwmixread=75",
+    );
+    // What stands before -name is said for all jobs, and the job has it too.
+    assert_eq!(section.options.ioengine.as_deref(), Some("libaio"));
+    assert_eq!(section.options.direct, Some(true));
+    assert_eq!(section.options.rw.unwrap().mix, Mix::ReadWrite { read_percent: 50 });
+    assert_eq!(section.options.rwmixread, Some(75));
+    assert_eq!(section.said[0], ("name".to_owned(), "test".to_owned()));
+    assert!(section.said.contains(&("rw".to_owned(), "randrw".to_owned())));
+}
+
+#[test]
+fn flags_take_a_value_only_behind_an_equals_sign() {
+    assert_eq!(job("--name=a --thread").options.thread, Some(true));
+    assert_eq!(job("--name=a --thread=0").options.thread, Some(false));
+    let found = parse_with(&[("1", b"")], &["--name=a", "--thread", "1"]).unwrap();
+    assert_eq!(found.files, [PathBuf::from("1")]);
+    assert_eq!(found.sections[0].said[1], ("thread".to_owned(), String::new()));
+    assert!(matches!(parse("--name=a --direct"), Err(OptionError::MissingValue { .. })));
+    assert!(parse("--name=a --direct --name=b").is_err());
+}
+
+#[test]
+fn jobs_inherit_what_was_said_before() {
+    let found = parse("--bs=8k --name=a --bs=16k --name=b --name=global --iodepth=9 --name=c").unwrap();
+    let sizes: Vec<_> = found.sections.iter().map(|section| section.options.bs.read).collect();
+    assert_eq!(sizes, [Some(16384), Some(8192), Some(8192)]);
+    assert_eq!(found.sections[1].options.iodepth, None);
+    assert_eq!(found.sections[2].options.iodepth, Some(9));
+    let names: Vec<&str> = found.global_said.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["bs", "iodepth"]);
+}
+
+#[test]
+fn job_files_follow_the_jobs_of_the_command_line() {
+    let files: &[(&str, &[u8])] = &[
+        ("f1", b"[global]\nbs=8k\nfilename=x\n[f1]\nioengine=null\nfilename=y\n"),
+        ("f2", b"[f2]\n[f3]\nstonewall\n"),
+    ];
+    let found = parse_with(files, &["f1", "--bs=16k", "--filename=w", "--name=c", "f2"]).unwrap();
+    let seen: Vec<_> = found
+        .sections
+        .iter()
+        .map(|section| (section.name.as_str(), section.options.bs.read.unwrap(), section.starts_file))
+        .collect();
+    assert_eq!(seen, [("c", 16384, false), ("f1", 8192, false), ("f2", 16384, true), ("f3", 16384, false)]);
+    let names: Vec<_> =
+        found.sections.iter().map(|section| section.options.filename.clone().unwrap()).collect();
+    assert_eq!(names, [["w"], ["y"], ["w"], ["w"]]);
+    let plan = found.plan(&HostFacts { cpus: 1, entropy: 0 }).unwrap();
+    assert_eq!(plan.jobs.iter().map(|job| job.phase).collect::<Vec<_>>(), [0, 0, 1, 2]);
+    assert!(plan.global_said.contains(&("bs".to_owned(), "8k".to_owned())));
+}
+
+#[test]
+fn standard_input_and_the_end_of_options() {
+    let found = parse_with(&[("-", b"[a]\n"), ("--x", b"[b]\n")], &["-", "--", "--x"]).unwrap();
+    assert_eq!(found.sections.len(), 2);
+}
+
+#[test]
+fn sections_are_picked_by_name() {
+    let files: &[(&str, &[u8])] = &[("f", b"[global]\nbs=1k\n[a]\n[b]\nname=said\n")];
+    let found = parse_with(files, &["--name=c", "f", "--section=b"]).unwrap();
+    assert_eq!(found.sections.len(), 1);
+    assert_eq!(found.sections[0].name, "b");
+    assert_eq!(found.sections[0].options.bs.read, Some(1024));
+    assert!(matches!(parse("--name=c --section=x"), Err(OptionError::NoJobs)));
+    assert!(parse("--name=c --section=global").unwrap_err().to_string().contains("can't use global"));
+}
+
+#[test]
+fn private_options_are_known_behind_their_engine() {
+    let section = job("--name=a --ioengine=io_uring --fixedbufs --sqthread_poll_cpu 3");
+    let expected = [("fixedbufs", "1"), ("sqthread_poll_cpu", "3")];
+    let options = &section.options.engine_options;
+    assert!(options.iter().map(|(name, value)| (name.as_str(), value.as_str())).eq(expected));
+    assert!(
+        job("--name=a --ioengine=io_uring --fixedbufs --ioengine=libaio").options.engine_options.is_empty()
+    );
+    assert_eq!(job("--name=a --ioengine=vsync").options.ioengine.as_deref(), Some("sync"));
+    let files: &[(&str, &[u8])] = &[("f", b"[a]\nfixedbufs\nioengine=io_uring\n")];
+    assert_eq!(parse_with(files, &["f"]).unwrap().sections[0].options.engine_options.len(), 1);
+}
+
+#[test]
+fn errors_say_what_fio_says_and_what_to_do() {
+    for (line, message, hint) in [
+        ("--name=a --bogus=1", "fio: unrecognized option '--bogus=1'", None),
+        ("--name=a --iodpeth=4", "fio: unrecognized option '--iodpeth=4'", Some("Did you mean iodepth?")),
+        ("--name=a --", "No job(s)", None),
+        (
+            "--name=a --iodep=4",
+            "fio: option '--iodep=4' is ambiguous; possibilities: '--iodepth'",
+            Some("in full"),
+        ),
+        ("--name=a --direct", "fio: option '--direct' requires an argument", Some("=VALUE")),
+        ("--version=3", "fio: option '--version' doesn't allow an argument", Some("alone")),
+        (
+            "--name=a --iodepth=0",
+            "fio: failed parsing iodepth=0: min value out of range: 0 (1 min)",
+            Some("iodepth:"),
+        ),
+        ("--name=a --numjobs=0", "fio: failed parsing numjobs=0: min value", Some("Clones")),
+        ("--name=a --bs=0", "fio: failed parsing bs=0: min value", Some("Bytes per request")),
+        ("--name=a --rw=foo", "fio: failed parsing rw=foo: valid values are read, write", Some("rw")),
+        ("--name=a --size=101%", "fio: failed parsing size=101%: max value", Some("size")),
+        ("--name=a --rw=randread:8", "fio: failed parsing rw=randread:8: the modifier", Some("rw")),
+        ("--name=a --verify=md5", "fio's option verify is not supported yet", Some("not read back")),
+        (
+            "--name=a --ioengine=rbd",
+            "fio: engine rbd not loadable: fio's engine rbd is not supported",
+            Some("psync"),
+        ),
+        ("--name=a --ioengine=libaoi", "fio: engine libaoi not loadable", Some("Did you mean libaio?")),
+        (
+            "--fixedbufs --name=a --ioengine=io_uring",
+            "fio: unrecognized option '--fixedbufs'",
+            Some("--ioengine=io_uring"),
+        ),
+        (
+            "--name=a --ioengine=libaio --cmdprio_class=1",
+            "fio's option cmdprio_class is not supported",
+            Some("--enghelp"),
+        ),
+        (
+            "--name=a --output-format=xml",
+            "fio: failed parsing output-format=xml: fio: invalid output format xml",
+            None,
+        ),
+        (
+            "--name=a --status-interval=1",
+            "fio's option --status-interval is not supported",
+            Some("--eta=always"),
+        ),
+        (
+            "--name=a --readonly --rw=write",
+            "fio: job <a> has write or trim bit set, but fio is in read-only",
+            None,
+        ),
+        (
+            "--name=a --rw=write --readonly",
+            "fio: job <a> has write or trim bit set, but fio is in read-only",
+            None,
+        ),
+        ("nofile.fio", "fio: unable to open 'nofile.fio' job file", Some("check the path")),
+        ("--bs=4k", "No job(s) defined", Some("--name")),
+        ("", "No job(s) defined", Some("--name")),
+        ("--name=", "fio: failed parsing name=", Some("name")),
+        ("--=4 --name=a", "fio: unrecognized option '--=4'", None),
+    ] {
+        if line == "--name=a --" {
+            assert!(parse(line).is_ok());
+            continue;
+        }
+        let error = parse(line).expect_err(line);
+        assert!(error.to_string().starts_with(message), "{line}: {error}");
+        if let Some(hint) = hint {
+            let found = error.hint().unwrap_or_default();
+            assert!(found.contains(hint), "{line}: {found}");
+        }
+    }
+}
+
+#[test]
+fn errors_in_job_files_show_the_place() {
+    for (text, message, hint) in [
+        (
+            "[a]\niodpeth=3\n",
+            "Bad option <iodpeth=3>\n  --> f:2:9\n  2 | iodpeth=3\n    |         ^",
+            "Did you mean iodepth?",
+        ),
+        ("[a]\nbs=1.5m", "fio: failed parsing bs=1.5m: fractions", "bs"),
+        ("[a]\ndirect", "fio: option 'direct' requires an argument\n  --> f:2:1", "direct=VALUE"),
+        ("[a]\nrate=1m", "fio's option rate is not supported yet\n  --> f:2:6", "thinktime"),
+        (
+            "[a]\nfixedbufs\nioengine=null",
+            "Bad option <fixedbufs>\n  --> f:2:1",
+            "belongs to ioengine=io_uring",
+        ),
+        (
+            "[a]\nruntime=5 parsecs",
+            "fio: failed parsing runtime=5 parsecs: 'parsecs' is not a unit",
+            "runtime",
+        ),
+    ] {
+        let error = parse_with(&[("f", text.as_bytes())], &["f"]).expect_err(text);
+        assert!(error.to_string().starts_with(message), "{text}: {error}");
+        assert!(error.hint().unwrap_or_default().contains(hint), "{text}: {:?}", error.hint());
+    }
+}
+
+#[test]
+fn values_that_ask_for_nothing_are_accepted() {
+    let section = job("--name=a --verify=0 --rate=0 --random_distribution=random");
+    assert_eq!(section.said.len(), 4);
+    assert!(parse("--name=a --rate=1").is_err());
+}
+
+#[test]
+fn options_of_the_command_stand_anywhere() {
+    let found =
+        parse("--output=o --name=a --output-format=json,normal --eta=never --eta-newline=2 --max-jobs=9")
+            .unwrap();
+    assert_eq!(found.command.output, Some(PathBuf::from("o")));
+    assert_eq!(found.command.formats, [OutputFormat::Json, OutputFormat::Normal]);
+    assert_eq!(found.command.eta, Eta::Never);
+    assert_eq!(found.command.eta_newline, Some(Nanos::from_secs(2)));
+    assert!(parse("--name=a --destroy-d=/dev/x").is_err(), "our own names are not shortened");
+    assert!(parse("--name=a --destroy-data=/dev/x").is_ok());
+}
+
+#[test]
+fn help_and_version_need_no_job_and_end_the_line() {
+    for line in ["--help", "-h", "--version", "-v", "--cmdhelp", "--cmdhelp=bs", "--enghelp=null --bogus"] {
+        assert!(parse(line).unwrap().command.only_prints(), "{line}");
+    }
+    assert_eq!(parse("--cmdhelp=bs").unwrap().command.cmdhelp, Some(Some("bs".to_owned())));
+}
+
+#[test]
+fn notes_are_fios() {
+    let notes = |line| parse(line).unwrap().messages;
+    assert_eq!(notes("--name=a --time_based"), ["fio: time_based requires a runtime/timeout setting"]);
+    assert_eq!(notes("--name=a --time_based --runtime=1"), [""; 0]);
+    assert_eq!(notes("--name=a --iodepth=4").len(), 1);
+    assert_eq!(notes("--name=a --iodepth=4 --ioengine=null").len(), 0);
+}
+
+#[test]
+fn a_shown_command_says_the_same() {
+    let files: &[(&str, &[u8])] = &[(
+        "f",
+        b"[global]\nrw=randread\nbs=4k,,16k\n[a b]\nfixedbufs\nioengine=io_uring\nsize=1m\ndescription=it's\n[b]\nstonewall\n",
+    )];
+    let found = parse_with(files, &["f"]).unwrap();
+    let shown = show_command(&found);
+    assert_eq!(
+        shown,
+        "fio --rw=randread --bs=4k,,16k --name='a b' --ioengine=io_uring --fixedbufs --size=1m \
+         --description='it'\\''s' --name=b --stonewall"
+    );
+    let again = parse_with(
+        &[],
+        &[
+            "--rw=randread",
+            "--bs=4k,,16k",
+            "--name=a b",
+            "--ioengine=io_uring",
+            "--fixedbufs",
+            "--size=1m",
+            "--description=it's",
+            "--name=b",
+            "--stonewall",
+        ],
+    )
+    .unwrap();
+    for (first, second) in found.sections.iter().zip(&again.sections) {
+        let named = |options: &crate::JobOptions| crate::JobOptions { name: None, ..options.clone() };
+        assert_eq!(named(&first.options), named(&second.options));
+    }
+}
+
+fn words() -> impl Strategy<Value = String> {
+    let names: Vec<&'static str> = table::names().chain(command::ROWS.iter().map(|row| row.name)).collect();
+    let value = prop_oneof!["[0-9]{1,25}[a-zA-Z%]{0,3}", "[ -~]{0,12}", ".{0,6}", Just("rand".to_owned())];
+    prop_oneof![
+        (prop::sample::select(names), value.clone(), "--?", "=?")
+            .prop_map(|(name, value, dashes, equals)| format!("{dashes}{name}{equals}{value}")),
+        value,
+        "-{0,3}[a-z_]{0,12}=?[0-9a-z]{0,5}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_command_line_panics(args in prop::collection::vec(words(), 0..12), file in prop::collection::vec(any::<u8>(), 0..200)) {
+        let files: &[(&str, &[u8])] = &[("-", &file)];
+        let mut line = vec!["--name=a".to_owned()];
+        line.extend(args);
+        match parse_command_line(&line, &environment(files)) {
+            Ok(found) => {
+                let _ = show_command(&found);
+                if let Err(error) = found.plan(&HostFacts { cpus: 2, entropy: 0 }) {
+                    prop_assert!(!error.to_string().is_empty());
+                }
+            }
+            Err(error) => {
+                prop_assert!(!error.to_string().is_empty());
+                let _ = error.hint();
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic_the_job_file_parser(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = parse_with(&[("f", &bytes)], &["f"]).map_err(|error| (error.to_string(), error.hint()));
+    }
+
+    #[test]
+    fn no_text_panics_the_job_file_parser(lines in prop::collection::vec("(\\[[a-z\\]]{0,3}\\]?|[a-z_]{0,9} ?=? ?[$-~]{0,12}|[ -~é]{0,20}|include f|[a-z]{2}=\\$ncpus[-+*/()0-9]{0,9})", 0..20)) {
+        let text = lines.join("\n");
+        let _ = parse_with(&[("f", text.as_bytes())], &["f"]).map_err(|error| (error.to_string(), error.hint()));
+    }
+}

@@ -1,0 +1,383 @@
+//! The options of the command itself, which belong to no job: output, sections, help.
+//!
+//! One row each, as for job options. Those of fio that are refused stand in `UNSUPPORTED`.
+
+use std::path::PathBuf;
+
+use fathom_model::Nanos;
+
+use crate::value;
+
+/// What was said about the whole invocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandOptions {
+    /// Write the report to this file instead of standard output.
+    pub output: Option<PathBuf>,
+    /// Report formats as asked for, each once; empty = normal.
+    pub formats: Vec<OutputFormat>,
+    /// When progress is shown.
+    pub eta: Eta,
+    /// Print a new progress line this often instead of overwriting one.
+    pub eta_newline: Option<Nanos>,
+    /// Renew progress this often; at least 250 ms.
+    pub eta_interval: Option<Nanos>,
+    /// Only these sections.
+    pub sections: Vec<String>,
+    /// Check and stop.
+    pub parse_only: bool,
+    /// Print the equivalent command line and stop.
+    pub showcmd: bool,
+    /// Refuse jobs that write or trim.
+    pub readonly: bool,
+    /// Print the version and stop.
+    pub version: bool,
+    /// Print the usage and stop.
+    pub help: bool,
+    /// Print help on options and stop: all in short (`None`), one, or `all`.
+    pub cmdhelp: Option<Option<String>>,
+    /// Print help on engines and stop: the list (`None`), `ENGINE`, or `ENGINE,OPTION`.
+    pub enghelp: Option<Option<String>>,
+    /// Devices whose content may be destroyed.
+    pub destroy_data: Vec<PathBuf>,
+    /// Keep the run in the history.
+    pub keep: bool,
+}
+
+impl CommandOptions {
+    /// True where something is only to be printed and no job is needed.
+    pub fn only_prints(&self) -> bool {
+        self.version || self.help || self.cmdhelp.is_some() || self.enghelp.is_some()
+    }
+}
+
+/// A report format of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// fio's text.
+    Normal,
+    /// Semicolon-separated fields.
+    Terse,
+    /// JSON.
+    Json,
+    /// JSON with the bins of every latency histogram.
+    JsonPlus,
+}
+
+impl OutputFormat {
+    /// fio's word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OutputFormat::Normal => "normal",
+            OutputFormat::Terse => "terse",
+            OutputFormat::Json => "json",
+            OutputFormat::JsonPlus => "json+",
+        }
+    }
+}
+
+/// When progress is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Eta {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// Whether an option of the command takes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Nothing,
+    /// A value, under this name in the usage.
+    Value(&'static str),
+    /// A value after `=`, or nothing.
+    MaybeValue(&'static str),
+}
+
+/// A row of the table of the command's own options.
+pub(crate) struct CommandRow {
+    pub(crate) name: &'static str,
+    pub(crate) takes: Takes,
+    pub(crate) doc: &'static str,
+    /// Not one of fio's: never found by a shortened name, so that those mean what they mean in fio.
+    pub(crate) ours: bool,
+    /// Accepted because fio does, and without effect; the doc says why.
+    pub(crate) inert: bool,
+    pub(crate) apply: fn(&mut CommandOptions, Option<&str>) -> Result<(), String>,
+}
+
+const fn row(
+    name: &'static str,
+    takes: Takes,
+    doc: &'static str,
+    apply: fn(&mut CommandOptions, Option<&str>) -> Result<(), String>,
+) -> CommandRow {
+    CommandRow { name, takes, doc, ours: false, inert: false, apply }
+}
+
+/// The command's own options, in the order of the usage.
+pub(crate) const ROWS: &[CommandRow] = &[
+    row("output", Takes::Value("FILE"), "Write the report to FILE.", |command, text| {
+        command.output = Some(PathBuf::from(needed(text)?));
+        Ok(())
+    }),
+    row(
+        "output-format",
+        Takes::Value("FORMATS"),
+        "Report formats, separated by commas: normal, terse, json, json+.",
+        |command, text| {
+            command.formats = formats(needed(text)?)?;
+            Ok(())
+        },
+    ),
+    row("minimal", Takes::Nothing, "Report in the terse format.", |command, _| {
+        command.formats = vec![OutputFormat::Terse];
+        Ok(())
+    }),
+    row("append-terse", Takes::Nothing, "Report in the terse format as well.", |command, _| {
+        if command.formats.is_empty() {
+            command.formats.push(OutputFormat::Normal);
+        }
+        if !command.formats.contains(&OutputFormat::Terse) {
+            command.formats.push(OutputFormat::Terse);
+        }
+        Ok(())
+    }),
+    row("eta", Takes::Value("WHEN"), "Show progress: always, never or auto.", |command, text| {
+        let words = [("always", Eta::Always), ("never", Eta::Never), ("auto", Eta::Auto)];
+        command.eta = value::choice(needed(text)?, &words)?;
+        Ok(())
+    }),
+    row("eta-newline", Takes::Value("TIME"), "Start a new progress line this often.", |command, text| {
+        command.eta_newline = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(1))?);
+        Ok(())
+    }),
+    row(
+        "eta-interval",
+        Takes::Value("TIME"),
+        "Renew progress this often, at least 250 ms.",
+        |command, text| {
+            command.eta_interval = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(250))?);
+            Ok(())
+        },
+    ),
+    row(
+        "section",
+        Takes::Value("NAME"),
+        "Run only this section; may be given several times.",
+        |command, text| match needed(text)? {
+            name if name.starts_with("global") => Err("can't use global as only section".to_owned()),
+            name => {
+                command.sections.push(name.to_owned());
+                Ok(())
+            }
+        },
+    ),
+    row("parse-only", Takes::Nothing, "Check the options and stop.", |command, _| {
+        command.parse_only = true;
+        Ok(())
+    }),
+    row("showcmd", Takes::Nothing, "Print the jobs as one command line and stop.", |command, _| {
+        command.showcmd = true;
+        Ok(())
+    }),
+    row("readonly", Takes::Nothing, "Refuse jobs that write or trim.", |command, _| {
+        command.readonly = true;
+        Ok(())
+    }),
+    row(
+        "cmdhelp",
+        Takes::MaybeValue("OPTION"),
+        "Describe all options, or one, or all in full.",
+        |command, text| {
+            command.cmdhelp = Some(text.map(str::to_owned));
+            Ok(())
+        },
+    ),
+    row(
+        "enghelp",
+        Takes::MaybeValue("ENGINE[,OPTION]"),
+        "List the engines, or the options of one.",
+        |command, text| {
+            command.enghelp = Some(text.map(str::to_owned));
+            Ok(())
+        },
+    ),
+    row("version", Takes::Nothing, "Print the version and stop.", |command, _| {
+        command.version = true;
+        Ok(())
+    }),
+    row("help", Takes::Nothing, "Print this page and stop.", |command, _| {
+        command.help = true;
+        Ok(())
+    }),
+    CommandRow {
+        inert: true,
+        ..row(
+            "max-jobs",
+            Takes::Value("N"),
+            "Accepted without effect, as in fio: there is no table of jobs to size.",
+            |_, text| value::integer(needed(text)?).map(drop),
+        )
+    },
+    CommandRow {
+        inert: true,
+        ..row(
+            "alloc-size",
+            Takes::Value("KB"),
+            "Accepted without effect: there is no shared memory pool to size.",
+            |_, text| value::integer(needed(text)?).map(drop),
+        )
+    },
+    CommandRow {
+        inert: true,
+        ..row(
+            "warnings-fatal",
+            Takes::Nothing,
+            "Accepted without effect: what fio warns of is refused anyway.",
+            |_, _| Ok(()),
+        )
+    },
+    CommandRow {
+        ours: true,
+        ..row(
+            "destroy-data",
+            Takes::Value("DEVICE"),
+            "DEVICE may be written to although something is on it.",
+            |command, text| {
+                command.destroy_data.push(PathBuf::from(needed(text)?));
+                Ok(())
+            },
+        )
+    },
+    CommandRow {
+        ours: true,
+        ..row("keep", Takes::Nothing, "Keep the run in the history.", |command, _| {
+            command.keep = true;
+            Ok(())
+        })
+    },
+];
+
+/// fio's options of the command that are refused, with what to do instead.
+pub(crate) const UNSUPPORTED: &[(&str, Takes, &str)] = &[
+    ("aux-path", Takes::Value("DIR"), "leave it out: no state files are written"),
+    ("bandwidth-log", Takes::MaybeValue("NAME"), "use --output-format=json"),
+    ("client", Takes::Value("HOST"), "start it on each machine and merge the reports"),
+    ("cpuclock-test", Takes::Nothing, ""),
+    ("crctest", Takes::MaybeValue("NAME"), ""),
+    ("daemonize", Takes::Value("FILE"), ""),
+    ("debug", Takes::Value("CLASS"), ""),
+    ("idle-prof", Takes::Value("KIND"), "the report has the CPU time of each job"),
+    ("inflate-log", Takes::Value("FILE"), ""),
+    ("latency-log", Takes::MaybeValue("NAME"), "use --output-format=json"),
+    ("merge-blktrace-only", Takes::Nothing, ""),
+    ("remote-config", Takes::Value("FILE"), ""),
+    ("server", Takes::MaybeValue("ARGS"), "start it on each machine and merge the reports"),
+    ("status-interval", Takes::Value("TIME"), "use --eta=always for progress"),
+    ("terse-version", Takes::Value("N"), "use --output-format=json"),
+    ("trigger", Takes::Value("COMMAND"), ""),
+    ("trigger-file", Takes::Value("FILE"), ""),
+    ("trigger-remote", Takes::Value("COMMAND"), ""),
+    ("trigger-timeout", Takes::Value("TIME"), ""),
+];
+
+fn needed(text: Option<&str>) -> Result<&str, String> {
+    text.filter(|text| !text.is_empty()).ok_or_else(|| "a value is needed".to_owned())
+}
+
+fn at_least(span: Nanos, least: Nanos) -> Result<Nanos, String> {
+    if span < least { Err(format!("it must be at least {} ms", least.as_millis())) } else { Ok(span) }
+}
+
+fn formats(text: &str) -> Result<Vec<OutputFormat>, String> {
+    let mut formats = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let all = [OutputFormat::Normal, OutputFormat::Terse, OutputFormat::Json, OutputFormat::JsonPlus];
+        let format = all.into_iter().find(|format| format.name() == word);
+        let format = format.ok_or_else(|| {
+            format!("fio: invalid output format {word} (valid are normal, terse, json, json+)")
+        })?;
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    Ok(formats)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn format_lists() {
+        use OutputFormat::{Json, JsonPlus, Normal, Terse};
+        for (text, expected) in [
+            ("json", Some(vec![Json])),
+            ("normal,json", Some(vec![Normal, Json])),
+            ("json+,terse,json+", Some(vec![JsonPlus, Terse])),
+            ("xml", None),
+            ("", None),
+            ("json,", None),
+        ] {
+            assert_eq!(formats(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_docs_are_sentences() {
+        let mut names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        names.extend(UNSUPPORTED.iter().map(|(name, _, _)| *name));
+        names.extend(crate::table::names());
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for row in ROWS {
+            assert!(row.doc.is_ascii() && row.doc.ends_with('.'), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn values() {
+        let check = |name: &str, text: Option<&str>, expected: CommandOptions| {
+            let row = ROWS.iter().find(|row| row.name == name).unwrap();
+            let mut command = CommandOptions::default();
+            (row.apply)(&mut command, text).unwrap();
+            assert_eq!(command, expected, "{name}");
+        };
+        let none = CommandOptions::default;
+        check("output", Some("f"), CommandOptions { output: Some("f".into()), ..none() });
+        check("minimal", None, CommandOptions { formats: vec![OutputFormat::Terse], ..none() });
+        let both = vec![OutputFormat::Normal, OutputFormat::Terse];
+        check("append-terse", None, CommandOptions { formats: both, ..none() });
+        check("eta", Some("never"), CommandOptions { eta: Eta::Never, ..none() });
+        check("eta-newline", Some("2"), CommandOptions { eta_newline: Some(Nanos::from_secs(2)), ..none() });
+        let quarter = Some(Nanos::from_millis(250));
+        check("eta-interval", Some("250ms"), CommandOptions { eta_interval: quarter, ..none() });
+        check("section", Some("a"), CommandOptions { sections: vec!["a".into()], ..none() });
+        check("cmdhelp", None, CommandOptions { cmdhelp: Some(None), ..none() });
+        check("enghelp", Some("null"), CommandOptions { enghelp: Some(Some("null".into())), ..none() });
+        check("max-jobs", Some("9"), none());
+        check(
+            "destroy-data",
+            Some("/dev/x"),
+            CommandOptions { destroy_data: vec!["/dev/x".into()], ..none() },
+        );
+        for (name, bad) in [
+            ("eta", "foo"),
+            ("eta-newline", "0"),
+            ("eta-newline", "1x"),
+            ("eta-interval", "100ms"),
+            ("section", "global"),
+            ("max-jobs", "foo"),
+            ("output", ""),
+        ] {
+            let row = ROWS.iter().find(|row| row.name == name).unwrap();
+            assert!((row.apply)(&mut CommandOptions::default(), Some(bad)).is_err(), "{name}={bad}");
+        }
+    }
+}

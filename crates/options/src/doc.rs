@@ -1,0 +1,250 @@
+//! Text made from the tables: usage, help on options and engines, and the compatibility page.
+
+use std::fmt::Write as _;
+
+use fathom_model::{Kind, OptionRow};
+
+use crate::command::{self, Takes};
+use crate::engines::{self, EngineRow};
+use crate::job_options::JobOptions;
+use crate::table::{self, Known, OPTION_TABLE, UNSUPPORTED, UnsupportedOption};
+
+/// What `--help` prints.
+pub fn usage() -> String {
+    let mut out = "fio [options] [job options] <job file(s)>\n".to_owned();
+    for row in command::ROWS {
+        let left = format!("--{}{}", row.name, value_name(row.takes));
+        put(&mut out, format_args!("  {left:<26}{}\n", row.doc));
+    }
+    out.push_str("\nJob options are listed by --cmdhelp, engines by --enghelp.\n");
+    out
+}
+
+fn value_name(takes: Takes) -> String {
+    match takes {
+        Takes::Nothing => String::new(),
+        Takes::Value(name) => format!("={name}"),
+        Takes::MaybeValue(name) => format!("[={name}]"),
+    }
+}
+
+/// Writing into a string cannot fail.
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    let _ = out.write_fmt(text);
+}
+
+/// What `--cmdhelp` prints: all options in short (`None`), all in full (`all`), or one; `Err` holds the nearest name
+/// of a topic that is none, if any.
+pub fn command_help(topic: Option<&str>) -> Result<String, Option<String>> {
+    let mut out = String::new();
+    match topic {
+        None => {
+            for (_, rows) in OPTION_TABLE {
+                for row in *rows {
+                    put(&mut out, format_args!("{:<27}: {}\n", row.name, row.doc));
+                }
+            }
+        }
+        Some("all") => {
+            for (_, rows) in OPTION_TABLE {
+                for row in *rows {
+                    out.push_str(&in_full(row));
+                    out.push('\n');
+                }
+            }
+        }
+        Some(name) => match table::find(name) {
+            Some(Known::Supported(row)) => out = in_full(row),
+            Some(Known::Unsupported(row)) => {
+                put(&mut out, format_args!("{:>20}: fio's option, not supported yet\n", row.name));
+                if !row.instead.is_empty() {
+                    put(&mut out, format_args!("{:>20}: {}\n", "instead", row.instead));
+                }
+            }
+            None => return Err(table::nearest(name, table::names())),
+        },
+    }
+    Ok(out)
+}
+
+fn in_full(row: &OptionRow<JobOptions>) -> String {
+    described(row.name, row.aliases, row.kind, row.default, row.doc)
+}
+
+fn described(name: &str, aliases: &[&str], kind: Kind, default: &str, doc: &str) -> String {
+    let mut out = String::new();
+    put(&mut out, format_args!("{name:>20}: {doc}\n"));
+    for alias in aliases {
+        put(&mut out, format_args!("{:>20}: {alias}\n", "alias"));
+    }
+    put(&mut out, format_args!("{:>20}: {}\n", "type", kind_name(kind)));
+    let default = if default.is_empty() { "no default" } else { default };
+    put(&mut out, format_args!("{:>20}: {default}\n", "default"));
+    if let Kind::Choice(words) = kind {
+        put(&mut out, format_args!("{:>20}: {}\n", "valid values", words.join(", ")));
+    }
+    out
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "text",
+        Kind::Size => "size (4096, 4k, 1m)",
+        Kind::SizeOrPercent => "size or percentage (1g, 50%)",
+        Kind::Int => "integer",
+        Kind::Seconds => "time, plain number in seconds (30, 500ms, 5m)",
+        Kind::Micros => "time, plain number in microseconds (100, 5ms)",
+        Kind::Bool => "0 or 1",
+        Kind::Flag => "flag, or 0 or 1 after =",
+        Kind::Choice(_) => "one of the valid values",
+        Kind::Floats => "numbers separated by colons (50:99:99.9)",
+    }
+}
+
+/// `option: doc` of a job or command option, for error hints.
+pub(crate) fn one_line(option: &str) -> Option<String> {
+    if let Some(Known::Supported(row)) = table::find(option) {
+        return Some(format!("{}: {} It takes: {}.", row.name, row.doc, kind_name(row.kind)));
+    }
+    let row = command::ROWS.iter().find(|row| row.name == option)?;
+    Some(format!("--{}{}: {}", row.name, value_name(row.takes), row.doc))
+}
+
+/// What `--enghelp` prints: the engines (`None`), the options of `ENGINE`, or one as `ENGINE,OPTION`; `Err` says what
+/// there is none of.
+pub fn engine_help(engines: &[EngineRow], topic: Option<&str>) -> Result<String, String> {
+    let mut out = String::new();
+    let Some(topic) = topic else {
+        out.push_str("Available IO engines:\n");
+        for engine in engines {
+            put(&mut out, format_args!("\t{:<16}{}\n", engine.name, engine.doc));
+        }
+        return Ok(out);
+    };
+    let (name, option) = match topic.split_once(',') {
+        Some((name, option)) => (name, Some(option)),
+        None => (topic, None),
+    };
+    let engine = engines::find(engines, name).ok_or_else(|| format!("IO engine {name} not found"))?;
+    match option {
+        None => {
+            for option in &engine.options {
+                put(&mut out, format_args!("{:<24}: {}\n", option.name, option.doc));
+            }
+        }
+        Some(wanted) => {
+            let option = engines::find_option(engine, wanted)
+                .ok_or_else(|| format!("{name} has no option {wanted}"))?;
+            out = described(option.name, option.aliases, option.kind, option.default, option.doc);
+        }
+    }
+    Ok(out)
+}
+
+const PAGE_HEAD: &str = "\
+# Compatibility with fio
+
+<!-- Generated from the option tables; to renew it: FATHOM_BLESS=1 cargo test -p fathom-options page -->
+
+`fathom fio`, or the binary under the name `fio`, reads fio's command line and job files. What is read differently:
+
+- Blanks are stripped on both sides of `=` (fio keeps those behind it, so that `bs = 8k` means 8 bytes there).
+- `sec` and `min` are read as the units they name; other unknown units and fractions (`1m30s`, `0.5`, `1.5m`), which
+  fio reads as something else without a word, are refused.
+- Out-of-range values that fio lets pass (negative sizes, percentages above 100, `numjobs=0`, percentiles above 100 or
+  more than 20 of them, CPU lists that are none) are refused.
+- `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; the arithmetic is left out where the value is no expression.
+- `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
+- A section line needs its `]` and a name; a job file that is binary or larger than 4 MiB is refused.
+- Where `iodepth_batch` is not given, all requests that are ready are submitted together.
+- The numbers drawn from a seed are repeatable, but not those fio draws from the same seed.
+
+An option that fio has and that is not supported yet is refused by name, with the nearest thing to do instead, and an
+unknown one with the nearest name. Values that ask for nothing beyond what happens anyway are accepted, as listed.
+";
+
+/// The compatibility page, in Markdown.
+pub fn compatibility_page() -> String {
+    let mut out = PAGE_HEAD.to_owned();
+    out.push_str("\n## Supported job options\n");
+    for (title, rows) in OPTION_TABLE {
+        put(&mut out, format_args!("\n### {title}\n\n"));
+        out.push_str("| option | value | default | meaning |\n|---|---|---|---|\n");
+        for row in *rows {
+            let aliases: String = row.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
+            let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };
+            let value = match row.kind {
+                Kind::Choice(words) => words.join(", "),
+                kind => kind_name(kind).to_owned(),
+            };
+            put(&mut out, format_args!("| `{}`{aliases} | {value} | {default} | {} |\n", row.name, row.doc));
+        }
+    }
+    out.push_str("\n## Options of the command\n\n| option | meaning |\n|---|---|\n");
+    for row in command::ROWS {
+        let note = if row.ours { " Not in fio." } else { "" };
+        let value = value_name(row.takes);
+        put(&mut out, format_args!("| `--{}{value}` | {}{note} |\n", row.name, row.doc));
+    }
+    let inert: Vec<String> =
+        command::ROWS.iter().filter(|row| row.inert).map(|row| format!("`--{}`", row.name)).collect();
+    put(&mut out, format_args!("\nAccepted without effect: {}.\n", inert.join(", ")));
+    out.push_str("\nNot supported yet:");
+    for (name, _, _) in command::UNSUPPORTED {
+        put(&mut out, format_args!(" `--{name}`"));
+    }
+    out.push_str(".\n\n## Job options not supported yet\n");
+    for (tier, title) in [(1, "Common"), (2, "Less common"), (3, "Rare")] {
+        put(&mut out, format_args!("\n### {title}\n\n"));
+        out.push_str("| option | accepted where it is | instead |\n|---|---|---|\n");
+        for row in UNSUPPORTED.iter().filter(|row| row.tier == tier) {
+            out.push_str(&unsupported_line(row));
+        }
+    }
+    out
+}
+
+fn unsupported_line(row: &UnsupportedOption) -> String {
+    let aliases: String = row.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
+    let inert: Vec<String> = row.inert.iter().map(|value| format!("`{value}`")).collect();
+    format!("| `{}`{aliases} | {} | {} |\n", row.name, inert.join(", "), row.instead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_is_in_sync_with_the_tables() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fio-compat.md");
+        if std::env::var_os("FATHOM_BLESS").is_some() {
+            std::fs::write(path, compatibility_page()).unwrap();
+        }
+        let stored = std::fs::read_to_string(path).unwrap();
+        assert!(stored == compatibility_page(), "renew it: FATHOM_BLESS=1 cargo test -p fathom-options page");
+    }
+
+    #[test]
+    fn help_on_options() {
+        let text = command_help(Some("readwrite")).unwrap();
+        assert!(text.contains("rw: Which operations"), "{text}");
+        assert!(text.contains("valid values: read, write"), "{text}");
+        assert!(command_help(Some("verify")).unwrap().contains("not supported yet"));
+        assert_eq!(command_help(Some("iodpeth")), Err(Some("iodepth".to_owned())));
+        assert_eq!(command_help(Some("zzzzzzzzz")), Err(None));
+        let names = OPTION_TABLE.iter().map(|(_, rows)| rows.len()).sum::<usize>();
+        assert_eq!(command_help(None).unwrap().lines().count(), names);
+        assert!(command_help(Some("all")).unwrap().contains("type: 0 or 1"));
+    }
+
+    #[test]
+    fn help_on_engines() {
+        let engines = crate::cli::tests::engines();
+        assert!(engine_help(engines, None).unwrap().contains("io_uring"));
+        assert!(engine_help(engines, Some("io_uring")).unwrap().contains("fixedbufs"));
+        assert!(engine_help(engines, Some("io_uring,hipri")).unwrap().contains("flag"));
+        assert!(engine_help(engines, Some("bogus")).unwrap_err().contains("IO engine bogus not found"));
+        assert!(engine_help(engines, Some("psync,hipri")).is_err());
+        assert!(usage().lines().count() > command::ROWS.len());
+    }
+}

@@ -1,0 +1,171 @@
+//! What the grammar must know of the engines. It is handed in, so that this crate never imports them.
+
+use std::fmt;
+
+use fathom_model::{Kind, OptionRow};
+
+use crate::table;
+
+/// One engine: its names and private options.
+#[derive(Debug)]
+pub struct EngineRow {
+    /// Registered name.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// One line for `--enghelp`.
+    pub doc: &'static str,
+    /// It keeps one request in flight whatever `iodepth` says.
+    pub synchronous: bool,
+    /// Private options.
+    pub options: Vec<EngineOption>,
+}
+
+/// A private option of an engine.
+pub struct EngineOption {
+    /// Canonical name.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// How its value is written.
+    pub kind: Kind,
+    /// The value in force where it is not given.
+    pub default: &'static str,
+    /// One sentence for the help.
+    pub doc: &'static str,
+    check: Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>,
+}
+
+impl EngineOption {
+    /// The option of an engine's own row; values are checked by applying them to an empty `T`.
+    pub fn from_row<T: Default>(row: &'static OptionRow<T>) -> EngineOption {
+        EngineOption {
+            name: row.name,
+            aliases: row.aliases,
+            kind: row.kind,
+            default: row.default,
+            doc: row.doc,
+            check: Box::new(|text| (row.apply)(&mut T::default(), text)),
+        }
+    }
+
+    /// What is wrong with a value of this option, if anything.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        (self.check)(text)
+    }
+}
+
+impl fmt::Debug for EngineOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineOption").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The engine of this name or alias.
+pub(crate) fn find<'a>(engines: &'a [EngineRow], name: &str) -> Option<&'a EngineRow> {
+    engines.iter().find(|row| row.name == name || row.aliases.contains(&name))
+}
+
+/// The private option of this name or alias.
+pub(crate) fn find_option<'a>(engine: &'a EngineRow, name: &str) -> Option<&'a EngineOption> {
+    engine.options.iter().find(|option| option.name == name || option.aliases.contains(&name))
+}
+
+/// All names of the private options of an engine.
+pub(crate) fn option_names(engine: &EngineRow) -> impl Iterator<Item = &'static str> {
+    engine
+        .options
+        .iter()
+        .flat_map(|option| std::iter::once(option.name).chain(option.aliases.iter().copied()))
+}
+
+/// Why there is no engine of this name, and what to do instead.
+pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String) {
+    let known: Vec<&str> = engines.iter().map(|row| row.name).collect();
+    let use_one = format!("use one of {}", known.join(", "));
+    if FIO_ENGINES.contains(&name) || name.starts_with("external:") {
+        return (format!("fio's engine {name} is not supported yet"), use_one);
+    }
+    let remedy = match table::nearest(name, known.iter().copied()) {
+        Some(near) => format!("Did you mean {near}?"),
+        None => use_one,
+    };
+    ("there is no such engine".to_owned(), remedy)
+}
+
+/// Names of fio's engines, so that one we do not have is told from one that nobody has.
+pub(crate) const FIO_ENGINES: &[&str] = &[
+    "cpuio",
+    "dev-dax",
+    "dfs",
+    "dircreate",
+    "dirdelete",
+    "dirstat",
+    "e4defrag",
+    "exec",
+    "external",
+    "falloc",
+    "filecreate",
+    "filedelete",
+    "filestat",
+    "ftruncate",
+    "gfapi",
+    "gfapi_async",
+    "http",
+    "io_uring",
+    "io_uring_cmd",
+    "libaio",
+    "libblkio",
+    "libcufile",
+    "libhdfs",
+    "libiscsi",
+    "libpmem",
+    "mmap",
+    "mtd",
+    "nbd",
+    "net",
+    "netsplice",
+    "nfs",
+    "null",
+    "pmemblk",
+    "posixaio",
+    "psync",
+    "pvsync",
+    "pvsync2",
+    "rados",
+    "rbd",
+    "rdma",
+    "sg",
+    "spdk",
+    "splice",
+    "sync",
+    "vsync",
+    "windowsaio",
+    "xnvme",
+];
+
+/// Names of private options of fio's engines, so that one we do not have is refused as such.
+pub(crate) const FIO_ENGINE_OPTIONS: &[&str] = &[
+    "cmdprio",
+    "cmdprio_bssplit",
+    "cmdprio_class",
+    "cmdprio_hint",
+    "cmdprio_percentage",
+    "cpuchunks",
+    "cpuload",
+    "cpumode",
+    "fixedbufs",
+    "force_async",
+    "hipri",
+    "hipri_percentage",
+    "libaio_vectored",
+    "md_per_io_size",
+    "nonvectored",
+    "nowait",
+    "registerfiles",
+    "sqthread_poll",
+    "sqthread_poll_cpu",
+    "thp",
+    "uncached",
+    "userspace_reap",
+];

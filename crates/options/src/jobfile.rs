@@ -1,0 +1,286 @@
+//! Job files: INI text with sections, comments, includes and variables, taken apart into words.
+//!
+//! What the words mean is the business of `section`; here only their form is checked.
+
+use std::io;
+use std::path::Path;
+
+use crate::arithmetic;
+use crate::cli::ParseEnvironment;
+use crate::error::{OptionError, Place};
+
+/// Largest job file, includes counted in, in bytes. A reader need not deliver more than one byte above it.
+pub const JOB_FILE_LIMIT: usize = 4 << 20;
+
+/// Deepest nesting of includes.
+const MAX_INCLUDES: usize = 16;
+
+/// A section as written.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RawSection {
+    pub(crate) name: String,
+    pub(crate) lines: Vec<RawLine>,
+}
+
+/// An option line of a section, variables replaced.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RawLine {
+    pub(crate) key: String,
+    pub(crate) value: Option<String>,
+    pub(crate) place: Place,
+}
+
+/// Reads and takes apart the job file at `path`; `-` is standard input.
+pub(crate) fn parse(path: &Path, env: &ParseEnvironment<'_>) -> Result<Vec<RawSection>, OptionError> {
+    let mut parser = Parser { env, sections: Vec::new(), bytes: 0 };
+    let bytes = (env.read_file)(path).map_err(|source| unreadable(path, source))?;
+    parser.text(path, &bytes, 0)?;
+    Ok(parser.sections)
+}
+
+struct Parser<'a> {
+    env: &'a ParseEnvironment<'a>,
+    sections: Vec<RawSection>,
+    bytes: usize,
+}
+
+fn unreadable(path: &Path, source: io::Error) -> OptionError {
+    OptionError::OpenJobFile { file: path.display().to_string(), source }
+}
+
+fn refused(place: Place, reason: &str, remedy: &str) -> OptionError {
+    OptionError::JobFile {
+        file: place.file.clone(),
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+        place: Some(Box::new(place)),
+    }
+}
+
+impl Parser<'_> {
+    fn text(&mut self, path: &Path, bytes: &[u8], depth: usize) -> Result<(), OptionError> {
+        let file = path.display().to_string();
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > JOB_FILE_LIMIT {
+            return Err(OptionError::JobFile {
+                file,
+                reason: format!("it is larger than {} MiB", JOB_FILE_LIMIT >> 20),
+                remedy: "this is no job file; name the target with --filename instead".to_owned(),
+                place: None,
+            });
+        }
+        let text = decoded(&file, bytes)?;
+        for (index, line) in text.lines().enumerate() {
+            let place = Place { file: file.clone(), line: index + 1, column: 1, text: line.to_owned() };
+            self.line(path, place, depth)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, path: &Path, place: Place, depth: usize) -> Result<(), OptionError> {
+        let line = place.text.trim();
+        if line.is_empty() || line.starts_with([';', '#']) {
+            return Ok(());
+        }
+        if line.starts_with('[') {
+            let name = section_name(line, &place)?;
+            if depth > 0 {
+                let remedy = "include only options, and open the section in the including file";
+                return Err(refused(place, "No new sections in included files", remedy));
+            }
+            self.sections.push(RawSection { name, lines: Vec::new() });
+            return Ok(());
+        }
+        // Everything behind a comment sign goes, inside values too, as in fio.
+        let end = line.find([';', '#']).unwrap_or(line.len());
+        let written = line[..end].trim_end().to_owned();
+        let written = arithmetic::substitute(&written, self.env).map_err(|reason| {
+            refused(located(&place, &written), &reason, "write the value as a plain number")
+        })?;
+        let written = written.trim();
+        if let Some(name) = included(written) {
+            return self.include(path, name, &place, depth);
+        }
+        let Some(section) = self.sections.last_mut() else {
+            let reason = format!("option <{written}> outside of [] job section");
+            return Err(refused(place, &reason, "put a line such as [global] or [job1] above it"));
+        };
+        let (key, value) = match written.split_once('=') {
+            Some((key, value)) => (key.trim_end(), Some(value.trim_start().to_owned())),
+            None => (written, None),
+        };
+        if !key.is_empty() {
+            let place = located(&place, value.as_deref().unwrap_or(key));
+            section.lines.push(RawLine { key: key.to_owned(), value, place });
+        }
+        Ok(())
+    }
+
+    fn include(&mut self, path: &Path, name: &str, place: &Place, depth: usize) -> Result<(), OptionError> {
+        if depth >= MAX_INCLUDES {
+            let reason = format!("includes are nested more than {MAX_INCLUDES} deep");
+            return Err(refused(place.clone(), &reason, "check that no file includes itself"));
+        }
+        let beside = path.parent().map(|parent| parent.join(name)).unwrap_or_else(|| name.into());
+        let (found, bytes) = match (self.env.read_file)(Path::new(name)) {
+            Ok(bytes) => (Path::new(name).to_owned(), bytes),
+            Err(_) => match (self.env.read_file)(&beside) {
+                Ok(bytes) => (beside, bytes),
+                Err(error) => {
+                    let reason = format!("unable to open '{name}' job file: {error}");
+                    return Err(refused(
+                        located(place, name),
+                        &reason,
+                        "check the path of the included file",
+                    ));
+                }
+            },
+        };
+        self.text(&found, &bytes, depth + 1)
+    }
+}
+
+/// The column of `piece` in the line, where it stands there as it is.
+fn located(place: &Place, piece: &str) -> Place {
+    let column = match place.text.rfind(piece) {
+        Some(start) if !piece.is_empty() => place.text[..start].chars().count() + 1,
+        _ => place.text.chars().take_while(|c| c.is_whitespace()).count() + 1,
+    };
+    Place { column, ..place.clone() }
+}
+
+fn section_name(line: &str, place: &Place) -> Result<String, OptionError> {
+    let ends = |rest: &str| rest.trim_start().is_empty() || rest.trim_start().starts_with([';', '#']);
+    let end = line.char_indices().filter(|(_, c)| *c == ']').find(|(at, _)| ends(&line[at + 1..]));
+    let Some((end, _)) = end else {
+        return Err(refused(
+            located(place, line),
+            "the section has no closing ]",
+            "write [NAME] alone on the line",
+        ));
+    };
+    let name = line[1..end].trim();
+    if name.is_empty() {
+        return Err(refused(located(place, line), "the section has no name", "write [NAME], or [global]"));
+    }
+    Ok(name.to_owned())
+}
+
+/// The file of an `include FILE` line.
+fn included(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("include")?;
+    let name = name.strip_prefix([' ', '\t'])?.trim();
+    (!name.is_empty() && !name.starts_with('=')).then_some(name)
+}
+
+/// The text of a job file; anything else is told from text by its first odd byte.
+fn decoded<'b>(file: &str, bytes: &'b [u8]) -> Result<&'b str, OptionError> {
+    let zero = bytes.iter().position(|byte| *byte == 0);
+    let (text, bad) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, zero),
+        Err(error) => {
+            let end = error.valid_up_to();
+            ("", Some(zero.map_or(end, |zero| zero.min(end))))
+        }
+    };
+    let Some(bad) = bad else { return Ok(text.strip_prefix('\u{feff}').unwrap_or(text)) };
+    let before = &bytes[..bad];
+    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let place = Place {
+        file: file.to_owned(),
+        line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+        column: String::from_utf8_lossy(&before[start..]).chars().count() + 1,
+        text: String::from_utf8_lossy(&bytes[start..bytes.len().min(bad + 64)])
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    let reason = format!("it is binary: byte 0x{:02x} is not text", bytes[bad]);
+    Err(refused(place, &reason, "name a text file in fio's job format; a target goes to --filename"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tests::environment;
+
+    fn parsed(files: &[(&str, &[u8])]) -> Result<Vec<(String, Vec<(String, Option<String>)>)>, String> {
+        let env = environment(files);
+        let sections = parse(Path::new(files[0].0), &env).map_err(|error| error.to_string())?;
+        Ok(sections
+            .into_iter()
+            .map(|section| {
+                (section.name, section.lines.into_iter().map(|line| (line.key, line.value)).collect())
+            })
+            .collect())
+    }
+
+    fn check(text: &str, expected: &[(&str, &[(&str, Option<&str>)])]) {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, lines)| {
+                let lines: Vec<_> =
+                    lines.iter().map(|(key, value)| (key.to_string(), value.map(str::to_owned))).collect();
+                (name.to_string(), lines)
+            })
+            .collect();
+        assert_eq!(parsed(&[("j", text.as_bytes())]), Ok(expected), "{text:?}");
+    }
+
+    #[test]
+    fn sections_options_and_comments() {
+        check("", &[]);
+        check("; note\n# note\n\n", &[]);
+        check("[a]\nrw=read\nthread\n", &[("a", &[("rw", Some("read")), ("thread", None)])]);
+        check("  [a]  ; x\r\n\t rw = read ; note\r\n", &[("a", &[("rw", Some("read"))])]);
+        check("[a]\nfilename=x#y\n", &[("a", &[("filename", Some("x"))])]);
+        check(
+            "[a b]\nsize=\n[c]\nname=d=e",
+            &[("a b", &[("size", Some(""))]), ("c", &[("name", Some("d=e"))])],
+        );
+        check("\u{feff}[a]\nfilename=${DIR}\n", &[("a", &[("filename", Some("/data"))])]);
+        check("[a]\n=4\n", &[("a", &[])]);
+        check("[a]\ninclude=x\n", &[("a", &[("include", Some("x"))])]);
+    }
+
+    #[test]
+    fn includes_bring_options() {
+        let files: &[(&str, &[u8])] =
+            &[("d/j", b"[a]\ninclude i\nrw=read"), ("d/i", b"bs=1k\ninclude k ; note\n"), ("k", b"size=1m")];
+        let lines = &parsed(files).unwrap()[0].1;
+        let keys: Vec<&str> = lines.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["bs", "size", "rw"]);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_column() {
+        for (text, start, place) in [
+            (&b"size=1m\n[a]\n"[..], "fio: job file j: option <size=1m> outside of [] job section", "j:1:1"),
+            (b"[a\nrw=read", "fio: job file j: the section has no closing ]", "j:1:1"),
+            (b"\n  [c]x", "fio: job file j: the section has no closing ]", "j:2:3"),
+            (b"[]", "fio: job file j: the section has no name", "j:1:1"),
+            (b"[a]\ninclude nope", "fio: job file j: unable to open 'nope' job file", "j:2:9"),
+            (b"[a]\nrw=\x00read", "fio: job file j: it is binary: byte 0x00", "j:2:4"),
+            (b"[a]\n\n\xff\xfe", "fio: job file j: it is binary: byte 0xff", "j:3:1"),
+            (b"[a]\nnumjobs=$ncpus/0", "fio: job file j: division by zero", "j:2:1"),
+            (b"[a]\ninclude j", "fio: job file j: No new sections in included files", "j:1:1"),
+        ] {
+            let error = parsed(&[("j", text)]).unwrap_err();
+            assert!(error.starts_with(start), "{error}");
+            assert!(error.contains(&format!("--> {place}\n")), "{error}");
+        }
+    }
+
+    #[test]
+    fn size_and_nesting_are_bounded() {
+        let large = vec![b'\n'; JOB_FILE_LIMIT + 1];
+        assert!(parsed(&[("j", &large)]).unwrap_err().contains("larger than 4 MiB"));
+        let error = parsed(&[("j", b"[a]\ninclude i"), ("i", b"include i")]).unwrap_err();
+        assert!(error.contains("nested more than 16 deep"), "{error}");
+        let bomb = b"include i\n".repeat(100);
+        assert!(parsed(&[("j", b"[a]\ninclude i"), ("i", &bomb)]).is_err());
+        assert!(parsed(&[("missing", b"")]).is_ok());
+        assert!(parse(Path::new("nofile"), &environment(&[])).is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! From what was said to what it means: defaults, cross-checks, groups and phases.
+//!
+//! All defaults of fio that are not "nothing" are applied here and nowhere else.
+
+use fathom_model::plan::{
+    DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, Pattern,
+    Payload, SizeSpec, TimePlan,
+};
+use fathom_model::{JobPlan, Nanos, RunPlan};
+
+use crate::clones;
+use crate::error::OptionError;
+use crate::job_options::{Direction, JobOptions};
+use crate::section::{Said, Section};
+
+/// Most workers of one run, as in fio.
+pub const MAX_WORKERS: u32 = 4096;
+
+/// Block size where none is said, in bytes.
+const DEFAULT_BLOCK: u64 = 4096;
+
+/// Facts about the machine that decide what options mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostFacts {
+    /// CPUs, numbered from 0; bounds `cpus_allowed`.
+    pub cpus: usize,
+    /// A number that differs from run to run, for `randrepeat=0`.
+    pub entropy: u64,
+}
+
+/// What the jobs mean on this machine: clones, groups and phases worked out, contradictions refused.
+pub fn resolve(sections: &[Section], host: &HostFacts) -> Result<RunPlan, OptionError> {
+    let mut plan = RunPlan::default();
+    let (mut group, mut phase, mut workers) = (0, 0, 0_u32);
+    for section in sections {
+        let options = &section.options;
+        let waits = section.starts_file || options.stonewall == Some(true);
+        if !plan.jobs.is_empty() {
+            phase += u32::from(waits);
+            group += u32::from(waits || options.new_group == Some(true));
+        }
+        let clones = options.numjobs.unwrap_or(1);
+        let first_worker = workers;
+        workers = workers.saturating_add(clones);
+        if workers > MAX_WORKERS {
+            return Err(refused(
+                section,
+                format!("has numjobs={clones}: maximum number of jobs ({MAX_WORKERS}) reached"),
+                format!("lower numjobs so that all jobs together have at most {MAX_WORKERS} clones"),
+            ));
+        }
+        plan.jobs.push(JobPlan { group, phase, ..job(section, first_worker, host)? });
+    }
+    Ok(plan)
+}
+
+/// An error about one job.
+pub(crate) fn refused(section: &Section, problem: String, remedy: String) -> OptionError {
+    OptionError::Job { job: section.name.clone(), problem, remedy }
+}
+
+fn job(section: &Section, first_worker: u32, host: &HostFacts) -> Result<JobPlan, OptionError> {
+    let options = &section.options;
+    Ok(JobPlan {
+        name: options.name.clone().unwrap_or_else(|| section.name.clone()),
+        description: options.description.clone(),
+        group: 0,
+        phase: 0,
+        group_reporting: options.group_reporting.unwrap_or(false),
+        engine: EnginePlan {
+            name: options.ioengine.clone().unwrap_or_else(|| "psync".to_owned()),
+            options: options.engine_options.clone(),
+        },
+        io: io(options),
+        depth: depth(options),
+        time: time(options),
+        files: files(options),
+        measure: measure(options),
+        clones: clones::clones(section, first_worker, host)?,
+        exit_all: options.exitall.unwrap_or(false),
+        on_error: on_error(options),
+        said_thread: options.thread.unwrap_or(false),
+        said: merged(&section.said),
+    })
+}
+
+fn io(options: &JobOptions) -> IoPlan {
+    let Direction { random, mix } = options.rw.unwrap_or(Direction { random: false, mix: Mix::Read });
+    let mix = match (mix, options.rwmixread) {
+        (Mix::ReadWrite { .. }, Some(read_percent)) => Mix::ReadWrite { read_percent },
+        _ => mix,
+    };
+    let some = |size: Option<SizeSpec>| size.filter(|size| *size != SizeSpec::Bytes(0));
+    IoPlan {
+        pattern: Pattern { mix, random },
+        block_size: options.bs.map(|size| size.unwrap_or(DEFAULT_BLOCK)),
+        size: some(options.size),
+        io_size: some(options.io_size),
+        file_size: options.filesize,
+        offset: options.offset.unwrap_or(SizeSpec::Bytes(0)),
+        offset_increment: options.offset_increment.unwrap_or(SizeSpec::Bytes(0)),
+        random_map: !options.norandommap.unwrap_or(false),
+        loops: options.loops.unwrap_or(1).max(1),
+        fsync_every: options.fsync.unwrap_or(0),
+        fdatasync_every: options.fdatasync.unwrap_or(0),
+        end_fsync: options.end_fsync.unwrap_or(false),
+        open_sync: options.sync.unwrap_or_default(),
+        direct: options.direct.unwrap_or(false),
+        invalidate: options.invalidate.unwrap_or(true),
+        payload: payload(options),
+    }
+}
+
+fn payload(options: &JobOptions) -> Payload {
+    if options.zero_buffers == Some(true) {
+        Payload::Zero
+    } else if options.refill_buffers == Some(true) {
+        Payload::Refill
+    } else if options.scramble_buffers == Some(false) {
+        Payload::Fixed
+    } else {
+        Payload::Stamped
+    }
+}
+
+/// Batches and marks above the depth mean the depth, and so does 0, except for the completions waited for.
+fn depth(options: &JobOptions) -> DepthPlan {
+    let depth = options.iodepth.unwrap_or(1);
+    let defaults = DepthPlan::new(depth);
+    let within = |said: Option<u32>, default: u32| match said {
+        None => default,
+        Some(0) => depth,
+        Some(count) => count.min(depth),
+    };
+    let min = options.iodepth_batch_complete_min.unwrap_or(defaults.batch_complete_min).min(depth);
+    let max = match options.iodepth_batch_complete_max {
+        None => defaults.batch_complete_max,
+        Some(0) => min.max(1),
+        Some(count) => count.clamp(min.max(1), depth),
+    };
+    DepthPlan {
+        iodepth: depth,
+        batch_submit: within(options.iodepth_batch, defaults.batch_submit),
+        batch_complete_min: min,
+        batch_complete_max: max,
+        low: within(options.iodepth_low, defaults.low),
+    }
+}
+
+fn time(options: &JobOptions) -> TimePlan {
+    let runtime = options.runtime.filter(|runtime| *runtime != Nanos::ZERO);
+    TimePlan {
+        runtime,
+        time_based: options.time_based.unwrap_or(false) && runtime.is_some(),
+        ramp: options.ramp_time.unwrap_or_default(),
+        start_delay: options.startdelay.unwrap_or_default(),
+        think_time: options.thinktime.unwrap_or_default(),
+        think_blocks: options.thinktime_blocks.unwrap_or(1).max(1),
+    }
+}
+
+fn files(options: &JobOptions) -> FilePlan {
+    FilePlan {
+        fallocate: options.fallocate.unwrap_or_default(),
+        overwrite: options.overwrite.unwrap_or(false),
+        create_only: options.create_only.unwrap_or(false),
+        allow_create: options.allow_file_create.unwrap_or(true),
+        unlink: options.unlink.unwrap_or(false),
+        allow_mounted_write: options.allow_mounted_write.unwrap_or(false),
+    }
+}
+
+/// Percentiles are shown of what is recorded only; `gtod_reduce` leaves everything out.
+fn measure(options: &JobOptions) -> MeasurePlan {
+    let recorded = |disabled: Option<bool>| !disabled.or(options.gtod_reduce).unwrap_or(false);
+    let (slat, clat) = (recorded(options.disable_slat), recorded(options.disable_clat));
+    let lat = recorded(options.disable_lat);
+    MeasurePlan {
+        slat,
+        clat,
+        lat,
+        bandwidth: recorded(options.disable_bw),
+        slat_percentiles: slat && options.slat_percentiles.unwrap_or(false),
+        clat_percentiles: clat && options.clat_percentiles.unwrap_or(true),
+        lat_percentiles: lat && options.lat_percentiles.unwrap_or(false),
+        percentiles: options.percentile_list.clone().unwrap_or_else(|| DEFAULT_PERCENTILES.to_vec()),
+    }
+}
+
+fn on_error(options: &JobOptions) -> OnError {
+    let (continue_read, continue_write) = options.continue_on_error.unwrap_or_default();
+    OnError { continue_read, continue_write }
+}
+
+/// Each name once, with its last value; file names, which add up, are joined.
+pub(crate) fn merged(said: &Said) -> Said {
+    let mut merged = Said::new();
+    for (name, value) in said {
+        match merged.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) if name == "filename" => {
+                known.push(':');
+                known.push_str(value);
+            }
+            Some((_, known)) => known.clone_from(value),
+            None => merged.push((name.clone(), value.clone())),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

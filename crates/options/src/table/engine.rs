@@ -1,0 +1,125 @@
+//! Options about the engine, the depth it is kept at, and where workers run.
+
+use fathom_model::{Kind, OptionRow};
+
+use super::set;
+use crate::job_options::{CpuPolicy, JobOptions};
+use crate::value;
+
+const POLICY: [(&str, CpuPolicy); 2] = [("shared", CpuPolicy::Shared), ("split", CpuPolicy::Split)];
+
+/// The rows of this category.
+pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
+    OptionRow {
+        name: "ioengine",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "psync",
+        doc: "How requests reach the kernel.",
+        apply: |options, text| match text.trim() {
+            "" => Err("the name of an engine is needed".to_owned()),
+            name => set(&mut options.ioengine, Ok(name.to_owned())),
+        },
+    },
+    OptionRow {
+        name: "iodepth",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "1",
+        doc: "Requests kept in flight by each clone; synchronous engines keep one.",
+        apply: |options, text| set(&mut options.iodepth, value::count(text, 1)),
+    },
+    OptionRow {
+        name: "iodepth_batch",
+        aliases: &["iodepth_batch_submit"],
+        kind: Kind::Int,
+        default: "",
+        doc: "Most requests handed over at once, iodepth at 0; where it is not given, all that are ready go together.",
+        apply: |options, text| set(&mut options.iodepth_batch, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "iodepth_batch_complete_min",
+        aliases: &["iodepth_batch_complete"],
+        kind: Kind::Int,
+        default: "1",
+        doc: "Completions waited for at once, where 0 polls without waiting.",
+        apply: |options, text| set(&mut options.iodepth_batch_complete_min, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "iodepth_batch_complete_max",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "",
+        doc: "Most completions taken at once; where it is not given, all that are there.",
+        apply: |options, text| set(&mut options.iodepth_batch_complete_max, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "iodepth_low",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "",
+        doc: "Fill the depth up again once no more than this many are in flight; iodepth where it is not given.",
+        apply: |options, text| set(&mut options.iodepth_low, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "numjobs",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "1",
+        doc: "Clones of the job that run at the same time.",
+        apply: |options, text| set(&mut options.numjobs, value::count(text, 1)),
+    },
+    OptionRow {
+        name: "thread",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Say thread instead of process in reports; clones are threads either way.",
+        apply: |options, text| set(&mut options.thread, value::boolean(text)),
+    },
+    OptionRow {
+        name: "cpus_allowed",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "",
+        doc: "CPUs the clones may run on, such as 0,2-5.",
+        apply: |options, text| set(&mut options.cpus_allowed, value::cpus(text)),
+    },
+    OptionRow {
+        name: "cpus_allowed_policy",
+        aliases: &[],
+        kind: Kind::Choice(&["shared", "split"]),
+        default: "shared",
+        doc: "Whether clones share the CPUs of cpus_allowed or get one each.",
+        apply: |options, text| set(&mut options.cpus_allowed_policy, value::choice(text, &POLICY)),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let check = |pair, field: fn(&JobOptions) -> bool| {
+            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
+        };
+        check(("ioengine", "null"), |o| o.ioengine.as_deref() == Some("null"));
+        check(("iodepth", "64"), |o| o.iodepth == Some(64));
+        check(("iodepth", "100000"), |o| o.iodepth == Some(100_000));
+        check(("iodepth_batch_submit", "8"), |o| o.iodepth_batch == Some(8));
+        check(("iodepth_batch_complete", "0"), |o| o.iodepth_batch_complete_min == Some(0));
+        check(("iodepth_batch_complete_max", "4"), |o| o.iodepth_batch_complete_max == Some(4));
+        check(("iodepth_low", "32"), |o| o.iodepth_low == Some(32));
+        check(("numjobs", "8"), |o| o.numjobs == Some(8));
+        check(("thread", ""), |o| o.thread == Some(true));
+        check(("thread", "0"), |o| o.thread == Some(false));
+        check(("cpus_allowed", "0-1"), |o| o.cpus_allowed == Some(vec![0, 1]));
+        check(("cpus_allowed_policy", "split"), |o| o.cpus_allowed_policy == Some(CpuPolicy::Split));
+        for bad in
+            [("ioengine", ""), ("iodepth", "0"), ("numjobs", "0"), ("numjobs", "-1"), ("cpus_allowed", "x")]
+        {
+            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+}

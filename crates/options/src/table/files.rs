@@ -1,0 +1,227 @@
+//! Options about the targets: their names, sizes, layout and what is left behind.
+
+use fathom_model::plan::Fallocate;
+use fathom_model::{Kind, OptionRow};
+
+use super::set;
+use crate::job_options::JobOptions;
+use crate::value;
+
+const FALLOCATE: [(&str, Fallocate); 7] = [
+    ("none", Fallocate::None),
+    ("native", Fallocate::Native),
+    ("posix", Fallocate::Posix),
+    ("keep", Fallocate::Keep),
+    ("truncate", Fallocate::Truncate),
+    ("0", Fallocate::None),
+    ("1", Fallocate::Posix),
+];
+
+/// The rows of this category.
+pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
+    OptionRow {
+        name: "name",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "",
+        doc: "Name of the job; on the command line it also starts a new job.",
+        apply: |options, text| set(&mut options.name, word(text)),
+    },
+    OptionRow {
+        name: "description",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "",
+        doc: "Free text shown with the result.",
+        apply: |options, text| set(&mut options.description, Ok(text.to_owned())),
+    },
+    OptionRow {
+        name: "filename",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "",
+        doc: "Files or devices to use, separated by colons (a colon in a name is written \\:), shared by all clones.",
+        apply: filename,
+    },
+    OptionRow {
+        name: "directory",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "",
+        doc: "Directory put before the file names; of several, separated by colons, clone i uses the i-th.",
+        apply: |options, text| set(&mut options.directory, value::names(text)),
+    },
+    OptionRow {
+        name: "filename_format",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "$jobname.$jobnum.$filenum",
+        doc: "How files are named where filename is not given, with $jobname, $jobnum and $filenum.",
+        apply: |options, text| set(&mut options.filename_format, word(text)),
+    },
+    OptionRow {
+        name: "nrfiles",
+        aliases: &["nr_files"],
+        kind: Kind::Int,
+        default: "1",
+        doc: "Files per job, which share its size evenly.",
+        apply: |options, text| set(&mut options.nrfiles, value::count(text, 1)),
+    },
+    OptionRow {
+        name: "size",
+        aliases: &[],
+        kind: Kind::SizeOrPercent,
+        default: "",
+        doc: "Bytes of the target that are used, over all files of the job, or a percentage of it.",
+        apply: |options, text| set(&mut options.size, value::size_or_percent(text)),
+    },
+    OptionRow {
+        name: "filesize",
+        aliases: &[],
+        kind: Kind::Size,
+        default: "",
+        doc: "Size of each file.",
+        apply: |options, text| set(&mut options.filesize, file_size(text)),
+    },
+    OptionRow {
+        name: "offset",
+        aliases: &["fileoffset"],
+        kind: Kind::SizeOrPercent,
+        default: "0",
+        doc: "Where in the target the used range starts.",
+        apply: |options, text| set(&mut options.offset, value::offset(text)),
+    },
+    OptionRow {
+        name: "offset_increment",
+        aliases: &[],
+        kind: Kind::SizeOrPercent,
+        default: "0",
+        doc: "Added to offset once for each clone before this one.",
+        apply: |options, text| set(&mut options.offset_increment, value::offset(text)),
+    },
+    OptionRow {
+        name: "fallocate",
+        aliases: &[],
+        kind: Kind::Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]),
+        default: "native",
+        doc: "How files that are laid out get their size beforehand.",
+        apply: |options, text| set(&mut options.fallocate, value::choice(text, &FALLOCATE)),
+    },
+    OptionRow {
+        name: "overwrite",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "0",
+        doc: "Lay files out before a job that only writes as well.",
+        apply: |options, text| set(&mut options.overwrite, value::boolean(text)),
+    },
+    OptionRow {
+        name: "create_only",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "0",
+        doc: "Lay files out and do nothing else.",
+        apply: |options, text| set(&mut options.create_only, value::boolean(text)),
+    },
+    OptionRow {
+        name: "allow_file_create",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "1",
+        doc: "Whether missing files may be made.",
+        apply: |options, text| set(&mut options.allow_file_create, value::boolean(text)),
+    },
+    OptionRow {
+        name: "allow_mounted_write",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "0",
+        doc: "Write to a device although it is mounted.",
+        apply: |options, text| set(&mut options.allow_mounted_write, value::boolean(text)),
+    },
+    OptionRow {
+        name: "unlink",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "0",
+        doc: "Remove the files at the end.",
+        apply: |options, text| set(&mut options.unlink, value::boolean(text)),
+    },
+];
+
+fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("it must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// Names add up within a section, but replace those that were said for all jobs.
+fn filename(options: &mut JobOptions, text: &str) -> Result<(), String> {
+    let names = value::names(text)?;
+    if names.iter().any(|name| name == "-") {
+        return Err(
+            "standard input and output are not supported as targets: name a file or device".to_owned()
+        );
+    }
+    if std::mem::take(&mut options.filename_is_inherited) {
+        options.filename = None;
+    }
+    options.filename.get_or_insert_default().extend(names);
+    Ok(())
+}
+
+fn file_size(text: &str) -> Result<u64, String> {
+    if text.contains('-') && !text.trim().starts_with('-') {
+        return Err("a range of sizes is not supported yet: give one size".to_owned());
+    }
+    value::integer_in(text, 1, u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::plan::SizeSpec;
+
+    use super::*;
+
+    #[test]
+    fn file_names_add_up_within_a_section_only() {
+        let mut global = JobOptions::from_pairs(&[("filename", "a:b"), ("filename", "c")]).unwrap();
+        assert_eq!(global.filename.as_deref().unwrap(), ["a", "b", "c"]);
+        global = global.inherited();
+        filename(&mut global, "d").unwrap();
+        filename(&mut global, "e").unwrap();
+        assert_eq!(global.filename.unwrap(), ["d", "e"]);
+    }
+
+    #[test]
+    fn values() {
+        let check = |pair, field: fn(&JobOptions) -> bool| {
+            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
+        };
+        check(("name", "x"), |o| o.name.as_deref() == Some("x"));
+        check(("description", "a b"), |o| o.description.as_deref() == Some("a b"));
+        check(("directory", "a:b"), |o| o.directory.as_ref().unwrap().len() == 2);
+        check(("filename_format", "f.$filenum"), |o| o.filename_format.as_deref() == Some("f.$filenum"));
+        check(("nr_files", "4"), |o| o.nrfiles == Some(4));
+        check(("size", "50%"), |o| o.size == Some(SizeSpec::Percent(50)));
+        check(("filesize", "1m"), |o| o.filesize == Some(1 << 20));
+        check(("fileoffset", "4k"), |o| o.offset == Some(SizeSpec::Bytes(4096)));
+        check(("offset_increment", "0%"), |o| o.offset_increment == Some(SizeSpec::Bytes(0)));
+        check(("fallocate", "1"), |o| o.fallocate == Some(Fallocate::Posix));
+        check(("overwrite", "1"), |o| o.overwrite == Some(true));
+        check(("create_only", "1"), |o| o.create_only == Some(true));
+        check(("allow_file_create", "0"), |o| o.allow_file_create == Some(false));
+        check(("allow_mounted_write", "1"), |o| o.allow_mounted_write == Some(true));
+        check(("unlink", "1"), |o| o.unlink == Some(true));
+        for bad in [
+            ("name", ""),
+            ("filename", ":"),
+            ("filename", "-"),
+            ("filesize", "1m-2m"),
+            ("filesize", "0"),
+            ("nrfiles", "0"),
+            ("size", "200%"),
+            ("overwrite", "yes"),
+        ] {
+            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+}

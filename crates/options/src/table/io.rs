@@ -1,0 +1,314 @@
+//! Options about what is done to the target: operations, block sizes, order, payload and syncs.
+
+use fathom_model::plan::{Mix, OpenSync};
+use fathom_model::{Kind, Op, OptionRow};
+
+use super::set;
+use crate::job_options::{Direction, JobOptions};
+use crate::value;
+
+/// fio's share of reads in a mixed job where none is said.
+pub(crate) const DEFAULT_READ_PERCENT: u8 = 50;
+
+const RW_WORDS: &[&str] = &[
+    "read",
+    "write",
+    "trim",
+    "randread",
+    "randwrite",
+    "randtrim",
+    "rw",
+    "readwrite",
+    "randrw",
+    "trimwrite",
+    "randtrimwrite",
+];
+
+const SYNC: [(&str, OpenSync); 5] = [
+    ("none", OpenSync::None),
+    ("0", OpenSync::None),
+    ("sync", OpenSync::Sync),
+    ("1", OpenSync::Sync),
+    ("dsync", OpenSync::Dsync),
+];
+
+/// The rows of this category.
+pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
+    OptionRow {
+        name: "rw",
+        aliases: &["readwrite"],
+        kind: Kind::Choice(RW_WORDS),
+        default: "read",
+        doc: "Which operations are done, and whether in sequential or random order.",
+        apply: |options, text| set(&mut options.rw, direction(text)),
+    },
+    OptionRow {
+        name: "bs",
+        aliases: &["blocksize"],
+        kind: Kind::Size,
+        default: "4096",
+        doc: "Bytes per request: one size, or read,write,trim where a missing end repeats the last given.",
+        apply: block_size,
+    },
+    OptionRow {
+        name: "rwmixread",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "50",
+        doc: "Percentage of reads in a mixed job.",
+        apply: |options, text| set(&mut options.rwmixread, value::percent(text)),
+    },
+    OptionRow {
+        name: "rwmixwrite",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "50",
+        doc: "Percentage of writes in a mixed job; of rwmixread and rwmixwrite the last given holds.",
+        apply: |options, text| set(&mut options.rwmixread, value::percent(text).map(|writes| 100 - writes)),
+    },
+    OptionRow {
+        name: "io_size",
+        aliases: &["io_limit"],
+        kind: Kind::SizeOrPercent,
+        default: "",
+        doc: "Bytes to move, less or more than size, which is gone over again where it is more.",
+        apply: |options, text| set(&mut options.io_size, value::size_or_percent(text)),
+    },
+    OptionRow {
+        name: "loops",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "1",
+        doc: "How often the job is done.",
+        apply: |options, text| set(&mut options.loops, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "direct",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "0",
+        doc: "Go around the page cache (O_DIRECT).",
+        apply: |options, text| set(&mut options.direct, value::boolean(text)),
+    },
+    OptionRow {
+        name: "buffered",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "1",
+        doc: "Go through the page cache; the opposite of direct, and the last given holds.",
+        apply: |options, text| set(&mut options.direct, value::boolean(text).map(|buffered| !buffered)),
+    },
+    OptionRow {
+        name: "invalidate",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "1",
+        doc: "Drop the used range from the page cache before the start.",
+        apply: |options, text| set(&mut options.invalidate, value::boolean(text)),
+    },
+    OptionRow {
+        name: "sync",
+        aliases: &[],
+        kind: Kind::Choice(&["none", "0", "sync", "1", "dsync"]),
+        default: "none",
+        doc: "Open files with O_SYNC or O_DSYNC.",
+        apply: |options, text| set(&mut options.sync, value::choice(text, &SYNC)),
+    },
+    OptionRow {
+        name: "fsync",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "0",
+        doc: "Call fsync after this many writes, or never at 0.",
+        apply: |options, text| set(&mut options.fsync, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "fdatasync",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "0",
+        doc: "Call fdatasync after this many writes, or never at 0.",
+        apply: |options, text| set(&mut options.fdatasync, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "end_fsync",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "0",
+        doc: "Call fsync on every file once the writes are done.",
+        apply: |options, text| set(&mut options.end_fsync, value::boolean(text)),
+    },
+    OptionRow {
+        name: "randrepeat",
+        aliases: &["allrandrepeat"],
+        kind: Kind::Bool,
+        default: "1",
+        doc: "Use the same random sequence in every run.",
+        apply: |options, text| set(&mut options.randrepeat, value::boolean(text)),
+    },
+    OptionRow {
+        name: "randseed",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "0x89",
+        doc: "Seed of all random choices, which makes runs repeatable whatever randrepeat says.",
+        apply: |options, text| set(&mut options.randseed, value::integer(text)),
+    },
+    OptionRow {
+        name: "norandommap",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Draw random offsets independently, so that blocks may repeat or be missed.",
+        apply: |options, text| set(&mut options.norandommap, value::boolean(text)),
+    },
+    OptionRow {
+        name: "refill_buffers",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Write fresh random data every time.",
+        apply: |options, text| set(&mut options.refill_buffers, value::boolean(text)),
+    },
+    OptionRow {
+        name: "scramble_buffers",
+        aliases: &[],
+        kind: Kind::Bool,
+        default: "1",
+        doc: "Make every written block differ from the others.",
+        apply: |options, text| set(&mut options.scramble_buffers, value::boolean(text)),
+    },
+    OptionRow {
+        name: "zero_buffers",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Write zeroes.",
+        apply: |options, text| set(&mut options.zero_buffers, value::boolean(text)),
+    },
+];
+
+fn direction(text: &str) -> Result<Direction, String> {
+    let text = text.trim();
+    if let Some((word, modifier)) = text.split_once(':').filter(|(word, _)| RW_WORDS.contains(word)) {
+        return Err(format!("the modifier ':{modifier}' is not supported yet: write {word} alone"));
+    }
+    let random = text.starts_with("rand");
+    let mix = match text.strip_prefix("rand").unwrap_or(text) {
+        "read" => Mix::Read,
+        "write" => Mix::Write,
+        "trim" => Mix::Trim,
+        "trimwrite" => Mix::TrimWrite,
+        "rw" => Mix::ReadWrite { read_percent: DEFAULT_READ_PERCENT },
+        "readwrite" if !random => Mix::ReadWrite { read_percent: DEFAULT_READ_PERCENT },
+        _ => return Err(format!("valid values are {}", RW_WORDS.join(", "))),
+    };
+    Ok(Direction { random, mix })
+}
+
+/// Requests hold their length in 32 bits.
+const MAX_BLOCK: u64 = u32::MAX as u64;
+
+fn block_size(options: &mut JobOptions, text: &str) -> Result<(), String> {
+    if text.contains([':', '-']) && !text.trim().starts_with('-') {
+        return Err("ranges of block sizes are not supported yet: give one size per operation".to_owned());
+    }
+    let entries = value::per_operation(text)?;
+    if entries == [None; 3] {
+        return Err("a size is needed".to_owned());
+    }
+    let mut sizes = options.bs;
+    for (op, entry) in Op::DATA.into_iter().zip(entries) {
+        if let Some(entry) = entry {
+            sizes[op] = Some(value::integer_in(entry, 1, MAX_BLOCK)?);
+        }
+    }
+    options.bs = sizes;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::PerOp;
+    use fathom_model::plan::SizeSpec;
+
+    use super::*;
+
+    #[test]
+    fn directions() {
+        let mixed = Mix::ReadWrite { read_percent: 50 };
+        for (text, random, mix) in [
+            ("read", false, Mix::Read),
+            ("write", false, Mix::Write),
+            ("trim", false, Mix::Trim),
+            ("randread", true, Mix::Read),
+            ("randwrite", true, Mix::Write),
+            ("randtrim", true, Mix::Trim),
+            ("rw", false, mixed),
+            ("readwrite", false, mixed),
+            ("randrw", true, mixed),
+            ("trimwrite", false, Mix::TrimWrite),
+            ("randtrimwrite", true, Mix::TrimWrite),
+        ] {
+            assert_eq!(direction(text), Ok(Direction { random, mix }), "{text}");
+        }
+        for bad in ["", "rand", "randreadwrite", "READ", "reads", "rw,"] {
+            assert!(direction(bad).is_err(), "{bad}");
+        }
+        assert!(direction("randread:8").unwrap_err().contains("not supported yet"));
+    }
+
+    #[test]
+    fn block_sizes_keep_what_is_left_out() {
+        for (texts, expected) in [
+            (vec!["8k"], [Some(8192); 3]),
+            (vec!["4k,8k"], [Some(4096), Some(8192), Some(8192)]),
+            (vec![",16k"], [None, Some(16384), Some(16384)]),
+            (vec!["8k,"], [Some(8192), None, None]),
+            (vec!["8k", ",16k"], [Some(8192), Some(16384), Some(16384)]),
+            (vec!["4k,,16k"], [Some(4096), None, Some(16384)]),
+        ] {
+            let mut options = JobOptions::default();
+            for text in &texts {
+                block_size(&mut options, text).unwrap();
+            }
+            let [read, write, trim] = expected;
+            assert_eq!(options.bs, PerOp { read, write, trim }, "{texts:?}");
+        }
+        for bad in ["", ",", "0", "4k,0", "-4", "4k-8k", "4k:8k", "1,2,3,4", "4g", "1.5m"] {
+            let mut options = JobOptions::default();
+            assert!(block_size(&mut options, bad).is_err(), "{bad}");
+            assert_eq!(options.bs, PerOp::default(), "{bad} left something behind");
+        }
+    }
+
+    #[test]
+    fn values() {
+        let check = |pairs: &[(&str, &str)], field: fn(&JobOptions) -> bool| {
+            assert!(field(&JobOptions::from_pairs(pairs).unwrap()), "{pairs:?}");
+        };
+        check(&[("rwmixread", "70"), ("rwmixwrite", "20")], |o| o.rwmixread == Some(80));
+        check(&[("rwmixwrite", "20"), ("rwmixread", "70")], |o| o.rwmixread == Some(70));
+        check(&[("direct", "1"), ("buffered", "1")], |o| o.direct == Some(false));
+        check(&[("buffered", "0")], |o| o.direct == Some(true));
+        check(&[("io_limit", "10%")], |o| o.io_size == Some(SizeSpec::Percent(10)));
+        check(&[("loops", "3")], |o| o.loops == Some(3));
+        check(&[("invalidate", "0")], |o| o.invalidate == Some(false));
+        check(&[("sync", "dsync")], |o| o.sync == Some(OpenSync::Dsync));
+        check(&[("fsync", "32")], |o| o.fsync == Some(32));
+        check(&[("fdatasync", "1")], |o| o.fdatasync == Some(1));
+        check(&[("end_fsync", "1")], |o| o.end_fsync == Some(true));
+        check(&[("allrandrepeat", "0")], |o| o.randrepeat == Some(false));
+        check(&[("randseed", "0x10")], |o| o.randseed == Some(16));
+        check(&[("norandommap", "")], |o| o.norandommap == Some(true));
+        check(&[("norandommap", "0")], |o| o.norandommap == Some(false));
+        check(&[("refill_buffers", "")], |o| o.refill_buffers == Some(true));
+        check(&[("scramble_buffers", "0")], |o| o.scramble_buffers == Some(false));
+        check(&[("zero_buffers", "1")], |o| o.zero_buffers == Some(true));
+        for bad in
+            [("rwmixread", "101"), ("rwmixwrite", "-1"), ("sync", "2"), ("fsync", "x"), ("direct", "2")]
+        {
+            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The option tables: one option = one row, grouped by what it is about.
+//!
+//! To add an option, add a row to the slice of its category (and a field to `JobOptions`); lookup, help and the
+//! compatibility page follow. An option that fio has and we do not is a row of `UNSUPPORTED`.
+
+mod engine;
+mod files;
+mod io;
+mod stat;
+mod time;
+mod unsupported;
+
+use fathom_model::OptionRow;
+
+use crate::job_options::JobOptions;
+
+pub use unsupported::{UNSUPPORTED, UnsupportedOption};
+
+/// All supported job options by category, in the order of the help.
+pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
+    ("Files and targets", files::ROWS),
+    ("What is done", io::ROWS),
+    ("Engine, depth and placement", engine::ROWS),
+    ("Time and order", time::ROWS),
+    ("Measuring and reporting", stat::ROWS),
+];
+
+/// An option that fio has.
+#[derive(Clone, Copy)]
+pub(crate) enum Known {
+    /// We have it too.
+    Supported(&'static OptionRow<JobOptions>),
+    /// We do not have it yet.
+    Unsupported(&'static UnsupportedOption),
+}
+
+impl Known {
+    /// Canonical name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Known::Supported(row) => row.name,
+            Known::Unsupported(row) => row.name,
+        }
+    }
+
+    /// Other names.
+    pub(crate) fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Known::Supported(row) => row.aliases,
+            Known::Unsupported(row) => row.aliases,
+        }
+    }
+
+    /// True where it may stand without a value.
+    pub(crate) fn value_is_optional(self) -> bool {
+        match self {
+            Known::Supported(row) => row.kind.value_is_optional(),
+            Known::Unsupported(row) => row.flag,
+        }
+    }
+}
+
+/// All job options that fio has.
+pub(crate) fn all() -> impl Iterator<Item = Known> {
+    let supported = OPTION_TABLE.iter().flat_map(|(_, rows)| rows.iter()).map(Known::Supported);
+    supported.chain(UNSUPPORTED.iter().map(Known::Unsupported))
+}
+
+/// All names of job options, aliases included.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    all().flat_map(|known| std::iter::once(known.name()).chain(known.aliases().iter().copied()))
+}
+
+/// The option of this name or alias.
+pub(crate) fn find(name: &str) -> Option<Known> {
+    all().find(|known| known.name() == name || known.aliases().contains(&name))
+}
+
+/// The candidate nearest to `word`, where one is near enough to be a slip of the keyboard.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let limit = (word.chars().count() / 3).clamp(1, 4);
+    let near = |name: &&str| strsim::osa_distance(word, name);
+    let best = candidates.min_by_key(near)?;
+    (near(&best) <= limit).then(|| best.to_owned())
+}
+
+/// Stores what was parsed, or passes on why it could not be.
+fn set<T>(field: &mut Option<T>, parsed: Result<T, String>) -> Result<(), String> {
+    *field = Some(parsed?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fathom_model::Kind;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut seen = BTreeSet::new();
+        for name in names() {
+            assert!(seen.insert(name), "{name} twice");
+            assert!(
+                name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+                "{name} is not a name"
+            );
+        }
+    }
+
+    #[test]
+    fn docs_are_one_ascii_sentence() {
+        for (_, rows) in OPTION_TABLE {
+            for row in *rows {
+                assert!(row.doc.is_ascii(), "{}", row.name);
+                assert!(row.doc.ends_with('.') && !row.doc.contains(". "), "{}: {}", row.name, row.doc);
+                assert!(
+                    row.doc.starts_with(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()),
+                    "{}",
+                    row.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_are_read_by_their_own_row() {
+        for (_, rows) in OPTION_TABLE {
+            for row in rows.iter().filter(|row| !row.default.is_empty()) {
+                let mut options = JobOptions::default();
+                assert_eq!((row.apply)(&mut options, row.default), Ok(()), "{}={}", row.name, row.default);
+                if let Kind::Choice(words) = row.kind {
+                    assert!(words.contains(&row.default), "{}", row.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_choice_is_read_and_others_are_not() {
+        for (_, rows) in OPTION_TABLE {
+            for row in *rows {
+                if let Kind::Choice(words) = row.kind {
+                    for word in words {
+                        assert_eq!(
+                            (row.apply)(&mut JobOptions::default(), word),
+                            Ok(()),
+                            "{}={word}",
+                            row.name
+                        );
+                    }
+                    let error = (row.apply)(&mut JobOptions::default(), "no-such-word").unwrap_err();
+                    assert!(error.contains(words[0]), "{}: {error}", row.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nearest_names() {
+        for (word, expected) in [
+            ("iodpeth", Some("iodepth")),
+            ("runti", Some("runtime")),
+            ("blocksze", Some("blocksize")),
+            ("sise", Some("size")),
+            ("zzzzzzzz", None),
+        ] {
+            assert_eq!(nearest(word, names()).as_deref(), expected, "{word}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Options about when jobs start, pause and stop, and in which order they run.
+
+use fathom_model::{Kind, OptionRow};
+
+use super::set;
+use crate::job_options::JobOptions;
+use crate::value;
+
+/// `(read, write)` of `continue_on_error`.
+const CONTINUE: [(&str, (bool, bool)); 7] = [
+    ("none", (false, false)),
+    ("read", (true, false)),
+    ("write", (false, true)),
+    ("io", (true, true)),
+    ("all", (true, true)),
+    ("0", (false, false)),
+    ("1", (true, true)),
+];
+
+/// The rows of this category.
+pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
+    OptionRow {
+        name: "runtime",
+        aliases: &["timeout"],
+        kind: Kind::Seconds,
+        default: "0",
+        doc: "Stop after this time (plain number: seconds), or when the bytes are done at 0.",
+        apply: |options, text| set(&mut options.runtime, value::seconds(text)),
+    },
+    OptionRow {
+        name: "time_based",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Go on over the same range until runtime is over.",
+        apply: |options, text| set(&mut options.time_based, value::boolean(text)),
+    },
+    OptionRow {
+        name: "ramp_time",
+        aliases: &[],
+        kind: Kind::Seconds,
+        default: "0",
+        doc: "Run this long before measuring starts (plain number: seconds), in addition to runtime.",
+        apply: |options, text| set(&mut options.ramp_time, value::seconds(text)),
+    },
+    OptionRow {
+        name: "startdelay",
+        aliases: &[],
+        kind: Kind::Seconds,
+        default: "0",
+        doc: "Wait this long before the start (plain number: seconds), or a time drawn from a range such as 1-5.",
+        apply: |options, text| set(&mut options.startdelay, value::seconds_range(text)),
+    },
+    OptionRow {
+        name: "thinktime",
+        aliases: &[],
+        kind: Kind::Micros,
+        default: "0",
+        doc: "Pause this long between requests (plain number: microseconds).",
+        apply: |options, text| set(&mut options.thinktime, value::micros(text)),
+    },
+    OptionRow {
+        name: "thinktime_blocks",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "1",
+        doc: "Requests between two pauses of thinktime.",
+        apply: |options, text| set(&mut options.thinktime_blocks, value::count(text, 1)),
+    },
+    OptionRow {
+        name: "stonewall",
+        aliases: &["wait_for_previous"],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Wait until all earlier jobs have ended, and start a new reporting group.",
+        apply: |options, text| set(&mut options.stonewall, value::boolean(text)),
+    },
+    OptionRow {
+        name: "exitall",
+        aliases: &[],
+        kind: Kind::Flag,
+        default: "0",
+        doc: "Stop the other jobs when the first one has ended.",
+        apply: |options, text| set(&mut options.exitall, value::boolean(text)),
+    },
+    OptionRow {
+        name: "continue_on_error",
+        aliases: &[],
+        kind: Kind::Choice(&["none", "read", "write", "io", "all", "0", "1"]),
+        default: "none",
+        doc: "Which failed requests do not end the job.",
+        apply: |options, text| set(&mut options.continue_on_error, value::choice(text, &CONTINUE)),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn values() {
+        let check = |pair, field: fn(&JobOptions) -> bool| {
+            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
+        };
+        check(("timeout", "30"), |o| o.runtime == Some(Nanos::from_secs(30)));
+        check(("runtime", "5min"), |o| o.runtime == Some(Nanos::from_secs(300)));
+        check(("time_based", ""), |o| o.time_based == Some(true));
+        check(("ramp_time", "2s"), |o| o.ramp_time == Some(Nanos::from_secs(2)));
+        check(("startdelay", "1-2"), |o| o.startdelay == Some((Nanos::from_secs(1), Nanos::from_secs(2))));
+        check(("thinktime", "20"), |o| o.thinktime == Some(Nanos::from_micros(20)));
+        check(("thinktime_blocks", "4"), |o| o.thinktime_blocks == Some(4));
+        check(("wait_for_previous", ""), |o| o.stonewall == Some(true));
+        check(("exitall", ""), |o| o.exitall == Some(true));
+        check(("continue_on_error", "io"), |o| o.continue_on_error == Some((true, true)));
+        for bad in [
+            ("runtime", "1m30s"),
+            ("runtime", "0.5"),
+            ("runtime", ""),
+            ("thinktime_blocks", "0"),
+            ("continue_on_error", "verify"),
+        ] {
+            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+}
