@@ -157,7 +157,7 @@ fn v1_throttles(root: &SysRoot, dir: &Path) -> Vec<IoThrottle> {
         let text = root.text(dir.join(format!("blkio.throttle.{name}_device"))).unwrap_or_default();
         for line in text.lines() {
             let mut fields = line.split_ascii_whitespace();
-            let number = fields.next().and_then(super::facts::parse_number);
+            let number = fields.next().and_then(super::topology::parse_number);
             let limit = fields.next().and_then(|limit| limit.parse().ok());
             found.extend(number.zip(limit).map(|((major, minor), limit)| IoThrottle {
                 major,
@@ -175,7 +175,7 @@ fn parse_io_max(text: &str) -> Vec<IoThrottle> {
     let mut found = Vec::new();
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
-        let Some((major, minor)) = fields.next().and_then(super::facts::parse_number) else { continue };
+        let Some((major, minor)) = fields.next().and_then(super::topology::parse_number) else { continue };
         for (name, value) in fields.filter_map(|field| field.split_once('=')) {
             let kind = match name {
                 "rbps" => ThrottleKind::ReadBytes,

@@ -5,109 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use super::error::DeviceError;
-use super::filesystem;
 use super::host;
+use super::kind::{self, DeviceKind};
 use super::locality::{self, Evidence, Locality};
 use super::root::SysRoot;
-
-/// What sort of block device the driver makes of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum DeviceKind {
-    /// A whole disk of a driver without a kind of its own here (SCSI, SATA, USB …).
-    #[default]
-    Disk,
-    /// A partition of a disk.
-    Partition {
-        /// Its number on the disk.
-        number: u32,
-    },
-    /// A loop device.
-    Loop {
-        /// The file or device behind it, as the kernel names it; `None` when none is attached.
-        backing_file: Option<PathBuf>,
-    },
-    /// A device-mapper device.
-    DeviceMapper {
-        /// Its name below `/dev/mapper`.
-        name: String,
-        /// What made it, from its uuid: `LVM`, `CRYPT-LUKS2`, `mpath` …; empty when it has none.
-        target: String,
-    },
-    /// A software RAID.
-    Md {
-        /// Its level, such as `raid1`; empty when it is not running.
-        level: String,
-    },
-    /// A compressed disk in memory.
-    Zram,
-    /// A disk in memory (`brd`).
-    Ram,
-    /// An NVMe namespace.
-    Nvme,
-    /// A virtio disk.
-    Virtio,
-    /// A Xen virtual disk.
-    Xen,
-    /// A network block device.
-    Nbd,
-    /// A Ceph block device.
-    Rbd,
-    /// A replicated block device.
-    Drbd,
-    /// ATA over Ethernet.
-    Aoe,
-    /// A bcache device.
-    Bcache,
-    /// Persistent memory.
-    Pmem,
-    /// An SD card or eMMC.
-    Mmc,
-    /// A ZFS volume.
-    Zvol,
-}
-
-impl DeviceKind {
-    /// One word for tables and records.
-    pub fn word(&self) -> &'static str {
-        match self {
-            DeviceKind::Disk => "disk",
-            DeviceKind::Partition { .. } => "partition",
-            DeviceKind::Loop { .. } => "loop",
-            DeviceKind::DeviceMapper { .. } => "dm",
-            DeviceKind::Md { .. } => "md",
-            DeviceKind::Zram => "zram",
-            DeviceKind::Ram => "ram",
-            DeviceKind::Nvme => "nvme",
-            DeviceKind::Virtio => "virtio",
-            DeviceKind::Xen => "xen",
-            DeviceKind::Nbd => "nbd",
-            DeviceKind::Rbd => "rbd",
-            DeviceKind::Drbd => "drbd",
-            DeviceKind::Aoe => "aoe",
-            DeviceKind::Bcache => "bcache",
-            DeviceKind::Pmem => "pmem",
-            DeviceKind::Mmc => "mmc",
-            DeviceKind::Zvol => "zvol",
-        }
-    }
-}
-
-/// The kinds that the kernel's name alone tells, by prefix before a digit or letter.
-const NAMED: &[(&str, DeviceKind)] = &[
-    ("zram", DeviceKind::Zram),
-    ("ram", DeviceKind::Ram),
-    ("nvme", DeviceKind::Nvme),
-    ("vd", DeviceKind::Virtio),
-    ("xvd", DeviceKind::Xen),
-    ("nbd", DeviceKind::Nbd),
-    ("rbd", DeviceKind::Rbd),
-    ("drbd", DeviceKind::Drbd),
-    ("etherd!", DeviceKind::Aoe),
-    ("bcache", DeviceKind::Bcache),
-    ("pmem", DeviceKind::Pmem),
-    ("mmcblk", DeviceKind::Mmc),
-    ("zd", DeviceKind::Zvol),
-];
+use super::topology;
 
 /// What is known of one block device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,14 +63,14 @@ pub struct DeviceFacts {
 /// The facts of the block device with this kernel name; its locality is judged by itself, without what lies below.
 pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceError> {
     let dir = root.block_dir(name);
-    let number = root.text(dir.join("dev")).and_then(|text| parse_number(&text));
+    let number = root.text(dir.join("dev")).and_then(|text| topology::parse_number(&text));
     let Some((major, minor)) = number else {
         return Err(DeviceError::UnknownDevice { name: name.to_string() });
     };
-    let disk_name = disk_of(root, name);
+    let disk_name = topology::disk_of(root, name);
     let disk = root.block_dir(disk_name.as_deref().unwrap_or(name));
     let queue = disk.join("queue");
-    let kind = kind_of(root, name, &disk);
+    let kind = kind::kind_of(root, name, &disk);
     let identity = Identity::read(root, &disk);
     let locality = match kind {
         DeviceKind::Partition { .. } => Locality::default(),
@@ -176,7 +78,7 @@ pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceErr
     };
     Ok(DeviceFacts {
         name: name.to_string(),
-        path: node_of(name),
+        path: topology::node_of(name),
         major,
         minor,
         size_bytes: root.number(dir.join("size")).unwrap_or(0).saturating_mul(512),
@@ -194,152 +96,15 @@ pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceErr
         max_sectors_kb: root.number(queue.join("max_sectors_kb")),
         discard_granularity: root.number(queue.join("discard_granularity")),
         read_only: root.switch(dir.join("ro")).unwrap_or(false),
-        under: devices_under(root, name, &kind),
+        under: topology::devices_under(root, name, &kind),
         kind,
         locality,
     })
 }
 
-/// The node of a kernel name: `cciss!c0d0` is `/dev/cciss/c0d0`.
-pub fn node_of(name: &str) -> PathBuf {
-    Path::new("/dev").join(name.replace('!', "/"))
-}
-
-/// `8:16` as major and minor number.
-pub fn parse_number(text: &str) -> Option<(u32, u32)> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// The disk of a partition; `None` for everything that is no partition.
-pub fn disk_of(root: &SysRoot, name: &str) -> Option<String> {
-    let dir = root.block_dir(name);
-    if !root.exists(dir.join("partition")) {
-        return None;
-    }
-    let real = root.path(dir).canonicalize().ok()?;
-    Some(real.parent()?.file_name()?.to_str()?.to_string())
-}
-
-/// The partitions that the kernel knows of a disk.
-pub fn partitions_of(root: &SysRoot, disk: &str) -> Vec<String> {
-    let dir = root.block_dir(disk);
-    let mut names = root.names(&dir);
-    names.retain(|name| root.exists(dir.join(name).join("partition")));
-    names
-}
-
 /// The word in brackets of a sysfs choice, or all of it when there is none.
 fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(word, _)| word)
-}
-
-fn kind_of(root: &SysRoot, name: &str, disk: &Path) -> DeviceKind {
-    let dir = root.block_dir(name);
-    if let Some(number) = root.number(dir.join("partition")) {
-        return DeviceKind::Partition { number: u32::try_from(number).unwrap_or(0) };
-    }
-    if root.exists(dir.join("dm")) {
-        let uuid = root.text(dir.join("dm/uuid")).unwrap_or_default();
-        let dm_name = root.text(dir.join("dm/name")).unwrap_or_default();
-        return DeviceKind::DeviceMapper { name: dm_name, target: maker_of(&uuid) };
-    }
-    if root.exists(dir.join("md")) {
-        return DeviceKind::Md { level: root.text(dir.join("md/level")).unwrap_or_default() };
-    }
-    if begins(name, "loop") {
-        return DeviceKind::Loop {
-            backing_file: root.text(dir.join("loop/backing_file")).map(PathBuf::from),
-        };
-    }
-    let driver = std::fs::read_link(root.path(disk.join("device/driver"))).ok();
-    if driver.is_some_and(|link| link.ends_with("virtio_blk")) {
-        return DeviceKind::Virtio;
-    }
-    NAMED.iter().find(|(prefix, _)| begins(name, prefix)).map_or(DeviceKind::Disk, |(_, kind)| kind.clone())
-}
-
-fn begins(name: &str, prefix: &str) -> bool {
-    name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
-}
-
-/// Device-mapper users put their name first: `LVM-x…`, `CRYPT-LUKS2-…`, `mpath-…`, `part1-mpath-…`.
-fn maker_of(uuid: &str) -> String {
-    let mut parts = uuid.split('-');
-    let first = parts.next().unwrap_or("");
-    match (first, parts.next()) {
-        ("CRYPT", Some(format)) => format!("CRYPT-{format}"),
-        _ => first.to_string(),
-    }
-}
-
-fn devices_under(root: &SysRoot, name: &str, kind: &DeviceKind) -> Vec<String> {
-    match kind {
-        DeviceKind::Partition { .. } => disk_of(root, name).into_iter().collect(),
-        DeviceKind::Loop { backing_file: Some(file) } => devices_of_backing(root, file),
-        _ => root.names(root.block_dir(name).join("slaves")),
-    }
-}
-
-fn devices_of_backing(root: &SysRoot, file: &Path) -> Vec<String> {
-    if let Some(device) = name_of_node(root, file) {
-        return vec![device];
-    }
-    let Ok(mounts) = filesystem::read_mounts(root) else { return Vec::new() };
-    // Behind a deleted file only the directory it was in is left to ask.
-    let place = if root.exists(file) { Some(file) } else { file.parent() };
-    let mount = place.and_then(|place| filesystem::mount_of(root, &mounts, place).ok());
-    mount.map(|mount| devices_of_mount(root, mount)).unwrap_or_default()
-}
-
-/// The kernel name of the block device that a path is a node of, or names in `/dev` though the node is missing.
-pub fn name_of_node(root: &SysRoot, path: &Path) -> Option<String> {
-    if root.is_real()
-        && let Some((major, minor)) = block_number(path)
-    {
-        return root.block_name(major, minor);
-    }
-    let name = path.strip_prefix("/dev").ok()?;
-    if let Ok(mapped) = name.strip_prefix("mapper") {
-        let is_it = |dm: &String| root.text(root.block_dir(dm).join("dm/name")).as_deref() == mapped.to_str();
-        return root.names("/sys/class/block").into_iter().filter(|dm| dm.starts_with("dm-")).find(is_it);
-    }
-    let name = name.to_str()?.replace('/', "!");
-    root.exists(root.block_dir(&name).join("dev")).then_some(name)
-}
-
-/// Major and minor number of a block device node; `None` for everything else.
-pub fn block_number(path: &Path) -> Option<(u32, u32)> {
-    let stat = rustix::fs::stat(path).ok()?;
-    let is_block = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::BlockDevice;
-    is_block.then(|| (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)))
-}
-
-/// The block devices a mount lies on: by its device number, or by its source and btrfs's own list of members where the
-/// number is anonymous. None for tmpfs, NFS, overlay, FUSE.
-pub fn devices_of_mount(root: &SysRoot, mount: &filesystem::Mount) -> Vec<String> {
-    let mut devices: Vec<String> = root.block_name(mount.major, mount.minor).into_iter().collect();
-    if devices.is_empty() {
-        devices = mount.source_nodes().into_iter().filter_map(|node| name_of_node(root, node)).collect();
-    }
-    if mount.fs_type == "btrfs" {
-        let others =
-            btrfs_members(root).into_iter().find(|members| devices.iter().any(|d| members.contains(d)));
-        devices.extend(others.unwrap_or_default());
-        devices.sort();
-        devices.dedup();
-    }
-    devices
-}
-
-/// The devices of each mounted btrfs, from `/sys/fs/btrfs`.
-pub fn btrfs_members(root: &SysRoot) -> Vec<Vec<String>> {
-    let base = Path::new("/sys/fs/btrfs");
-    root.names(base)
-        .into_iter()
-        .map(|id| root.names(base.join(id).join("devices")))
-        .filter(|d| !d.is_empty())
-        .collect()
 }
 
 struct Identity {
@@ -377,7 +142,10 @@ fn nvme_controller(root: &SysRoot, disk: &Path) -> PathBuf {
         return device;
     }
     let names = root.names(&device);
-    match names.iter().find(|name| begins(name, "nvme") && root.exists(device.join(name).join("transport"))) {
+    match names
+        .iter()
+        .find(|name| kind::begins(name, "nvme") && root.exists(device.join(name).join("transport")))
+    {
         Some(name) => device.join(name),
         None => device,
     }
@@ -407,4 +175,111 @@ fn judge(root: &SysRoot, disk: &Path, kind: &DeviceKind, identity: &Identity) ->
         pci: hex("vendor").zip(hex("device")),
         hypervisor: host::hypervisor_flag(root),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fixture::Fixture;
+
+    const NVME: &str = "pci0000:00/0000:00:04.0/nvme/nvme0";
+
+    fn ebs() -> Fixture {
+        let fixture = Fixture::new();
+        fixture.write(&format!("sys/devices/{NVME}/model"), "Amazon Elastic Block Store              \n");
+        fixture.write(&format!("sys/devices/{NVME}/serial"), "vol0123456789abcdef0\n");
+        fixture.write(&format!("sys/devices/{NVME}/firmware_rev"), "1.0     \n");
+        fixture.write(&format!("sys/devices/{NVME}/transport"), "pcie\n");
+        let place = format!("sys/devices/{NVME}/block/nvme0n1");
+        fixture.disk(NVME, "nvme0n1", "259:0", &[("size", "209715200"), ("ro", "0")]);
+        let queue = [
+            ("scheduler", "[none] mq-deadline\n"),
+            ("rotational", "0\n"),
+            ("write_cache", "write through\n"),
+            ("fua", "0\n"),
+            ("nr_requests", "1023\n"),
+            ("max_sectors_kb", "128\n"),
+            ("logical_block_size", "512\n"),
+            ("physical_block_size", "4096\n"),
+            ("discard_granularity", "0\n"),
+        ];
+        for (name, value) in queue {
+            fixture.write(&format!("{place}/queue/{name}"), value);
+        }
+        let controller = fixture.root().path(format!("/sys/devices/{NVME}"));
+        fixture.link(&format!("{place}/device"), &controller);
+        fixture.partition("nvme0n1", 1, "nvme0n1p1", "259:1");
+        fixture
+    }
+
+    #[test]
+    fn nvme_volume() {
+        let expected = DeviceFacts {
+            name: "nvme0n1".into(),
+            path: "/dev/nvme0n1".into(),
+            major: 259,
+            minor: 0,
+            size_bytes: 100 << 30,
+            logical_block_size: Some(512),
+            physical_block_size: Some(4096),
+            model: Some("Amazon Elastic Block Store".into()),
+            vendor: None,
+            serial: Some("vol0123456789abcdef0".into()),
+            firmware: Some("1.0".into()),
+            rotational: Some(false),
+            scheduler: Some("none".into()),
+            write_cache: Some("write through".into()),
+            fua: Some(false),
+            nr_requests: Some(1023),
+            max_sectors_kb: Some(128),
+            discard_granularity: Some(0),
+            read_only: false,
+            kind: DeviceKind::Nvme,
+            under: Vec::new(),
+            locality: Locality::Network("the model is that of Amazon's EBS volumes".into()),
+        };
+        assert_eq!(device_facts(&ebs().root(), "nvme0n1").unwrap(), expected);
+    }
+
+    #[test]
+    fn partition_takes_the_queue_of_its_disk() {
+        let facts = device_facts(&ebs().root(), "nvme0n1p1").unwrap();
+        assert_eq!((facts.kind, facts.size_bytes), (DeviceKind::Partition { number: 1 }, 1 << 20));
+        assert_eq!((facts.major, facts.minor), (259, 1));
+        assert_eq!(facts.under, ["nvme0n1"]);
+        assert_eq!(facts.model.as_deref(), Some("Amazon Elastic Block Store"));
+        assert_eq!(facts.nr_requests, Some(1023));
+    }
+
+    #[test]
+    fn virtio_and_scsi_identity() {
+        let fixture = Fixture::new();
+        fixture.disk("virtio1", "vda", "254:0", &[("size", "16"), ("serial", "abc")]);
+        fixture.write("sys/devices/virtio1/block/vda/device/vendor", "0x1af4\n");
+        let virtio = device_facts(&fixture.root(), "vda").unwrap();
+        assert_eq!((virtio.vendor, virtio.serial.as_deref(), virtio.model), (None, Some("abc"), None));
+        assert_eq!((virtio.kind, virtio.locality.word()), (DeviceKind::Virtio, "unknown"));
+        fixture.disk("host2", "sda", "8:0", &[("size", "16"), ("ro", "1")]);
+        let device = "sys/devices/host2/block/sda/device";
+        fixture
+            .write(&format!("{device}/vendor"), "DO      \n")
+            .write(&format!("{device}/model"), "Volume          \n");
+        fixture.write(&format!("{device}/vpd_pg80"), "\0\u{1}\0\u{0}");
+        let page = b"\0\x80\0\x06vol-1 trailing";
+        std::fs::write(fixture.root().path(format!("/{device}/vpd_pg80")), page).unwrap();
+        let scsi = device_facts(&fixture.root(), "sda").unwrap();
+        assert_eq!((scsi.vendor.as_deref(), scsi.serial.as_deref()), (Some("DO"), Some("vol-1")));
+        assert_eq!((scsi.locality.word(), scsi.read_only), ("network", true));
+    }
+
+    #[test]
+    fn unknown_names_and_choices() {
+        let root = Fixture::new().root();
+        assert!(matches!(device_facts(&root, "sdq"), Err(DeviceError::UnknownDevice { .. })));
+        let check = |text: &str, expected: &str| assert_eq!(chosen(text), expected);
+        check("none [mq-deadline] kyber", "mq-deadline");
+        check("[none]", "none");
+        check("none", "none");
+        assert_eq!(scsi_serial(b"\0\x80\0\x09abc"), None);
+    }
 }

@@ -9,11 +9,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::DeviceError;
-use super::facts::{self, name_of_node, node_of};
 use super::filesystem;
 use super::obstacle::Obstacle;
 use super::root::SysRoot;
 use super::signature::{self, Class};
+use super::topology::{self, name_of_node, node_of};
 
 /// Loop devices over loop devices are followed this far.
 const MAX_LOOP_DEPTH: u32 = 8;
@@ -48,7 +48,7 @@ pub fn in_use(path: &Path) -> Result<Vec<Obstacle>, DeviceError> {
         Ok(found) => {
             let has_table = found.iter().any(|signature| signature.class == Class::PartitionTable);
             obstacles.extend(found.into_iter().map(|what| Obstacle::Signature { what }));
-            let partitions = facts::partitions_of(&root, &name);
+            let partitions = topology::partitions_of(&root, &name);
             if !has_table && !partitions.is_empty() {
                 obstacles.push(Obstacle::Partitioned { partitions: nodes_of(&partitions) });
             }
@@ -95,7 +95,7 @@ impl Usage<'_> {
     fn read(root: &SysRoot) -> Result<Usage<'_>, DeviceError> {
         let mounts = filesystem::read_mounts(root)?;
         let mounts =
-            mounts.into_iter().map(|mount| (facts::devices_of_mount(root, &mount), mount.mount_point));
+            mounts.into_iter().map(|mount| (topology::devices_of_mount(root, &mount), mount.mount_point));
         let backing = |name: String| {
             let file = root.text(root.block_dir(&name).join("loop/backing_file"))?;
             Some((name, PathBuf::from(file)))
@@ -116,7 +116,7 @@ impl Usage<'_> {
         let mut found = Vec::new();
         self.direct(name, |device, mount_point| Obstacle::Mounted { device, mount_point }, &mut found);
         let mut shared = vec![name.to_string()];
-        for partition in facts::partitions_of(self.root, name) {
+        for partition in topology::partitions_of(self.root, name) {
             self.direct(
                 &partition,
                 |device, mount_point| Obstacle::MountedPartition { device, mount_point },
@@ -124,7 +124,7 @@ impl Usage<'_> {
             );
             shared.push(partition);
         }
-        if let Some(disk) = facts::disk_of(self.root, name) {
+        if let Some(disk) = topology::disk_of(self.root, name) {
             self.direct(
                 &disk,
                 |device, mount_point| Obstacle::MountedParent { device, mount_point },
@@ -192,7 +192,7 @@ impl Usage<'_> {
                 let mut users = Vec::new();
                 let mounted = |device, mount_point| Obstacle::Mounted { device, mount_point };
                 self.direct(loop_name, mounted, &mut users);
-                for partition in facts::partitions_of(self.root, loop_name) {
+                for partition in topology::partitions_of(self.root, loop_name) {
                     self.direct(&partition, mounted, &mut users);
                 }
                 found.extend(
@@ -219,4 +219,133 @@ fn parse_swaps(text: &[u8]) -> Vec<PathBuf> {
         Some(PathBuf::from(filesystem::unescape(&line[..end])))
     };
     text.split(|&byte| byte == b'\n').skip(1).filter_map(first).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fixture::Fixture;
+
+    fn check(fixture: &Fixture, name: &str, expected: &[&str]) {
+        let root = fixture.root();
+        let found = Usage::read(&root).unwrap().of_device(name);
+        let sentences: Vec<String> = found.iter().map(Obstacle::to_string).collect();
+        assert_eq!(sentences, expected, "{name}");
+    }
+
+    fn disks() -> Fixture {
+        let fixture = Fixture::new();
+        fixture.disk("a", "sda", "8:0", &[]);
+        fixture.partition("sda", 1, "sda1", "8:1").partition("sda", 2, "sda2", "8:2");
+        fixture.disk("b", "sdb", "8:16", &[]);
+        fixture
+            .disk("virtual", "dm-0", "253:0", &[])
+            .write("sys/devices/virtual/block/dm-0/dm/name", "vg-lv\n");
+        fixture
+    }
+
+    #[test]
+    fn mounts_by_number() {
+        let mut fixture = disks();
+        fixture.mount("8:1", "/", "ext4", "/dev/root").mount(
+            "8:1",
+            "/mnt/bound\\040here",
+            "ext4",
+            "/dev/root",
+        );
+        check(
+            &fixture,
+            "sda",
+            &[
+                "its partition /dev/sda1 is mounted at /",
+                "its partition /dev/sda1 is mounted at /mnt/bound here",
+            ],
+        );
+        check(&fixture, "sda1", &["/dev/sda1 is mounted at /", "/dev/sda1 is mounted at /mnt/bound here"]);
+        check(&fixture, "sda2", &[]);
+        check(&fixture, "sdb", &[]);
+    }
+
+    #[test]
+    fn disk_mounted_as_a_whole() {
+        let mut fixture = disks();
+        fixture.mount("8:0", "/mnt", "xfs", "/dev/sda");
+        check(&fixture, "sda2", &["its disk /dev/sda is mounted as a whole at /mnt"]);
+    }
+
+    #[test]
+    fn members_of_a_mounted_btrfs() {
+        let mut fixture = disks();
+        fixture.write("sys/fs/btrfs/id/devices/sda2", "").write("sys/fs/btrfs/id/devices/sdb", "");
+        fixture.mount("0:50", "/pool", "btrfs", "/dev/sda2");
+        check(&fixture, "sdb", &["/dev/sdb is mounted at /pool"]);
+        check(&fixture, "sda", &["its partition /dev/sda2 is mounted at /pool"]);
+    }
+
+    #[test]
+    fn holders() {
+        let fixture = disks();
+        fixture.holds("dm-0", "sda2");
+        check(&fixture, "sda2", &["/dev/dm-0 is built on /dev/sda2"]);
+        check(&fixture, "sda", &["/dev/dm-0 is built on /dev/sda2"]);
+        check(&fixture, "sda1", &[]);
+        check(&fixture, "dm-0", &[]);
+        fixture.holds("dm-0", "sdb").partition("sdb", 1, "sdb1", "8:17");
+        check(&fixture, "sdb1", &["/dev/dm-0 is built on /dev/sdb"]);
+    }
+
+    #[test]
+    fn swap() {
+        let fixture = disks();
+        fixture.write(
+            "proc/swaps",
+            "Filename\t\t\t\tType\t\tSize\n/dev/mapper/vg-lv partition 100 0 -2\n/dev/sda2\tpartition\t9\n",
+        );
+        check(&fixture, "dm-0", &["/dev/dm-0 is active swap space"]);
+        check(&fixture, "sda", &["/dev/sda2 is active swap space"]);
+        check(&fixture, "sdb", &[]);
+    }
+
+    #[test]
+    fn loops_over_devices_and_files() {
+        let mut fixture = disks();
+        let backing = |name: &str, file: &str| {
+            let number = format!("7:{}", name.trim_start_matches("loop"));
+            fixture.disk("virtual", name, &number, &[]);
+            fixture.write(&format!("sys/devices/virtual/block/{name}/loop/backing_file"), file);
+        };
+        backing("loop0", "/dev/sdb\n");
+        backing("loop1", "/srv/a.img\n");
+        backing("loop2", "/srv/a.img\n");
+        fixture.mount("7:0", "/mnt/zero", "ext4", "/dev/loop0").mount("7:1", "/mnt/one", "xfs", "/dev/loop1");
+        let behind = |device: &str, at: &str| {
+            format!("the loop device {device} has its data there, and {device} is mounted at {at}")
+        };
+        check(&fixture, "sdb", &[&behind("/dev/loop0", "/mnt/zero")]);
+        check(&fixture, "loop0", &["/dev/loop0 is mounted at /mnt/zero"]);
+        check(&fixture, "loop2", &[&behind("/dev/loop1", "/mnt/one")]);
+        check(&fixture, "loop1", &["/dev/loop1 is mounted at /mnt/one"]);
+        let root = fixture.root();
+        let found = Usage::read(&root).unwrap().of_file(Path::new("/srv/a.img"), None);
+        assert_eq!(
+            found.iter().map(Obstacle::to_string).collect::<Vec<_>>(),
+            [behind("/dev/loop1", "/mnt/one")]
+        );
+        assert_eq!(Usage::read(&root).unwrap().of_file(Path::new("/srv/b.img"), None), []);
+    }
+
+    #[test]
+    fn loop_over_a_mounted_device() {
+        let mut fixture = disks();
+        fixture.disk("virtual", "loop0", "7:0", &[]);
+        fixture.write("sys/devices/virtual/block/loop0/loop/backing_file", "/dev/sda1\n");
+        fixture.mount("8:1", "/data", "ext4", "/dev/sda1");
+        check(&fixture, "loop0", &["/dev/sda1 is mounted at /data"]);
+    }
+
+    #[test]
+    fn missing_path() {
+        assert!(matches!(in_use(Path::new("/no/such/device")), Err(DeviceError::Stat { .. })));
+        assert_eq!(in_use(Path::new("/dev/null")).unwrap(), []);
+    }
 }

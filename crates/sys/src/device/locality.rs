@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::facts::DeviceKind;
+use super::kind::DeviceKind;
 
 /// Where a device keeps its data; each with the reason, as part of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]

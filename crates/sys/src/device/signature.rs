@@ -342,3 +342,204 @@ fn drbd(view: &View, found: &mut Found) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn image(size: usize, patches: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut image = vec![0; size];
+        for (offset, bytes) in patches {
+            image[*offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+        image
+    }
+
+    fn names(image: &[u8]) -> Vec<&'static str> {
+        probe(image, image.len() as u64).unwrap().iter().map(|signature| signature.name).collect()
+    }
+
+    #[track_caller]
+    fn check(patches: &[(usize, &[u8])], expected: &[&str]) {
+        assert_eq!(names(&image(4 * MIB, patches)), expected);
+    }
+
+    /// A partition entry: flag, type, first sector, sectors.
+    fn entry(flag: u8, kind: u8, first: u32, sectors: u32) -> [u8; 16] {
+        let mut entry = [0; 16];
+        (entry[0], entry[4]) = (flag, kind);
+        entry[8..12].copy_from_slice(&first.to_le_bytes());
+        entry[12..].copy_from_slice(&sectors.to_le_bytes());
+        entry
+    }
+
+    const BOOT: (usize, &[u8]) = (510, &[0x55, 0xaa]);
+
+    #[test]
+    fn every_fixed_mark() {
+        for magic in MAGICS {
+            // A boot sector that names its file system, an entry of its own, needs nothing else.
+            check(&[(magic.offset as usize, magic.bytes)], &[magic.name]);
+        }
+    }
+
+    #[test]
+    fn partition_tables() {
+        let linux = entry(0x80, 0x83, 2048, 4096);
+        check(&[BOOT, (446, &linux)], &["DOS"]);
+        check(&[BOOT, (462, &linux)], &["DOS"]);
+        check(&[BOOT], &["DOS"]);
+        check(&[BOOT, (446, &entry(0x17, 0x83, 2048, 4096))], &[]);
+        check(&[(446, &linux)], &[]);
+        check(&[BOOT, (446, &entry(0, 0xee, 1, 8191)), (512, b"EFI PART")], &["GPT"]);
+        check(&[BOOT, (446, &entry(0, 0xee, 1, 8191)), (4096, b"EFI PART")], &["GPT"]);
+        check(&[(4 * MIB - 512, b"EFI PART")], &["GPT"]);
+        check(&[(4 * MIB - 4096, b"EFI PART")], &["GPT"]);
+        check(&[BOOT, (446, &entry(0, 0xee, 1, 8191))], &["DOS"]);
+    }
+
+    #[test]
+    fn boot_sectors_are_no_tables() {
+        check(&[BOOT, (0x36, b"FAT16   ")], &["FAT"]);
+        check(&[BOOT, (0x52, b"FAT32   ")], &["FAT"]);
+        let parameters = [0xeb, 0x3c, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 4, 1, 0, 2, 0, 2, 0, 0, 0xf8];
+        check(&[BOOT, (0, &parameters)], &["FAT"]);
+        check(&[BOOT, (3, b"NTFS    ")], &["NTFS"]);
+        check(&[BOOT, (3, b"EXFAT   ")], &["exFAT"]);
+        // Boot code that jumps, and a table: GRUB's.
+        check(&[BOOT, (0, &[0xeb, 0x63, 0x90]), (446, &entry(0, 0x83, 2048, 100))], &["DOS"]);
+    }
+
+    fn ext_superblock(compatible: u32, incompatible: u32, read_only: u32) -> Vec<u8> {
+        let mut block = vec![0; 128];
+        let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &1024u32.to_le_bytes());
+        put(4, &4096u32.to_le_bytes());
+        put(0x38, &[0x53, 0xef]);
+        put(0x4c, &1u32.to_le_bytes());
+        put(0x5c, &compatible.to_le_bytes());
+        put(0x60, &incompatible.to_le_bytes());
+        put(0x64, &read_only.to_le_bytes());
+        block
+    }
+
+    #[test]
+    fn ext_generations() {
+        check(&[(1024, &ext_superblock(0, 0x2, 0x3))], &["ext2"]);
+        check(&[(1024, &ext_superblock(0x4, 0x2, 0x3))], &["ext3"]);
+        check(&[(1024, &ext_superblock(0x3c, 0x2c2, 0x46b))], &["ext4"]);
+        check(&[(1024, &ext_superblock(0, 0x40, 0))], &["ext4"]);
+        check(&[(1024, &ext_superblock(0, 0x8, 0))], &["ext journal"]);
+        check(&[(1024 + 0x38, &[0x53, 0xef])], &[]);
+        let mut huge_blocks = ext_superblock(0, 0, 0);
+        huge_blocks[0x18] = 7;
+        check(&[(1024, &huge_blocks)], &[]);
+    }
+
+    fn md_superblock(super_offset_sectors: u64) -> Vec<u8> {
+        let mut block = vec![0; 256];
+        block[..4].copy_from_slice(&0xa92b_4efcu32.to_le_bytes());
+        block[4] = 1;
+        block[128..136].copy_from_slice(&super_offset_sectors.to_le_bytes());
+        block
+    }
+
+    #[test]
+    fn md_generations() {
+        let end = 4 * MIB - 8192;
+        check(&[(0, &md_superblock(0))], &["MD RAID 1.1"]);
+        check(&[(4096, &md_superblock(8))], &["MD RAID 1.2"]);
+        check(&[(end, &md_superblock(end as u64 / 512))], &["MD RAID 1.0"]);
+        check(&[(4096, &md_superblock(9))], &[]);
+        check(&[(4 * MIB - 65536, &[0xfc, 0x4e, 0x2b, 0xa9])], &["MD RAID 0.90"]);
+        check(&[(4 * MIB - 65536, &[0xa9, 0x2b, 0x4e, 0xfc])], &["MD RAID 0.90"]);
+        // On an odd size the superblocks at the end stand at rounded places.
+        let odd = 4 * MIB + 3 * 512;
+        let at = (odd / 512 - 16) / 8 * 8 * 512;
+        assert_eq!(names(&image(odd, &[(at, &md_superblock(at as u64 / 512))])), ["MD RAID 1.0"]);
+        assert_eq!(names(&image(odd, &[(4 * MIB - 65536, &[0xfc, 0x4e, 0x2b, 0xa9])])), ["MD RAID 0.90"]);
+    }
+
+    #[test]
+    fn members_and_containers() {
+        let label = b"LABELONE\x01\0\0\0\0\0\0\0\0\0\0\0\x20\0\0\0LVM2 001";
+        for sector in 0..4 {
+            check(&[(sector * 512, label)], &["LVM2"]);
+        }
+        check(&[(4 * 512, label)], &[]);
+        check(&[(512, b"LABELONE")], &[]);
+        check(&[(0, b"LUKS\xba\xbe\0\x01")], &["LUKS1"]);
+        check(&[(0, b"LUKS\xba\xbe\0\x02"), (0x4000, b"SKUL\xba\xbe\0\x02")], &["LUKS2"]);
+        check(&[(0x40_0000 - 0x20_0000, b"SKUL\xba\xbe\0\x02")], &["LUKS2"]);
+        check(&[(4 * MIB - 1024, b"Intel Raid ISM Cfg Sig. 1.3.00")], &["Intel RAID"]);
+        check(&[(4 * MIB - 512, &[0xde, 0x11, 0xde, 0x11])], &["DDF RAID"]);
+        check(&[(4 * MIB - 4096 + 60, &[0x83, 0x74, 0x02, 0x6b])], &["DRBD"]);
+        check(&[(1024, b"H+\0\x04")], &["HFS+"]);
+    }
+
+    #[test]
+    fn zfs_labels_in_both_byte_orders() {
+        let (little, big) = (0x00ba_b10cu64.to_le_bytes(), 0x00ba_b10cu64.to_be_bytes());
+        let kib = 1024;
+        check(&[(128 * kib, &little)], &["ZFS"]);
+        check(&[((128 + 77) * kib, &big)], &["ZFS"]);
+        check(&[((256 + 128) * kib, &little)], &["ZFS"]);
+        check(&[(4 * MIB - 256 * kib + 200 * kib, &big)], &["ZFS"]);
+        check(&[(100 * kib, &little)], &[]);
+        let odd = image(4 * MIB + 100 * kib, &[(4 * MIB - 128 * kib, &little)]);
+        assert_eq!(names(&odd), ["ZFS"]);
+    }
+
+    #[test]
+    fn several_at_once_and_copies_once() {
+        let ext4 = ext_superblock(0x3c, 0x2c2, 0x46b);
+        check(&[BOOT, (446, &entry(0, 0x83, 64, 64)), (1024, &ext4)], &["DOS", "ext4"]);
+        check(&[(512, b"EFI PART"), (4 * MIB - 512, b"EFI PART")], &["GPT"]);
+    }
+
+    #[test]
+    fn nothing_in_zeros_random_data_and_tiny_images() {
+        for size in [0, 1, 511, 512, 513, 4096, 65536, 256 << 10, 4 * MIB + 1] {
+            assert_eq!(names(&image(size, &[])), [] as [&str; 0], "{size} bytes");
+        }
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        for _image in 0..4 {
+            let mut random = vec![0u8; 4 * MIB];
+            for word in random.chunks_exact_mut(8) {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                word.copy_from_slice(&state.to_le_bytes());
+            }
+            assert_eq!(names(&random), [] as [&str; 0]);
+        }
+    }
+
+    #[test]
+    fn unreadable_is_an_error() {
+        struct Broken;
+        impl ReadAt for Broken {
+            fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+                if offset > 60_000 { Err(io::Error::from_raw_os_error(5)) } else { Ok(buffer.len()) }
+            }
+        }
+        assert_eq!(probe(Broken, 1 << 20).unwrap_err().raw_os_error(), Some(5));
+    }
+
+    #[test]
+    fn sentences() {
+        let check = |name: &'static str, class: Class, expected: &str| {
+            assert_eq!(Signature { name, class, offset: 0 }.to_string(), expected);
+        };
+        check("GPT", Class::PartitionTable, "GPT partition table");
+        check("BSD disk label", Class::PartitionTable, "BSD disk label");
+        check("ext4", Class::FileSystem, "ext4 file system");
+        check("swap", Class::Swap, "swap space");
+        check("hibernation image", Class::Swap, "hibernation image");
+        check("LVM2", Class::Member, "LVM2 member");
+        check("VMFS member", Class::Member, "VMFS member");
+        check("LUKS2", Class::Encrypted, "LUKS2 encrypted volume");
+    }
+}

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::error::DeviceError;
-use super::facts::{self, DeviceFacts, DeviceKind};
+use super::facts::{self, DeviceFacts};
 use super::filesystem::{self, FilesystemFacts};
+use super::kind::DeviceKind;
 use super::locality::{self, Locality};
 use super::root::SysRoot;
+use super::topology;
 
 /// Devices listed at most; a stack beyond it is cut off.
 const MAX_DEVICES: usize = 1024;
@@ -53,13 +55,13 @@ impl TargetStack {
         let root = SysRoot::real();
         let (target, place) = classify(path)?;
         let (filesystem, tops) = match target {
-            TargetKind::BlockDevice => (None, facts::name_of_node(&root, path).into_iter().collect()),
+            TargetKind::BlockDevice => (None, topology::name_of_node(&root, path).into_iter().collect()),
             TargetKind::CharDevice => (None, Vec::new()),
             _ => {
                 let mounts = filesystem::read_mounts(&root)?;
                 let mount = filesystem::mount_of(&root, &mounts, &place)?;
                 let facts = filesystem::facts_of(&root, &mounts, mount, &place);
-                (Some(facts), facts::devices_of_mount(&root, mount))
+                (Some(facts), topology::devices_of_mount(&root, mount))
             }
         };
         Ok(TargetStack { path: path.to_path_buf(), target, filesystem, devices: beneath(&root, &tops) })
@@ -160,5 +162,113 @@ fn place_of_file(root: &SysRoot, file: &Path) -> Locality {
         }
         Ok(other) => Locality::Unknown(format!("its backing file is on {other} without a block device")),
         Err(_) => Locality::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fixture::Fixture;
+
+    fn check(fixture: &Fixture, top: &str, expected: &[(&str, &[&str])]) -> Vec<DeviceFacts> {
+        let devices = beneath(&fixture.root(), &[top.to_string()]);
+        let relation: Vec<(&str, Vec<&str>)> =
+            devices.iter().map(|d| (d.name.as_str(), d.under.iter().map(String::as_str).collect())).collect();
+        let expected: Vec<(&str, Vec<&str>)> =
+            expected.iter().map(|(name, under)| (*name, under.to_vec())).collect();
+        assert_eq!(relation, expected);
+        devices
+    }
+
+    #[test]
+    fn logical_volume_on_raid_on_partitions() {
+        let fixture = Fixture::new();
+        fixture.disk("a", "sda", "8:0", &[]).partition("sda", 1, "sda1", "8:1");
+        fixture.disk("b", "sdb", "8:16", &[]).partition("sdb", 1, "sdb1", "8:17");
+        fixture.disk("virtual", "md0", "9:0", &[]).write("sys/devices/virtual/block/md0/md/level", "raid1\n");
+        fixture
+            .disk("virtual", "dm-0", "253:0", &[])
+            .write("sys/devices/virtual/block/dm-0/dm/name", "vg-lv\n");
+        fixture.holds("md0", "sda1").holds("md0", "sdb1").holds("dm-0", "md0");
+        let stack: [(&str, &[&str]); 6] = [
+            ("dm-0", &["md0"]),
+            ("md0", &["sda1", "sdb1"]),
+            ("sda1", &["sda"]),
+            ("sdb1", &["sdb"]),
+            ("sda", &[]),
+            ("sdb", &[]),
+        ];
+        let devices = check(&fixture, "dm-0", &stack);
+        assert_eq!(devices[1].kind, DeviceKind::Md { level: "raid1".into() });
+    }
+
+    #[test]
+    fn device_reached_by_two_ways_stands_below_both() {
+        let fixture = Fixture::new();
+        for (name, number) in [("sda", "8:0"), ("dm-0", "253:0"), ("dm-1", "253:1")] {
+            fixture.disk("virtual", name, number, &[]);
+        }
+        fixture.holds("dm-1", "sda").holds("dm-1", "dm-0").holds("dm-0", "sda");
+        check(&fixture, "dm-1", &[("dm-1", &["dm-0", "sda"]), ("dm-0", &["sda"]), ("sda", &[])]);
+    }
+
+    #[test]
+    fn cycle_ends() {
+        let fixture = Fixture::new();
+        fixture.disk("virtual", "dm-0", "253:0", &[]).disk("virtual", "dm-1", "253:1", &[]);
+        fixture.holds("dm-0", "dm-1").holds("dm-1", "dm-0");
+        check(&fixture, "dm-0", &[("dm-0", &["dm-1"]), ("dm-1", &["dm-0"])]);
+    }
+
+    #[test]
+    fn loop_lies_on_the_device_of_its_file() {
+        let mut fixture = Fixture::new();
+        fixture.disk("a", "vda", "254:0", &[]).disk("virtual", "loop0", "7:0", &[]).disk(
+            "virtual",
+            "loop1",
+            "7:1",
+            &[],
+        );
+        fixture.mount("254:0", "/", "ext4", "/dev/root").mount("0:30", "/tmp", "tmpfs", "tmpfs");
+        fixture
+            .write("srv/a.img", "")
+            .write("sys/devices/virtual/block/loop0/loop/backing_file", "/srv/a.img\n");
+        fixture
+            .write("tmp/b.img", "")
+            .write("sys/devices/virtual/block/loop1/loop/backing_file", "/tmp/b.img\n");
+        check(&fixture, "loop0", &[("loop0", &["vda"]), ("vda", &[])]);
+        let in_memory = check(&fixture, "loop1", &[("loop1", &[])]);
+        assert_eq!(in_memory[0].locality.to_string(), "memory (its backing file is on tmpfs)");
+    }
+
+    #[test]
+    fn places_come_up_from_below() {
+        let fixture = Fixture::new();
+        fixture.disk("x", "nbd0", "43:0", &[]).partition("nbd0", 1, "nbd0p1", "43:1");
+        let devices = beneath(&fixture.root(), &["nbd0p1".to_string()]);
+        assert_eq!(
+            devices[0].locality.why(),
+            "it lies on nbd0: it is attached by the network block device driver"
+        );
+    }
+
+    #[test]
+    fn targets_of_the_running_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        let check = |path: &Path, kind: TargetKind, has_filesystem: bool| {
+            let stack = TargetStack::of(path).unwrap();
+            assert_eq!((stack.target, stack.filesystem.is_some()), (kind, has_filesystem), "{path:?}");
+            stack
+        };
+        let of_dir = check(dir.path(), TargetKind::Directory, true);
+        assert_eq!(check(&file, TargetKind::File, true).devices, of_dir.devices);
+        assert_eq!(check(&dir.path().join("new"), TargetKind::Missing, true).devices, of_dir.devices);
+        check(Path::new("fathom-no-such-file"), TargetKind::Missing, true);
+        assert_eq!(check(Path::new("/dev/null"), TargetKind::CharDevice, false).devices, []);
+        assert_eq!(check(Path::new("/proc/self/stat"), TargetKind::File, true).devices, []);
+        assert!(matches!(TargetStack::of(&dir.path().join("no/new")), Err(DeviceError::Stat { .. })));
+        assert!(matches!(TargetStack::of(&file.join("x")), Err(DeviceError::Stat { .. })));
     }
 }
