@@ -160,7 +160,7 @@ impl<C: Clock> Worker<C> {
             .min(self.pacer.allowance());
         let mut made = 0;
         while made < room {
-            let Some(request) = self.source.next() else {
+            let Some(request) = self.source.next_request() else {
                 self.out_of_work();
                 break;
             };

@@ -208,8 +208,7 @@ impl Observer {
         let mut snapshot =
             Snapshot { elapsed_ns: now - self.origin, workers: self.workers, ..Snapshot::default() };
         let (mut ios, mut clat) = (0, 0);
-        for op in 0..DATA_OPS {
-            let (before, after) = (self.totals[op], totals[op]);
+        for (op, (before, after)) in self.totals.iter().zip(&totals).enumerate() {
             snapshot.iops[op] = (after.0 - before.0) as f64 / seconds;
             snapshot.bytes_per_second[op] = (after.1 - before.1) as f64 / seconds;
             (ios, clat) = (ios + after.0 - before.0, clat + after.2 - before.2);

@@ -73,7 +73,7 @@ pub(crate) fn prepare<'a>(
             continue;
         }
         for clone in 0..job.clones.len() {
-            let spec = specify(&mut prepared, (index, clone), *entry, &targets)?;
+            let spec = specify(&mut prepared, (index, clone), entry, &targets)?;
             prepared.specs.push(spec);
         }
         if job.files.unlink {

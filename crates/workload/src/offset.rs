@@ -50,7 +50,7 @@ impl Offsets {
 
     /// The next block number, or `None` at the end of the pass.
     #[inline]
-    pub fn next(&mut self, rng: &mut Rng) -> Option<u64> {
+    pub fn next_block(&mut self, rng: &mut Rng) -> Option<u64> {
         match self {
             Offsets::Sequential { next, blocks } => {
                 let block = *next;

@@ -133,7 +133,7 @@ impl Source {
 
     /// The next request, or `None` when the work is done.
     #[inline]
-    pub fn next(&mut self) -> Option<Request> {
+    pub fn next_request(&mut self) -> Option<Request> {
         if let Some(request) = self.due.take() {
             self.count_write(&request);
             return Some(request);
@@ -185,7 +185,8 @@ impl Source {
             let index = self.next_file;
             self.next_file = if index + 1 == self.files.len() { 0 } else { index + 1 };
             let file = &mut self.files[index];
-            if let Some(block) = file.offsets[entry].as_mut().and_then(|o| o.next(&mut self.offset_rng)) {
+            if let Some(block) = file.offsets[entry].as_mut().and_then(|o| o.next_block(&mut self.offset_rng))
+            {
                 return Some(Request {
                     op,
                     file: index as u32,
@@ -282,7 +283,7 @@ mod tests {
 
     fn requests(plan: &SourcePlan, limit: usize) -> Vec<Request> {
         let mut source = Source::new(plan);
-        std::iter::from_fn(|| source.next()).take(limit).collect()
+        std::iter::from_fn(|| source.next_request()).take(limit).collect()
     }
 
     fn blocks_visited(requests: &[Request]) -> Vec<u64> {
@@ -365,9 +366,10 @@ mod tests {
     #[test]
     fn rearming_gives_all_bytes_again_from_where_it_is() {
         let mut source = Source::new(&plan(Mix::Read, false));
-        (0..30).for_each(|_| drop(source.next()));
+        (0..30).for_each(|_| drop(source.next_request()));
         source.rearm();
-        let rest: Vec<u64> = std::iter::from_fn(|| source.next()).map(|r| r.offset / 4096 - 2).collect();
+        let rest: Vec<u64> =
+            std::iter::from_fn(|| source.next_request()).map(|r| r.offset / 4096 - 2).collect();
         assert_eq!(rest, (30..100).chain(0..30).collect::<Vec<_>>());
     }
 
@@ -416,7 +418,7 @@ mod tests {
             };
             let mut source = Source::new(&plan);
             for _ in 0..5_000 {
-                let Some(request) = source.next() else { break };
+                let Some(request) = source.next_request() else { break };
                 if !request.op.is_sync() {
                     prop_assert!(request.offset >= 512 && request.offset + u64::from(request.len) <= 512 + len);
                 }
