@@ -292,9 +292,9 @@ fn md(view: &View, found: &mut Found) -> io::Result<()> {
     let end = (view.size / 512).checked_sub(16).map(|sectors| (sectors & !7) * 512);
     for (name, offset) in [("MD RAID 1.0", end), ("MD RAID 1.1", Some(0)), ("MD RAID 1.2", Some(4096))] {
         let Some(offset) = offset else { continue };
-        let Some(block) = view.bytes::<136>(offset)? else { continue };
+        let Some(block) = view.bytes::<152>(offset)? else { continue };
         // The block says itself where it stands, in sectors: a 1.0 of a smaller device is not taken for a 1.2.
-        if le32(&block, 0) == MAGIC && le32(&block, 4) == 1 && le64(&block, 128) == offset / 512 {
+        if le32(&block, 0) == MAGIC && le32(&block, 4) == 1 && le64(&block, 144) == offset / 512 {
             add(found, name, Class::Member, offset);
         }
     }
@@ -442,7 +442,7 @@ mod tests {
         let mut block = vec![0; 256];
         block[..4].copy_from_slice(&0xa92b_4efcu32.to_le_bytes());
         block[4] = 1;
-        block[128..136].copy_from_slice(&super_offset_sectors.to_le_bytes());
+        block[144..152].copy_from_slice(&super_offset_sectors.to_le_bytes());
         block
     }
 

@@ -1,0 +1,123 @@
+//! A loop device over a temporary file, undone when dropped whatever happened on it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The tools this program's tests start, found also where the user's path has no `sbin`.
+pub fn command(program: &str) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(program);
+    command.env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin"));
+    command
+}
+
+/// Run a tool that has to succeed; its standard output.
+#[track_caller]
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = command(program).args(arguments).output();
+    let Output { status, stdout, stderr } =
+        output.unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
+    let complaint = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{program} {}: {status}: {complaint}", arguments.join(" "));
+    String::from_utf8_lossy(&stdout).trim().to_string()
+}
+
+/// Whether loop devices can be made here. Says why not; in CI it has to be possible.
+pub fn can_make_loops() -> bool {
+    let reason = if !rustix::process::geteuid().is_root() {
+        "not root"
+    } else if !Path::new("/dev/loop-control").exists() {
+        "no /dev/loop-control"
+    } else if command("losetup").arg("--version").output().is_err() {
+        "no losetup"
+    } else {
+        return true;
+    };
+    assert!(std::env::var_os("CI").is_none(), "loop devices are needed in CI, but: {reason}");
+    eprintln!("skipped: loop devices cannot be made here: {reason}");
+    false
+}
+
+/// A loop device, with all that a test puts on it.
+pub struct LoopDevice {
+    /// Its node.
+    pub node: String,
+    /// The file behind it.
+    pub file: PathBuf,
+    /// A directory for mounts and the like; removed with the device.
+    pub dir: tempfile::TempDir,
+    mounted: Vec<PathBuf>,
+    swap: Vec<String>,
+    partitions: Vec<u32>,
+}
+
+impl LoopDevice {
+    /// A device of `mib` MiB of zeros.
+    pub fn new(mib: u64) -> LoopDevice {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("backing");
+        File::create(&file).unwrap().set_len(mib << 20).unwrap();
+        LoopDevice::over(dir, file, &[])
+    }
+
+    /// A second device over another one's file.
+    pub fn sharing(other: &LoopDevice, flags: &[&str]) -> LoopDevice {
+        LoopDevice::over(tempfile::tempdir().unwrap(), other.file.clone(), flags)
+    }
+
+    /// A device over this file.
+    pub fn over(dir: tempfile::TempDir, file: PathBuf, flags: &[&str]) -> LoopDevice {
+        let mut arguments = vec!["--find", "--show"];
+        arguments.extend(flags);
+        arguments.push(file.to_str().unwrap());
+        let node = run("losetup", &arguments);
+        LoopDevice { node, file, dir, mounted: Vec::new(), swap: Vec::new(), partitions: Vec::new() }
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        self.node.trim_start_matches("/dev/")
+    }
+
+    /// Mount this node (the device or a partition of it); where.
+    pub fn mount(&mut self, node: &str) -> PathBuf {
+        let point = self.dir.path().join(format!("mount{}", self.mounted.len()));
+        std::fs::create_dir(&point).unwrap();
+        run("mount", &[node, point.to_str().unwrap()]);
+        self.mounted.push(point.clone());
+        point
+    }
+
+    /// Use a node or file as swap.
+    pub fn swap_on(&mut self, path: &str) {
+        run("swapon", &[path]);
+        self.swap.push(path.to_string());
+    }
+
+    /// Tell the kernel of a partition, as a scan of a table would; its node.
+    pub fn add_partition(&mut self, number: u32, first_sector: u64, sectors: u64) -> String {
+        let (number_text, first, length) =
+            (number.to_string(), first_sector.to_string(), sectors.to_string());
+        run("addpart", &[&self.node, &number_text, &first, &length]);
+        self.partitions.push(number);
+        format!("{}p{number}", self.node)
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        // Best effort in reverse order: a failing test must not leave mounts behind, and panicking here would hide why.
+        let undo = |program: &str, arguments: &[&str]| drop(command(program).args(arguments).output());
+        for path in self.swap.iter().rev() {
+            undo("swapoff", &[path]);
+        }
+        for point in self.mounted.iter().rev() {
+            undo("umount", &[point.to_str().unwrap_or_default()]);
+        }
+        for number in &self.partitions {
+            undo("delpart", &[&self.node, &number.to_string()]);
+        }
+        undo("losetup", &["--detach", &self.node]);
+    }
+}
