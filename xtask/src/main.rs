@@ -1,1 +1,51 @@
-fn main() {}
+//! The build's own commands: `cargo xtask test` is the gate, `cargo xtask tidy` its checks of the source itself,
+//! `cargo xtask docs` writes the generated documents.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
+
+mod docs;
+mod gate;
+mod packages;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  test   everything that must hold: packages, format, lints, release build, unit, doc and device tests, tidy
+  tidy   what the source must keep to: imports, lengths, leftovers, links, generated documents
+  docs   write the generated documents";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["test"] => gate::run(&root()),
+        ["tidy"] => tidy::run(&root()),
+        ["docs"] => docs::write(&root()),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's directory.
+fn root() -> PathBuf {
+    let manifest_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest_directory.parent().expect("xtask lies in the workspace").to_owned()
+}

@@ -1,0 +1,52 @@
+//! Documents that are generated from tables in the code, so that there is no second truth to keep by hand.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+
+/// A generated document: where it lies and what makes it.
+pub struct Generated {
+    /// Path from the workspace's directory.
+    pub path: &'static str,
+    /// Its content.
+    pub content: fn() -> String,
+}
+
+/// Every generated document.
+pub const GENERATED: &[Generated] =
+    &[Generated { path: "docs/fio-compat.md", content: fathom_options::compatibility_page }];
+
+/// Writes them all.
+pub fn write(root: &Path) -> anyhow::Result<()> {
+    for document in GENERATED {
+        let path = root.join(document.path);
+        std::fs::write(&path, (document.content)())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote {}", document.path);
+    }
+    Ok(())
+}
+
+/// What is out of step in `root`: one message per document.
+pub fn stale(root: &Path) -> Vec<(&'static str, String)> {
+    let differs = |document: &Generated| {
+        let stored = std::fs::read_to_string(root.join(document.path)).unwrap_or_default();
+        let wanted = (document.content)();
+        let lines =
+            stored.lines().zip(wanted.lines()).take_while(|(stored, wanted)| stored == wanted).count();
+        (stored != wanted)
+            .then(|| (document.path, format!("differs from line {} on: run `cargo xtask docs`", lines + 1)))
+    };
+    GENERATED.iter().filter_map(differs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_document_is_missed_where_there_is_none() {
+        let stale: Vec<_> = stale(Path::new("/nonexistent")).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(stale, GENERATED.iter().map(|document| document.path).collect::<Vec<_>>());
+    }
+}

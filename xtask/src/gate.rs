@@ -1,0 +1,163 @@
+//! The gate: everything that must hold before a change lands, in one command.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use crate::{packages, tidy};
+
+/// What one step came to.
+enum Done {
+    /// It holds; with something to add, or empty.
+    Held(String),
+    /// It could not be tried on this machine, and why.
+    Skipped(String),
+}
+
+/// A step: what is shown, and what is done.
+struct Step<'a> {
+    name: &'static str,
+    run: Box<dyn Fn() -> anyhow::Result<Done> + 'a>,
+}
+
+/// Runs every step, stopping at the first that fails.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    let skips = root.join("target/test-skips.txt");
+    std::fs::create_dir_all(root.join("target")).context("cannot make the target directory")?;
+    std::fs::remove_file(&skips).ok();
+    let started = now();
+    let steps = steps(root, &skips);
+    let mut not_tried = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        println!("[{}/{}] {} ...", index + 1, steps.len(), step.name);
+        let step_started = now();
+        let done = (step.run)().with_context(|| format!("the gate stops at \"{}\"", step.name))?;
+        let took = shown(step_started.elapsed());
+        match done {
+            Done::Held(note) if note.is_empty() => println!("      {} took {took}", step.name),
+            Done::Held(note) => println!("      {} took {took}: {note}", step.name),
+            Done::Skipped(why) => {
+                println!("      {} SKIPPED: {why}", step.name);
+                not_tried.push(format!("{}: {why}", step.name));
+            }
+        }
+    }
+    not_tried.extend(std::fs::read_to_string(&skips).unwrap_or_default().lines().map(str::to_owned));
+    for line in &not_tried {
+        println!("not tried: {line}");
+    }
+    println!("{}", summary(steps.len(), not_tried.len(), started.elapsed()));
+    Ok(())
+}
+
+fn summary(steps: usize, not_tried: usize, took: Duration) -> String {
+    let skipped = match not_tried {
+        0 => "nothing skipped".to_owned(),
+        n => format!("{n} skipped, listed above"),
+    };
+    format!("all {steps} steps hold, {skipped}, in {}", shown(took))
+}
+
+fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
+    fn step<'a>(name: &'static str, run: impl Fn() -> anyhow::Result<Done> + 'a) -> Step<'a> {
+        Step { name, run: Box::new(run) }
+    }
+    vec![
+        step("Debian packages", || packages::install_missing().map(Done::Held)),
+        step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"])),
+        step("tidy", || tidy::run(root).map(|()| Done::Held(String::new()))),
+        step("lints", || {
+            component(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        }),
+        step("release binary", || cargo(root, &["build", "--release", "--package", "fathom"])),
+        step("unit and crate tests", move || {
+            let arguments =
+                ["test", "--workspace", "--exclude", "fathom-tests", "--lib", "--bins", "--tests"];
+            run_cargo(cargo_command(root, &arguments).env("FATHOM_TEST_SKIPS", skips))
+        }),
+        step("doc tests", || cargo(root, &["test", "--workspace", "--doc"])),
+        step("device tests", move || {
+            let mut command = cargo_command(root, &["test", "--package", "fathom-tests"]);
+            run_cargo(command.env("FATHOM_TEST_SKIPS", skips).env("FATHOM_BIN", release_binary(root)))
+        }),
+    ]
+}
+
+/// Where the step "release binary" leaves it.
+fn release_binary(root: &Path) -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target));
+    target.join("release/fathom")
+}
+
+/// Runs a cargo command that a component of the toolchain brings; says how to add it where it is missing.
+fn component(root: &Path, component: &str, arguments: &[&str]) -> anyhow::Result<Done> {
+    let mut probe = cargo_command(root, &[arguments[0], "--version"]);
+    if probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return cargo(root, arguments);
+    }
+    let why = format!("{component} is missing: `rustup component add {component}`");
+    if let Some(name) =
+        ["CI", "FATHOM_TEST_NO_SKIP"].into_iter().find(|name| std::env::var_os(name).is_some())
+    {
+        bail!("{why}; a skip is a failure where {name} is set");
+    }
+    Ok(Done::Skipped(why))
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<Done> {
+    run_cargo(&mut cargo_command(root, arguments))
+}
+
+fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(&arguments[..1]).args(&arguments[1..]).stdin(Stdio::null());
+    command
+}
+
+fn run_cargo(command: &mut Command) -> anyhow::Result<Done> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+        bail!("`cargo {}` failed: its messages are above", arguments.join(" "));
+    }
+    Ok(Done::Held(String::new()))
+}
+
+#[allow(clippy::disallowed_methods)] // How long a step of the gate took is for the developer, not for a record.
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn shown(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if seconds < 60 {
+        format!("{:.1} s", duration.as_secs_f64())
+    } else {
+        format!("{}m{:02}s", seconds / 60, seconds % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_shown_in_minutes_from_one_on() {
+        let check = |milliseconds, expected| assert_eq!(shown(Duration::from_millis(milliseconds)), expected);
+        check(0, "0.0 s");
+        check(59_900, "59.9 s");
+        check(60_000, "1m00s");
+        check(754_000, "12m34s");
+    }
+
+    #[test]
+    fn the_summary_says_what_was_not_tried() {
+        let second = Duration::from_secs(1);
+        assert_eq!(summary(8, 0, second), "all 8 steps hold, nothing skipped, in 1.0 s");
+        assert_eq!(summary(8, 2, second), "all 8 steps hold, 2 skipped, listed above, in 1.0 s");
+    }
+}

@@ -1,0 +1,129 @@
+//! The programs that the device tests use, and the Debian packages they come in.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+/// A program and the Debian package that brings it.
+pub struct Tool {
+    /// Its name on the search path.
+    pub program: &'static str,
+    /// The package.
+    pub package: &'static str,
+}
+
+const fn tool(program: &'static str, package: &'static str) -> Tool {
+    Tool { program, package }
+}
+
+/// What the tests ask for by `need!(tool "...")`; `cargo xtask tidy` holds the two against each other.
+pub const TOOLS: &[Tool] = &[
+    tool("fio", "fio"),
+    tool("fusermount3", "fuse3"),
+    tool("losetup", "mount"),
+    tool("mkfs.ext4", "e2fsprogs"),
+    tool("mkfs.xfs", "xfsprogs"),
+    tool("mount", "mount"),
+    tool("nbdfuse", "libnbd-bin"),
+    tool("nbdkit", "nbdkit"),
+];
+
+/// The tools that `is_there` does not find.
+fn absent(is_there: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
+    TOOLS.iter().filter(|tool| !is_there(tool.program)).collect()
+}
+
+/// Installs what is missing, or says what will be skipped without it. Returns what to tell the developer.
+pub fn install_missing() -> anyhow::Result<String> {
+    let missing = absent(is_on_path);
+    if missing.is_empty() {
+        return Ok("all there".to_owned());
+    }
+    let mut packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let packages_shown = packages.join(" ");
+    if !is_root() || !is_on_path("apt-get") {
+        let programs: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
+        return Ok(format!(
+            "missing: {}; tests that need them are skipped (as root on Debian: apt-get install {packages_shown})",
+            programs.join(" ")
+        ));
+    }
+    if apt_get("install", &packages).is_err() {
+        // The lists may be absent (a fresh container) or older than the archive.
+        apt_get("update", &[])?;
+        apt_get("install", &packages)?;
+    }
+    let still = absent(is_on_path);
+    if let Some(tool) = still.first() {
+        bail!("{} is not on the search path although {} is installed", tool.program, tool.package);
+    }
+    Ok(format!("installed {packages_shown}"))
+}
+
+fn apt_get(verb: &str, packages: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("apt-get");
+    command
+        .args(["--quiet", "--yes"])
+        .arg(verb)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null());
+    if verb == "install" {
+        command.arg("--no-install-recommends").args(packages);
+    }
+    let output = command.output().context("cannot run apt-get")?;
+    if !output.status.success() {
+        bail!(
+            "apt-get {verb} {} failed:\n{}",
+            packages.join(" "),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(())
+}
+
+/// True for the superuser.
+pub fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| effective_user(&status) == Some("0"))
+}
+
+/// The effective user id in `/proc/self/status`: the second of the four.
+fn effective_user(status: &str) -> Option<&str> {
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|directory| Path::new(&directory).join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_there_is_absent() {
+        assert!(absent(|_| true).is_empty());
+        let without_fio: Vec<_> =
+            absent(|program| program != "fio").iter().map(|tool| tool.package).collect();
+        assert_eq!(without_fio, ["fio"]);
+        assert_eq!(absent(|_| false).len(), TOOLS.len());
+    }
+
+    #[test]
+    fn tools_are_in_order_and_named_once() {
+        assert!(TOOLS.windows(2).all(|pair| pair[0].program < pair[1].program));
+    }
+
+    #[test]
+    fn the_effective_user_is_the_second_number() {
+        let check = |status: &str, expected| assert_eq!(effective_user(status), expected, "{status}");
+        check("Name:\tx\nUid:\t1000\t0\t0\t0\n", Some("0"));
+        check("Uid:\t0\t1000\t0\t0\n", Some("1000"));
+        check("Name:\tx\n", None);
+    }
+}

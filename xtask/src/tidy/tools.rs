@@ -1,0 +1,62 @@
+//! The programs that tests ask for and the list that the gate installs are the same.
+
+use std::collections::BTreeSet;
+
+use super::Finding;
+use super::tree::RustFile;
+use crate::packages::TOOLS;
+
+const LIST: &str = "xtask/src/packages.rs";
+
+/// Compares the two.
+pub fn check(files: &[RustFile]) -> Vec<Finding> {
+    let listed: BTreeSet<&str> = TOOLS.iter().map(|tool| tool.program).collect();
+    let asked: Vec<(&str, usize, String)> = files
+        .iter()
+        .filter(|file| file.path.starts_with("tests/suite/"))
+        .flat_map(|file| {
+            asked_for(&file.text).into_iter().map(|(line, tool)| (file.path.as_str(), line, tool))
+        })
+        .collect();
+    let unlisted = asked.iter().filter(|(.., tool)| !listed.contains(tool.as_str()));
+    let mut findings: Vec<Finding> = unlisted
+        .map(|(path, line, tool)| Finding::new(path, *line, format!("{tool} is not in {LIST}")))
+        .collect();
+    let unused = listed.iter().filter(|listed| !asked.iter().any(|(.., tool)| tool == *listed));
+    findings.extend(unused.map(|tool| Finding::new(LIST, 0, format!("no test asks for {tool}"))));
+    findings
+}
+
+/// The names in `tool "NAME"`, with their lines.
+fn asked_for(text: &str) -> Vec<(usize, String)> {
+    let lines = text.lines().enumerate();
+    lines
+        .flat_map(|(index, line)| {
+            let parts = line.split("tool \"").skip(1);
+            parts.filter_map(move |part| Some((index + 1, part.split('"').next()?.to_owned())))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_lists_are_held_against_each_other() {
+        let all: String =
+            TOOLS.iter().map(|tool| format!("need!(root, tool \"{}\");\n", tool.program)).collect();
+        let found = |text: &str| {
+            let text = format!("fn f() {{\n{text}}}\n");
+            let file = RustFile::parse("tests/suite/a.rs", &text).expect("the test's source parses");
+            check(&[file]).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&all), [""; 0]);
+        assert_eq!(
+            found(&format!("need!(tool \"sl\");\n{all}")),
+            ["tests/suite/a.rs:2: sl is not in xtask/src/packages.rs"]
+        );
+        let without_fio = all.replace("need!(root, tool \"fio\");\n", "");
+        assert_eq!(found(&without_fio), ["xtask/src/packages.rs: no test asks for fio"]);
+    }
+}
