@@ -298,9 +298,8 @@ fn formats(text: &str) -> Result<Vec<OutputFormat>, String> {
     for word in text.split(',').map(str::trim) {
         let all = [OutputFormat::Normal, OutputFormat::Terse, OutputFormat::Json, OutputFormat::JsonPlus];
         let format = all.into_iter().find(|format| format.name() == word);
-        let format = format.ok_or_else(|| {
-            format!("fio: invalid output format {word} (valid are normal, terse, json, json+)")
-        })?;
+        let format = format
+            .ok_or_else(|| format!("invalid output format {word} (valid are normal, terse, json, json+)"))?;
         if !formats.contains(&format) {
             formats.push(format);
         }

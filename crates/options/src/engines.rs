@@ -21,6 +21,9 @@ pub struct EngineRow {
     pub options: Vec<EngineOption>,
 }
 
+/// Says what is wrong with a value.
+type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
 /// A private option of an engine.
 pub struct EngineOption {
     /// Canonical name.
@@ -33,7 +36,7 @@ pub struct EngineOption {
     pub default: &'static str,
     /// One sentence for the help.
     pub doc: &'static str,
-    check: Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>,
+    check: Box<Check>,
 }
 
 impl EngineOption {

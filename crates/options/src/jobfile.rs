@@ -205,7 +205,10 @@ mod tests {
     use super::*;
     use crate::cli::tests::environment;
 
-    fn parsed(files: &[(&str, &[u8])]) -> Result<Vec<(String, Vec<(String, Option<String>)>)>, String> {
+    type Sections<T> = Vec<(T, Vec<(T, Option<T>)>)>;
+    type Expected<'a> = (&'a str, &'a [(&'a str, Option<&'a str>)]);
+
+    fn parsed(files: &[(&str, &[u8])]) -> Result<Sections<String>, String> {
         let env = environment(files);
         let sections = parse(Path::new(files[0].0), &env).map_err(|error| error.to_string())?;
         Ok(sections
@@ -216,7 +219,7 @@ mod tests {
             .collect())
     }
 
-    fn check(text: &str, expected: &[(&str, &[(&str, Option<&str>)])]) {
+    fn check(text: &str, expected: &[Expected<'_>]) {
         let expected: Vec<_> = expected
             .iter()
             .map(|(name, lines)| {

@@ -16,6 +16,8 @@ pub struct Section {
     pub name: String,
     /// What was said about this job alone.
     pub said: Said,
+    /// What had been said for all jobs before.
+    pub inherited: Said,
     /// All that was said about it, defaults of `[global]` included.
     pub options: JobOptions,
     /// The first job of a further job file, which waits for the files before.
@@ -39,13 +41,24 @@ impl Section {
         Ok(draft.finish(name))
     }
 
-    /// The fio command line that says the same.
+    /// The fio command line that says the same, with what the job took over from `[global]`.
     pub fn command_line(&self) -> String {
-        let mut said = self.said.clone();
-        if !said.iter().any(|(name, _)| name == "name") {
-            said.insert(0, ("name".to_owned(), self.name.clone()));
+        format!("fio {}", show::command_line(&self.in_full()))
+    }
+
+    /// What was said for the job, with what it took over.
+    pub(crate) fn in_full(&self) -> Said {
+        let taken = self.inherited.iter().filter(|(name, _)| self.takes_over(name));
+        taken.cloned().chain(show::named(self)).collect()
+    }
+
+    /// False for what the job put aside: targets where it names its own, private options of another engine.
+    fn takes_over(&self, name: &str) -> bool {
+        let private = &self.options.engine_options;
+        match name {
+            "filename" => !self.said.iter().any(|(own, _)| own == name),
+            _ => table::find(name).is_some() || private.iter().any(|(known, _)| known == name),
         }
-        format!("fio {}", show::command_line(&said))
     }
 }
 
@@ -77,20 +90,23 @@ pub(crate) struct Draft<'a> {
     engines: &'a [EngineRow],
     pub(crate) options: JobOptions,
     pub(crate) said: Said,
+    inherited: Said,
 }
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(engines: &'a [EngineRow]) -> Self {
-        Draft { engines, options: JobOptions::default(), said: Said::new() }
+        Draft { engines, options: JobOptions::default(), said: Said::new(), inherited: Said::new() }
     }
 
     /// A job for which this one's options are the defaults.
     pub(crate) fn child(&self) -> Self {
-        Draft { engines: self.engines, options: self.options.inherited(), said: Said::new() }
+        let inherited = [self.inherited.as_slice(), self.said.as_slice()].concat();
+        Draft { engines: self.engines, options: self.options.inherited(), said: Said::new(), inherited }
     }
 
     pub(crate) fn finish(self, name: &str) -> Section {
-        Section { name: name.to_owned(), said: self.said, options: self.options, starts_file: false }
+        let Draft { options, said, inherited, .. } = self;
+        Section { name: name.to_owned(), said, inherited, options, starts_file: false }
     }
 
     /// The engine in force: the one said, or fio's default.

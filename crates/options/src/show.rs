@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::cli::Invocation;
-use crate::section::Said;
+use crate::section::{Said, Section};
 
 /// `--name=value` for each pair, quoted; the name first, and the engine before its private options.
 pub fn command_line(said: &Said) -> String {
@@ -17,21 +17,33 @@ pub fn command_line(said: &Said) -> String {
     words.join(" ")
 }
 
-/// The whole invocation as one fio command line: what was said for all jobs, then each job.
+/// The whole invocation as one fio command line. What was said for all jobs stands first where that is the same for
+/// each; where it is not (several job files, several `[global]`s), it is repeated in every job.
 pub fn show_command(invocation: &Invocation) -> String {
-    let mut words = vec!["fio".to_owned(), command_line(&invocation.global_said)];
-    for section in &invocation.sections {
-        let mut said = section.said.clone();
-        said.retain(|(name, _)| name != "name");
-        // Files are named after the section, so its name stands, and a later file waits for those before.
-        said.insert(0, ("name".to_owned(), section.name.clone()));
-        if section.starts_file && !said.iter().any(|(name, _)| name == "stonewall") {
-            said.push(("stonewall".to_owned(), String::new()));
-        }
+    let sections = &invocation.sections;
+    let global = sections.first().map(|first| &first.inherited);
+    let alike = sections.iter().all(|section| Some(&section.inherited) == global);
+    let mut words = vec!["fio".to_owned()];
+    if let Some(global) = global.filter(|_| alike) {
+        words.push(command_line(global));
+    }
+    for section in sections {
+        let said = if alike { named(section) } else { section.in_full() };
         words.push(command_line(&said));
     }
     words.retain(|word| !word.is_empty());
     words.join(" ")
+}
+
+/// What was said about a job, under the name its files are called after; a later job file waits for those before.
+pub(crate) fn named(section: &Section) -> Said {
+    let mut said = section.said.clone();
+    said.retain(|(name, _)| name != "name");
+    said.insert(0, ("name".to_owned(), section.name.clone()));
+    if section.starts_file && !said.iter().any(|(name, _)| name == "stonewall") {
+        said.push(("stonewall".to_owned(), String::new()));
+    }
+    said
 }
 
 fn word((name, value): &(String, String)) -> String {
@@ -51,7 +63,6 @@ pub fn shell_quoted(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::section::Section;
 
     #[test]
     fn words_are_quoted_for_a_shell() {

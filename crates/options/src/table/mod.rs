@@ -78,7 +78,7 @@ pub(crate) fn find(name: &str) -> Option<Known> {
 
 /// The candidate nearest to `word`, where one is near enough to be a slip of the keyboard.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
-    let limit = (word.chars().count() / 3).clamp(1, 4);
+    let limit = word.chars().count().div_ceil(3).min(4);
     let near = |name: &&str| strsim::osa_distance(word, name);
     let best = candidates.min_by_key(near)?;
     (near(&best) <= limit).then(|| best.to_owned())
@@ -104,7 +104,7 @@ mod tests {
         for name in names() {
             assert!(seen.insert(name), "{name} twice");
             assert!(
-                name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+                name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c)),
                 "{name} is not a name"
             );
         }
