@@ -52,6 +52,8 @@ pub(crate) struct Worker<C> {
     pub stop: StopSignal,
     /// Syncs to be done when everything else is (`end_fsync`).
     pub final_syncs: Vec<Request>,
+    /// The final syncs have begun: they take time but are no part of the workload that is counted.
+    pub closing: bool,
     pub slots: Slots,
     pub slowest: Slowest,
     /// The latest reading of the clock.
@@ -201,6 +203,7 @@ impl<C: Clock> Worker<C> {
             let place = &mut self.slots.all[slot as usize];
             (place.request, place.start, place.moved) = (request, u64::MAX, 0);
             self.batch.push(slot);
+            self.closing = true;
         }
     }
 
@@ -232,7 +235,7 @@ impl<C: Clock> Worker<C> {
             }
             offered += 1;
             self.in_flight += 1;
-            if fresh {
+            if fresh && !self.closing {
                 self.count_issued(request.op);
             }
             match queued {
@@ -328,8 +331,10 @@ impl<C: Clock> Worker<C> {
         let (clat, lat) = (self.now - slot.issued.min(self.now), self.now - slot.start.min(self.now));
         let phase = self.phase();
         if request.op.is_sync() {
-            phase.syncs.add(1);
-            phase.sync_lat.record(clat);
+            if !self.closing {
+                phase.syncs.add(1);
+                phase.sync_lat.record(clat);
+            }
         } else {
             let op = &phase.ops[request.op as usize];
             op.ios.add(1);

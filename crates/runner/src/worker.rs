@@ -113,6 +113,7 @@ pub(crate) fn build<C: Clock>(
         pacer: Pacer::new(&spec.time),
         stop: watch.0,
         final_syncs: final_syncs.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
+        closing: false,
         slots: Slots::new(depth),
         slowest: Slowest::default(),
         now: 0,
