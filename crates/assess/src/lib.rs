@@ -1,1 +1,26 @@
-//! Placeholder.
+//! Commands that look at a target, run a plan against it and look at what came out: `bench` and its suites.
+//!
+//! The only place that decides what to run. Prints nothing and stores nothing: callers are told through
+//! [`BenchObserver`] and get a [`fathom_record::RunRecord`]. Own commands build options, never a plan, so that the fio
+//! command line of a row is the truth about it.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod conditions;
+mod error;
+mod expect;
+mod machine;
+mod plan;
+mod suite;
+mod target;
+mod working_file;
+
+pub use bench::{BenchObserver, run};
+pub use conditions::conditions;
+pub use error::AssessError;
+pub use expect::{Comparison, Expectation};
+pub use machine::{engine_rows, host_facts};
+pub use plan::{BenchPlan, BenchSettings, Cost, Effort, PlannedTest};
+pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
+pub use target::BenchTarget;

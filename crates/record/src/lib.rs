@@ -40,4 +40,4 @@ pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};
 pub use summary::{DeviceSummary, OpSummary, SyncSummary, TestSummary};
-pub use test::{TestRecord, TestStatus};
+pub use test::{ExpectationRecord, TestRecord, TestStatus};

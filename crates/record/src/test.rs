@@ -56,10 +56,33 @@ pub struct TestRecord {
     /// The devices under the target, uppermost first.
     #[serde(skip_serializing_if = "is_default")]
     pub disks: Vec<DiskRecord>,
+    /// What it was expected to reach, and whether it did.
+    #[serde(skip_serializing_if = "is_default")]
+    pub expected: Vec<ExpectationRecord>,
     /// Things a reader should know, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,
     /// The signal or other reason that ended it before its time.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: Option<String>,
+}
+
+/// One thing a test was expected to reach.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExpectationRecord {
+    /// The class of machine or volume it holds for (`standard`).
+    pub class: String,
+    /// `test.direction.metric`.
+    pub metric: String,
+    /// `>=`, `<=`, `>` or `<`.
+    pub is: String,
+    /// What was expected: requests per second, bytes per second or ns, as the metric has it.
+    pub value: f64,
+    /// By how much, in percent of it, the measured value may miss.
+    pub tolerance_percent: f64,
+    /// What was measured; `None` where nothing was.
+    pub observed: Option<f64>,
+    /// The verdict; `None` where nothing was measured.
+    pub met: Option<bool>,
 }

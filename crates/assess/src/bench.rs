@@ -1,0 +1,276 @@
+//! Runs a plan test by test. Each finished test is handed out at once; the failure of one is its result, and the next
+//! one runs.
+
+use std::path::Path;
+
+use fathom_model::units::{bytes, duration};
+use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary, test_record};
+use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
+
+use crate::machine::engine_rows;
+use crate::plan::{BenchPlan, PlannedTest};
+use crate::target::BenchTarget;
+use crate::{AssessError, conditions, expect, working_file};
+
+/// Is told how a bench goes on. Every method may be left out.
+pub trait BenchObserver: RunObserver {
+    /// The target is ready; measuring begins.
+    fn begun(&mut self, _header: &RunHeader) {}
+    /// A test begins.
+    fn test_begun(&mut self, _index: usize, _test: &PlannedTest) {}
+    /// A test has ended, been skipped or failed.
+    fn test_ended(&mut self, _test: &TestRecord) {}
+}
+
+impl BenchObserver for () {}
+
+/// Runs `plan` on `session`.
+///
+/// # Errors
+/// The working file could not be made or laid out; nothing has been measured then.
+pub fn run(
+    plan: &BenchPlan,
+    session: &mut Session,
+    observer: &mut dyn BenchObserver,
+) -> Result<RunRecord, AssessError> {
+    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    let mut header = header(plan, session);
+    let size = match &plan.target {
+        BenchTarget::Directory { path, .. } => lay_out(plan, path, session, observer, &mut header.notes)?,
+        _ => plan.size,
+    };
+    header.size_bytes = size;
+    header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
+    observer.begun(&header);
+    let mut record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
+    for (index, test) in plan.tests.iter().enumerate() {
+        observer.test_begun(index, test);
+        let ended = run_test(plan, test, size, session, observer);
+        observer.test_ended(&ended);
+        if ended.status == TestStatus::Failed {
+            record.status = TestStatus::Failed;
+        }
+        record.tests.push(ended);
+        if let Some(reason) = session.stop_handle().reason() {
+            record.header.interrupted = Some(reason);
+            record.status = TestStatus::Incomplete;
+            break;
+        }
+    }
+    Ok(record)
+}
+
+fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
+    let settings = &plan.settings;
+    let header = RunHeader {
+        command: settings.command.clone(),
+        kind: "bench".to_owned(),
+        target: settings.target.display().to_string(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        labels: settings.labels.clone(),
+        suite: Some(plan.suite.name.clone()),
+        seed: Some(plan.seed),
+        notes: plan.notes.clone(),
+        ..RunHeader::default()
+    };
+    if session.is_simulated() {
+        return header;
+    }
+    let conditions = conditions::conditions(&settings.target, session.clock_facts(), &settings.labels);
+    RunHeader {
+        started_unix_ms: fathom_sys::clock::unix_ms(),
+        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
+        boot_id: conditions.host.boot_id.clone(),
+        conditions,
+        ..header
+    }
+}
+
+/// Makes the working file and fills it for as long as the plan allows; returns the bytes it has then.
+fn lay_out(
+    plan: &BenchPlan,
+    dir: &Path,
+    session: &mut Session,
+    observer: &mut dyn BenchObserver,
+    notes: &mut Vec<String>,
+) -> Result<u64, AssessError> {
+    let file = working_file::make(dir, !plan.settings.buffered)?;
+    session.hold(plan.file.clone(), file);
+    let deadline = plan.cost.layout_time.map(|time| session.now() + time.0);
+    let mut report = |progress: &LayoutProgress| observer.layout(progress);
+    let got = session.lay_out(&plan.file, plan.size, deadline, &mut report).map_err(AssessError::Run)?;
+    let size = got - got % (1 << 20);
+    let Some(limit) = plan.cost.layout_time.filter(|_| size < plan.size) else { return Ok(size) };
+    if size < working_file::LEAST_SIZE {
+        return Err(AssessError::Target {
+            path: dir.to_owned(),
+            reason: format!("took only {} in {}, too little for the tests", bytes(got), duration(limit)),
+            hint: Some("use --size 16m, and --runtime for longer tests".to_owned()),
+        });
+    }
+    notes.push(format!(
+        "the working file has {} instead of {}: what could be written in {}; --size sets it",
+        bytes(size),
+        bytes(plan.size),
+        duration(limit)
+    ));
+    Ok(size)
+}
+
+fn run_test(
+    plan: &BenchPlan,
+    test: &PlannedTest,
+    size: u64,
+    session: &Session,
+    observer: &mut dyn BenchObserver,
+) -> TestRecord {
+    let meta = TestMeta { id: test.id.clone(), title: test.title.clone(), fio: plan.fio_command(test, size) };
+    if let Some(reason) = &test.skip {
+        return TestRecord::skipped(meta, reason);
+    }
+    let run_plan = match plan.resolve(test, size, &engine_rows()) {
+        Ok(run_plan) => run_plan,
+        Err(error) => return TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
+    };
+    let watching: &mut dyn RunObserver = observer;
+    match session.run(&run_plan, watching) {
+        Ok(outcome) => {
+            let mut record = test_record(meta, &run_plan, &outcome);
+            let summary = TestSummary::new(&record);
+            record.expected = expect::judge(&test.id, &test.expected, plan.suite.tolerance_percent, &summary);
+            record
+        }
+        Err(RunError::Stopped { reason }) => TestRecord {
+            status: TestStatus::Incomplete,
+            interrupted: Some(reason.clone()),
+            reason: Some(reason),
+            ..TestRecord::skipped(meta, "")
+        },
+        Err(error) => TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
+    }
+}
+
+fn with_hint(error: String, hint: Option<String>) -> String {
+    match hint {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{BenchSettings, Effort};
+    use fathom_engine::sim::FixedLatency;
+    use fathom_model::Nanos;
+
+    #[derive(Default)]
+    struct Heard(Vec<String>);
+
+    impl RunObserver for Heard {}
+
+    impl BenchObserver for Heard {
+        fn begun(&mut self, header: &RunHeader) {
+            self.0.push(format!("begun {}", header.size_bytes));
+        }
+        fn test_begun(&mut self, index: usize, test: &PlannedTest) {
+            self.0.push(format!("{index} {}", test.id));
+        }
+        fn test_ended(&mut self, test: &TestRecord) {
+            self.0.push(format!("{} {}", test.id, test.status.name()));
+        }
+    }
+
+    fn simulated(suite: &str, only: &[&str]) -> (RunRecord, Vec<String>) {
+        let model = FixedLatency {
+            read: Nanos::from_millis(1),
+            write: Nanos::from_millis(2),
+            flush: Nanos::from_millis(3),
+            parallelism: 8,
+        };
+        let settings = BenchSettings {
+            suite: suite.to_owned(),
+            effort: Effort::Quick,
+            only: only.iter().map(|id| id.to_string()).collect(),
+            seed: Some(1),
+            ..BenchSettings::default()
+        };
+        let plan = BenchPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap();
+        let mut session = Session::simulated(model, 1 << 30);
+        let mut heard = Heard::default();
+        let record = run(&plan, &mut session, &mut heard).unwrap();
+        (record, heard.0)
+    }
+
+    #[test]
+    fn every_test_is_told_of_and_measured() {
+        let (record, heard) = simulated("standard", &["lat-read", "commit", "rand-read-jobs"]);
+        assert_eq!(
+            heard,
+            [
+                "begun 1073741824",
+                "0 lat-read",
+                "lat-read complete",
+                "1 commit",
+                "commit complete",
+                "2 rand-read-jobs",
+                "rand-read-jobs complete"
+            ]
+        );
+        let summary = |index: usize| TestSummary::new(&record.tests[index]);
+        // 1 ms per read at depth 1; 2 ms per write and 3 ms per flush; eight jobs on eight servers.
+        assert!((summary(0).read.unwrap().iops - 1000.0).abs() < 1.0);
+        assert!((summary(1).write.unwrap().iops - 200.0).abs() < 1.0);
+        assert!((summary(2).read.unwrap().iops - 8000.0).abs() < 8.0);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_record() {
+        assert_eq!(simulated("standard", &["rand-mixed"]).0, simulated("standard", &["rand-mixed"]).0);
+    }
+
+    #[test]
+    fn expectations_are_judged_per_class() {
+        let (record, _) = simulated("digitalocean-volumes", &["rand-r", "lat-read"]);
+        let verdicts: Vec<(&str, &str, Option<bool>)> = record
+            .tests
+            .iter()
+            .flat_map(|test| &test.expected)
+            .map(|expected| (expected.metric.as_str(), expected.class.as_str(), expected.met))
+            .collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("rand-r.read.iops", "standard", Some(true)),
+                ("rand-r.read.iops", "high-cpu", Some(true)),
+                ("lat-read.read.lat_ns.mean", "standard", Some(true)),
+                ("lat-read.read.lat_ns.mean", "high-cpu", Some(true)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stop_ends_the_run_and_keeps_what_is_done() {
+        struct StopAfterFirst(fathom_runner::StopHandle);
+        impl RunObserver for StopAfterFirst {}
+        impl BenchObserver for StopAfterFirst {
+            fn test_ended(&mut self, _test: &TestRecord) {
+                self.0.request("signal 2");
+            }
+        }
+        let settings =
+            BenchSettings { suite: "standard".to_owned(), effort: Effort::Quick, ..BenchSettings::default() };
+        let plan = BenchPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap();
+        let instant = FixedLatency {
+            read: Nanos::from_millis(10),
+            write: Nanos::from_millis(10),
+            flush: Nanos::from_millis(10),
+            parallelism: 1,
+        };
+        let mut session = Session::simulated(instant, 1 << 30);
+        let mut observer = StopAfterFirst(session.stop_handle());
+        let record = run(&plan, &mut session, &mut observer).unwrap();
+        assert_eq!((record.tests.len(), record.status), (1, TestStatus::Incomplete));
+        assert_eq!(record.header.interrupted.as_deref(), Some("signal 2"));
+    }
+}

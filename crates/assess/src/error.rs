@@ -1,0 +1,116 @@
+//! Why an assessment could not be made.
+
+use std::io;
+use std::path::PathBuf;
+
+use fathom_options::OptionError;
+use fathom_runner::RunError;
+
+/// An assessment that could not begin or go on. The failure of a single test is a result, not one of these.
+#[derive(Debug, thiserror::Error)]
+pub enum AssessError {
+    /// Neither a shipped suite nor a file.
+    #[error("there is no suite called '{name}'")]
+    UnknownSuite {
+        /// As typed.
+        name: String,
+    },
+    /// A suite file cannot be read.
+    #[error("cannot read the suite {}: {source}", path.display())]
+    ReadSuite {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A suite file is not TOML, or has other fields than a suite.
+    #[error("suite {suite}: {}", source.to_string().trim_end())]
+    MalformedSuite {
+        /// Its name or path.
+        suite: String,
+        /// Where and what.
+        source: Box<toml::de::Error>,
+    },
+    /// Something in a suite makes no sense.
+    #[error("suite {suite}: {}{field}: {reason}", test.as_ref().map(|test| format!("test '{test}': ")).unwrap_or_default())]
+    Suite {
+        /// Its name or path.
+        suite: String,
+        /// The test.
+        test: Option<String>,
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A test of a suite has an option that fio would refuse.
+    #[error("suite {suite}: test '{test}': {source}")]
+    SuiteOption {
+        /// Its name or path.
+        suite: String,
+        /// The test.
+        test: String,
+        /// The grammar's own account.
+        source: Box<OptionError>,
+    },
+    /// `--only` names a test that the suite has not.
+    #[error("suite {suite} has no test '{id}'")]
+    UnknownTest {
+        /// The suite.
+        suite: String,
+        /// As typed.
+        id: String,
+        /// Those it has.
+        known: Vec<String>,
+    },
+    /// The target is nothing that can be measured.
+    #[error("{}: {reason}", path.display())]
+    Target {
+        /// As typed.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The options of a test contradict each other or the machine.
+    #[error("{0}")]
+    Options(#[source] OptionError),
+    /// The working file could not be made, or nothing could be prepared.
+    #[error("{0}")]
+    Run(#[source] RunError),
+}
+
+impl AssessError {
+    /// What to do about it, where something can be done.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            AssessError::UnknownSuite { .. } => {
+                let names: Vec<&str> = crate::SUITES.iter().map(|(name, _)| *name).collect();
+                Some(format!("there are {}; or give the path of a TOML file", names.join(", ")))
+            }
+            AssessError::ReadSuite { .. } => Some("check the path and its permissions".to_owned()),
+            AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => {
+                Some("`fathom bench --show-suite standard` prints a suite to start from".to_owned())
+            }
+            AssessError::SuiteOption { source, .. } => source.hint(),
+            AssessError::UnknownTest { known, .. } => Some(format!("its tests are {}", known.join(", "))),
+            AssessError::Target { hint, .. } => hint.clone(),
+            AssessError::Options(source) => source.hint(),
+            AssessError::Run(source) => source.hint(),
+        }
+    }
+
+    /// True where the caller asked for something that does not exist: a matter of usage, not of the run.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            AssessError::UnknownSuite { .. }
+                | AssessError::ReadSuite { .. }
+                | AssessError::MalformedSuite { .. }
+                | AssessError::Suite { .. }
+                | AssessError::SuiteOption { .. }
+                | AssessError::UnknownTest { .. }
+        )
+    }
+}

@@ -1,0 +1,47 @@
+//! What the fio grammar must be told of this machine: its engines, its CPUs and a number nobody can guess.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use fathom_engine::registry::{self, ENGINES};
+use fathom_engine::{EngineError, EngineSetup, RawEngineOptions};
+use fathom_options::{EngineOption, EngineRow, HostFacts};
+use fathom_sys::device::SysRoot;
+use fathom_sys::device::host::count_cpus;
+
+/// The rows of every engine a job can name.
+pub fn engine_rows() -> Vec<EngineRow> {
+    let row = |entry: &fathom_engine::EngineEntry| EngineRow {
+        name: entry.name,
+        aliases: entry.aliases,
+        doc: entry.doc,
+        synchronous: entry.traits.synchronous,
+        options: entry.options.iter().map(EngineOption::from_row).collect(),
+    };
+    ENGINES.iter().map(row).collect()
+}
+
+/// What resolving options must know of this machine.
+pub fn host_facts() -> HostFacts {
+    let online = SysRoot::real().text("/sys/devices/system/cpu/online").and_then(|list| count_cpus(&list));
+    HostFacts { cpus: online.map_or(1, |count| count as usize), entropy: random() }
+}
+
+/// 64 bits nobody can guess: the standard library keys its hashes from the kernel's random source.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Opens `engine` once without files: what a kernel forbids, it forbids here.
+pub(crate) fn probe(engine: &str) -> Result<(), EngineError> {
+    let Some(entry) = registry::find(engine) else { return Ok(()) };
+    let setup = EngineSetup {
+        depth: 1,
+        max_block: 4096,
+        files: Vec::new(),
+        random: false,
+        direct: true,
+        writes: false,
+        options: RawEngineOptions::default(),
+    };
+    (entry.open)(setup).map(drop)
+}

@@ -1,0 +1,423 @@
+//! A suite is data: which tests, with which fio options, for how long, and what is expected of them.
+//!
+//! Reading one checks every option against the fio grammar, so that a suite which loads can be run. What `bench` itself
+//! decides (target, size, time, seeds) a suite may not say.
+
+use std::path::Path;
+
+use fathom_model::Nanos;
+use fathom_model::plan::SizeSpec;
+use fathom_model::units::{parse_bytes, parse_duration};
+use fathom_options::{EngineRow, Section};
+use serde::Deserialize;
+
+use crate::AssessError;
+use crate::expect::{self, Expectation, RawExpectation};
+
+/// The suites that come with the program: name and text.
+pub const SUITES: &[(&str, &str)] = &[
+    ("standard", include_str!("../../../suites/standard.toml")),
+    ("database-disk", include_str!("../../../suites/database-disk.toml")),
+    ("digitalocean-volumes", include_str!("../../../suites/digitalocean-volumes.toml")),
+    ("cloud-disk", include_str!("../../../suites/cloud-disk.toml")),
+];
+
+/// Most a suite file may hold, bytes.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// What `bench` says itself; a suite that said it too would be lying about one of them.
+const RESERVED: &[&str] = &[
+    "name",
+    "description",
+    "filename",
+    "directory",
+    "filename_format",
+    "nrfiles",
+    "size",
+    "filesize",
+    "offset",
+    "offset_increment",
+    "runtime",
+    "time_based",
+    "ramp_time",
+    "startdelay",
+    "loops",
+    "randseed",
+    "randrepeat",
+    "stonewall",
+    "new_group",
+    "unlink",
+    "overwrite",
+    "create_only",
+    "allow_file_create",
+    "allow_mounted_write",
+];
+
+/// Tests that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suite {
+    /// Its name, or the path it was read from.
+    pub name: String,
+    /// The same for people.
+    pub title: String,
+    /// One sentence.
+    pub description: String,
+    /// Who thought of it.
+    pub source: String,
+    /// By how much, in percent, a value may miss `>=` and `<=` expectations.
+    pub tolerance_percent: f64,
+    /// Under a minute.
+    pub quick: Profile,
+    /// Unless something else is asked for.
+    pub default: Profile,
+    /// Long enough for steady state.
+    pub thorough: Profile,
+    /// In the order they run.
+    pub tests: Vec<SuiteTest>,
+}
+
+/// How long and over how much a suite runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Measured time of each test that ends by time.
+    pub runtime: Nanos,
+    /// Unmeasured time before it.
+    pub ramp: Nanos,
+    /// Size of the working file, bytes.
+    pub size: u64,
+    /// Longest time of a test that ends with its size; `None` = as long as it takes.
+    pub limit: Option<Nanos>,
+}
+
+/// What ends a test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ending {
+    /// The runtime of the profile.
+    #[default]
+    Time,
+    /// The end of the file, or of `io_size`.
+    Size,
+}
+
+/// One test of a suite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SuiteTest {
+    /// Its name, unique in the suite.
+    pub id: String,
+    /// The same for people.
+    pub title: String,
+    /// fio options as written, those for all tests first; a test's own replace them.
+    pub options: Vec<(String, String)>,
+    /// What ends it.
+    pub ends: Ending,
+    /// Every job has a part of the file to itself.
+    pub split: bool,
+    /// Share of the profile's runtime, 1 = all of it.
+    pub time_share: f64,
+    /// It writes or trims.
+    pub writes: bool,
+    /// Workers it runs.
+    pub jobs: u32,
+    /// Bytes it moves where that is said, over all jobs.
+    pub io_bytes: Option<u64>,
+    /// What it is expected to reach.
+    pub expected: Vec<Expectation>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSuite {
+    title: String,
+    description: String,
+    source: String,
+    #[serde(default)]
+    tolerance_percent: f64,
+    #[serde(default)]
+    options: toml::Table,
+    profile: RawProfiles,
+    test: Vec<RawTest>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawProfiles {
+    quick: RawProfile,
+    default: RawProfile,
+    thorough: RawProfile,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawProfile {
+    runtime: String,
+    ramp: String,
+    size: String,
+    limit: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTest {
+    id: String,
+    title: String,
+    options: toml::Table,
+    #[serde(default)]
+    ends: Ending,
+    #[serde(default)]
+    split: bool,
+    time_share: Option<f64>,
+    #[serde(default)]
+    expect: Vec<RawExpectation>,
+}
+
+/// Where in a suite something is wrong.
+struct Spot<'a> {
+    suite: &'a str,
+    test: Option<&'a str>,
+}
+
+impl Spot<'_> {
+    fn error(&self, field: &str, reason: impl Into<String>) -> AssessError {
+        AssessError::Suite {
+            suite: self.suite.to_owned(),
+            test: self.test.map(str::to_owned),
+            field: field.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Suite {
+    /// The suite of this name, or the one in the file at this path.
+    ///
+    /// # Errors
+    /// There is no such suite or file, or what it says is not a suite.
+    pub fn load(name: &str, engines: &[EngineRow]) -> Result<Suite, AssessError> {
+        if let Some((_, text)) = SUITES.iter().find(|(known, _)| *known == name) {
+            return Suite::parse(name, text, engines);
+        }
+        let path = Path::new(name);
+        let looks_like_a_path = name.contains('/') || path.extension().is_some_and(|end| end == "toml");
+        if !looks_like_a_path && !path.exists() {
+            return Err(AssessError::UnknownSuite { name: name.to_owned() });
+        }
+        let unreadable = |source| AssessError::ReadSuite { path: path.to_owned(), source };
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
+        if metadata.len() > FILE_LIMIT || !metadata.is_file() {
+            let reason = "a suite is a regular TOML file of at most 1 MiB";
+            return Err(Spot { suite: name, test: None }.error("file", reason));
+        }
+        Suite::parse(name, &std::fs::read_to_string(path).map_err(unreadable)?, engines)
+    }
+
+    /// Reads the text of a suite; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// The text is not TOML of the right form, or an option is not one of fio's or has a bad value.
+    pub fn parse(name: &str, text: &str, engines: &[EngineRow]) -> Result<Suite, AssessError> {
+        let malformed =
+            |source| AssessError::MalformedSuite { suite: name.to_owned(), source: Box::new(source) };
+        let raw: RawSuite = toml::from_str(text).map_err(malformed)?;
+        let spot = Spot { suite: name, test: None };
+        if raw.test.is_empty() {
+            return Err(spot.error("test", "a suite needs at least one test"));
+        }
+        if !(0.0..100.0).contains(&raw.tolerance_percent) {
+            return Err(spot.error("tolerance_percent", "is a percentage from 0 to below 100"));
+        }
+        let shared = written(&spot, &raw.options)?;
+        let mut tests: Vec<SuiteTest> = Vec::with_capacity(raw.test.len());
+        for test in &raw.test {
+            let test = read_test(name, &shared, test, engines)?;
+            if tests.iter().any(|other| other.id == test.id) {
+                return Err(spot.error("test", format!("two tests have the id '{}'", test.id)));
+            }
+            tests.push(test);
+        }
+        Ok(Suite {
+            name: name.to_owned(),
+            title: raw.title,
+            description: raw.description,
+            source: raw.source,
+            tolerance_percent: raw.tolerance_percent,
+            quick: read_profile(&spot, "profile.quick", &raw.profile.quick)?,
+            default: read_profile(&spot, "profile.default", &raw.profile.default)?,
+            thorough: read_profile(&spot, "profile.thorough", &raw.profile.thorough)?,
+            tests,
+        })
+    }
+}
+
+fn read_profile(spot: &Spot<'_>, field: &str, raw: &RawProfile) -> Result<Profile, AssessError> {
+    let time = |text: &str| parse_duration(text).map_err(|error| spot.error(field, error.to_string()));
+    let profile = Profile {
+        runtime: time(&raw.runtime)?,
+        ramp: time(&raw.ramp)?,
+        size: parse_bytes(&raw.size).map_err(|error| spot.error(field, error.to_string()))?,
+        limit: raw.limit.as_deref().map(time).transpose()?,
+    };
+    if profile.runtime == Nanos::ZERO || profile.size == 0 || profile.limit == Some(Nanos::ZERO) {
+        return Err(spot.error(field, "runtime, size and limit must be more than 0"));
+    }
+    Ok(profile)
+}
+
+/// Options as a user would type them, in the order they were written.
+fn written(spot: &Spot<'_>, table: &toml::Table) -> Result<Vec<(String, String)>, AssessError> {
+    let mut options = Vec::with_capacity(table.len());
+    for (name, value) in table {
+        if RESERVED.contains(&name.as_str()) {
+            return Err(spot.error(name, "is decided by bench and cannot be said in a suite"));
+        }
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Float(number) => number.to_string(),
+            toml::Value::Boolean(yes) => u8::from(*yes).to_string(),
+            _ => return Err(spot.error(name, "an option is a text, a number or true or false")),
+        };
+        options.push((name.clone(), text));
+    }
+    Ok(options)
+}
+
+fn read_test(
+    suite: &str,
+    shared: &[(String, String)],
+    raw: &RawTest,
+    engines: &[EngineRow],
+) -> Result<SuiteTest, AssessError> {
+    let spot = Spot { suite, test: Some(&raw.id) };
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if raw.id.is_empty() || !raw.id.chars().all(is_name) {
+        return Err(spot.error("id", "an id is made of lower-case letters, digits and hyphens"));
+    }
+    let own = written(&spot, &raw.options)?;
+    let mut options: Vec<(String, String)> =
+        shared.iter().filter(|(name, _)| !own.iter().any(|(other, _)| other == name)).cloned().collect();
+    options.extend(own);
+    let section = section_of(&raw.id, &options, engines).map_err(|source| AssessError::SuiteOption {
+        suite: suite.to_owned(),
+        test: raw.id.clone(),
+        source: Box::new(source),
+    })?;
+    let time_share = raw.time_share.unwrap_or(1.0);
+    if !(time_share > 0.0 && time_share <= 100.0) {
+        return Err(spot.error("time_share", "is a factor above 0 and up to 100"));
+    }
+    let said = &section.options;
+    let jobs = said.numjobs.unwrap_or(1).max(1);
+    let writes = said.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read);
+    let io_bytes = match said.io_size {
+        Some(SizeSpec::Bytes(bytes)) => Some(bytes.saturating_mul(u64::from(jobs))),
+        _ => None,
+    };
+    let expected =
+        raw.expect.iter().map(|raw| expect::read(raw).map_err(|reason| spot.error("expect", reason)));
+    Ok(SuiteTest {
+        id: raw.id.clone(),
+        title: raw.title.clone(),
+        options,
+        ends: raw.ends,
+        split: raw.split,
+        time_share,
+        writes,
+        jobs,
+        io_bytes,
+        expected: expected.collect::<Result<_, _>>()?,
+    })
+}
+
+/// The job that `options` describe.
+pub(crate) fn section_of(
+    name: &str,
+    options: &[(String, String)],
+    engines: &[EngineRow],
+) -> Result<Section, fathom_options::OptionError> {
+    let pairs: Vec<(&str, &str)> =
+        options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    Section::from_pairs(name, &pairs, engines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::engine_rows;
+
+    const HEAD: &str = "title = 't'\ndescription = 'd'\nsource = 's'\n\
+        [profile]\nquick = { runtime = '1s', ramp = '0', size = '1m' }\n\
+        default = { runtime = '1s', ramp = '0', size = '1m' }\n\
+        thorough = { runtime = '1s', ramp = '0', size = '1m' }\n";
+
+    #[test]
+    fn shipped_suites_load() {
+        let engines = engine_rows();
+        for (name, text) in SUITES {
+            let suite = Suite::load(name, &engines).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!suite.tests.is_empty() && !suite.source.is_empty(), "{name}");
+            assert!(text.starts_with("# "), "{name} begins by saying what it is for");
+            for test in &suite.tests {
+                assert!(test.options.iter().any(|(option, _)| option == "rw"), "{name} {}", test.id);
+            }
+        }
+    }
+
+    #[test]
+    fn the_standard_suite_is_the_one_promised() {
+        let suite = Suite::load("standard", &engine_rows()).unwrap();
+        let ids: Vec<&str> = suite.tests.iter().map(|test| test.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            [
+                "lat-read",
+                "lat-write",
+                "commit",
+                "rand-read",
+                "rand-write",
+                "rand-mixed",
+                "rand-read-jobs",
+                "seq-read",
+                "bw-write",
+                "seq-write-jobs"
+            ]
+        );
+        let writing: Vec<bool> = suite.tests.iter().map(|test| test.writes).collect();
+        assert_eq!(writing, [false, true, true, false, true, true, false, false, true, true]);
+    }
+
+    #[test]
+    fn errors_name_suite_test_and_field() {
+        let engines = engine_rows();
+        let check = |tests: &str, expected: &str| {
+            let error =
+                Suite::parse("mine.toml", &format!("{HEAD}{tests}"), &engines).unwrap_err().to_string();
+            assert!(error.contains("mine.toml") && error.contains(expected), "{error}");
+        };
+        check("test = []", "at least one test");
+        check("[[test]]\nid='a'\ntitle='A'\noptions={rw='read', size='1g'}", "test 'a': size");
+        check("[[test]]\nid='a'\ntitle='A'\noptions={rw='read', iodpeth=4}", "iodpeth");
+        check("[[test]]\nid='a'\ntitle='A'\noptions={rw='raed'}", "raed");
+        check("[[test]]\nid='a b'\ntitle='A'\noptions={rw='read'}", "test 'a b': id");
+        check("[[test]]\nid='a'\ntitle='A'\noptions={rw=[1]}", "test 'a': rw");
+        check("[[test]]\nid='a'\ntitle='A'\noptions={rw='read'}\ntime_share=0", "test 'a': time_share");
+        let twice = "[[test]]\nid='a'\ntitle='A'\noptions={rw='read'}\n";
+        check(&format!("{twice}{twice}"), "two tests");
+        let expect = |text: &str| format!("{twice}expect=[{{class='c', {text}}}]");
+        check(&expect("metric='read.iops', is='~', value='1'"), "test 'a': expect");
+        check(&expect("metric='read.speed', is='>', value='1'"), "test 'a': expect");
+        check(&expect("metric='read.lat_ns.p99', is='<', value='5 parsecs'"), "test 'a': expect");
+    }
+
+    #[test]
+    fn what_is_no_suite_is_said_so() {
+        let check = |name: &str, expected: &str| {
+            let error = Suite::load(name, &[]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{name}: {error}");
+        };
+        check("standrad", "no suite called 'standrad'");
+        check("/no/such/file.toml", "/no/such/file.toml");
+        check("/dev/zero", "regular TOML file");
+        check("/etc", "regular TOML file");
+    }
+}

@@ -1,0 +1,181 @@
+//! What `bench` was pointed at. Looks, and changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use fathom_model::units::bytes;
+use fathom_runner::WritePermit;
+use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack};
+use fathom_sys::io::{OpenFlags, block_device_size, open_target};
+
+use crate::AssessError;
+
+/// What is to be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BenchTarget {
+    /// A directory: a working file is made in it.
+    Directory {
+        /// As typed.
+        path: PathBuf,
+        /// Where it lies.
+        filesystem: FilesystemFacts,
+    },
+    /// A regular file, used within its present size.
+    File {
+        /// As typed.
+        path: PathBuf,
+        /// Bytes it has.
+        size: u64,
+        /// Its content may be overwritten.
+        destroy: bool,
+        /// It occupies less than its size: what is missing is read from no device.
+        sparse: bool,
+    },
+    /// A block device.
+    BlockDevice {
+        /// As typed.
+        path: PathBuf,
+        /// Bytes it has.
+        size: u64,
+        /// Its content may be overwritten.
+        destroy: bool,
+    },
+    /// The device of a session on virtual time.
+    Simulated {
+        /// Bytes it has.
+        size: u64,
+    },
+}
+
+impl BenchTarget {
+    /// Looks at `path`. `destroy` are the targets that the user named with `--destroy-data`.
+    ///
+    /// # Errors
+    /// There is nothing there, it cannot be measured, or `destroy` names something else.
+    pub fn inspect(path: &Path, destroy: &[PathBuf]) -> Result<BenchTarget, AssessError> {
+        let fail = |reason: String, hint: Option<&str>| AssessError::Target {
+            path: path.to_owned(),
+            reason,
+            hint: hint.map(str::to_owned),
+        };
+        let stack = TargetStack::of(path)
+            .map_err(|error| fail(format!("cannot be looked at: {error}"), error.hint()))?;
+        let permit = WritePermit { destroy: destroy.to_vec(), own_command: true };
+        if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {
+            let reason = format!("is not what --destroy-data={} names", other.display());
+            return Err(fail(reason, Some("name the target itself, or leave --destroy-data out")));
+        }
+        let destroy = !destroy.is_empty();
+        match stack.target {
+            TargetKind::Missing => Err(fail(
+                "there is no such file or directory".to_owned(),
+                Some("name a directory (a working file is made in it and removed), an existing file or a block device"),
+            )),
+            TargetKind::Directory if destroy => Err(fail(
+                "is a directory: nothing in it is overwritten".to_owned(),
+                Some("leave --destroy-data out: the working file is bench's own"),
+            )),
+            TargetKind::Directory => {
+                let filesystem = stack.filesystem.unwrap_or_default();
+                if filesystem.read_only {
+                    let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
+                    return Err(fail(reason, Some("choose a directory that can be written, or the device itself")));
+                }
+                Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
+            }
+            TargetKind::File => {
+                let metadata = std::fs::metadata(path).map_err(|error| fail(error.to_string(), None))?;
+                let occupied = std::os::unix::fs::MetadataExt::blocks(&metadata).saturating_mul(512);
+                let size = metadata.len();
+                Ok(BenchTarget::File { path: path.to_owned(), size, destroy, sparse: occupied < size / 10 * 9 })
+            }
+            TargetKind::BlockDevice => {
+                let open = open_target(path, OpenFlags::default());
+                let size = open.and_then(|device| block_device_size(&device)).map_err(|error| {
+                    fail(format!("cannot be opened: {error}"), Some("run as root, or as a member of the group `disk`"))
+                })?;
+                Ok(BenchTarget::BlockDevice { path: path.to_owned(), size, destroy })
+            }
+            TargetKind::CharDevice | TargetKind::Other => Err(fail(
+                "is neither a directory, a regular file nor a block device".to_owned(),
+                Some("choose one of these"),
+            )),
+        }
+        .and_then(|target| target.large_enough(path))
+    }
+
+    fn large_enough(self, path: &Path) -> Result<BenchTarget, AssessError> {
+        let (BenchTarget::File { size, .. } | BenchTarget::BlockDevice { size, .. }) = self else {
+            return Ok(self);
+        };
+        if size >= crate::working_file::LEAST_SIZE {
+            return Ok(self);
+        }
+        Err(AssessError::Target {
+            path: path.to_owned(),
+            reason: format!("has {}, and the tests need at least 16 MiB", bytes(size)),
+            hint: Some(
+                "name the directory instead (a working file is made in it and removed), or a larger target"
+                    .to_owned(),
+            ),
+        })
+    }
+
+    /// The word used in records.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            BenchTarget::Directory { .. } => "directory",
+            BenchTarget::File { .. } => "file",
+            BenchTarget::BlockDevice { .. } => "block_device",
+            BenchTarget::Simulated { .. } => "simulated",
+        }
+    }
+
+    /// Why tests that write are skipped; `None` where they are not.
+    pub(crate) fn write_refusal(&self) -> Option<String> {
+        let (what, path) = match self {
+            BenchTarget::File { path, destroy: false, .. } => ("file's content", path),
+            BenchTarget::BlockDevice { path, destroy: false, .. } => ("device's data", path),
+            _ => return None,
+        };
+        Some(format!("would overwrite the {what}: only with --destroy-data={}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, vec![1; 20 << 20]).unwrap();
+        let small = dir.path().join("small");
+        std::fs::write(&small, b"x").unwrap();
+        let missing = dir.path().join("missing");
+        let check = |path: &Path, destroy: &[&Path], expected: Result<&str, &str>| {
+            let destroy: Vec<PathBuf> = destroy.iter().map(|path| path.to_path_buf()).collect();
+            match (BenchTarget::inspect(path, &destroy), expected) {
+                (Ok(target), Ok(kind)) => assert_eq!(target.kind(), kind),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (found, _) => panic!("{}: {found:?}, expected {expected:?}", path.display()),
+            }
+        };
+        check(dir.path(), &[], Ok("directory"));
+        check(&file, &[], Ok("file"));
+        check(&file, &[&file], Ok("file"));
+        check(&small, &[], Err("at least 16 MiB"));
+        check(&missing, &[], Err("no such file"));
+        check(Path::new("/no/such/dir/file"), &[], Err("/no/such/dir"));
+        check(Path::new("/dev/null"), &[], Err("neither"));
+        check(&file, &[&small], Err("is not what --destroy-data="));
+        check(dir.path(), &[dir.path()], Err("is a directory"));
+    }
+
+    #[test]
+    fn writing_needs_the_word() {
+        let file = |destroy| BenchTarget::File { path: "/x".into(), size: 1 << 30, destroy, sparse: false };
+        assert!(file(false).write_refusal().is_some_and(|reason| reason.contains("--destroy-data=/x")));
+        assert_eq!(file(true).write_refusal(), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! The working file of `bench`: how large it may be, and how it is made so that no death of the process leaves it behind.
+
+use std::fs::File;
+use std::path::Path;
+
+use fathom_model::units::bytes;
+use fathom_sys::device::FilesystemFacts;
+use fathom_sys::io::{OpenFlags, open_target, open_unnamed, reopen};
+
+use crate::AssessError;
+use crate::machine::random;
+
+/// Least size of what is measured: 1 MiB blocks at depth 8, twice over.
+pub(crate) const LEAST_SIZE: u64 = 16 << 20;
+/// Sizes are whole multiples of this, so that every block size fits.
+const UNIT: u64 = 1 << 20;
+/// Kept free on the root file system, where running out of space hurts everything.
+const ROOT_RESERVE: u64 = 1 << 30;
+
+/// How large the working file shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SizePlan {
+    /// Bytes.
+    pub size: u64,
+    /// Why it is less than the suite has it; empty where it is not.
+    pub note: Option<String>,
+}
+
+/// The size for a directory on `filesystem`: what the user said where it fits, else the smaller of what the suite says
+/// and a tenth of the free space.
+pub(crate) fn plan_size(
+    path: &Path,
+    filesystem: &FilesystemFacts,
+    suite_size: u64,
+    said: Option<u64>,
+) -> Result<SizePlan, AssessError> {
+    let fail = |reason: String, hint: String| AssessError::Target {
+        path: path.to_owned(),
+        reason,
+        hint: Some(hint),
+    };
+    let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
+    let usable = filesystem.free_bytes.saturating_sub(reserve);
+    if let Some(said) = said {
+        let size = said - said % UNIT;
+        if size < LEAST_SIZE {
+            return Err(fail(
+                format!("a working file of {} is too small for the tests", bytes(said)),
+                "the least is --size 16m".to_owned(),
+            ));
+        }
+        if size > usable {
+            let kept = if reserve > 0 { ", and 1.0 GiB of it is kept for the system" } else { "" };
+            return Err(fail(
+                format!("{} are asked for, {} are free{kept}", bytes(size), bytes(filesystem.free_bytes)),
+                format!("use --size {}m or less", usable / UNIT),
+            ));
+        }
+        return Ok(SizePlan { size, note: None });
+    }
+    let tenth = usable / 10;
+    let size = suite_size.min(tenth);
+    let size = size - size % UNIT;
+    if size < LEAST_SIZE {
+        return Err(fail(
+            format!(
+                "{} are free, and a tenth of that is too little for the tests",
+                bytes(filesystem.free_bytes)
+            ),
+            "free some space, choose another directory, or say how much may be used: --size 16m".to_owned(),
+        ));
+    }
+    let note = (size < suite_size).then(|| {
+        format!(
+            "the working file has {} instead of {}: a tenth of the free space; --size sets it",
+            bytes(size),
+            bytes(suite_size)
+        )
+    });
+    Ok(SizePlan { size, note })
+}
+
+/// Makes the working file in `dir`: without a name where the file system can, else under an unguessable one that is
+/// removed at once.
+pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
+    let fail = |what: &str, error: std::io::Error| AssessError::Target {
+        path: dir.to_owned(),
+        reason: format!("cannot {what} the working file: {error}"),
+        hint: match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                Some("choose a directory this user may write to".to_owned())
+            }
+            std::io::ErrorKind::ReadOnlyFilesystem => {
+                Some("choose a directory that can be written".to_owned())
+            }
+            std::io::ErrorKind::StorageFull => Some("free some space or choose another directory".to_owned()),
+            _ => None,
+        },
+    };
+    let file = match open_unnamed(dir) {
+        Ok(file) => file,
+        Err(error) if can_do_without(&error) => {
+            named_and_removed(dir).map_err(|error| fail("make", error))?
+        }
+        Err(error) => return Err(fail("make", error)),
+    };
+    if direct {
+        let flags = OpenFlags { write: true, direct: true, ..OpenFlags::default() };
+        reopen(&file, flags).map_err(|error| match error.raw_os_error() {
+            Some(EINVAL) => AssessError::Target {
+                path: dir.to_owned(),
+                reason: "its file system has no direct I/O (O_DIRECT)".to_owned(),
+                hint: Some("use --buffered to measure through the page cache, or another target".to_owned()),
+            },
+            _ => fail("reopen", error),
+        })?;
+    }
+    Ok(file)
+}
+
+const EINVAL: i32 = 22;
+
+/// The errors of a file system without O_TMPFILE: EOPNOTSUPP, EISDIR, EINVAL.
+fn can_do_without(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(95 | 21 | EINVAL))
+}
+
+fn named_and_removed(dir: &Path) -> std::io::Result<File> {
+    let path = dir.join(format!(".fathom-{:016x}.tmp", random()));
+    let flags = OpenFlags { write: true, create: true, exclusive: true, ..OpenFlags::default() };
+    let file = open_target(&path, flags)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const G: u64 = 1 << 30;
+
+    #[test]
+    fn sizes() {
+        let check = |free: u64, root: bool, said: Option<u64>, expected: Result<(u64, bool), &str>| {
+            let filesystem =
+                FilesystemFacts { free_bytes: free, is_root_filesystem: root, ..FilesystemFacts::default() };
+            let found = plan_size(Path::new("/t"), &filesystem, 4 * G, said);
+            match (found, expected) {
+                (Ok(plan), Ok(expected)) => {
+                    assert_eq!((plan.size, plan.note.is_some()), expected, "{free} {root} {said:?}")
+                }
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (found, _) => panic!("{free} {root} {said:?}: {found:?}"),
+            }
+        };
+        check(100 * G, false, None, Ok((4 * G, false)));
+        check(20 * G, false, None, Ok((2 * G, true)));
+        check(21 * G, true, None, Ok((2 * G, true)));
+        check(100 << 20, false, None, Err("a tenth"));
+        check(G, true, None, Err("a tenth"));
+        check(100 << 20, false, Some(64 << 20), Ok((64 << 20, false)));
+        check(100 << 20, false, Some((64 << 20) + 5), Ok((64 << 20, false)));
+        check(100 << 20, false, Some(G), Err("are free"));
+        check(100 * G, false, Some(0), Err("too small"));
+        check(100 * G, false, Some(1), Err("too small"));
+        check(2 * G, true, Some(G + 1), Ok((G, false)));
+        check(2 * G, true, Some(G + UNIT), Err("kept for the system"));
+    }
+
+    #[test]
+    fn nothing_is_left_in_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let unnamed = make(dir.path(), false).unwrap();
+        let removed = named_and_removed(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        for file in [unnamed, removed] {
+            std::os::unix::fs::FileExt::write_all_at(&file, b"data", 0).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), 4);
+        }
+        let error = make(Path::new("/proc"), false).unwrap_err();
+        assert!(error.to_string().contains("/proc: cannot make the working file"), "{error}");
+    }
+}
