@@ -1,1 +1,27 @@
-//! Placeholder.
+//! Reports: pure functions from one stored record to text.
+//!
+//! A report never measures, opens or decides anything; it writes what the record says to the writer it is given.
+//! To add one, write its module and a line in [`registry::FORMATS`].
+
+#![forbid(unsafe_code)]
+
+pub mod bench_json;
+pub mod bench_table;
+mod columns;
+pub mod fio_banner;
+mod fio_disk;
+mod fio_entry;
+pub mod fio_json;
+mod fio_json_value;
+mod fio_latency;
+pub mod fio_normal;
+mod fio_number;
+mod fio_report;
+pub mod history;
+pub mod registry;
+mod style;
+
+pub use fio_number::{Family, Unit, fio_number};
+pub use fio_report::{FIO_VERSION, FioReport};
+pub use registry::{FORMATS, Format};
+pub use style::Style;

@@ -1,0 +1,98 @@
+//! The document of `bench --json`: `fathom.bench/1`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use fathom_record::{Conditions, Finding, RunRecord, TestRecord, TestStatus, TestSummary};
+
+use crate::{Style, history};
+
+/// The `schema` of the document.
+pub const SCHEMA: &str = "fathom.bench/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    run: Run<'a>,
+    target: &'a str,
+    conditions: &'a Conditions,
+    tests: Vec<Test<'a>>,
+    findings: &'a [Finding],
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    /// Number in the history; null where the run is not kept.
+    id: Option<u64>,
+    kind: &'a str,
+    suite: Option<&'a str>,
+    status: TestStatus,
+    interrupted: Option<&'a str>,
+    command: &'a [String],
+    started: Option<String>,
+    started_unix_ms: u64,
+    tool_version: &'a str,
+    size_bytes: u64,
+    seed: Option<u64>,
+    labels: &'a BTreeMap<String, String>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Test<'a> {
+    id: &'a str,
+    title: &'a str,
+    status: TestStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    fio: &'a str,
+    #[serde(flatten)]
+    summary: TestSummary,
+    notes: &'a [String],
+}
+
+/// Writes the document, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let header = &record.header;
+    let document = Document {
+        schema: SCHEMA,
+        run: Run {
+            id: style.run_id,
+            kind: &header.kind,
+            suite: header.suite.as_deref(),
+            status: record.status,
+            interrupted: header.interrupted.as_deref(),
+            command: &header.command,
+            started: (header.started_unix_ms > 0).then(|| history::started(header.started_unix_ms)),
+            started_unix_ms: header.started_unix_ms,
+            tool_version: &header.tool_version,
+            size_bytes: header.size_bytes,
+            seed: header.seed,
+            labels: &header.labels,
+            notes: &header.notes,
+        },
+        target: &header.target,
+        conditions: &header.conditions,
+        tests: record.tests.iter().map(test).collect(),
+        findings: &record.findings,
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn test(test: &TestRecord) -> Test<'_> {
+    Test {
+        id: &test.id,
+        title: &test.title,
+        status: test.status,
+        reason: test.reason.as_deref(),
+        fio: &test.fio,
+        summary: TestSummary::new(test),
+        notes: &test.notes,
+    }
+}

@@ -1,0 +1,360 @@
+//! The table that `bench` ends with: one row per test, units in the head, the reasons where a row has no numbers.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use fathom_model::units;
+use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
+
+use crate::Style;
+use crate::columns::{Align, Columns, wrap};
+
+/// Writes the table with what was measured above it and what a reader should know below.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let width = style.width.max(40);
+    header(record, style, width, out)?;
+    let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
+    table(record, &summaries, (style, width), out)?;
+    findings(record, style, width, out)?;
+    notes(record, &summaries, width, out)?;
+    if style.show_fio {
+        fio_commands(record, out)?;
+    }
+    Ok(())
+}
+
+fn header(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let left = target_line(record);
+    let right = host_line(record, style);
+    let (wide, gap) = (left.chars().count() + right.chars().count(), 4);
+    if !left.is_empty() && !right.is_empty() && wide + gap <= width {
+        let fill = " ".repeat(width - wide);
+        return writeln!(out, "{}{fill}{}\n", style.bold(&left), style.dim(&right));
+    }
+    for line in wrap(&left, width, 0, 2) {
+        writeln!(out, "{}", style.bold(&line))?;
+    }
+    for line in wrap(&right, width, 0, 2) {
+        writeln!(out, "{}", style.dim(&line))?;
+    }
+    writeln!(out)
+}
+
+/// `/mnt/data on nvme1n1, ext4, 100 GiB, Amazon Elastic Block Store, network`.
+fn target_line(record: &RunRecord) -> String {
+    let target = &record.header.conditions.target;
+    let name = if record.header.target.is_empty() { &target.path } else { &record.header.target };
+    let device = target.devices.first();
+    let mut parts = vec![match device {
+        Some(device) if !device.name.is_empty() && !name.ends_with(&device.name) => {
+            format!("{name} on {}", device.name)
+        }
+        _ => name.clone(),
+    }];
+    if let Some(filesystem) = &target.filesystem {
+        parts.push(filesystem.fs_type.clone());
+    }
+    let size = match (&target.filesystem, device) {
+        (Some(filesystem), _) => filesystem.total_bytes,
+        (None, device) => device.map_or(0, |device| device.size_bytes),
+    };
+    if size > 0 {
+        parts.push(units::bytes(size));
+    }
+    // The model is known at the bottom of the stack, not for the partition or mapping on top.
+    let described = target.devices.iter().find(|device| !device.model.is_empty());
+    parts.extend(described.map(|device| format!("{} {}", device.vendor, device.model).trim().to_owned()));
+    parts.extend(target.devices.iter().find_map(|device| device.locality.clone()));
+    parts.retain(|part| !part.is_empty());
+    parts.join(", ")
+}
+
+/// `fathom 0.1.0, Linux 6.8.0, 2 CPUs, 4.0 GiB used, 2026-11-20 18:00`.
+fn host_line(record: &RunRecord, style: &Style) -> String {
+    let header = &record.header;
+    let host = &header.conditions.host;
+    let mut parts = Vec::new();
+    if !header.tool_version.is_empty() {
+        parts.push(format!("fathom {}", header.tool_version));
+    }
+    if !host.kernel.is_empty() {
+        parts.push(format!("Linux {}", host.kernel));
+    }
+    let cpus = if host.cpus_allowed > 0 { host.cpus_allowed } else { host.cpus_online };
+    match cpus {
+        0 => {}
+        1 => parts.push("1 CPU".to_owned()),
+        cpus => parts.push(format!("{cpus} CPUs")),
+    }
+    if header.size_bytes > 0 {
+        parts.push(format!("{} used", units::bytes(header.size_bytes)));
+    }
+    if header.started_unix_ms > 0 {
+        parts.push(style.time(header.started_unix_ms, "%Y-%m-%d %H:%M"));
+    }
+    parts.join(", ")
+}
+
+const HEAD: [(&str, Align); 9] = [
+    ("test", Align::Left),
+    ("", Align::Left),
+    ("IOPS", Align::Right),
+    ("MiB/s", Align::Right),
+    ("p50", Align::Right),
+    ("p99", Align::Right),
+    ("p99.9", Align::Right),
+    ("stability", Align::Right),
+    ("device", Align::Right),
+];
+/// Columns that may go where the terminal is narrow, first to last; the rest is never left out.
+const DISPENSABLE: [&str; 3] = ["", "stability", "device"];
+const INDENT: usize = 2;
+
+fn table(
+    record: &RunRecord,
+    summaries: &[TestSummary],
+    (style, width): (&Style, usize),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if record.tests.is_empty() {
+        return writeln!(out, "  No test was run.");
+    }
+    let mut columns = Columns {
+        head: HEAD.iter().map(|(name, _)| *name).collect(),
+        align: HEAD.iter().map(|(_, align)| *align).collect(),
+        rows: record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary)).collect(),
+    };
+    let mut gap = 2;
+    for dropped in std::iter::once(None).chain(DISPENSABLE.map(Some)) {
+        if let Some(name) = dropped {
+            columns.drop(name);
+        }
+        gap = if columns.width(2) + INDENT <= width { 2 } else { 1 };
+        if columns.width(gap) + INDENT <= width {
+            break;
+        }
+    }
+    let reasons = place_reasons(record, summaries, &mut columns, gap, width);
+    let lines = columns.lines(gap);
+    writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
+    for ((line, more), test) in lines[1..].iter().zip(&reasons).zip(&record.tests) {
+        let paint = |text: &str| match test.status {
+            TestStatus::Complete => text.to_owned(),
+            TestStatus::Skipped => style.dim(text),
+            TestStatus::Failed | TestStatus::Incomplete => style.red(text),
+        };
+        writeln!(out, "{:INDENT$}{}", "", paint(line))?;
+        for line in more {
+            writeln!(out, "{}", paint(line))?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts the reason of each row without numbers into the row, and returns the lines that follow each row.
+fn place_reasons(
+    record: &RunRecord,
+    summaries: &[TestSummary],
+    columns: &mut Columns,
+    gap: usize,
+    width: usize,
+) -> Vec<Vec<String>> {
+    let first_number = columns.head.iter().position(|&name| name == "IOPS").unwrap_or(1);
+    let start = INDENT + columns.start(first_number, gap);
+    let mut following = Vec::new();
+    for (index, (test, summary)) in record.tests.iter().zip(summaries).enumerate() {
+        let mut lines = match (test.status, &test.reason) {
+            (TestStatus::Complete, _) => Vec::new(),
+            (status, Some(reason)) => wrap(&format!("{}: {reason}", status.name()), width, start, start + 2),
+            (status, None) => vec![format!("{:start$}{}", "", status.name())],
+        };
+        if summary.total.is_none() && !lines.is_empty() {
+            columns.rows[index].truncate(first_number);
+            columns.rows[index].push(lines.remove(0).trim_start().to_owned());
+        }
+        following.push(lines);
+    }
+    following
+}
+
+fn row(test: &TestRecord, summary: &TestSummary) -> Vec<String> {
+    let latency = row_latency(summary);
+    let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
+    let total = summary.total.as_ref();
+    vec![
+        name(test).to_owned(),
+        shape(test.jobs.first(), test.jobs.len()),
+        iops(summary),
+        total.map(|op| decimal(op.bytes_per_second / (1 << 20) as f64)).unwrap_or_default(),
+        shown(latency.p50),
+        shown(latency.p99),
+        shown(latency.p999),
+        summary.stability.map(|stability| percent(stability.cv)).unwrap_or_default(),
+        summary
+            .device
+            .as_ref()
+            .filter(|_| total.is_some())
+            .map(|device| count(device.iops))
+            .unwrap_or_default(),
+    ]
+}
+
+fn name(test: &TestRecord) -> &str {
+    if test.title.is_empty() { &test.id } else { &test.title }
+}
+
+/// The latency a row shows: of the sync where every write is followed by one, else total latency (completion latency
+/// where that was not recorded).
+fn row_latency(summary: &TestSummary) -> LatencySummary {
+    if let Some(sync) = summary.sync.as_ref().filter(|_| commits(summary)) {
+        return sync.lat_ns.clone();
+    }
+    let total = summary.total.clone().unwrap_or_default();
+    if total.lat_ns.samples > 0 { total.lat_ns } else { total.clat_ns }
+}
+
+/// True where (nearly) every write was followed by a sync.
+fn commits(summary: &TestSummary) -> bool {
+    let writes = summary.write.as_ref().map_or(0, |write| write.ios);
+    summary.sync.as_ref().is_some_and(|sync| writes > 0 && sync.ios * 10 >= writes * 9)
+}
+
+/// `4k d64 75/25`, `128k d1 x8`, `4k d1 +fdatasync`.
+fn shape(job: Option<&JobRecord>, workers: usize) -> String {
+    let Some(job) = job else { return String::new() };
+    let plan = |name: &str| job.plan.get(name).map(String::as_str).unwrap_or_default();
+    let (read, write) = (job.block_sizes.read, job.block_sizes.write);
+    let mut parts = vec![match job.rw.as_str() {
+        "rw" | "randrw" if read != write => format!("{}/{}", block(read), block(write)),
+        "write" | "randwrite" => block(write),
+        "trim" | "randtrim" => block(job.block_sizes.trim),
+        _ => block(read),
+    }];
+    parts.push(format!("d{}", job.iodepth));
+    if workers > 1 {
+        parts.push(format!("x{workers}"));
+    }
+    if let Ok(reads) = plan("rwmixread").parse::<u8>() {
+        parts.push(format!("{reads}/{}", 100u8.saturating_sub(reads)));
+    }
+    for sync in ["fsync", "fdatasync"] {
+        match plan(sync) {
+            "" | "0" => {}
+            "1" => parts.push(format!("+{sync}")),
+            every => parts.push(format!("+{sync}/{every}")),
+        }
+    }
+    parts.join(" ")
+}
+
+/// `4k`, `1m`, `512`.
+fn block(bytes: u64) -> String {
+    for (unit, suffix) in [(1u64 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")] {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
+            return format!("{}{suffix}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+/// The rate of each direction: `3,001`, or `2,251+750` where there are two.
+fn iops(summary: &TestSummary) -> String {
+    let rates: Vec<String> = [&summary.read, &summary.write, &summary.trim]
+        .into_iter()
+        .flatten()
+        .map(|op| count(op.iops))
+        .collect();
+    rates.join("+")
+}
+
+/// A rate: whole from 10 on, with one decimal below.
+fn count(rate: f64) -> String {
+    if rate < 9.95 { format!("{rate:.1}") } else { units::grouped(rate.round() as u64) }
+}
+
+/// With one decimal below 1000, whole above.
+fn decimal(value: f64) -> String {
+    if value < 999.95 { format!("{value:.1}") } else { units::grouped(value.round() as u64) }
+}
+
+/// `±1.2 %`.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("±{percent:.1} %") } else { format!("±{percent:.0} %") }
+}
+
+fn findings(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    if record.findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("What it tells"))?;
+    let names = record.findings.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
+    let indent = INDENT + names + 2;
+    for finding in &record.findings {
+        let text = wrap(&finding.claim, width, indent, indent);
+        let remedy = finding.remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
+        for (index, line) in text.iter().cloned().chain(remedy).enumerate() {
+            let label = if index == 0 { finding.id.as_str() } else { "" };
+            writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
+        }
+    }
+    Ok(())
+}
+
+/// What a reader must know to read the numbers; each note once, with the tests it belongs to.
+fn notes(record: &RunRecord, summaries: &[TestSummary], width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut add = |text: String, test: Option<&'_ TestRecord>| {
+        let of = test.map(|test| record.tests.iter().position(|known| std::ptr::eq(known, test)));
+        let label = of.flatten().map(|index| name(&record.tests[index]));
+        match notes.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, tests)) => tests.extend(label),
+            None => notes.push((text, label.into_iter().collect())),
+        }
+    };
+    for note in &record.header.notes {
+        add(note.clone(), None);
+    }
+    for (test, summary) in record.tests.iter().zip(summaries) {
+        for note in &test.notes {
+            add(note.clone(), Some(test));
+        }
+        if commits(summary) {
+            add("latencies are those of the sync alone, without the write before it.".to_owned(), Some(test));
+        }
+        let mut by_errno: BTreeMap<(&str, i32), u64> = BTreeMap::new();
+        for error in &summary.errors {
+            *by_errno.entry((&error.op, error.errno)).or_default() += error.count;
+        }
+        for ((op, errno), count) in by_errno {
+            let text = io::Error::from_raw_os_error(errno).to_string();
+            let text = text.split(" (os error").next().unwrap_or_default();
+            add(format!("{} {op} requests failed: {text}.", units::grouped(count)), Some(test));
+        }
+    }
+    if let Some(why) = &record.header.interrupted {
+        add(format!("The run was broken off: {why}."), None);
+    }
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    for (text, tests) in notes {
+        let text = if tests.is_empty() { text } else { format!("{}: {text}", tests.join(", ")) };
+        for line in wrap(&text, width, INDENT, INDENT + 2) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The exact commands, never wrapped, so that they can be copied.
+fn fio_commands(record: &RunRecord, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nThe same with fio:")?;
+    for test in record.tests.iter().filter(|test| !test.fio.is_empty()) {
+        writeln!(out, "{:INDENT$}# {}\n{:INDENT$}{}", "", test.id, "", test.fio)?;
+    }
+    Ok(())
+}

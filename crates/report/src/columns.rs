@@ -1,0 +1,130 @@
+//! Plain aligned columns and wrapped paragraphs; widths are counted in characters.
+
+/// On which side a column is filled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Rows to be aligned under one head.
+pub(crate) struct Columns {
+    pub head: Vec<&'static str>,
+    pub align: Vec<Align>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    /// The lines, head first, every column as wide as its widest cell, `gap` apart. A row shorter than the head ends
+    /// in a cell that runs on to the right and widens no column.
+    pub(crate) fn lines(&self, gap: usize) -> Vec<String> {
+        let widths = self.widths();
+        let head: Vec<String> = self.head.iter().map(|&name| name.to_owned()).collect();
+        std::iter::once(&head).chain(&self.rows).map(|row| self.line(row, &widths, gap)).collect()
+    }
+
+    /// Width of the lines.
+    pub(crate) fn width(&self, gap: usize) -> usize {
+        let widths = self.widths();
+        widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1)
+    }
+
+    /// Where column `index` begins.
+    pub(crate) fn start(&self, index: usize, gap: usize) -> usize {
+        self.widths()[..index].iter().map(|width| width + gap).sum()
+    }
+
+    /// Removes a column.
+    pub(crate) fn drop(&mut self, name: &str) {
+        let Some(index) = self.head.iter().position(|&head| head == name) else { return };
+        self.head.remove(index);
+        self.align.remove(index);
+        for row in self.rows.iter_mut().filter(|row| row.len() > index) {
+            row.remove(index);
+        }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.head.iter().map(|name| name.chars().count()).collect();
+        for row in &self.rows {
+            let aligned = if row.len() < self.head.len() { row.len().saturating_sub(1) } else { row.len() };
+            for (width, cell) in widths.iter_mut().zip(&row[..aligned]) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        widths
+    }
+
+    fn line(&self, row: &[String], widths: &[usize], gap: usize) -> String {
+        let mut line = String::new();
+        for (index, cell) in row.iter().enumerate() {
+            if index > 0 {
+                line.push_str(&" ".repeat(gap));
+            }
+            let runs_on = index + 1 == row.len() && row.len() < self.head.len();
+            let fill = if runs_on { 0 } else { widths[index].saturating_sub(cell.chars().count()) };
+            let fill = " ".repeat(fill);
+            match self.align[index] {
+                Align::Right if !runs_on => line.extend([fill.as_str(), cell]),
+                _ => line.extend([cell, fill.as_str()]),
+            }
+        }
+        line.trim_end().to_owned()
+    }
+}
+
+/// `text` in lines of at most `width` characters, broken between words; the second and later lines are indented.
+pub(crate) fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = " ".repeat(first);
+    let mut length = first;
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let wide = word.chars().count();
+        if !empty && length + 1 + wide > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
+            length = rest;
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+            length += 1;
+        }
+        line.push_str(word);
+        length += wide;
+        empty = false;
+    }
+    if !empty {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_align_and_a_last_cell_may_run_on() {
+        let columns = Columns {
+            head: vec!["test", "IOPS", "p50"],
+            align: vec![Align::Left, Align::Right, Align::Right],
+            rows: vec![
+                vec!["a".into(), "1,000".into(), "5µs".into()],
+                vec!["bcdef".into(), "skipped: because of something".into()],
+            ],
+        };
+        assert_eq!(
+            columns.lines(2),
+            ["test    IOPS  p50", "a      1,000  5µs", "bcdef  skipped: because of something"]
+        );
+        assert_eq!((columns.width(2), columns.start(1, 2)), (17, 7));
+    }
+
+    #[test]
+    fn paragraphs_wrap_between_words() {
+        assert_eq!(wrap("one two three", 9, 2, 4), ["  one two", "    three"]);
+        assert_eq!(wrap("averylongword x", 5, 0, 1), ["averylongword", " x"]);
+        assert!(wrap("  ", 10, 0, 0).is_empty());
+    }
+}

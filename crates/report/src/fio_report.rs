@@ -1,0 +1,212 @@
+//! What fio's text and JSON have in common: the entries of a record and the figures of their groups.
+
+use std::collections::BTreeMap;
+
+use fathom_model::Op;
+use fathom_record::{DiskRecord, Entry, RunRecord, TestRecord, TestStatus, entries};
+
+/// The fio whose output is imitated.
+pub const FIO_VERSION: &str = "fio-3.42";
+
+/// A record seen as fio reports it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FioReport {
+    /// The entries, in fio's order.
+    pub entries: Vec<Entry>,
+    /// The devices under the targets.
+    pub disks: Vec<DiskRecord>,
+    /// When the run ended, ms since the epoch; 0 in virtual time.
+    pub finished_unix_ms: u64,
+    /// Options said for all jobs.
+    pub global_options: Vec<(String, String)>,
+    /// What fio has no place for.
+    pub notes: Vec<String>,
+}
+
+impl FioReport {
+    /// The report of all tests of a record; groups of later tests are numbered on from those before.
+    pub fn new(record: &RunRecord) -> FioReport {
+        let mut report = FioReport { notes: record.header.notes.clone(), ..FioReport::default() };
+        for test in &record.tests {
+            report.add(test);
+        }
+        report.notes.extend(record.findings.iter().map(|finding| finding.claim.clone()));
+        report
+    }
+
+    fn add(&mut self, test: &TestRecord) {
+        let first_group = self.entries.last().map_or(0, |entry| entry.job.group + 1);
+        for mut entry in entries(test) {
+            entry.job.group += first_group;
+            self.entries.push(entry);
+        }
+        for disk in &test.disks {
+            match self.disks.iter_mut().find(|known| known.name == disk.name && known.under == disk.under) {
+                Some(known) => add_disk(known, disk),
+                None => self.disks.push(disk.clone()),
+            }
+        }
+        if test.started_unix_ms > 0 {
+            self.finished_unix_ms = test.started_unix_ms + test.elapsed_ns / 1_000_000;
+        }
+        if self.global_options.is_empty() {
+            self.global_options = test.jobs.first().map(|job| job.global_options.clone()).unwrap_or_default();
+        }
+        self.notes.extend(notes(test));
+    }
+
+    /// The figures of each group, ascending.
+    pub(crate) fn groups(&self) -> BTreeMap<u32, [GroupOp; 3]> {
+        let mut groups: BTreeMap<u32, [GroupOp; 3]> = BTreeMap::new();
+        for entry in &self.entries {
+            let group = groups.entry(entry.job.group).or_default();
+            for op in Op::DATA {
+                group[op as usize].add(entry.job.measured.op(op).bytes, entry.op(op).runtime_ms);
+            }
+        }
+        groups
+    }
+}
+
+fn add_disk(known: &mut DiskRecord, disk: &DiskRecord) {
+    let (mine, theirs) = (&mut known.counters, &disk.counters);
+    mine.read_ios += theirs.read_ios;
+    mine.read_merges += theirs.read_merges;
+    mine.read_sectors += theirs.read_sectors;
+    mine.read_ticks_ms += theirs.read_ticks_ms;
+    mine.write_ios += theirs.write_ios;
+    mine.write_merges += theirs.write_merges;
+    mine.write_sectors += theirs.write_sectors;
+    mine.write_ticks_ms += theirs.write_ticks_ms;
+    mine.busy_ms += theirs.busy_ms;
+    mine.queue_ms += theirs.queue_ms;
+    known.elapsed_ns += disk.elapsed_ns;
+}
+
+/// What a reader should know of a test and fio's forms cannot say.
+fn notes(test: &TestRecord) -> Vec<String> {
+    let mut notes = test.notes.clone();
+    let shown_by_a_job = test.jobs.iter().any(|job| job.error.is_some());
+    if let Some(reason) =
+        test.reason.as_ref().filter(|_| test.status != TestStatus::Complete && !shown_by_a_job)
+    {
+        notes.push(format!("{}: {reason}", test.status.name()));
+    }
+    for job in &test.jobs {
+        if let Some(error) = &job.error {
+            let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            notes.push(format!("{}: {}{hint}", job.name, error.message));
+        }
+        if job.stuck {
+            notes.push(format!("{}: a request did not come back from the kernel", job.name));
+        }
+    }
+    notes
+}
+
+/// One direction of one group: totals and extremes over its entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GroupOp {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Bandwidth of the slowest entry, B/s.
+    pub min_bandwidth: u64,
+    /// Bandwidth of the fastest entry, B/s.
+    pub max_bandwidth: u64,
+    /// Shortest running time, ms.
+    pub min_runtime_ms: u64,
+    /// Longest running time, ms; 0 where nothing ran.
+    pub max_runtime_ms: u64,
+}
+
+impl GroupOp {
+    fn add(&mut self, bytes: u64, runtime_ms: u64) {
+        if runtime_ms == 0 {
+            return;
+        }
+        let bandwidth = per_second(bytes, runtime_ms);
+        let first = self.max_runtime_ms == 0;
+        self.bytes += bytes;
+        self.min_bandwidth = if first { bandwidth } else { self.min_bandwidth.min(bandwidth) };
+        self.max_bandwidth = self.max_bandwidth.max(bandwidth);
+        self.min_runtime_ms = if first { runtime_ms } else { self.min_runtime_ms.min(runtime_ms) };
+        self.max_runtime_ms = self.max_runtime_ms.max(runtime_ms);
+    }
+
+    /// All bytes over the longest running time, B/s.
+    pub(crate) fn bandwidth(&self) -> u64 {
+        per_second(self.bytes, self.max_runtime_ms)
+    }
+
+    /// `mean_kib` (KiB/s) as a percentage of the group's bandwidth, at most 100.
+    pub(crate) fn percent_of(&self, mean_kib: f64) -> f64 {
+        match self.bandwidth() {
+            0 => 100.0,
+            all => (mean_kib * 100.0 / (all as f64 / 1024.0)).min(100.0),
+        }
+    }
+}
+
+/// `count` over `runtime_ms` as a whole number per second; 0 where nothing ran.
+pub(crate) fn per_second(count: u64, runtime_ms: u64) -> u64 {
+    if runtime_ms == 0 { 0 } else { (u128::from(count) * 1000 / u128::from(runtime_ms)) as u64 }
+}
+
+/// Each count as a percentage of `total`; a share that is not zero is never below `least`.
+pub(crate) fn shares<const N: usize>(counts: &[u64; N], total: u64, least: f64) -> [f64; N] {
+    counts.map(|count| match (count, total) {
+        (0, _) | (_, 0) => 0.0,
+        _ => (count as f64 * 100.0 / total as f64).max(least),
+    })
+}
+
+/// The shares an entry shows, computed once for text and JSON.
+pub(crate) struct EntryShares {
+    pub depth: [f64; 7],
+    pub submit: [f64; 7],
+    pub complete: [f64; 7],
+    pub ns: [f64; 10],
+    pub us: [f64; 10],
+    pub ms: [f64; 12],
+    pub user: f64,
+    pub system: f64,
+}
+
+impl EntryShares {
+    pub(crate) fn new(entry: &Entry) -> EntryShares {
+        let measured = &entry.job.measured;
+        let issued: u64 = Op::DATA.iter().map(|&op| measured.op(op).issued).sum();
+        let ios: u64 = Op::DATA.iter().map(|&op| measured.op(op).ios).sum();
+        let cpu = |ns: u64| {
+            if entry.job_runtime_ns == 0 { 0.0 } else { ns as f64 * 100.0 / entry.job_runtime_ns as f64 }
+        };
+        EntryShares {
+            depth: shares(&measured.depth.0, issued, 0.1),
+            submit: shares(&measured.submit.0, measured.submit.0.iter().sum(), 0.1),
+            complete: shares(&measured.complete.0, measured.complete.0.iter().sum(), 0.1),
+            ns: shares(&entry.classes.ns, ios, 0.01),
+            us: shares(&entry.classes.us, ios, 0.01),
+            ms: shares(&entry.classes.ms, ios, 0.01),
+            user: cpu(measured.cpu.user_ns),
+            system: cpu(measured.cpu.system_ns),
+        }
+    }
+}
+
+/// Labels of the depth shares.
+pub(crate) const DEPTH_LABELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+/// Labels of the batch shares.
+pub(crate) const BATCH_LABELS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+
+/// The errno that fio's forms show for an entry: that of the failure; 22 (EINVAL) for a failure that has none.
+pub(crate) fn errno(entry: &Entry) -> i32 {
+    entry.job.error.as_ref().map_or(0, |error| if error.errno == 0 { 22 } else { error.errno })
+}
+
+/// Failed requests and the errno to show for them, where the job was to go on after errors.
+pub(crate) fn continued_errors(entry: &Entry) -> Option<(u64, i32)> {
+    let job = &entry.job;
+    let total = job.errors.iter().map(|error| error.count).sum();
+    let first = job.errors.first().map_or(errno(entry), |error| error.errno);
+    job.continue_on_error.then_some((total, first))
+}

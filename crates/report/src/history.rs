@@ -1,0 +1,67 @@
+//! The list of past runs, as a table and as JSON.
+
+use std::io::{self, Write};
+
+use fathom_record::HistoryRow;
+use jiff::Timestamp;
+
+use crate::Style;
+use crate::columns::{Align, Columns};
+
+/// Writes the list as a JSON array.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_json(rows: &[HistoryRow], out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, rows)?;
+    out.write_all(b"\n")
+}
+
+/// A moment as RFC 3339 in UTC (`2026-09-21T14:13:20Z`), seconds and finer as far as they are not zero.
+pub fn started(unix_ms: u64) -> String {
+    let timestamp = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    timestamp.unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+}
+
+const LEFT: Align = Align::Left;
+const RIGHT: Align = Align::Right;
+
+/// Writes the list as a table.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_table(rows: &[HistoryRow], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    if rows.is_empty() {
+        return writeln!(out, "No runs are kept yet.");
+    }
+    let row = |row: &HistoryRow| {
+        let started = match row.started_unix_ms {
+            0 => row.started.clone(),
+            ms => style.time(ms, "%Y-%m-%d %H:%M"),
+        };
+        let labels: Vec<String> = row.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        vec![
+            row.id.to_string(),
+            started,
+            row.kind.clone(),
+            row.target.clone(),
+            row.tests.to_string(),
+            row.status.name().to_owned(),
+            labels.join(" "),
+        ]
+    };
+    let mut columns = Columns {
+        head: vec!["run", "started", "kind", "target", "tests", "status", "labels"],
+        align: vec![RIGHT, LEFT, LEFT, LEFT, RIGHT, LEFT, LEFT],
+        rows: rows.iter().map(row).collect(),
+    };
+    for name in ["labels", "kind", "tests"] {
+        let unused = name == "labels" && rows.iter().all(|row| row.labels.is_empty());
+        if unused || columns.width(2) > style.width.max(40) {
+            columns.drop(name);
+        }
+    }
+    let lines = columns.lines(2);
+    writeln!(out, "{}", style.bold(&lines[0]))?;
+    lines[1..].iter().try_for_each(|line| writeln!(out, "{line}"))
+}

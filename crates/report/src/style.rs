@@ -1,0 +1,59 @@
+//! How a report is to look where that is not the record's business.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Width, colours, time zone and extras of a report.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// Columns to keep within.
+    pub width: usize,
+    /// Use ANSI colours.
+    pub colour: bool,
+    /// Print the exact fio command of each test.
+    pub show_fio: bool,
+    /// The zone that times are shown in.
+    pub time_zone: TimeZone,
+    /// Number under which the run is kept in the history.
+    pub run_id: Option<u64>,
+}
+
+impl Default for Style {
+    /// 80 columns, plain, UTC.
+    fn default() -> Self {
+        Style { width: 80, colour: false, show_fio: false, time_zone: TimeZone::UTC, run_id: None }
+    }
+}
+
+impl Style {
+    /// The default in the system's own time zone.
+    pub fn local() -> Self {
+        Style { time_zone: TimeZone::system(), ..Style::default() }
+    }
+
+    /// `unix_ms` in this zone in the form of `format` (strftime).
+    pub(crate) fn time(&self, unix_ms: u64, format: &str) -> String {
+        let timestamp = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        let zoned = timestamp.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(self.time_zone.clone());
+        zoned.strftime(format).to_string()
+    }
+
+    /// `text` in bold where colours are asked for.
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// `text` dimmed where colours are asked for.
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// `text` in red where colours are asked for.
+    pub(crate) fn red(&self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
