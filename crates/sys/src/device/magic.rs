@@ -42,6 +42,7 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("Stratis", Member, 516, b"!Stra0tis\x86\xff\x02^\x41rh"),
     magic("f2fs", FileSystem, KIB, &[0x10, 0x20, 0xf5, 0xf2]),
     magic("erofs", FileSystem, KIB, &[0xe2, 0xe1, 0xf5, 0xe0]),
+    magic("nilfs2", FileSystem, KIB, &[2, 0, 0, 0, 0, 0, 0x34, 0x34]),
     magic("ocfs2", FileSystem, KIB, b"OCFSV2"),
     magic("ocfs2", FileSystem, 2 * KIB, b"OCFSV2"),
     magic("ocfs2", FileSystem, 4 * KIB, b"OCFSV2"),

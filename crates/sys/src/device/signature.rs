@@ -181,6 +181,11 @@ fn partition_tables(view: &View, found: &mut Found) -> io::Result<()> {
     {
         add(found, "DOS", Class::PartitionTable, 510);
     }
+    // Two bytes, and a checksum that makes the sector's words cancel out.
+    let checksum = first.chunks_exact(2).fold(0, |sum, word| sum ^ le16(word, 0));
+    if first[508..510] == [0xda, 0xbe] && checksum == 0 {
+        add(found, "Sun disk label", Class::PartitionTable, 508);
+    }
     Ok(())
 }
 
@@ -410,6 +415,12 @@ mod tests {
         check(&[BOOT, (3, b"EXFAT   ")], &["exFAT"]);
         // Boot code that jumps, and a table: GRUB's.
         check(&[BOOT, (0, &[0xeb, 0x63, 0x90]), (446, &entry(0, 0x83, 2048, 100))], &["DOS"]);
+    }
+
+    #[test]
+    fn sun_label_needs_its_checksum() {
+        check(&[(508, &[0xda, 0xbe, 0xda, 0xbe])], &["Sun disk label"]);
+        check(&[(508, &[0xda, 0xbe, 0xda, 0xbf])], &[]);
     }
 
     fn ext_superblock(compatible: u32, incompatible: u32, read_only: u32) -> Vec<u8> {
