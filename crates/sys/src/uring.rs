@@ -4,6 +4,7 @@
 //! What the kernel can do is found by trying, never by its version. The ring stays on the thread that made it: the
 //! kernel enforces that for deferred task work, and the type does for everybody.
 
+mod locked;
 mod setup;
 
 use std::fs::File;
@@ -19,6 +20,7 @@ use io_uring::{EnterFlags, IoUring, opcode, types};
 use crate::buffer::LentBuffers;
 use crate::sqe::{FLAG_ASYNC, FLAG_FIXED_FILE, FSYNC_DATASYNC, Sqe};
 
+use locked::Locked;
 pub use setup::{MAX_DEPTH, RingOptions, SqThread, Wish};
 
 /// Turns of busy polling before a wait with a submission thread goes to sleep in the kernel.
@@ -72,6 +74,8 @@ pub struct Ring {
     until_async: u32,
     /// Queued and not yet taken by the kernel.
     pending: u32,
+    /// The registered buffers' share of what may be locked.
+    locked: Option<Locked>,
     /// Not `Send`: see the module.
     one_thread: PhantomData<*const ()>,
 }
@@ -116,7 +120,9 @@ impl Ring {
         let (opcode, address) = (opcode::Fallocate::CODE, u64::from(len));
         let fd = self.targets[file as usize];
         self.buffers.lend(slot);
-        self.push(slot, Sqe { opcode, fd, offset, address, len: mode as u32, ..Sqe::default() });
+        // The kernel answers 0; the length travels along, so that the completion can tell it.
+        let user_data = u64::from(len) << 32;
+        self.push(slot, Sqe { opcode, fd, offset, address, len: mode as u32, user_data, ..Sqe::default() });
     }
 
     #[inline(always)]
@@ -147,7 +153,7 @@ impl Ring {
                 sqe.flags |= FLAG_ASYNC;
             }
         }
-        sqe.user_data = u64::from(slot);
+        sqe.user_data |= u64::from(slot);
         // SAFETY: the ring owns buffer, vector and file, and keeps them until the slot has come back.
         let pushed = unsafe { self.ring.submission().push(sqe.as_entry()) };
         pushed.expect("the queue has a place for every slot, and a slot is queued once");
@@ -248,9 +254,10 @@ impl Ring {
         while count < max
             && let Some(entry) = queue.next()
         {
-            let slot = entry.user_data() as u32;
+            let (slot, trimmed) = (entry.user_data() as u32, (entry.user_data() >> 32) as i64);
+            let result = i64::from(entry.result());
             self.buffers.take_back(slot);
-            each(slot, i64::from(entry.result()));
+            each(slot, if result < 0 { result } else { result + trimmed });
             count += 1;
         }
         count
@@ -370,8 +377,14 @@ impl Drop for Ring {
     /// kernel may still write there.
     fn drop(&mut self) {
         let drained = self.drain();
+        if drained && self.features.fixed_buffers {
+            // A closed ring gives its locked memory back some time after; this does at once.
+            let _ = self.ring.submitter().unregister_buffers();
+        }
         self.unregister_ring();
-        if drained {
+        if !drained {
+            std::mem::forget(self.locked.take());
+        } else {
             // SAFETY: each is dropped here and nowhere else, and the kernel has none of the buffers.
             unsafe { ManuallyDrop::drop(&mut self.ring) };
             // SAFETY: as above.
@@ -383,3 +396,6 @@ impl Drop for Ring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use io_uring::{Builder, EnterFlags, IoUring, Probe, cqueue, opcode, squeue};
 
+use super::locked::Locked;
 use super::{FLAG_FIXED_FILE, Ring, RingFeatures};
 use crate::buffer::{BufferPool, LentBuffers};
 use crate::transfer::TransferFlags;
@@ -75,7 +76,7 @@ impl Ring {
                 io::Error::from_raw_os_error(libc::EINVAL),
             ));
         }
-        let (ring, deferred) = build(depth, &options).map_err(|source| {
+        let (ring, deferred) = build_patiently(depth, &options).map_err(|source| {
             let attempted = format!("making a ring for a depth of {depth}");
             SetupError::new(SetupStep::Kernel, attempted, source)
         })?;
@@ -84,7 +85,8 @@ impl Ring {
             SetupError::new(SetupStep::Buffers, attempted, source)
         })?;
         let fixed_files = register_files(&ring, &files, options.fixed_files)?;
-        let fixed_buffers = register_buffers(&ring, &pool, options.fixed_buffers)?;
+        let locked = register_buffers(&ring, &pool, options.fixed_buffers)?;
+        let fixed_buffers = locked.is_some();
         let vectored = !fixed_buffers && (options.vectored || !has_plain_transfers(&ring));
         let features = RingFeatures {
             fixed_buffers,
@@ -96,6 +98,7 @@ impl Ring {
             registered_ring: false,
         };
         let mut ring = assemble(ring, pool, files, features, vectored);
+        ring.locked = locked;
         ring.transfer_flags = options.transfer.bits();
         ring.force_async = options.force_async;
         ring.until_async = options.force_async;
@@ -143,6 +146,21 @@ struct RegisteredFd {
 }
 
 const _: () = assert!(size_of::<RegisteredFd>() == 16);
+
+/// The kernel frees a closed ring, and its charge to RLIMIT_MEMLOCK, some time after; a refusal may pass.
+fn build_patiently(depth: u32, options: &RingOptions) -> io::Result<(IoUring, bool)> {
+    let mut pause_ns = 1_000_000;
+    loop {
+        match build(depth, options) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && pause_ns < 200_000_000 => {
+                // An interrupted pause is only a shorter one.
+                let _ = rustix::thread::nanosleep(&rustix::time::Timespec { tv_sec: 0, tv_nsec: pause_ns });
+                pause_ns *= 2;
+            }
+            other => return other,
+        }
+    }
+}
 
 /// Tries the flags from the best down to none; says whether task work is deferred.
 fn build(depth: u32, options: &RingOptions) -> io::Result<(IoUring, bool)> {
@@ -221,10 +239,12 @@ fn slots_per_registered(pool: &BufferPool) -> u32 {
     (MAX_REGISTERED / pool.stride()).clamp(1, pool.slots() as usize) as u32
 }
 
-fn register_buffers(ring: &IoUring, pool: &BufferPool, wish: Wish) -> Result<bool, SetupError> {
+fn register_buffers(ring: &IoUring, pool: &BufferPool, wish: Wish) -> Result<Option<Locked>, SetupError> {
+    let bytes = pool.stride() as u64 * u64::from(pool.slots());
     if wish == Wish::Never {
-        return Ok(false);
+        return Ok(None);
     }
+    let Some(locked) = Locked::count(bytes, wish == Wish::Always) else { return Ok(None) };
     let each = slots_per_registered(pool);
     let vectors: Vec<libc::iovec> = (0..pool.slots())
         .step_by(each as usize)
@@ -235,13 +255,10 @@ fn register_buffers(ring: &IoUring, pool: &BufferPool, wish: Wish) -> Result<boo
         .collect();
     // SAFETY: the pool outlives the ring's use of it: `Ring` drops the ring first, or neither.
     match unsafe { ring.submitter().register_buffers(&vectors) } {
-        Ok(()) => Ok(true),
-        Err(_) if wish == Wish::IfGranted => Ok(false),
+        Ok(()) => Ok(Some(locked)),
+        Err(_) if wish == Wish::IfGranted => Ok(None),
         Err(source) => {
-            let attempted = format!(
-                "registering {} bytes of buffers with the ring",
-                pool.stride() * pool.slots() as usize
-            );
+            let attempted = format!("registering {bytes} bytes of buffers with the ring");
             Err(SetupError::new(SetupStep::RegisterBuffers, attempted, source))
         }
     }
@@ -278,6 +295,7 @@ fn assemble(
         force_async: 0,
         until_async: 0,
         pending: 0,
+        locked: None,
         features,
         ring: ManuallyDrop::new(ring),
         buffers: ManuallyDrop::new(LentBuffers::new(pool)),

@@ -1,0 +1,607 @@
+//! What every registered engine must do alike, on real files. An engine that this machine refuses is skipped, and says
+//! why.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "everything here is a test")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use fathom_engine::registry::ENGINES;
+use fathom_engine::{
+    Completion, Engine, EngineEntry, EngineError, EngineSetup, OpenFile, Queued, RawEngineOptions, Reaped,
+};
+use fathom_model::{Nanos, Op, Request};
+use fathom_sys::io::{OpenFlags, open_target};
+
+const BLOCK: usize = 8192;
+const DEPTH: u32 = 16;
+const EBADF: i64 = -9;
+const EINVAL: i64 = -22;
+const EAGAIN: i64 = 11;
+const EOPNOTSUPP: i64 = 95;
+
+/// A file with known contents and how it is opened for an engine.
+struct Ground {
+    dir: tempfile::TempDir,
+    size: u64,
+    direct: bool,
+}
+
+impl Ground {
+    fn on(parent: &Path, size: u64, direct: bool) -> Option<Ground> {
+        let dir = tempfile::tempdir_in(parent).ok()?;
+        let ground = Ground { dir, size, direct };
+        let bytes: Vec<u8> = (0..size).map(content).collect();
+        std::fs::write(ground.path(), bytes).unwrap();
+        let flags = OpenFlags { direct, ..OpenFlags::default() };
+        open_target(&ground.path(), flags).ok().map(|_| ground)
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.dir.path().join("ground")
+    }
+
+    fn setup(&self, entry: &EngineEntry, write: bool) -> EngineSetup {
+        let flags = OpenFlags { write, direct: self.direct, ..OpenFlags::default() };
+        let file = Arc::new(open_target(&self.path(), flags).unwrap());
+        setup_on(entry, file, self.size, write, self.direct)
+    }
+}
+
+/// The byte that a fresh ground holds at `offset`.
+fn content(offset: u64) -> u8 {
+    (offset / 512 * 7 + offset) as u8
+}
+
+fn setup_on(entry: &EngineEntry, file: Arc<File>, size: u64, writes: bool, direct: bool) -> EngineSetup {
+    EngineSetup {
+        depth: if entry.traits.synchronous { 1 } else { DEPTH },
+        max_block: BLOCK,
+        files: vec![OpenFile { file: Some(file), size, is_block_device: false }],
+        direct,
+        writes,
+        random: true,
+        options: RawEngineOptions::default(),
+    }
+}
+
+/// Opens an engine, or says why this machine cannot.
+fn open(entry: &EngineEntry, setup: EngineSetup) -> Option<Box<dyn Engine>> {
+    match (entry.open)(setup) {
+        Ok(engine) => Some(engine),
+        Err(error) if matches!(error.source.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
+            println!("skipped {}: {error}", entry.name);
+            None
+        }
+        Err(error) => panic!("{}: {error}", entry.name),
+    }
+}
+
+/// Engines that move real bytes.
+fn real_engines() -> impl Iterator<Item = &'static EngineEntry> {
+    ENGINES.iter().filter(|entry| entry.traits.needs_files && !entry.traits.virtual_time)
+}
+
+/// The grounds every data test runs on: direct and buffered on the working file system, buffered on tmpfs.
+fn grounds(entry: &EngineEntry, size: u64) -> Vec<Ground> {
+    let here = std::env::temp_dir();
+    let mut grounds = vec![Ground::on(&here, size, false).expect("the temporary directory takes files")];
+    if entry.name != "mmap" {
+        match Ground::on(&here, size, true) {
+            Some(ground) => grounds.push(ground),
+            None => println!("skipped direct I/O: {} has none", here.display()),
+        }
+    }
+    match Ground::on(Path::new("/dev/shm"), size, false) {
+        Some(ground) => grounds.push(ground),
+        None => println!("skipped tmpfs: /dev/shm takes no files"),
+    }
+    grounds
+}
+
+fn request(op: Op, offset: u64, len: usize) -> Request {
+    Request { op, file: 0, len: len as u32, offset }
+}
+
+/// Does all of `requests`, slot by slot, and answers their results.
+fn run(engine: &mut dyn Engine, requests: &[Request]) -> Vec<i64> {
+    let mut results = BTreeMap::new();
+    let mut later = 0;
+    for (slot, request) in requests.iter().enumerate() {
+        match engine.queue(slot as u32, request) {
+            Queued::Done(result) => assert!(results.insert(slot as u32, result).is_none()),
+            Queued::Later => later += 1,
+            Queued::Full => panic!("full at {slot} of {}", requests.len()),
+        }
+    }
+    let mut submitted = 0;
+    while submitted < later {
+        submitted += engine.submit().unwrap();
+    }
+    while results.len() < requests.len() {
+        for (slot, result) in reap(engine, 1) {
+            assert!(results.insert(slot, result).is_none(), "slot {slot} came back twice");
+        }
+    }
+    results.into_values().collect()
+}
+
+/// Reaps at least `min` completions.
+fn reap(engine: &mut dyn Engine, min: u32) -> Vec<(u32, i64)> {
+    let mut done: Vec<Completion> = Vec::new();
+    while (done.len() as u32) < min {
+        let before = done.len() as u32;
+        let reaped = engine.reap(min - before, u32::MAX, None, &mut done).unwrap();
+        assert_eq!(reaped, Reaped::Some(done.len() as u32 - before));
+    }
+    done.into_iter().map(|completion| (completion.slot, completion.result)).collect()
+}
+
+/// Does one request in slot 0.
+fn one(engine: &mut dyn Engine, op: Op, offset: u64, len: usize) -> i64 {
+    run(engine, &[request(op, offset, len)])[0]
+}
+
+fn width(entry: &EngineEntry) -> u32 {
+    if entry.traits.synchronous { 1 } else { DEPTH }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for entry in real_engines() {
+        for ground in grounds(entry, 64 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, ground.setup(entry, true)) else { continue };
+            let width = width(entry);
+            for first in (0..64).step_by(width as usize) {
+                for slot in 0..width {
+                    engine.payload(slot).fill((first + slot) as u8 ^ 0xA5);
+                }
+                let writes: Vec<_> = (first..first + width)
+                    .map(|block| request(Op::Write, u64::from(block) * BLOCK as u64, BLOCK))
+                    .collect();
+                assert!(
+                    run(&mut *engine, &writes).iter().all(|&result| result == BLOCK as i64),
+                    "{}",
+                    entry.name
+                );
+            }
+            let bytes = std::fs::read(ground.path()).unwrap();
+            for (block, bytes) in bytes.chunks(BLOCK).enumerate() {
+                assert!(
+                    bytes.iter().all(|&byte| byte == block as u8 ^ 0xA5),
+                    "{}: block {block}",
+                    entry.name
+                );
+            }
+            for first in (0..64).step_by(width as usize) {
+                // Backwards, so that slot and offset do not rise together.
+                let blocks: Vec<u32> = (first..first + width).rev().collect();
+                let reads: Vec<_> = blocks
+                    .iter()
+                    .map(|&block| request(Op::Read, u64::from(block) * BLOCK as u64, BLOCK))
+                    .collect();
+                assert!(
+                    run(&mut *engine, &reads).iter().all(|&result| result == BLOCK as i64),
+                    "{}",
+                    entry.name
+                );
+                for (slot, &block) in blocks.iter().enumerate() {
+                    let payload = engine.payload(slot as u32);
+                    assert_eq!(payload.len(), BLOCK);
+                    assert!(
+                        payload.iter().all(|&byte| byte == block as u8 ^ 0xA5),
+                        "{}: block {block}",
+                        entry.name
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn reads_end_with_the_file() {
+    let size = 3 * BLOCK as u64 + 4096;
+    for entry in real_engines() {
+        for ground in grounds(entry, size) {
+            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+            let table = [
+                (0, BLOCK, BLOCK as i64),
+                (3 * BLOCK as u64, BLOCK, 4096),
+                (size, BLOCK, 0),
+                (size + (1 << 40), 4096, 0),
+            ];
+            for (offset, len, expected) in table {
+                assert_eq!(one(&mut *engine, Op::Read, offset, len), expected, "{} at {offset}", entry.name);
+                let read = &engine.payload(0)[..expected as usize];
+                assert!(
+                    read.iter().zip(offset..).all(|(&byte, at)| byte == content(at)),
+                    "{} at {offset}",
+                    entry.name
+                );
+            }
+            if !ground.direct {
+                assert_eq!(one(&mut *engine, Op::Read, size - 1, 3), 1, "{}", entry.name);
+                assert_eq!(engine.payload(0)[0], content(size - 1));
+                assert_eq!(
+                    one(&mut *engine, Op::Read, 5, 3),
+                    3,
+                    "{}: odd sizes are fine buffered",
+                    entry.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn failed_requests_carry_their_errno() {
+    for entry in real_engines() {
+        for ground in grounds(entry, 4 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+            let results = [
+                one(&mut *engine, Op::Write, 0, BLOCK),
+                one(&mut *engine, Op::Read, 0, BLOCK + 1),
+                one(&mut *engine, Op::Read, u64::MAX, 4096),
+                one(&mut *engine, Op::Write, u64::MAX - 4095, 4096),
+                run(&mut *engine, &[Request { file: 1, ..request(Op::Read, 0, 4096) }])[0],
+                one(&mut *engine, Op::Trim, 0, 4096),
+                one(&mut *engine, Op::Read, 0, BLOCK),
+            ];
+            let expected = [EBADF, EINVAL, EINVAL, EINVAL, EBADF, EBADF, BLOCK as i64];
+            assert_eq!(results, expected, "{}", entry.name);
+            if ground.direct {
+                assert_eq!(one(&mut *engine, Op::Read, 0, 100), EINVAL, "{}", entry.name);
+                assert_eq!(one(&mut *engine, Op::Read, 100, 4096), EINVAL, "{}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_request_leaves_its_batch_alone() {
+    for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
+        for ground in grounds(entry, 16 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+            let batch: Vec<_> = (0..DEPTH)
+                .map(|slot| match slot % 4 {
+                    1 => request(Op::Write, 0, BLOCK),
+                    3 => request(Op::Sync, 0, 0),
+                    _ => request(Op::Read, u64::from(slot) * BLOCK as u64, BLOCK),
+                })
+                .collect();
+            for (slot, result) in run(&mut *engine, &batch).into_iter().enumerate() {
+                let expected = [BLOCK as i64, EBADF, BLOCK as i64, 0][slot % 4];
+                assert_eq!(result, expected, "{} slot {slot}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn syncs_and_trims_do_what_they_say() {
+    for entry in real_engines() {
+        for ground in grounds(entry, 16 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, ground.setup(entry, true)) else { continue };
+            assert_eq!(one(&mut *engine, Op::Sync, 0, 0), 0, "{}", entry.name);
+            assert_eq!(one(&mut *engine, Op::Datasync, 0, 0), 0, "{}", entry.name);
+            assert_eq!(one(&mut *engine, Op::Trim, BLOCK as u64, BLOCK), BLOCK as i64, "{}", entry.name);
+            let bytes = std::fs::read(ground.path()).unwrap();
+            let trimmed = BLOCK as u64..2 * BLOCK as u64;
+            assert_eq!(bytes.len() as u64, ground.size, "a trim keeps the size");
+            for (at, byte) in (0..).zip(bytes) {
+                assert_eq!(
+                    byte,
+                    if trimmed.contains(&at) { 0 } else { content(at) },
+                    "{} at {at}",
+                    entry.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_whole_depth_can_be_queued_before_anything_is_submitted() {
+    for entry in ENGINES.iter().filter(|entry| !entry.traits.synchronous && !entry.traits.virtual_time) {
+        let ground = Ground::on(&std::env::temp_dir(), 64 * BLOCK as u64, false).unwrap();
+        let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        for round in 0..3 {
+            for slot in 0..DEPTH {
+                let read = request(Op::Read, u64::from(slot) * BLOCK as u64, BLOCK);
+                assert_eq!(engine.queue(slot, &read), Queued::Later, "{} round {round}", entry.name);
+            }
+            let mut done = Vec::new();
+            assert_eq!(
+                engine.reap(5, 100, None, &mut done).unwrap(),
+                Reaped::Some(0),
+                "{}: none submitted",
+                entry.name
+            );
+            let mut submitted = 0;
+            while submitted < DEPTH {
+                submitted += engine.submit().unwrap();
+            }
+            assert_eq!((submitted, engine.submit().unwrap()), (DEPTH, 0), "{}", entry.name);
+            let mut slots: Vec<u32> = Vec::new();
+            while slots.len() < DEPTH as usize {
+                done.clear();
+                let Reaped::Some(count) = engine.reap(3, 5, None, &mut done).unwrap() else {
+                    panic!("real time")
+                };
+                assert!(count as usize == done.len() && (1..=5).contains(&count), "{}: {count}", entry.name);
+                slots.extend(done.iter().map(|completion| completion.slot));
+            }
+            slots.sort_unstable();
+            assert!(slots.iter().copied().eq(0..DEPTH), "{}: {slots:?}", entry.name);
+            done.clear();
+            assert_eq!(
+                engine.reap(1, 100, None, &mut done).unwrap(),
+                Reaped::Some(0),
+                "{}: none left",
+                entry.name
+            );
+            assert_eq!(
+                engine.reap(0, 100, Some(Nanos::ZERO), &mut done).unwrap(),
+                Reaped::Some(0),
+                "{}",
+                entry.name
+            );
+        }
+    }
+}
+
+#[test]
+fn polling_finds_completions_without_waiting() {
+    for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
+        for ground in grounds(entry, 16 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+            assert_eq!(engine.queue(3, &request(Op::Read, 0, BLOCK)), Queued::Later);
+            assert_eq!(engine.submit().unwrap(), 1);
+            let mut done = Vec::new();
+            while engine.reap(0, 1, None, &mut done).unwrap() == Reaped::Some(0) {
+                std::thread::yield_now();
+            }
+            assert_eq!(done, [Completion { slot: 3, result: BLOCK as i64 }], "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn a_slot_in_flight_is_out_of_reach() {
+    for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
+        let ground = Ground::on(&std::env::temp_dir(), 16 * BLOCK as u64, false).unwrap();
+        let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        let read = request(Op::Read, 0, BLOCK);
+        assert_eq!(engine.queue(2, &read), Queued::Later);
+        assert!(catch_unwind(AssertUnwindSafe(|| engine.payload(2).len())).is_err(), "{}", entry.name);
+        assert!(catch_unwind(AssertUnwindSafe(|| engine.queue(2, &read))).is_err(), "{}", entry.name);
+        assert!(catch_unwind(AssertUnwindSafe(|| engine.queue(DEPTH, &read))).is_err(), "{}", entry.name);
+        assert_eq!(engine.payload(1).len(), BLOCK);
+        assert_eq!(engine.submit().unwrap(), 1, "{}: the attempts queued nothing", entry.name);
+        assert_eq!(reap(&mut *engine, 1), [(2, BLOCK as i64)], "{}", entry.name);
+        assert_eq!(engine.payload(2)[0], content(0));
+    }
+}
+
+#[test]
+fn engines_can_be_dropped_with_requests_queued_or_in_flight() {
+    for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
+        for ground in grounds(entry, 16 << 20) {
+            for (queued, submitted) in [(DEPTH, false), (DEPTH, true), (1, true)] {
+                let mut setup = ground.setup(entry, true);
+                setup.max_block = 1 << 20;
+                let Some(mut engine) = open(entry, setup) else { continue };
+                for slot in 0..queued {
+                    let (op, offset) =
+                        if slot % 3 == 0 { (Op::Write, 0) } else { (Op::Read, u64::from(slot) << 20) };
+                    assert_eq!(engine.queue(slot, &request(op, offset, 1 << 20)), Queued::Later);
+                }
+                if submitted {
+                    engine.submit().unwrap();
+                }
+                drop(engine);
+                let file = File::open(ground.path()).unwrap();
+                let mut byte = [0];
+                file.read_exact_at(&mut byte, 1).unwrap();
+                // What was submitted may have been cancelled.
+                let kept = byte[0] == content(1);
+                assert!(kept || submitted, "{}: what was not submitted is not done", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn waits_end_in_time_and_unfinished_reads_are_cancelled() {
+    for entry in real_engines().filter(|entry| entry.name == "io_uring") {
+        for options in [&[][..], &[("fixedbufs", "0")], &[("registerfiles", "0")], &[("sqthread_poll", "1")]]
+        {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let file = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
+            let mut setup = setup_on(entry, file, 1 << 20, false, false);
+            setup.options = raw(options);
+            let Some(mut engine) = open(entry, setup) else { continue };
+            for slot in 0..3 {
+                assert_eq!(engine.queue(slot, &request(Op::Read, 0, BLOCK)), Queued::Later);
+            }
+            assert_eq!(engine.submit().unwrap(), 3);
+            let mut done = Vec::new();
+            for wait in [Nanos::ZERO, Nanos(1), Nanos::from_millis(2)] {
+                assert_eq!(engine.reap(1, 8, Some(wait), &mut done).unwrap(), Reaped::Some(0), "{options:?}");
+            }
+            std::io::Write::write_all(&mut { &writer }, b"abc").unwrap();
+            assert_eq!(engine.reap(1, 8, Some(Nanos::from_secs(60)), &mut done).unwrap(), Reaped::Some(1));
+            assert_eq!(done[0].result, 3);
+            assert_eq!(&engine.payload(done[0].slot)[..3], b"abc");
+            drop(engine);
+        }
+    }
+}
+
+fn raw(options: &[(&str, &str)]) -> RawEngineOptions {
+    RawEngineOptions(options.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+#[test]
+fn every_private_option_is_taken_and_checked() {
+    for entry in ENGINES {
+        for row in entry.options {
+            let mut options = RawEngineOptions::default();
+            let other = if row.default == "1" { "0" } else { "1" };
+            (row.apply)(&mut options, other).unwrap();
+            assert_eq!(options, raw(&[(row.name, other)]), "{} {}", entry.name, row.name);
+            for wrong in ["-1", "x", "0x", "4294967296"] {
+                assert!((row.apply)(&mut options, wrong).is_err(), "{} {}={wrong}", entry.name, row.name);
+            }
+            assert!(row.doc.ends_with('.') && !row.doc.contains('\n'), "{} {}", entry.name, row.name);
+        }
+    }
+}
+
+#[test]
+fn private_options_keep_the_data_right() {
+    // Options whose requests may fail where the device or kernel has no such thing.
+    const MAY_FAIL: [&str; 3] = ["hipri", "nowait", "uncached"];
+    for entry in real_engines() {
+        for row in entry.options.iter().filter(|row| row.name != "sqthread_poll_cpu") {
+            for ground in grounds(entry, 16 * BLOCK as u64) {
+                let mut setup = ground.setup(entry, true);
+                (row.apply)(&mut setup.options, if row.default == "1" { "0" } else { "1" }).unwrap();
+                let Some(mut engine) = open(entry, setup) else { continue };
+                let width = width(entry);
+                for slot in 0..width {
+                    engine.payload(slot).fill(slot as u8 + 1);
+                }
+                let mut written = vec![false; width as usize];
+                for op in [Op::Write, Op::Sync, Op::Read] {
+                    let len = if op == Op::Sync { 0 } else { BLOCK };
+                    let batch: Vec<_> =
+                        (0..width).map(|slot| request(op, u64::from(slot) * BLOCK as u64, len)).collect();
+                    for (slot, result) in run(&mut *engine, &batch).into_iter().enumerate() {
+                        let refused = MAY_FAIL.contains(&row.name) && matches!(-result, EAGAIN | EOPNOTSUPP);
+                        assert!(
+                            refused || result == len as i64,
+                            "{} {}: {op} {result}",
+                            entry.name,
+                            row.name
+                        );
+                        written[slot] |= op == Op::Write && !refused;
+                        if op == Op::Read && !refused && written[slot] {
+                            let payload = engine.payload(slot as u32);
+                            assert!(
+                                payload.iter().all(|&byte| byte == slot as u8 + 1),
+                                "{} {}",
+                                entry.name,
+                                row.name
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn setups_that_cannot_be_are_refused_with_a_remedy() {
+    let ground = Ground::on(&std::env::temp_dir(), BLOCK as u64, false).unwrap();
+    let refused = |name: &str, change: &dyn Fn(&mut EngineSetup)| -> Option<EngineError> {
+        let entry = fathom_engine::registry::find(name).unwrap();
+        open(entry, ground.setup(entry, false))?;
+        let mut setup = ground.setup(entry, false);
+        change(&mut setup);
+        Some((entry.open)(setup).err().unwrap_or_else(|| panic!("{name} opened")))
+    };
+    type Change = &'static dyn Fn(&mut EngineSetup);
+    let table: [(&str, Change, &str, &str); 6] = [
+        ("io_uring", &|setup| setup.depth = 100_000, "100000", "iodepth=100000"),
+        ("libaio", &|setup| setup.depth = 400_000_000, "400000000 buffers", "iodepth"),
+        ("psync", &|setup| setup.max_block = 1 << 47, "140737488355328", "bs"),
+        ("mmap", &|setup| setup.direct = true, "direct", "direct=0"),
+        ("mmap", &|setup| setup.files[0].size = 1 << 20, "8192", "lay it out"),
+        ("mmap", &|setup| setup.files[0].size = 0, "0 bytes", "lay it out"),
+    ];
+    for (name, change, message, hint) in table {
+        let Some(error) = refused(name, change) else { continue };
+        assert!(error.to_string().contains(message), "{error}");
+        assert!(error.hint().is_some_and(|text| text.contains(hint)), "{error}: {:?}", error.hint());
+    }
+    for entry in real_engines() {
+        if let Some(error) = refused(entry.name, &|setup| setup.files[0].file = None) {
+            assert!(error.to_string().contains("file 0"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn files_are_told_apart_and_shared_ones_keep_their_places() {
+    for entry in real_engines() {
+        let ground = Ground::on(&std::env::temp_dir(), 4 * BLOCK as u64, false).unwrap();
+        let mut setup = ground.setup(entry, false);
+        let other = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(other.path(), vec![0xEE; BLOCK]).unwrap();
+        let second = Arc::new(File::open(other.path()).unwrap());
+        setup.files.push(OpenFile { file: Some(second), size: BLOCK as u64, is_block_device: false });
+        let shared =
+            EngineSetup { files: setup.files.clone(), options: RawEngineOptions::default(), ..setup };
+        let (Some(mut first), Some(mut second)) = (open(entry, setup), open(entry, shared)) else { continue };
+        for offset in [0, 512, 1024, 4096] {
+            assert_eq!(one(&mut *first, Op::Read, offset, 512), 512, "{}", entry.name);
+            assert_eq!(one(&mut *second, Op::Read, offset + 1, 512), 512, "{}", entry.name);
+            assert_eq!(first.payload(0)[0], content(offset), "{}", entry.name);
+            assert_eq!(second.payload(0)[0], content(offset + 1), "{}", entry.name);
+        }
+        assert_eq!(
+            run(&mut *first, &[Request { file: 1, ..request(Op::Read, 9, 512) }]),
+            [512],
+            "{}",
+            entry.name
+        );
+        assert!(first.payload(0)[..512].iter().all(|&byte| byte == 0xEE), "{}", entry.name);
+    }
+}
+
+#[test]
+fn the_null_engine_takes_no_more_than_its_depth() {
+    let entry = fathom_engine::registry::find("null").unwrap();
+    let setup = |depth| EngineSetup {
+        depth,
+        max_block: BLOCK,
+        files: Vec::new(),
+        direct: false,
+        writes: true,
+        random: false,
+        options: RawEngineOptions::default(),
+    };
+    let mut engine = open(entry, setup(2)).unwrap();
+    let write = request(Op::Write, 0, 4096);
+    let answers: Vec<_> = (0..3).map(|slot| engine.queue(slot, &write)).collect();
+    assert_eq!(answers, [Queued::Later, Queued::Later, Queued::Full]);
+    assert_eq!(engine.submit().unwrap(), 2);
+    assert_eq!(reap(&mut *engine, 2), [(0, 4096), (1, 4096)]);
+    assert!(engine.payload(0).is_empty());
+
+    let mut engine = open(entry, setup(1)).unwrap();
+    assert_eq!(engine.queue(0, &write), Queued::Done(4096), "at depth 1 there is nothing to wait for");
+}
+
+#[test]
+fn names_are_unique_and_described() {
+    let mut names: Vec<&str> =
+        ENGINES.iter().flat_map(|entry| entry.aliases.iter().copied().chain([entry.name])).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    for entry in ENGINES {
+        assert!(entry.doc.ends_with('.') && entry.doc.is_ascii(), "{}", entry.name);
+        assert_eq!(fathom_engine::registry::find(entry.name).map(|found| found.name), Some(entry.name));
+    }
+    assert!(fathom_engine::registry::find("nothing").is_none());
+}
