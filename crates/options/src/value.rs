@@ -13,7 +13,9 @@ pub fn integer(text: &str) -> Result<u64, String> {
     let number =
         u64::from_str_radix(digits, radix).map_err(|_| format!("{digits} does not fit into 64 bits"))?;
     let scale = size_scale(suffix).ok_or_else(|| {
-        format!("'{suffix}' is not a size suffix: use k, m, g, t, p (powers of 1024) or kib, mib … (of 1000)")
+        format!(
+            "'{suffix}' is not a size suffix: use k, m, g, t, p (powers of 1024) or kib, mib, gib (of 1000)"
+        )
     })?;
     number.checked_mul(scale).ok_or_else(|| format!("{trimmed} does not fit into 64 bits"))
 }
@@ -79,8 +81,11 @@ pub fn count(text: &str, min: u32) -> Result<u32, String> {
     integer_in(text, u64::from(min), u64::from(u32::MAX)).map(|number| number as u32)
 }
 
-/// A percentage, 0 to 100, without a sign.
+/// A percentage, 0 to 100, without a sign (which fio reads as something else).
 pub fn percent(text: &str) -> Result<u8, String> {
+    if let Some(number) = text.trim().strip_suffix('%') {
+        return Err(format!("write {number} without the percent sign"));
+    }
     integer_in(text, 0, 100).map(|number| number as u8)
 }
 
