@@ -193,71 +193,70 @@ fn private_options_are_known_behind_their_engine() {
     assert_eq!(parse_with(files, &["f"]).unwrap().sections[0].options.engine_options.len(), 1);
 }
 
+/// Command lines, how their error begins, and a piece of its hint.
+const REFUSED: &[(&str, &str, Option<&str>)] = &[
+    ("--name=a --bogus=1", "fio: unrecognized option '--bogus=1'", None),
+    ("--name=a --iodpeth=4", "fio: unrecognized option '--iodpeth=4'", Some("Did you mean iodepth?")),
+    (
+        "--name=a --iodep=4",
+        "fio: option '--iodep=4' is ambiguous; possibilities: '--iodepth'",
+        Some("in full"),
+    ),
+    ("--name=a --direct", "fio: option '--direct' requires an argument", Some("=VALUE")),
+    ("--version=3", "fio: option '--version' doesn't allow an argument", Some("alone")),
+    (
+        "--name=a --iodepth=0",
+        "fio: failed parsing iodepth=0: min value out of range: 0 (1 min)",
+        Some("iodepth:"),
+    ),
+    ("--name=a --numjobs=0", "fio: failed parsing numjobs=0: min value", Some("Clones")),
+    ("--name=a --bs=0", "fio: failed parsing bs=0: min value", Some("Bytes per request")),
+    ("--name=a --rw=foo", "fio: failed parsing rw=foo: valid values are read, write", Some("rw")),
+    ("--name=a --size=101%", "fio: failed parsing size=101%: max value", Some("size")),
+    ("--name=a --rw=randread:8", "fio: failed parsing rw=randread:8: the modifier", Some("rw")),
+    ("--name=a --verify=md5", "fio's option verify is not supported yet", Some("not read back")),
+    (
+        "--name=a --ioengine=rbd",
+        "fio: engine rbd not loadable: fio's engine rbd is not supported",
+        Some("psync"),
+    ),
+    ("--name=a --ioengine=libaoi", "fio: engine libaoi not loadable", Some("Did you mean libaio?")),
+    (
+        "--fixedbufs --name=a --ioengine=io_uring",
+        "fio: unrecognized option '--fixedbufs'",
+        Some("--ioengine=io_uring"),
+    ),
+    (
+        "--name=a --ioengine=libaio --cmdprio_class=1",
+        "fio's option cmdprio_class is not supported",
+        Some("--enghelp"),
+    ),
+    (
+        "--name=a --output-format=xml",
+        "fio: failed parsing output-format=xml: invalid output format xml",
+        None,
+    ),
+    ("--name=a --status-interval=1", "fio's option --status-interval is not supported", Some("--eta=always")),
+    (
+        "--name=a --readonly --rw=write",
+        "fio: job <a> has write or trim bit set, but fio is in read-only",
+        None,
+    ),
+    (
+        "--name=a --rw=write --readonly",
+        "fio: job <a> has write or trim bit set, but fio is in read-only",
+        None,
+    ),
+    ("nofile.fio", "fio: unable to open 'nofile.fio' job file", Some("check the path")),
+    ("--bs=4k", "No job(s) defined", Some("--name")),
+    ("", "No job(s) defined", Some("--name")),
+    ("--name=", "fio: failed parsing name=", Some("name")),
+    ("--=4 --name=a", "fio: unrecognized option '--=4'", None),
+];
+
 #[test]
 fn errors_say_what_fio_says_and_what_to_do() {
-    for (line, message, hint) in [
-        ("--name=a --bogus=1", "fio: unrecognized option '--bogus=1'", None),
-        ("--name=a --iodpeth=4", "fio: unrecognized option '--iodpeth=4'", Some("Did you mean iodepth?")),
-        (
-            "--name=a --iodep=4",
-            "fio: option '--iodep=4' is ambiguous; possibilities: '--iodepth'",
-            Some("in full"),
-        ),
-        ("--name=a --direct", "fio: option '--direct' requires an argument", Some("=VALUE")),
-        ("--version=3", "fio: option '--version' doesn't allow an argument", Some("alone")),
-        (
-            "--name=a --iodepth=0",
-            "fio: failed parsing iodepth=0: min value out of range: 0 (1 min)",
-            Some("iodepth:"),
-        ),
-        ("--name=a --numjobs=0", "fio: failed parsing numjobs=0: min value", Some("Clones")),
-        ("--name=a --bs=0", "fio: failed parsing bs=0: min value", Some("Bytes per request")),
-        ("--name=a --rw=foo", "fio: failed parsing rw=foo: valid values are read, write", Some("rw")),
-        ("--name=a --size=101%", "fio: failed parsing size=101%: max value", Some("size")),
-        ("--name=a --rw=randread:8", "fio: failed parsing rw=randread:8: the modifier", Some("rw")),
-        ("--name=a --verify=md5", "fio's option verify is not supported yet", Some("not read back")),
-        (
-            "--name=a --ioengine=rbd",
-            "fio: engine rbd not loadable: fio's engine rbd is not supported",
-            Some("psync"),
-        ),
-        ("--name=a --ioengine=libaoi", "fio: engine libaoi not loadable", Some("Did you mean libaio?")),
-        (
-            "--fixedbufs --name=a --ioengine=io_uring",
-            "fio: unrecognized option '--fixedbufs'",
-            Some("--ioengine=io_uring"),
-        ),
-        (
-            "--name=a --ioengine=libaio --cmdprio_class=1",
-            "fio's option cmdprio_class is not supported",
-            Some("--enghelp"),
-        ),
-        (
-            "--name=a --output-format=xml",
-            "fio: failed parsing output-format=xml: invalid output format xml",
-            None,
-        ),
-        (
-            "--name=a --status-interval=1",
-            "fio's option --status-interval is not supported",
-            Some("--eta=always"),
-        ),
-        (
-            "--name=a --readonly --rw=write",
-            "fio: job <a> has write or trim bit set, but fio is in read-only",
-            None,
-        ),
-        (
-            "--name=a --rw=write --readonly",
-            "fio: job <a> has write or trim bit set, but fio is in read-only",
-            None,
-        ),
-        ("nofile.fio", "fio: unable to open 'nofile.fio' job file", Some("check the path")),
-        ("--bs=4k", "No job(s) defined", Some("--name")),
-        ("", "No job(s) defined", Some("--name")),
-        ("--name=", "fio: failed parsing name=", Some("name")),
-        ("--=4 --name=a", "fio: unrecognized option '--=4'", None),
-    ] {
+    for (line, message, hint) in REFUSED {
         let error = parse(line).expect_err(line);
         assert!(error.to_string().starts_with(message), "{line}: {error}");
         if let Some(hint) = hint {

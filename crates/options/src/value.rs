@@ -302,6 +302,8 @@ mod tests {
     fn ranges_are_named_as_fio_does() {
         assert_eq!(integer_in("0", 1, 9).unwrap_err(), "min value out of range: 0 (1 min)");
         assert_eq!(integer_in("101", 0, 100).unwrap_err(), "max value out of range: 101 (100 max)");
+        assert_eq!(percent("75"), Ok(75));
+        assert_eq!(percent("75%").unwrap_err(), "write 75 without the percent sign");
         assert_eq!(count("4294967295", 1), Ok(u32::MAX));
         assert!(count("4294967296", 1).is_err());
     }
