@@ -17,16 +17,23 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
     Tool { program, package }
 }
 
-/// What the tests ask for by `need!(tool "...")`; `cargo xtask tidy` holds the two against each other.
+/// What the tests start, in order; `cargo xtask tidy` holds the list against the tests.
 pub const TOOLS: &[Tool] = &[
+    tool("addpart", "util-linux"),
+    tool("blkid", "util-linux"),
+    tool("dmsetup", "dmsetup"),
     tool("fio", "fio"),
     tool("fusermount3", "fuse3"),
     tool("losetup", "mount"),
     tool("mkfs.ext4", "e2fsprogs"),
     tool("mkfs.xfs", "xfsprogs"),
+    tool("mkswap", "util-linux"),
     tool("mount", "mount"),
     tool("nbdfuse", "libnbd-bin"),
     tool("nbdkit", "nbdkit"),
+    tool("pvcreate", "lvm2"),
+    tool("swapon", "mount"),
+    tool("wipefs", "util-linux"),
 ];
 
 /// The tools that `is_there` does not find.
