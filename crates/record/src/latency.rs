@@ -39,11 +39,11 @@ impl LatencyRecord {
 
     fn percentile_bin(&self, percent: f64) -> Option<usize> {
         let samples: u64 = self.bins.iter().map(|&(_, count)| count).sum();
-        let threshold = percent / 100.0 * samples as f64;
         let mut cumulative = 0u64;
         let reached = self.bins.iter().find(|&&(_, count)| {
             cumulative += count;
-            cumulative as f64 >= threshold
+            // One rounding only: 99.95 is stored a little too large, and 5,997 of 6,000 do not reach it.
+            percent.mul_add(samples as f64, -100.0 * cumulative as f64) <= 0.0
         });
         reached.or(self.bins.last()).map(|&(bin, _)| usize::from(bin))
     }

@@ -156,7 +156,8 @@ pub(crate) fn per_second(count: u64, runtime_ms: u64) -> u64 {
 pub(crate) fn shares<const N: usize>(counts: &[u64; N], total: u64, least: f64) -> [f64; N] {
     counts.map(|count| match (count, total) {
         (0, _) | (_, 0) => 0.0,
-        _ => (count as f64 * 100.0 / total as f64).max(least),
+        // In fio's order of operations, which decides how 86.975 is rounded.
+        _ => (count as f64 / total as f64 * 100.0).max(least),
     })
 }
 

@@ -100,11 +100,11 @@ impl Histogram {
         if samples == 0 {
             return None;
         }
-        let threshold = percent * samples as f64 / 100.0;
         let mut cumulative = 0u64;
         for (bin, count) in self.sparse() {
             cumulative += count;
-            if cumulative as f64 >= threshold {
+            // One rounding only: 99.95 is stored a little too large, and 5,997 of 6,000 do not reach it.
+            if percent.mul_add(samples as f64, -100.0 * cumulative as f64) <= 0.0 {
                 return Some(midpoint(bin));
             }
         }
