@@ -36,7 +36,7 @@ pub struct ContextOptions {
 
 /// A context with `depth` slots on a fixed set of files.
 pub struct Context {
-    id: libc::c_ulong,
+    id: ManuallyDrop<ContextId>,
     ring: Option<RingView>,
     buffers: ManuallyDrop<LentBuffers>,
     files: ManuallyDrop<Vec<Arc<File>>>,
@@ -54,21 +54,19 @@ impl Context {
     /// Makes a context on `files`.
     pub fn new(files: Vec<Arc<File>>, options: ContextOptions) -> Result<Context, SetupError> {
         let depth = options.depth.max(1);
+        // The cheap refusal first: a depth beyond fs.aio-max-nr must not cost its buffers.
+        let id = ContextId::new(depth).map_err(|source| {
+            let attempted = format!("making an AIO context for a depth of {depth}");
+            SetupError::new(SetupStep::Kernel, attempted, source)
+        })?;
         let pool = BufferPool::new(depth, options.block).map_err(|source| {
             let attempted = format!("allocating {depth} buffers of {} bytes", options.block);
             SetupError::new(SetupStep::Buffers, attempted, source)
         })?;
-        let mut id: libc::c_ulong = 0;
-        // SAFETY: the kernel writes the new context's id into a local that outlives the call.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut id) };
-        if made < 0 {
-            let attempted = format!("making an AIO context for a depth of {depth}");
-            return Err(SetupError::new(SetupStep::Kernel, attempted, io::Error::last_os_error()));
-        }
         let block = |slot| Iocb::new(slot, pool.address(slot).expose_provenance() as u64);
         Ok(Context {
-            id,
-            ring: if options.reap_by_call { None } else { RingView::of(id) },
+            ring: if options.reap_by_call { None } else { RingView::of(id.0) },
+            id: ManuallyDrop::new(id),
             blocks: ManuallyDrop::new((0..depth).map(block).collect()),
             buffers: ManuallyDrop::new(LentBuffers::new(pool)),
             files: ManuallyDrop::new(files),
@@ -138,7 +136,7 @@ impl Context {
             let waiting = &self.queued[gone..];
             // SAFETY: every pointer is to a block of ours, whose buffer is lent until its completion is taken.
             let taken =
-                unsafe { libc::syscall(libc::SYS_io_submit, self.id, waiting.len(), waiting.as_ptr()) };
+                unsafe { libc::syscall(libc::SYS_io_submit, self.id.0, waiting.len(), waiting.as_ptr()) };
             if taken > 0 {
                 gone += taken as usize;
                 continue;
@@ -238,8 +236,9 @@ impl Context {
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let (room, events) = (max.min(self.events.len() as u32), self.events.as_mut_ptr());
         // SAFETY: `events` has room for `room` events and, as the limit, outlives the call.
-        let taken =
-            unsafe { libc::syscall(libc::SYS_io_getevents, self.id, min as i64, room as i64, events, limit) };
+        let taken = unsafe {
+            libc::syscall(libc::SYS_io_getevents, self.id.0, min as i64, room as i64, events, limit)
+        };
         if taken < 0 {
             let error = io::Error::last_os_error();
             return if error.raw_os_error() == Some(libc::EINTR) { Ok(0) } else { Err(error) };
@@ -265,14 +264,35 @@ impl Context {
     }
 }
 
+/// A context of the kernel, destroyed when dropped; that waits for what is in flight.
+struct ContextId(libc::c_ulong);
+
+impl ContextId {
+    fn new(depth: u32) -> io::Result<ContextId> {
+        let mut id: libc::c_ulong = 0;
+        // SAFETY: the kernel writes the new context's id into a local that outlives the call.
+        match unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut id) } {
+            0 => Ok(ContextId(id)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for ContextId {
+    fn drop(&mut self) {
+        // SAFETY: the context is ours, and this is its last use.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
+    }
+}
+
 impl Drop for Context {
     /// Waits for what is in flight. What a hung device never gives back stays allocated, and so does the context:
     /// destroying it would wait for ever, and the kernel may still write to the buffers.
     fn drop(&mut self) {
         if self.drain() {
-            // SAFETY: the context is ours, and nothing is in flight.
-            unsafe { libc::syscall(libc::SYS_io_destroy, self.id) };
             // SAFETY: each is dropped here and nowhere else, and the kernel has none of the buffers.
+            unsafe { ManuallyDrop::drop(&mut self.id) };
+            // SAFETY: as above.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
             // SAFETY: as above.
             unsafe { ManuallyDrop::drop(&mut self.blocks) };

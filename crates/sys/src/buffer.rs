@@ -13,6 +13,9 @@ const HUGE_PAGE: usize = 2 << 20;
 /// From this block size on, ordinary pages make a request that many devices must split: 64 segments of 4 KiB.
 const LARGE_BLOCK: usize = 256 << 10;
 
+/// Pools up to this size are tried without asking what memory there is.
+const UNCHECKED: usize = 64 << 20;
+
 /// Equal buffers in one mapping, each aligned to 4096 bytes.
 #[derive(Debug)]
 pub struct BufferPool {
@@ -36,6 +39,9 @@ impl BufferPool {
         } else {
             wanted
         };
+        if len > UNCHECKED && available_memory().is_some_and(|available| len as u64 > available) {
+            return Err(too_large());
+        }
         let mapping = Mapping::new(len)?;
         mapping.fault_in()?;
         Ok(BufferPool { mapping, block, stride, slots })
@@ -124,6 +130,13 @@ impl LentBuffers {
         *lent = false;
         self.count -= 1;
     }
+}
+
+/// Bytes that can be had without swapping, where the kernel tells: faulting in more would have it kill processes.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// A private anonymous mapping.
@@ -238,8 +251,14 @@ mod tests {
 
     #[test]
     fn impossible_pools_are_refused() {
-        for (slots, block) in [(u32::MAX, usize::MAX), (2, usize::MAX / 2), (1, usize::MAX), (4096, 1 << 46)]
-        {
+        let more_than_there_is = available_memory().unwrap() as usize + (1 << 30);
+        for (slots, block) in [
+            (1, more_than_there_is),
+            (u32::MAX, usize::MAX),
+            (2, usize::MAX / 2),
+            (1, usize::MAX),
+            (4096, 1 << 46),
+        ] {
             let kind = BufferPool::new(slots, block).unwrap_err().kind();
             assert_eq!(kind, io::ErrorKind::OutOfMemory, "{slots} x {block}");
         }

@@ -21,7 +21,7 @@ use crate::buffer::LentBuffers;
 use crate::sqe::{FLAG_ASYNC, FLAG_FIXED_FILE, FSYNC_DATASYNC, Sqe};
 
 use locked::Locked;
-pub use setup::{MAX_DEPTH, RingOptions, SqThread, Wish};
+pub use setup::{MAX_DEPTH, RingFeatures, RingOptions, SqThread, Wish};
 
 /// Turns of busy polling before a wait with a submission thread goes to sleep in the kernel.
 const SQ_THREAD_SPINS: u32 = 2_000;
@@ -29,25 +29,6 @@ const SQ_THREAD_SPINS: u32 = 2_000;
 const DRAIN_WAIT_NS: u64 = 1_000_000_000;
 /// So many waits without a completion, and a ring that is dropped leaves its memory to the kernel.
 const DRAIN_PATIENCE: u32 = 5;
-
-/// What the kernel granted of what was wished for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingFeatures {
-    /// Buffers are registered.
-    pub fixed_buffers: bool,
-    /// Files are registered.
-    pub fixed_files: bool,
-    /// Completion work runs only when the ring is entered for it.
-    pub deferred_task_work: bool,
-    /// Waits take a time limit.
-    pub timed_waits: bool,
-    /// Completions are polled for.
-    pub polled: bool,
-    /// A kernel thread submits.
-    pub sq_thread: bool,
-    /// The ring's own descriptor is registered.
-    pub registered_ring: bool,
-}
 
 /// A ring with `depth` slots on a fixed set of files.
 pub struct Ring {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use io_uring::{Builder, EnterFlags, IoUring, Probe, cqueue, opcode, squeue};
 
 use super::locked::Locked;
-use super::{FLAG_FIXED_FILE, Ring, RingFeatures};
+use super::{FLAG_FIXED_FILE, Ring};
 use crate::buffer::{BufferPool, LentBuffers};
 use crate::transfer::TransferFlags;
 use crate::{SetupError, SetupStep};
@@ -61,6 +61,25 @@ pub struct RingOptions {
     pub transfer: TransferFlags,
     /// Hand every so many requests to a kernel worker at once; 0 = none.
     pub force_async: u32,
+}
+
+/// What the kernel granted of what was wished for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingFeatures {
+    /// Buffers are registered.
+    pub fixed_buffers: bool,
+    /// Files are registered.
+    pub fixed_files: bool,
+    /// Completion work runs only when the ring is entered for it.
+    pub deferred_task_work: bool,
+    /// Waits take a time limit.
+    pub timed_waits: bool,
+    /// Completions are polled for.
+    pub polled: bool,
+    /// A kernel thread submits.
+    pub sq_thread: bool,
+    /// The ring's own descriptor is registered.
+    pub registered_ring: bool,
 }
 
 impl Ring {
