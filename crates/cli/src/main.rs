@@ -1,1 +1,43 @@
-fn main() {}
+//! The binary: chooses the command, prints what it made, and exits with its code.
+//!
+//! The only crate that prints and exits. `fathom fio …`, and any call under the name `fio`, speaks fio's own command
+//! line; everything else is clap's.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod eta;
+mod exit;
+mod output;
+mod progress;
+mod signals;
+mod store;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use exit::Complaint;
+
+fn main() -> ExitCode {
+    install_panic_hook();
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let called = args.first().map(Path::new).and_then(Path::file_name);
+    if called.is_some_and(|name| name == "fio") {
+        return commands::fio::run(&args[1..]).code();
+    }
+    if args.get(1).is_some_and(|word| word == "fio") {
+        return commands::fio::run(&args[2..]).code();
+    }
+    commands::run(&args).unwrap_or_else(Complaint::report).code()
+}
+
+/// A panic is a bug of ours: one line that says so, instead of a trace that says nothing to a user.
+fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
+        let message = info.payload_as_str().unwrap_or("unknown");
+        output::warn(&format!("error: internal error{}: {message}", place.unwrap_or_default()));
+        output::warn("hint: this is a bug in fathom; please report it with the command line");
+    }));
+}

@@ -1,0 +1,323 @@
+//! `fathom bench`: says what it will do, does it, shows what came out, and keeps it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, PlannedTest};
+use fathom_history::{Kept, Place};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
+use fathom_record::{RunRecord, TestStatus};
+use fathom_report::{Style, bench_json, bench_table};
+use fathom_runner::Session;
+use serde::Serialize;
+
+use crate::exit::{Complaint, Exit};
+use crate::progress::BenchProgress;
+use crate::{output, signals, store};
+
+/// What `fathom bench` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchArguments {
+    /// A directory (a working file is made in it and removed), a file or a block device
+    #[arg(default_value = ".")]
+    target: PathBuf,
+    /// standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
+    #[arg(long, default_value = "standard", value_name = "NAME")]
+    suite: String,
+    /// Under a minute
+    #[arg(long, conflicts_with = "thorough")]
+    quick: bool,
+    /// Two minutes per test over 20 GiB
+    #[arg(long)]
+    thorough: bool,
+    /// Size of the working file, or of the range used: 512m, 10g, 200MB
+    #[arg(long, value_parser = parse_bytes)]
+    size: Option<u64>,
+    /// Measured time of each test: 30, 30s, 2m
+    #[arg(long, value_parser = positive_duration, value_name = "TIME")]
+    runtime: Option<Nanos>,
+    /// Only these tests, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "ID,...")]
+    only: Vec<String>,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Something to know about the run; provider and instance fill in what the machine does not tell (repeatable)
+    #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
+    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Do not keep the run
+    #[arg(long, conflicts_with = "history")]
+    no_history: bool,
+    /// Allow write tests on this block device or file, which must be the target: its data are lost
+    #[arg(long, value_name = "DEVICE")]
+    destroy_data: Option<PathBuf>,
+    /// Through the page cache, for file systems without direct I/O
+    #[arg(long)]
+    buffered: bool,
+    /// This engine instead of the suite's: io_uring, libaio, psync, ...
+    #[arg(long)]
+    engine: Option<String>,
+    /// What all random choices derive from, to repeat a run exactly
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Print the exact fio command of each test
+    #[arg(long)]
+    show_fio: bool,
+    /// Print the plan and its cost, and stop
+    #[arg(long)]
+    dry_run: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom bench                              the volume under the current directory
+  fathom bench --quick /mnt/data --label provider=example --label volume=ssd-3
+  fathom bench --only rand-read,rand-write --runtime 60s /mnt/data
+  fathom bench /dev/nvme1n1                 reads only
+  fathom bench --destroy-data=/dev/nvme1n1 /dev/nvme1n1
+  fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json";
+
+fn positive_duration(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text) {
+        Ok(Nanos(0)) => Err("a test needs some time to run".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+/// Runs a bench.
+///
+/// # Errors
+/// It could not begin.
+pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    let place = store::place(arguments.history.clone(), !arguments.no_history);
+    let (json, dry_run, show_fio) = (arguments.json, arguments.dry_run, arguments.show_fio);
+    let plan = BenchPlan::make(settings(arguments, command))?;
+    if dry_run {
+        output::print(
+            |out| if json { plan_json(&plan, out) } else { plan_text(&plan, true, show_fio, out) },
+        )?;
+        return Ok(Exit::Done);
+    }
+    if !json {
+        output::print(|out| plan_text(&plan, false, false, out))?;
+    }
+    let mut session = Session::real();
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted)
+        .map_err(|error| Complaint::failed(format!("cannot watch for signals: {error}"), None))?;
+    let (record, kept) = measure(&plan, &mut session, place)?;
+    let style = Style {
+        show_fio,
+        run_id: match kept {
+            Kept::Run(run) => u64::try_from(run.0).ok(),
+            Kept::File(_) | Kept::Nowhere => None,
+        },
+        ..output::style()
+    };
+    output::print(|out| {
+        if json {
+            return bench_json::render(&record, &style, out);
+        }
+        bench_table::render(&record, &style, out)?;
+        match &kept {
+            Kept::Run(run) => {
+                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")
+            }
+            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
+            Kept::Nowhere => Ok(()),
+        }
+    })?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
+    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = words.first_mut() {
+        *program = "fathom".to_owned();
+    }
+    BenchSettings {
+        target: arguments.target,
+        suite: arguments.suite,
+        effort: match (arguments.quick, arguments.thorough) {
+            (true, _) => Effort::Quick,
+            (false, true) => Effort::Thorough,
+            (false, false) => Effort::Default,
+        },
+        size: arguments.size,
+        runtime: arguments.runtime,
+        only: arguments.only,
+        engine: arguments.engine,
+        buffered: arguments.buffered,
+        destroy: arguments.destroy_data.into_iter().collect(),
+        seed: arguments.seed,
+        labels: BTreeMap::from_iter(arguments.labels),
+        command: words,
+    }
+}
+
+/// Runs the plan and stores what came out.
+fn measure(plan: &BenchPlan, session: &mut Session, place: Place) -> Result<(RunRecord, Kept), Complaint> {
+    let mut progress = BenchProgress::new(plan, place);
+    let ran = fathom_assess::run(plan, session, &mut progress);
+    let mut store = progress.finish();
+    let record = ran?;
+    store::tell(store.finish(record.status, &record.header, &record.findings));
+    let kept = store.kept();
+    Ok((record, kept))
+}
+
+/// What is going to be done and what it costs.
+fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Write) -> io::Result<()> {
+    let running = plan.tests.iter().filter(|test| test.skip.is_none()).count();
+    let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
+    writeln!(
+        out,
+        "{}: {tests} on {}, {}.",
+        plan.suite.title,
+        plan.settings.target.display(),
+        time_text(&plan.cost)
+    )?;
+    writeln!(out, "{}", writes_text(plan))?;
+    for note in &plan.notes {
+        writeln!(out, "Note: {note}.")?;
+    }
+    if in_full {
+        writeln!(out)?;
+        let width = plan.tests.iter().map(|test| test.id.len()).max().unwrap_or(0);
+        for test in &plan.tests {
+            writeln!(out, "  {:width$}  {}", test.id, describe(test))?;
+            if show_fio {
+                writeln!(out, "  {:width$}  {}", "", plan.fio_command(test, plan.size))?;
+            }
+        }
+    } else {
+        writeln!(out)?;
+    }
+    out.flush()
+}
+
+fn describe(test: &PlannedTest) -> String {
+    if let Some(reason) = &test.skip {
+        return format!("{}: skipped: {reason}", test.title);
+    }
+    let time = match (test.runtime, test.io_bytes) {
+        (Some(runtime), None) => duration(runtime),
+        (Some(limit), Some(size)) => format!("to the end of {}, {} at most", bytes(size), duration(limit)),
+        (None, Some(size)) => format!("to the end of {}", bytes(size)),
+        (None, None) => "to the end".to_owned(),
+    };
+    let ramp = if test.ramp > Nanos::ZERO {
+        format!(" after {} of ramp", duration(test.ramp))
+    } else {
+        String::new()
+    };
+    format!("{}: {time}{ramp}", test.title)
+}
+
+fn time_text(cost: &Cost) -> String {
+    match cost.time {
+        Some(time) => format!("about {}", duration(time)),
+        None => "as long as it takes".to_owned(),
+    }
+}
+
+fn writes_text(plan: &BenchPlan) -> String {
+    let cost = &plan.cost;
+    let mut parts = Vec::new();
+    if cost.layout_bytes > 0 {
+        let limit = cost.layout_time.map(|time| format!(" (as far as that goes in {})", duration(time)));
+        parts.push(format!(
+            "{} to lay out a working file{}",
+            bytes(cost.layout_bytes),
+            limit.unwrap_or_default()
+        ));
+    }
+    if cost.writing_bytes > 0 {
+        parts.push(format!("at most {} in tests", bytes(cost.writing_bytes)));
+    }
+    if cost.writing_time > Nanos::ZERO {
+        parts.push(format!("as fast as the target takes it for {}", duration(cost.writing_time)));
+    }
+    if parts.is_empty() { "Writes nothing.".to_owned() } else { format!("Writes {}.", parts.join(", then ")) }
+}
+
+#[derive(Serialize)]
+struct PlanDocument<'a> {
+    schema: &'static str,
+    suite: &'a str,
+    target: String,
+    size_bytes: u64,
+    seed: u64,
+    cost: CostDocument,
+    tests: Vec<PlannedDocument<'a>>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct CostDocument {
+    /// Null where a test takes as long as it takes.
+    time_ns: Option<u64>,
+    layout_bytes: u64,
+    writing_time_ns: u64,
+    writing_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct PlannedDocument<'a> {
+    id: &'a str,
+    title: &'a str,
+    fio: String,
+    /// Null where it takes as long as it takes.
+    runtime_ns: Option<u64>,
+    ramp_ns: u64,
+    skipped: Option<&'a str>,
+}
+
+fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
+    let tests = plan.tests.iter().map(|test| PlannedDocument {
+        id: &test.id,
+        title: &test.title,
+        fio: plan.fio_command(test, plan.size),
+        runtime_ns: test.runtime.map(|runtime| runtime.0),
+        ramp_ns: test.ramp.0,
+        skipped: test.skip.as_deref(),
+    });
+    let document = PlanDocument {
+        schema: "fathom.plan/1",
+        suite: &plan.suite.name,
+        target: plan.settings.target.display().to_string(),
+        size_bytes: plan.size,
+        seed: plan.seed,
+        cost: CostDocument {
+            time_ns: plan.cost.time.map(|time| time.0),
+            layout_bytes: plan.cost.layout_bytes,
+            writing_time_ns: plan.cost.writing_time.0,
+            writing_bytes: plan.cost.writing_bytes,
+        },
+        tests: tests.collect(),
+        notes: &plan.notes,
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}

@@ -1,0 +1,413 @@
+//! `fathom fio …`: fio's command line, fio's outputs, fio's exit codes.
+//!
+//! Everything a script sees is fio's. What fio has no words for goes to the end of the text or into the JSON, and to
+//! standard error only where somebody is looking.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+use fathom_assess::{conditions, engine_rows, host_facts};
+use fathom_history::{Store, Warning};
+use fathom_model::{Nanos, RunPlan};
+use fathom_options::{
+    CommandOptions, EngineRow, Eta, Invocation, JOB_FILE_LIMIT, MachineNumbers, OptionError, OutputFormat,
+    ParseEnvironment, command_help, engine_help, parse_command_line, show_command, usage,
+};
+use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
+use fathom_report::{FIO_VERSION, Style, fio_banner, fio_json, fio_normal};
+use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
+use fathom_stats::Snapshot;
+
+use crate::eta::EtaLine;
+use crate::exit::Exit;
+use crate::{output, signals, store};
+
+/// Does what fio does with these words.
+pub fn run(args: &[OsString]) -> Exit {
+    let words: Result<Vec<String>, _> = args.iter().map(|word| word.clone().into_string()).collect();
+    let words = match words {
+        Ok(words) => words,
+        Err(word) => {
+            output::warn(&format!("fio: '{}' is not valid UTF-8", word.display()));
+            return Exit::FioSetup;
+        }
+    };
+    match start(&words) {
+        Ok(exit) => exit,
+        Err(Refusal { message, hint }) => {
+            output::warn(&message);
+            if let Some(hint) = hint {
+                output::warn(&hint);
+            }
+            Exit::FioSetup
+        }
+    }
+}
+
+/// Why nothing is run.
+struct Refusal {
+    message: String,
+    hint: Option<String>,
+}
+
+impl From<OptionError> for Refusal {
+    fn from(error: OptionError) -> Refusal {
+        Refusal { message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal { message: format!("fio: cannot write to standard output: {error}"), hint: None }
+    }
+}
+
+fn start(words: &[String]) -> Result<Exit, Refusal> {
+    let engines = engine_rows();
+    let host = host_facts();
+    let parsed = parse_command_line(
+        words,
+        &ParseEnvironment {
+            engines: &engines,
+            read_file: &read_job_file,
+            variable: &|name| std::env::var(name).ok(),
+            machine: machine_numbers(host.cpus),
+        },
+    );
+    if matches!(parsed, Err(OptionError::NoJobs)) {
+        output::print(|out| write!(out, "{FIO_VERSION}\n{}", usage()))?;
+    }
+    let invocation = parsed?;
+    if invocation.command.only_prints() {
+        return answer(&invocation.command, &engines);
+    }
+    let plan = invocation.plan(&host)?;
+    if invocation.command.showcmd {
+        output::print(|out| writeln!(out, "{}", show_command(&invocation)))?;
+        return Ok(Exit::Done);
+    }
+    refuse_terse(&invocation.command)?;
+    if invocation.command.parse_only {
+        return Ok(Exit::Done);
+    }
+    measure(words, &invocation, &plan)
+}
+
+/// `--version`, `--help` and the like.
+fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Refusal> {
+    let (text, exit) = if command.version {
+        (format!("{FIO_VERSION}\n"), Exit::Done)
+    } else if command.help {
+        (format!("{FIO_VERSION}\n{}", usage()), Exit::Done)
+    } else if let Some(topic) = &command.cmdhelp {
+        let help = command_help(topic.as_deref()).map_err(|nearest| Refusal {
+            message: format!("No such command: {}", topic.as_deref().unwrap_or_default()),
+            hint: nearest.map(|name| format!("Did you mean {name}?")),
+        })?;
+        (help, Exit::Done)
+    } else {
+        let topic = command.enghelp.as_ref().and_then(|topic| topic.as_deref());
+        let help = engine_help(engines, topic).map_err(|message| Refusal { message, hint: None })?;
+        (help, Exit::Done)
+    };
+    output::print(|out| out.write_all(text.as_bytes()))?;
+    Ok(exit)
+}
+
+fn refuse_terse(command: &CommandOptions) -> Result<(), Refusal> {
+    if !command.formats.contains(&OutputFormat::Terse) {
+        return Ok(());
+    }
+    Err(Refusal {
+        message: "fio: output format terse is not supported yet".to_owned(),
+        hint: Some("use --output-format=json, or normal".to_owned()),
+    })
+}
+
+/// Reads a job file as far as one may be long; `-` is standard input.
+fn read_job_file(path: &Path) -> io::Result<Vec<u8>> {
+    let limit = JOB_FILE_LIMIT as u64 + 1;
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn machine_numbers(cpus: usize) -> MachineNumbers {
+    let memory = fathom_sys::device::SysRoot::real().text("/proc/meminfo").unwrap_or_default();
+    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|text| text.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    MachineNumbers {
+        cpus: cpus as u64,
+        page_size: rustix::param::page_size() as u64,
+        memory_mib: kib.unwrap_or(0) / 1024,
+    }
+}
+
+/// Which documents come out, and where to.
+struct Sink {
+    file: Option<(PathBuf, File)>,
+    formats: Vec<OutputFormat>,
+}
+
+impl Sink {
+    fn open(command: &CommandOptions) -> Result<Sink, Refusal> {
+        let mut formats = command.formats.clone();
+        if formats.is_empty() {
+            formats.push(OutputFormat::Normal);
+        }
+        let file = match &command.output {
+            None => None,
+            Some(path) => Some((
+                path.clone(),
+                File::create(path).map_err(|error| Refusal {
+                    message: format!("fio: cannot open {} for the output: {error}", path.display()),
+                    hint: Some(
+                        "name a file in a directory that exists and can be written: --output=FILE".to_owned(),
+                    ),
+                })?,
+            )),
+        };
+        Ok(Sink { file, formats })
+    }
+
+    fn has_text(&self) -> bool {
+        self.formats.contains(&OutputFormat::Normal)
+    }
+
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Refusal> {
+        let Some((path, file)) = &mut self.file else { return Ok(output::print(write)?) };
+        let mut out = io::BufWriter::new(file);
+        write(&mut out).and_then(|()| out.flush()).map_err(|error| Refusal {
+            message: format!("fio: cannot write the output to {}: {error}", path.display()),
+            hint: None,
+        })
+    }
+}
+
+fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<Exit, Refusal> {
+    let command = &invocation.command;
+    let mut sink = Sink::open(command)?;
+    let mut session = Session::real();
+    session.set_permit(WritePermit { destroy: may_destroy(command), own_command: false });
+    let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| Refusal {
+        message: format!("fio: cannot watch for signals: {error}"),
+        hint: None,
+    })?;
+    let mut notes = Vec::new();
+    if sink.has_text() {
+        sink.write(|out| {
+            invocation.messages.iter().try_for_each(|message| writeln!(out, "{message}"))?;
+            fio_banner::render_plan(plan, out)
+        })?;
+    } else {
+        notes.extend(invocation.messages.iter().cloned());
+    }
+    let mut keeper = Keeper::begin(command, words, invocation, plan, &session);
+    let shows_eta = shows_eta(command, &sink);
+    let mut observer =
+        Observer { sink, plan, announced: Vec::new(), eta: shows_eta.then(|| eta_line(command)) };
+    let ran = session.run(plan, &mut observer);
+    if let Some(eta) = &mut observer.eta {
+        eta.finish();
+    }
+    let mut sink = observer.sink;
+    if let Some(signal) = caught.number() {
+        let line = format!("\nfio: terminating on signal {signal}");
+        if sink.has_text() {
+            sink.write(|out| writeln!(out, "{line}"))?
+        } else {
+            output::warn(line.trim_start())
+        }
+    }
+    let (test, exit) = judge(ran, plan, invocation, caught.number().is_some());
+    keeper.finish(&test, &mut notes);
+    let header = RunHeader { notes, ..keeper.header };
+    let record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
+    report(&mut sink, &record)?;
+    Ok(exit)
+}
+
+/// The documents in fio's order, whatever order was asked for.
+fn report(sink: &mut Sink, record: &RunRecord) -> Result<(), Refusal> {
+    let style = Style::local();
+    let formats = sink.formats.clone();
+    sink.write(|out| {
+        if formats.contains(&OutputFormat::JsonPlus) {
+            fio_json::render_plus(record, &style, out)?;
+        } else if formats.contains(&OutputFormat::Json) {
+            fio_json::render(record, &style, out)?;
+        }
+        if formats.contains(&OutputFormat::Normal) {
+            fio_normal::render_results(record, &style, out)?;
+        }
+        Ok(())
+    })
+}
+
+/// The record of what ran and the exit it leads to. A run that could not begin is told on standard error.
+fn judge(
+    ran: Result<fathom_stats::RunOutcome, RunError>,
+    plan: &RunPlan,
+    invocation: &Invocation,
+    signalled: bool,
+) -> (TestRecord, Exit) {
+    let meta = TestMeta { id: "fio".to_owned(), title: "fio".to_owned(), fio: show_command(invocation) };
+    match ran {
+        Ok(outcome) => {
+            let failed = outcome.workers.iter().filter(|worker| worker.failure.is_some()).count();
+            let exit = if signalled { Exit::FioInterrupted } else { Exit::FioJobs(failed) };
+            tell_failures(&outcome, plan);
+            (test_record(meta, plan, &outcome), exit)
+        }
+        Err(RunError::Stopped { reason }) => {
+            let test = TestRecord { status: TestStatus::Incomplete, ..TestRecord::failed(meta, reason) };
+            (test, Exit::FioInterrupted)
+        }
+        Err(error) => {
+            output::warn(&format!("fio: {error}"));
+            let hint = error.hint();
+            if let Some(hint) = &hint {
+                output::warn(hint);
+            }
+            (TestRecord::failed(meta, error.to_string()), Exit::FioSetup)
+        }
+    }
+}
+
+/// A failed job ends with a code that is not 0, so standard error may say why.
+fn tell_failures(outcome: &fathom_stats::RunOutcome, plan: &RunPlan) {
+    for worker in &outcome.workers {
+        let Some(failure) = &worker.failure else { continue };
+        let job = plan.jobs.get(worker.job).map_or("", |job| job.name.as_str());
+        output::warn(&format!("fio: {job}: {}", failure.message));
+        if let Some(hint) = &failure.hint {
+            output::warn(hint);
+        }
+    }
+}
+
+/// `--destroy-data`, and the same as a variable for scripts that cannot be changed.
+fn may_destroy(command: &CommandOptions) -> Vec<PathBuf> {
+    let variable = std::env::var_os("FATHOM_DESTROY_DATA").filter(|value| !value.is_empty());
+    let from_variable = variable.iter().flat_map(std::env::split_paths);
+    command.destroy_data.iter().cloned().chain(from_variable).collect()
+}
+
+/// As fio decides it: never between the lines of a JSON document, else on a terminal or where asked for.
+fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
+    if command.eta == Eta::Never || (!sink.has_text() && sink.file.is_none()) {
+        return false;
+    }
+    command.eta == Eta::Always || io::stdout().is_terminal()
+}
+
+fn eta_line(command: &CommandOptions) -> EtaLine {
+    EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline)
+}
+
+/// Says what fio says while a run goes on.
+struct Observer<'a> {
+    sink: Sink,
+    plan: &'a RunPlan,
+    /// Job and clone of every layout that was told of.
+    announced: Vec<(usize, usize)>,
+    eta: Option<EtaLine>,
+}
+
+impl RunObserver for Observer<'_> {
+    fn layout(&mut self, progress: &LayoutProgress) {
+        if !self.sink.has_text() {
+            return;
+        }
+        let clones = self.plan.jobs.iter().enumerate().flat_map(|(index, job)| {
+            job.clones.iter().enumerate().map(move |(clone, plan)| ((index, clone), job, plan))
+        });
+        for (place, job, clone) in clones {
+            if !clone.paths.contains(&progress.path) {
+                continue;
+            }
+            if !self.announced.contains(&place) {
+                self.announced.push(place);
+                let files = clone.paths.len();
+                let line = fio_banner::layout_line(&job.name, files, progress.total_bytes * files as u64);
+                // The report says so if the output cannot be written.
+                let _ = self.sink.write(|out| writeln!(out, "{line}"));
+            }
+            return;
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        if let Some(eta) = &mut self.eta {
+            eta.show(snapshot);
+        }
+    }
+}
+
+/// Keeps the run in the history where that was asked for.
+struct Keeper {
+    store: Store,
+    header: RunHeader,
+    notes: Vec<String>,
+}
+
+impl Keeper {
+    fn begin(
+        command: &CommandOptions,
+        words: &[String],
+        invocation: &Invocation,
+        plan: &RunPlan,
+        session: &Session,
+    ) -> Keeper {
+        let mut header = RunHeader { kind: "fio".to_owned(), ..RunHeader::default() };
+        let keep = command.keep || store::named(None).is_some();
+        if !keep {
+            return Keeper { store: Store::None, header, notes: Vec::new() };
+        }
+        let mut targets: Vec<&PathBuf> =
+            plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths).collect();
+        targets.dedup();
+        let names: Vec<String> = targets.iter().map(|path| path.display().to_string()).collect();
+        header.command =
+            ["fathom", "fio"].map(str::to_owned).into_iter().chain(words.iter().cloned()).collect();
+        header.target = names.join(",");
+        header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
+        header.job_text = show_command(invocation);
+        header.started_unix_ms = fathom_sys::clock::unix_ms();
+        header.started_monotonic_ns = fathom_sys::clock::monotonic_ns();
+        if let Some(first) = targets.first() {
+            header.conditions = conditions(first, session.clock_facts(), &BTreeMap::new());
+            header.boot_id = header.conditions.host.boot_id.clone();
+        }
+        let (store, warning) = Store::begin(&store::place(None, true), &header);
+        let mut keeper = Keeper { store, header, notes: Vec::new() };
+        keeper.note(warning);
+        keeper
+    }
+
+    fn finish(&mut self, test: &TestRecord, notes: &mut Vec<String>) {
+        let warning = self.store.append(test);
+        self.note(warning);
+        self.header.interrupted = test.interrupted.clone();
+        let header = self.header.clone();
+        let warning = self.store.finish(test.status, &header, &[]);
+        self.note(warning);
+        notes.append(&mut self.notes);
+    }
+
+    /// A script expects an empty standard error: the warning goes into the report, and there only where it is seen.
+    fn note(&mut self, warning: Option<Warning>) {
+        let Some(warning) = warning else { return };
+        self.notes.push(warning.to_string());
+        if output::stderr_is_seen() {
+            store::tell(Some(warning));
+        }
+    }
+}

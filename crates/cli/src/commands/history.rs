@@ -1,0 +1,164 @@
+//! `fathom history`: list, show, export and remove past runs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use fathom_history::{Filter, History, PATIENCE, RunId};
+use fathom_record::TestStatus;
+use fathom_report::{Style, bench_json, bench_table, history};
+
+use crate::exit::{Complaint, Exit};
+use crate::{output, store};
+
+/// What `fathom history` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct HistoryArguments {
+    /// The history to read instead of the user's own (or FATHOM_HISTORY)
+    #[arg(long, global = true, value_name = "FILE")]
+    history: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom history list --newest 10
+  fathom history show                 the newest run
+  fathom history show 17 --show-fio   run 17, with the fio command of each test
+  fathom history export 17 > run17.json
+  fathom history rm 3 4 5";
+
+#[derive(Subcommand)]
+enum Action {
+    /// List past runs, oldest first
+    List(ListArguments),
+    /// Show the table of a run
+    Show {
+        /// Its number; the newest run where none is given
+        run: Option<RunId>,
+        /// As the JSON document of `bench --json`
+        #[arg(long)]
+        json: bool,
+        /// Print the exact fio command of each test
+        #[arg(long)]
+        show_fio: bool,
+    },
+    /// Remove runs for good
+    Rm {
+        /// Their numbers
+        #[arg(required = true)]
+        runs: Vec<RunId>,
+    },
+    /// Write whole run records as JSON, one per line
+    Export {
+        /// Their numbers; all runs where none is given
+        runs: Vec<RunId>,
+    },
+}
+
+#[derive(Args)]
+struct ListArguments {
+    /// As a JSON array
+    #[arg(long)]
+    json: bool,
+    /// Only the newest so many
+    #[arg(long, value_name = "COUNT")]
+    newest: Option<usize>,
+    /// Only runs of this target, as it was named then
+    #[arg(long)]
+    target: Option<String>,
+    /// Only runs of this command
+    #[arg(long, value_name = "COMMAND")]
+    kind: Option<String>,
+    /// Only runs that ended so
+    #[arg(long, value_parser = ["complete", "incomplete", "failed"])]
+    status: Option<String>,
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// There is no history, or no such run in it, or it cannot be read.
+pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
+    let path = store::existing(arguments.history)?;
+    // A user who never kept a run has an empty list, not an error.
+    let is_missing = !path.exists();
+    match arguments.action {
+        Action::List(list) if is_missing => write_list(&list, &[]),
+        Action::List(list) => {
+            let rows = History::open_existing(&path, PATIENCE)?.list(&list.filter())?;
+            write_list(&list, &rows)
+        }
+        Action::Show { run, json, show_fio } => {
+            let history = History::open_existing(&path, PATIENCE)?;
+            show(&history, run, json, show_fio)
+        }
+        Action::Rm { runs } => {
+            History::open_existing(&path, PATIENCE)?.remove(&runs)?;
+            let what = if runs.len() == 1 { "run" } else { "runs" };
+            let numbers: Vec<String> = runs.iter().map(RunId::to_string).collect();
+            output::print(|out| writeln!(out, "Removed {what} {}.", numbers.join(", ")))?;
+            Ok(Exit::Done)
+        }
+        Action::Export { runs } => export(&History::open_existing(&path, PATIENCE)?, runs),
+    }
+}
+
+impl ListArguments {
+    fn filter(&self) -> Filter {
+        let status = self.status.as_deref().and_then(|word| {
+            [TestStatus::Complete, TestStatus::Incomplete, TestStatus::Failed]
+                .into_iter()
+                .find(|status| status.name() == word)
+        });
+        Filter {
+            status,
+            target: self.target.clone(),
+            kind: self.kind.clone(),
+            newest: self.newest,
+            ..Filter::default()
+        }
+    }
+}
+
+fn write_list(list: &ListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
+    output::print(|out| match list.json {
+        true => history::render_json(rows, out),
+        false => history::render_table(rows, &output::style(), out),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Result<Exit, Complaint> {
+    let run = match run {
+        Some(run) => run,
+        None => {
+            let newest = history.list(&Filter { newest: Some(1), ..Filter::default() })?;
+            let newest = newest.first().ok_or_else(|| {
+                Complaint::failed("the history is empty", Some("`fathom bench` keeps its runs".to_owned()))
+            })?;
+            RunId(newest.id as i64)
+        }
+    };
+    let record = history.load(run)?;
+    let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
+    output::print(|out| match json {
+        true => bench_json::render(&record, &style, out),
+        false => bench_table::render(&record, &style, out),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn export(history: &History, runs: Vec<RunId>) -> Result<Exit, Complaint> {
+    let runs = if runs.is_empty() {
+        history.list(&Filter::default())?.iter().map(|row| RunId(row.id as i64)).collect()
+    } else {
+        runs
+    };
+    // All are read before the first is written: half an export is worse than none.
+    let records: Result<Vec<String>, _> = runs.iter().map(|&run| history.export(run)).collect();
+    let records = records?;
+    output::print(|out| records.iter().try_for_each(|record| writeln!(out, "{record}")))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,86 @@
+//! The commands: their options as clap reads them, and one file for what each does.
+
+pub mod bench;
+pub mod fio;
+pub mod history;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::{Complaint, Exit};
+use crate::output;
+
+/// Measures what a disk or cloud volume really delivers.
+#[derive(Parser)]
+#[command(
+    name = "fathom",
+    version,
+    about = "Measures what a disk or cloud volume really delivers: IOPS, throughput, latency",
+    after_help = EXAMPLES,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom bench /mnt/data              assess the volume under /mnt/data in about three minutes
+  fathom bench --quick /mnt/data      the same in under a minute
+  fathom fio --name=test --filename=/mnt/data/test --size=1g --rw=randread --direct=1
+  fathom history list                 what was measured before";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Assess a directory, file or block device with a suite of tests
+    Bench(Box<bench::BenchArguments>),
+    /// fio's own command line and job files (also when this program is called `fio`)
+    Fio {
+        /// As fio takes them; `fathom fio --help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FIO OPTIONS")]
+        options: Vec<OsString>,
+    },
+    /// List, show, export and remove past runs
+    History(history::HistoryArguments),
+}
+
+/// Reads our own command line and does what it says.
+///
+/// # Errors
+/// What went wrong, with the exit it leads to.
+pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
+    let arguments = match Arguments::try_parse_from(args) {
+        Ok(arguments) => arguments,
+        Err(error) => return explain(&error),
+    };
+    match arguments.command {
+        Command::Bench(arguments) => bench::run(*arguments, args),
+        Command::Fio { options } => Ok(fio::run(&options)),
+        Command::History(arguments) => history::run(arguments),
+    }
+}
+
+/// Help and version are answers; everything else is a mistake.
+fn explain(error: &clap::Error) -> Result<Exit, Complaint> {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
+        output::forgive_closed_pipe(error.print())?;
+        return Ok(if error.exit_code() == 0 { Exit::Done } else { Exit::Usage });
+    }
+    let _ = error.print();
+    Ok(Exit::Usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}

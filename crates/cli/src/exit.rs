@@ -1,0 +1,141 @@
+//! How the program ends: one code per outcome, and how a failure is said.
+
+use std::process::ExitCode;
+
+use fathom_assess::AssessError;
+use fathom_runner::RunError;
+
+use crate::output;
+
+/// What the program tells its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything was done.
+    Done,
+    /// The run failed.
+    Failed,
+    /// The command line or a file it names makes no sense.
+    Usage,
+    /// Broken off by a signal.
+    Interrupted,
+    /// fio's own: a parse or set-up error.
+    FioSetup,
+    /// fio's own: so many jobs failed.
+    FioJobs(usize),
+    /// fio's own: broken off by a signal.
+    FioInterrupted,
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    pub fn number(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed | Exit::FioSetup => 1,
+            Exit::Usage => 2,
+            Exit::Interrupted => 130,
+            // Above 127 a shell reads a signal, and 256 would read as success.
+            Exit::FioJobs(count) => count.min(127) as u8,
+            Exit::FioInterrupted => 128,
+        }
+    }
+
+    /// The code for `main` to return.
+    pub fn code(self) -> ExitCode {
+        ExitCode::from(self.number())
+    }
+}
+
+/// A failure to be told to the user.
+#[derive(Debug)]
+pub struct Complaint {
+    /// What was attempted on what, and what went wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// How the program ends.
+    pub exit: Exit,
+}
+
+impl Complaint {
+    /// A failure of the run.
+    pub fn failed(message: impl Into<String>, hint: Option<String>) -> Complaint {
+        Complaint { message: message.into(), hint, exit: Exit::Failed }
+    }
+
+    /// Something that makes no sense on the command line.
+    pub fn usage(message: impl Into<String>, hint: Option<String>) -> Complaint {
+        Complaint { message: message.into(), hint, exit: Exit::Usage }
+    }
+
+    /// Says it on standard error and gives the exit.
+    pub fn report(self) -> Exit {
+        output::warn(&format!("error: {}", self.message));
+        if let Some(hint) = &self.hint {
+            output::warn(&format!("hint: {hint}"));
+        }
+        self.exit
+    }
+}
+
+impl From<AssessError> for Complaint {
+    fn from(error: AssessError) -> Complaint {
+        if let AssessError::Run(RunError::Stopped { reason }) = &error {
+            let message = format!(
+                "broken off by {reason} while laying out: nothing was measured, nothing is left behind"
+            );
+            return Complaint { message, hint: None, exit: Exit::Interrupted };
+        }
+        let exit = if error.is_usage() { Exit::Usage } else { Exit::Failed };
+        Complaint { message: error.to_string(), hint: error.hint(), exit }
+    }
+}
+
+impl From<fathom_history::Error> for Complaint {
+    fn from(error: fathom_history::Error) -> Complaint {
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(source) = cause {
+            message.push_str(&format!(": {source}"));
+            cause = source.source();
+        }
+        Complaint::failed(message, error.hint())
+    }
+}
+
+impl From<std::io::Error> for Complaint {
+    fn from(error: std::io::Error) -> Complaint {
+        Complaint::failed(format!("cannot write to standard output: {error}"), None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_number() {
+        for (exit, number) in [
+            (Exit::Done, 0),
+            (Exit::Failed, 1),
+            (Exit::Usage, 2),
+            (Exit::Interrupted, 130),
+            (Exit::FioSetup, 1),
+            (Exit::FioJobs(0), 0),
+            (Exit::FioJobs(2), 2),
+            (Exit::FioJobs(256), 127),
+            (Exit::FioInterrupted, 128),
+        ] {
+            assert_eq!(exit.number(), number, "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn errors_keep_their_kind() {
+        let usage = Complaint::from(AssessError::UnknownSuite { name: "x".to_owned() });
+        assert_eq!(usage.exit, Exit::Usage);
+        assert!(usage.hint.is_some_and(|hint| hint.contains("standard")));
+        let stopped = AssessError::Run(RunError::Stopped { reason: "signal 2".to_owned() });
+        assert_eq!(Complaint::from(stopped).exit, Exit::Interrupted);
+    }
+}

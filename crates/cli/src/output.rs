@@ -1,0 +1,53 @@
+//! Standard output and error: who reads them, and writing to them so that a closed pipe is no failure.
+
+use std::io::{self, IsTerminal, Write};
+
+use fathom_report::Style;
+
+/// Columns of a report that goes to a file or a pipe.
+const PLAIN_WIDTH: usize = 120;
+
+/// A line on standard error. Nobody is left to tell where that fails.
+pub fn warn(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes to standard output through `write`. A reader that has gone away has seen enough.
+///
+/// # Errors
+/// Any other failure to write.
+pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    forgive_closed_pipe(write(&mut out).and_then(|()| out.flush()))
+}
+
+/// A closed pipe is success.
+pub fn forgive_closed_pipe(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// How reports are to look on standard output.
+pub fn style() -> Style {
+    let terminal = io::stdout().is_terminal();
+    let width = if terminal { terminal_width() } else { PLAIN_WIDTH };
+    Style { width, colour: terminal && colours_wanted(), ..Style::local() }
+}
+
+fn terminal_width() -> usize {
+    let (_, columns) = console::Term::stdout().size();
+    usize::from(columns)
+}
+
+/// `NO_COLOR` and dumb terminals say no.
+fn colours_wanted() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Whether somebody is looking at standard error.
+pub fn stderr_is_seen() -> bool {
+    io::stderr().is_terminal()
+}

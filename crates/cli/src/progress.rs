@@ -1,0 +1,172 @@
+//! What somebody at a terminal sees while a bench runs: which test, how fast, how long still. Quiet in a pipe.
+
+use fathom_assess::{BenchObserver, BenchPlan, PlannedTest};
+use fathom_history::{Place, Store};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_record::{RunHeader, TestRecord};
+use fathom_runner::{LayoutProgress, RunObserver};
+use fathom_stats::Snapshot;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{output, store};
+
+/// Shows a bench and stores each test of it as it ends.
+pub struct BenchProgress<'a> {
+    plan: &'a BenchPlan,
+    place: Place,
+    store: Store,
+    bar: ProgressBar,
+    /// Planned ns of the tests that have ended.
+    done_ns: u64,
+    current: Option<(usize, u64)>,
+}
+
+impl<'a> BenchProgress<'a> {
+    /// Nothing is shown or stored before the bench begins.
+    pub fn new(plan: &'a BenchPlan, place: Place) -> BenchProgress<'a> {
+        let target = if output::stderr_is_seen() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        BenchProgress { plan, place, store: Store::None, bar, done_ns: 0, current: None }
+    }
+
+    /// Takes the display away and hands the store over.
+    pub fn finish(self) -> Store {
+        self.bar.finish_and_clear();
+        self.store
+    }
+
+    fn say(&self, warning: Option<fathom_history::Warning>) {
+        if warning.is_some() {
+            self.bar.suspend(|| store::tell(warning));
+        }
+    }
+}
+
+impl RunObserver for BenchProgress<'_> {
+    fn layout(&mut self, progress: &LayoutProgress) {
+        let LayoutProgress { done_bytes, total_bytes, elapsed_ns, .. } = *progress;
+        let rate = if elapsed_ns > 0 { done_bytes as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
+        self.bar.set_length(total_bytes);
+        self.bar.set_position(done_bytes);
+        self.bar.set_prefix("laying out");
+        let left =
+            (rate > 0.0).then(|| Nanos((total_bytes.saturating_sub(done_bytes) as f64 / rate * 1e9) as u64));
+        let limit = self.plan.cost.layout_time.map(|limit| Nanos(limit.0.saturating_sub(elapsed_ns)));
+        let left = match (left, limit) {
+            (Some(left), Some(limit)) => Some(left.min(limit)),
+            (left, limit) => left.or(limit),
+        };
+        let left = left.map(|left| format!(", {} left", duration(left))).unwrap_or_default();
+        self.bar.set_message(format!(
+            "{} of {}, {}/s{left}",
+            bytes(done_bytes),
+            bytes(total_bytes),
+            bytes(rate as u64)
+        ));
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        let Some((_, planned)) = self.current else { return };
+        let in_test = match (planned, snapshot.remaining_ns) {
+            (0, _) => 0,
+            (planned, Some(left)) => planned.saturating_sub(left),
+            (planned, None) => planned.min(snapshot.elapsed_ns),
+        };
+        self.bar.set_position((self.done_ns + in_test) / 1_000_000);
+        let left = match self.plan.cost.time {
+            Some(_) => Some(Nanos(self.planned_total().saturating_sub(self.done_ns + in_test))),
+            None => snapshot.remaining_ns.map(Nanos),
+        };
+        self.bar.set_message(message(snapshot, left));
+    }
+}
+
+impl BenchProgress<'_> {
+    /// Planned ns of all tests that run; what takes as long as it takes counts as nothing.
+    fn planned_total(&self) -> u64 {
+        self.plan.tests.iter().map(planned_ns).sum()
+    }
+}
+
+fn planned_ns(test: &PlannedTest) -> u64 {
+    if test.skip.is_some() { 0 } else { test.runtime.unwrap_or_default().0 + test.ramp.0 }
+}
+
+/// `3,001+1,002 IOPS  15.6 MiB/s  21.3ms  2 min 05 s left`
+fn message(snapshot: &Snapshot, left: Option<Nanos>) -> String {
+    let mut parts = Vec::new();
+    if snapshot.stalled_ns >= 2_000_000_000 {
+        parts.push(format!("no request has completed for {}", duration(Nanos(snapshot.stalled_ns))));
+    } else {
+        let rates: Vec<String> = snapshot
+            .iops
+            .iter()
+            .filter(|&&iops| iops > 0.0)
+            .map(|&iops| grouped(iops.round() as u64))
+            .collect();
+        let rates = if rates.is_empty() { "0".to_owned() } else { rates.join("+") };
+        parts.push(format!("{rates} IOPS"));
+        let moved: f64 = snapshot.bytes_per_second.iter().sum();
+        parts.push(format!("{:.1} MiB/s", moved / 1_048_576.0));
+        parts.extend(snapshot.clat_mean_ns.map(latency));
+    }
+    if snapshot.ramping {
+        parts.push("ramp".to_owned());
+    }
+    parts.extend(left.map(|left| format!("{} left", duration(left))));
+    parts.join("  ")
+}
+
+impl BenchObserver for BenchProgress<'_> {
+    fn begun(&mut self, header: &RunHeader) {
+        let (store, warning) = Store::begin(&self.place, header);
+        self.store = store;
+        self.say(warning);
+        self.bar.set_length((self.planned_total() / 1_000_000).max(1));
+        self.bar.set_position(0);
+    }
+
+    fn test_begun(&mut self, index: usize, test: &PlannedTest) {
+        self.current = Some((index, planned_ns(test)));
+        let width = self.plan.tests.iter().map(|test| test.id.len()).max().unwrap_or(0);
+        let count = self.plan.tests.len();
+        self.bar.set_prefix(format!("{:>2}/{count} {:width$}", index + 1, test.id));
+        self.bar.set_message(String::new());
+        self.bar.set_position(self.done_ns / 1_000_000);
+    }
+
+    fn test_ended(&mut self, test: &TestRecord) {
+        if let Some((_, planned)) = self.current.take() {
+            self.done_ns += planned;
+        }
+        let warning = self.store.append(test);
+        self.say(warning);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages() {
+        let snapshot = Snapshot {
+            iops: [3_001.2, 999.6, 0.0],
+            bytes_per_second: [12_292_915.0, 4_094_361.0, 0.0],
+            clat_mean_ns: Some(21_300_000),
+            ..Snapshot::default()
+        };
+        let left = Some(Nanos::from_secs(125));
+        assert_eq!(message(&snapshot, left), "3,001+1,000 IOPS  15.6 MiB/s  21.3ms  2 min 05 s left");
+        let stalled = Snapshot { stalled_ns: 7_000_000_000, ..Snapshot::default() };
+        assert_eq!(message(&stalled, None), "no request has completed for 7 s");
+    }
+}

@@ -1,0 +1,43 @@
+//! SIGINT and SIGTERM: the first asks the run to end and report, the second ends the program.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use fathom_runner::StopHandle;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::exit::Exit;
+use crate::output;
+
+/// The signal that came, if one did.
+#[derive(Clone, Debug, Default)]
+pub struct Caught(Arc<AtomicI32>);
+
+impl Caught {
+    /// Its number.
+    pub fn number(&self) -> Option<i32> {
+        Some(self.0.load(Ordering::Acquire)).filter(|&number| number != 0)
+    }
+}
+
+/// Watches for signals from now on. A second one ends the program with `forced`, for a run that is stuck in the kernel.
+///
+/// # Errors
+/// The handlers cannot be installed.
+pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<Caught> {
+    let caught = Caught::default();
+    let seen = caught.clone();
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            if seen.0.swap(signal, Ordering::AcqRel) != 0 {
+                output::warn("stopped at once; tests that had finished are kept");
+                std::process::exit(i32::from(forced.number()));
+            }
+            stop.request(&format!("signal {signal}"));
+        }
+    })?;
+    Ok(caught)
+}

@@ -1,0 +1,51 @@
+//! Which history a run goes to, and how its warnings reach the user.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use fathom_history::{Place, Warning, default_path};
+
+use crate::exit::Complaint;
+use crate::output;
+
+/// The environment variable that names the history.
+pub const VARIABLE: &str = "FATHOM_HISTORY";
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The history the user named: the flag, else the variable.
+pub fn named(flag: Option<PathBuf>) -> Option<PathBuf> {
+    flag.or_else(|| variable(VARIABLE).map(PathBuf::from))
+}
+
+/// The history to use: the one named, else the user's own.
+pub fn path(flag: Option<PathBuf>) -> Option<PathBuf> {
+    named(flag).or_else(|| default_path(variable))
+}
+
+/// The history to read.
+///
+/// # Errors
+/// None was named, and this user has no home to keep one in.
+pub fn existing(flag: Option<PathBuf>) -> Result<PathBuf, Complaint> {
+    path(flag).ok_or_else(|| {
+        let hint = "name a file with --history FILE or FATHOM_HISTORY, or set HOME";
+        Complaint::usage("there is no place for a history", Some(hint.to_owned()))
+    })
+}
+
+/// Where a run is kept; nowhere where `keep` says so.
+pub fn place(flag: Option<PathBuf>, keep: bool) -> Place {
+    Place::new(keep.then(|| path(flag)).flatten())
+}
+
+/// Tells the user that something could not be stored; the measurement goes on.
+pub fn tell(warning: Option<Warning>) {
+    let Some(warning) = warning else { return };
+    output::warn(&format!("warning: {warning}"));
+    if let Some(hint) = warning.hint() {
+        output::warn(&format!("hint: {hint}"));
+    }
+}
