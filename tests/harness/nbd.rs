@@ -62,10 +62,31 @@ impl NbdDisk {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// The disk hangs: requests are neither answered nor refused until [`NbdDisk::resume`].
+    ///
+    /// # Panics
+    /// When the server is gone.
+    pub fn hang(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// Ends a hang; what waited is answered.
+    ///
+    /// # Panics
+    /// When the server is gone.
+    pub fn resume(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
     /// Ends the server under the mounted file, as a host that dies: what is in flight and what follows fails.
     pub fn end_server(&mut self) {
         self.server.kill().ok();
         self.server.wait().ok();
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.server), signal)
+            .unwrap_or_else(|error| panic!("cannot signal the server: {error}"));
     }
 
     fn mount_point(&self) -> PathBuf {
@@ -76,6 +97,12 @@ impl NbdDisk {
 impl Drop for NbdDisk {
     fn drop(&mut self) {
         let mount_point = self.mount_point();
+        // A server that hangs answers no unmount either.
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.server),
+            rustix::process::Signal::CONT,
+        )
+        .ok();
         wait_for(Duration::from_secs(5), || unmount(&mount_point));
         let has_ended = wait_for(LIMIT, || !matches!(self.server.try_wait(), Ok(None)));
         if !has_ended {

@@ -1,8 +1,14 @@
 //! Caps on what a group of processes may ask of one device: a volume whose limits are known.
 //!
-//! The kernel charges a request when it enters the block layer, in slices of 100 ms (rotational) or 20 ms. What follows
-//! for a test: a slice's allowance may be spent at once at its start, so a run must last many slices; a request above
-//! the device's `max_sectors_kb` is split and charged for every piece.
+//! The kernel charges a request when it enters the block layer, in slices of 100 ms (rotational) or 20 ms. For a test:
+//!
+//! - A slice's allowance may be spent at once at its start, so latencies are either that of the bare device or about 100 ms.
+//! - A run counts `cap * runtime + depth` completions: the last `depth` requests come in when the time is over.
+//! - A request that is split is charged for every piece: above `max_segments` pages (128 on a loop device, so 512 KiB from
+//!   scattered pages), with a physically contiguous buffer above `max_sectors_kb` (1280 KiB).
+//! - Reads and writes have separate allowances, shared by all members. Trims have none.
+//! - Buffered writes are not held back when they are made, but at write-back: closing a raw device then takes as long as
+//!   its dirty pages at the cap. A file system's journal is charged as well, so a file gets less than its device.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

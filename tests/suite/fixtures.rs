@@ -3,7 +3,7 @@
 
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
@@ -246,6 +246,30 @@ fn a_failing_disk_fails_and_says_so() {
     // 1000 draws at 10 %: five standard deviations to each side.
     assert!((50.0..=150.0).contains(&errors), "{errors} errors in 1000 reads");
     assert_eq!(disk.said().matches("injecting EIO").count(), errors as usize);
+}
+
+#[test]
+fn a_disk_that_hangs_answers_when_it_resumes() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
+    let disk = NbdDisk::new(MIB, &[], &[]);
+    let file = format!("--filename={}", disk.path().display());
+    disk.hang();
+    let mut child = Command::new("fio")
+        .args([
+            "--name=hung",
+            "--rw=read",
+            "--bs=4k",
+            "--direct=1",
+            "--size=64k",
+            "--output=/dev/null",
+            &file,
+        ])
+        .spawn()
+        .expect("fio was found on the path");
+    let has_ended = wait_for(Duration::from_millis(500), || matches!(child.try_wait(), Ok(Some(_))));
+    disk.resume();
+    let status = child.wait().expect("it is our child");
+    assert!(!has_ended && status.success(), "ended during the hang: {has_ended}, {status}");
 }
 
 #[test]
