@@ -3,6 +3,8 @@
 //! Plain data on `std` only. Nothing here does I/O, reads a clock or is serialised; wire formats live in
 //! `fathom-record` and `fathom-report`.
 
+#![forbid(unsafe_code)]
+
 mod op;
 mod option_row;
 mod per_op;

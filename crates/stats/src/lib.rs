@@ -3,6 +3,8 @@
 //! Two halves: `live` is written by one worker each with relaxed single-writer cells and read by the observer at any
 //! time; everything else is plain data that merges by addition. Nothing here reads a clock or does I/O.
 
+#![forbid(unsafe_code)]
+
 mod depth;
 pub mod histogram;
 mod latency;
