@@ -50,7 +50,6 @@ const OWNED: &[(&str, &[&str])] = &[
     ("io-uring", &["fathom-sys"]),
     ("libc", &["fathom-sys"]),
     ("rusqlite", &["fathom-history"]),
-    ("rustix", &["fathom-sys", "fathom-tests"]),
     ("serde_json", &["fathom", "fathom-history", "fathom-record", "fathom-report", "fathom-tests", "xtask"]),
     ("signal-hook", &["fathom"]),
 ];
