@@ -65,11 +65,13 @@ impl LatencyRecord {
     pub fn summary(&self) -> LatencySummary {
         let MomentsRecord { count, min, max, .. } = self.moments;
         let some = count > 0;
-        let carried = |per_10_000: u64| {
+        let with_beyond = |per_10_000: u64, least: u128, most: u128| {
             let beyond = u128::from(count) * u128::from(10_000 - per_10_000);
-            let percentile = || self.percentile(per_10_000 as f64 / 100.0);
-            (beyond >= LEAST_BEYOND * 10_000).then(percentile).flatten()
+            let carries = beyond >= least * 10_000 && beyond < most.saturating_mul(10_000);
+            carries.then(|| self.percentile(per_10_000 as f64 / 100.0)).flatten()
         };
+        let carried = |per_10_000: u64| with_beyond(per_10_000, LEAST_BEYOND, u128::MAX);
+        let thin = |per_10_000: u64| with_beyond(per_10_000, 1, LEAST_BEYOND);
         LatencySummary {
             samples: count,
             min: some.then_some(min),
@@ -82,6 +84,7 @@ impl LatencyRecord {
             p99: carried(9_900),
             p999: carried(9_990),
             p9999: carried(9_999),
+            thin: ThinPercentiles { p50: thin(5_000), p99: thin(9_900), p999: thin(9_990) },
         }
     }
 }
@@ -115,6 +118,20 @@ pub struct LatencySummary {
     pub p999: Option<u64>,
     /// 99.99 %.
     pub p9999: Option<u64>,
+    /// What a table may show as uncertain; never part of a document.
+    #[serde(skip)]
+    pub thin: ThinPercentiles,
+}
+
+/// Percentiles beyond which one to nine samples lie: to be marked as uncertain wherever they are shown; ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThinPercentiles {
+    /// Median.
+    pub p50: Option<u64>,
+    /// 99 %.
+    pub p99: Option<u64>,
+    /// 99.9 %.
+    pub p999: Option<u64>,
 }
 
 /// How many requests fell into each class of fio's latency lines. A class is named by its upper bound and begins where
@@ -178,6 +195,9 @@ mod tests {
             let s = record((0..samples).map(|i| 1_000 + i)).summary();
             let shown = [s.p50, s.p90, s.p95, s.p99, s.p999, s.p9999].map(|p| p.is_some());
             assert_eq!(shown, expected, "{samples} samples");
+            let thin = [s.thin.p50, s.thin.p99, s.thin.p999].map(|p| p.is_some());
+            let few = [2..20, 100..1_000, 1_000..10_000].map(|range| range.contains(&samples));
+            assert_eq!(thin, few, "{samples} samples");
         }
     }
 

@@ -250,6 +250,14 @@ fn group_reporting_joins_the_entry_before() {
         let found: Vec<u32> = entries(&record).iter().map(|entry| entry.workers).collect();
         assert_eq!(found, expected);
     }
+    // As fio does it: the flag of the worker that comes decides, and the group must be the same.
+    let workers = (0..3).map(|clone| worker(clone, &values)).collect();
+    let mut record = test_record(meta(), &plan(3, false), &outcome(workers));
+    record.jobs[1].group_reporting = true;
+    record.jobs[2].group_reporting = true;
+    record.jobs[2].group = 1;
+    let found: Vec<u32> = entries(&record).iter().map(|entry| entry.workers).collect();
+    assert_eq!(found, [2, 1]);
 }
 
 #[test]

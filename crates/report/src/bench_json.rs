@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use fathom_record::{Conditions, Finding, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{Conditions, ExpectationRecord, Finding, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::{Style, history};
 
@@ -50,6 +50,8 @@ struct Test<'a> {
     fio: &'a str,
     #[serde(flatten)]
     summary: TestSummary,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    expected: &'a [ExpectationRecord],
     notes: &'a [String],
 }
 
@@ -93,6 +95,7 @@ fn test(test: &TestRecord) -> Test<'_> {
         reason: test.reason.as_deref(),
         fio: &test.fio,
         summary: TestSummary::new(test),
+        expected: &test.expected,
         notes: &test.notes,
     }
 }

@@ -1,13 +1,12 @@
 //! The table that `bench` ends with: one row per test, units in the head, the reasons where a row has no numbers.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_model::units;
 use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
 
-use crate::Style;
 use crate::columns::{Align, Columns, wrap};
+use crate::{Style, bench_below};
 
 /// Writes the table with what was measured above it and what a reader should know below.
 ///
@@ -18,12 +17,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     header(record, style, width, out)?;
     let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
     table(record, &summaries, (style, width), out)?;
-    findings(record, style, width, out)?;
-    notes(record, &summaries, width, out)?;
-    if style.show_fio {
-        fio_commands(record, out)?;
-    }
-    Ok(())
+    bench_below::render(record, &summaries, (style, width), out)
 }
 
 fn header(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -102,16 +96,16 @@ const HEAD: [(&str, Align); 9] = [
     ("test", Align::Left),
     ("", Align::Left),
     ("IOPS", Align::Right),
+    ("±%", Align::Right),
     ("MiB/s", Align::Right),
     ("p50", Align::Right),
     ("p99", Align::Right),
     ("p99.9", Align::Right),
-    ("stability", Align::Right),
     ("device", Align::Right),
 ];
 /// Columns that may go where the terminal is narrow, first to last; the rest is never left out.
-const DISPENSABLE: [&str; 3] = ["", "stability", "device"];
-const INDENT: usize = 2;
+const DISPENSABLE: [&str; 4] = ["", "device", "p99.9", "±%"];
+pub(crate) const INDENT: usize = 2;
 
 fn table(
     record: &RunRecord,
@@ -127,16 +121,7 @@ fn table(
         align: HEAD.iter().map(|(_, align)| *align).collect(),
         rows: record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary)).collect(),
     };
-    let mut gap = 2;
-    for dropped in std::iter::once(None).chain(DISPENSABLE.map(Some)) {
-        if let Some(name) = dropped {
-            columns.drop(name);
-        }
-        gap = if columns.width(2) + INDENT <= width { 2 } else { 1 };
-        if columns.width(gap) + INDENT <= width {
-            break;
-        }
-    }
+    let gap = columns.fit(width - INDENT, &DISPENSABLE);
     let reasons = place_reasons(record, summaries, &mut columns, gap, width);
     let lines = columns.lines(gap);
     writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
@@ -182,17 +167,21 @@ fn place_reasons(
 
 fn row(test: &TestRecord, summary: &TestSummary) -> Vec<String> {
     let latency = row_latency(summary);
-    let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
+    let shown = |carried: Option<u64>, thin: Option<u64>| match (carried, thin) {
+        (Some(ns), _) => units::latency(ns),
+        (None, Some(ns)) => format!("~{}", units::latency(ns)),
+        (None, None) => String::new(),
+    };
     let total = summary.total.as_ref();
     vec![
         name(test).to_owned(),
         shape(test.jobs.first(), test.jobs.len()),
         iops(summary),
+        summary.stability.map(|stability| decimal(stability.cv * 100.0)).unwrap_or_default(),
         total.map(|op| decimal(op.bytes_per_second / (1 << 20) as f64)).unwrap_or_default(),
-        shown(latency.p50),
-        shown(latency.p99),
-        shown(latency.p999),
-        summary.stability.map(|stability| percent(stability.cv)).unwrap_or_default(),
+        shown(latency.p50, latency.thin.p50),
+        shown(latency.p99, latency.thin.p99),
+        shown(latency.p999, latency.thin.p999),
         summary
             .device
             .as_ref()
@@ -202,13 +191,14 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Vec<String> {
     ]
 }
 
-fn name(test: &TestRecord) -> &str {
+/// What a row is called.
+pub(crate) fn name(test: &TestRecord) -> &str {
     if test.title.is_empty() { &test.id } else { &test.title }
 }
 
 /// The latency a row shows: of the sync where every write is followed by one, else total latency (completion latency
 /// where that was not recorded).
-fn row_latency(summary: &TestSummary) -> LatencySummary {
+pub(crate) fn row_latency(summary: &TestSummary) -> LatencySummary {
     if let Some(sync) = summary.sync.as_ref().filter(|_| commits(summary)) {
         return sync.lat_ns.clone();
     }
@@ -217,7 +207,7 @@ fn row_latency(summary: &TestSummary) -> LatencySummary {
 }
 
 /// True where (nearly) every write was followed by a sync.
-fn commits(summary: &TestSummary) -> bool {
+pub(crate) fn commits(summary: &TestSummary) -> bool {
     let writes = summary.write.as_ref().map_or(0, |write| write.ios);
     summary.sync.as_ref().is_some_and(|sync| writes > 0 && sync.ios * 10 >= writes * 9)
 }
@@ -271,90 +261,15 @@ fn iops(summary: &TestSummary) -> String {
 }
 
 /// A rate: whole from 10 on, with one decimal below.
-fn count(rate: f64) -> String {
+pub(crate) fn count(rate: f64) -> String {
     if rate < 9.95 { format!("{rate:.1}") } else { units::grouped(rate.round() as u64) }
 }
 
-/// With one decimal below 1000, whole above.
-fn decimal(value: f64) -> String {
-    if value < 999.95 { format!("{value:.1}") } else { units::grouped(value.round() as u64) }
-}
-
-/// `±1.2 %`.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent < 9.95 { format!("±{percent:.1} %") } else { format!("±{percent:.0} %") }
-}
-
-fn findings(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
-    if record.findings.is_empty() {
-        return Ok(());
+/// Whole from 1000 on, with one decimal below, and with three below a tenth.
+pub(crate) fn decimal(value: f64) -> String {
+    match value {
+        999.95.. => units::grouped(value.round() as u64),
+        0.0005..0.1 => format!("{value:.3}"),
+        _ => format!("{value:.1}"),
     }
-    writeln!(out, "\n{}", style.bold("What it tells"))?;
-    let names = record.findings.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
-    let indent = INDENT + names + 2;
-    for finding in &record.findings {
-        let text = wrap(&finding.claim, width, indent, indent);
-        let remedy = finding.remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
-        for (index, line) in text.iter().cloned().chain(remedy).enumerate() {
-            let label = if index == 0 { finding.id.as_str() } else { "" };
-            writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
-        }
-    }
-    Ok(())
-}
-
-/// What a reader must know to read the numbers; each note once, with the tests it belongs to.
-fn notes(record: &RunRecord, summaries: &[TestSummary], width: usize, out: &mut dyn Write) -> io::Result<()> {
-    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
-    let mut add = |text: String, test: Option<&'_ TestRecord>| {
-        let of = test.map(|test| record.tests.iter().position(|known| std::ptr::eq(known, test)));
-        let label = of.flatten().map(|index| name(&record.tests[index]));
-        match notes.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, tests)) => tests.extend(label),
-            None => notes.push((text, label.into_iter().collect())),
-        }
-    };
-    for note in &record.header.notes {
-        add(note.clone(), None);
-    }
-    for (test, summary) in record.tests.iter().zip(summaries) {
-        for note in &test.notes {
-            add(note.clone(), Some(test));
-        }
-        if commits(summary) {
-            add("latencies are those of the sync alone, without the write before it.".to_owned(), Some(test));
-        }
-        let mut by_errno: BTreeMap<(&str, i32), u64> = BTreeMap::new();
-        for error in &summary.errors {
-            *by_errno.entry((&error.op, error.errno)).or_default() += error.count;
-        }
-        for ((op, errno), count) in by_errno {
-            let text = io::Error::from_raw_os_error(errno).to_string();
-            let text = text.split(" (os error").next().unwrap_or_default();
-            add(format!("{} {op} requests failed: {text}.", units::grouped(count)), Some(test));
-        }
-    }
-    if let Some(why) = &record.header.interrupted {
-        add(format!("The run was broken off: {why}."), None);
-    }
-    if !notes.is_empty() {
-        writeln!(out)?;
-    }
-    for (text, tests) in notes {
-        let text = if tests.is_empty() { text } else { format!("{}: {text}", tests.join(", ")) };
-        for line in wrap(&text, width, INDENT, INDENT + 2) {
-            writeln!(out, "{line}")?;
-        }
-    }
-    Ok(())
-}
-
-/// The exact commands, never wrapped, so that they can be copied.
-fn fio_commands(record: &RunRecord, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\nThe same with fio:")?;
-    for test in record.tests.iter().filter(|test| !test.fio.is_empty()) {
-        writeln!(out, "{:INDENT$}# {}\n{:INDENT$}{}", "", test.id, "", test.fio)?;
-    }
-    Ok(())
 }

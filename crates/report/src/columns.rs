@@ -34,6 +34,20 @@ impl Columns {
         self.widths()[..index].iter().map(|width| width + gap).sum()
     }
 
+    /// Makes the table fit into `width` and returns the gap to use: two spaces, else one, else without the columns of
+    /// `dispensable`, first to last.
+    pub(crate) fn fit(&mut self, width: usize, dispensable: &[&str]) -> usize {
+        for name in std::iter::once(None).chain(dispensable.iter().map(Some)) {
+            if let Some(name) = name {
+                self.drop(name);
+            }
+            if let Some(gap) = [2, 1].into_iter().find(|&gap| self.width(gap) <= width) {
+                return gap;
+            }
+        }
+        1
+    }
+
     /// Removes a column.
     pub(crate) fn drop(&mut self, name: &str) {
         let Some(index) = self.head.iter().position(|&head| head == name) else { return };
@@ -119,6 +133,20 @@ mod tests {
             ["test    IOPS  p50", "a      1,000  5µs", "bcdef  skipped: because of something"]
         );
         assert_eq!((columns.width(2), columns.start(1, 2)), (17, 7));
+    }
+
+    #[test]
+    fn columns_fit_by_narrower_gaps_and_then_by_dropping() {
+        for (width, expected) in
+            [(12, (2, 3)), (11, (1, 3)), (10, (1, 3)), (9, (2, 2)), (5, (2, 1)), (1, (1, 1))]
+        {
+            let mut columns = Columns {
+                head: vec!["aaa", "bbb", "cc"],
+                align: vec![Align::Left; 3],
+                rows: vec![vec!["x".into(), "y".into(), "z".into()]],
+            };
+            assert_eq!((columns.fit(width, &["bbb", "cc"]), columns.head.len()), expected, "{width}");
+        }
     }
 
     #[test]

@@ -103,7 +103,9 @@ fn job(entry: &Entry, group: &[GroupOp; 3], bins: Bins) -> Object {
     }
     let mut sync = Object::default();
     sync.set("total_ios", measured.syncs);
-    let list = (measured.sync_lat.samples() > 0).then_some(job.percentiles.list.as_slice());
+    // fio's text has them always, its JSON only along with those of the data.
+    let shown = job.percentiles.clat || job.percentiles.lat;
+    let list = shown.then_some(job.percentiles.list.as_slice());
     sync.set("lat_ns", latency(&measured.sync_lat, list, bins));
     object.set("sync", sync);
     object.set("job_runtime", entry.job_runtime_ns / 1_000_000);

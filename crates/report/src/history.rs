@@ -55,13 +55,11 @@ pub fn render_table(rows: &[HistoryRow], style: &Style, out: &mut dyn Write) -> 
         align: vec![RIGHT, LEFT, LEFT, LEFT, RIGHT, LEFT, LEFT],
         rows: rows.iter().map(row).collect(),
     };
-    for name in ["labels", "kind", "tests"] {
-        let unused = name == "labels" && rows.iter().all(|row| row.labels.is_empty());
-        if unused || columns.width(2) > style.width.max(40) {
-            columns.drop(name);
-        }
+    if rows.iter().all(|row| row.labels.is_empty()) {
+        columns.drop("labels");
     }
-    let lines = columns.lines(2);
+    let gap = columns.fit(style.width.max(40), &["labels", "kind", "tests"]);
+    let lines = columns.lines(gap);
     writeln!(out, "{}", style.bold(&lines[0]))?;
     lines[1..].iter().try_for_each(|line| writeln!(out, "{line}"))
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench_below;
 pub mod bench_json;
 pub mod bench_table;
 mod columns;

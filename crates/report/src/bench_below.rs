@@ -1,0 +1,175 @@
+//! What stands below the table of `bench`: verdicts on what was expected, findings, notes, and the fio commands.
+
+use std::io::{self, Write};
+
+use fathom_model::units;
+use fathom_record::{ExpectationRecord, RunRecord, TestRecord, TestSummary};
+
+use crate::Style;
+use crate::bench_table::{INDENT, commits, count, decimal, name, row_latency};
+use crate::columns::{Align, Columns, wrap};
+
+/// Writes everything below the table.
+pub(crate) fn render(
+    record: &RunRecord,
+    summaries: &[TestSummary],
+    (style, width): (&Style, usize),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    expectations(record, style, width, out)?;
+    findings(record, style, width, out)?;
+    let mut notes = notes(record, summaries);
+    notes.splice(0..0, legend(summaries));
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    for line in notes.iter().flat_map(|note| wrap(note, width, INDENT, INDENT + 2)) {
+        writeln!(out, "{line}")?;
+    }
+    if style.show_fio { fio_commands(record, out) } else { Ok(()) }
+}
+
+/// One line per expectation with what was measured and the verdict.
+fn expectations(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let judged = |test: &TestRecord, expected: &ExpectationRecord| {
+        let (quantity, shown) = quantity(&expected.metric);
+        let value = format!("{} {}", expected.is, shown(expected.value));
+        let verdict = match expected.met {
+            Some(true) => "met",
+            Some(false) => "missed",
+            None => "not measured",
+        };
+        let observed = expected.observed.map(shown).unwrap_or_default();
+        vec![name(test).to_owned(), expected.class.clone(), quantity, value, observed, verdict.to_owned()]
+    };
+    let of_test = |test: &TestRecord| test.expected.iter().map(|one| judged(test, one)).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = record.tests.iter().flat_map(of_test).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let head = vec!["expected of", "class", "", "at", "measured", "verdict"];
+    let align = vec![Align::Left, Align::Left, Align::Left, Align::Right, Align::Right, Align::Left];
+    let mut columns = Columns { head, align, rows };
+    let gap = columns.fit(width - INDENT, &["class"]);
+    let lines = columns.lines(gap);
+    writeln!(out, "\n{:INDENT$}{}", "", style.bold(&lines[0]))?;
+    for line in &lines[1..] {
+        let missed = line.ends_with("missed");
+        writeln!(out, "{:INDENT$}{}", "", if missed { style.red(line) } else { line.clone() })?;
+    }
+    Ok(())
+}
+
+/// Name and printed form of the quantity that a metric's address ends in.
+fn quantity(metric: &str) -> (String, fn(f64) -> String) {
+    let latency: fn(f64) -> String = |ns| units::latency(ns.max(0.0).round() as u64);
+    let mut parts = metric.rsplit('.');
+    match (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) {
+        ("iops", _) => ("IOPS".to_owned(), count),
+        ("bytes_per_second", _) => ("MB/s".to_owned(), |rate| decimal(rate / 1e6)),
+        (statistic, kind) => (format!("{} {statistic}", kind.trim_end_matches("_ns")), latency),
+    }
+}
+
+fn findings(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    if record.findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("What it tells"))?;
+    let names = record.findings.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
+    let indent = INDENT + names + 2;
+    for finding in &record.findings {
+        let text = wrap(&finding.claim, width, indent, indent);
+        let remedy = finding.remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
+        for (index, line) in text.iter().cloned().chain(remedy).enumerate() {
+            let label = if index == 0 { finding.id.as_str() } else { "" };
+            writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
+        }
+    }
+    Ok(())
+}
+
+/// What the heads of the table mean that do not say it themselves.
+fn legend(summaries: &[TestSummary]) -> Option<String> {
+    let mut parts = Vec::new();
+    if summaries.iter().any(|summary| summary.stability.is_some()) {
+        parts.push("±% is the spread of the rate from second to second".to_owned());
+    }
+    let measured = summaries.iter().filter(|summary| summary.total.is_some());
+    if let Some(device) = measured.filter_map(|summary| summary.device.as_ref()).next() {
+        parts.push(format!("device is what the kernel counted for {}, per second", device.name));
+    }
+    (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+}
+
+/// Notes in the order they came, each once, with the tests it belongs to.
+#[derive(Default)]
+struct Notes<'a>(Vec<(String, Vec<&'a str>)>);
+
+impl<'a> Notes<'a> {
+    fn add(&mut self, text: impl Into<String>, test: Option<&'a TestRecord>) {
+        let text = text.into();
+        let label = test.map(name);
+        match self.0.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, tests)) => tests.extend(label),
+            None => self.0.push((text, label.into_iter().collect())),
+        }
+    }
+}
+
+/// What a reader must know to read the numbers.
+fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String> {
+    let mut notes = Notes::default();
+    for note in &record.header.notes {
+        notes.add(note, None);
+    }
+    for (test, summary) in record.tests.iter().zip(summaries) {
+        for note in &test.notes {
+            notes.add(note, Some(test));
+        }
+        if commits(summary) {
+            notes.add("latencies are those of the sync alone, without the write before it.", Some(test));
+        }
+        for error in &summary.errors {
+            let text = io::Error::from_raw_os_error(error.errno).to_string();
+            let text = text.split(" (os error").next().unwrap_or_default();
+            let count = units::grouped(error.count);
+            notes.add(format!("{count} {} requests failed: {text}.", error.op), Some(test));
+        }
+        if let Some(total) = summary.total.as_ref().filter(|_| !is_timed(test)) {
+            let span = units::duration(fathom_model::Nanos(summary.measured_ns));
+            notes.add(format!("{} in {span}.", units::bytes(total.bytes)), Some(test));
+        }
+    }
+    if summaries.iter().any(shows_thin) {
+        notes.add("~ marks a percentile beyond which fewer than ten samples lie.", None);
+    }
+    if let Some(why) = &record.header.interrupted {
+        notes.add(format!("The run was broken off: {why}."), None);
+    }
+    let line = |(text, tests): (String, Vec<&str>)| match tests.as_slice() {
+        [] => text,
+        tests => format!("{}: {text}", tests.join("; ")),
+    };
+    notes.0.into_iter().map(line).collect()
+}
+
+/// True where the test was to run for a time, not to move an amount.
+fn is_timed(test: &TestRecord) -> bool {
+    test.jobs.iter().all(|job| job.plan.get("time_based").is_some_and(|flag| flag == "1"))
+}
+
+/// True where the row of the table shows an uncertain percentile.
+fn shows_thin(summary: &TestSummary) -> bool {
+    let thin = row_latency(summary).thin;
+    thin.p50.or(thin.p99).or(thin.p999).is_some()
+}
+
+/// The exact commands, never wrapped, so that they can be copied.
+fn fio_commands(record: &RunRecord, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nThe same with fio:")?;
+    for test in record.tests.iter().filter(|test| !test.fio.is_empty()) {
+        writeln!(out, "{:INDENT$}# {}\n{:INDENT$}{}", "", test.id, "", test.fio)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Our own tables and documents, byte for byte, on a record made by hand.
+
+mod sample;
+
+use fathom_record::RunRecord;
+use fathom_report::{Style, bench_json, bench_table, fio_json, fio_normal, history};
+
+fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).expect("writing to memory");
+    String::from_utf8(out).expect("text")
+}
+
+fn table(style: &Style) -> String {
+    text(|out| bench_table::render(&sample::run(), style, out))
+}
+
+#[test]
+fn bench_table_at_80_columns() {
+    insta::assert_snapshot!(table(&Style::default()));
+}
+
+#[test]
+fn bench_table_at_200_columns_with_the_fio_commands() {
+    insta::assert_snapshot!(table(&Style { width: 200, show_fio: true, ..Style::default() }));
+}
+
+#[test]
+fn no_line_is_wider_than_asked_for() {
+    for width in [60, 80, 100, 132, 200] {
+        for line in table(&Style { width, ..Style::default() }).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn colours_only_where_asked_for() {
+    assert!(!table(&Style::default()).contains('\x1b'));
+    let coloured = table(&Style { colour: true, ..Style::default() });
+    let mut plain = coloured;
+    for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"] {
+        assert!(plain.contains(code), "{code:?} is used");
+        plain = plain.replace(code, "");
+    }
+    assert_eq!(plain, table(&Style::default()));
+}
+
+#[test]
+fn bench_document() {
+    let style = Style { run_id: Some(17), ..Style::default() };
+    insta::assert_snapshot!(text(|out| bench_json::render(&sample::run(), &style, out)));
+}
+
+#[test]
+fn fio_text_of_our_own_record() {
+    insta::assert_snapshot!(text(|out| fio_normal::render(&sample::run(), &Style::default(), out)));
+}
+
+#[test]
+fn fio_document_of_our_own_record_ends_in_our_notes() {
+    let out = text(|out| fio_json::render(&sample::run(), &Style::default(), out));
+    let document: serde_json::Value = serde_json::from_str(&out).expect("one valid document");
+    let notes = document["fathom"]["notes"].as_array().expect("our own object");
+    assert!(
+        notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains("choose a smaller --size")))
+    );
+    let jobs = document["jobs"].as_array().expect("jobs");
+    let groups: Vec<u64> = jobs.iter().map(|job| job["groupid"].as_u64().expect("an integer")).collect();
+    assert_eq!(groups, [0, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5], "each test begins a group");
+    assert_eq!((jobs[12]["error"].as_i64(), jobs[12]["eta"].as_i64()), (Some(28), Some(2_147_483_647)));
+    let quiet = text(|out| fio_json::render(&RunRecord::default(), &Style::default(), out));
+    assert!(!quiet.contains("fathom"), "nothing to say, no object of ours: {quiet}");
+    assert!(quiet.starts_with("{\n") && quiet.ends_with("\n}\n"));
+}
+
+#[test]
+fn history_lists() {
+    let rows = sample::history();
+    insta::assert_snapshot!(
+        "history_table",
+        text(|out| history::render_table(&rows, &Style::default(), out))
+    );
+    insta::assert_snapshot!("history_json", text(|out| history::render_json(&rows, out)));
+    assert_eq!(text(|out| history::render_json(&[], out)), "[]\n");
+    assert_eq!(text(|out| history::render_table(&[], &Style::default(), out)), "No runs are kept yet.\n");
+}

@@ -1,0 +1,268 @@
+//! A bench record made by hand: every kind of row, note and verdict that the reports must show.
+
+use fathom_record::{
+    BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord, DiskCountersRecord, DiskRecord,
+    ErrorCountRecord, ExpectationRecord, FailureRecord, FilesystemRecord, Finding, HistoryRow, HostRecord,
+    IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, OpRecord, PercentileRecord, PhaseRecord,
+    RunHeader, RunRecord, Severity, TargetRecord, TestMeta, TestRecord, TestStatus,
+};
+use fathom_stats::Latency;
+
+/// 2026-09-21 14:13:20 UTC.
+pub const STARTED_UNIX_MS: u64 = 1_790_000_000_000;
+
+fn latencies(count: u64, ns: u64) -> LatencyRecord {
+    let mut latency = Latency::default();
+    (0..count).for_each(|i| latency.record(ns + (i % 100) * ns / 1_000));
+    LatencyRecord::from_stats(&latency)
+}
+
+fn op(count: u64, block: u64, ns: u64) -> OpRecord {
+    OpRecord {
+        issued: count,
+        ios: count,
+        bytes: count * block,
+        slat: latencies(count, 1_500),
+        clat: latencies(count, ns),
+        lat: latencies(count, ns + 1_500),
+        ..Default::default()
+    }
+}
+
+/// Ten seconds of half-second intervals with these reads and writes in all, the fifth second a little slower.
+fn series(reads: u64, writes: u64) -> Vec<IntervalRecord> {
+    let interval = |tick: u32| {
+        let share = if tick / 2 == 4 { 25 } else { 20 };
+        let part = |count: u64| IntervalOpRecord { ios: count / share, ..Default::default() };
+        IntervalRecord {
+            tick,
+            start_ns: u64::from(tick) * 500_000_000,
+            end_ns: u64::from(tick + 1) * 500_000_000,
+            read: part(reads),
+            write: part(writes),
+            ..Default::default()
+        }
+    };
+    (0..20).map(interval).collect()
+}
+
+fn meta(id: &str, title: &str, fio: &str) -> TestMeta {
+    TestMeta { id: id.to_owned(), title: title.to_owned(), fio: format!("fio --name={id} {fio}") }
+}
+
+fn job(name: &str, rw: &str, block: u64, iodepth: u32) -> JobRecord {
+    let plan = [("time_based", "1"), ("fsync", "0"), ("fdatasync", "0")];
+    JobRecord {
+        name: name.to_owned(),
+        thread_id: 4711,
+        started_unix_ms: STARTED_UNIX_MS,
+        engine: "io_uring".to_owned(),
+        iodepth,
+        rw: rw.to_owned(),
+        block_sizes: BlockSizes { read: block, write: block, trim: block },
+        options: vec![("rw".to_owned(), rw.to_owned()), ("bs".to_owned(), block.to_string())],
+        plan: plan.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        percentiles: PercentileRecord { list: vec![50.0, 99.0, 99.9], clat: true, ..Default::default() },
+        ..Default::default()
+    }
+}
+
+fn measured(read: OpRecord, write: OpRecord) -> PhaseRecord {
+    PhaseRecord {
+        end_ns: 10_000_000_000,
+        series: series(read.ios, write.ios),
+        depth: DepthRecord([read.ios + write.ios, 0, 0, 0, 0, 0, 0]),
+        cpu: CpuRecord {
+            user_ns: 400_000_000,
+            system_ns: 1_300_000_000,
+            voluntary_switches: 9,
+            ..Default::default()
+        },
+        read,
+        write,
+        ..Default::default()
+    }
+}
+
+fn disk(reads: u64, writes: u64) -> DiskRecord {
+    DiskRecord {
+        name: "nvme1n1".to_owned(),
+        counters: DiskCountersRecord {
+            read_ios: reads,
+            read_sectors: reads * 8,
+            write_ios: writes,
+            write_sectors: writes * 8,
+            busy_ms: 9_990,
+            ..Default::default()
+        },
+        elapsed_ns: 10_000_000_000,
+        ..Default::default()
+    }
+}
+
+fn done(meta: TestMeta, jobs: Vec<JobRecord>, disk: DiskRecord) -> TestRecord {
+    TestRecord {
+        id: meta.id,
+        title: meta.title,
+        fio: meta.fio,
+        status: TestStatus::Complete,
+        started_unix_ms: STARTED_UNIX_MS,
+        elapsed_ns: 11_000_000_000,
+        jobs,
+        disks: vec![disk],
+        ..Default::default()
+    }
+}
+
+fn expectation(
+    metric: &str,
+    is: &str,
+    value: f64,
+    observed: Option<f64>,
+    met: Option<bool>,
+) -> ExpectationRecord {
+    ExpectationRecord {
+        class: "standard".to_owned(),
+        metric: metric.to_owned(),
+        is: is.to_owned(),
+        value,
+        tolerance_percent: 2.0,
+        observed,
+        met,
+    }
+}
+
+/// The tests: whole, committing, mixed, wide, tiny, skipped, failed, broken off.
+pub fn tests() -> Vec<TestRecord> {
+    let none = OpRecord::default;
+    let with = |mut job: JobRecord, read, write| {
+        job.measured = measured(read, write);
+        job
+    };
+    let read = with(job("lat-read", "randread", 4096, 1), op(17_420, 4096, 551_000), none());
+    let mut lat_read =
+        done(meta("lat-read", "read latency", "--rw=randread --bs=4k"), vec![read], disk(17_421, 0));
+    lat_read.expected = vec![
+        expectation("lat-read.read.lat_ns.mean", "<", 5e6, Some(580_000.0), Some(true)),
+        expectation("lat-read.read.iops", ">=", 5_000.0, Some(1_742.0), Some(false)),
+        expectation("lat-read.write.bytes_per_second", ">=", 2e8, None, None),
+    ];
+    let mut commit = with(job("commit", "randwrite", 4096, 1), none(), op(4_100, 4096, 60_000));
+    commit.plan.insert("fdatasync".to_owned(), "1".to_owned());
+    commit.measured.syncs = 4_100;
+    commit.measured.sync_lat = latencies(4_100, 2_300_000);
+    let commit = done(meta("commit", "commit", "--rw=randwrite --fdatasync=1"), vec![commit], disk(0, 8_210));
+    let mut mixed = with(
+        job("rand-mixed", "randrw", 4096, 64),
+        op(22_510, 4096, 21_300_000),
+        op(7_500, 4096, 21_400_000),
+    );
+    mixed.plan.insert("rwmixread".to_owned(), "75".to_owned());
+    mixed.errors = vec![ErrorCountRecord { op: "write".to_owned(), errno: 5, count: 12 }];
+    let mut mixed = done(
+        meta("rand-mixed", "random mixed", "--rw=randrw --iodepth=64"),
+        vec![mixed],
+        disk(22_510, 7_500),
+    );
+    mixed.notes = vec!["half of the reads came from the cache.".to_owned()];
+    let wide = |clone: u32| {
+        let mut job = job("rand-read-jobs", "randread", 4096, 1);
+        job.clone = clone;
+        with(job, op(130_000, 4096, 61_000), none())
+    };
+    let wide = (0..8).map(wide).collect();
+    let wide = done(meta("rand-read-jobs", "random read, 8 jobs", "--numjobs=8"), wide, disk(1_040_000, 0));
+    let mut pings = with(job("pings", "randread", 4096, 1), op(10, 4096, 700_000), none());
+    pings.measured.series.clear();
+    pings.plan.clear();
+    let pings = done(meta("pings", "ten pings", "--number_ios=10"), vec![pings], disk(10, 0));
+    let skipped = TestRecord::skipped(
+        meta("bw-write", "bandwidth write", "--rw=randwrite --bs=1m"),
+        "the target is a block device; --destroy-data=/dev/nvme1n1 allows the tests that write to it",
+    );
+    let failed = TestRecord::failed(
+        meta("seq-read", "sequential read", "--rw=read"),
+        "open /mnt/data/x: No such file",
+    );
+    let mut cut = with(job("seq-write-jobs", "write", 131_072, 1), none(), op(512, 131_072, 1_100_000));
+    cut.error = Some(FailureRecord {
+        errno: 28,
+        message: "write of 131072 bytes at 67108864: No space left on device".to_owned(),
+        hint: Some("make room, or choose a smaller --size".to_owned()),
+    });
+    let mut cut =
+        done(meta("seq-write-jobs", "sequential write, 8 jobs", "--rw=write"), vec![cut], disk(0, 512));
+    cut.status = TestStatus::Incomplete;
+    cut.reason = Some("SIGINT after 3 s".to_owned());
+    vec![lat_read, commit, mixed, wide, pings, skipped, failed, cut]
+}
+
+/// The run they belong to.
+pub fn run() -> RunRecord {
+    let device = DeviceRecord {
+        name: "nvme1n1".to_owned(),
+        model: "Amazon Elastic Block Store".to_owned(),
+        locality: Some("network".to_owned()),
+        ..Default::default()
+    };
+    let filesystem =
+        FilesystemRecord { fs_type: "ext4".to_owned(), total_bytes: 100 << 30, ..Default::default() };
+    let target = TargetRecord {
+        path: "/mnt/data".to_owned(),
+        kind: "directory".to_owned(),
+        filesystem: Some(filesystem),
+        devices: vec![device],
+    };
+    let host = HostRecord { kernel: "6.8.0-45".to_owned(), cpus_online: 2, ..Default::default() };
+    RunRecord {
+        status: TestStatus::Incomplete,
+        header: RunHeader {
+            command: vec!["fathom".to_owned(), "bench".to_owned(), "/mnt/data".to_owned()],
+            kind: "bench".to_owned(),
+            target: "/mnt/data".to_owned(),
+            tool_version: "0.1.0".to_owned(),
+            started_unix_ms: STARTED_UNIX_MS,
+            conditions: Conditions { host, target },
+            labels: [("provider".to_owned(), "aws".to_owned())].into(),
+            suite: Some("standard".to_owned()),
+            size_bytes: 4 << 30,
+            notes: vec!["The file was reduced to 4.0 GiB, a tenth of the free space.".to_owned()],
+            interrupted: Some("SIGINT".to_owned()),
+            ..Default::default()
+        },
+        tests: tests(),
+        findings: vec![Finding {
+            id: "cache-hits".to_owned(),
+            severity: Severity::Warning,
+            claim: "The device saw 50 % fewer reads than were done; the rest came from a cache on the way."
+                .to_owned(),
+            remedy: Some("Use a file larger than the memory of the host.".to_owned()),
+            evidence: [("device_reads".to_owned(), 11_255.into())].into(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+/// Two past runs.
+pub fn history() -> Vec<HistoryRow> {
+    let row = |id: u64, started_unix_ms: u64, target: &str, status: TestStatus| HistoryRow {
+        id,
+        started: fathom_report::history::started(started_unix_ms),
+        started_unix_ms,
+        target: target.to_owned(),
+        kind: "bench".to_owned(),
+        command: format!("fathom bench {target}"),
+        status,
+        tests: 10,
+        hostname: "bench-1".to_owned(),
+        tool_version: "0.1.0".to_owned(),
+        ..Default::default()
+    };
+    let mut rows = vec![
+        row(17, STARTED_UNIX_MS, "/mnt/data", TestStatus::Complete),
+        row(9, STARTED_UNIX_MS - 86_400_000, "/dev/nvme1n1", TestStatus::Incomplete),
+    ];
+    rows[0].labels = [("provider".to_owned(), "aws".to_owned())].into();
+    rows
+}
