@@ -33,7 +33,7 @@ impl LatencyRecord {
     /// The percentile within our own, longer range, ns, and never outside the least and greatest sample.
     /// `None` without samples.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        let value = histogram::midpoint(self.percentile_bin(percent)?);
+        let value = histogram::midpoint(self.percentile_bin(percent)?.min(histogram::BINS - 1));
         Some(value.max(self.moments.min).min(self.moments.max.max(self.moments.min)))
     }
 
@@ -155,7 +155,7 @@ impl LatencyClasses {
     /// Counts the bins of `latency`, each by its middle.
     pub fn add(&mut self, latency: &LatencyRecord) {
         for &(bin, count) in &latency.bins {
-            let ns = histogram::midpoint(usize::from(bin));
+            let ns = histogram::midpoint(usize::from(bin).min(histogram::BINS - 1));
             let class = |value: u64| Self::BOUNDS.partition_point(|&bound| bound <= value);
             match ns {
                 0..1_000 => self.ns[class(ns)] += count,
@@ -221,6 +221,17 @@ mod tests {
         assert_eq!(latency.fio_percentile(100.0), Some(last));
         assert!(latency.percentile(100.0) > Some(1 << 39));
         assert_eq!(record([]).fio_percentile(50.0), None);
+    }
+
+    #[test]
+    fn bins_that_do_not_exist_count_as_the_last() {
+        let mut latency = record([100]);
+        latency.bins = vec![(u16::MAX, 1)];
+        latency.moments.max = u64::MAX;
+        let mut classes = LatencyClasses::default();
+        classes.add(&latency);
+        assert_eq!((classes.ms[11], latency.fio_bins().len()), (1, 1));
+        assert!(latency.percentile(50.0) > Some(3_600_000_000_000));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
         jobs.iter().filter_map(|job| job.measured.series.first()).map(|i| i.start_ns).max().unwrap_or(0);
     let to = jobs.iter().filter_map(|job| job.measured.series.last()).map(|i| i.end_ns).min().unwrap_or(0);
     let is_full = |interval: &IntervalRecord| {
-        interval.start_ns >= from && interval.end_ns <= to && length(interval) * 10 >= usual * 9
+        interval.start_ns >= from && interval.end_ns <= to && length(interval) >= usual - usual / 10
     };
     let mut seconds = Vec::new();
     let mut open: Option<(Second, u32)> = None;
@@ -74,7 +74,7 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
             bytes: ops.iter().map(|op| op.bytes).sum(),
         };
         if let Some((before, tick)) = open.take()
-            && tick + 1 == interval.tick
+            && tick.checked_add(1) == Some(interval.tick)
         {
             second.start_ns = before.start_ns;
             second.elapsed_ns += before.elapsed_ns;

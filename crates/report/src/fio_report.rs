@@ -47,7 +47,7 @@ impl FioReport {
             }
         }
         if test.started_unix_ms > 0 {
-            self.finished_unix_ms = test.started_unix_ms + test.elapsed_ns / 1_000_000;
+            self.finished_unix_ms = test.started_unix_ms.saturating_add(test.elapsed_ns / 1_000_000);
         }
         if self.global_options.is_empty() {
             self.global_options = test.jobs.first().map(|job| job.global_options.clone()).unwrap_or_default();
