@@ -9,7 +9,7 @@ use crate::{ErrorCountRecord, JobRecord, LatencyClasses, MomentsRecord, PhaseRec
 
 /// All workers as one job. Counters and histograms are added; what cannot be added is taken from the first (name,
 /// description, thread), from the last (options, depth, as fio does), or from the first that has it (error).
-/// Window statistics are pooled; fio's sums over clones are in [`Entry::windows`]. No jobs give an empty record.
+/// Window statistics are pooled; fio's sums over clones are in [`EntryOp`]. No jobs give an empty record.
 pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
     let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return JobRecord::default() };
     if jobs.len() == 1 {
