@@ -74,12 +74,12 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
         step("release binary", || cargo(root, &["build", "--release", "--package", "fathom"])),
         step("unit and crate tests", move || {
             let arguments =
-                ["test", "--workspace", "--exclude", "fathom-tests", "--lib", "--bins", "--tests"];
+                ["test", "--quiet", "--workspace", "--exclude", "fathom-tests", "--lib", "--bins", "--tests"];
             run_cargo(cargo_command(root, &arguments).env("FATHOM_TEST_SKIPS", skips))
         }),
-        step("doc tests", || cargo(root, &["test", "--workspace", "--doc"])),
+        step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {
-            let mut command = cargo_command(root, &["test", "--package", "fathom-tests"]);
+            let mut command = cargo_command(root, &["test", "--quiet", "--package", "fathom-tests"]);
             run_cargo(command.env("FATHOM_TEST_SKIPS", skips).env("FATHOM_BIN", release_binary(root)))
         }),
     ]
