@@ -3,6 +3,8 @@
 //! A pass goes once over the used ranges; a loop moves `bytes_per_loop`. The source says what comes next and when the
 //! work is done; pausing, timing and stopping early are the driver's.
 
+use std::ops::RangeInclusive;
+
 use fathom_model::plan::{Mix, Pattern};
 use fathom_model::{Op, PerOp, Request};
 
@@ -21,7 +23,7 @@ pub struct SourcePlan {
     pub extents: Vec<Extent>,
     /// Visit each block once per pass.
     pub random_map: bool,
-    /// Bytes to move per loop.
+    /// Bytes to move per loop; without meaning where there is no last loop.
     pub bytes_per_loop: u64,
     /// How many loops; `None` = until the driver stops.
     pub loops: Option<u32>,
@@ -106,6 +108,8 @@ impl Source {
             });
             FileOffsets { base: extent.offset, offsets }
         });
+        // Work without an end has no loops: each operation wraps where it has been everywhere, as fio's does.
+        let bytes_per_loop = if plan.loops.is_none() { u64::MAX } else { plan.bytes_per_loop };
         Source {
             mix: plan.pattern.mix,
             share: ReadShare::new(match plan.pattern.mix {
@@ -116,9 +120,9 @@ impl Source {
             shared,
             files: files.collect(),
             next_file: 0,
-            wraps: plan.bytes_per_loop > range || plan.loops.is_none(),
-            bytes_per_loop: plan.bytes_per_loop,
-            bytes_left: plan.bytes_per_loop,
+            wraps: bytes_per_loop > range,
+            bytes_per_loop,
+            bytes_left: bytes_per_loop,
             loops: plan.loops,
             loops_left: plan.loops,
             due: None,
@@ -151,14 +155,11 @@ impl Source {
                 Mix::ReadWrite { .. } if self.share.next_is_read(&mut self.op_rng) => Op::Read,
                 Mix::ReadWrite { .. } => Op::Write,
             };
-            if let Some(request) = self.place(op) {
+            if let Some(request) = self.place_or_wrap(op) {
                 self.account(&request);
                 return Some(request);
             }
-            // The pass is over in every file.
-            if self.wraps {
-                self.restart_pass();
-            } else if !self.next_loop() {
+            if !self.next_loop() {
                 return None;
             }
         }
@@ -181,6 +182,15 @@ impl Source {
     pub fn total_bytes(&self) -> Option<u64> {
         let loops = u64::from(self.loops_left?);
         Some(self.bytes_per_loop.saturating_mul(loops))
+    }
+
+    /// A request for `op`; where its pass is over in every file, the first of a new pass, if there may be one.
+    #[inline]
+    fn place_or_wrap(&mut self, op: Op) -> Option<Request> {
+        self.place(op).or_else(|| {
+            let entry = self.shared[op as usize];
+            self.wraps.then(|| self.restart(entry..=entry)).and_then(|()| self.place(op))
+        })
     }
 
     /// A request for `op` in the next file that still has a block for it.
@@ -214,14 +224,13 @@ impl Source {
         self.count_write(request);
     }
 
-    /// Makes a sync due after the write that completes its count.
+    /// Makes a sync due after the write that completes its count. Where both kinds are due, fsync does for both.
     #[inline]
     fn count_write(&mut self, request: &Request) {
         if request.op == Op::Write {
-            for sync in &mut self.syncs {
+            for sync in self.syncs.iter_mut().rev() {
                 if sync.count() {
                     self.due = Some(Request { op: sync.op, file: request.file, len: 0, offset: 0 });
-                    break;
                 }
             }
         }
@@ -239,13 +248,14 @@ impl Source {
             None => {}
         }
         self.bytes_left = self.bytes_per_loop;
-        self.restart_pass();
+        self.restart(0..=2);
         true
     }
 
-    fn restart_pass(&mut self) {
+    /// Begins a new pass with these entries of every file's offsets.
+    fn restart(&mut self, entries: RangeInclusive<usize>) {
         for file in &mut self.files {
-            for offsets in file.offsets.iter_mut().flatten() {
+            for offsets in file.offsets[entries.clone()].iter_mut().flatten() {
                 offsets.restart(&mut self.offset_rng);
             }
         }
@@ -343,6 +353,21 @@ mod tests {
     }
 
     #[test]
+    fn both_kinds_of_sync_count_every_write() {
+        let mut synced = plan(Mix::Write, false);
+        (synced.fsync_every, synced.fdatasync_every) = (2, 3);
+        let letters: String = requests(&synced, 15)
+            .iter()
+            .map(|r| match r.op {
+                Op::Sync => 'S',
+                Op::Datasync => 'D',
+                _ => 'w',
+            })
+            .collect();
+        assert_eq!(letters, "wwSwDwSwwSwwSwD", "as fio does: after 2, 3, 4, 6, 8 and 9 writes");
+    }
+
+    #[test]
     fn no_sync_follows_the_last_write() {
         let mut synced = plan(Mix::Write, false);
         synced.fsync_every = 1;
@@ -403,6 +428,25 @@ mod tests {
         let mut endless = plan(Mix::Read, true);
         endless.loops = None;
         assert_eq!(requests(&endless, 12_345).len(), 12_345);
+    }
+
+    #[test]
+    fn without_an_end_the_whole_range_is_used_whatever_io_size_says() {
+        let mut endless = plan(Mix::Read, false);
+        (endless.loops, endless.bytes_per_loop) = (None, 4096);
+        assert_eq!(blocks_visited(&requests(&endless, 100)), (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn without_an_end_each_direction_goes_through_the_whole_range() {
+        let mut endless = plan(Mix::ReadWrite { read_percent: 75 }, false);
+        endless.loops = None;
+        let all = requests(&endless, 400);
+        for (op, count) in [(Op::Read, 300u64), (Op::Write, 100)] {
+            let blocks: Vec<u64> =
+                all.iter().filter(|r| r.op == op).map(|r| (r.offset - 8192) / 4096).collect();
+            assert_eq!(blocks, (0..count).map(|i| i % 100).collect::<Vec<_>>(), "{op}");
+        }
     }
 
     #[test]
