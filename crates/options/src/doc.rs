@@ -144,7 +144,7 @@ pub fn engine_help(engines: &[EngineRow], topic: Option<&str>) -> Result<String,
 const PAGE_HEAD: &str = "\
 # Compatibility with fio
 
-<!-- Generated from the option tables; to renew it: FATHOM_BLESS=1 cargo test -p fathom-options page -->
+<!-- Generated from the option tables; to renew it: cargo xtask docs -->
 
 `fathom fio`, or the binary under the name `fio`, reads fio's command line and job files. What is read differently:
 
@@ -156,7 +156,8 @@ const PAGE_HEAD: &str = "\
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; the arithmetic is left out where the value is no expression.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - A section line needs its `]` and a name; a job file that is binary or larger than 4 MiB is refused.
-- Where `iodepth_batch` is not given, all requests that are ready are submitted together.
+- Where `iodepth_batch` and `iodepth_batch_complete` are not given, requests are submitted and completions taken up to
+  eight at a time; `iodepth_batch=1` and `iodepth_batch_complete_max=1` give fio's one at a time.
 - The numbers drawn from a seed are repeatable, but not those fio draws from the same seed.
 
 An option that fio has and that is not supported yet is refused by name, with the nearest thing to do instead, and an
@@ -221,7 +222,7 @@ mod tests {
             std::fs::write(path, compatibility_page()).unwrap();
         }
         let stored = std::fs::read_to_string(path).unwrap();
-        assert!(stored == compatibility_page(), "renew it: FATHOM_BLESS=1 cargo test -p fathom-options page");
+        assert!(stored == compatibility_page(), "renew it: cargo xtask docs");
     }
 
     #[test]

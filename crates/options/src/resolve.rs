@@ -133,14 +133,15 @@ fn depth(options: &JobOptions) -> DepthPlan {
         Some(count) => count.min(depth),
     };
     let min = options.iodepth_batch_complete_min.unwrap_or(defaults.batch_complete_min).min(depth);
+    let batch_submit = within(options.iodepth_batch, defaults.batch_submit);
     let max = match options.iodepth_batch_complete_max {
-        None => defaults.batch_complete_max,
+        None => batch_submit.max(min),
         Some(0) => min.max(1),
         Some(count) => count.clamp(min.max(1), depth),
     };
     DepthPlan {
         iodepth: depth,
-        batch_submit: within(options.iodepth_batch, defaults.batch_submit),
+        batch_submit,
         batch_complete_min: min,
         batch_complete_max: max,
         low: within(options.iodepth_low, defaults.low),

@@ -77,8 +77,9 @@ fn depth_and_batches() {
         );
         assert_eq!(found, expected, "{pairs:?}");
     };
-    check(&[("iodepth", "64")], (64, 64, 1, 64, 64));
-    check(&[("iodepth", "64"), ("iodepth_batch", "8"), ("iodepth_low", "32")], (64, 8, 1, 64, 32));
+    check(&[("iodepth", "64")], (64, 8, 1, 8, 64));
+    check(&[("iodepth", "64"), ("iodepth_batch", "16"), ("iodepth_low", "32")], (64, 16, 1, 16, 32));
+    check(&[("iodepth", "64"), ("iodepth_batch_complete", "32")], (64, 8, 32, 32, 64));
     check(&[("iodepth", "64"), ("iodepth_batch", "0"), ("iodepth_low", "0")], (64, 64, 1, 64, 64));
     check(&[("iodepth", "8"), ("iodepth_batch", "99"), ("iodepth_low", "99")], (8, 8, 1, 8, 8));
     check(&[("iodepth", "8"), ("iodepth_batch_complete", "99")], (8, 8, 8, 8, 8));
