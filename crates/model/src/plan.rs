@@ -226,14 +226,32 @@ pub struct DepthPlan {
 }
 
 impl DepthPlan {
-    /// Requests moved per call where nothing is said. Larger batches save little more CPU time per request, but let
-    /// the depth at a fast device sag while a batch is put together, and count that time as submission latency.
+    /// Most requests moved per call where nothing is said. Larger batches save little more CPU time per request, but
+    /// let the depth at a fast device sag while a batch is put together, and count that time as submission latency.
     pub const BATCH: u32 = 8;
+    /// Most bytes moved per call where nothing is said, for the same reason: submitting large blocks takes long.
+    pub const BATCH_BYTES: u64 = 32 << 10;
+
+    /// The batch for a job where nothing is said. Sequential requests go one by one: the kernel merges neighbours that
+    /// are submitted together, and the device would be measured at another block size.
+    pub fn default_batch(random: bool, block_size: u64) -> u32 {
+        if random {
+            (Self::BATCH_BYTES / block_size.max(1)).clamp(1, u64::from(Self::BATCH)) as u32
+        } else {
+            1
+        }
+    }
 
     /// `iodepth` in flight, moved in batches.
     pub fn new(iodepth: u32) -> Self {
         let batch = iodepth.min(Self::BATCH);
-        DepthPlan { iodepth, batch_submit: batch, batch_complete_min: 1, batch_complete_max: batch, low: iodepth }
+        DepthPlan {
+            iodepth,
+            batch_submit: batch,
+            batch_complete_min: 1,
+            batch_complete_max: batch,
+            low: iodepth,
+        }
     }
 }
 

@@ -156,8 +156,9 @@ const PAGE_HEAD: &str = "\
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; the arithmetic is left out where the value is no expression.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - A section line needs its `]` and a name; a job file that is binary or larger than 4 MiB is refused.
-- Where `iodepth_batch` and `iodepth_batch_complete` are not given, requests are submitted and completions taken up to
-  eight at a time; `iodepth_batch=1` and `iodepth_batch_complete_max=1` give fio's one at a time.
+- Where `iodepth_batch` and `iodepth_batch_complete` are not given, up to eight completions are taken at a time, and
+  random requests are submitted together up to eight or 32 KiB (sequential ones singly, so that the kernel does not merge
+  them); `iodepth_batch=1` and `iodepth_batch_complete_max=1` give fio's one at a time.
 - The numbers drawn from a seed are repeatable, but not those fio draws from the same seed.
 
 An option that fio has and that is not supported yet is refused by name, with the nearest thing to do instead, and an

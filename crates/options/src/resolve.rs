@@ -61,6 +61,7 @@ pub(crate) fn refused(section: &Section, problem: String, remedy: String) -> Opt
 
 fn job(section: &Section, first_worker: u32, host: &HostFacts) -> Result<JobPlan, OptionError> {
     let options = &section.options;
+    let io = io(options);
     Ok(JobPlan {
         name: options.name.clone().unwrap_or_else(|| section.name.clone()),
         description: options.description.clone(),
@@ -71,8 +72,8 @@ fn job(section: &Section, first_worker: u32, host: &HostFacts) -> Result<JobPlan
             name: options.ioengine.clone().unwrap_or_else(|| "psync".to_owned()),
             options: options.engine_options.clone(),
         },
-        io: io(options),
-        depth: depth(options),
+        depth: depth(options, &io),
+        io,
         time: time(options),
         files: files(options),
         measure: measure(options),
@@ -124,18 +125,20 @@ fn payload(options: &JobOptions) -> Payload {
 }
 
 /// Batches and marks above the depth mean the depth, and so does 0, except for the completions waited for.
-fn depth(options: &JobOptions) -> DepthPlan {
+fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     let depth = options.iodepth.unwrap_or(1);
     let defaults = DepthPlan::new(depth);
+    let largest = io.block_size.iter().map(|(_, &size)| size).max().unwrap_or(DEFAULT_BLOCK);
+    let batch = DepthPlan::default_batch(io.pattern.random, largest).min(depth);
     let within = |said: Option<u32>, default: u32| match said {
         None => default,
         Some(0) => depth,
         Some(count) => count.min(depth),
     };
     let min = options.iodepth_batch_complete_min.unwrap_or(defaults.batch_complete_min).min(depth);
-    let batch_submit = within(options.iodepth_batch, defaults.batch_submit);
+    let batch_submit = within(options.iodepth_batch, batch);
     let max = match options.iodepth_batch_complete_max {
-        None => batch_submit.max(min),
+        None => batch_submit.max(min).max(defaults.batch_complete_max),
         Some(0) => min.max(1),
         Some(count) => count.clamp(min.max(1), depth),
     };

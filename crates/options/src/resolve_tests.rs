@@ -77,17 +77,21 @@ fn depth_and_batches() {
         );
         assert_eq!(found, expected, "{pairs:?}");
     };
-    check(&[("iodepth", "64")], (64, 8, 1, 8, 64));
+    let random = ("rw", "randread");
+    check(&[random, ("iodepth", "64")], (64, 8, 1, 8, 64));
+    check(&[random, ("iodepth", "64"), ("bs", "16k")], (64, 2, 1, 8, 64));
+    check(&[random, ("iodepth", "64"), ("bs", "1m")], (64, 1, 1, 8, 64));
+    check(&[("iodepth", "64")], (64, 1, 1, 8, 64));
     check(&[("iodepth", "64"), ("iodepth_batch", "16"), ("iodepth_low", "32")], (64, 16, 1, 16, 32));
-    check(&[("iodepth", "64"), ("iodepth_batch_complete", "32")], (64, 8, 32, 32, 64));
+    check(&[("iodepth", "64"), ("iodepth_batch_complete", "32")], (64, 1, 32, 32, 64));
     check(&[("iodepth", "64"), ("iodepth_batch", "0"), ("iodepth_low", "0")], (64, 64, 1, 64, 64));
     check(&[("iodepth", "8"), ("iodepth_batch", "99"), ("iodepth_low", "99")], (8, 8, 1, 8, 8));
-    check(&[("iodepth", "8"), ("iodepth_batch_complete", "99")], (8, 8, 8, 8, 8));
-    check(&[("iodepth", "8"), ("iodepth_batch_complete_min", "0")], (8, 8, 0, 8, 8));
+    check(&[("iodepth", "8"), ("iodepth_batch_complete", "99")], (8, 1, 8, 8, 8));
+    check(&[("iodepth", "8"), ("iodepth_batch_complete_min", "0")], (8, 1, 0, 8, 8));
     let both = ("iodepth_batch_complete_min", "4");
-    check(&[("iodepth", "8"), both, ("iodepth_batch_complete_max", "2")], (8, 8, 4, 4, 8));
-    check(&[("iodepth", "8"), both, ("iodepth_batch_complete_max", "6")], (8, 8, 4, 6, 8));
-    check(&[("iodepth", "8"), both, ("iodepth_batch_complete_max", "0")], (8, 8, 4, 4, 8));
+    check(&[("iodepth", "8"), both, ("iodepth_batch_complete_max", "2")], (8, 1, 4, 4, 8));
+    check(&[("iodepth", "8"), both, ("iodepth_batch_complete_max", "6")], (8, 1, 4, 6, 8));
+    check(&[("iodepth", "8"), both, ("iodepth_batch_complete_max", "0")], (8, 1, 4, 4, 8));
     check(&[("iodepth_batch_complete_min", "0"), ("iodepth_batch_complete_max", "0")], (1, 1, 0, 1, 1));
 }
 
