@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use fathom_engine::registry::ENGINES;
+use fathom_model::units::bytes;
 use fathom_options::OptionError;
 use fathom_runner::RunError;
 
@@ -16,7 +18,7 @@ pub enum AssessError {
         name: String,
     },
     /// A suite file cannot be read.
-    #[error("cannot read the suite {}: {source}", path.display())]
+    #[error("cannot read the suite {}: {}", path.display(), plain(source))]
     ReadSuite {
         /// The file.
         path: PathBuf,
@@ -73,6 +75,18 @@ pub enum AssessError {
         /// What to do about it.
         hint: Option<String>,
     },
+    /// No engine of this name.
+    #[error("there is no engine called '{name}'")]
+    UnknownEngine {
+        /// As typed.
+        name: String,
+    },
+    /// The size asked for can never be used.
+    #[error("{} is too small for the tests", bytes(*size))]
+    TooSmall {
+        /// Bytes.
+        size: u64,
+    },
     /// The options of a test contradict each other or the machine.
     #[error("{0}")]
     Options(#[source] OptionError),
@@ -90,12 +104,18 @@ impl AssessError {
                 Some(format!("there are {}; or give the path of a TOML file", names.join(", ")))
             }
             AssessError::ReadSuite { .. } => Some("check the path and its permissions".to_owned()),
-            AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => {
-                Some("`fathom bench --show-suite standard` prints a suite to start from".to_owned())
-            }
+            AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => Some(
+                "the shipped suites in the program's source (suites/*.toml) show how one is written"
+                    .to_owned(),
+            ),
             AssessError::SuiteOption { source, .. } => source.hint(),
             AssessError::UnknownTest { known, .. } => Some(format!("its tests are {}", known.join(", "))),
             AssessError::Target { hint, .. } => hint.clone(),
+            AssessError::UnknownEngine { .. } => {
+                let names: Vec<&str> = ENGINES.iter().map(|entry| entry.name).collect();
+                Some(format!("there are {}", names.join(", ")))
+            }
+            AssessError::TooSmall { .. } => Some("the least is --size 16m".to_owned()),
             AssessError::Options(source) => source.hint(),
             AssessError::Run(source) => source.hint(),
         }
@@ -111,6 +131,14 @@ impl AssessError {
                 | AssessError::Suite { .. }
                 | AssessError::SuiteOption { .. }
                 | AssessError::UnknownTest { .. }
+                | AssessError::UnknownEngine { .. }
+                | AssessError::TooSmall { .. }
         )
     }
+}
+
+/// The system's answer without its number, which means nothing to a user.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }

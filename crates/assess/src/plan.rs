@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use fathom_engine::registry;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::EngineRow;
@@ -85,8 +86,10 @@ pub struct PlannedTest {
 /// What a plan costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Longest time, layout included; `None` where a test takes as long as it takes.
+    /// Longest time, layout included; `None` where something takes as long as it takes.
     pub time: Option<Nanos>,
+    /// Longest time of the tests alone; `None` where one takes as long as it takes.
+    pub tests_time: Option<Nanos>,
     /// Bytes written to lay the working file out.
     pub layout_bytes: u64,
     /// Longest time of the layout; `None` = as long as it takes.
@@ -137,6 +140,9 @@ impl BenchPlan {
     pub fn on(target: BenchTarget, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let engines = engine_rows();
         let suite = Suite::load(&settings.suite, &engines)?;
+        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
+            return Err(AssessError::UnknownEngine { name: name.clone() });
+        }
         let mut notes = Vec::new();
         let profile = profile_of(&suite, &settings);
         let SizePlan { size, note } = size_on(&target, &settings, profile.size)?;
@@ -274,10 +280,7 @@ fn size_on(target: &BenchTarget, settings: &BenchSettings, of_profile: u64) -> R
     }
     let size = size - size % MIB;
     if size < working_file::LEAST_SIZE {
-        return Err(fail(
-            format!("a range of {} is too small for the tests", bytes(settings.size.unwrap_or(size))),
-            "the least is --size 16m".to_owned(),
-        ));
+        return Err(AssessError::TooSmall { size: settings.size.unwrap_or(size) });
     }
     Ok(SizePlan { size, note: None })
 }
@@ -389,6 +392,7 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool
     let timed = runs().filter(|test| test.writes && test.io_bytes.is_none());
     Cost {
         time: total.map(Nanos),
+        tests_time: of_tests.map(Nanos),
         layout_bytes: if lays_out { size } else { 0 },
         layout_time,
         writing_time: Nanos(timed.filter_map(time).sum()),

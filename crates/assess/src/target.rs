@@ -8,6 +8,7 @@ use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack};
 use fathom_sys::io::{OpenFlags, block_device_size, open_target};
 
 use crate::AssessError;
+use crate::error::plain;
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,8 +58,21 @@ impl BenchTarget {
             reason,
             hint: hint.map(str::to_owned),
         };
-        let stack = TargetStack::of(path)
-            .map_err(|error| fail(format!("cannot be looked at: {error}"), error.hint()))?;
+        if let Err(error) = std::fs::metadata(path) {
+            return Err(match error.kind() {
+                std::io::ErrorKind::NotFound => fail(
+                    "there is no such file or directory".to_owned(),
+                    Some(
+                        "name a directory (a working file is made in it and removed), an existing file or a block device",
+                    ),
+                ),
+                _ => fail(
+                    format!("cannot be looked at: {}", plain(&error)),
+                    Some("check its permissions and those of the directories above it"),
+                ),
+            });
+        }
+        let stack = TargetStack::of(path).map_err(|error| fail(error.to_string(), error.hint()))?;
         let permit = WritePermit { destroy: destroy.to_vec(), own_command: true };
         if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {
             let reason = format!("is not what --destroy-data={} names", other.display());
@@ -66,10 +80,6 @@ impl BenchTarget {
         }
         let destroy = !destroy.is_empty();
         match stack.target {
-            TargetKind::Missing => Err(fail(
-                "there is no such file or directory".to_owned(),
-                Some("name a directory (a working file is made in it and removed), an existing file or a block device"),
-            )),
             TargetKind::Directory if destroy => Err(fail(
                 "is a directory: nothing in it is overwritten".to_owned(),
                 Some("leave --destroy-data out: the working file is bench's own"),
@@ -77,25 +87,39 @@ impl BenchTarget {
             TargetKind::Directory => {
                 let filesystem = stack.filesystem.unwrap_or_default();
                 if filesystem.read_only {
-                    let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
-                    return Err(fail(reason, Some("choose a directory that can be written, or the device itself")));
+                    let reason = format!(
+                        "its file system at {} is mounted read-only",
+                        filesystem.mount_point.display()
+                    );
+                    return Err(fail(
+                        reason,
+                        Some("choose a directory that can be written, or the device itself"),
+                    ));
                 }
                 Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
             }
             TargetKind::File => {
-                let metadata = std::fs::metadata(path).map_err(|error| fail(error.to_string(), None))?;
+                let metadata = std::fs::metadata(path).map_err(|error| fail(plain(&error), None))?;
                 let occupied = std::os::unix::fs::MetadataExt::blocks(&metadata).saturating_mul(512);
                 let size = metadata.len();
-                Ok(BenchTarget::File { path: path.to_owned(), size, destroy, sparse: occupied < size / 10 * 9 })
+                Ok(BenchTarget::File {
+                    path: path.to_owned(),
+                    size,
+                    destroy,
+                    sparse: occupied < size / 10 * 9,
+                })
             }
             TargetKind::BlockDevice => {
                 let open = open_target(path, OpenFlags::default());
                 let size = open.and_then(|device| block_device_size(&device)).map_err(|error| {
-                    fail(format!("cannot be opened: {error}"), Some("run as root, or as a member of the group `disk`"))
+                    fail(
+                        format!("cannot be opened: {}", plain(&error)),
+                        Some("run as root, or as a member of the group `disk`"),
+                    )
                 })?;
                 Ok(BenchTarget::BlockDevice { path: path.to_owned(), size, destroy })
             }
-            TargetKind::CharDevice | TargetKind::Other => Err(fail(
+            TargetKind::CharDevice | TargetKind::Missing | TargetKind::Other => Err(fail(
                 "is neither a directory, a regular file nor a block device".to_owned(),
                 Some("choose one of these"),
             )),
@@ -166,7 +190,7 @@ mod tests {
         check(&file, &[&file], Ok("file"));
         check(&small, &[], Err("at least 16 MiB"));
         check(&missing, &[], Err("no such file"));
-        check(Path::new("/no/such/dir/file"), &[], Err("/no/such/dir"));
+        check(Path::new("/no/such/dir/file"), &[], Err("no such file"));
         check(Path::new("/dev/null"), &[], Err("neither"));
         check(&file, &[&small], Err("is not what --destroy-data="));
         check(dir.path(), &[dir.path()], Err("is a directory"));

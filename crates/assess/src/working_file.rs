@@ -8,6 +8,7 @@ use fathom_sys::device::FilesystemFacts;
 use fathom_sys::io::{OpenFlags, open_target, open_unnamed, reopen};
 
 use crate::AssessError;
+use crate::error::plain;
 use crate::machine::random;
 
 /// Least size of what is measured: 1 MiB blocks at depth 8, twice over.
@@ -44,10 +45,7 @@ pub(crate) fn plan_size(
     if let Some(said) = said {
         let size = said - said % UNIT;
         if size < LEAST_SIZE {
-            return Err(fail(
-                format!("a working file of {} is too small for the tests", bytes(said)),
-                "the least is --size 16m".to_owned(),
-            ));
+            return Err(AssessError::TooSmall { size: said });
         }
         if size > usable {
             let kept = if reserve > 0 { ", and 1.0 GiB of it is kept for the system" } else { "" };
@@ -57,6 +55,12 @@ pub(crate) fn plan_size(
             ));
         }
         return Ok(SizePlan { size, note: None });
+    }
+    if filesystem.total_bytes == 0 {
+        return Err(fail(
+            format!("its file system ({}) has no room for files", filesystem.fs_type),
+            "choose a directory on a disk".to_owned(),
+        ));
     }
     let tenth = usable / 10;
     let size = suite_size.min(tenth);
@@ -85,7 +89,7 @@ pub(crate) fn plan_size(
 pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
     let fail = |what: &str, error: std::io::Error| AssessError::Target {
         path: dir.to_owned(),
-        reason: format!("cannot {what} the working file: {error}"),
+        reason: format!("cannot {what} the working file: {}", plain(&error)),
         hint: match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
                 Some("choose a directory this user may write to".to_owned())
@@ -142,8 +146,12 @@ mod tests {
     #[test]
     fn sizes() {
         let check = |free: u64, root: bool, said: Option<u64>, expected: Result<(u64, bool), &str>| {
-            let filesystem =
-                FilesystemFacts { free_bytes: free, is_root_filesystem: root, ..FilesystemFacts::default() };
+            let filesystem = FilesystemFacts {
+                free_bytes: free,
+                total_bytes: 200 * G,
+                is_root_filesystem: root,
+                ..FilesystemFacts::default()
+            };
             let found = plan_size(Path::new("/t"), &filesystem, 4 * G, said);
             match (found, expected) {
                 (Ok(plan), Ok(expected)) => {

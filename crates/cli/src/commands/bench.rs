@@ -217,18 +217,28 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
     out.flush()
 }
 
+/// A short time to the tenth of a second, so that the plan adds up.
+fn precise(time: Nanos) -> String {
+    let tenths = time.0 / 100_000_000;
+    if tenths < 600 && !tenths.is_multiple_of(10) {
+        format!("{:.1} s", tenths as f64 / 10.0)
+    } else {
+        duration(time)
+    }
+}
+
 fn describe(test: &PlannedTest) -> String {
     if let Some(reason) = &test.skip {
         return format!("{}: skipped: {reason}", test.title);
     }
     let time = match (test.runtime, test.io_bytes) {
-        (Some(runtime), None) => duration(runtime),
-        (Some(limit), Some(size)) => format!("to the end of {}, {} at most", bytes(size), duration(limit)),
+        (Some(runtime), None) => precise(runtime),
+        (Some(limit), Some(size)) => format!("to the end of {}, {} at most", bytes(size), precise(limit)),
         (None, Some(size)) => format!("to the end of {}", bytes(size)),
         (None, None) => "to the end".to_owned(),
     };
     let ramp = if test.ramp > Nanos::ZERO {
-        format!(" after {} of ramp", duration(test.ramp))
+        format!(" after {} of ramp", precise(test.ramp))
     } else {
         String::new()
     };
@@ -236,9 +246,10 @@ fn describe(test: &PlannedTest) -> String {
 }
 
 fn time_text(cost: &Cost) -> String {
-    match cost.time {
-        Some(time) => format!("about {}", duration(time)),
-        None => "as long as it takes".to_owned(),
+    match (cost.time, cost.tests_time) {
+        (Some(time), _) => format!("about {}", duration(time)),
+        (None, Some(tests)) => format!("about {} after laying out", duration(tests)),
+        (None, None) => "as long as it takes".to_owned(),
     }
 }
 
@@ -246,7 +257,7 @@ fn writes_text(plan: &BenchPlan) -> String {
     let cost = &plan.cost;
     let mut parts = Vec::new();
     if cost.layout_bytes > 0 {
-        let limit = cost.layout_time.map(|time| format!(" (as far as that goes in {})", duration(time)));
+        let limit = cost.layout_time.map(|time| format!(" (as far as that goes in {})", precise(time)));
         parts.push(format!(
             "{} to lay out a working file{}",
             bytes(cost.layout_bytes),
@@ -257,7 +268,7 @@ fn writes_text(plan: &BenchPlan) -> String {
         parts.push(format!("at most {} in tests", bytes(cost.writing_bytes)));
     }
     if cost.writing_time > Nanos::ZERO {
-        parts.push(format!("as fast as the target takes it for {}", duration(cost.writing_time)));
+        parts.push(format!("as fast as the target takes it for {}", precise(cost.writing_time)));
     }
     if parts.is_empty() { "Writes nothing.".to_owned() } else { format!("Writes {}.", parts.join(", then ")) }
 }

@@ -244,7 +244,8 @@ fn report(sink: &mut Sink, record: &RunRecord) -> Result<(), Refusal> {
         } else if formats.contains(&OutputFormat::Json) {
             fio_json::render(record, &style, out)?;
         }
-        if formats.contains(&OutputFormat::Normal) {
+        // What never began is told on standard error; a text of nothing would only repeat it.
+        if formats.contains(&OutputFormat::Normal) && record.tests.iter().any(|test| !test.jobs.is_empty()) {
             fio_normal::render_results(record, &style, out)?;
         }
         Ok(())

@@ -36,6 +36,7 @@ enum Action {
     /// Show the table of a run
     Show {
         /// Its number; the newest run where none is given
+        #[arg(value_parser = number)]
         run: Option<RunId>,
         /// As the JSON document of `bench --json`
         #[arg(long)]
@@ -47,12 +48,13 @@ enum Action {
     /// Remove runs for good
     Rm {
         /// Their numbers
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = number)]
         runs: Vec<RunId>,
     },
     /// Write whole run records as JSON, one per line
     Export {
         /// Their numbers; all runs where none is given
+        #[arg(value_parser = number)]
         runs: Vec<RunId>,
     },
 }
@@ -74,6 +76,10 @@ struct ListArguments {
     /// Only runs that ended so
     #[arg(long, value_parser = ["complete", "incomplete", "failed"])]
     status: Option<String>,
+}
+
+fn number(text: &str) -> Result<RunId, String> {
+    text.parse().map_err(|_| "a run is named by its number, as `fathom history list` shows it".to_owned())
 }
 
 /// Does what was asked.

@@ -1,1 +1,76 @@
+//! The program as a stranger meets it: what it says, where it says it, and how it ends.
+//!
+//! One binary. Every test has a directory of its own on a real file system, and a history that is not the user's.
 
+mod bad_input;
+mod bench;
+mod fio;
+mod golden;
+mod history;
+mod signals;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A directory for one test, beside the build's own files, so that it is no tmpfs.
+fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("cli-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// The program in `dir`, with nothing of the user's environment that could change what it does.
+fn program(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fathom"));
+    command.current_dir(dir).env_clear();
+    for kept in ["PATH", "LLVM_PROFILE_FILE"] {
+        if let Some(value) = std::env::var_os(kept) {
+            command.env(kept, value);
+        }
+    }
+    command.env("HOME", dir.join("home")).env("TZ", "UTC");
+    command
+}
+
+fn run(dir: &Path, args: &[&str]) -> Ended {
+    ended(program(dir).args(args).output().unwrap())
+}
+
+/// How a call ended, as text.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn ended(output: Output) -> Ended {
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ended {
+    /// Fails unless the call succeeded without a word on standard error.
+    #[track_caller]
+    fn quietly(self) -> Ended {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
+        self
+    }
+}
+
+/// Everything in `dir` and below, hidden files as well.
+fn files_in(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(files_in(&path));
+        }
+        found.push(path);
+    }
+    found.sort();
+    found
+}

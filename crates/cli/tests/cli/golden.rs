@@ -1,0 +1,95 @@
+//! Whole outputs on virtual time, where every number is exact: from a command line to its text, JSON and table.
+
+use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, engine_rows};
+use fathom_engine::sim::FixedLatency;
+use fathom_model::Nanos;
+use fathom_options::{HostFacts, MachineNumbers, ParseEnvironment, parse_command_line};
+use fathom_record::{RunRecord, TestMeta, test_record};
+use fathom_report::{Style, bench_json, bench_table, fio_json, fio_normal};
+use fathom_runner::Session;
+
+/// 2 ms per read, 3 ms per write, 5 ms per flush, eight at a time: 4,000 reads per second at depth 8 and above.
+const DEVICE: FixedLatency = FixedLatency {
+    read: Nanos::from_millis(2),
+    write: Nanos::from_millis(3),
+    flush: Nanos::from_millis(5),
+    parallelism: 8,
+};
+const DEVICE_SIZE: u64 = 1 << 30;
+
+/// What a fio command line amounts to on the device above.
+fn fio(line: &str) -> RunRecord {
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    let environment = ParseEnvironment {
+        engines: &engine_rows(),
+        read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        variable: &|_| None,
+        machine: MachineNumbers { cpus: 1, page_size: 4096, memory_mib: 1024 },
+    };
+    let invocation = parse_command_line(&words, &environment).unwrap();
+    let plan = invocation.plan(&HostFacts { cpus: 1, entropy: 1 }).unwrap();
+    let outcome = Session::simulated(DEVICE, DEVICE_SIZE).run(&plan, &mut ()).unwrap();
+    let meta = TestMeta { id: "fio".to_owned(), title: "fio".to_owned(), fio: format!("fio {line}") };
+    RunRecord { tests: vec![test_record(meta, &plan, &outcome)], ..RunRecord::default() }
+}
+
+fn bench(suite: &str, only: &[&str]) -> RunRecord {
+    let settings = BenchSettings {
+        target: "sim".into(),
+        suite: suite.to_owned(),
+        effort: Effort::Quick,
+        runtime: Some(Nanos::from_secs(4)),
+        only: only.iter().map(|id| (*id).to_owned()).collect(),
+        seed: Some(1),
+        ..BenchSettings::default()
+    };
+    let plan = BenchPlan::on(BenchTarget::Simulated { size: DEVICE_SIZE }, settings).unwrap();
+    fathom_assess::run(&plan, &mut Session::simulated(DEVICE, DEVICE_SIZE), &mut ()).unwrap()
+}
+
+fn text(
+    record: &RunRecord,
+    render: fn(&RunRecord, &Style, &mut dyn std::io::Write) -> std::io::Result<()>,
+) -> String {
+    let mut out = Vec::new();
+    let style = Style { width: 100, show_fio: true, ..Style::default() };
+    render(record, &style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+const MIXED: &str = "--name=mixed --filename=t --size=64m --rw=randrw --rwmixread=75 --bs=4k --iodepth=16 \
+                     --ioengine=libaio --direct=1 --runtime=2 --time_based";
+const STAGES: &str = "--size=8m --filename=t --ioengine=libaio --direct=1 --name=log --rw=write --bs=4k --fdatasync=1 \
+                      --io_size=1m --name=scan --stonewall --rw=read --bs=64k --iodepth=4 --numjobs=2 --group_reporting";
+
+#[test]
+fn fio_text() {
+    insta::assert_snapshot!("mixed_text", text(&fio(MIXED), fio_normal::render));
+    insta::assert_snapshot!("stages_text", text(&fio(STAGES), fio_normal::render));
+}
+
+#[test]
+fn fio_documents() {
+    insta::assert_snapshot!("mixed_json", text(&fio(MIXED), fio_json::render));
+    insta::assert_snapshot!("stages_json", text(&fio(STAGES), fio_json::render));
+}
+
+#[test]
+fn bench_tables() {
+    let standard = bench("standard", &["lat-read", "commit", "rand-read", "rand-mixed", "rand-read-jobs"]);
+    insta::assert_snapshot!("bench_table", text(&standard, bench_table::render));
+    let judged = bench("digitalocean-volumes", &["rand-r", "rand-w", "lat-read"]);
+    insta::assert_snapshot!("judged_table", text(&judged, bench_table::render));
+}
+
+#[test]
+fn bench_document() {
+    insta::assert_snapshot!("bench_json", text(&bench("standard", &["commit"]), bench_json::render));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_record() {
+    assert_eq!(fio(MIXED).to_json(), fio(MIXED).to_json());
+    let once = || bench("standard", &["rand-mixed"]).to_json();
+    assert_eq!(once(), once());
+}

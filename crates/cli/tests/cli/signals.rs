@@ -1,0 +1,138 @@
+//! Ctrl-C, SIGTERM and `kill -9`, while laying out and while measuring: a report where one can be made, nothing left.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::{Ended, ended, files_in, program, run, scratch};
+
+fn start(dir: &Path, args: &[&str]) -> Child {
+    program(dir).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// Waits until `seen` holds; a program that ends before it does has failed.
+#[track_caller]
+fn until(child: &mut Child, seen: impl Fn() -> bool) {
+    while !seen() {
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!("ended with {status} before it was to be stopped");
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn finish(child: Child) -> Ended {
+    ended(child.wait_with_output().unwrap())
+}
+
+/// A count of `/proc/PID/io`; 0 where the process is gone.
+fn counted(pid: u32, field: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(": "));
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+}
+
+const LONG: [&str; 7] =
+    ["fio", "--name=a", "--filename=f", "--size=1m", "--rw=randread", "--time_based", "--runtime=100s"];
+
+#[test]
+fn fio_reports_what_it_did_and_exits_128() {
+    for (number, what) in [
+        (rustix::process::Signal::INT, "fio: terminating on signal 2"),
+        (rustix::process::Signal::TERM, "fio: terminating on signal 15"),
+    ] {
+        let dir = scratch();
+        let mut child = start(dir.path(), &LONG);
+        let pid = child.id();
+        until(&mut child, || counted(pid, "rchar") > 64 << 20);
+        signal(&child, number);
+        let ended = finish(child);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(128), ""), "{ended:?}");
+        assert!(ended.stdout.contains(what) && ended.stdout.contains("   READ: bw="), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn fio_keeps_its_json_whole() {
+    let dir = scratch();
+    let mut args = LONG.to_vec();
+    args.push("--output-format=json");
+    let mut child = start(dir.path(), &args);
+    let target = dir.path().join("f");
+    until(&mut child, || target.metadata().is_ok_and(|file| file.len() == 1 << 20));
+    signal(&child, rustix::process::Signal::INT);
+    let ended = finish(child);
+    assert_eq!(ended.code, Some(128));
+    serde_json::from_str::<Value>(&ended.stdout).unwrap();
+    assert_eq!(ended.stderr, "fio: terminating on signal 2\n");
+}
+
+fn bench<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["bench", "--history", "h.db", "--buffered", "--quick", "target"];
+    args.extend(more);
+    args
+}
+
+#[test]
+fn bench_broken_off_while_laying_out_leaves_nothing() {
+    for number in [rustix::process::Signal::INT, rustix::process::Signal::KILL] {
+        let dir = scratch();
+        let target = dir.path().join("target");
+        std::fs::create_dir(&target).unwrap();
+        let mut child = start(dir.path(), &bench(&["--size", "2g"]));
+        let pid = child.id();
+        until(&mut child, || counted(pid, "wchar") > 4 << 20);
+        signal(&child, number);
+        let ended = finish(child);
+        assert_eq!(files_in(&target), [] as [&Path; 0]);
+        if number == rustix::process::Signal::INT {
+            assert_eq!(ended.code, Some(130), "{ended:?}");
+            assert!(
+                ended.stderr.contains("signal 2") && ended.stderr.contains("nothing was measured"),
+                "{ended:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bench_broken_off_in_a_test_keeps_what_was_finished() {
+    for number in [rustix::process::Signal::TERM, rustix::process::Signal::KILL] {
+        let dir = scratch();
+        let target = dir.path().join("target");
+        std::fs::create_dir(&target).unwrap();
+        let more = ["--size", "16m", "--runtime", "1s", "--only", "lat-read,lat-write,rand-read,rand-write"];
+        let mut child = start(dir.path(), &bench(&more));
+        let tests_kept = || {
+            let listed = run(dir.path(), &["history", "list", "--json", "--history", "h.db"]).stdout;
+            serde_json::from_str::<Value>(&listed)
+                .ok()
+                .and_then(|rows| rows[0]["tests"].as_u64())
+                .unwrap_or(0)
+        };
+        until(&mut child, || tests_kept() >= 1);
+        signal(&child, number);
+        let ended = finish(child);
+        assert_eq!(files_in(&target), [] as [&Path; 0]);
+        if number == rustix::process::Signal::TERM {
+            assert_eq!(ended.code, Some(130), "{ended:?}");
+            assert!(
+                ended.stdout.contains("read latency") && ended.stdout.contains("signal 15"),
+                "{}",
+                ended.stdout
+            );
+        }
+        let listed = run(dir.path(), &["history", "list", "--json", "--history", "h.db"]).quietly().stdout;
+        let rows: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(rows[0]["status"], "incomplete");
+        assert!(rows[0]["tests"].as_u64().unwrap() >= 1);
+        let shown = run(dir.path(), &["history", "show", "--json", "--history", "h.db"]).quietly().stdout;
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["tests"][0]["status"], "complete");
+    }
+}
