@@ -1,0 +1,185 @@
+//! A program that was started: signals to it, a limit to its patience, and what it left when it ended.
+//!
+//! Its output goes to files, so nothing a test forgets to read can hold it up; a program that does not end in time is
+//! ended and fails the test.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::shell::scratch;
+use crate::wait::wait_for;
+
+/// How long a program may take that is not meant to hang: many times what a busy machine needs.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A program that runs; ended on drop.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    shown: String,
+    directory: TempDir,
+}
+
+impl Program {
+    /// Starts `command` with its output kept in files. Standard input is empty where nothing else was said.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(command: &mut Command) -> Program {
+        let directory = scratch();
+        let file =
+            |name: &str| File::create(directory.path().join(name)).expect("the directory is new and ours");
+        command.stdout(file("stdout")).stderr(file("stderr"));
+        let shown = format!("{command:?}");
+        let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {shown}: {error}"));
+        Program { child, shown, directory }
+    }
+
+    /// Sends it `signal`; one that has ended already gets none.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).ok();
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// What it has written to stdout so far.
+    pub fn stdout(&self) -> String {
+        self.text("stdout")
+    }
+
+    /// What it has written to stderr so far.
+    pub fn stderr(&self) -> String {
+        self.text("stderr")
+    }
+
+    /// True once it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it does not end within 90 s.
+    pub fn finish(self) -> Ended {
+        self.finish_within(PATIENCE)
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it does not end within `limit`.
+    pub fn finish_within(mut self, limit: Duration) -> Ended {
+        let has_ended = wait_for(limit, || self.has_ended());
+        let (stdout, stderr) = (self.stdout(), self.stderr());
+        assert!(has_ended, "{} has not ended within {limit:?}:\n{stdout}\n{stderr}", self.shown);
+        let status = self.child.wait().expect("it is our child");
+        let ended = Ended { shown: self.shown.clone(), stdout, stderr, status };
+        ended.assert_no_panic();
+        ended
+    }
+
+    fn text(&self, name: &str) -> String {
+        let bytes = std::fs::read(self.directory.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        // One that is stuck in the kernel is left to it.
+        wait_for(Duration::from_secs(5), || self.has_ended());
+    }
+}
+
+/// Runs `command` to its end, whatever its status.
+///
+/// # Panics
+/// When it cannot be run, does not end within 90 s, or panics.
+pub fn run(command: &mut Command) -> Ended {
+    Program::start(command).finish()
+}
+
+/// What a program left.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Everything it wrote to stdout.
+    pub stdout: String,
+    /// Everything it wrote to stderr.
+    pub stderr: String,
+    /// How it ended.
+    pub status: ExitStatus,
+    shown: String,
+}
+
+impl Ended {
+    /// Asserts that it ended by itself with `code`.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn assert_code(&self, code: i32) -> &Self {
+        assert_eq!(self.status.code(), Some(code), "{self}");
+        self
+    }
+
+    /// Asserts that each of `parts` stands on stderr.
+    ///
+    /// # Panics
+    /// When one does not.
+    #[track_caller]
+    pub fn assert_told(&self, parts: &[&str]) -> &Self {
+        for part in parts {
+            assert!(self.stderr.contains(part), "\"{part}\" is not on stderr:\n{self}");
+        }
+        self
+    }
+
+    /// Asserts that each of `parts` stands on stdout.
+    ///
+    /// # Panics
+    /// When one does not.
+    #[track_caller]
+    pub fn assert_shown(&self, parts: &[&str]) -> &Self {
+        for part in parts {
+            assert!(self.stdout.contains(part), "\"{part}\" is not on stdout:\n{self}");
+        }
+        self
+    }
+
+    /// Asserts that stdout is one JSON document and nothing else, and returns it.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[track_caller]
+    pub fn document(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("no JSON document ({error}):\n{self}"))
+    }
+
+    fn assert_no_panic(&self) {
+        for trace in ["panicked", "internal error", "RUST_BACKTRACE", "stack backtrace"] {
+            let found = self.stdout.contains(trace) || self.stderr.contains(trace);
+            assert!(!found, "\"{trace}\":\n{self}");
+        }
+        let died = self.status.signal().filter(|signal| ![1, 2, 9, 13, 15].contains(signal));
+        assert_eq!(died, None, "{self}");
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{} ended with {}", self.shown, self.status)?;
+        write!(f, "-- stdout\n{}\n-- stderr\n{}", self.stdout, self.stderr)
+    }
+}
