@@ -65,7 +65,7 @@ fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     let header = RunHeader {
         command: settings.command.clone(),
         kind: "bench".to_owned(),
-        target: settings.target.display().to_string(),
+        target: plan.target_name(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         labels: settings.labels.clone(),
         suite: Some(plan.suite.name.clone()),

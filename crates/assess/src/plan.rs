@@ -160,8 +160,8 @@ impl BenchPlan {
             tests.push(planned);
         }
         let file = match &target {
-            BenchTarget::Directory { path, .. } => path.join("fathom.tmp"),
-            BenchTarget::File { path, .. } | BenchTarget::BlockDevice { path, .. } => path.clone(),
+            BenchTarget::Directory { path, .. } => absolute(path).join("fathom.tmp"),
+            BenchTarget::File { path, .. } | BenchTarget::BlockDevice { path, .. } => absolute(path),
             BenchTarget::Simulated { .. } => PathBuf::from("simulated"),
         };
         let is_directory = matches!(target, BenchTarget::Directory { .. });
@@ -171,6 +171,14 @@ impl BenchPlan {
             plan.resolve(test, plan.size, &engines)?;
         }
         Ok(plan)
+    }
+
+    /// The target by a name that means the same everywhere on this machine.
+    pub fn target_name(&self) -> String {
+        match &self.target {
+            BenchTarget::Simulated { .. } => self.settings.target.display().to_string(),
+            _ => absolute(&self.settings.target).display().to_string(),
+        }
     }
 
     /// The fio command line that does what `test` does over `size` bytes.
@@ -217,6 +225,10 @@ impl PlannedTest {
         said.push(pair("randseed", self.seed.to_string()));
         said
     }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 const MIB: u64 = 1 << 20;
@@ -290,7 +302,7 @@ fn remarks(target: &BenchTarget) -> Option<String> {
     match target {
         BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => Some(format!(
             "{} is on the root file system: other programs use it too, and 1.0 GiB is kept free",
-            path.display()
+            absolute(path).display()
         )),
         BenchTarget::File { path, sparse: true, .. } => Some(format!(
             "{} is sparse: reads of its holes never reach a device and are too fast",
@@ -425,7 +437,7 @@ mod tests {
         assert_eq!(
             command("rand-mixed"),
             format!(
-                "fio --name=rand-mixed --filename=simulated --size=4g --ioengine=io_uring --direct=1 \
+                "fio --name=rand-mixed --ioengine=io_uring --filename=simulated --size=4g --direct=1 \
                  --rw=randrw --rwmixread=75 --bs=4k --iodepth=64 {tail} --randseed=13"
             )
         );

@@ -394,7 +394,9 @@ mod tests {
                 Suite::parse("mine.toml", &format!("{HEAD}{tests}"), &engines).unwrap_err().to_string();
             assert!(error.contains("mine.toml") && error.contains(expected), "{error}");
         };
-        check("test = []", "at least one test");
+        let empty = HEAD.replace("[profile]", "test = []\n[profile]");
+        let error = Suite::parse("mine.toml", &empty, &engines).unwrap_err().to_string();
+        assert!(error.contains("at least one test"), "{error}");
         check("[[test]]\nid='a'\ntitle='A'\noptions={rw='read', size='1g'}", "test 'a': size");
         check("[[test]]\nid='a'\ntitle='A'\noptions={rw='read', iodpeth=4}", "iodpeth");
         check("[[test]]\nid='a'\ntitle='A'\noptions={rw='raed'}", "raed");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::units::bytes;
 use fathom_runner::WritePermit;
-use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack};
+use fathom_sys::device::{FilesystemFacts, Overrule, TargetKind, TargetStack, in_use};
 use fathom_sys::io::{OpenFlags, block_device_size, open_target};
 
 use crate::AssessError;
@@ -117,6 +117,9 @@ impl BenchTarget {
                         Some("run as root, or as a member of the group `disk`"),
                     )
                 })?;
+                if destroy {
+                    never_overruled(path)?;
+                }
                 Ok(BenchTarget::BlockDevice { path: path.to_owned(), size, destroy })
             }
             TargetKind::CharDevice | TargetKind::Missing | TargetKind::Other => Err(fail(
@@ -162,6 +165,26 @@ impl BenchTarget {
             _ => return None,
         };
         Some(format!("would overwrite the {what}: only with --destroy-data={}", path.display()))
+    }
+}
+
+/// Refuses a device that no flag of ours allows to write to, before anything is measured. What stands against a write
+/// is looked at once more when it is about to happen.
+fn never_overruled(path: &Path) -> Result<(), AssessError> {
+    let fail = |reason: String, hint: &str| AssessError::Target {
+        path: path.to_owned(),
+        reason: format!("will not be written to: {reason}"),
+        hint: Some(hint.to_owned()),
+    };
+    let obstacles =
+        in_use(path).map_err(|error| fail(error.to_string(), "run as root, or choose another device"))?;
+    let against = |wanted: Overrule| obstacles.iter().find(|obstacle| obstacle.overrule() == wanted);
+    if let Some(obstacle) = against(Overrule::MountedWrite) {
+        return Err(fail(obstacle.to_string(), "unmount it first, or leave --destroy-data out to read only"));
+    }
+    match against(Overrule::Impossible) {
+        Some(obstacle) => Err(fail(obstacle.to_string(), "leave --destroy-data out to read only")),
+        None => Ok(()),
     }
 }
 

@@ -41,6 +41,32 @@ fn terminal_width() -> usize {
     usize::from(columns)
 }
 
+/// Writes a paragraph in lines that fit standard output.
+///
+/// # Errors
+/// Those of `out`.
+pub fn paragraph(text: &str, out: &mut dyn Write) -> io::Result<()> {
+    wrap(text, style().width).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// `text` in lines of at most `width` characters, broken between words; all but the first are indented.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        let used = line.chars().count();
+        if used == 0 {
+            line.push_str(word);
+        } else if used + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines
+}
+
 /// `NO_COLOR` and dumb terminals say no.
 fn colours_wanted() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -50,4 +76,16 @@ fn colours_wanted() -> bool {
 /// Whether somebody is looking at standard error.
 pub fn stderr_is_seen() -> bool {
     io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_broken_between_words() {
+        assert_eq!(wrap("one two three four", 9), ["one two", "  three", "  four"]);
+        assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
+        assert_eq!(wrap("", 9), [""]);
+    }
 }

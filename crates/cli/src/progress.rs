@@ -115,7 +115,7 @@ fn message(snapshot: &Snapshot, left: Option<Nanos>) -> String {
         let rates = if rates.is_empty() { "0".to_owned() } else { rates.join("+") };
         parts.push(format!("{rates} IOPS"));
         let moved: f64 = snapshot.bytes_per_second.iter().sum();
-        parts.push(format!("{:.1} MiB/s", moved / 1_048_576.0));
+        parts.push(format!("{} MiB/s", mib(moved)));
         parts.extend(snapshot.clat_mean_ns.map(latency));
     }
     if snapshot.ramping {
@@ -123,6 +123,12 @@ fn message(snapshot: &Snapshot, left: Option<Nanos>) -> String {
     }
     parts.extend(left.map(|left| format!("{} left", duration(left))));
     parts.join("  ")
+}
+
+/// MiB, with a decimal where there are few of them.
+fn mib(bytes: f64) -> String {
+    let mib = bytes / 1_048_576.0;
+    if mib < 99.95 { format!("{mib:.1}") } else { grouped(mib.round() as u64) }
 }
 
 impl BenchObserver for BenchProgress<'_> {
@@ -155,6 +161,13 @@ impl BenchObserver for BenchProgress<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates() {
+        for (bytes, expected) in [(0.0, "0.0"), (10_485_760.0, "10.0"), (2_556_428_288.0, "2,438")] {
+            assert_eq!(mib(bytes), expected);
+        }
+    }
 
     #[test]
     fn messages() {

@@ -49,7 +49,7 @@ pub struct RunHeader {
     pub command: Vec<String>,
     /// `bench`, `fio`, …: the command that made the record.
     pub kind: String,
-    /// The target as the user named it; several are separated by commas.
+    /// The target: an absolute path, or as the user named it; several are separated by commas.
     pub target: String,
     /// Version of the program that wrote the record.
     pub tool_version: String,

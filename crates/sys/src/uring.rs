@@ -362,6 +362,10 @@ impl Drop for Ring {
             // A closed ring gives its locked memory back some time after; this does at once.
             let _ = self.ring.submitter().unregister_buffers();
         }
+        if drained && self.features.fixed_files {
+            // The same for files: a file system whose file is still held cannot be unmounted.
+            let _ = self.ring.submitter().unregister_files();
+        }
         self.unregister_ring();
         if !drained {
             std::mem::forget(self.locked.take());

@@ -191,16 +191,11 @@ fn measure(plan: &BenchPlan, session: &mut Session, place: Place) -> Result<(Run
 fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Write) -> io::Result<()> {
     let running = plan.tests.iter().filter(|test| test.skip.is_none()).count();
     let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
-    writeln!(
-        out,
-        "{}: {tests} on {}, {}.",
-        plan.suite.title,
-        plan.settings.target.display(),
-        time_text(&plan.cost)
-    )?;
-    writeln!(out, "{}", writes_text(plan))?;
+    let what = format!("{}: {tests} on {}, {}.", plan.suite.title, plan.target_name(), time_text(&plan.cost));
+    output::paragraph(&what, out)?;
+    output::paragraph(&writes_text(plan), out)?;
     for note in &plan.notes {
-        writeln!(out, "Note: {note}.")?;
+        output::paragraph(&format!("Note: {note}."), out)?;
     }
     if in_full {
         writeln!(out)?;
@@ -268,7 +263,7 @@ fn writes_text(plan: &BenchPlan) -> String {
         parts.push(format!("at most {} in tests", bytes(cost.writing_bytes)));
     }
     if cost.writing_time > Nanos::ZERO {
-        parts.push(format!("as fast as the target takes it for {}", precise(cost.writing_time)));
+        parts.push(format!("as fast as it goes for {}", precise(cost.writing_time)));
     }
     if parts.is_empty() { "Writes nothing.".to_owned() } else { format!("Writes {}.", parts.join(", then ")) }
 }
@@ -317,7 +312,7 @@ fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
     let document = PlanDocument {
         schema: "fathom.plan/1",
         suite: &plan.suite.name,
-        target: plan.settings.target.display().to_string(),
+        target: plan.target_name(),
         size_bytes: plan.size,
         seed: plan.seed,
         cost: CostDocument {

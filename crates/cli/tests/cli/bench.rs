@@ -18,7 +18,7 @@ fn a_directory_is_assessed_and_left_as_it_was() {
     let args = with(&["target", "--history", "h.db", "--only", "lat-read,commit,seq-write-jobs"]);
     let text = run(dir.path(), &args).quietly().stdout;
     for part in [
-        "Standard assessment: 3 tests on target",
+        "Standard assessment: 3 tests on /",
         "Writes 16.0 MiB to lay out a working file",
         "read latency",
         "commit",
@@ -46,7 +46,7 @@ fn the_document_holds_what_it_promises() {
     ]);
     let document: Value = serde_json::from_str(&run(dir.path(), &args).quietly().stdout).unwrap();
     assert_eq!(document["schema"], "fathom.bench/1");
-    assert_eq!(document["target"], ".");
+    assert_eq!(document["target"], dir.path().to_str().unwrap());
     assert_eq!(document["run"]["id"], Value::Null);
     assert_eq!(document["run"]["seed"], 5);
     assert_eq!(document["run"]["labels"]["provider"], "mine");

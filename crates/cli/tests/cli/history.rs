@@ -37,7 +37,7 @@ fn runs_are_listed_shown_exported_and_removed() {
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 2);
     for (row, volume) in rows.iter().zip(["a", "b"]) {
-        assert_eq!((row["status"].as_str(), row["target"].as_str()), (Some("complete"), Some(".")));
+        assert_eq!((row["status"].as_str(), row["target"].as_str()), (Some("complete"), dir.path().to_str()));
         assert_eq!(row["labels"]["volume"], volume);
         assert!(row["command"].as_str().unwrap().starts_with("fathom bench --history"));
         assert!(row["started"].as_str().unwrap().ends_with('Z'));

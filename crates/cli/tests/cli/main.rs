@@ -2,6 +2,8 @@
 //!
 //! One binary. Every test has a directory of its own on a real file system, and a history that is not the user's.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod bad_input;
 mod bench;
 mod fio;
