@@ -6,3 +6,4 @@
 #![forbid(unsafe_code)]
 
 mod fixtures;
+mod killed;

@@ -23,6 +23,7 @@ pub const TOOLS: &[Tool] = &[
     tool("blkid", "util-linux"),
     tool("dmsetup", "dmsetup"),
     tool("fio", "fio"),
+    tool("fuse2fs", "fuse2fs"),
     tool("fusermount3", "fuse3"),
     tool("losetup", "mount"),
     tool("mkfs.ext4", "e2fsprogs"),
@@ -32,6 +33,7 @@ pub const TOOLS: &[Tool] = &[
     tool("nbdfuse", "libnbd-bin"),
     tool("nbdkit", "nbdkit"),
     tool("pvcreate", "lvm2"),
+    tool("sqlite3", "sqlite3"),
     tool("swapon", "mount"),
     tool("wipefs", "util-linux"),
 ];

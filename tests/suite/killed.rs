@@ -1,0 +1,506 @@
+//! Runs that are broken off: by Ctrl-C, by SIGTERM, by `kill -9`, and on a device that no longer answers.
+//!
+//! What was measured is reported, the history says how far it came, and nothing of ours stays in the target.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use fathom_tests::{
+    Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, must_run, need, run,
+    scratch, wait_for,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+/// How long something may take to begin: many times what a busy machine needs.
+const BEGIN: Duration = Duration::from_secs(60);
+
+/// From a signal to the end, where nothing hangs. A worker that does not answer is given four seconds.
+const END: Duration = Duration::from_secs(20);
+
+/// A test of a fraction of a second, then one that only a signal ends.
+const SUITE: &str = r#"
+title = "Two tests"
+description = "A short test and one without an end."
+source = "fathom"
+[options]
+ioengine = "io_uring"
+direct = 1
+[profile.quick]
+runtime = "300s"
+ramp = "0s"
+size = "16MiB"
+[profile.default]
+runtime = "300s"
+ramp = "0s"
+size = "16MiB"
+[profile.thorough]
+runtime = "300s"
+ramp = "0s"
+size = "16MiB"
+[[test]]
+id = "short"
+title = "short"
+options = { rw = "randread", bs = "4k" }
+time_share = 0.001
+[[test]]
+id = "endless"
+title = "endless"
+options = { rw = "randrw", bs = "4k", iodepth = 4 }
+[[test]]
+id = "never"
+title = "never"
+options = { rw = "randread", bs = "4k" }
+"#;
+
+/// A home with a suite, a history, and what to run there.
+struct Bench {
+    home: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let home = scratch();
+        std::fs::write(home.path().join("suite.toml"), SUITE).expect("the directory is new and ours");
+        Bench { home }
+    }
+
+    fn history(&self) -> PathBuf {
+        self.home.path().join(".local/share/fathom/history.db")
+    }
+
+    /// A bench of the suite in `target`.
+    fn command(&self, target: &Path) -> Command {
+        self.arguments(fathom(self.home.path()), target)
+    }
+
+    fn arguments(&self, mut command: Command, target: &Path) -> Command {
+        command.args(["bench", "--size=16m", "--suite"]).arg(self.home.path().join("suite.toml")).arg(target);
+        command
+    }
+
+    /// The record of the newest run; `None` before there is one.
+    fn newest(&self) -> Option<Value> {
+        if !self.history().exists() {
+            return None;
+        }
+        let ended = run(fathom(self.home.path()).args(["history", "show", "--json"]));
+        ended.status.success().then(|| ended.document())
+    }
+
+    /// Waits until the short test is stored, so that the endless one runs.
+    fn await_endless(&self, program: &mut Program) {
+        let is_stored =
+            || self.newest().is_some_and(|run| status_of(&run, "short") == Some("complete".to_owned()));
+        let came = wait_for(BEGIN, || program.has_ended() || is_stored());
+        assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+        await_work(program);
+    }
+
+    fn assert_integrity(&self) {
+        let checked = must_run(Command::new("sqlite3").arg(self.history()).arg("PRAGMA integrity_check"));
+        assert_eq!(checked, "ok");
+    }
+
+    /// The status that `history list` gives the newest run.
+    fn listed_status(&self) -> String {
+        let ended = run(fathom(self.home.path()).args(["history", "list", "--json"]));
+        ended.assert_code(0);
+        let rows = ended.document();
+        let last = rows.as_array().and_then(|rows| rows.last()).expect("the run is in the list");
+        last["status"].as_str().expect("a status is a word").to_owned()
+    }
+}
+
+fn status_of(document: &Value, id: &str) -> Option<String> {
+    let test = document["tests"].as_array()?.iter().find(|test| test["id"] == id)?;
+    Some(test["status"].as_str()?.to_owned())
+}
+
+/// What `program` has moved to and from devices and files, bytes.
+fn moved(program: &Program) -> u64 {
+    let path = format!("/proc/{}/io", program.pid().as_raw_nonzero());
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let value = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    // Which of them counts depends on the page cache.
+    value("wchar:") + value("rchar:") + value("read_bytes:") + value("write_bytes:")
+}
+
+/// Waits until `program` has moved `bytes` more than it has now.
+fn await_growth(program: &mut Program, bytes: u64) {
+    let before = moved(program);
+    let came = wait_for(BEGIN, || program.has_ended() || moved(program) > before + bytes);
+    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+}
+
+/// Processor time that `program` has used, hundredths of a second.
+fn worked(program: &Program) -> u64 {
+    let stat = format!("/proc/{}/stat", program.pid().as_raw_nonzero());
+    let text = std::fs::read_to_string(stat).unwrap_or_default();
+    // The name may hold anything; the fields after it are numbers but for the state.
+    let after_name = text.rsplit(") ").next().unwrap_or_default();
+    let fields: Vec<u64> = after_name.split(' ').map(|field| field.parse().unwrap_or(0)).collect();
+    fields.get(11).unwrap_or(&0) + fields.get(12).unwrap_or(&0)
+}
+
+/// Waits until `program` is well into measuring, whatever its engine.
+fn await_work(program: &mut Program) {
+    let before = worked(program);
+    let came = wait_for(BEGIN, || program.has_ended() || worked(program) > before + 20);
+    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("the target can be listed");
+    let names =
+        entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned());
+    names.filter(|name| name != "lost+found").collect()
+}
+
+/// Nothing is in `directory`, at once or, where a server removes it, a moment later.
+#[track_caller]
+fn assert_empty(directory: &Path) {
+    let is_empty = wait_for(Duration::from_secs(5), || names_in(directory).is_empty());
+    assert!(is_empty, "left in {}: {:?}", directory.display(), names_in(directory));
+}
+
+/// Breaks the endless test off and looks at everything that is left.
+fn bench_broken_off(target: &Path, signal: Signal) {
+    let bench = Bench::new();
+    let mut program = Program::start(&mut bench.command(target));
+    bench.await_endless(&mut program);
+    assert!(names_in(target).iter().all(|name| name.starts_with(".fuse_hidden")), "{:?}", names_in(target));
+    program.signal(signal);
+    let ended = program.finish_within(END);
+    if signal == Signal::KILL {
+        assert_eq!(ended.status.code(), None);
+    } else {
+        ended.assert_code(130).assert_shown(&["short", "endless", "incomplete", "Kept as run 1"]);
+        assert!(!ended.stdout.contains("never "), "{ended}");
+    }
+    assert_empty(target);
+    bench.assert_integrity();
+    assert_eq!(bench.listed_status(), "incomplete");
+    let kept = bench.newest().expect("the run is kept");
+    assert_eq!(status_of(&kept, "short").as_deref(), Some("complete"), "{kept:#}");
+    let endless = (signal != Signal::KILL).then(|| "incomplete".to_owned());
+    assert_eq!(status_of(&kept, "endless"), endless, "{kept:#}");
+    assert_eq!(status_of(&kept, "never"), None);
+    if signal != Signal::KILL {
+        let endless = kept["tests"][1].clone();
+        assert!(endless["read"]["ios"].as_u64().is_some_and(|ios| ios > 0), "{endless:#}");
+    }
+    // The next run finds a history it can go on with.
+    let next = run(bench.command(target).args(["--only=short", "--runtime=100s"]));
+    next.assert_code(0).assert_shown(&["Kept as run 2"]);
+    assert_eq!(next.stderr, "");
+}
+
+#[test]
+fn a_bench_that_is_broken_off_keeps_what_was_finished() {
+    need!(root, tool "sqlite3");
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        bench_broken_off(scratch().path(), signal);
+    }
+}
+
+#[test]
+fn nothing_is_left_in_memory_or_where_files_cannot_be_nameless() {
+    need!(root, tool "mount", tool "sqlite3", tool "mkfs.ext4", tool "fuse2fs", path "/dev/fuse");
+    let tmpfs = Mount::tmpfs(64 * MIB);
+    for signal in [Signal::INT, Signal::KILL] {
+        bench_broken_off(tmpfs.path(), signal);
+    }
+    let fuse = FuseMount::new(128 * MIB);
+    for signal in [Signal::TERM, Signal::KILL] {
+        bench_broken_off(&fuse.path, signal);
+    }
+}
+
+/// An ext4 image mounted without the kernel's ext4, and so without O_TMPFILE; unmounted on drop.
+struct FuseMount {
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl FuseMount {
+    fn new(size: u64) -> Self {
+        let directory = scratch();
+        let image = directory.path().join("image");
+        let path = directory.path().join("mounted");
+        let file = std::fs::File::create(&image).expect("the directory is new and ours");
+        file.set_len(size).expect("a sparse file may be long");
+        std::fs::create_dir(&path).expect("the directory is new and ours");
+        must_run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image));
+        must_run(Command::new("fuse2fs").args(["-o", "rw,fakeroot"]).arg(&image).arg(&path));
+        FuseMount { path, _directory: directory }
+    }
+}
+
+impl Drop for FuseMount {
+    fn drop(&mut self) {
+        let unmount = || {
+            let output = Command::new("fusermount3").arg("-u").arg(&self.path).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        // Releases come after the process that held the file has gone.
+        wait_for(Duration::from_secs(5), unmount);
+    }
+}
+
+#[test]
+fn a_bench_broken_off_while_laying_out_leaves_nothing() {
+    need!(root, limits, tool "losetup", tool "mkfs.ext4", tool "sqlite3");
+    let device = LoopDevice::new(64 * MIB);
+    let mount = Mount::made(device.path(), "ext4");
+    let free = || rustix::fs::statvfs(mount.path()).expect("it is mounted").f_bfree;
+    let before = free();
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::TERM, Some(130)), (Signal::KILL, None)] {
+        let bench = Bench::new();
+        let slow = Throttle::new(device.path(), &Cap::bytes_per_second(2 * MIB));
+        let command = fathom_under(&slow, bench.home.path());
+        let mut program = Program::start(&mut bench.arguments(command, mount.path()));
+        await_growth(&mut program, 3 * MIB);
+        assert_eq!(names_in(mount.path()), [""; 0]);
+        program.signal(signal);
+        let ended = program.finish_within(END);
+        assert_eq!(ended.status.code(), code, "{ended}");
+        if code.is_some() {
+            ended.assert_told(&["laying out", "nothing was measured"]);
+        }
+        drop(slow);
+        assert_empty(mount.path());
+        // Nothing was finished: either no run is there or an incomplete one without tests.
+        if bench.history().exists() {
+            bench.assert_integrity();
+        }
+    }
+    // A file without a name takes space until its last descriptor is closed.
+    assert!(wait_for(Duration::from_secs(10), || free() == before), "{} blocks of {before} are free", free());
+}
+
+#[test]
+fn a_broken_off_bench_prints_one_document() {
+    need!(root, tool "sqlite3");
+    let target = scratch();
+    let bench = Bench::new();
+    let mut program = Program::start(bench.command(target.path()).arg("--json"));
+    bench.await_endless(&mut program);
+    program.signal(Signal::INT);
+    let ended = program.finish_within(END);
+    let document = ended.assert_code(130).document();
+    assert_eq!(document["run"]["status"], "incomplete");
+    assert_eq!(document["run"]["interrupted"], "signal 2");
+    assert_eq!(status_of(&document, "short").as_deref(), Some("complete"));
+    assert_eq!(status_of(&document, "endless").as_deref(), Some("incomplete"));
+}
+
+/// A fio run of `engine` that only a signal ends, in `target`, where its files are made first.
+fn endless_fio(home: &Path, target: &Path, engine: &str) -> Command {
+    if names_in(target).is_empty() {
+        let directory = format!("--directory={}", target.display());
+        let mut layout = fathom(home);
+        layout.args(["fio", "--name=endless", "--size=16m", "--rw=randrw", "--numjobs=2", "--create_only=1"]);
+        run(layout.arg(directory)).assert_code(0);
+    }
+    let mut command = fathom(home);
+    command.args(["fio", "--name=endless", "--size=16m", "--rw=randrw", "--time_based", "--runtime=300"]);
+    command.args(["--numjobs=2", &format!("--ioengine={engine}"), "--iodepth=4"]);
+    command.arg(format!("--directory={}", target.display()));
+    command
+}
+
+#[test]
+fn fio_reports_what_it_did_until_a_signal() {
+    need!(root);
+    let (home, target) = (scratch(), scratch());
+    for (engine, signal) in [
+        ("psync", Signal::INT),
+        ("psync", Signal::TERM),
+        ("io_uring", Signal::INT),
+        ("libaio", Signal::INT),
+        ("mmap", Signal::TERM),
+    ] {
+        let number = signal.as_raw();
+        let mut program = Program::start(&mut endless_fio(home.path(), target.path(), engine));
+        await_work(&mut program);
+        program.signal(signal);
+        let ended = program.finish_within(END);
+        ended.assert_code(128).assert_shown(&[
+            &format!("fio: terminating on signal {number}"),
+            "endless: (groupid=0, jobs=1): err= 0:",
+            "read: IOPS=",
+            "write: IOPS=",
+            "Run status group 0 (all jobs):",
+        ]);
+        assert_eq!(ended.stderr, "", "{ended}");
+    }
+}
+
+#[test]
+fn fio_prints_one_document_after_a_signal() {
+    need!(root);
+    let (home, target) = (scratch(), scratch());
+    let output = home.path().join("report.json");
+    for to_file in [false, true] {
+        let mut command = endless_fio(home.path(), target.path(), "psync");
+        command.arg("--output-format=json");
+        if to_file {
+            command.arg(format!("--output={}", output.display()));
+        }
+        let mut program = Program::start(&mut command);
+        await_work(&mut program);
+        program.signal(Signal::INT);
+        let ended = program.finish_within(END);
+        ended.assert_code(128).assert_told(&["fio: terminating on signal 2"]);
+        let document: Value = if to_file {
+            assert_eq!(ended.stdout, "");
+            let text = std::fs::read_to_string(&output).expect("the report was written");
+            serde_json::from_str(&text).expect("the report is one document")
+        } else {
+            ended.document()
+        };
+        for job in 0..2 {
+            let ios = document["jobs"][job]["read"]["total_ios"].as_u64();
+            assert!(ios.is_some_and(|ios| ios > 0), "{document:#}");
+        }
+    }
+}
+
+#[test]
+fn fio_ends_while_laying_out() {
+    need!(root, limits, tool "losetup", tool "mkfs.ext4");
+    let device = LoopDevice::new(64 * MIB);
+    let mount = Mount::made(device.path(), "ext4");
+    for (signal, format) in [(Signal::INT, "normal"), (Signal::TERM, "json"), (Signal::KILL, "normal")] {
+        let home = scratch();
+        let slow = Throttle::new(device.path(), &Cap::bytes_per_second(2 * MIB));
+        let mut command = fathom_under(&slow, home.path());
+        command.args(["fio", "--name=slow", "--size=32m", "--rw=randread"]);
+        command.arg(format!("--output-format={format}"));
+        command.arg(format!("--directory={}", mount.path().display()));
+        let mut program = Program::start(&mut command);
+        await_growth(&mut program, 3 * MIB);
+        program.signal(signal);
+        let ended = program.finish_within(END);
+        drop(slow);
+        match format {
+            _ if signal == Signal::KILL => assert_eq!(ended.status.code(), None),
+            "json" => assert!(ended.assert_code(128).document()["jobs"].is_array()),
+            _ => {
+                ended.assert_code(128).assert_shown(&["fio: terminating on signal 2"]);
+            }
+        }
+        // fio's files stay where they were asked for, but a half laid out one must not look whole.
+        let length = std::fs::metadata(mount.join("slow.0.0")).map_or(0, |file| file.len());
+        assert!(length < 32 * MIB, "{length} bytes after {}", signal.as_raw());
+        std::fs::remove_file(mount.join("slow.0.0")).ok();
+    }
+}
+
+#[test]
+fn fio_that_is_kept_is_incomplete_after_a_signal() {
+    need!(root, tool "sqlite3");
+    for signal in [Signal::INT, Signal::KILL] {
+        let (bench, target) = (Bench::new(), scratch());
+        let mut command = endless_fio(bench.home.path(), target.path(), "psync");
+        let mut program = Program::start(command.arg("--keep"));
+        await_work(&mut program);
+        program.signal(signal);
+        program.finish_within(END);
+        bench.assert_integrity();
+        assert_eq!(bench.listed_status(), "incomplete");
+    }
+}
+
+/// Starts `command`, hangs the disk under it once it has moved something, and signals it.
+fn hung(command: &mut Command, disk: &NbdDisk) -> Program {
+    let mut program = Program::start(command);
+    await_work(&mut program);
+    disk.hang();
+    // What is in flight is answered or not; a moment later nothing moves any more.
+    let mut last = moved(&program);
+    wait_for(Duration::from_secs(2), || {
+        let now = moved(&program);
+        let is_still = now == last;
+        last = now;
+        is_still
+    });
+    program.signal(Signal::INT);
+    program
+}
+
+fn fio_on(disk: &NbdDisk, home: &Path, engine: &str) -> Command {
+    let mut command = fathom(home);
+    command.args(["fio", "--name=hung", "--rw=randread", "--direct=1", "--bs=4k", "--size=16m"]);
+    command.args(["--time_based", "--runtime=300", "--iodepth=4", &format!("--ioengine={engine}")]);
+    command.arg(format!("--filename={}", disk.path().display()));
+    command
+}
+
+#[test]
+fn a_device_that_hangs_does_not_hang_the_report() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let home = scratch();
+    for engine in ["psync", "io_uring", "libaio"] {
+        let disk = NbdDisk::new(16 * MIB, &[], &[]);
+        let program = hung(&mut fio_on(&disk, home.path(), engine), &disk);
+        let ended = wait_for_report(program, &disk);
+        ended.assert_code(128).assert_shown(&["fio: terminating on signal 2", "read: IOPS="]);
+        ended.assert_told(&["hung", "thread", "stuck in the kernel", "does not answer"]);
+    }
+}
+
+/// Its end; a process cannot leave the kernel before its requests have, so the disk answers again once the report is
+/// there.
+fn wait_for_report(mut program: Program, disk: &NbdDisk) -> Ended {
+    let is_reported =
+        wait_for(END, || program.has_ended() || program.stderr().contains("stuck in the kernel"));
+    disk.resume();
+    assert!(is_reported, "no report:\n{}\n{}", program.stdout(), program.stderr());
+    program.finish_within(END)
+}
+
+#[test]
+fn a_bench_on_a_device_that_hangs_ends_and_keeps_what_it_has() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "sqlite3", path "/dev/fuse");
+    let bench = Bench::new();
+    let disk = NbdDisk::new(32 * MIB, &[], &[]);
+    let suite = SUITE.replace("randrw", "randread");
+    std::fs::write(bench.home.path().join("suite.toml"), suite).expect("it is ours");
+    let mut program = Program::start(&mut bench.command(&disk.path()));
+    bench.await_endless(&mut program);
+    disk.hang();
+    program.signal(Signal::INT);
+    let is_reported = wait_for(END, || program.has_ended() || program.stdout().contains("Kept as run 1"));
+    disk.resume();
+    assert!(is_reported, "no report:\n{}\n{}", program.stdout(), program.stderr());
+    let ended = program.finish_within(END);
+    ended.assert_code(130).assert_shown(&["stuck in the kernel"]);
+    let kept = bench.newest().expect("the run is kept");
+    assert_eq!(status_of(&kept, "short").as_deref(), Some("complete"), "{kept:#}");
+    bench.assert_integrity();
+}
+
+#[test]
+fn a_second_signal_ends_a_run_that_hangs_at_once() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let home = scratch();
+    let disk = NbdDisk::new(16 * MIB, &[], &[]);
+    let program = hung(&mut fio_on(&disk, home.path(), "psync"), &disk);
+    // Two that come before the first is looked at are one, so a user presses the keys again.
+    let is_told = wait_for(Duration::from_secs(3), || {
+        program.signal(Signal::INT);
+        program.stderr().contains("stopped at once")
+    });
+    disk.resume();
+    assert!(is_told, "{}", program.stderr());
+    program.finish_within(END).assert_code(128).assert_told(&["stopped at once"]);
+}
