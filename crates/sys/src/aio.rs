@@ -63,11 +63,10 @@ impl Context {
             let attempted = format!("allocating {depth} buffers of {} bytes", options.block);
             SetupError::new(SetupStep::Buffers, attempted, source)
         })?;
-        let block = |slot| Iocb::new(slot, pool.address(slot).expose_provenance() as u64);
         Ok(Context {
             ring: if options.reap_by_call { None } else { RingView::of(id.0) },
             id: ManuallyDrop::new(id),
-            blocks: ManuallyDrop::new((0..depth).map(block).collect()),
+            blocks: ManuallyDrop::new((0..depth).map(Iocb::new).collect()),
             buffers: ManuallyDrop::new(LentBuffers::new(pool)),
             files: ManuallyDrop::new(files),
             queued: Vec::with_capacity(depth as usize),
@@ -114,8 +113,12 @@ impl Context {
         let descriptor = self.files[file as usize].as_raw_fd();
         self.buffers.lend(slot);
         let block = &mut self.blocks[slot as usize];
-        let flags = if opcode.is_sync() { 0 } else { self.flags };
-        block.set(opcode, flags, descriptor, (offset, len));
+        if opcode.is_sync() {
+            block.set(opcode, 0, descriptor, (0, 0, 0));
+        } else {
+            let buffer = self.buffers.pool().address(slot).expose_provenance() as u64;
+            block.set(opcode, self.flags, descriptor, (buffer, offset, len));
+        }
         self.queued.push(block);
     }
 
@@ -299,5 +302,33 @@ impl Drop for Context {
             // SAFETY: as above.
             unsafe { ManuallyDrop::drop(&mut self.files) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_takes_syncs_after_other_requests_of_the_slot() {
+        let file = Arc::new(tempfile::tempfile().expect("a temporary file"));
+        let options =
+            ContextOptions { depth: 1, block: 4096, transfer: TransferFlags::default(), reap_by_call: false };
+        let mut context = Context::new(vec![file], options).expect("the kernel has AIO");
+        let mut finish = |context: &mut Context| {
+            assert_eq!(context.submit().expect("it goes"), 1);
+            assert!(context.ended.is_empty(), "the kernel refused it");
+            let mut result = None;
+            context.reap(1, 1, None, |_, bytes| result = Some(bytes)).expect("it comes back");
+            result
+        };
+        context.write(0, 0, 0, 4096);
+        assert_eq!(finish(&mut context), Some(4096));
+        for data_only in [false, true] {
+            context.sync(0, 0, data_only);
+            assert_eq!(finish(&mut context), Some(0));
+        }
+        context.read(0, 0, 0, 4096);
+        assert_eq!(finish(&mut context), Some(4096));
     }
 }

@@ -49,17 +49,25 @@ const _: () = assert!(size_of::<Iocb>() == 64 && std::mem::offset_of!(Iocb, opco
 const _: () = assert!(std::mem::offset_of!(Iocb, buffer) == 24 && std::mem::offset_of!(Iocb, offset) == 40);
 
 impl Iocb {
-    pub fn new(slot: u32, buffer: u64) -> Self {
-        Iocb { data: u64::from(slot), buffer, ..Iocb::default() }
+    pub fn new(slot: u32) -> Self {
+        Iocb { data: u64::from(slot), ..Iocb::default() }
     }
 
+    /// Sets what to do. A sync has neither buffer nor range: the kernel refuses it with EINVAL otherwise.
     #[inline(always)]
-    pub fn set(&mut self, opcode: Opcode, flags: u32, descriptor: i32, (offset, len): (u64, u32)) {
+    pub fn set(
+        &mut self,
+        opcode: Opcode,
+        flags: u32,
+        descriptor: i32,
+        (buffer, offset, len): (u64, u64, u32),
+    ) {
         self.opcode = opcode as u16;
         self.rw_flags = flags;
         self.descriptor = descriptor as u32;
         self.bytes = u64::from(len);
         self.offset = offset;
+        self.buffer = buffer;
     }
 
     /// The operation and the descriptor it is for.
