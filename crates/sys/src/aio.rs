@@ -315,7 +315,7 @@ mod tests {
         let options =
             ContextOptions { depth: 1, block: 4096, transfer: TransferFlags::default(), reap_by_call: false };
         let mut context = Context::new(vec![file], options).expect("the kernel has AIO");
-        let mut finish = |context: &mut Context| {
+        let finish = |context: &mut Context| {
             assert_eq!(context.submit().expect("it goes"), 1);
             assert!(context.ended.is_empty(), "the kernel refused it");
             let mut result = None;
