@@ -8,7 +8,8 @@ use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, Test
 use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
 
 use crate::machine::engine_rows;
-use crate::plan::{BenchPlan, PlannedTest};
+use crate::plan::BenchPlan;
+use crate::planned::PlannedTest;
 use crate::target::BenchTarget;
 use crate::{AssessError, conditions, expect, working_file};
 

@@ -1,5 +1,7 @@
 //! What `bench` was pointed at. Looks, and changes nothing.
 
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fathom_model::units::bytes;
@@ -53,81 +55,37 @@ impl BenchTarget {
     /// # Errors
     /// There is nothing there, it cannot be measured, or `destroy` names something else.
     pub fn inspect(path: &Path, destroy: &[PathBuf]) -> Result<BenchTarget, AssessError> {
-        let fail = |reason: String, hint: Option<&str>| AssessError::Target {
-            path: path.to_owned(),
-            reason,
-            hint: hint.map(str::to_owned),
-        };
-        if let Err(error) = std::fs::metadata(path) {
-            return Err(match error.kind() {
-                std::io::ErrorKind::NotFound => fail(
-                    "there is no such file or directory".to_owned(),
-                    Some(
-                        "name a directory (a working file is made in it and removed), an existing file or a block device",
-                    ),
-                ),
-                _ => fail(
-                    format!("cannot be looked at: {}", plain(&error)),
-                    Some("check its permissions and those of the directories above it"),
-                ),
-            });
-        }
-        let stack = TargetStack::of(path).map_err(|error| fail(error.to_string(), error.hint()))?;
+        let metadata = std::fs::metadata(path).map_err(|error| unseen(path, &error))?;
+        let stack = TargetStack::of(path).map_err(|error| refused(path, error.to_string(), error.hint()))?;
         let permit = WritePermit { destroy: destroy.to_vec(), own_command: true };
         if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {
             let reason = format!("is not what --destroy-data={} names", other.display());
-            return Err(fail(reason, Some("name the target itself, or leave --destroy-data out")));
+            return Err(refused(path, reason, Some("name the target itself, or leave --destroy-data out")));
         }
         let destroy = !destroy.is_empty();
-        match stack.target {
-            TargetKind::Directory if destroy => Err(fail(
-                "is a directory: nothing in it is overwritten".to_owned(),
-                Some("leave --destroy-data out: the working file is bench's own"),
-            )),
-            TargetKind::Directory => {
-                let filesystem = stack.filesystem.unwrap_or_default();
-                if filesystem.read_only {
-                    let reason = format!(
-                        "its file system at {} is mounted read-only",
-                        filesystem.mount_point.display()
-                    );
-                    return Err(fail(
-                        reason,
-                        Some("choose a directory that can be written, or the device itself"),
-                    ));
-                }
-                Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
-            }
+        let target = match stack.target {
+            TargetKind::Directory => return directory(path, stack.filesystem.unwrap_or_default(), destroy),
             TargetKind::File => {
-                let metadata = std::fs::metadata(path).map_err(|error| fail(plain(&error), None))?;
-                let occupied = std::os::unix::fs::MetadataExt::blocks(&metadata).saturating_mul(512);
-                let size = metadata.len();
-                Ok(BenchTarget::File {
-                    path: path.to_owned(),
-                    size,
-                    destroy,
-                    sparse: occupied < size / 10 * 9,
-                })
+                let (size, occupied) = (metadata.len(), metadata.blocks().saturating_mul(512));
+                BenchTarget::File { path: path.to_owned(), size, destroy, sparse: occupied < size / 10 * 9 }
             }
             TargetKind::BlockDevice => {
                 let open = open_target(path, OpenFlags::default());
                 let size = open.and_then(|device| block_device_size(&device)).map_err(|error| {
-                    fail(
-                        format!("cannot be opened: {}", plain(&error)),
-                        Some("run as root, or as a member of the group `disk`"),
-                    )
+                    let hint = "run as root, or as a member of the group `disk`";
+                    refused(path, format!("cannot be opened: {}", plain(&error)), Some(hint))
                 })?;
                 if destroy {
                     never_overruled(path)?;
                 }
-                Ok(BenchTarget::BlockDevice { path: path.to_owned(), size, destroy })
+                BenchTarget::BlockDevice { path: path.to_owned(), size, destroy }
             }
-            TargetKind::CharDevice | TargetKind::Missing | TargetKind::Other => Err(fail(
-                "is neither a directory, a regular file nor a block device".to_owned(),
-                Some("choose one of these"),
-            )),
-        }
-        .and_then(|target| target.large_enough(path))
+            TargetKind::CharDevice | TargetKind::Missing | TargetKind::Other => {
+                let reason = "is neither a directory, a regular file nor a block device";
+                return Err(refused(path, reason, Some("choose one of these")));
+            }
+        };
+        target.large_enough(path)
     }
 
     fn large_enough(self, path: &Path) -> Result<BenchTarget, AssessError> {
@@ -137,14 +95,9 @@ impl BenchTarget {
         if size >= crate::working_file::LEAST_SIZE {
             return Ok(self);
         }
-        Err(AssessError::Target {
-            path: path.to_owned(),
-            reason: format!("has {}, and the tests need at least 16 MiB", bytes(size)),
-            hint: Some(
-                "name the directory instead (a working file is made in it and removed), or a larger target"
-                    .to_owned(),
-            ),
-        })
+        let hint =
+            "name the directory instead (a working file is made in it and removed), or a larger target";
+        Err(refused(path, format!("has {}, and the tests need at least 16 MiB", bytes(size)), Some(hint)))
     }
 
     /// The word used in records.
@@ -168,14 +121,38 @@ impl BenchTarget {
     }
 }
 
+fn refused(path: &Path, reason: impl Into<String>, hint: Option<&str>) -> AssessError {
+    AssessError::Target { path: path.to_owned(), reason: reason.into(), hint: hint.map(str::to_owned) }
+}
+
+fn unseen(path: &Path, error: &io::Error) -> AssessError {
+    if error.kind() == io::ErrorKind::NotFound {
+        let hint =
+            "name a directory (a working file is made in it and removed), an existing file or a block device";
+        return refused(path, "there is no such file or directory", Some(hint));
+    }
+    let hint = "check its permissions and those of the directories above it";
+    refused(path, format!("cannot be looked at: {}", plain(error)), Some(hint))
+}
+
+fn directory(path: &Path, filesystem: FilesystemFacts, destroy: bool) -> Result<BenchTarget, AssessError> {
+    if destroy {
+        let hint = "leave --destroy-data out: the working file is bench's own";
+        return Err(refused(path, "is a directory: nothing in it is overwritten", Some(hint)));
+    }
+    if filesystem.read_only {
+        let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
+        let hint = "choose a directory that can be written, or the device itself";
+        return Err(refused(path, reason, Some(hint)));
+    }
+    Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
+}
+
 /// Refuses a device that no flag of ours allows to write to, before anything is measured. What stands against a write
 /// is looked at once more when it is about to happen.
 fn never_overruled(path: &Path) -> Result<(), AssessError> {
-    let fail = |reason: String, hint: &str| AssessError::Target {
-        path: path.to_owned(),
-        reason: format!("will not be written to: {reason}"),
-        hint: Some(hint.to_owned()),
-    };
+    let fail =
+        |reason: String, hint: &str| refused(path, format!("will not be written to: {reason}"), Some(hint));
     let obstacles =
         in_use(path).map_err(|error| fail(error.to_string(), "run as root, or choose another device"))?;
     let against = |wanted: Overrule| obstacles.iter().find(|obstacle| obstacle.overrule() == wanted);

@@ -105,7 +105,7 @@ impl From<fathom_history::Error> for Complaint {
 
 impl From<std::io::Error> for Complaint {
     fn from(error: std::io::Error) -> Complaint {
-        Complaint::failed(format!("cannot write to standard output: {error}"), None)
+        Complaint::failed(format!("cannot write to standard output: {}", output::plain(&error)), None)
     }
 }
 

@@ -29,6 +29,12 @@ pub fn forgive_closed_pipe(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// The system's answer without its number, which means nothing to a user.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
 /// How reports are to look on standard output.
 pub fn style() -> Style {
     let terminal = io::stdout().is_terminal();

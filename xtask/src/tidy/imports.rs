@@ -20,6 +20,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         "fathom-assess",
         &[
             "fathom-analysis",
+            "fathom-engine",
             "fathom-model",
             "fathom-options",
             "fathom-record",

@@ -120,8 +120,9 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         output::print(|out| plan_text(&plan, false, false, out))?;
     }
     let mut session = Session::real();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted)
-        .map_err(|error| Complaint::failed(format!("cannot watch for signals: {error}"), None))?;
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
+        Complaint::failed(format!("cannot watch for signals: {}", output::plain(&error)), None)
+    })?;
     let (record, kept) = measure(&plan, &mut session, place)?;
     let style = Style {
         show_fio,

@@ -3,27 +3,30 @@
 //! Everything a script sees is fio's. What fio has no words for goes to the end of the text or into the JSON, and to
 //! standard error only where somebody is looking.
 
-use std::collections::BTreeMap;
+mod keeper;
+mod sink;
+
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use fathom_assess::{conditions, engine_rows, host_facts};
-use fathom_history::{Store, Warning};
+use fathom_assess::{engine_rows, host_facts};
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
     CommandOptions, EngineRow, Eta, Invocation, JOB_FILE_LIMIT, MachineNumbers, OptionError, OutputFormat,
     ParseEnvironment, command_help, engine_help, parse_command_line, show_command, usage,
 };
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
-use fathom_report::{FIO_VERSION, Style, fio_banner, fio_json, fio_normal};
+use fathom_report::{FIO_VERSION, fio_banner};
 use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
 use fathom_stats::Snapshot;
 
 use crate::eta::EtaLine;
 use crate::exit::Exit;
-use crate::{output, signals, store};
+use crate::{output, signals};
+use keeper::Keeper;
+use sink::Sink;
 
 /// Does what fio does with these words.
 pub fn run(args: &[OsString]) -> Exit {
@@ -61,7 +64,10 @@ impl From<OptionError> for Refusal {
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Refusal {
-        Refusal { message: format!("fio: cannot write to standard output: {error}"), hint: None }
+        Refusal {
+            message: format!("fio: cannot write to standard output: {}", output::plain(&error)),
+            hint: None,
+        }
     }
 }
 
@@ -150,54 +156,13 @@ fn machine_numbers(cpus: usize) -> MachineNumbers {
     }
 }
 
-/// Which documents come out, and where to.
-struct Sink {
-    file: Option<(PathBuf, File)>,
-    formats: Vec<OutputFormat>,
-}
-
-impl Sink {
-    fn open(command: &CommandOptions) -> Result<Sink, Refusal> {
-        let mut formats = command.formats.clone();
-        if formats.is_empty() {
-            formats.push(OutputFormat::Normal);
-        }
-        let file = match &command.output {
-            None => None,
-            Some(path) => Some((
-                path.clone(),
-                File::create(path).map_err(|error| Refusal {
-                    message: format!("fio: cannot open {} for the output: {error}", path.display()),
-                    hint: Some(
-                        "name a file in a directory that exists and can be written: --output=FILE".to_owned(),
-                    ),
-                })?,
-            )),
-        };
-        Ok(Sink { file, formats })
-    }
-
-    fn has_text(&self) -> bool {
-        self.formats.contains(&OutputFormat::Normal)
-    }
-
-    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Refusal> {
-        let Some((path, file)) = &mut self.file else { return Ok(output::print(write)?) };
-        let mut out = io::BufWriter::new(file);
-        write(&mut out).and_then(|()| out.flush()).map_err(|error| Refusal {
-            message: format!("fio: cannot write the output to {}: {error}", path.display()),
-            hint: None,
-        })
-    }
-}
-
 fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<Exit, Refusal> {
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;
     let mut session = Session::real();
     session.set_permit(WritePermit { destroy: may_destroy(command), own_command: false });
     let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| Refusal {
-        message: format!("fio: cannot watch for signals: {error}"),
+        message: format!("fio: cannot watch for signals: {}", output::plain(&error)),
         hint: None,
     })?;
     let mut notes = Vec::new();
@@ -230,26 +195,8 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
     keeper.finish(&test, &mut notes);
     let header = RunHeader { notes, ..keeper.header };
     let record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
-    report(&mut sink, &record)?;
+    sink.report(&record)?;
     Ok(exit)
-}
-
-/// The documents in fio's order, whatever order was asked for.
-fn report(sink: &mut Sink, record: &RunRecord) -> Result<(), Refusal> {
-    let style = Style::local();
-    let formats = sink.formats.clone();
-    sink.write(|out| {
-        if formats.contains(&OutputFormat::JsonPlus) {
-            fio_json::render_plus(record, &style, out)?;
-        } else if formats.contains(&OutputFormat::Json) {
-            fio_json::render(record, &style, out)?;
-        }
-        // What never began is told on standard error; a text of nothing would only repeat it.
-        if formats.contains(&OutputFormat::Normal) && record.tests.iter().any(|test| !test.jobs.is_empty()) {
-            fio_normal::render_results(record, &style, out)?;
-        }
-        Ok(())
-    })
 }
 
 /// The record of what ran and the exit it leads to. A run that could not begin is told on standard error.
@@ -303,7 +250,7 @@ fn may_destroy(command: &CommandOptions) -> Vec<PathBuf> {
 
 /// As fio decides it: never between the lines of a JSON document, else on a terminal or where asked for.
 fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
-    if command.eta == Eta::Never || (!sink.has_text() && sink.file.is_none()) {
+    if command.eta == Eta::Never || (!sink.has_text() && !sink.is_file()) {
         return false;
     }
     command.eta == Eta::Always || io::stdout().is_terminal()
@@ -348,67 +295,6 @@ impl RunObserver for Observer<'_> {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         if let Some(eta) = &mut self.eta {
             eta.show(snapshot);
-        }
-    }
-}
-
-/// Keeps the run in the history where that was asked for.
-struct Keeper {
-    store: Store,
-    header: RunHeader,
-    notes: Vec<String>,
-}
-
-impl Keeper {
-    fn begin(
-        command: &CommandOptions,
-        words: &[String],
-        invocation: &Invocation,
-        plan: &RunPlan,
-        session: &Session,
-    ) -> Keeper {
-        let mut header = RunHeader { kind: "fio".to_owned(), ..RunHeader::default() };
-        let keep = command.keep || store::named(None).is_some();
-        if !keep {
-            return Keeper { store: Store::None, header, notes: Vec::new() };
-        }
-        let mut targets: Vec<&PathBuf> =
-            plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths).collect();
-        targets.dedup();
-        let names: Vec<String> = targets.iter().map(|path| path.display().to_string()).collect();
-        header.command =
-            ["fathom", "fio"].map(str::to_owned).into_iter().chain(words.iter().cloned()).collect();
-        header.target = names.join(",");
-        header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
-        header.job_text = show_command(invocation);
-        header.started_unix_ms = fathom_sys::clock::unix_ms();
-        header.started_monotonic_ns = fathom_sys::clock::monotonic_ns();
-        if let Some(first) = targets.first() {
-            header.conditions = conditions(first, session.clock_facts(), &BTreeMap::new());
-            header.boot_id = header.conditions.host.boot_id.clone();
-        }
-        let (store, warning) = Store::begin(&store::place(None, true), &header);
-        let mut keeper = Keeper { store, header, notes: Vec::new() };
-        keeper.note(warning);
-        keeper
-    }
-
-    fn finish(&mut self, test: &TestRecord, notes: &mut Vec<String>) {
-        let warning = self.store.append(test);
-        self.note(warning);
-        self.header.interrupted = test.interrupted.clone();
-        let header = self.header.clone();
-        let warning = self.store.finish(test.status, &header, &[]);
-        self.note(warning);
-        notes.append(&mut self.notes);
-    }
-
-    /// A script expects an empty standard error: the warning goes into the report, and there only where it is seen.
-    fn note(&mut self, warning: Option<Warning>) {
-        let Some(warning) = warning else { return };
-        self.notes.push(warning.to_string());
-        if output::stderr_is_seen() {
-            store::tell(Some(warning));
         }
     }
 }

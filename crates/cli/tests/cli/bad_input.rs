@@ -69,7 +69,10 @@ fn fio_says_what_is_wrong_with_a_target() {
         (&["--directory=/no/such", "--size=1m"], &["/no/such"]),
         (&["--filename=f", "--size=1m", "--output=/no/such/out"], &["/no/such/out", "--output=FILE"]),
         (&["--filename=f", "--size=1m", "--ioengine=io_uring", "--iodepth=100000"], &["100000", "lower"]),
-        (&["--filename=f", "--size=1m", "--ioengine=libaio", "--iodepth=10000000"], &["10000000", "lower"]),
+        (
+            &["--filename=f", "--size=1m", "--ioengine=libaio", "--iodepth=10000000"],
+            &["job 'a'", "lower iodepth"],
+        ),
     ] {
         let mut line = vec!["fio", "--name=a"];
         line.extend(args);

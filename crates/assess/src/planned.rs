@@ -1,0 +1,166 @@
+//! One test of a plan: what it does, in fio's words, and on which engine.
+
+use std::path::Path;
+
+use fathom_model::Nanos;
+
+use crate::error::plain;
+use crate::expect::Expectation;
+use crate::machine::probe;
+use crate::plan::BenchSettings;
+use crate::suite::{Ending, Profile, Suite, SuiteTest};
+use crate::target::BenchTarget;
+
+/// One test as it will run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedTest {
+    /// Its name.
+    pub id: String,
+    /// The same for people.
+    pub title: String,
+    /// What it is expected to reach.
+    pub expected: Vec<Expectation>,
+    /// Measured time; `None` where it ends with its size, however long that takes.
+    pub runtime: Option<Nanos>,
+    /// Unmeasured time before it.
+    pub ramp: Nanos,
+    /// It writes.
+    pub writes: bool,
+    /// Bytes it moves at most, where that is known without running it.
+    pub io_bytes: Option<u64>,
+    /// Why it is not going to run.
+    pub skip: Option<String>,
+    options: Vec<(String, String)>,
+    ends: Ending,
+    split_over: Option<u32>,
+    /// Its range never exceeds this, bytes.
+    at_most: u64,
+    pub(crate) seed: u64,
+}
+
+impl PlannedTest {
+    /// fio's options for this test, in the order a user would type them.
+    pub(crate) fn said(&self, file: &Path, size: u64) -> Vec<(String, String)> {
+        let size = size.min(self.at_most);
+        let range = match self.split_over {
+            Some(jobs) => size / u64::from(jobs) / MIB * MIB,
+            None => size,
+        };
+        let mut said = vec![pair("filename", escaped(file)), pair("size", size_word(range))];
+        said.extend(self.options.iter().cloned());
+        if self.split_over.is_some() {
+            said.push(pair("offset_increment", size_word(range)));
+        }
+        if self.ends == Ending::Time {
+            said.push(pair("time_based", "1"));
+        }
+        said.extend(self.runtime.map(|runtime| pair("runtime", time_word(runtime))));
+        if self.ramp > Nanos::ZERO {
+            said.push(pair("ramp_time", time_word(self.ramp)));
+        }
+        said.push(pair("randseed", self.seed.to_string()));
+        said
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+fn pair(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
+
+/// A path as `filename` takes it: colons separate names there.
+fn escaped(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:")
+}
+
+fn size_word(size: u64) -> String {
+    match size {
+        size if size > 0 && size.is_multiple_of(1 << 30) => format!("{}g", size >> 30),
+        size if size > 0 && size.is_multiple_of(MIB) => format!("{}m", size >> 20),
+        size => size.to_string(),
+    }
+}
+
+fn time_word(time: Nanos) -> String {
+    match time.0 {
+        ns if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
+        ns if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
+        ns => format!("{}us", ns.div_ceil(1_000)),
+    }
+}
+
+/// `test` over a target of `size` bytes, with what was said instead of what the suite says.
+pub(crate) fn planned(
+    test: &SuiteTest,
+    profile: &Profile,
+    size: u64,
+    settings: &BenchSettings,
+) -> PlannedTest {
+    let mut options = test.options.clone();
+    if settings.buffered {
+        options.retain(|(name, _)| name != "direct" && name != "buffered");
+        options.push(pair("direct", "0"));
+    }
+    let (runtime, ramp, at_most) = match test.ends {
+        Ending::Time => {
+            let runtime = Nanos((profile.runtime.0 as f64 * test.time_share) as u64);
+            (Some(runtime), profile.ramp, u64::MAX)
+        }
+        Ending::Size => (profile.limit, Nanos::ZERO, settings.size.unwrap_or(profile.size)),
+    };
+    let whole = (test.ends == Ending::Size).then(|| test.io_bytes.unwrap_or(size.min(at_most)));
+    PlannedTest {
+        id: test.id.clone(),
+        title: test.title.clone(),
+        expected: test.expected.clone(),
+        runtime,
+        ramp,
+        writes: test.writes,
+        io_bytes: whole,
+        skip: None,
+        options,
+        ends: test.ends,
+        split_over: test.split.then_some(test.jobs),
+        at_most,
+        seed: 0,
+    }
+}
+
+/// Which engine replaces which.
+pub(crate) struct EngineChoice {
+    /// Every engine, or only this one.
+    instead_of: Option<&'static str>,
+    by: String,
+}
+
+/// The engine that the user asked for, or a substitute where the suite's does not work here.
+pub(crate) fn engine_for(
+    suite: &Suite,
+    settings: &BenchSettings,
+    target: &BenchTarget,
+    notes: &mut Vec<String>,
+) -> Option<EngineChoice> {
+    if let Some(engine) = &settings.engine {
+        return Some(EngineChoice { instead_of: None, by: engine.clone() });
+    }
+    let asks_for_it =
+        |test: &SuiteTest| test.options.iter().any(|(name, value)| name == "ioengine" && value == "io_uring");
+    if matches!(target, BenchTarget::Simulated { .. }) || !suite.tests.iter().any(asks_for_it) {
+        return None;
+    }
+    let error = probe("io_uring").err()?;
+    notes.push(format!("io_uring cannot be used here ({}), libaio is used instead", plain(&error.source)));
+    Some(EngineChoice { instead_of: Some("io_uring"), by: "libaio".to_owned() })
+}
+
+/// Puts the chosen engine where the options name another.
+pub(crate) fn replace_engine(test: &mut PlannedTest, choice: &Option<EngineChoice>) {
+    let options = &mut test.options;
+    let Some(choice) = choice else { return };
+    for (_, value) in options.iter_mut().filter(|(name, _)| name == "ioengine") {
+        if choice.instead_of.is_none_or(|engine| engine == value) {
+            value.clone_from(&choice.by);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The documents of a run, and where they go: standard output or the file of `--output`.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use fathom_options::{CommandOptions, OutputFormat};
+use fathom_record::RunRecord;
+use fathom_report::{Style, fio_json, fio_normal};
+
+use super::Refusal;
+use crate::output;
+
+/// Which documents come out, and where to.
+pub struct Sink {
+    file: Option<(PathBuf, File)>,
+    formats: Vec<OutputFormat>,
+}
+
+impl Sink {
+    /// Opens the file before anything is measured.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(command: &CommandOptions) -> Result<Sink, Refusal> {
+        let mut formats = command.formats.clone();
+        if formats.is_empty() {
+            formats.push(OutputFormat::Normal);
+        }
+        let file = match &command.output {
+            None => None,
+            Some(path) => Some((
+                path.clone(),
+                File::create(path).map_err(|error| Refusal {
+                    message: format!(
+                        "fio: cannot open {} for the output: {}",
+                        path.display(),
+                        output::plain(&error)
+                    ),
+                    hint: Some(
+                        "name a file in a directory that exists and can be written: --output=FILE".to_owned(),
+                    ),
+                })?,
+            )),
+        };
+        Ok(Sink { file, formats })
+    }
+
+    /// True where fio's text is among the documents.
+    pub fn has_text(&self) -> bool {
+        self.formats.contains(&OutputFormat::Normal)
+    }
+
+    /// Writes to where the documents go.
+    ///
+    /// # Errors
+    /// It cannot be written; a reader of standard output that has gone away is none.
+    pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Refusal> {
+        let Some((path, file)) = &mut self.file else { return Ok(output::print(write)?) };
+        let mut out = io::BufWriter::new(file);
+        write(&mut out).and_then(|()| out.flush()).map_err(|error| Refusal {
+            message: format!("fio: cannot write the output to {}: {}", path.display(), output::plain(&error)),
+            hint: None,
+        })
+    }
+
+    /// True where the documents go to a file.
+    pub fn is_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The documents in fio's order, whatever order was asked for.
+    pub fn report(&mut self, record: &RunRecord) -> Result<(), Refusal> {
+        let style = Style::local();
+        let formats = self.formats.clone();
+        self.write(|out| {
+            if formats.contains(&OutputFormat::JsonPlus) {
+                fio_json::render_plus(record, &style, out)?;
+            } else if formats.contains(&OutputFormat::Json) {
+                fio_json::render(record, &style, out)?;
+            }
+            // What never began is told on standard error; a text of nothing would only repeat it.
+            if formats.contains(&OutputFormat::Normal)
+                && record.tests.iter().any(|test| !test.jobs.is_empty())
+            {
+                fio_normal::render_results(record, &style, out)?;
+            }
+            Ok(())
+        })
+    }
+}
