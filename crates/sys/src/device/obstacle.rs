@@ -88,6 +88,8 @@ impl Obstacle {
             Obstacle::Mounted { .. } | Obstacle::MountedPartition { .. } | Obstacle::MountedParent { .. } => {
                 Overrule::MountedWrite
             }
+            // Whoever writes beneath a loop device writes to what is on it.
+            Obstacle::BackingFile { user, .. } => user.overrule(),
             Obstacle::ReadOnly { .. } => Overrule::Impossible,
             _ => Overrule::DestroyData,
         }
@@ -155,7 +157,7 @@ mod tests {
         check(holder, "/dev/dm-0 is built on /dev/sda1", Overrule::DestroyData, true);
         let behind = Obstacle::BackingFile { device: "/dev/loop3".into(), user: Box::new(mounted) };
         let sentence = "the loop device /dev/loop3 has its data there, and /dev/sda is mounted at /mnt";
-        check(behind, sentence, Overrule::DestroyData, true);
+        check(behind, sentence, Overrule::MountedWrite, true);
         let what = Signature { name: "ext4", class: Class::FileSystem, offset: 1080 };
         check(
             Obstacle::Signature { what },
