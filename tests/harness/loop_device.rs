@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::shell::{must_run, scratch, try_run};
+use crate::shell::{must_run, scratch, scratch_in, try_run};
 
 /// How a loop device is made.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,8 @@ pub struct LoopOptions {
     pub read_only: bool,
     /// Makes a device of each partition (`/dev/loop0p1`).
     pub partitions: bool,
+    /// The backing file lies in memory (`/dev/shm`), where no other user of the disk can hold the device up.
+    pub in_memory: bool,
 }
 
 impl LoopOptions {
@@ -36,6 +38,7 @@ impl LoopOptions {
             sector: 512,
             read_only: false,
             partitions: false,
+            in_memory: false,
         }
     }
 }
@@ -65,12 +68,22 @@ impl LoopDevice {
         Self::with(&LoopOptions { written: true, ..LoopOptions::of_size(size) })
     }
 
+    /// A device of `size` bytes over memory: as steady as the cap or the delay that a test puts on it.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn in_memory(size: u64) -> Self {
+        // Memory knows no direct I/O before Linux 6.6.
+        let options = LoopOptions { in_memory: true, direct_io: false, ..LoopOptions::of_size(size) };
+        Self::with(&LoopOptions { written: true, ..options })
+    }
+
     /// A device by `options`.
     ///
     /// # Panics
     /// When it cannot be made.
     pub fn with(options: &LoopOptions) -> Self {
-        let directory = scratch();
+        let directory = if options.in_memory { scratch_in(Path::new("/dev/shm")) } else { scratch() };
         let backing = directory.path().join("backing");
         make_backing(&backing, options)
             .unwrap_or_else(|error| panic!("cannot make {}: {error}", backing.display()));

@@ -1,6 +1,6 @@
 //! Running the system's own tools while a test is set up, and a place on a real disk to do it in.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -27,10 +27,14 @@ pub fn must_run(command: &mut Command) -> String {
 /// # Panics
 /// When it cannot be made.
 pub fn scratch() -> TempDir {
-    let parent = std::env::var_os("FATHOM_TEST_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    scratch_in(&std::env::var_os("FATHOM_TEST_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from))
+}
+
+/// As [`scratch`], in `parent`.
+pub(crate) fn scratch_in(parent: &Path) -> TempDir {
     tempfile::Builder::new()
         .prefix("fathom-test-")
-        .tempdir_in(&parent)
+        .tempdir_in(parent)
         .unwrap_or_else(|error| panic!("cannot make a directory in {}: {error}", parent.display()))
 }
 

@@ -7,3 +7,8 @@
 
 mod fixtures;
 mod killed;
+mod ours;
+mod truth_caps;
+mod truth_kernel;
+mod truth_mix;
+mod truth_record;

@@ -1,0 +1,84 @@
+//! Runs of the built binary whose reports the tests read: the command line, the JSON document, the stored record.
+//!
+//! Nothing here judges a number.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use fathom_tests::{FioReport, Throttle, fathom, fathom_under, must_run, scratch};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// `fathom` with a home of its own, so that its history holds only what the test ran.
+pub struct Ours {
+    home: TempDir,
+}
+
+impl Ours {
+    pub fn new() -> Self {
+        Ours { home: scratch() }
+    }
+
+    /// A command that runs `fathom`, without arguments yet.
+    pub fn command(&self) -> Command {
+        fathom(self.home.path())
+    }
+
+    /// Runs `fathom fio` and reads its JSON; the run must end well and say nothing else.
+    pub fn fio<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> FioReport {
+        well(run_fio(&mut self.command(), arguments))
+    }
+
+    /// As [`Ours::fio`], inside `throttle`'s group.
+    pub fn fio_under<'a>(
+        &self,
+        throttle: &Throttle,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> FioReport {
+        well(run_fio(&mut fathom_under(throttle, self.home.path()), arguments))
+    }
+
+    /// As [`Ours::fio`], through `strace` with `options`: the report, and what it traced.
+    pub fn fio_traced<'a>(
+        &self,
+        options: &[&str],
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> (FioReport, String) {
+        let trace = self.home.path().join("trace");
+        let plain = self.command();
+        let mut strace = Command::new("strace");
+        strace.arg("-f").arg("-o").arg(&trace).args(options).arg(plain.get_program());
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => strace.env(name, value),
+                None => strace.env_remove(name),
+            };
+        }
+        let report = well(run_fio(&mut strace, arguments));
+        (report, std::fs::read_to_string(trace).expect("strace wrote its trace"))
+    }
+
+    /// The record of a run of `fathom fio`, as `history export` gives it.
+    pub fn record<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> (FioReport, Value) {
+        let report = self.fio(arguments.into_iter().chain(["--keep"]));
+        let lines = must_run(self.command().args(["history", "export"]));
+        let newest = lines.lines().last().expect("the run was kept");
+        (report, serde_json::from_str(newest).expect("an exported record is one line of JSON"))
+    }
+}
+
+/// `--filename=PATH`.
+pub fn filename(path: &Path) -> String {
+    format!("--filename={}", path.display())
+}
+
+fn run_fio<'a>(command: &mut Command, arguments: impl IntoIterator<Item = &'a str>) -> Output {
+    command.args(["fio", "--output-format=json", "--eta=never"]).args(arguments);
+    command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
+}
+
+fn well(output: Output) -> FioReport {
+    let report = FioReport::read(&output);
+    assert_eq!((report.status, report.said.as_str()), (Some(0), ""), "{:#}", report.document);
+    report
+}
