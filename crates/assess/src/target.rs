@@ -66,6 +66,9 @@ impl BenchTarget {
         let target = match stack.target {
             TargetKind::Directory => return directory(path, stack.filesystem.unwrap_or_default(), destroy),
             TargetKind::File => {
+                if destroy {
+                    never_overruled(path)?;
+                }
                 let (size, occupied) = (metadata.len(), metadata.blocks().saturating_mul(512));
                 BenchTarget::File { path: path.to_owned(), size, destroy, sparse: occupied < size / 10 * 9 }
             }
@@ -148,13 +151,13 @@ fn directory(path: &Path, filesystem: FilesystemFacts, destroy: bool) -> Result<
     Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
 }
 
-/// Refuses a device that no flag of ours allows to write to, before anything is measured. What stands against a write
+/// Refuses a device or file that no flag of ours allows to write to, before anything is measured. What stands against a write
 /// is looked at once more when it is about to happen.
 fn never_overruled(path: &Path) -> Result<(), AssessError> {
     let fail =
         |reason: String, hint: &str| refused(path, format!("will not be written to: {reason}"), Some(hint));
     let obstacles =
-        in_use(path).map_err(|error| fail(error.to_string(), "run as root, or choose another device"))?;
+        in_use(path).map_err(|error| fail(error.to_string(), "run as root, or choose another target"))?;
     let against = |wanted: Overrule| obstacles.iter().find(|obstacle| obstacle.overrule() == wanted);
     if let Some(obstacle) = against(Overrule::MountedWrite) {
         return Err(fail(obstacle.to_string(), "unmount it first, or leave --destroy-data out to read only"));
