@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod fixtures;
+mod guarded;
 mod killed;
 mod ours;
 mod truth_caps;

@@ -33,6 +33,7 @@ pub const TOOLS: &[Tool] = &[
     tool("nbdfuse", "libnbd-bin"),
     tool("nbdkit", "nbdkit"),
     tool("pvcreate", "lvm2"),
+    tool("sfdisk", "fdisk"),
     tool("sqlite3", "sqlite3"),
     tool("swapon", "mount"),
     tool("wipefs", "util-linux"),
