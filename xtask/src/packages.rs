@@ -25,6 +25,7 @@ pub const TOOLS: &[Tool] = &[
     tool("fio", "fio"),
     tool("fuse2fs", "fuse2fs"),
     tool("fusermount3", "fuse3"),
+    tool("gzip", "gzip"),
     tool("losetup", "mount"),
     tool("mkfs.ext4", "e2fsprogs"),
     tool("mkfs.xfs", "xfsprogs"),
@@ -35,6 +36,7 @@ pub const TOOLS: &[Tool] = &[
     tool("pvcreate", "lvm2"),
     tool("sfdisk", "fdisk"),
     tool("sqlite3", "sqlite3"),
+    tool("strace", "strace"),
     tool("swapon", "mount"),
     tool("wipefs", "util-linux"),
 ];

@@ -1,0 +1,73 @@
+//! Latencies, held against delays that are known and against another program's clock.
+
+use fathom_tests::{Cap, FioReport, LoopDevice, NbdDisk, Throttle, fio, measuring_alone, need};
+
+use crate::ours::{Ours, filename};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_known_delay_is_the_latency_reported() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
+    let _alone = measuring_alone();
+    let ours = Ours::new();
+    let disk = NbdDisk::new(16 * MIB, &["delay"], &["rdelay=5ms", "wdelay=10ms"]);
+    let name = filename(&disk.path());
+    for engine in ["psync", "io_uring", "libaio"] {
+        for (op, delay_ns) in [("read", 5e6), ("write", 10e6)] {
+            let (engine, rw) = (format!("--ioengine={engine}"), format!("--rw=rand{op}"));
+            let arguments =
+                ["--name=delayed", "--bs=4k", "--direct=1", "--io_size=400k", &name, &engine, &rw];
+            let our = ours.fio(arguments.into_iter().chain(["--iodepth=1", "--size=16m"]));
+            let fios = fio(arguments.into_iter().chain(["--iodepth=1", "--size=16m"]));
+            let mean = |report: &FioReport| report.number(&format!("/{op}/lat_ns/mean"));
+            let what = format!("{op} {engine}: {:.0} ns, fio {:.0} ns", mean(&our), mean(&fios));
+            // A timer wakes late and never early; the way through nbdfuse takes a fraction of a ms.
+            assert!((delay_ns..delay_ns + 0.6e6).contains(&mean(&our)), "{what}");
+            assert!((mean(&our) / mean(&fios) - 1.0).abs() < 0.05, "{what}");
+            assert!(our.number(&format!("/{op}/lat_ns/min")) >= delay_ns, "{what}");
+        }
+    }
+}
+
+/// 100 requests per second are granted ten at a time: nine of ten are answered at once, and the tenth after a slice
+/// of 100 ms. The percentiles step from one to the other where that share is.
+#[test]
+fn percentiles_step_where_the_latencies_do() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (ours, device) = (Ours::new(), LoopDevice::in_memory(16 * MIB));
+    let throttle = Throttle::new(device.path(), &Cap::iops(100));
+    let name = filename(device.path());
+    let arguments = ["--name=two", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=psync", &name];
+    let timed = ["--time_based", "--startdelay=300ms", "--runtime=2", "--percentile_list=10:50:85:95:99"];
+    let report = ours.fio_under(&throttle, arguments.into_iter().chain(timed));
+    let at = |percent: &str| report.number(&format!("/read/clat_ns/percentile/{percent}")) / 1e6;
+    for percent in ["10.000000", "50.000000", "85.000000"] {
+        assert!(at(percent) < 10.0, "p{percent} is {} ms", at(percent));
+    }
+    for percent in ["95.000000", "99.000000"] {
+        assert!((80.0..105.0).contains(&at(percent)), "p{percent} is {} ms", at(percent));
+    }
+}
+
+/// `strace -T` times each system call by its own clock; a synchronous engine's latency is that of its call.
+#[test]
+fn strace_measures_the_same_latencies() {
+    need!(root, tool "strace", tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _alone = measuring_alone();
+    let ours = Ours::new();
+    let disk = NbdDisk::new(16 * MIB, &["delay"], &["rdelay=3ms"]);
+    let path = disk.path();
+    let name = filename(&path);
+    let options = ["-T", "-s", "0", "-e", "trace=pread64", "-P", path.to_str().expect("ASCII")];
+    let arguments = ["--name=timed", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=psync", &name];
+    let (report, trace) = ours.fio_traced(&options, arguments.into_iter().chain(["--io_size=800k"]));
+    let durations: Vec<f64> =
+        trace.lines().filter_map(|line| line.rsplit_once('<')?.1.strip_suffix('>')?.parse().ok()).collect();
+    assert_eq!(durations.len(), 200, "{trace}");
+    let straces_ns = durations.iter().sum::<f64>() / durations.len() as f64 * 1e9;
+    let ours_ns = report.number("/read/clat_ns/mean");
+    // Ours holds the stops for the tracer as well, a few tens of us of 3 ms.
+    assert!((ours_ns / straces_ns - 1.0).abs() < 0.05, "strace {straces_ns:.0} ns, ours {ours_ns:.0} ns");
+}
