@@ -65,13 +65,21 @@ pub(crate) fn lay_out(
 ) -> Result<(), RunError> {
     let file = open_for_layout(session, path)?;
     let has = file.metadata().map_err(|source| error("inspect", path, source))?.len();
-    if has < need.size {
-        reserve(&file, has, need).map_err(|source| error("reserve space for", path, source))?;
+    if has >= need.size {
+        return Ok(());
     }
-    if need.filled && has < need.size {
-        fill(session, path, need.size, None, report)?;
+    let reserved = reserve(&file, has, need).map_err(|source| error("reserve space for", path, source));
+    let made = if need.filled {
+        reserved.and_then(|()| fill(session, path, need.size, None, report))
+    } else {
+        reserved.map(|()| 0)
+    };
+    if let Err(error @ RunError::Target { .. }) = made {
+        // What cannot be used shall not fill the disk. The first error is the one to tell.
+        let _ = file.set_len(has);
+        return Err(error);
     }
-    Ok(())
+    made.map(|_| ())
 }
 
 /// Gives the file its size as the plan's `fallocate` says.
@@ -79,9 +87,10 @@ fn reserve(file: &File, has: u64, need: Need) -> std::io::Result<()> {
     const UNSUPPORTED: [i32; 3] = [95, 38, 22];
     let mode = match need.fallocate {
         Fallocate::None => return Ok(()),
+        // A file to be filled keeps its size until it is: a layout that dies must not leave a file that looks whole.
+        Fallocate::Truncate if need.filled => return Ok(()),
         Fallocate::Truncate => return file.set_len(need.size),
         Fallocate::Keep => FallocateMode::KeepSize,
-        // A file to be filled keeps its size until it is: a layout that dies must not leave a file that looks whole.
         Fallocate::Native | Fallocate::Posix if need.filled => FallocateMode::KeepSize,
         Fallocate::Native | Fallocate::Posix => FallocateMode::Extend,
     };
