@@ -101,7 +101,7 @@ pub(crate) fn run(
 fn longest(phase: &[WorkerSpec]) -> Option<u64> {
     phase
         .iter()
-        .map(|spec| spec.time.runtime.map(|runtime| runtime.0 + spec.time.ramp.0))
+        .map(|spec| spec.time.runtime.map(|runtime| spec.time.start_delay.1.0 + spec.time.ramp.0 + runtime.0))
         .try_fold(0, |longest, next| Some(next?.max(longest)))
 }
 
@@ -120,7 +120,7 @@ fn state_letter(plan: &RunPlan, spec: &WorkerSpec) -> char {
 impl Run<'_> {
     /// An observer of these workers, whose start is `now`.
     fn observer(&self, workers: &[Running], now: u64) -> Observer {
-        let mut observer = Observer::new(self.origin, self.tick, self.workers, self.later_ns);
+        let mut observer = Observer::new((self.origin, now), self.tick, self.workers, self.later_ns);
         for worker in workers {
             let spec = &worker.spec;
             let delay = spec.time.start_delay.1.0 + spec.time.ramp.0;
@@ -155,7 +155,7 @@ impl Run<'_> {
     fn outcome(&self, worker: Running, (ramp_seen, seen): (PhaseSeen, PhaseSeen), now: u64) -> WorkerOutcome {
         let Running { spec, live, started_unix_ms, end } = worker;
         let mut measured = live.measured.read(self.origin);
-        if live.measured.end_ns.get() == 0 && live.measured.start_ns.get() != 0 {
+        if live.measured.ended_ns() == 0 && live.measured.start_ns.get() != 0 {
             measured.end_ns = now - self.origin;
         }
         let mut ramp = live.ramp.as_ref().map(|ramp| ramp.read(self.origin));

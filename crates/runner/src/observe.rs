@@ -59,7 +59,7 @@ impl PhaseWatch {
         if start == 0 || self.closed {
             return;
         }
-        let ended = live.end_ns.get();
+        let ended = live.ended_ns();
         self.closed = ended != 0;
         let from = self.last_end.max(start);
         let to = if ended != 0 { ended.max(from) } else { time.now.max(from) };
@@ -68,7 +68,7 @@ impl PhaseWatch {
             // Nothing lies between two readings of the same moment; what completed in it belongs to the next interval.
             return;
         }
-        let ops = std::array::from_fn(|op| self.readings[op].advance(&live.ops[op]));
+        let ops = std::array::from_fn(|op| self.readings[op].advance(&live.ops[op], self.closed));
         if span >= SHORTEST_WINDOW_NS {
             for ((bandwidth, iops), op) in self.windows.iter_mut().zip(&ops) {
                 let per_second = |count: u64| (u128::from(count) * 1_000_000_000 / u128::from(span)) as u64;
@@ -85,11 +85,12 @@ impl PhaseWatch {
 }
 
 impl Reading {
-    fn advance(&mut self, live: &fathom_stats::live::LiveOp) -> IntervalOp {
+    /// What was counted since. Bins may lag behind the count of requests, so the `last` reading looks at them anyhow.
+    fn advance(&mut self, live: &fathom_stats::live::LiveOp, last: bool) -> IntervalOp {
         let (ios, bytes) = (live.ios.get(), live.bytes.get());
         let sum = live.clat.as_ref().map_or(0, |clat| clat.sum());
         let mut bins = Vec::new();
-        if let (Some(clat), true) = (&live.clat, ios > self.ios) {
+        if let (Some(clat), true) = (&live.clat, last || ios > self.ios) {
             self.bins.resize(fathom_stats::histogram::BINS, 0);
             for (bin, (count, seen)) in clat.counts().zip(&mut self.bins).enumerate() {
                 if count != *seen {
@@ -142,14 +143,14 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// An observer of a phase within a run that began at `origin`, whose ticks go on from `tick`.
-    pub fn new(origin: u64, tick: u32, workers: u32, later_ns: Option<u64>) -> Self {
+    /// An observer of a phase that begins at `now`, within a run that began at `origin`, whose ticks go on from `tick`.
+    pub fn new((origin, now): (u64, u64), tick: u32, workers: u32, later_ns: Option<u64>) -> Self {
         Observer {
             watches: Vec::new(),
             origin,
             tick,
             coarser: 0,
-            last_tick_at: origin,
+            last_tick_at: now,
             totals: Default::default(),
             workers,
             later_ns,
@@ -226,7 +227,7 @@ impl Observer {
         for watch in &self.watches {
             let live = &watch.live;
             let in_ramp =
-                live.ramp.as_ref().is_some_and(|ramp| ramp.start_ns.get() != 0 && ramp.end_ns.get() == 0);
+                live.ramp.as_ref().is_some_and(|ramp| ramp.start_ns.get() != 0 && ramp.ended_ns() == 0);
             let state = match () {
                 () if live.is_finished() => '_',
                 () if in_ramp => '/',
@@ -240,10 +241,12 @@ impl Observer {
             snapshot.running += 1;
             ramping += u32::from(in_ramp);
             if live.in_flight.get() > 0 {
-                let since = live.last_completion_ns.get().max(live.measured.start_ns.get()).max(self.origin);
+                let ramp = live.ramp.as_ref().map_or(0, |ramp| ramp.start_ns.get());
+                let begun = live.measured.start_ns.get().max(ramp);
+                let since = if begun == 0 { now } else { live.last_completion_ns.get().max(begun) };
                 snapshot.stalled_ns = snapshot.stalled_ns.max(now.saturating_sub(since));
             }
-            left = match (left, watch.left(now, snapshot.elapsed_ns)) {
+            left = match (left, watch.left(now)) {
                 (Some(left), Some(this)) => Some(left.max(this)),
                 _ => None,
             };
@@ -261,9 +264,10 @@ impl Observer {
 
 impl Watch {
     /// ns until the worker is expected to end.
-    fn left(&self, now: u64, elapsed: u64) -> Option<u64> {
+    fn left(&self, now: u64) -> Option<u64> {
         let by_time = self.planned_end.map(|end| end.saturating_sub(now));
         let done: u64 = self.live.measured.ops.iter().map(|op| op.bytes.get()).sum();
+        let elapsed = now.saturating_sub(self.live.measured.start_ns.get());
         let by_bytes = self.planned_bytes.filter(|_| done > 0).map(|total| {
             let left = u128::from(total.saturating_sub(done));
             (left * u128::from(elapsed) / u128::from(done)) as u64

@@ -203,6 +203,18 @@ impl LivePhase {
         }
     }
 
+    /// Ends the phase, where it has begun and not ended. Only the owning worker may call this.
+    pub fn close(&self, now_ns: u64) {
+        if self.start_ns.get() != 0 && self.end_ns.get() == 0 {
+            self.end_ns.0.store(now_ns, Ordering::Release);
+        }
+    }
+
+    /// End of the phase, session ns; 0 while it goes on. All counts read after any other answer are final.
+    pub fn ended_ns(&self) -> u64 {
+        self.end_ns.0.load(Ordering::Acquire)
+    }
+
     /// Requests handed out and not yet back.
     pub fn in_flight(&self) -> u64 {
         self.ops.iter().map(|op| op.issued.get().saturating_sub(op.ios.get() + op.failed.get())).sum()
@@ -256,6 +268,11 @@ impl LiveWorker {
         }
     }
 
+    /// Ends whichever phase the worker is in.
+    pub fn close(&self, now_ns: u64) {
+        self.ramp.iter().chain([&self.measured]).for_each(|phase| phase.close(now_ns));
+    }
+
     /// True once the worker writes nothing more; all counts read after this are final.
     pub fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Acquire)
@@ -287,6 +304,19 @@ mod tests {
     #[test]
     fn empty_latency_reads_as_empty() {
         assert_eq!(LiveLatency::default().read(), Latency::default());
+    }
+
+    #[test]
+    fn only_a_phase_that_goes_on_can_be_closed() {
+        let live = LiveWorker::new(Recorded { slat: false, clat: false, lat: false }, [true; DATA_OPS], true);
+        live.close(5);
+        let ramp = live.ramp.as_ref().unwrap();
+        assert_eq!((ramp.ended_ns(), live.measured.ended_ns()), (0, 0));
+        ramp.start_ns.set(1);
+        live.close(7);
+        live.measured.start_ns.set(7);
+        live.close(9);
+        assert_eq!((ramp.ended_ns(), live.measured.ended_ns()), (7, 9));
     }
 
     #[test]
