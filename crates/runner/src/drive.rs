@@ -64,6 +64,8 @@ pub(crate) struct Worker<C> {
     pub accepted: Vec<u32>,
     pub done: Vec<Completion>,
     pub in_flight: u32,
+    /// A request was cut short.
+    pub any_short: bool,
     /// False from a full queue until it has fallen to `depth.low`.
     pub filling: bool,
     pub measuring: bool,
@@ -127,7 +129,7 @@ impl<C: Clock> Worker<C> {
     fn begin_measuring(&mut self) {
         let usage = (self.usage)();
         if let Some(ramp) = &self.live.ramp {
-            ramp.end_ns.set(self.now);
+            ramp.close(self.now);
             self.usage_of_ramp = usage.since(&self.usage_at_start);
             self.source.rearm();
             self.slowest.clear();
@@ -160,25 +162,35 @@ impl<C: Clock> Worker<C> {
         let room = (u64::from(self.depth.batch_submit) - waiting)
             .min(self.slots.free.len() as u64)
             .min(self.pacer.allowance());
-        let mut made = 0;
+        let (mut made, mut syncs) = (0, 0);
         while made < room {
             let Some(request) = self.source.next_request() else {
                 self.out_of_work();
                 break;
             };
             let Some(slot) = self.slots.free.pop() else { break };
+            if request.op != Op::Read {
+                syncs += self.fill(slot, &request);
+            }
             let place = &mut self.slots.all[slot as usize];
             (place.request, place.start, place.moved) = (request, u64::MAX, 0);
-            if request.op == Op::Write {
-                let payload = self.engine.payload(slot);
-                let len = payload.len().min(request.len as usize);
-                self.filler.fill(&mut payload[..len]);
-            }
             self.batch.push(slot);
             made += 1;
         }
-        self.pacer.made(made);
+        self.pacer.made(made - syncs);
         !self.batch.is_empty()
+    }
+
+    /// Fills what a write carries, before its slot forgets what it was used for; answers 1 for a sync, else 0.
+    #[inline]
+    fn fill(&mut self, slot: u32, request: &Request) -> u64 {
+        if request.op == Op::Write {
+            let was_read = self.slots.all[slot as usize].request.op == Op::Read;
+            let payload = self.engine.payload(slot);
+            let len = payload.len().min(request.len as usize);
+            self.filler.fill(&mut payload[..len], was_read);
+        }
+        u64::from(request.op.is_sync())
     }
 
     /// The source has nothing more: a ramp goes on over the same range, anything else is done.
@@ -211,7 +223,7 @@ impl<C: Clock> Worker<C> {
     #[inline]
     fn issue(&mut self) -> Result<(), EngineError> {
         self.now = self.clock.now();
-        let start = self.now;
+        let mut start = self.now;
         // Said before the engine is asked: a synchronous one may not come back for long.
         self.live.in_flight.set(u64::from(self.in_flight) + self.batch.len() as u64);
         let mut offered = 0;
@@ -242,6 +254,8 @@ impl<C: Clock> Worker<C> {
                 Queued::Done(result) => {
                     self.slots.all[slot as usize].issued = self.slots.all[slot as usize].start;
                     self.now = self.clock.now();
+                    // The next of the batch has waited for this one, which is none of its own time.
+                    start = self.now;
                     self.complete(Completion { slot, result });
                 }
                 Queued::Later | Queued::Full => self.accepted.push(slot),
@@ -266,11 +280,26 @@ impl<C: Clock> Worker<C> {
     fn submit(&mut self) -> Result<u32, EngineError> {
         let went = self.engine.submit()?;
         self.now = self.clock.now();
-        for slot in self.accepted.drain(..went as usize) {
-            self.slots.all[slot as usize].issued = self.now;
+        if self.any_short {
+            self.stamp_whole_requests(went);
+        } else {
+            for slot in self.accepted.drain(..went as usize) {
+                self.slots.all[slot as usize].issued = self.now;
+            }
         }
         self.phase().submit[BatchCounts::bucket(went)].add(1);
         Ok(went)
+    }
+
+    /// Stamps what went, save the rests of requests that were cut short: they keep the time of their first part.
+    #[cold]
+    fn stamp_whole_requests(&mut self, went: u32) {
+        for slot in self.accepted.drain(..went as usize) {
+            let place = &mut self.slots.all[slot as usize];
+            if place.moved == 0 {
+                place.issued = self.now;
+            }
+        }
     }
 
     /// Takes completions; waits only where nothing more can be issued.
@@ -350,7 +379,7 @@ impl<C: Clock> Worker<C> {
             }
         }
         self.live.last_completion_ns.set(self.now);
-        if lat > self.slowest.threshold_ns {
+        if lat > self.slowest.threshold_ns && !self.closing {
             self.keep_slow(request, slot.start, lat);
         }
         self.release(completion.slot);
@@ -388,6 +417,7 @@ impl<C: Clock> Worker<C> {
             }
             let place = &mut self.slots.all[slot];
             place.moved += moved;
+            self.any_short = true;
             place.request.offset += u64::from(moved);
             place.request.len -= moved;
             self.in_flight -= 1;
@@ -424,11 +454,11 @@ impl<C: Clock> Worker<C> {
 
     /// The last turn: closes the phase.
     fn finish(&mut self) -> Step {
-        if self.measuring {
-            self.live.measured.end_ns.set(self.now);
-        } else if let Some(ramp) = &self.live.ramp {
-            ramp.end_ns.set(self.now);
-        }
+        self.live.close(self.now);
         Step::Finished
     }
 }
+
+#[cfg(test)]
+#[path = "drive_tests.rs"]
+mod tests;

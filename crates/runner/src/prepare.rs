@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,9 +11,8 @@ use fathom_model::plan::{DepthPlan, OpenSync};
 use fathom_model::{JobPlan, RunPlan};
 use fathom_stats::RunOutcome;
 use fathom_stats::live::Recorded;
-use fathom_sys::io::{
-    OpenFlags, direct_alignment, fadvise_dontneed, logical_block_size, open_target, reopen,
-};
+use fathom_sys::device::HostFacts;
+use fathom_sys::io::{OpenFlags, direct_alignment, logical_block_size, open_target, reopen};
 use fathom_workload::{Extent, SourcePlan};
 
 use crate::layout::Need;
@@ -61,6 +61,7 @@ pub(crate) fn prepare<'a>(
         paths: Vec::new(),
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
+    check_memory(session, plan, &jobs)?;
     let targets = inspect_all(session, plan, &jobs)?;
     for job in &plan.jobs {
         for path in job.clones.iter().flat_map(|clone| &clone.paths) {
@@ -78,7 +79,9 @@ pub(crate) fn prepare<'a>(
         }
         if job.files.unlink {
             let made = job.clones.iter().flat_map(|clone| &clone.paths);
-            prepared.unlink.extend(made.filter(|path| is_file(&targets[*path])).cloned());
+            // The name of a held file may be another's on disk.
+            let ours = |path: &&PathBuf| is_file(&targets[*path]) && !session.held.contains_key(*path);
+            prepared.unlink.extend(made.filter(ours).cloned());
         }
     }
     prepared.unlink.sort();
@@ -103,6 +106,18 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
             hint: "use ioengine=libaio, io_uring or psync".to_owned(),
         });
     }
+    let zero = match () {
+        () if job.depth.iodepth == 0 => Some("iodepth"),
+        () if targets::ops_used(job).any(|op| job.io.block_size[op] == 0) => Some("bs"),
+        () => None,
+    };
+    if let Some(what) = zero {
+        return Err(RunError::Plan {
+            job: job.name.clone(),
+            reason: format!("{what}=0 moves nothing"),
+            hint: format!("set {what} to 1 or more"),
+        });
+    }
     if targets::largest_block(job) > u64::from(u32::MAX / 2) {
         return Err(RunError::Plan {
             job: job.name.clone(),
@@ -114,6 +129,40 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
         });
     }
     Ok(entry)
+}
+
+/// Refuses buffers that the memory cannot hold: filling them would have the kernel end this process or another.
+fn check_memory(session: &Session, plan: &RunPlan, entries: &[&'static EngineEntry]) -> Result<(), RunError> {
+    /// What is not worth asking the host for.
+    const SMALL: u64 = 64 << 20;
+    let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut known = None;
+    for (job, entry) in plan.jobs.iter().zip(entries) {
+        if session.is_simulated() || !entry.traits.needs_files || job.files.create_only {
+            continue;
+        }
+        let slots = if entry.traits.synchronous { 1 } else { u64::from(job.depth.iodepth) };
+        let workers = job.clones.len() as u64;
+        let bytes = targets::largest_block(job).saturating_mul(slots).saturating_mul(workers);
+        let phase = phases.entry(job.phase).or_default();
+        *phase = phase.saturating_add(bytes);
+        if *phase <= SMALL {
+            continue;
+        }
+        let available = *known.get_or_insert_with(|| HostFacts::read().memory_available.unwrap_or(u64::MAX));
+        if *phase > available {
+            return Err(RunError::Plan {
+                job: job.name.clone(),
+                reason: format!(
+                    "buffers of {} MiB are needed, and {} MiB of memory are available",
+                    *phase >> 20,
+                    available >> 20
+                ),
+                hint: "lower iodepth, bs or numjobs".to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn inspect_all(
@@ -159,7 +208,8 @@ fn lay_out_all(
                 });
             }
             let size = (offset + len).max(job.io.file_size.unwrap_or(0));
-            let filled = job.io.pattern.reads() || job.files.overwrite;
+            // A mapping cannot make a file longer.
+            let filled = job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap";
             let need =
                 needs.entry(path).or_insert(Need { size: 0, filled: false, fallocate: job.files.fallocate });
             need.size = need.size.max(size);
@@ -169,7 +219,14 @@ fn lay_out_all(
     for (path, need) in needs {
         let target = &targets[path];
         if target.kind == TargetKind::Missing || target.size < need.size {
-            layout::lay_out(session, path, need, &mut |progress| observer.layout(progress))?;
+            let laid_out = layout::lay_out(session, path, need, &mut |progress| observer.layout(progress));
+            let ours = target.kind == TargetKind::Missing
+                && path.symlink_metadata().is_ok_and(|now| now.is_file() && now.len() == 0);
+            if ours && matches!(laid_out, Err(RunError::Target { .. })) {
+                // What went wrong before is what there is to tell.
+                let _ = std::fs::remove_file(path);
+            }
+            laid_out?;
         }
     }
     Ok(())
@@ -232,6 +289,7 @@ fn specify(
             lat: measure.lat,
         },
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
+        invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
         exit_all: job.exit_all,
     })
@@ -284,12 +342,16 @@ fn open_file(
     let failed =
         |source| RunError::Target { attempted: "open", path: target.path.clone(), source, direct: io.direct };
     let file = opened.map_err(failed)?;
+    let is_device = file.metadata().map_err(failed)?.file_type().is_block_device();
+    if is_device != (target.kind == TargetKind::BlockDevice) {
+        return Err(RunError::Unsuitable {
+            path: target.path.clone(),
+            reason: "became something else while the run was prepared".to_owned(),
+            hint: "find out what replaces it, and try again".to_owned(),
+        });
+    }
     if io.direct {
         check_alignment(job, target, &file, extent)?;
-    }
-    if io.invalidate {
-        // Advice only, and void on targets without a page cache.
-        let _ = fadvise_dontneed(&file, 0, 0);
     }
     let size = match target.kind {
         TargetKind::BlockDevice => target.size,

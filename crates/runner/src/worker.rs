@@ -32,6 +32,8 @@ pub(crate) struct WorkerSpec {
     pub cpus: Vec<usize>,
     pub recorded: Recorded,
     pub used: [bool; DATA_OPS],
+    /// Drop the files' cached pages before the start.
+    pub invalidate: bool,
     pub end_fsync: bool,
     pub exit_all: bool,
 }
@@ -51,7 +53,13 @@ impl WorkerSpec {
 }
 
 /// Fills what writes carry.
-pub(crate) enum Filler {
+pub(crate) struct Filler {
+    way: Filling,
+    /// What a buffer gets back after a read has used it; empty where none does.
+    prepared: Vec<u8>,
+}
+
+enum Filling {
     /// Prepared bytes with a stamp per sector.
     Stamp(payload::Stamp),
     /// Fresh random bytes.
@@ -61,20 +69,31 @@ pub(crate) enum Filler {
 }
 
 impl Filler {
-    fn new(payload: Payload, seed: u64) -> Self {
-        match payload {
-            Payload::Stamped => Filler::Stamp(payload::Stamp::new(seed)),
-            Payload::Refill => Filler::Refill(Rng::stream(seed, 4)),
-            Payload::Fixed | Payload::Zero => Filler::Keep,
+    fn new(spec: &WorkerSpec) -> Self {
+        let (pattern, seed) = (spec.source.pattern, spec.source.seed);
+        let way = match spec.payload {
+            Payload::Stamped => Filling::Stamp(payload::Stamp::new(seed)),
+            Payload::Refill => Filling::Refill(Rng::stream(seed, 4)),
+            Payload::Fixed | Payload::Zero => Filling::Keep,
+        };
+        let spoilt = pattern.reads() && pattern.writes() && spec.payload != Payload::Refill;
+        let mut prepared = vec![0; if spoilt { spec.setup.max_block } else { 0 }];
+        if spec.payload != Payload::Zero {
+            payload::fill_random(&mut prepared, &mut Rng::stream(seed, 6));
         }
+        Filler { way, prepared }
     }
 
+    /// Fills a buffer; `was_read` where what was prepared in it may have given way to what was read.
     #[inline]
-    pub fn fill(&mut self, buffer: &mut [u8]) {
-        match self {
-            Filler::Stamp(stamp) => stamp.apply(buffer),
-            Filler::Refill(rng) => payload::fill_random(buffer, rng),
-            Filler::Keep => {}
+    pub fn fill(&mut self, buffer: &mut [u8], was_read: bool) {
+        if was_read && let Some(prepared) = self.prepared.get(..buffer.len()) {
+            buffer.copy_from_slice(prepared);
+        }
+        match &mut self.way {
+            Filling::Stamp(stamp) => stamp.apply(buffer),
+            Filling::Refill(rng) => payload::fill_random(buffer, rng),
+            Filling::Keep => {}
         }
     }
 }
@@ -104,7 +123,7 @@ pub(crate) fn build<C: Clock>(
     let final_syncs = if spec.end_fsync { 0..spec.setup.files.len() as u32 } else { 0..0 };
     Worker {
         source: Source::new(&spec.source),
-        filler: Filler::new(spec.payload, spec.source.seed),
+        filler: Filler::new(spec),
         engine,
         live,
         depth: spec.depth,
@@ -121,6 +140,7 @@ pub(crate) fn build<C: Clock>(
         accepted: Vec::with_capacity(depth as usize),
         done: Vec::with_capacity(depth as usize),
         in_flight: 0,
+        any_short: false,
         filling: true,
         measuring: false,
         errors: Default::default(),
@@ -140,13 +160,16 @@ impl<C: Clock> Worker<C> {
     }
 
     /// What remains when it has finished or failed.
+    ///
+    /// What was used before anything began is nobody's; a ramp that was never followed by measuring keeps its own.
     pub fn into_end(self) -> WorkerEnd {
-        WorkerEnd {
-            usage: (self.usage)().since(&self.usage_at_start),
-            usage_of_ramp: self.usage_of_ramp,
-            errors: self.errors,
-            slowest: self.slowest.into_vec(),
-            failure: self.failure,
-        }
+        let begun = self.measuring || self.live.ramp.as_ref().is_some_and(|ramp| ramp.start_ns.get() != 0);
+        let last = if begun { (self.usage)().since(&self.usage_at_start) } else { CpuUsage::default() };
+        let (usage_of_ramp, usage, slowest) = if self.measuring {
+            (self.usage_of_ramp, last, self.slowest.into_vec())
+        } else {
+            (last, CpuUsage::default(), Vec::new())
+        };
+        WorkerEnd { usage, usage_of_ramp, slowest, errors: self.errors, failure: self.failure }
     }
 }

@@ -183,3 +183,97 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     check(odd, "is not a multiple of");
     assert!(!dir.path().join("no").exists());
 }
+
+#[test]
+fn a_file_to_be_read_is_written_whatever_gave_it_its_size() {
+    use fathom_model::plan::Fallocate::{Keep, Native, None, Posix, Truncate};
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for fallocate in [None, Native, Posix, Keep, Truncate] {
+        let path = dir.path().join(format!("{fallocate:?}"));
+        let mut reader = on(&path, job("reader", Mix::Read, false, 1), "psync", 64);
+        reader.files.fallocate = fallocate;
+        run(vec![reader]).expect("it runs");
+        let data = std::fs::read(&path).expect("it is laid out");
+        assert_eq!(data.len(), 64 * 4096, "{fallocate:?}");
+        assert!(data.chunks(512).all(|sector| sector.iter().any(|&b| b != 0)), "{fallocate:?} left holes");
+    }
+}
+
+#[test]
+fn reads_do_not_spoil_what_writes_carry() {
+    use fathom_model::plan::Payload;
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for payload in [Payload::Stamped, Payload::Fixed, Payload::Refill, Payload::Zero] {
+        let path = dir.path().join(format!("{payload:?}"));
+        let old = if payload == Payload::Zero { 7u8 } else { 0 };
+        std::fs::write(&path, vec![old; 256 * 4096]).expect("a file");
+        let mix = Mix::ReadWrite { read_percent: 75 };
+        let mut mixed = on(&path, job("mixed", mix, true, 2), "io_uring", 256);
+        mixed.io.payload = payload;
+        let outcome = run(vec![mixed]).expect("it runs");
+        let data = std::fs::read(&path).expect("still there");
+        let written: Vec<&[u8]> = data.chunks(4096).filter(|b| b.iter().any(|&x| x != old)).collect();
+        assert_eq!(written.len() as u64, outcome.workers[0].measured.ops[1].ios, "{payload:?}");
+        let zeroes = |block: &&[u8]| block.iter().filter(|&&byte| byte == 0).count();
+        let expected = if payload == Payload::Zero { 4096..=4096 } else { 0..=100 };
+        assert!(written.iter().all(|block| expected.contains(&zeroes(block))), "{payload:?}");
+    }
+}
+
+#[test]
+fn a_layout_that_fails_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (new, old) = (dir.path().join("new"), dir.path().join("old"));
+    std::fs::write(&old, [7u8; 5000]).expect("a file");
+    for path in [&new, &old] {
+        // More than any file system of ours holds: no space, or no such large files.
+        run(vec![on(path, job("reader", Mix::Read, false, 1), "psync", 1 << 50)]).expect_err("no room");
+    }
+    assert!(!new.exists());
+    assert_eq!(std::fs::read(&old).expect("untouched"), [7u8; 5000]);
+}
+
+#[test]
+fn a_mapping_is_laid_out_before_it_is_written() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut writer = on(&dir.path().join("data"), job("writer", Mix::Write, true, 1), "mmap", 64);
+    writer.files.fallocate = fathom_model::plan::Fallocate::None;
+    let outcome = run(vec![writer]).expect("it runs");
+    assert_eq!((&outcome.workers[0].failure, outcome.workers[0].measured.ops[1].ios), (&None, 64));
+}
+
+#[test]
+fn what_moves_nothing_or_does_not_fit_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    let check = |change: fn(&mut JobPlan), expected: &str| {
+        let mut changed = on(&path, job("job", Mix::Read, true, 1), "io_uring", 1 << 40);
+        change(&mut changed);
+        let error = run(vec![changed]).expect_err(expected);
+        assert!(error.to_string().contains(expected) && error.hint().is_some(), "'{error}': {expected}");
+        assert!(!path.exists());
+    };
+    check(|job| job.depth.iodepth = 0, "iodepth=0 moves nothing");
+    check(|job| job.io.block_size = fathom_model::PerOp::splat(0), "bs=0 moves nothing");
+    check(
+        |job| {
+            job.depth = fathom_model::plan::DepthPlan::new(30_000);
+            job.io.block_size = fathom_model::PerOp::splat(1 << 30);
+        },
+        "MiB of memory are available",
+    );
+}
+
+#[test]
+fn a_held_file_is_not_removed_by_its_name() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    std::fs::write(&path, b"somebody's").expect("a file");
+    let mut session = Session::real();
+    session.hold(path.clone(), tempfile::tempfile_in(dir.path()).expect("an unnamed file"));
+    let mut reader = on(&path, job("reader", Mix::Read, true, 1), "psync", 4);
+    reader.files.unlink = true;
+    let outcome = session.run(&RunPlan { jobs: vec![reader], ..RunPlan::default() }, &mut ());
+    assert_eq!(outcome.expect("it runs").workers[0].measured.ops[0].ios, 4);
+    assert_eq!(std::fs::read(&path).expect("still there"), b"somebody's");
+}

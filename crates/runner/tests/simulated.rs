@@ -162,6 +162,59 @@ fn think_time_pauses_between_blocks() {
 }
 
 #[test]
+fn think_time_counts_blocks_not_syncs() {
+    let mut synced = job("synced", Mix::Write, false, 1);
+    synced.io.size = Some(SizeSpec::Bytes(10 * 4096));
+    synced.io.fsync_every = 1;
+    synced.time.think_time = Nanos::from_millis(100);
+    let outcome = run(&RunPlan { jobs: vec![synced], ..RunPlan::default() });
+    let measured = &outcome.workers[0].measured;
+    assert_eq!((measured.ops[1].ios, measured.syncs), (10, 9));
+    // Ten writes of 1 ms, each with a pause, and nine flushes of 2 ms: fio pauses after the last block too.
+    assert_eq!(measured.end_ns, 10 * 101_000_000 + 9 * 2_000_000);
+}
+
+#[test]
+fn what_is_stopped_before_it_began_leaves_no_times() {
+    let mut short = timed(job("short", Mix::Read, true, 1), 1);
+    short.exit_all = true;
+    let mut delayed = timed(job("delayed", Mix::Read, true, 1), 60);
+    delayed.time.start_delay = (Nanos::from_secs(30), Nanos::from_secs(30));
+    delayed.time.ramp = Nanos::from_secs(5);
+    let mut ramping = timed(job("ramping", Mix::Read, true, 1), 60);
+    ramping.time.ramp = Nanos::from_secs(50);
+    let outcome = run(&RunPlan { jobs: vec![short, delayed, ramping], ..RunPlan::default() });
+    check_conservation(&outcome);
+    let times = |phase: &fathom_stats::PhaseOutcome| (phase.start_ns, phase.end_ns);
+    let [_, delayed, ramping] = &outcome.workers[..] else { panic!("three workers") };
+    assert_eq!((times(delayed.ramp.as_ref().unwrap()), times(&delayed.measured)), ((0, 0), (0, 0)));
+    assert_eq!(times(ramping.ramp.as_ref().unwrap()), (0, 1_000_000_000));
+    assert_eq!((times(&ramping.measured), ramping.measured.ops[0].ios), ((0, 0), 0));
+    assert!(ramping.ramp.as_ref().unwrap().ops[0].ios > 0 && ramping.slowest.is_empty());
+}
+
+#[test]
+fn progress_of_a_later_phase_is_its_own() {
+    #[derive(Default)]
+    struct Seen(Vec<fathom_stats::Snapshot>);
+    impl fathom_runner::RunObserver for Seen {
+        fn snapshot(&mut self, snapshot: &fathom_stats::Snapshot) {
+            self.0.push(snapshot.clone());
+        }
+    }
+    let mut second = timed(job("second", Mix::Read, true, 1), 2);
+    (second.phase, second.group) = (1, 1);
+    second.time.ramp = Nanos::from_secs(1);
+    let jobs = vec![timed(job("first", Mix::Read, true, 1), 10), second];
+    let mut seen = Seen::default();
+    let plan = RunPlan { jobs, ..RunPlan::default() };
+    Session::simulated(MODEL, 1 << 30).run(&plan, &mut seen).expect("the plan fits the target");
+    let first = seen.0.iter().find(|snapshot| snapshot.elapsed_ns > 10_000_000_000).expect("a second phase");
+    assert!((first.iops[0] - 2_000.0).abs() < 10.0, "{} reads a second", first.iops[0]);
+    assert!(first.stalled_ns <= 500_000, "stalled for {} ns", first.stalled_ns);
+}
+
+#[test]
 fn a_start_delay_is_not_measured() {
     let mut delayed = timed(job("delayed", Mix::Read, true, 1), 1);
     delayed.time.start_delay = (Nanos::from_secs(3), Nanos::from_secs(3));

@@ -155,7 +155,8 @@ impl Source {
                 Mix::ReadWrite { .. } if self.share.next_is_read(&mut self.op_rng) => Op::Read,
                 Mix::ReadWrite { .. } => Op::Write,
             };
-            if let Some(request) = self.place_or_wrap(op) {
+            // Where its pass is over in every file, it wraps; where it may not, the loop is over.
+            if let Some(request) = self.place(op).or_else(|| self.wrap(op)) {
                 self.account(&request);
                 return Some(request);
             }
@@ -184,17 +185,15 @@ impl Source {
         Some(self.bytes_per_loop.saturating_mul(loops))
     }
 
-    /// A request for `op`; where its pass is over in every file, the first of a new pass, if there may be one.
-    #[inline]
-    fn place_or_wrap(&mut self, op: Op) -> Option<Request> {
-        self.place(op).or_else(|| {
-            let entry = self.shared[op as usize];
-            self.wraps.then(|| self.restart(entry..=entry)).and_then(|()| self.place(op))
-        })
+    /// The first request of a new pass of `op`, where it may have one.
+    #[cold]
+    fn wrap(&mut self, op: Op) -> Option<Request> {
+        let entry = self.shared[op as usize];
+        self.wraps.then(|| self.restart(entry..=entry)).and_then(|()| self.place(op))
     }
 
     /// A request for `op` in the next file that still has a block for it.
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, op: Op) -> Option<Request> {
         let entry = self.shared[op as usize];
         let size = self.block_size[op as usize];

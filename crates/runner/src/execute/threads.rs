@@ -10,6 +10,7 @@ use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
 use fathom_sys::affinity::pin_current_thread;
 use fathom_sys::clock::{RealClock, unix_ms};
+use fathom_sys::io::fadvise_dontneed;
 use fathom_sys::thread::{thread_id, usage_of_this_thread};
 
 use super::{Run, Running};
@@ -79,13 +80,16 @@ pub(super) fn run_phase(
     await_ready(&mut workers, &inbox);
     gate();
     let now = clock.now();
-    if !run.disks_began {
+    let first = !run.disks_began;
+    if first {
         run.origin = now;
         run.begin_disks(now);
     }
     let mut watch = run.observer(&workers, now);
     start.open();
-    Supervisor { run, workers: &mut workers, inbox: &inbox, stop: &stop, clock }.run(&mut watch, observer);
+    let disks_at = if first { end_of_ramp(&workers, now) } else { None };
+    Supervisor { run, workers: &mut workers, inbox: &inbox, stop: &stop, clock, disks_at }
+        .run(&mut watch, observer);
     run.tick(&mut watch, clock.now(), observer);
     run.collect(workers, watch, clock.now())
 }
@@ -109,12 +113,14 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     let live = spec.live();
     let spec = Arc::new(spec);
     let (thread_spec, thread_live, shared) = (spec.clone(), live.clone(), shared.clone());
+    let clock = shared.clock;
     let name = spec.name.chars().take(15).filter(|c| *c != '\0').collect();
     let body = move || {
         let messages = shared.messages.clone();
         let life = AssertUnwindSafe(|| run_worker(&thread_spec, &thread_live, shared));
         let end = catch_unwind(life)
             .unwrap_or_else(|_| ended_early("the worker panicked: this is a bug", None, None));
+        thread_live.close(clock.now());
         thread_live.finish();
         // The session may have given up on this worker; then nobody listens.
         let _ = messages.send(Message::Ended(index, Box::new(end)));
@@ -154,6 +160,12 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
             Some("name CPUs this process may use in cpus_allowed"),
         );
     }
+    if spec.invalidate {
+        // Here rather than at preparation, for a phase before this one may have filled the cache. Advice only, and void
+        // on targets without a page cache.
+        let files = spec.setup.files.iter().filter_map(|open| open.file.as_deref());
+        files.for_each(|file| _ = fadvise_dontneed(file, 0, 0));
+    }
     let engine = match (spec.entry.open)(spec.setup.clone()) {
         Ok(engine) => engine,
         Err(error) => return ended_early(&error.to_string(), error.source.raw_os_error(), error.hint()),
@@ -170,6 +182,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         shared.stop.phase.request("exitall");
     }
     if let Err(error) = outcome {
+        live.close(clock.now());
         let errno = error.source.raw_os_error().unwrap_or(0);
         let hint = error.hint().map(str::to_owned);
         worker.failure.get_or_insert(WorkerFailure { errno, message: error.to_string(), hint });
@@ -214,6 +227,8 @@ struct Supervisor<'a, 'r> {
     inbox: &'a Receiver<Message>,
     stop: &'a StopSignal,
     clock: RealClock,
+    /// When the kernel's view begins anew.
+    disks_at: Option<u64>,
 }
 
 impl Supervisor<'_, '_> {
@@ -221,13 +236,12 @@ impl Supervisor<'_, '_> {
     fn run(&mut self, watch: &mut Observer, observer: &mut dyn RunObserver) {
         let began = self.clock.now();
         let mut next_tick = began + TICK_NS;
-        let mut disks_at = self.end_of_ramp(began);
         let mut stop_seen = None;
         while self.workers.iter().any(|worker| worker.end.is_none()) {
             let now = self.clock.now();
-            if disks_at.is_some_and(|at| now >= at) {
+            if self.disks_at.is_some_and(|at| now >= at) {
                 self.run.begin_disks(now);
-                disks_at = None;
+                self.disks_at = None;
             }
             if now >= next_tick {
                 self.run.tick(watch, now, observer);
@@ -236,7 +250,7 @@ impl Supervisor<'_, '_> {
             if self.stop.run.is_requested() && now - *stop_seen.get_or_insert(now) > GRACE_NS {
                 return;
             }
-            let wake = next_tick.min(disks_at.unwrap_or(u64::MAX)).min(now + LONGEST_SLEEP_NS);
+            let wake = next_tick.min(self.disks_at.unwrap_or(u64::MAX)).min(now + LONGEST_SLEEP_NS);
             match self.inbox.recv_timeout(Duration::from_nanos(wake.saturating_sub(now))) {
                 Ok(Message::Ended(index, end)) => self.workers[index].end = Some(*end),
                 Ok(Message::Ready) | Err(RecvTimeoutError::Timeout) => {}
@@ -244,10 +258,10 @@ impl Supervisor<'_, '_> {
             }
         }
     }
+}
 
-    /// When the kernel's view begins anew: in the first phase, once the longest ramp is over.
-    fn end_of_ramp(&self, now: u64) -> Option<u64> {
-        let ramp = self.workers.iter().map(|worker| worker.spec.time.ramp.0).max()?;
-        (ramp > 0 && now < self.run.origin + TICK_NS).then_some(now + ramp)
-    }
+/// When the last ramp of a phase that starts now will be over; `None` where it has none.
+fn end_of_ramp(workers: &[Running], now: u64) -> Option<u64> {
+    let specs = workers.iter().map(|worker| &worker.spec).filter(|spec| spec.time.ramp.0 > 0);
+    specs.map(|spec| now + spec.start_delay_ns() + spec.time.ramp.0).max()
 }

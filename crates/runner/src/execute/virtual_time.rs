@@ -61,6 +61,7 @@ pub(super) fn run_phase(
         match turn(worker, time) {
             Some(wake) => wakes.push(Reverse((wake, index))),
             None => {
+                running[index].live.close(time.0);
                 running[index].live.finish();
                 if running[index].spec.exit_all {
                     stop.phase.request("exitall");
