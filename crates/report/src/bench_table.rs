@@ -177,7 +177,7 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Vec<String> {
         name(test).to_owned(),
         shape(test.jobs.first(), test.jobs.len()),
         iops(summary),
-        summary.stability.map(|stability| decimal(stability.cv * 100.0)).unwrap_or_default(),
+        summary.stability.map(|stability| format!("{:.1}", stability.cv * 100.0)).unwrap_or_default(),
         total.map(|op| decimal(op.bytes_per_second / (1 << 20) as f64)).unwrap_or_default(),
         shown(latency.p50, latency.thin.p50),
         shown(latency.p99, latency.thin.p99),
