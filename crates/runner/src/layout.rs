@@ -115,6 +115,10 @@ pub(crate) fn fill(
     let buffered = open_for_layout(session, path)?;
     let has = buffered.metadata().map_err(failed)?.len();
     let began = session.now();
+    let progress = |done_bytes, now| {
+        let (path, elapsed_ns) = (path.to_owned(), now - began);
+        LayoutProgress { path, done_bytes, total_bytes: size, elapsed_ns }
+    };
     let mut rng = Rng::stream(has ^ size, 0x1a);
     let mut stamp = payload::Stamp::new(rng.next_u64());
     let mut space = vec![0u8; CHUNK + ALIGN];
@@ -135,12 +139,7 @@ pub(crate) fn fill(
         }
         if now - reported >= 200_000_000 {
             reported = now;
-            report(&LayoutProgress {
-                path: path.to_owned(),
-                done_bytes: at,
-                total_bytes: size,
-                elapsed_ns: now - began,
-            });
+            report(&progress(at, now));
         }
         let len = (size - at).min(CHUNK as u64) as usize;
         stamp.apply(&mut chunk[..len]);
@@ -169,11 +168,6 @@ pub(crate) fn fill(
     buffered.sync_all().map_err(failed)?;
     // Advice only: a file system that keeps the pages costs nothing but memory.
     let _ = fadvise_dontneed(&buffered, 0, 0);
-    report(&LayoutProgress {
-        path: path.to_owned(),
-        done_bytes: at,
-        total_bytes: size,
-        elapsed_ns: session.now() - began,
-    });
+    report(&progress(at, session.now()));
     Ok(at)
 }

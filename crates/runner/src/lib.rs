@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod complete;
 mod disks;
 mod drive;
 mod error;
