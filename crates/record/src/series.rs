@@ -37,5 +37,5 @@ pub struct IntervalOpRecord {
     pub clat_sum_ns: u64,
     /// Sparse clat histogram: `[bin, count]` ascending.
     #[serde(skip_serializing_if = "is_default")]
-    pub clat_bins: Vec<(u16, u32)>,
+    pub clat_bins: Vec<(u16, u64)>,
 }

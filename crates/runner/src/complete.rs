@@ -25,7 +25,8 @@ impl<C: Clock> Worker<C> {
         if request.op.is_sync() {
             if !self.closing {
                 phase.syncs.add(1);
-                phase.sync_lat.record(clat);
+                // From its start: where an engine does it while submitting, that is its time all the same.
+                phase.sync_lat.record(lat);
             }
         } else {
             let op = &phase.ops[request.op as usize];

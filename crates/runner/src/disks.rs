@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fathom_stats::{DiskCounters, DiskOutcome};
+use fathom_stats::{DiskCounters, DiskOutcome, Series};
 use fathom_sys::device::{DiskSampler, DiskStats, TargetStack};
 
 /// Samples every device under a run's targets. A run without block devices has none.
@@ -15,6 +15,8 @@ pub(crate) struct Disks {
     first: Option<(u64, Vec<DiskCounters>)>,
     previous: Option<(u64, Vec<DiskCounters>)>,
     outcomes: Vec<DiskOutcome>,
+    /// Intervals are numbered by their tick divided by `2^coarser`; their times align them with other series.
+    coarser: u32,
 }
 
 impl Disks {
@@ -59,7 +61,11 @@ impl Disks {
     pub fn tick(&mut self, tick: u32, now: u64) {
         let (Some((since, before)), Some(sample)) = (self.previous.take(), self.sample()) else { return };
         for ((disk, now_counters), earlier) in self.outcomes.iter_mut().zip(&sample).zip(&before) {
-            disk.intervals.push((tick, since, now, now_counters.since(earlier)));
+            disk.push_interval((tick >> self.coarser, since, now, now_counters.since(earlier)));
+        }
+        if self.outcomes.iter().any(|disk| disk.intervals.len() >= Series::MAX) {
+            self.coarser += 1;
+            self.outcomes.iter_mut().for_each(DiskOutcome::halve_intervals);
         }
         self.previous = Some((now, sample));
     }

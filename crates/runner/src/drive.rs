@@ -128,7 +128,6 @@ impl<C: Clock> Worker<C> {
         if let Some(ramp) = &self.live.ramp {
             ramp.close(self.now);
             self.usage_of_ramp = usage.since(&self.usage_at_start);
-            self.source.rearm();
             self.slowest.clear();
         }
         self.usage_at_start = usage;
@@ -162,7 +161,7 @@ impl<C: Clock> Worker<C> {
         let (mut made, mut syncs) = (0, 0);
         while made < room {
             let Some(request) = self.source.next_request() else {
-                self.out_of_work();
+                self.schedule.drain();
                 break;
             };
             let Some(slot) = self.slots.free.pop() else { break };
@@ -188,16 +187,6 @@ impl<C: Clock> Worker<C> {
             self.filler.fill(&mut payload[..len], was_read);
         }
         u64::from(request.op.is_sync())
-    }
-
-    /// The source has nothing more: a ramp goes on over the same range, anything else is done.
-    #[cold]
-    fn out_of_work(&mut self) {
-        if self.schedule.stage == Stage::Ramp {
-            self.source.rearm();
-        } else {
-            self.schedule.drain();
-        }
     }
 
     #[cold]
@@ -253,6 +242,9 @@ impl<C: Clock> Worker<C> {
                     self.now = self.clock.now();
                     // The next of the batch has waited for this one, which is none of its own time.
                     start = self.now;
+                    let phase = self.phase();
+                    phase.submit[BatchCounts::bucket(1)].add(1);
+                    phase.complete[BatchCounts::bucket(1)].add(1);
                     self.complete(Completion { slot, result });
                 }
                 Queued::Later | Queued::Full => self.accepted.push(slot),

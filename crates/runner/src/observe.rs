@@ -12,6 +12,10 @@ use crate::layout::LayoutProgress;
 
 /// Time between ticks: fio's window for bandwidth and IOPS samples.
 pub(crate) const TICK_NS: u64 = 500_000_000;
+/// Workers up to which each keeps a full series.
+const FULL_SERIES: usize = 8;
+/// Intervals that every worker keeps, however many there are.
+const FEWEST_INTERVALS: usize = 240;
 /// A window shorter than this is not a sample of bandwidth.
 const SHORTEST_WINDOW_NS: u64 = TICK_NS / 10 * 9;
 
@@ -94,7 +98,7 @@ impl Reading {
             self.bins.resize(fathom_stats::histogram::BINS, 0);
             for (bin, (count, seen)) in clat.counts().zip(&mut self.bins).enumerate() {
                 if count != *seen {
-                    bins.push((bin as u16, (count - *seen) as u32));
+                    bins.push((bin as u16, count - *seen));
                     *seen = count;
                 }
             }
@@ -157,6 +161,11 @@ impl Observer {
         }
     }
 
+    /// Intervals kept per worker: fewer where there are many workers, so that the sum stays bounded.
+    fn most_intervals(&self) -> usize {
+        (Series::MAX * FULL_SERIES / self.watches.len().max(1)).clamp(FEWEST_INTERVALS, Series::MAX)
+    }
+
     /// Adds a worker. `state` is fio's letter for what it does.
     pub fn watch(&mut self, live: Arc<LiveWorker>, state: char, end: Option<u64>, bytes: Option<u64>) {
         let (ramp, measured) = Default::default();
@@ -183,7 +192,7 @@ impl Observer {
                 longest.max(watch.measured.series.intervals.len()).max(watch.ramp.series.intervals.len());
         }
         self.tick += 1;
-        if longest >= Series::MAX {
+        if longest >= self.most_intervals() {
             self.coarser += 1;
             for watch in &mut self.watches {
                 watch.ramp.series.halve();

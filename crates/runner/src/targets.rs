@@ -61,12 +61,11 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
         let device = open_target(path, flags).map_err(failed)?;
         return target(TargetKind::BlockDevice, block_device_size(&device).map_err(failed)?);
     }
-    let what = if kind.is_dir() { "is a directory" } else { "is neither a regular file nor a block device" };
-    Err(RunError::Unsuitable {
-        path: path.to_owned(),
-        reason: what.to_owned(),
-        hint: "name a file in it (filename=), or use directory=".to_owned(),
-    })
+    let (reason, hint) = match kind.is_dir() {
+        true => ("is a directory", "name a file in it (filename=), or use directory="),
+        false => ("is neither a regular file nor a block device", "choose one of these"),
+    };
+    Err(RunError::Unsuitable { path: path.to_owned(), reason: reason.to_owned(), hint: hint.to_owned() })
 }
 
 /// The operations that a job draws offsets for.

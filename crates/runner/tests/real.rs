@@ -38,6 +38,12 @@ fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
             assert_eq!((read.ios, write.ios).max((0, 0)), (read.ios, write.ios));
             assert_eq!(read.lat.moments.count, read.ios);
             assert!(entry.traits.synchronous || read.slat.moments.count == read.ios);
+            let moved = |batches: &fathom_stats::BatchCounts| batches.0[1..].iter().sum::<u64>();
+            assert!(
+                moved(&worker.measured.submit) > 0 && moved(&worker.measured.complete) > 0,
+                "{}",
+                entry.name
+            );
             let series: u64 =
                 worker.measured.series.intervals.iter().map(|i| i.ops[0].ios + i.ops[1].ios).sum();
             assert_eq!(series, 256);

@@ -30,8 +30,7 @@ fn check_conservation(outcome: &RunOutcome) {
                 assert_eq!(series(index, |op| op.ios), op.ios, "series and total agree");
                 assert_eq!(series(index, |op| op.bytes), op.bytes);
                 assert_eq!(series(index, |op| op.clat_sum_ns), op.clat.moments.sum as u64);
-                let bins =
-                    |op: &fathom_stats::IntervalOp| op.clat_bins.iter().map(|bin| u64::from(bin.1)).sum();
+                let bins = |op: &fathom_stats::IntervalOp| op.clat_bins.iter().map(|bin| bin.1).sum();
                 assert_eq!(series(index, bins), op.clat.histogram.samples());
                 assert_eq!(
                     op.slat.moments.sum + op.clat.moments.sum,
@@ -111,6 +110,19 @@ fn a_ramp_is_kept_apart() {
     assert_eq!(ramp.ops[0].ios + worker.measured.ops[0].ios, 48_000);
     assert_eq!(worker.measured.series.intervals.len(), 8, "half-second ticks");
     assert_eq!(worker.measured.ops[0].iops_windows.min, 8_000);
+}
+
+#[test]
+fn a_ramp_uses_up_the_jobs_size_as_in_fio() {
+    let mut ramped = job("ramped", Mix::Read, false, 1);
+    ramped.io.size = Some(SizeSpec::Bytes(100 * 4096));
+    ramped.time.ramp = Nanos::from_millis(20);
+    let outcome = run(&RunPlan { jobs: vec![ramped], ..RunPlan::default() });
+    check_conservation(&outcome);
+    let worker = &outcome.workers[0];
+    let in_ramp = worker.ramp.as_ref().map_or(0, |ramp| ramp.ops[0].ios);
+    // Half a millisecond each: 39 end within the ramp, the fortieth at its very end.
+    assert_eq!((in_ramp, worker.measured.ops[0].ios), (39, 61));
 }
 
 #[test]

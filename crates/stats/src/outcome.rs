@@ -195,10 +195,19 @@ pub struct DiskCounters {
 impl DiskCounters {
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &DiskCounters) -> DiskCounters {
-        macro_rules! difference {
-            ($($field:ident),*) => { DiskCounters { $($field: self.$field.wrapping_sub(earlier.$field)),* } };
+        self.with(earlier, u64::wrapping_sub)
+    }
+
+    /// What was counted in both spans together.
+    pub fn plus(&self, other: &DiskCounters) -> DiskCounters {
+        self.with(other, u64::wrapping_add)
+    }
+
+    fn with(&self, other: &DiskCounters, combine: fn(u64, u64) -> u64) -> DiskCounters {
+        macro_rules! each {
+            ($($field:ident),*) => { DiskCounters { $($field: combine(self.$field, other.$field)),* } };
         }
-        difference!(
+        each!(
             read_ios,
             read_merges,
             read_sectors,
@@ -230,6 +239,26 @@ pub struct DiskOutcome {
     pub elapsed_ns: u64,
     /// Differences per observer tick, aligned with the workers' series: `(tick, start_ns, end_ns, counters)`.
     pub intervals: Vec<(u32, u64, u64, DiskCounters)>,
+}
+
+impl DiskOutcome {
+    /// Appends an interval, or adds it to the last one where that has the same tick.
+    pub fn push_interval(&mut self, interval: (u32, u64, u64, DiskCounters)) {
+        match self.intervals.last_mut() {
+            Some(last) if last.0 == interval.0 => {
+                last.2 = interval.2;
+                last.3 = last.3.plus(&interval.3);
+            }
+            _ => self.intervals.push(interval),
+        }
+    }
+
+    /// Halves the number of intervals by adding up those with the same `tick / 2`.
+    pub fn halve_intervals(&mut self) {
+        for (tick, start, end, counters) in std::mem::take(&mut self.intervals) {
+            self.push_interval((tick / 2, start, end, counters));
+        }
+    }
 }
 
 /// The outcome of one run of a plan.
@@ -278,5 +307,29 @@ impl WorkerOutcome {
     /// Adds up errors that were counted by `(op, errno)`.
     pub fn set_errors(&mut self, counts: &BTreeMap<(&'static str, i32), u64>) {
         self.errors = counts.iter().map(|(&(op, errno), &count)| ErrorCount { op, errno, count }).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halving_a_disks_intervals_keeps_every_count() {
+        let counters = |reads| DiskCounters { read_ios: reads, busy_ms: 10, ..DiskCounters::default() };
+        let mut disk = DiskOutcome::default();
+        (0..5u32).for_each(|tick| {
+            disk.push_interval((
+                tick,
+                u64::from(tick) * 5,
+                u64::from(tick) * 5 + 5,
+                counters(u64::from(tick)),
+            ));
+        });
+        disk.halve_intervals();
+        let found: Vec<_> =
+            disk.intervals.iter().map(|i| (i.0, i.1, i.2, i.3.read_ios, i.3.busy_ms)).collect();
+        assert_eq!(found, [(0, 0, 10, 1, 20), (1, 10, 20, 5, 20), (2, 20, 25, 4, 10)]);
+        assert_eq!(counters(7).since(&counters(3)), DiskCounters { read_ios: 4, ..DiskCounters::default() });
     }
 }

@@ -16,7 +16,7 @@ pub struct IntervalOp {
     /// Sum of the completion latencies, ns.
     pub clat_sum_ns: u64,
     /// Sparse clat histogram: `(bin, count)` ascending.
-    pub clat_bins: Vec<(u16, u32)>,
+    pub clat_bins: Vec<(u16, u64)>,
 }
 
 /// One interval of one worker. Times are ns since the start of the run's measurement of this phase.
@@ -120,12 +120,8 @@ mod tests {
             end_ns: tick as u64 * 10 + 10,
             ..Default::default()
         };
-        interval.ops[0] = IntervalOp {
-            ios,
-            bytes: ios * 4096,
-            clat_sum_ns: ios * 5,
-            clat_bins: vec![(tick as u16, ios as u32)],
-        };
+        interval.ops[0] =
+            IntervalOp { ios, bytes: ios * 4096, clat_sum_ns: ios * 5, clat_bins: vec![(tick as u16, ios)] };
         interval
     }
 

@@ -82,7 +82,6 @@ pub struct Source {
     wraps: bool,
     bytes_per_loop: u64,
     bytes_left: u64,
-    loops: Option<u32>,
     loops_left: Option<u32>,
     /// A request that is due before any new one: the write after a trim, or a sync.
     due: Option<Request>,
@@ -123,7 +122,6 @@ impl Source {
             wraps: bytes_per_loop > range,
             bytes_per_loop,
             bytes_left: bytes_per_loop,
-            loops: plan.loops,
             loops_left: plan.loops,
             due: None,
             syncs: [
@@ -169,14 +167,6 @@ impl Source {
     /// True where no new request will come: a sync is then left out, as fio only makes one before a further request.
     fn is_spent(&self) -> bool {
         self.bytes_left == 0 && self.loops_left.is_some_and(|left| left <= 1)
-    }
-
-    /// Gives the stream all its bytes and loops again, as after a ramp; positions go on where they are, except where
-    /// every block has been visited.
-    pub fn rearm(&mut self) {
-        self.bytes_left = self.bytes_per_loop;
-        self.loops_left = self.loops;
-        self.wraps = true;
     }
 
     /// Total bytes the stream will move, where that is known.
@@ -401,16 +391,6 @@ mod tests {
         let all = requests(&part, 1000);
         assert_eq!(all.len(), 250);
         assert_eq!(all[100].offset, 8192);
-    }
-
-    #[test]
-    fn rearming_gives_all_bytes_again_from_where_it_is() {
-        let mut source = Source::new(&plan(Mix::Read, false));
-        (0..30).for_each(|_| assert!(source.next_request().is_some()));
-        source.rearm();
-        let rest: Vec<u64> =
-            std::iter::from_fn(|| source.next_request()).map(|r| r.offset / 4096 - 2).collect();
-        assert_eq!(rest, (30..100).chain(0..30).collect::<Vec<_>>());
     }
 
     #[test]
