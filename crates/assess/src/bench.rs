@@ -137,6 +137,10 @@ fn run_test(
     match session.run(&run_plan, watching) {
         Ok(outcome) => {
             let mut record = test_record(meta, &run_plan, &outcome);
+            // A reader of the table has no other place to learn the remedy from.
+            if let Some(failure) = outcome.workers.iter().find_map(|worker| worker.failure.as_ref()) {
+                record.reason = Some(with_hint(failure.message.clone(), failure.hint.clone()));
+            }
             let summary = TestSummary::new(&record);
             record.expected = expect::judge(&test.id, &test.expected, plan.suite.tolerance_percent, &summary);
             record

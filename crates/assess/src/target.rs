@@ -56,6 +56,11 @@ impl BenchTarget {
     /// There is nothing there, it cannot be measured, or `destroy` names something else.
     pub fn inspect(path: &Path, destroy: &[PathBuf]) -> Result<BenchTarget, AssessError> {
         let metadata = std::fs::metadata(path).map_err(|error| unseen(path, &error))?;
+        if path.to_str().is_none() {
+            // Tests are written as options, which are text; a name that is none would become another one.
+            let hint = "rename it, or reach it by a link whose name is";
+            return Err(refused(path, "its name is not valid UTF-8", Some(hint)));
+        }
         let stack = TargetStack::of(path).map_err(|error| refused(path, error.to_string(), error.hint()))?;
         let permit = WritePermit { destroy: destroy.to_vec(), own_command: true };
         if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {

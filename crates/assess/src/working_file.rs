@@ -42,6 +42,12 @@ pub(crate) fn plan_size(
     };
     let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
     let usable = filesystem.free_bytes.saturating_sub(reserve);
+    if filesystem.total_bytes == 0 {
+        return Err(fail(
+            format!("its file system ({}) has no room for files", filesystem.fs_type),
+            "choose a directory on a disk".to_owned(),
+        ));
+    }
     if let Some(said) = said {
         let size = said - said % UNIT;
         if size < LEAST_SIZE {
@@ -51,16 +57,14 @@ pub(crate) fn plan_size(
             let kept = if reserve > 0 { ", and 1.0 GiB of it is kept for the system" } else { "" };
             return Err(fail(
                 format!("{} are asked for, {} are free{kept}", bytes(size), bytes(filesystem.free_bytes)),
-                format!("use --size {}m or less", usable / UNIT),
+                if usable < LEAST_SIZE {
+                    "free some space or choose another directory".to_owned()
+                } else {
+                    format!("use --size {}m or less", usable / UNIT)
+                },
             ));
         }
         return Ok(SizePlan { size, note: None });
-    }
-    if filesystem.total_bytes == 0 {
-        return Err(fail(
-            format!("its file system ({}) has no room for files", filesystem.fs_type),
-            "choose a directory on a disk".to_owned(),
-        ));
     }
     let tenth = usable / 10;
     let size = suite_size.min(tenth);
@@ -98,6 +102,9 @@ pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
                 Some("choose a directory that can be written".to_owned())
             }
             std::io::ErrorKind::StorageFull => Some("free some space or choose another directory".to_owned()),
+            _ if matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) => {
+                Some("raise the number of open files (ulimit -n)".to_owned())
+            }
             _ => None,
         },
     };
@@ -123,6 +130,8 @@ pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
 }
 
 const EINVAL: i32 = 22;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
 
 /// The errors of a file system without O_TMPFILE: EOPNOTSUPP, EISDIR, EINVAL.
 fn can_do_without(error: &std::io::Error) -> bool {

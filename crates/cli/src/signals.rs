@@ -22,6 +22,12 @@ impl Caught {
     }
 }
 
+/// What to do where they cannot be watched for: that takes a few descriptors.
+pub fn hint(error: &io::Error) -> Option<String> {
+    let too_many = matches!(error.raw_os_error(), Some(23 | 24));
+    too_many.then(|| "raise the number of open files (ulimit -n)".to_owned())
+}
+
 /// Watches for signals from now on. A second one ends the program with `forced`, for a run that is stuck in the kernel.
 ///
 /// # Errors

@@ -30,10 +30,17 @@ pub fn path(flag: Option<PathBuf>) -> Option<PathBuf> {
 /// # Errors
 /// None was named, and this user has no home to keep one in.
 pub fn existing(flag: Option<PathBuf>) -> Result<PathBuf, Complaint> {
-    path(flag).ok_or_else(|| {
-        let hint = "name a file with --history FILE or FATHOM_HISTORY, or set HOME";
-        Complaint::usage("there is no place for a history", Some(hint.to_owned()))
-    })
+    path(flag).ok_or_else(|| Complaint::usage(NO_PLACE, Some(NO_PLACE_HINT.to_owned())))
+}
+
+/// What a user without a home is told.
+pub const NO_PLACE: &str = "there is no place for a history";
+const NO_PLACE_HINT: &str = "name a file with --history FILE or FATHOM_HISTORY, or set HOME";
+
+/// Tells a user without a home that the run is going to be shown and then gone.
+pub fn tell_of_no_place() {
+    output::warn(&format!("warning: {NO_PLACE}; the run is not kept"));
+    output::warn(&format!("hint: {NO_PLACE_HINT}"));
 }
 
 /// Where a run is kept; nowhere where `keep` says so.

@@ -107,6 +107,10 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
         (SetupStep::Kernel, ErrorKind::Unsupported) => {
             "this kernel has no io_uring, or a container's seccomp profile hides it: use ioengine=libaio".to_owned()
         }
+        // ENFILE and EMFILE: a ring is a descriptor.
+        (SetupStep::Kernel, _) if matches!(error.source.raw_os_error(), Some(23 | 24)) => {
+            "raise RLIMIT_NOFILE (ulimit -n), or lower numjobs".to_owned()
+        }
         (SetupStep::Kernel, ErrorKind::OutOfMemory) => format!("{memlock}, or lower iodepth"),
         (SetupStep::Kernel, ErrorKind::InvalidInput) => {
             "the kernel does not know the ring's options: leave hipri, sqthread_poll and sqthread_poll_cpu out"

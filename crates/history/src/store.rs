@@ -31,7 +31,9 @@ impl Place {
     /// The directories in which a side file is tried, best first.
     fn directories(&self) -> Vec<PathBuf> {
         let history = self.history.as_ref().and_then(|path| std::path::absolute(path).ok());
-        let beside = history.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        // What a device or a pipe is named by is no place for files.
+        let beside = history.filter(|path| !path.exists() || path.is_file() || path.is_dir());
+        let beside = beside.as_deref().and_then(Path::parent).map(Path::to_path_buf);
         let mut directories: Vec<PathBuf> = self.side_files.clone().or(beside).into_iter().collect();
         directories.push(std::env::temp_dir());
         directories

@@ -107,7 +107,8 @@ fn label(text: &str) -> Result<(String, String), String> {
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let place = store::place(arguments.history.clone(), !arguments.no_history);
+    let wants_keeping = !arguments.no_history;
+    let place = store::place(arguments.history.clone(), wants_keeping);
     let (json, dry_run, show_fio) = (arguments.json, arguments.dry_run, arguments.show_fio);
     let plan = BenchPlan::make(settings(arguments, command))?;
     if dry_run {
@@ -119,9 +120,13 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     if !json {
         output::print(|out| plan_text(&plan, false, false, out))?;
     }
+    if wants_keeping && place.history.is_none() {
+        store::tell_of_no_place();
+    }
     let mut session = Session::real();
     let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
-        Complaint::failed(format!("cannot watch for signals: {}", output::plain(&error)), None)
+        let message = format!("cannot watch for signals: {}", output::plain(&error));
+        Complaint::failed(message, signals::hint(&error))
     })?;
     let (record, kept) = measure(&plan, &mut session, place)?;
     let style = Style {

@@ -163,7 +163,7 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
     session.set_permit(WritePermit { destroy: may_destroy(command), own_command: false });
     let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| Refusal {
         message: format!("fio: cannot watch for signals: {}", output::plain(&error)),
-        hint: None,
+        hint: signals::hint(&error),
     })?;
     let mut notes = Vec::new();
     if sink.has_text() {

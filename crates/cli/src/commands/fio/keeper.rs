@@ -49,8 +49,12 @@ impl Keeper {
             header.conditions = conditions(first, session.clock_facts(), &BTreeMap::new());
             header.boot_id = header.conditions.host.boot_id.clone();
         }
-        let (store, warning) = Store::begin(&store::place(None, true), &header);
+        let place = store::place(None, true);
+        let (store, warning) = Store::begin(&place, &header);
         let mut keeper = Keeper { store, header, notes: Vec::new() };
+        if place.history.is_none() {
+            keeper.notes.push(format!("{}; the run is not kept", store::NO_PLACE));
+        }
         keeper.note(warning);
         keeper
     }
