@@ -69,9 +69,9 @@ fn pair(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_owned(), value.into())
 }
 
-/// A path as `filename` takes it: colons separate names there.
+/// A path as `filename` takes it: colons separate names there, and a backslash is nothing special but before one.
 fn escaped(path: &Path) -> String {
-    path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:")
+    path.to_string_lossy().replace(':', "\\:")
 }
 
 fn size_word(size: u64) -> String {
