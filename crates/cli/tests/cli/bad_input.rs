@@ -201,7 +201,11 @@ fn a_directory_that_may_not_be_written_is_refused() {
     if rustix::process::geteuid().is_root() {
         // Root may write anywhere: be somebody else, with a copy of the program that somebody else may run.
         let copy = dir.path().join("fathom");
-        std::fs::copy(env!("CARGO_BIN_EXE_fathom"), &copy).unwrap();
+        // By another program: a descriptor of ours that may write, inherited by what another test starts at this
+        // moment, would make the copy too busy to be run.
+        let copied =
+            std::process::Command::new("cp").arg(env!("CARGO_BIN_EXE_fathom")).arg(&copy).status().unwrap();
+        assert!(copied.success());
         command = std::process::Command::new(&copy);
         command.current_dir(dir.path()).uid(65534).gid(65534);
     }
