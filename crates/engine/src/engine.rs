@@ -115,8 +115,8 @@ pub struct EngineTraits {
     pub needs_files: bool,
     /// Can trim.
     pub trims: bool,
-    /// Runs on virtual time only.
-    pub virtual_time: bool,
+    /// Requests complete inside `queue` at depth 1.
+    pub synchronous_alone: bool,
 }
 
 /// One registered engine.
@@ -137,7 +137,7 @@ pub struct EngineEntry {
 
 /// The engine itself failed (not a request: those fail in their [`Completion`]).
 #[derive(Debug, thiserror::Error)]
-#[error("{engine}: {attempted}: {source}")]
+#[error("{engine}: {attempted}: {}", fathom_sys::io::describe(source))]
 pub struct EngineError {
     /// The engine's name.
     pub engine: &'static str,

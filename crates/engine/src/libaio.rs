@@ -19,7 +19,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "libaio",
     aliases: &["linuxaio"],
     doc: "Linux's native asynchronous I/O (io_submit); asynchronous only with direct=1.",
-    traits: EngineTraits { synchronous: false, needs_files: true, trims: true, virtual_time: false },
+    traits: EngineTraits { synchronous: false, needs_files: true, trims: true, synchronous_alone: false },
     options: OPTIONS,
     open,
 };

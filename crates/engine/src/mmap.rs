@@ -19,7 +19,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "mmap",
     aliases: &[],
     doc: "Copies to and from a mapping of the file; syncs are msync(2).",
-    traits: EngineTraits { synchronous: true, needs_files: true, trims: true, virtual_time: false },
+    traits: EngineTraits { synchronous: true, needs_files: true, trims: true, synchronous_alone: false },
     options: &[],
     open,
 };

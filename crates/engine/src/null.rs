@@ -11,7 +11,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "null",
     aliases: &[],
     doc: "Completes every request at once and moves nothing: measures the tool itself.",
-    traits: EngineTraits { synchronous: false, needs_files: false, trims: true, virtual_time: false },
+    traits: EngineTraits { synchronous: false, needs_files: false, trims: true, synchronous_alone: true },
     options: &[],
     open,
 };

@@ -9,7 +9,7 @@ use crate::targets::Target;
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, RawEngineOptions};
 
 const TRAITS: EngineTraits =
-    EngineTraits { synchronous: true, needs_files: true, trims: true, virtual_time: false };
+    EngineTraits { synchronous: true, needs_files: true, trims: true, synchronous_alone: false };
 
 /// The entry of `pvsync`.
 pub const PVSYNC: EngineEntry = EngineEntry {

@@ -87,7 +87,7 @@ fn open(entry: &EngineEntry, setup: EngineSetup) -> Option<Box<dyn Engine>> {
 
 /// Engines that move real bytes.
 fn real_engines() -> impl Iterator<Item = &'static EngineEntry> {
-    ENGINES.iter().filter(|entry| entry.traits.needs_files && !entry.traits.virtual_time)
+    ENGINES.iter().filter(|entry| entry.traits.needs_files)
 }
 
 /// The grounds every data test runs on: direct and buffered on the working file system, buffered on tmpfs.
@@ -311,7 +311,7 @@ fn syncs_and_trims_do_what_they_say() {
 
 #[test]
 fn the_whole_depth_can_be_queued_before_anything_is_submitted() {
-    for entry in ENGINES.iter().filter(|entry| !entry.traits.synchronous && !entry.traits.virtual_time) {
+    for entry in ENGINES.iter().filter(|entry| !entry.traits.synchronous) {
         let ground = Ground::on(&std::env::temp_dir(), 64 * BLOCK as u64, false).unwrap();
         let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
         for round in 0..3 {

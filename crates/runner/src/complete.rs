@@ -3,6 +3,7 @@
 use fathom_engine::Completion;
 use fathom_model::{Op, Request};
 use fathom_stats::{SlowRequest, WorkerFailure};
+use fathom_sys::io::describe;
 
 use crate::clock::Clock;
 use crate::drive::Worker;
@@ -107,7 +108,7 @@ impl<C: Clock> Worker<C> {
     fn fail(&mut self, request: Request, errno: i32, moved_nothing: bool) {
         self.schedule.drain();
         let error = std::io::Error::from_raw_os_error(errno);
-        let what = if moved_nothing { "moved no data".to_owned() } else { error.to_string() };
+        let what = if moved_nothing { "moved no data".to_owned() } else { describe(&error) };
         let (op, offset, len) = (request.op, request.offset, request.len);
         self.failure.get_or_insert_with(|| WorkerFailure {
             errno,

@@ -4,12 +4,13 @@ use std::io;
 use std::path::PathBuf;
 
 use fathom_engine::EngineError;
+use fathom_sys::io::describe;
 
 /// A run that did not begin. Nothing has been measured when one of these is returned.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A target could not be opened or made.
-    #[error("{attempted} {}: {source}", path.display())]
+    #[error("{attempted} {}: {}", path.display(), describe(source))]
     Target {
         /// What was attempted, as a verb ("open", "create", "lay out").
         attempted: &'static str,

@@ -12,7 +12,9 @@ use fathom_model::{JobPlan, RunPlan};
 use fathom_stats::RunOutcome;
 use fathom_stats::live::Recorded;
 use fathom_sys::device::HostFacts;
-use fathom_sys::io::{OpenFlags, direct_alignment, logical_block_size, open_target, reopen};
+use fathom_sys::io::{
+    Advice, OpenFlags, describe, direct_alignment, fadvise, logical_block_size, open_target, reopen,
+};
 use fathom_workload::{Extent, SourcePlan};
 
 use crate::layout::Need;
@@ -39,7 +41,7 @@ impl Prepared<'_> {
         let mut outcome = execute::run(self, gate, observer);
         for path in unlink {
             if let Err(error) = std::fs::remove_file(&path) {
-                outcome.notes.push(format!("could not remove {}: {error}", path.display()));
+                outcome.notes.push(format!("could not remove {}: {}", path.display(), describe(&error)));
             }
         }
         outcome
@@ -251,6 +253,7 @@ fn specify(
     let range: u64 = extents.iter().map(|extent| extent.len).sum();
     let io = &job.io;
     let depth = depth_of(job, entry, &mut prepared.notes);
+    let synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
     let measure = &job.measure;
     let options = job.engine.options.iter().cloned().collect();
     Ok(WorkerSpec {
@@ -283,11 +286,7 @@ fn specify(
         time: job.time,
         on_error: job.on_error,
         cpus: job.clones[clone].cpus.clone(),
-        recorded: Recorded {
-            slat: measure.slat && !entry.traits.synchronous,
-            clat: measure.clat,
-            lat: measure.lat,
-        },
+        recorded: Recorded { slat: measure.slat && !synchronous, clat: measure.clat, lat: measure.lat },
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
         invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
@@ -353,6 +352,9 @@ fn open_file(
     if io.direct {
         check_alignment(job, target, &file, extent)?;
     }
+    // As fio does unasked: without it the kernel reads ahead of random requests. Advice only.
+    let advice = if io.pattern.random { Advice::Random } else { Advice::Sequential };
+    let _ = fadvise(&file, 0, 0, advice);
     let size = match target.kind {
         TargetKind::BlockDevice => target.size,
         _ => file.metadata().map_err(failed)?.len(),

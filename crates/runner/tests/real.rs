@@ -37,7 +37,9 @@ fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
             assert_eq!(read.issued + write.issued, 256);
             assert_eq!((read.ios, write.ios).max((0, 0)), (read.ios, write.ios));
             assert_eq!(read.lat.moments.count, read.ios);
-            assert!(entry.traits.synchronous || read.slat.moments.count == read.ios);
+            let alone = entry.traits.synchronous_alone && depth == 1;
+            let with_slat = if entry.traits.synchronous || alone { 0 } else { read.ios };
+            assert_eq!(read.slat.moments.count, with_slat, "{}", entry.name);
             let moved = |batches: &fathom_stats::BatchCounts| batches.0[1..].iter().sum::<u64>();
             assert!(
                 moved(&worker.measured.submit) > 0 && moved(&worker.measured.complete) > 0,

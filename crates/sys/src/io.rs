@@ -125,6 +125,15 @@ pub fn flags_of(file: &File) -> io::Result<OpenFlags> {
     })
 }
 
+/// What the system says of an error, without the number that `io::Error` appends.
+pub fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(errno) => text.trim_end_matches(&format!(" (os error {errno})")).to_owned(),
+        None => text,
+    }
+}
+
 /// What [`fallocate`] does to the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallocateMode {
@@ -253,6 +262,12 @@ mod tests {
         assert_eq!(&bytes, b"load");
         assert!(second.write_at(b"x", 0).is_err(), "reopened read-only");
         assert!(reopen(&file, OpenFlags { truncate: true, ..OpenFlags::default() }).is_err());
+    }
+
+    #[test]
+    fn errors_are_described_in_words() {
+        assert_eq!(describe(&io::Error::from_raw_os_error(28)), "No space left on device");
+        assert_eq!(describe(&io::Error::other("odd")), "odd");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
 use fathom_sys::affinity::pin_current_thread;
 use fathom_sys::clock::{RealClock, unix_ms};
-use fathom_sys::io::fadvise_dontneed;
+use fathom_sys::io::{describe, fadvise_dontneed};
 use fathom_sys::thread::{thread_id, usage_of_this_thread};
 
 use super::{Run, Running};
@@ -129,7 +129,7 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     let end = spawned.err().map(|error| {
         live.finish();
         let hint = Some("lower numjobs, or raise `ulimit -u`");
-        ended_early(&format!("starting a thread: {error}"), error.raw_os_error(), hint)
+        ended_early(&format!("starting a thread: {}", describe(&error)), error.raw_os_error(), hint)
     });
     Running { spec, live, started_unix_ms: unix_ms(), end }
 }
@@ -153,7 +153,7 @@ fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerE
 fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> WorkerEnd {
     live.thread_id.set(u64::from(thread_id()));
     if let Err(error) = pin(&spec.cpus) {
-        let message = format!("pinning to CPUs {:?}: {error}", spec.cpus);
+        let message = format!("pinning to CPUs {:?}: {}", spec.cpus, describe(&error));
         return ended_early(
             &message,
             error.raw_os_error(),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The path itself could not be looked at.
-    #[error("cannot look at {path}: {source}", path = path.display())]
+    #[error("cannot look at {path}: {}", crate::io::describe(source), path = path.display())]
     Stat {
         /// The path as given.
         path: PathBuf,
@@ -16,7 +16,7 @@ pub enum DeviceError {
         source: io::Error,
     },
     /// A file could not be opened.
-    #[error("cannot open {path}: {source}", path = path.display())]
+    #[error("cannot open {path}: {}", crate::io::describe(source), path = path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum DeviceError {
         source: io::Error,
     },
     /// A file or device could not be read.
-    #[error("cannot read {path}: {source}", path = path.display())]
+    #[error("cannot read {path}: {}", crate::io::describe(source), path = path.display())]
     Read {
         /// The file or device.
         path: PathBuf,
