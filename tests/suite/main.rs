@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod fio_output;
 mod fixtures;
 mod guarded;
 mod killed;

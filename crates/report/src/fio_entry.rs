@@ -176,7 +176,7 @@ fn tail(out: &mut dyn Write, entry: &Entry, shares: &EntryShares) -> io::Result<
         three(|op| op.short),
         three(|_| 0)
     )?;
-    if let Some((total, first)) = continued_errors(entry).filter(|&(total, _)| total > 0) {
+    if let Some((total, first)) = continued_errors(entry) {
         writeln!(out, "     errors    : total={total}, first_error={first}/<{}>", error_text(first))?;
     }
     writeln!(
