@@ -27,11 +27,18 @@ pub use skip::{Need, missing, skip};
 pub use throttle::{Cap, Throttle};
 pub use wait::wait_for;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+static ALONE: RwLock<()> = RwLock::new(());
 
 /// Held by every test that measures: two tests that share the disk and the processors would each spoil the other's
 /// numbers. A test that failed while holding it does not fail the others.
-pub fn measuring_alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn measuring_alone() -> RwLockWriteGuard<'static, ()> {
+    ALONE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held by every test that loads the machine and asserts no number: it runs beside its like, but not beside one that
+/// measures. Never together with [`measuring_alone`].
+pub fn loading() -> RwLockReadGuard<'static, ()> {
+    ALONE.read().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use fathom_tests::{Ended, LoopDevice, LoopOptions, Mount, fathom, must_run, need, run, scratch, wait_for};
+use fathom_tests::{
+    Ended, LoopDevice, LoopOptions, Mount, fathom, loading, must_run, need, run, scratch, wait_for,
+};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -150,6 +152,7 @@ fn md_superblock(device: &Path) {
 #[test]
 fn signed_devices_are_refused_and_written_only_when_named() {
     need!(root, tool "losetup", tool "sfdisk", tool "mkfs.ext4", tool "mkfs.xfs", tool "mkswap", tool "pvcreate");
+    let _loading = loading();
     type Make = fn(&Path);
     let makers: [(&str, Make); 7] = [
         ("DOS partition table", |device| partition_table("dos", device)),
@@ -174,6 +177,7 @@ fn signed_devices_are_refused_and_written_only_when_named() {
 #[test]
 fn free_devices_are_written_and_verified() {
     need!(root, tool "losetup");
+    let _loading = loading();
     let front = Front::new();
     let device = LoopDevice::new(32 * MIB);
     let before = content(device.path());
@@ -191,6 +195,7 @@ fn free_devices_are_written_and_verified() {
 #[test]
 fn mounted_devices_are_refused() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
+    let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     tool("mkfs.ext4", &["-q", "-F"], device.path());
     // Read-only, so that the file system itself writes nothing meanwhile; the guard makes no difference.
@@ -237,6 +242,7 @@ impl Drop for Partition {
 #[test]
 fn disks_with_mounted_partitions_are_refused() {
     need!(root, tool "losetup", tool "sfdisk", tool "addpart", tool "mkfs.ext4", tool "mount");
+    let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     partition_table("gpt", device.path());
     let partition = Partition::add(&device);
@@ -259,6 +265,7 @@ fn disks_with_mounted_partitions_are_refused() {
 #[test]
 fn active_swap_is_refused() {
     need!(root, tool "losetup", tool "mkswap", tool "swapon");
+    let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     tool("mkswap", &["--quiet"], device.path());
     struct Swap(PathBuf);
@@ -278,6 +285,7 @@ fn active_swap_is_refused() {
 #[test]
 fn the_file_under_a_mounted_loop_device_is_refused() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
+    let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     let front = Front::new();
     // As long as nobody uses the device, its file is a file.
@@ -297,6 +305,7 @@ fn the_file_under_a_mounted_loop_device_is_refused() {
 #[test]
 fn a_device_with_a_holder_is_refused() {
     need!(root, tool "losetup", tool "dmsetup");
+    let _loading = loading();
     if !std::fs::read_to_string("/proc/devices").is_ok_and(|devices| devices.contains("device-mapper")) {
         // Not a matter of what is installed; the guard's unit tests hold a device on a made-up /sys.
         eprintln!("skipped: this kernel has no device-mapper");
@@ -316,6 +325,7 @@ fn a_device_with_a_holder_is_refused() {
 #[test]
 fn a_device_that_somebody_holds_exclusively_is_refused() {
     need!(root, tool "losetup");
+    let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     let exclusively = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
     let holder = rustix::fs::open(device.path(), exclusively, Mode::empty()).expect("it is free");
@@ -329,6 +339,7 @@ fn a_device_that_somebody_holds_exclusively_is_refused() {
 #[test]
 fn a_device_under_a_mounted_loop_device_is_refused() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
+    let _loading = loading();
     let disk = LoopDevice::new(32 * MIB);
     tool("mkfs.ext4", &["-q", "-F"], disk.path());
     // Attaches a loop device of its own to the disk, as somebody does who mounts an image at an offset.
@@ -342,6 +353,7 @@ fn a_device_under_a_mounted_loop_device_is_refused() {
 #[test]
 fn other_names_for_a_device_hide_and_allow_the_same() {
     need!(root, tool "losetup", tool "mkfs.ext4");
+    let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     tool("mkfs.ext4", &["-q", "-F"], device.path());
     let directory = scratch();
@@ -405,6 +417,7 @@ fn bench_asks_first(target: &Path) {
 #[test]
 fn bench_writes_to_a_device_or_file_only_when_it_is_named() {
     need!(root, tool "losetup");
+    let _loading = loading();
     let device = LoopDevice::written(32 * MIB);
     bench_asks_first(device.path());
     let directory = scratch();
@@ -423,6 +436,7 @@ fn bench_writes_to_a_device_or_file_only_when_it_is_named() {
 #[test]
 fn a_device_that_cannot_be_written_is_refused_with_every_flag() {
     need!(root, tool "losetup");
+    let _loading = loading();
     let device = LoopDevice::with(&LoopOptions { read_only: true, ..LoopOptions::of_size(32 * MIB) });
     let front = Front::new();
     let named = destroying(device.path());
@@ -437,6 +451,7 @@ fn a_device_that_cannot_be_written_is_refused_with_every_flag() {
 #[test]
 fn several_targets_are_each_looked_at_before_any_is_written() {
     need!(root, tool "losetup", tool "mkswap");
+    let _loading = loading();
     let (free, signed) = (LoopDevice::new(32 * MIB), LoopDevice::new(32 * MIB));
     tool("mkswap", &["--quiet"], signed.path());
     let front = Front::new();

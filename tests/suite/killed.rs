@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, must_run, need, run,
-    scratch, wait_for,
+    Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, loading, must_run, need,
+    run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -206,6 +206,7 @@ fn bench_broken_off(target: &Path, signal: Signal) {
 #[test]
 fn a_bench_that_is_broken_off_keeps_what_was_finished() {
     need!(root, tool "sqlite3");
+    let _loading = loading();
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         bench_broken_off(scratch().path(), signal);
     }
@@ -214,6 +215,7 @@ fn a_bench_that_is_broken_off_keeps_what_was_finished() {
 #[test]
 fn nothing_is_left_in_memory_or_where_files_cannot_be_nameless() {
     need!(root, tool "mount", tool "sqlite3", tool "mkfs.ext4", tool "fuse2fs", path "/dev/fuse");
+    let _loading = loading();
     let tmpfs = Mount::tmpfs(64 * MIB);
     for signal in [Signal::INT, Signal::KILL] {
         bench_broken_off(tmpfs.path(), signal);
@@ -258,6 +260,7 @@ impl Drop for FuseMount {
 #[test]
 fn a_bench_broken_off_while_laying_out_leaves_nothing() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4", tool "sqlite3");
+    let _loading = loading();
     let device = LoopDevice::new(64 * MIB);
     let mount = Mount::made(device.path(), "ext4");
     let free = || rustix::fs::statvfs(mount.path()).expect("it is mounted").f_bfree;
@@ -289,6 +292,7 @@ fn a_bench_broken_off_while_laying_out_leaves_nothing() {
 #[test]
 fn a_broken_off_bench_prints_one_document() {
     need!(root, tool "sqlite3");
+    let _loading = loading();
     let target = scratch();
     let bench = Bench::new();
     let mut program = Program::start(bench.command(target.path()).arg("--json"));
@@ -320,6 +324,7 @@ fn endless_fio(home: &Path, target: &Path, engine: &str) -> Command {
 #[test]
 fn fio_reports_what_it_did_until_a_signal() {
     need!(root);
+    let _loading = loading();
     let (home, target) = (scratch(), scratch());
     for (engine, signal) in [
         ("psync", Signal::INT),
@@ -347,6 +352,7 @@ fn fio_reports_what_it_did_until_a_signal() {
 #[test]
 fn fio_prints_one_document_after_a_signal() {
     need!(root);
+    let _loading = loading();
     let (home, target) = (scratch(), scratch());
     let output = home.path().join("report.json");
     for to_file in [false, true] {
@@ -377,6 +383,7 @@ fn fio_prints_one_document_after_a_signal() {
 #[test]
 fn fio_ends_while_laying_out() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4");
+    let _loading = loading();
     let device = LoopDevice::new(64 * MIB);
     let mount = Mount::made(device.path(), "ext4");
     for (signal, format) in [(Signal::INT, "normal"), (Signal::TERM, "json"), (Signal::KILL, "normal")] {
@@ -408,6 +415,7 @@ fn fio_ends_while_laying_out() {
 #[test]
 fn fio_that_is_kept_is_incomplete_after_a_signal() {
     need!(root, tool "sqlite3");
+    let _loading = loading();
     for signal in [Signal::INT, Signal::KILL] {
         let (bench, target) = (Bench::new(), scratch());
         let mut command = endless_fio(bench.home.path(), target.path(), "psync");
@@ -448,6 +456,7 @@ fn fio_on(disk: &NbdDisk, home: &Path, engine: &str) -> Command {
 #[test]
 fn a_device_that_hangs_does_not_hang_the_report() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _loading = loading();
     let home = scratch();
     for engine in ["psync", "io_uring", "libaio"] {
         let disk = NbdDisk::new(16 * MIB, &[], &[]);
@@ -471,6 +480,7 @@ fn wait_for_report(mut program: Program, disk: &NbdDisk) -> Ended {
 #[test]
 fn a_bench_on_a_device_that_hangs_ends_and_keeps_what_it_has() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "sqlite3", path "/dev/fuse");
+    let _loading = loading();
     let bench = Bench::new();
     let disk = NbdDisk::new(32 * MIB, &[], &[]);
     let suite = SUITE.replace("randrw", "randread");
@@ -492,6 +502,7 @@ fn a_bench_on_a_device_that_hangs_ends_and_keeps_what_it_has() {
 #[test]
 fn a_second_signal_ends_a_run_that_hangs_at_once() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _loading = loading();
     let home = scratch();
     let disk = NbdDisk::new(16 * MIB, &[], &[]);
     let program = hung(&mut fio_on(&disk, home.path(), "psync"), &disk);

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bad_input;
 mod fio_output;
 mod fixtures;
 mod guarded;
