@@ -11,6 +11,7 @@ mod fixtures;
 mod guarded;
 mod killed;
 mod ours;
+mod truth_bench;
 mod truth_caps;
 mod truth_kernel;
 mod truth_latency;

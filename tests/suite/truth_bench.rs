@@ -1,0 +1,94 @@
+//! The document of `fathom bench` on a capped device: the cap, the device's own counts, and sums that agree.
+
+use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_alone, must_run, need, scratch};
+use serde_json::Value;
+
+/// Reads and writes per second, each.
+const CAP: u64 = 4000;
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value:#}"))
+}
+
+fn assert_within(what: &str, measured: f64, expected: f64, percent: f64) {
+    let off = (measured / expected - 1.0) * 100.0;
+    assert!(off.abs() <= percent, "{what}: {measured:.2} is {off:+.2} % off {expected:.2}");
+}
+
+/// Checks one test of the document, of 4 KiB blocks and `depth` requests in flight over all jobs.
+fn check(test: &Value, depth: f64) {
+    let id = test["id"].as_str().expect("a test has an id");
+    assert_eq!((&test["status"], &test["errors"]), (&"complete".into(), &Value::Array(Vec::new())), "{id}");
+    let ops: Vec<&str> = ["read", "write"].into_iter().filter(|op| test[*op].is_object()).collect();
+    for key in ["ios", "bytes", "iops", "bytes_per_second", "lat_ns/samples"] {
+        let sum: f64 = ops.iter().map(|op| number(test, &format!("/{op}/{key}"))).sum();
+        assert_within(&format!("{id}: total {key}"), number(test, &format!("/total/{key}")), sum, 1e-6);
+    }
+    for op in ops.iter().chain(["total"].iter()) {
+        let of = |key: &str| number(test, &format!("/{op}/{key}"));
+        assert_eq!(of("bytes"), of("ios") * 4096.0, "{id}: {op}");
+        assert_within(&format!("{id}: {op}"), of("bytes_per_second"), of("iops") * 4096.0, 1e-6);
+        assert_within(
+            &format!("{id}: {op}"),
+            of("slat_ns/mean") + of("clat_ns/mean"),
+            of("lat_ns/mean"),
+            1e-6,
+        );
+        for latency in ["clat_ns", "lat_ns"] {
+            // Percentiles that too few samples bear out are null.
+            let order = ["min", "p50", "p90", "p95", "p99", "p999", "p9999", "max"];
+            let order: Vec<f64> = order.iter().filter_map(|key| test[*op][latency][*key].as_f64()).collect();
+            assert!(order.len() >= 6, "{id}: {op} {latency} {order:?}");
+            // A percentile is the middle of its bin: half a bin's width, 1 in 128, either way.
+            assert!(
+                order.is_sorted_by(|a, b| *a <= b * (1.0 + 1.0 / 64.0)),
+                "{id}: {op} {latency} {order:?}"
+            );
+        }
+    }
+    // Each direction has an allowance of its own; of a mix, the larger share meets its cap first. A slice of 100 ms
+    // more or less of 2 s is in how the measured part falls on the slices, and most of it is paid for by its own time.
+    let busiest = ops.iter().map(|op| number(test, &format!("/{op}/iops"))).fold(0.0, f64::max);
+    assert_within(&format!("{id}: the cap"), busiest, CAP as f64, 5.0);
+    let in_flight = number(test, "/total/iops") * number(test, "/total/lat_ns/mean") / 1e9;
+    assert_within(&format!("{id}: rate times latency"), in_flight, depth, 5.0);
+    // The ramp's end cuts through what is in flight: that much may be the device's and not ours, or ours and not its.
+    for (op, ios, bytes) in [("read", "reads", "read_bytes"), ("write", "writes", "write_bytes")] {
+        let own = |key: &str| if test[op].is_object() { number(test, &format!("/{op}/{key}")) } else { 0.0 };
+        let off = number(test, &format!("/device/{ios}")) - own("ios");
+        assert!(off.abs() <= depth, "{id}: {off} {ios} of the device more than ours");
+        let off = number(test, &format!("/device/{bytes}")) - own("bytes");
+        assert!(off.abs() <= depth * 4096.0, "{id}: {off} {bytes} of the device more than ours");
+    }
+}
+
+#[test]
+fn the_bench_document_agrees_with_the_device_and_with_itself() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (home, device) = (scratch(), LoopDevice::in_memory(128 << 20));
+    let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
+    let mut command = fathom_under(&throttle, home.path());
+    command.args([
+        "bench",
+        "--quick",
+        "--runtime=2s",
+        "--json",
+        "--only=rand-read,rand-write,rand-mixed,rand-read-jobs",
+    ]);
+    let target = device.path();
+    let text = must_run(command.arg(format!("--destroy-data={}", target.display())).arg(target));
+    let document: Value = serde_json::from_str(&text).expect("one document and nothing else");
+    assert_eq!(
+        (&document["schema"], &document["run"]["status"]),
+        (&"fathom.bench/1".into(), &"complete".into())
+    );
+    let tests = document["tests"].as_array().expect("tests");
+    let ids: Vec<&str> = tests.iter().filter_map(|test| test["id"].as_str()).collect();
+    assert_eq!(ids, ["rand-read", "rand-write", "rand-mixed", "rand-read-jobs"]);
+    for test in tests {
+        check(test, if test["id"] == "rand-read-jobs" { 8.0 } else { 64.0 });
+    }
+    let shares = ["read", "write"].map(|op| number(&tests[2], &format!("/{op}/ios")));
+    assert_within("the mix", shares[0] / (shares[0] + shares[1]), 0.75, 0.7);
+}
