@@ -269,6 +269,8 @@ fn targets_that_are_not_there() {
     check("--directory=/nope", &["/nope/bad.0.0", "directory must exist"]);
     check("--filename=%", &["is a directory", "name a file in it"]);
     check("--filename=/dev/null", &["/dev/null", "neither a regular file nor a block device"]);
+    check("--filename=/dev/fathom-test-none", &["there is no such device", "lsblk"]);
+    assert!(!Path::new("/dev/fathom-test-none").exists());
     check("--filename=/dev/tty", &["/dev/tty", "neither a regular file nor a block device"]);
     assert_eq!(names_in(place.target()), [""; 0]);
 }

@@ -156,6 +156,7 @@ const PAGE_HEAD: &str = "\
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; the arithmetic is left out where the value is no expression.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - A section line needs its `]` and a name; a job file that is binary or larger than 4 MiB is refused.
+- A name in `/dev` that does not exist is refused; fio makes a file there, in memory.
 - Where `iodepth_batch` and `iodepth_batch_complete` are not given, up to eight completions are taken at a time, and
   random requests are submitted together up to eight or 32 KiB (sequential ones singly, so that the kernel does not merge
   them); `iodepth_batch=1` and `iodepth_batch_complete_max=1` give fio's one at a time.

@@ -49,6 +49,11 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
     }
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && is_among_devices(path) => {
+            let reason = "there is no such device".to_owned();
+            let hint = "`lsblk` lists them; no file is made in /dev".to_owned();
+            return Err(RunError::Unsuitable { path: path.to_owned(), reason, hint });
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return target(TargetKind::Missing, 0),
         Err(error) => return Err(failed(error)),
     };
@@ -66,6 +71,12 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
         false => ("is neither a regular file nor a block device", "choose one of these"),
     };
     Err(RunError::Unsuitable { path: path.to_owned(), reason: reason.to_owned(), hint: hint.to_owned() })
+}
+
+/// True for a name in /dev itself: a file made for a mistyped device would lie in memory, and be no device's measure.
+fn is_among_devices(path: &Path) -> bool {
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    parent.is_some_and(|parent| parent == Path::new("/dev"))
 }
 
 /// The operations that a job draws offsets for.
