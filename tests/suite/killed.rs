@@ -515,3 +515,22 @@ fn a_second_signal_ends_a_run_that_hangs_at_once() {
     assert!(is_told, "{}", program.stderr());
     program.finish_within(END).assert_code(128).assert_told(&["stopped at once"]);
 }
+
+#[test]
+fn signals_are_heard_while_the_first_thread_hangs() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _loading = loading();
+    let home = scratch();
+    let disk = NbdDisk::new(16 * MIB, &[], &[]);
+    disk.hang();
+    let mut program = Program::start(&mut fio_on(&disk, home.path(), "psync"));
+    // Then it opens the target, which nobody answers.
+    let has_begun = wait_for(BEGIN, || program.stdout().contains("Starting 1 process"));
+    let is_told = wait_for(END, || {
+        program.signal(Signal::INT);
+        program.stderr().contains("stopped at once") || program.has_ended()
+    });
+    disk.resume();
+    assert!(has_begun && is_told, "{}\n{}", program.stdout(), program.stderr());
+    program.finish_within(END).assert_code(128).assert_told(&["stopped at once"]);
+}

@@ -11,6 +11,8 @@ use signal_hook::iterator::Signals;
 use crate::exit::Exit;
 use crate::output;
 
+const WATCHED: [i32; 2] = [SIGINT, SIGTERM];
+
 /// The signal that came, if one did.
 #[derive(Clone, Debug, Default)]
 pub struct Caught(Arc<AtomicI32>);
@@ -35,8 +37,12 @@ pub fn hint(error: &io::Error) -> Option<String> {
 pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<Caught> {
     let caught = Caught::default();
     let seen = caught.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(WATCHED)?;
+    // The thread that calls may get stuck in a request to a device, and with it every signal it would take.
+    fathom_sys::signals::block(&WATCHED)?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        // These are signals, so it cannot fail.
+        let _ = fathom_sys::signals::unblock(&WATCHED);
         for signal in signals.forever() {
             if seen.0.swap(signal, Ordering::AcqRel) != 0 {
                 output::warn("stopped at once; tests that had finished are kept");

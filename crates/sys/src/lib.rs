@@ -10,6 +10,7 @@ pub mod device;
 mod error;
 pub mod io;
 pub mod mmap;
+pub mod signals;
 mod sqe;
 pub mod thread;
 pub mod transfer;

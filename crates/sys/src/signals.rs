@@ -1,0 +1,70 @@
+//! Which threads take the signals sent to the process.
+//!
+//! The kernel prefers the first thread for them, also where that one is stuck in a request to a device and will not run
+//! a handler for hours. A thread started later inherits what its parent takes.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+/// From now on this thread, and each that it starts, does not take `signals`; other threads do.
+///
+/// # Errors
+/// One of them is no signal.
+pub fn block(signals: &[i32]) -> io::Result<()> {
+    change(libc::SIG_BLOCK, signals)
+}
+
+/// From now on this thread takes `signals`, also those that came while nobody did.
+///
+/// # Errors
+/// One of them is no signal.
+pub fn unblock(signals: &[i32]) -> io::Result<()> {
+    change(libc::SIG_UNBLOCK, signals)
+}
+
+fn change(how: i32, signals: &[i32]) -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is ours and large enough; the call initialises all of it.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    for &signal in signals {
+        // SAFETY: the set was initialised above; a number that is no signal is refused.
+        if unsafe { libc::sigaddset(set.as_mut_ptr(), signal) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: the set is initialised and only read; the old mask is not asked for.
+    let errno = unsafe { libc::pthread_sigmask(how, set.as_ptr(), std::ptr::null_mut()) };
+    if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mask of the calling thread, as the kernel shows it.
+    fn blocked() -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn threads_inherit_and_decide_for_themselves() {
+        let of = |signal: i32| 1_u64 << (signal - 1);
+        let both = of(libc::SIGUSR1) | of(libc::SIGUSR2);
+        std::thread::spawn(move || {
+            block(&[libc::SIGUSR1, libc::SIGUSR2]).unwrap();
+            let inheriting = std::thread::spawn(move || {
+                assert_eq!(blocked() & both, both);
+                unblock(&[libc::SIGUSR2]).unwrap();
+                assert_eq!(blocked() & both, of(libc::SIGUSR1));
+            });
+            inheriting.join().unwrap();
+            assert_eq!(blocked() & both, both);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(block(&[0]).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(unblock(&[-1]).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+}
