@@ -72,6 +72,25 @@ pub fn filename(path: &Path) -> String {
     format!("--filename={}", path.display())
 }
 
+/// `measured` lies within `percent` of `expected`; else a sentence that says how far off it is.
+pub fn within(what: &str, measured: f64, expected: f64, percent: f64) -> Result<(), String> {
+    let off = (measured / expected - 1.0) * 100.0;
+    if off.abs() <= percent {
+        return Ok(());
+    }
+    Err(format!("{what}: {measured:.2} is {off:+.2} % off {expected:.2}"))
+}
+
+/// Tries `attempt` three times at most: a machine that stood still for a moment gives another rate the next time, a
+/// program that counts wrongly gives the same.
+///
+/// # Panics
+/// When none of the attempts held.
+pub fn steadily(attempt: impl Fn() -> Result<(), String>) {
+    let failures: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
+    assert!(failures.len() < 3, "{failures:#?}");
+}
+
 fn run_fio<'a>(command: &mut Command, arguments: impl IntoIterator<Item = &'a str>) -> Output {
     command.args(["fio", "--output-format=json", "--eta=never"]).args(arguments);
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))

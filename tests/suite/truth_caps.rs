@@ -6,7 +6,7 @@
 
 use fathom_tests::{Cap, FioReport, LoopDevice, Throttle, fio_under, measuring_alone, need};
 
-use crate::ours::{Ours, filename};
+use crate::ours::{Ours, filename, steadily, within};
 
 const MIB: u64 = 1 << 20;
 
@@ -52,29 +52,24 @@ impl Use {
     }
 }
 
-fn assert_within(what: &str, measured: f64, expected: f64, percent: f64) {
-    let off = (measured / expected - 1.0) * 100.0;
-    assert!(off.abs() <= percent, "{what}: {measured:.2} is {off:+.2} % off {expected:.2}");
-}
-
 /// Ours and fio's rate under `cap`, each against `expected` requests per second and against each other.
-fn check(ours: &Ours, device: &LoopDevice, cap: &Cap, case: &Use, expected: f64) {
+fn check(ours: &Ours, device: &LoopDevice, cap: &Cap, case: &Use, expected: f64) -> Result<(), String> {
     let throttle = Throttle::new(device.path(), cap);
     let arguments = case.arguments(device);
     let arguments = || arguments.iter().map(String::as_str);
     let (our, fios) = (ours.fio_under(&throttle, arguments()), fio_under(&throttle, arguments()));
     let what = format!("{} {}k depth {} at {expected}/s", case.rw, case.bs_kib, case.depth);
     let (our_rate, fios_rate) = (case.rate(&our), case.rate(&fios));
-    assert_within(&format!("{what}: ours"), our_rate, expected, 1.0);
-    assert_within(&format!("{what}: fio's"), fios_rate, expected, 1.0);
-    assert_within(&format!("{what}: ours beside fio's"), our_rate, fios_rate, 1.0);
+    within(&format!("{what}: ours"), our_rate, expected, 1.0)?;
+    within(&format!("{what}: fio's"), fios_rate, expected, 1.0)?;
+    within(&format!("{what}: ours beside fio's"), our_rate, fios_rate, 1.0)?;
     // What is printed follows from what was counted.
     let op = case.op();
     let bytes = our.number(&format!("/{op}/io_bytes"));
     assert_eq!(bytes, our.number(&format!("/{op}/total_ios")) * (case.bs_kib << 10) as f64, "{what}");
     let bw_bytes = our.number(&format!("/{op}/bw_bytes"));
-    assert_within(&format!("{what}: bw_bytes"), bw_bytes, our.bytes_per_second(op), 0.01);
-    assert_within(&format!("{what}: iops"), our.iops(op) * (case.bs_kib << 10) as f64, bw_bytes, 0.01);
+    within(&format!("{what}: bw_bytes"), bw_bytes, our.bytes_per_second(op), 0.01)?;
+    within(&format!("{what}: iops"), our.iops(op) * (case.bs_kib << 10) as f64, bw_bytes, 0.01)
 }
 
 #[test]
@@ -91,7 +86,7 @@ fn capped_iops_are_reported_as_fio_reports_them() {
         (4000, Use::new("randwrite", 4, 16)),
     ];
     for (cap, case) in cases {
-        check(&ours, &device, &Cap::iops(cap), &case, cap as f64);
+        steadily(|| check(&ours, &device, &Cap::iops(cap), &case, cap as f64));
     }
 }
 
@@ -108,7 +103,7 @@ fn capped_bandwidth_is_reported_as_fio_reports_it() {
     ];
     for (mib, case) in cases {
         let expected = (mib << 10) as f64 / case.bs_kib as f64;
-        check(&ours, &device, &Cap::bytes_per_second(mib * MIB), &case, expected);
+        steadily(|| check(&ours, &device, &Cap::bytes_per_second(mib * MIB), &case, expected));
     }
 }
 
@@ -128,9 +123,10 @@ fn rate_times_latency_is_the_depth() {
     ] {
         let case = Use { rw, bs_kib: 4, depth, engine };
         let throttle = Throttle::new(device.path(), &Cap::iops(cap));
-        let report = ours.fio_under(&throttle, case.arguments(&device).iter().map(String::as_str));
-        let latency_s = report.number(&format!("/{}/lat_ns/mean", case.op())) / 1e9;
-        let in_flight = case.rate(&report) * latency_s;
-        assert_within(&format!("{rw} {engine}"), in_flight, depth as f64, 2.0);
+        steadily(|| {
+            let report = ours.fio_under(&throttle, case.arguments(&device).iter().map(String::as_str));
+            let latency_s = report.number(&format!("/{}/lat_ns/mean", case.op())) / 1e9;
+            within(&format!("{rw} {engine}"), case.rate(&report) * latency_s, depth as f64, 2.0)
+        });
     }
 }
