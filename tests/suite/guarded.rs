@@ -279,6 +279,10 @@ fn active_swap_is_refused() {
     let front = Front::new();
     let ended = run(&mut front.fio(device.path(), "randwrite", &[]));
     ended.assert_code(1).assert_told(&["active swap space", &destroying(device.path())]);
+    // Named or not: like a mounted device, it is in use by this very system.
+    run(&mut front.bench(device.path(), Some(device.path())))
+        .assert_code(1)
+        .assert_told(&["active swap space"]);
     drop(swap);
 }
 

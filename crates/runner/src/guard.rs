@@ -74,7 +74,7 @@ fn hint(permit: &WritePermit, path: &Path, overrules: impl Iterator<Item = Overr
     let mounted = overrules.contains(&Overrule::MountedWrite);
     match (overrules.contains(&Overrule::Impossible), mounted, overrules.contains(&Overrule::DestroyData)) {
         (true, ..) => "choose a target that can be written".to_owned(),
-        (_, true, _) if permit.own_command => "unmount it first".to_owned(),
+        (_, true, _) if permit.own_command => "unmount it first (swapoff where it is swap)".to_owned(),
         (_, true, true) => {
             format!("unmount it, or add --allow_mounted_write=1 and {destroy} if nothing on it is needed")
         }

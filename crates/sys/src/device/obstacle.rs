@@ -85,9 +85,10 @@ impl Obstacle {
     /// What it takes to write in spite of it.
     pub fn overrule(&self) -> Overrule {
         match self {
-            Obstacle::Mounted { .. } | Obstacle::MountedPartition { .. } | Obstacle::MountedParent { .. } => {
-                Overrule::MountedWrite
-            }
+            Obstacle::Mounted { .. }
+            | Obstacle::MountedPartition { .. }
+            | Obstacle::MountedParent { .. }
+            | Obstacle::SwapInUse { .. } => Overrule::MountedWrite,
             // Whoever writes beneath a loop device writes to what is on it.
             Obstacle::BackingFile { user, .. } => user.overrule(),
             Obstacle::ReadOnly { .. } => Overrule::Impossible,
