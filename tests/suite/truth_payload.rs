@@ -90,19 +90,25 @@ fn a_block_by_itself_does_not_compress() {
 }
 
 #[test]
-fn refilled_buffers_do_not_compress_at_all() {
+fn small_blocks_do_not_compress_together_either() {
     need!(tool "gzip");
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
-    for engine in ["io_uring", "psync"] {
-        let arguments = format!("--rw=randwrite --bs=4k --refill_buffers --ioengine={engine}");
-        let content = written(&ours, &path, &arguments);
-        assert_all_differ(std::slice::from_ref(&content), engine);
+    for arguments in [
+        "--rw=write --bs=4k --ioengine=psync",
+        "--rw=randwrite --bs=4k --ioengine=io_uring",
+        "--rw=write --bs=128k --ioengine=libaio",
+        "--rw=randwrite --bs=4k --refill_buffers --ioengine=io_uring",
+        "--rw=randwrite --bs=4k --refill_buffers --ioengine=psync",
+    ] {
+        std::fs::remove_file(&path).ok();
+        let content = written(&ours, &path, arguments);
+        assert_all_differ(std::slice::from_ref(&content), arguments);
         let left = gzipped(directory.path(), &content);
-        assert!(left as f64 >= content.len() as f64 * 0.99, "{engine}: {left} of {}", content.len());
-        // Nor over a distance that gzip does not see: hardly any run of bytes comes again.
+        assert!(left as f64 >= content.len() as f64 * 0.99, "{arguments}: {left} of {}", content.len());
+        // Nor over a distance that gzip does not see: no run of bytes comes again.
         let runs: HashSet<&[u8]> = content.chunks(16).collect();
-        assert_eq!(runs.len(), content.len() / 16, "{engine}");
+        assert_eq!(runs.len(), content.len() / 16, "{arguments}");
     }
 }
 

@@ -232,26 +232,18 @@ impl DepthPlan {
     /// Most bytes moved per call where nothing is said, for the same reason: submitting large blocks takes long.
     pub const BATCH_BYTES: u64 = 32 << 10;
 
-    /// The batch for a job where nothing is said. Sequential requests go one by one: the kernel merges neighbours that
-    /// are submitted together, and the device would be measured at another block size.
-    pub fn default_batch(random: bool, block_size: u64) -> u32 {
-        if random {
-            (Self::BATCH_BYTES / block_size.max(1)).clamp(1, u64::from(Self::BATCH)) as u32
-        } else {
-            1
-        }
+    /// `iodepth` in flight, moved one by one.
+    pub fn new(iodepth: u32) -> Self {
+        DepthPlan { iodepth, batch_submit: 1, batch_complete_min: 1, batch_complete_max: 1, low: iodepth }
     }
 
-    /// `iodepth` in flight, moved in batches.
-    pub fn new(iodepth: u32) -> Self {
-        let batch = iodepth.min(Self::BATCH);
-        DepthPlan {
-            iodepth,
-            batch_submit: batch,
-            batch_complete_min: 1,
-            batch_complete_max: batch,
-            low: iodepth,
-        }
+    /// `iodepth` requests of at most `block_size` bytes in flight, in the batches of a job where nothing is said: an eighth
+    /// of the depth within the limits above. Sequential requests go one by one: the kernel merges neighbours that are
+    /// submitted together, and the device would be measured at another block size.
+    pub fn batched(iodepth: u32, random: bool, block_size: u64) -> Self {
+        let by_bytes = (Self::BATCH_BYTES / block_size.max(1)).min(u64::from(Self::BATCH)) as u32;
+        let batch = if random { by_bytes.min(iodepth / 8).max(1) } else { 1 };
+        DepthPlan { batch_submit: batch, batch_complete_max: batch, ..DepthPlan::new(iodepth) }
     }
 }
 

@@ -127,18 +127,17 @@ fn payload(options: &JobOptions) -> Payload {
 /// Batches and marks above the depth mean the depth, and so does 0, except for the completions waited for.
 fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     let depth = options.iodepth.unwrap_or(1);
-    let defaults = DepthPlan::new(depth);
     let largest = io.block_size.iter().map(|(_, &size)| size).max().unwrap_or(DEFAULT_BLOCK);
-    let batch = DepthPlan::default_batch(io.pattern.random, largest).min(depth);
+    let defaults = DepthPlan::batched(depth, io.pattern.random, largest);
     let within = |said: Option<u32>, default: u32| match said {
         None => default,
         Some(0) => depth,
         Some(count) => count.min(depth),
     };
     let min = options.iodepth_batch_complete_min.unwrap_or(defaults.batch_complete_min).min(depth);
-    let batch_submit = within(options.iodepth_batch, batch);
+    let batch_submit = within(options.iodepth_batch, defaults.batch_submit);
     let max = match options.iodepth_batch_complete_max {
-        None => batch_submit.max(min).max(defaults.batch_complete_max),
+        None => batch_submit.max(min),
         Some(0) => min.max(1),
         Some(count) => count.clamp(min.max(1), depth),
     };

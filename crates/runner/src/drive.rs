@@ -212,7 +212,7 @@ impl<C: Clock> Worker<C> {
         let mut start = self.now;
         // Said before the engine is asked: a synchronous one may not come back for long.
         self.live.in_flight.set(u64::from(self.in_flight) + self.batch.len() as u64);
-        let mut offered = 0;
+        let (mut offered, mut accepted) = (0, 0);
         while offered < self.batch.len() {
             let slot = self.batch[offered];
             let place = &mut self.slots.all[slot as usize];
@@ -233,8 +233,9 @@ impl<C: Clock> Worker<C> {
             }
             offered += 1;
             self.in_flight += 1;
-            if fresh && !self.closing {
-                self.count_issued(request.op);
+            let counted = u64::from(fresh && !self.closing);
+            if !request.op.is_sync() {
+                self.phase().ops[request.op as usize].issued.add(counted);
             }
             match queued {
                 Queued::Done(result) => {
@@ -243,25 +244,22 @@ impl<C: Clock> Worker<C> {
                     // The next of the batch has waited for this one, which is none of its own time.
                     start = self.now;
                     let phase = self.phase();
+                    phase.depth[DepthCounts::bucket(self.in_flight)].add(counted);
                     phase.submit[BatchCounts::bucket(1)].add(1);
                     phase.complete[BatchCounts::bucket(1)].add(1);
                     self.complete(Completion { slot, result });
                 }
-                Queued::Later | Queued::Full => self.accepted.push(slot),
+                Queued::Later | Queued::Full => {
+                    accepted += counted;
+                    self.accepted.push(slot);
+                }
             }
         }
+        // A batch goes as one: all of it is issued at the depth that it makes.
+        self.phase().depth[DepthCounts::bucket(self.in_flight)].add(accepted);
         self.batch.drain(..offered);
         while !self.accepted.is_empty() && self.submit()? > 0 {}
         Ok(())
-    }
-
-    #[inline(always)]
-    fn count_issued(&self, op: Op) {
-        let phase = self.phase();
-        phase.depth[DepthCounts::bucket(self.in_flight)].add(1);
-        if !op.is_sync() {
-            phase.ops[op as usize].issued.add(1);
-        }
     }
 
     /// Hands accepted requests over and stamps them; returns how many went.

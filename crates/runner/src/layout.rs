@@ -68,6 +68,15 @@ pub(crate) fn lay_out(
     if has >= need.size {
         return Ok(());
     }
+    if !need.filled {
+        // Filling tells its own progress; reserving is done at once, and told all the same.
+        report(&LayoutProgress {
+            path: path.to_owned(),
+            done_bytes: need.size,
+            total_bytes: need.size,
+            elapsed_ns: 0,
+        });
+    }
     let reserved = reserve(&file, has, need).map_err(|source| error("reserve space for", path, source));
     let made = if need.filled {
         reserved.and_then(|()| fill(session, path, need.size, None, report))

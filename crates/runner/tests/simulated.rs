@@ -3,7 +3,7 @@
 mod plans;
 
 use fathom_engine::sim::FixedLatency;
-use fathom_model::plan::{Mix, SizeSpec};
+use fathom_model::plan::{DepthPlan, Mix, SizeSpec};
 use fathom_model::{Nanos, RunPlan};
 use fathom_runner::Session;
 use fathom_stats::{OpOutcome, RunOutcome};
@@ -256,6 +256,17 @@ fn a_low_water_mark_drains_before_refilling() {
     check_conservation(&outcome);
     // Refilled from one in flight: depths 2 to 8 are all met, not only the full queue.
     assert!(depth.0[1] > 0 && depth.0[2] > depth.0[1] && depth.0[3] > 0, "{depth:?}");
+}
+
+#[test]
+fn requests_count_at_the_depth_that_their_batch_makes() {
+    let mut deep = timed(job("deep", Mix::Read, true, 16), 10);
+    deep.depth = DepthPlan::batched(16, true, 4096);
+    let outcome = run(&RunPlan { jobs: vec![deep], ..RunPlan::default() });
+    check_conservation(&outcome);
+    let depth = outcome.workers[0].measured.depth.0;
+    let share = depth[4] as f64 / depth.iter().sum::<u64>() as f64;
+    assert!(share > 0.99, "at depth 16: {share}, {depth:?}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What a write carries.
 //!
-//! Buffers are filled once with random bytes, which no compressor shortens. Before a write every 512-byte sector is
-//! stamped with a number that never repeats within the worker, so that no two sectors on the device are equal.
+//! Buffers are filled once with random bytes. Before a write every word of the buffer is combined with a new key, which
+//! costs a fraction of drawing it anew: no two sectors on the device are equal, and no compressor or deduplicator finds
+//! one block in another, also where many small blocks make up one of its records. Large blocks are incompressible each
+//! by itself, so only the first word of each sector changes there.
 
 use crate::Rng;
 
@@ -18,30 +20,44 @@ pub fn fill_random(buffer: &mut [u8], rng: &mut Rng) {
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// Makes every sector of prepared random bytes unique.
+/// Blocks from this size on are longer than the records that file systems compress (128 KiB by default on ZFS and btrfs).
+const LARGE: usize = 256 << 10;
+
+/// Makes prepared random bytes differ from what they were before.
 #[derive(Clone, Debug)]
 pub struct Stamp {
-    next: u64,
-    salt: u64,
+    keys: Rng,
 }
 
 impl Stamp {
     /// A stamp of its own for the worker with this seed.
     pub fn new(seed: u64) -> Self {
-        Stamp { next: 0, salt: Rng::stream(seed, 0x57a3).next_u64() }
+        Stamp { keys: Rng::stream(seed, 0x57a3) }
     }
 
-    /// Stamps each sector of `buffer`, which holds prepared random bytes.
+    /// Changes `buffer`, which holds prepared random bytes.
     #[inline]
     pub fn apply(&mut self, buffer: &mut [u8]) {
-        for sector in buffer.chunks_mut(SECTOR) {
-            // An odd multiplier keeps distinct counts distinct while every byte of the stamp changes.
-            let stamp = (self.next ^ self.salt).wrapping_mul(0xd6e8_feb8_6659_fd93).to_le_bytes();
-            self.next += 1;
-            let len = sector.len().min(stamp.len());
-            sector[..len].copy_from_slice(&stamp[..len]);
+        let key = self.keys.next_u64();
+        if buffer.len() < LARGE {
+            combine(buffer, key);
+        } else {
+            for sector in buffer.chunks_mut(SECTOR) {
+                let word = sector.len().min(8);
+                combine(&mut sector[..word], key);
+            }
         }
     }
+}
+
+/// Combines every word with `key`, and what is left at the end with its first bytes.
+#[inline]
+fn combine(buffer: &mut [u8], key: u64) {
+    let (words, rest) = buffer.as_chunks_mut::<8>();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ key).to_ne_bytes();
+    }
+    rest.iter_mut().zip(key.to_ne_bytes()).for_each(|(byte, key)| *byte ^= key);
 }
 
 #[cfg(test)]
@@ -49,6 +65,38 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    /// Eight-byte strings that occur more than once; what a compressor would live on.
+    fn repetitions(data: &[u8]) -> usize {
+        let mut seen = HashSet::new();
+        data.windows(8)
+            .filter(|window| !seen.insert(<[u8; 8]>::try_from(*window).expect("eight bytes")))
+            .count()
+    }
+
+    #[test]
+    fn writes_of_one_buffer_repeat_nothing_of_each_other() {
+        for block in [512, 4096, 3000, 65_536] {
+            let mut buffer = vec![0u8; block];
+            fill_random(&mut buffer, &mut Rng::new(3));
+            let mut stamp = Stamp::new(4);
+            let mut written = Vec::new();
+            while written.len() < 262_144 {
+                stamp.apply(&mut buffer);
+                written.extend_from_slice(&buffer);
+            }
+            assert_eq!(repetitions(&written), 0, "blocks of {block}");
+        }
+    }
+
+    #[test]
+    fn large_blocks_change_in_every_sector() {
+        let mut buffer = vec![0u8; LARGE + 100];
+        fill_random(&mut buffer, &mut Rng::new(5));
+        let before = buffer.clone();
+        Stamp::new(6).apply(&mut buffer);
+        assert!(buffer.chunks(SECTOR).zip(before.chunks(SECTOR)).all(|(now, then)| now != then));
+    }
 
     #[test]
     fn no_two_sectors_are_equal_and_none_compresses_by_repetition() {
