@@ -35,6 +35,11 @@ impl fmt::Display for Place {
     }
 }
 
+/// What was typed, without what a terminal would take for orders.
+fn shown(text: &str) -> String {
+    text.chars().map(printable).collect()
+}
+
 fn printable(c: char) -> char {
     if c.is_control() { ' ' } else { c }
 }
@@ -43,7 +48,7 @@ fn printable(c: char) -> char {
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
     /// A word of the command line is no option.
-    #[error("fio: unrecognized option '{word}'")]
+    #[error("fio: unrecognized option '{}'", shown(word))]
     Unrecognized {
         /// As typed.
         word: String,
@@ -73,7 +78,7 @@ pub enum OptionError {
         option: String,
     },
     /// A line of a job file is no option.
-    #[error("Bad option <{text}>{}", at(place))]
+    #[error("Bad option <{}>{}", shown(text), at(place))]
     BadOption {
         /// The line.
         text: String,

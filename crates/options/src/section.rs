@@ -192,7 +192,7 @@ impl<'a> Draft<'a> {
             return OptionError::BadOption {
                 text: as_written(word),
                 remedy: Some(remedy),
-                place: word.place(),
+                place: word.place().map(at_the_name),
             };
         }
         if engines::FIO_ENGINE_OPTIONS.contains(&word.name) {
@@ -205,7 +205,7 @@ impl<'a> Draft<'a> {
         let private = self.engine().into_iter().flat_map(engines::option_names);
         let nearest = table::nearest(word.name, table::names().chain(private));
         let remedy = nearest.map(|name| format!("Did you mean {name}?"));
-        OptionError::BadOption { text: as_written(word), remedy, place: word.place() }
+        OptionError::BadOption { text: as_written(word), remedy, place: word.place().map(at_the_name) }
     }
 }
 
@@ -232,4 +232,10 @@ pub(crate) fn apply_pair(options: &mut JobOptions, name: &str, value: &str) -> R
     draft.apply(&Word { name, value, place: None })?;
     *options = draft.options;
     Ok(())
+}
+
+/// An option that is unknown is wrong in its name, not in its value.
+fn at_the_name(mut place: Box<Place>) -> Box<Place> {
+    place.column = place.text.chars().take_while(|c| c.is_whitespace()).count() + 1;
+    place
 }
