@@ -55,8 +55,6 @@ impl CommandOptions {
 pub enum OutputFormat {
     /// fio's text.
     Normal,
-    /// Semicolon-separated fields.
-    Terse,
     /// JSON.
     Json,
     /// JSON with the bins of every latency histogram.
@@ -68,7 +66,6 @@ impl OutputFormat {
     pub const fn name(self) -> &'static str {
         match self {
             OutputFormat::Normal => "normal",
-            OutputFormat::Terse => "terse",
             OutputFormat::Json => "json",
             OutputFormat::JsonPlus => "json+",
         }
@@ -127,25 +124,12 @@ pub(crate) const ROWS: &[CommandRow] = &[
     row(
         "output-format",
         Takes::Value("FORMATS"),
-        "Report formats, separated by commas: normal, terse, json, json+.",
+        "Report formats, separated by commas: normal, json, json+.",
         |command, text| {
             command.formats = formats(needed(text)?)?;
             Ok(())
         },
     ),
-    row("minimal", Takes::Nothing, "Report in the terse format.", |command, _| {
-        command.formats = vec![OutputFormat::Terse];
-        Ok(())
-    }),
-    row("append-terse", Takes::Nothing, "Report in the terse format as well.", |command, _| {
-        if command.formats.is_empty() {
-            command.formats.push(OutputFormat::Normal);
-        }
-        if !command.formats.contains(&OutputFormat::Terse) {
-            command.formats.push(OutputFormat::Terse);
-        }
-        Ok(())
-    }),
     row("eta", Takes::Value("WHEN"), "Show progress: always, never or auto.", |command, text| {
         let words = [("always", Eta::Always), ("never", Eta::Never), ("auto", Eta::Auto)];
         command.eta = value::choice(needed(text)?, &words)?;
@@ -266,7 +250,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
 pub(crate) const UNSUPPORTED: &[(&str, Takes, &str)] = &[
     ("aux-path", Takes::Value("DIR"), "leave it out: no state files are written"),
     ("bandwidth-log", Takes::MaybeValue("NAME"), "use --output-format=json"),
-    ("client", Takes::Value("HOST"), "start it on each machine and merge the reports"),
+    ("client", Takes::Value("HOST"), "run it on each machine"),
     ("cpuclock-test", Takes::Nothing, ""),
     ("crctest", Takes::MaybeValue("NAME"), ""),
     ("daemonize", Takes::Value("FILE"), ""),
@@ -276,8 +260,10 @@ pub(crate) const UNSUPPORTED: &[(&str, Takes, &str)] = &[
     ("latency-log", Takes::MaybeValue("NAME"), "use --output-format=json"),
     ("merge-blktrace-only", Takes::Nothing, ""),
     ("remote-config", Takes::Value("FILE"), ""),
-    ("server", Takes::MaybeValue("ARGS"), "start it on each machine and merge the reports"),
+    ("server", Takes::MaybeValue("ARGS"), "run it on each machine"),
     ("status-interval", Takes::Value("TIME"), "use --eta=always for progress"),
+    ("minimal", Takes::Nothing, "use --output-format=json"),
+    ("append-terse", Takes::Nothing, "use --output-format=normal,json"),
     ("terse-version", Takes::Value("N"), "use --output-format=json"),
     ("trigger", Takes::Value("COMMAND"), ""),
     ("trigger-file", Takes::Value("FILE"), ""),
@@ -296,10 +282,13 @@ fn at_least(span: Nanos, least: Nanos) -> Result<Nanos, String> {
 fn formats(text: &str) -> Result<Vec<OutputFormat>, String> {
     let mut formats = Vec::new();
     for word in text.split(',').map(str::trim) {
-        let all = [OutputFormat::Normal, OutputFormat::Terse, OutputFormat::Json, OutputFormat::JsonPlus];
+        if word == "terse" {
+            return Err("output format terse is not supported yet: use json, or normal".to_owned());
+        }
+        let all = [OutputFormat::Normal, OutputFormat::Json, OutputFormat::JsonPlus];
         let format = all.into_iter().find(|format| format.name() == word);
-        let format = format
-            .ok_or_else(|| format!("invalid output format {word} (valid are normal, terse, json, json+)"))?;
+        let format =
+            format.ok_or_else(|| format!("invalid output format {word} (valid are normal, json, json+)"))?;
         if !formats.contains(&format) {
             formats.push(format);
         }
@@ -313,11 +302,12 @@ mod tests {
 
     #[test]
     fn format_lists() {
-        use OutputFormat::{Json, JsonPlus, Normal, Terse};
+        use OutputFormat::{Json, JsonPlus, Normal};
         for (text, expected) in [
             ("json", Some(vec![Json])),
             ("normal,json", Some(vec![Normal, Json])),
-            ("json+,terse,json+", Some(vec![JsonPlus, Terse])),
+            ("json+,normal,json+", Some(vec![JsonPlus, Normal])),
+            ("terse", None),
             ("xml", None),
             ("", None),
             ("json,", None),
@@ -350,9 +340,6 @@ mod tests {
         };
         let none = CommandOptions::default;
         check("output", Some("f"), CommandOptions { output: Some("f".into()), ..none() });
-        check("minimal", None, CommandOptions { formats: vec![OutputFormat::Terse], ..none() });
-        let both = vec![OutputFormat::Normal, OutputFormat::Terse];
-        check("append-terse", None, CommandOptions { formats: both, ..none() });
         check("eta", Some("never"), CommandOptions { eta: Eta::Never, ..none() });
         check("eta-newline", Some("2"), CommandOptions { eta_newline: Some(Nanos::from_secs(2)), ..none() });
         let quarter = Some(Nanos::from_millis(250));

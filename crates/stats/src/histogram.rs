@@ -110,13 +110,6 @@ impl Histogram {
         }
         self.sparse().last().map(|(bin, _)| midpoint(bin))
     }
-
-    /// Counts in fio's 1856 bins: everything past its last bin is folded into it.
-    pub fn fold_to_fio(&self) -> Vec<u64> {
-        let mut folded = self.counts[..FIO_BINS].to_vec();
-        folded[FIO_BINS - 1] += self.counts[FIO_BINS..].iter().sum::<u64>();
-        folded
-    }
 }
 
 #[cfg(test)]
@@ -157,16 +150,6 @@ mod tests {
         assert_eq!(histogram.percentile(99.0), Some(99));
         assert_eq!(histogram.percentile(100.0), Some(100));
         assert_eq!(Histogram::default().percentile(50.0), None);
-    }
-
-    #[test]
-    fn values_past_fios_range_fold_into_its_last_bin() {
-        let mut histogram = Histogram::default();
-        histogram.record(10);
-        histogram.record(1 << 36);
-        histogram.record(1 << 42);
-        let folded = histogram.fold_to_fio();
-        assert_eq!((folded[10], folded[FIO_BINS - 1], folded.iter().sum::<u64>()), (1, 2, 3));
     }
 
     proptest! {

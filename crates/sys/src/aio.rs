@@ -76,11 +76,6 @@ impl Context {
         })
     }
 
-    /// True where completions are read from the mapped ring, without a system call.
-    pub fn reaps_from_ring(&self) -> bool {
-        self.ring.is_some()
-    }
-
     /// The buffer of a slot that is not in flight. Panics where it is.
     #[inline]
     pub fn bytes(&mut self, slot: u32) -> &mut [u8] {

@@ -169,12 +169,6 @@ impl Source {
         self.bytes_left == 0 && self.loops_left.is_some_and(|left| left <= 1)
     }
 
-    /// Total bytes the stream will move, where that is known.
-    pub fn total_bytes(&self) -> Option<u64> {
-        let loops = u64::from(self.loops_left?);
-        Some(self.bytes_per_loop.saturating_mul(loops))
-    }
-
     /// The first request of a new pass of `op`, where it may have one.
     #[cold]
     fn wrap(&mut self, op: Op) -> Option<Request> {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use fathom_assess::{engine_rows, host_facts};
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
-    CommandOptions, EngineRow, Eta, Invocation, JOB_FILE_LIMIT, MachineNumbers, OptionError, OutputFormat,
+    CommandOptions, EngineRow, Eta, Invocation, JOB_FILE_LIMIT, MachineNumbers, OptionError,
     ParseEnvironment, command_help, engine_help, parse_command_line, show_command, usage,
 };
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
@@ -95,7 +95,6 @@ fn start(words: &[String]) -> Result<Exit, Refusal> {
         output::print(|out| writeln!(out, "{}", show_command(&invocation)))?;
         return Ok(Exit::Done);
     }
-    refuse_terse(&invocation.command)?;
     if invocation.command.parse_only {
         return Ok(Exit::Done);
     }
@@ -121,16 +120,6 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Refus
     };
     output::print(|out| out.write_all(text.as_bytes()))?;
     Ok(exit)
-}
-
-fn refuse_terse(command: &CommandOptions) -> Result<(), Refusal> {
-    if !command.formats.contains(&OutputFormat::Terse) {
-        return Ok(());
-    }
-    Err(Refusal {
-        message: "fio: output format terse is not supported yet".to_owned(),
-        hint: Some("use --output-format=json, or normal".to_owned()),
-    })
 }
 
 /// Reads a job file as far as one may be long; `-` is standard input.

@@ -71,11 +71,6 @@ impl TargetStack {
     pub fn names(&self) -> Vec<&str> {
         self.devices.iter().map(|device| device.name.as_str()).collect()
     }
-
-    /// The devices that lie on no other: the disks themselves.
-    pub fn bottoms(&self) -> impl Iterator<Item = &DeviceFacts> {
-        self.devices.iter().filter(|device| device.under.is_empty())
-    }
 }
 
 fn classify(path: &Path) -> Result<(TargetKind, PathBuf), DeviceError> {
