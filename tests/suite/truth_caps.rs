@@ -10,7 +10,7 @@ use crate::ours::{Ours, filename, steadily, within};
 
 const MIB: u64 = 1 << 20;
 
-/// Seconds of every run.
+/// Seconds of a run at least.
 const RUNTIME: u64 = 2;
 
 /// One way to use a capped device.
@@ -26,14 +26,21 @@ impl Use {
         Use { rw, bs_kib, depth, engine: "io_uring" }
     }
 
-    fn arguments(&self, device: &LoopDevice) -> Vec<String> {
+    /// Seconds after which the requests that the last slice lets through early, at most those in flight, are less
+    /// than half of the percent that is allowed.
+    fn runtime(&self, expected: f64) -> u64 {
+        let early = (self.depth + 1) as f64;
+        RUNTIME.max((early / 0.005 / expected).ceil() as u64)
+    }
+
+    fn arguments(&self, device: &LoopDevice, runtime: u64) -> Vec<String> {
         vec![
             "--name=capped".to_owned(),
             "--direct=1".to_owned(),
             "--time_based".to_owned(),
             "--startdelay=300ms".to_owned(),
             filename(device.path()),
-            format!("--runtime={RUNTIME}"),
+            format!("--runtime={runtime}"),
             format!("--ioengine={}", self.engine),
             format!("--rw={}", self.rw),
             format!("--bs={}k", self.bs_kib),
@@ -55,7 +62,7 @@ impl Use {
 /// Ours and fio's rate under `cap`, each against `expected` requests per second and against each other.
 fn check(ours: &Ours, device: &LoopDevice, cap: &Cap, case: &Use, expected: f64) -> Result<(), String> {
     let throttle = Throttle::new(device.path(), cap);
-    let arguments = case.arguments(device);
+    let arguments = case.arguments(device, case.runtime(expected));
     let arguments = || arguments.iter().map(String::as_str);
     let (our, fios) = (ours.fio_under(&throttle, arguments()), fio_under(&throttle, arguments()));
     let what = format!("{} {}k depth {} at {expected}/s", case.rw, case.bs_kib, case.depth);
@@ -124,7 +131,8 @@ fn rate_times_latency_is_the_depth() {
         let case = Use { rw, bs_kib: 4, depth, engine };
         let throttle = Throttle::new(device.path(), &Cap::iops(cap));
         steadily(|| {
-            let report = ours.fio_under(&throttle, case.arguments(&device).iter().map(String::as_str));
+            let report =
+                ours.fio_under(&throttle, case.arguments(&device, RUNTIME).iter().map(String::as_str));
             let latency_s = report.number(&format!("/{}/lat_ns/mean", case.op())) / 1e9;
             within(&format!("{rw} {engine}"), case.rate(&report) * latency_s, depth as f64, 2.0)
         });
