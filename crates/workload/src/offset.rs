@@ -51,25 +51,35 @@ impl Offsets {
     /// The next block number, or `None` at the end of the pass.
     #[inline]
     pub fn next_block(&mut self, rng: &mut Rng) -> Option<u64> {
+        let mut drawn = None;
+        self.next_blocks(1, rng, |block| drawn = Some(block));
+        drawn
+    }
+
+    /// Hands the next `most` block numbers to `each`, fewer at the end of the pass; answers how many.
+    ///
+    /// In a row because the steps of one offset wait for each other, those of several do not.
+    #[inline(always)]
+    pub fn next_blocks(&mut self, most: u64, rng: &mut Rng, mut each: impl FnMut(u64)) -> u64 {
         match self {
             Offsets::Sequential { next, blocks } => {
-                let block = *next;
-                (block < *blocks).then(|| {
-                    *next += 1;
-                    block
-                })
+                let (first, count) = (*next, most.min(*blocks - *next));
+                *next += count;
+                (first..first + count).for_each(each);
+                count
             }
             Offsets::Map { order, next } => {
-                let index = *next;
-                (index < order.len()).then(|| {
-                    *next += 1;
-                    order.at(index)
-                })
+                let (first, count) = (*next, most.min(order.len() - *next));
+                *next += count;
+                (first..first + count).for_each(|index| each(order.at(index)));
+                count
             }
-            Offsets::Draw { blocks, drawn } => (*drawn < *blocks).then(|| {
-                *drawn += 1;
-                rng.below(*blocks)
-            }),
+            Offsets::Draw { blocks, drawn } => {
+                let count = most.min(*blocks - *drawn);
+                *drawn += count;
+                (0..count).for_each(|_| each(rng.below(*blocks)));
+                count
+            }
         }
     }
 

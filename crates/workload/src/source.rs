@@ -88,6 +88,8 @@ pub struct Source {
     syncs: [SyncCountdown; 2],
     op_rng: Rng,
     offset_rng: Rng,
+    /// All requests draw from one entry of one file, and nothing comes between them.
+    plain: bool,
 }
 
 impl Source {
@@ -130,7 +132,55 @@ impl Source {
             ],
             op_rng: Rng::stream(plan.seed, 2),
             offset_rng,
+            plain: is_plain(plan, shared),
         }
+    }
+
+    /// Hands up to `most` further requests to `each`; answers how many. Fewer than asked for when the work is done.
+    #[inline]
+    pub fn next_requests(&mut self, most: u64, mut each: impl FnMut(Request)) -> u64 {
+        let mut made = 0;
+        while made < most {
+            made += self.next_plain(most - made, &mut each);
+            if made == most {
+                break;
+            }
+            let Some(request) = self.next_request() else { break };
+            each(request);
+            made += 1;
+        }
+        made
+    }
+
+    /// What can be drawn in a row: requests of a plain source up to the end of its loop or pass.
+    #[inline(always)]
+    fn next_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
+        if !self.plain {
+            return 0;
+        }
+        let first = match self.mix {
+            Mix::Read => Op::Read,
+            Mix::Trim => Op::Trim,
+            _ => Op::Write,
+        };
+        let size = self.block_size[first as usize];
+        let whole = size.saturating_mul(most) <= self.bytes_left;
+        let most = if whole { most } else { self.bytes_left.div_ceil(size) };
+        let Some(file) = self.files.first_mut() else { return 0 };
+        let Some(offsets) = &mut file.offsets[self.shared[first as usize]] else { return 0 };
+        let (base, len) = (file.base, size as u32);
+        let at = |op, block| Request { op, file: 0, len, offset: base + block * size };
+        let rng = &mut self.offset_rng;
+        let made = if let Mix::ReadWrite { .. } = self.mix {
+            offsets.next_blocks(most, rng, |block| {
+                let op = if self.share.next_is_read(&mut self.op_rng) { Op::Read } else { Op::Write };
+                each(at(op, block));
+            })
+        } else {
+            offsets.next_blocks(most, rng, |block| each(at(first, block)))
+        };
+        self.bytes_left = self.bytes_left.saturating_sub(made * size);
+        made
     }
 
     /// The next request, or `None` when the work is done.
@@ -245,6 +295,16 @@ impl Source {
     }
 }
 
+/// True where every request draws from the same entry of the only file, and none makes another one due.
+fn is_plain(plan: &SourcePlan, shared: [usize; 3]) -> bool {
+    let one_entry = match plan.pattern.mix {
+        Mix::Read | Mix::Write | Mix::Trim => true,
+        Mix::ReadWrite { .. } => shared[0] == shared[1],
+        Mix::TrimWrite => false,
+    };
+    one_entry && plan.extents.len() == 1 && plan.fsync_every == 0 && plan.fdatasync_every == 0
+}
+
 /// Which of read, write and trim draw offsets of their own (the write after a trim repeats the trim's).
 fn used_ops(mix: Mix) -> [bool; 3] {
     match mix {
@@ -290,6 +350,34 @@ mod tests {
         let mut blocks: Vec<u64> = requests.iter().map(|r| (r.offset - 8192) / 4096).collect();
         blocks.sort_unstable();
         blocks
+    }
+
+    /// What comes out in rows of `most` at a time.
+    fn in_rows(plan: &SourcePlan, most: u64, limit: usize) -> Vec<Request> {
+        let (mut source, mut all) = (Source::new(plan), Vec::new());
+        while all.len() < limit && source.next_requests(most, |request| all.push(request)) == most {}
+        all.truncate(limit);
+        all
+    }
+
+    #[test]
+    fn rows_of_requests_are_the_requests_one_by_one() {
+        let mixes = [Mix::Read, Mix::Write, Mix::Trim, Mix::TrimWrite, Mix::ReadWrite { read_percent: 75 }];
+        for (mix, random, map) in mixes.into_iter().flat_map(|mix| {
+            [(false, true), (true, true), (true, false)].map(|(random, map)| (mix, random, map))
+        }) {
+            for (loops, bytes, files) in
+                [(Some(1), 409_600, 1), (Some(3), 10_000, 1), (None, 409_600, 1), (Some(2), 1_000_000, 2)]
+            {
+                let mut plan = plan(mix, random);
+                (plan.random_map, plan.loops, plan.bytes_per_loop) = (map, loops, bytes);
+                plan.extents = vec![plan.extents[0]; files];
+                let one_by_one = requests(&plan, 1000);
+                for most in [1, 7, 64, 1000] {
+                    assert_eq!(in_rows(&plan, most, 1000), one_by_one, "{plan:?} in rows of {most}");
+                }
+            }
+        }
     }
 
     #[test]
