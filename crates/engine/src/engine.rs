@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use fathom_model::{Nanos, OptionRow, Request};
 
-/// What became of a request given to [`Engine::queue`].
+/// What became of the requests given to [`Engine::queue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
-    /// It is done: bytes moved, or a negative errno.
+    /// The first is done: bytes moved, or a negative errno. The others were not looked at; offer them again.
     Done(i64),
-    /// It was accepted and will come back from [`Engine::reap`] after [`Engine::submit`].
-    Later,
-    /// There is no room: submit and reap, then offer it again.
-    Full,
+    /// So many, from the first on, were accepted and will come back from [`Engine::reap`] after [`Engine::submit`].
+    /// With 0 there is no room: submit and reap, then offer them again.
+    Accepted(u32),
 }
 
 /// A request that has come back.
@@ -39,8 +38,9 @@ pub enum Reaped {
 ///
 /// A slot is a place in the depth, `0..depth`. The driver never queues a slot that is in flight.
 pub trait Engine {
-    /// Offers one request under `slot`. Synchronous engines do it now; others prepare it for `submit`.
-    fn queue(&mut self, slot: u32, request: &Request) -> Queued;
+    /// Offers the requests of `slots`, at least one, in order; `requests` is indexed by slot. Synchronous engines do the
+    /// first now; others prepare as many as they can for `submit`.
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued;
 
     /// Hands accepted requests to the kernel or the model and returns how many went; partial submissions are normal.
     fn submit(&mut self) -> Result<u32, EngineError>;

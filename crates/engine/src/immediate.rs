@@ -31,7 +31,9 @@ impl<A: Immediate + 'static> ImmediateEngine<A> {
 
 impl<A: Immediate> Engine for ImmediateEngine<A> {
     #[inline]
-    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let Some(&slot) = slots.first() else { return Queued::Accepted(0) };
+        let request = &requests[slot as usize];
         let target = match self.targets.check(request) {
             Ok(target) => target,
             Err(errno) => return Queued::Done(errno),

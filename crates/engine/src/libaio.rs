@@ -74,22 +74,33 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
     })
 }
 
-impl Engine for Libaio {
-    #[inline]
-    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
-        let target = match self.targets.check(request) {
-            Ok(target) => target,
-            Err(errno) => return Queued::Done(errno),
-        };
+impl Libaio {
+    /// Prepares a request; false where it has to be done by a plain call, or cannot be done.
+    #[inline(always)]
+    fn prepare(&mut self, slot: u32, request: &Request) -> bool {
+        if self.targets.check(request).is_err() {
+            return false;
+        }
         let Request { op, file, len, offset } = *request;
         match op {
             Op::Read => self.context.read(slot, file, offset, len),
             Op::Write => self.context.write(slot, file, offset, len),
             Op::Sync => self.context.sync(slot, file, false),
             Op::Datasync => self.context.sync(slot, file, true),
-            Op::Trim => return Queued::Done(target.now(request)),
+            Op::Trim => return false,
         }
-        Queued::Later
+        true
+    }
+}
+
+impl Engine for Libaio {
+    #[inline]
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let prepared = slots.iter().take_while(|&&slot| self.prepare(slot, &requests[slot as usize])).count();
+        match slots.first() {
+            Some(&first) if prepared == 0 => Queued::Done(self.targets.now(&requests[first as usize])),
+            _ => Queued::Accepted(prepared as u32),
+        }
     }
 
     #[inline]

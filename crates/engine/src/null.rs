@@ -30,16 +30,15 @@ fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
 
 impl Engine for Null {
     #[inline]
-    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
-        let result = i64::from(request.len);
-        if self.depth == 1 {
-            return Queued::Done(result);
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let whole = |slot: u32| i64::from(requests[slot as usize].len);
+        if let (1, Some(&slot)) = (self.depth, slots.first()) {
+            return Queued::Done(whole(slot));
         }
-        if self.queued.len() == self.depth as usize {
-            return Queued::Full;
-        }
-        self.queued.push(Completion { slot, result });
-        Queued::Later
+        let room = self.depth as usize - self.queued.len();
+        let accepted = &slots[..slots.len().min(room)];
+        self.queued.extend(accepted.iter().map(|&slot| Completion { slot, result: whole(slot) }));
+        Queued::Accepted(accepted.len() as u32)
     }
 
     #[inline]

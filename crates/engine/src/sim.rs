@@ -81,9 +81,12 @@ impl SimEngine {
 }
 
 impl Engine for SimEngine {
-    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
-        self.queued.push((slot, request.op, request.len));
-        Queued::Later
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        self.queued.extend(slots.iter().map(|&slot| {
+            let request = &requests[slot as usize];
+            (slot, request.op, request.len)
+        }));
+        Queued::Accepted(slots.len() as u32)
     }
 
     fn submit(&mut self) -> Result<u32, EngineError> {

@@ -55,6 +55,14 @@ impl Targets {
         }
         Ok(target)
     }
+
+    /// Does a sync or trim now, or answers why the request cannot be done: a negative errno.
+    pub fn now(&self, request: &Request) -> i64 {
+        match self.check(request) {
+            Ok(target) => target.now(request),
+            Err(errno) => errno,
+        }
+    }
 }
 
 impl Target {

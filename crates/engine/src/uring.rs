@@ -49,7 +49,7 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
 struct Uring {
     ring: Ring,
     targets: Targets,
-    /// A polled ring takes reads and writes only; the rest is then done in `queue`.
+    /// A polled ring takes reads and writes only; the rest is then done by plain calls.
     polled: bool,
 }
 
@@ -122,25 +122,34 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
     })
 }
 
-impl Engine for Uring {
-    #[inline]
-    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
-        let target = match self.targets.check(request) {
-            Ok(target) => target,
-            Err(errno) => return Queued::Done(errno),
-        };
+impl Uring {
+    /// Prepares a request; false where it has to be done by a plain call, or cannot be done.
+    #[inline(always)]
+    fn prepare(&mut self, slot: u32, request: &Request) -> bool {
+        let Ok(target) = self.targets.check(request) else { return false };
         let Request { op, file, len, offset } = *request;
         match op {
             Op::Read => self.ring.read(slot, file, offset, len),
             Op::Write => self.ring.write(slot, file, offset, len),
             // BLKDISCARD has no place in a ring that all kernels share.
-            Op::Trim if target.is_block_device || self.polled => return Queued::Done(target.now(request)),
-            Op::Sync | Op::Datasync if self.polled => return Queued::Done(target.now(request)),
+            Op::Trim if target.is_block_device || self.polled => return false,
+            Op::Sync | Op::Datasync if self.polled => return false,
             Op::Trim => self.ring.punch_hole(slot, file, offset, len),
             Op::Sync => self.ring.sync(slot, file, false),
             Op::Datasync => self.ring.sync(slot, file, true),
         }
-        Queued::Later
+        true
+    }
+}
+
+impl Engine for Uring {
+    #[inline]
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let prepared = slots.iter().take_while(|&&slot| self.prepare(slot, &requests[slot as usize])).count();
+        match slots.first() {
+            Some(&first) if prepared == 0 => Queued::Done(self.targets.now(&requests[first as usize])),
+            _ => Queued::Accepted(prepared as u32),
+        }
     }
 
     #[inline]

@@ -115,11 +115,19 @@ fn request(op: Op, offset: u64, len: usize) -> Request {
 fn run(engine: &mut dyn Engine, requests: &[Request]) -> Vec<i64> {
     let mut results = BTreeMap::new();
     let mut later = 0;
-    for (slot, request) in requests.iter().enumerate() {
-        match engine.queue(slot as u32, request) {
-            Queued::Done(result) => assert!(results.insert(slot as u32, result).is_none()),
-            Queued::Later => later += 1,
-            Queued::Full => panic!("full at {slot} of {}", requests.len()),
+    let slots: Vec<u32> = (0..requests.len() as u32).collect();
+    let mut offered = 0;
+    while offered < slots.len() {
+        match engine.queue(&slots[offered..], requests) {
+            Queued::Done(result) => {
+                assert!(results.insert(slots[offered], result).is_none());
+                offered += 1;
+            }
+            Queued::Accepted(0) => panic!("full at {offered} of {}", requests.len()),
+            Queued::Accepted(count) => {
+                later += count;
+                offered += count as usize;
+            }
         }
     }
     let mut submitted = 0;
@@ -132,6 +140,11 @@ fn run(engine: &mut dyn Engine, requests: &[Request]) -> Vec<i64> {
         }
     }
     results.into_values().collect()
+}
+
+/// Offers one request under `slot`.
+fn offer(engine: &mut dyn Engine, slot: u32, request: &Request) -> Queued {
+    engine.queue(&[slot], &vec![*request; slot as usize + 1])
 }
 
 /// Reaps at least `min` completions.
@@ -317,7 +330,12 @@ fn the_whole_depth_can_be_queued_before_anything_is_submitted() {
         for round in 0..3 {
             for slot in 0..DEPTH {
                 let read = request(Op::Read, u64::from(slot) * BLOCK as u64, BLOCK);
-                assert_eq!(engine.queue(slot, &read), Queued::Later, "{} round {round}", entry.name);
+                assert_eq!(
+                    offer(&mut *engine, slot, &read),
+                    Queued::Accepted(1),
+                    "{} round {round}",
+                    entry.name
+                );
             }
             let mut done = Vec::new();
             assert_eq!(
@@ -360,11 +378,30 @@ fn the_whole_depth_can_be_queued_before_anything_is_submitted() {
 }
 
 #[test]
+fn a_row_goes_as_far_as_what_must_be_done_by_a_plain_call() {
+    for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
+        let ground = Ground::on(&std::env::temp_dir(), 16 * BLOCK as u64, false).unwrap();
+        let Some(mut engine) = open(entry, ground.setup(entry, true)) else { continue };
+        let read = |block: u64| request(Op::Read, block * BLOCK as u64, BLOCK);
+        // Longer than a buffer: refused by itself, and only when its turn has come.
+        let odd = request(Op::Read, 0, BLOCK + 1);
+        let requests = [read(0), read(1), odd, read(3)];
+        assert_eq!(engine.queue(&[0, 1, 2, 3], &requests), Queued::Accepted(2), "{}", entry.name);
+        assert_eq!(engine.queue(&[2, 3], &requests), Queued::Done(-22), "{}", entry.name);
+        assert_eq!(engine.queue(&[3], &requests), Queued::Accepted(1), "{}", entry.name);
+        assert_eq!(engine.submit().unwrap(), 3, "{}", entry.name);
+        let mut done = reap(&mut *engine, 3);
+        done.sort_unstable();
+        assert_eq!(done, [0, 1, 3].map(|slot| (slot, BLOCK as i64)), "{}", entry.name);
+    }
+}
+
+#[test]
 fn polling_finds_completions_without_waiting() {
     for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
         for ground in grounds(entry, 16 * BLOCK as u64) {
             let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
-            assert_eq!(engine.queue(3, &request(Op::Read, 0, BLOCK)), Queued::Later);
+            assert_eq!(offer(&mut *engine, 3, &request(Op::Read, 0, BLOCK)), Queued::Accepted(1));
             assert_eq!(engine.submit().unwrap(), 1);
             let mut done = Vec::new();
             while engine.reap(0, 1, None, &mut done).unwrap() == Reaped::Some(0) {
@@ -381,10 +418,14 @@ fn a_slot_in_flight_is_out_of_reach() {
         let ground = Ground::on(&std::env::temp_dir(), 16 * BLOCK as u64, false).unwrap();
         let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
         let read = request(Op::Read, 0, BLOCK);
-        assert_eq!(engine.queue(2, &read), Queued::Later);
+        assert_eq!(offer(&mut *engine, 2, &read), Queued::Accepted(1));
         assert!(catch_unwind(AssertUnwindSafe(|| engine.payload(2).len())).is_err(), "{}", entry.name);
-        assert!(catch_unwind(AssertUnwindSafe(|| engine.queue(2, &read))).is_err(), "{}", entry.name);
-        assert!(catch_unwind(AssertUnwindSafe(|| engine.queue(DEPTH, &read))).is_err(), "{}", entry.name);
+        assert!(catch_unwind(AssertUnwindSafe(|| offer(&mut *engine, 2, &read))).is_err(), "{}", entry.name);
+        assert!(
+            catch_unwind(AssertUnwindSafe(|| offer(&mut *engine, DEPTH, &read))).is_err(),
+            "{}",
+            entry.name
+        );
         assert_eq!(engine.payload(1).len(), BLOCK);
         assert_eq!(engine.submit().unwrap(), 1, "{}: the attempts queued nothing", entry.name);
         assert_eq!(reap(&mut *engine, 1), [(2, BLOCK as i64)], "{}", entry.name);
@@ -403,7 +444,7 @@ fn engines_can_be_dropped_with_requests_queued_or_in_flight() {
                 for slot in 0..queued {
                     let (op, offset) =
                         if slot % 3 == 0 { (Op::Write, 0) } else { (Op::Read, u64::from(slot) << 20) };
-                    assert_eq!(engine.queue(slot, &request(op, offset, 1 << 20)), Queued::Later);
+                    assert_eq!(offer(&mut *engine, slot, &request(op, offset, 1 << 20)), Queued::Accepted(1));
                 }
                 if submitted {
                     engine.submit().unwrap();
@@ -431,7 +472,7 @@ fn waits_end_in_time_and_unfinished_reads_are_cancelled() {
             setup.options = raw(options);
             let Some(mut engine) = open(entry, setup) else { continue };
             for slot in 0..3 {
-                assert_eq!(engine.queue(slot, &request(Op::Read, 0, BLOCK)), Queued::Later);
+                assert_eq!(offer(&mut *engine, slot, &request(Op::Read, 0, BLOCK)), Queued::Accepted(1));
             }
             assert_eq!(engine.submit().unwrap(), 3);
             let mut done = Vec::new();
@@ -665,14 +706,14 @@ fn the_null_engine_takes_no_more_than_its_depth() {
     };
     let mut engine = open(entry, setup(2)).unwrap();
     let write = request(Op::Write, 0, 4096);
-    let answers: Vec<_> = (0..3).map(|slot| engine.queue(slot, &write)).collect();
-    assert_eq!(answers, [Queued::Later, Queued::Later, Queued::Full]);
+    let answers: Vec<_> = (0..3).map(|_| engine.queue(&[0, 1, 2], &[write; 3])).collect();
+    assert_eq!(answers, [Queued::Accepted(2), Queued::Accepted(0), Queued::Accepted(0)]);
     assert_eq!(engine.submit().unwrap(), 2);
     assert_eq!(reap(&mut *engine, 2), [(0, 4096), (1, 4096)]);
     assert!(engine.payload(0).is_empty());
 
     let mut engine = open(entry, setup(1)).unwrap();
-    assert_eq!(engine.queue(0, &write), Queued::Done(4096), "at depth 1 there is nothing to wait for");
+    assert_eq!(engine.queue(&[0], &[write]), Queued::Done(4096), "at depth 1 there is nothing to wait for");
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub enum Op {
 }
 
 impl Op {
+    /// How many kinds there are.
+    pub const COUNT: usize = 5;
+
     /// The operations that address a range of the target, in the order reports show them.
     pub const DATA: [Op; 3] = [Op::Read, Op::Write, Op::Trim];
 

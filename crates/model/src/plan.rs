@@ -217,6 +217,8 @@ pub struct DepthPlan {
     pub iodepth: u32,
     /// Most requests handed over per submission; never 0.
     pub batch_submit: u32,
+    /// As `batch_submit`, while requests complete as they are handed over; never below it.
+    pub batch_submit_inline: u32,
     /// Completions waited for at once; 0 = poll.
     pub batch_complete_min: u32,
     /// Most completions taken at once; never 0.
@@ -232,18 +234,38 @@ impl DepthPlan {
     /// Most bytes moved per call where nothing is said, for the same reason: submitting large blocks takes long.
     pub const BATCH_BYTES: u64 = 32 << 10;
 
+    /// Most requests moved per call where nothing is said and each call finds everything completed: no device waits
+    /// then, and no request is kept waiting for others.
+    pub const INLINE_BATCH: u32 = 32;
+    /// Most bytes moved per call then: they stay in the processor's cache.
+    pub const INLINE_BATCH_BYTES: u64 = 128 << 10;
+
     /// `iodepth` in flight, moved one by one.
     pub fn new(iodepth: u32) -> Self {
-        DepthPlan { iodepth, batch_submit: 1, batch_complete_min: 1, batch_complete_max: 1, low: iodepth }
+        DepthPlan {
+            iodepth,
+            batch_submit: 1,
+            batch_submit_inline: 1,
+            batch_complete_min: 1,
+            batch_complete_max: 1,
+            low: iodepth,
+        }
     }
 
     /// `iodepth` requests of at most `block_size` bytes in flight, in the batches of a job where nothing is said: an eighth
     /// of the depth within the limits above. Sequential requests go one by one: the kernel merges neighbours that are
     /// submitted together, and the device would be measured at another block size.
     pub fn batched(iodepth: u32, random: bool, block_size: u64) -> Self {
-        let by_bytes = (Self::BATCH_BYTES / block_size.max(1)).min(u64::from(Self::BATCH)) as u32;
+        let limited = |most: u32, bytes: u64| (bytes / block_size.max(1)).min(u64::from(most)) as u32;
+        let by_bytes = limited(Self::BATCH, Self::BATCH_BYTES);
         let batch = if random { by_bytes.min(iodepth / 8).max(1) } else { 1 };
-        DepthPlan { batch_submit: batch, batch_complete_max: batch, ..DepthPlan::new(iodepth) }
+        let inline = limited(Self::INLINE_BATCH, Self::INLINE_BATCH_BYTES).min(iodepth / 2).max(batch);
+        DepthPlan {
+            batch_submit: batch,
+            batch_submit_inline: inline,
+            batch_complete_max: batch,
+            ..DepthPlan::new(iodepth)
+        }
     }
 }
 

@@ -141,9 +141,16 @@ fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
         Some(0) => min.max(1),
         Some(count) => count.clamp(min.max(1), depth),
     };
+    let said =
+        [options.iodepth_batch, options.iodepth_batch_complete_min, options.iodepth_batch_complete_max];
+    let batch_submit_inline = match said {
+        [None, None, None] => defaults.batch_submit_inline,
+        _ => batch_submit,
+    };
     DepthPlan {
         iodepth: depth,
         batch_submit,
+        batch_submit_inline,
         batch_complete_min: min,
         batch_complete_max: max,
         low: within(options.iodepth_low, defaults.low),

@@ -100,6 +100,22 @@ fn depth_and_batches() {
 }
 
 #[test]
+fn batches_grow_while_requests_complete_inline_unless_their_size_is_said() {
+    let check = |pairs: &[(&str, &str)], expected: u32| {
+        assert_eq!(plan_of(pairs).depth.batch_submit_inline, expected, "{pairs:?}");
+    };
+    check(&[("iodepth", "64")], 32);
+    check(&[("iodepth", "256"), ("bs", "512")], 32);
+    check(&[("iodepth", "16")], 8);
+    check(&[("iodepth", "64"), ("bs", "16k")], 8);
+    check(&[("iodepth", "64"), ("bs", "1m")], 1);
+    check(&[], 1);
+    check(&[("iodepth", "64"), ("iodepth_batch", "4")], 4);
+    check(&[("iodepth", "64"), ("iodepth_batch_complete_min", "4")], 1);
+    check(&[("iodepth", "64"), ("iodepth_batch_complete_max", "4")], 1);
+}
+
+#[test]
 fn time_needs_a_runtime_to_be_based_on() {
     let time = |pairs| plan_of(pairs).time;
     assert!(!time(&[("time_based", "")]).time_based);

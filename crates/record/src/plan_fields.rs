@@ -37,6 +37,7 @@ pub(crate) fn plan_fields(plan: &JobPlan, clone: usize) -> BTreeMap<String, Stri
     let depth = &plan.depth;
     fields.set("iodepth", depth.iodepth);
     fields.set("iodepth_batch", depth.batch_submit);
+    fields.set("iodepth_batch_inline", depth.batch_submit_inline);
     fields.set("iodepth_batch_complete_min", depth.batch_complete_min);
     fields.set("iodepth_batch_complete_max", depth.batch_complete_max);
     fields.set("iodepth_low", depth.low);

@@ -1,5 +1,7 @@
 //! Taking a completion: recording it, sending the rest of what was cut short, or failing.
 
+use std::ops::Range;
+
 use fathom_engine::Completion;
 use fathom_model::{Op, Request};
 use fathom_stats::{SlowRequest, WorkerFailure};
@@ -7,86 +9,91 @@ use fathom_sys::io::describe;
 
 use crate::clock::Clock;
 use crate::drive::Worker;
+use crate::slots::Stamp;
 
 /// errno of a request that moved nothing although it should have (EIO), as at the end of a file that shrank.
 const MOVED_NOTHING: i32 = 5;
 const SYNC_SLOWEST_INDEX: u8 = 3;
 
 impl<C: Clock> Worker<C> {
-    /// Records one completion at `self.now`, or sends the rest of a request that was cut short.
+    /// Records what is in `done` as completed at `self.now`, or sends the rests of requests that were cut short.
+    ///
+    /// Requests that went together and came back together took the same time: they are recorded as one.
     #[inline]
-    pub fn complete(&mut self, completion: Completion) {
-        let slot = self.slots.all[completion.slot as usize];
-        let request = slot.request;
-        if completion.result != i64::from(request.len) {
-            return self.complete_oddly(completion);
+    pub fn complete_all(&mut self) {
+        let mut next = 0;
+        while let Some(&Completion { slot, result }) = self.done.get(next) {
+            let request = self.slots.requests[slot as usize];
+            if result != i64::from(request.len) {
+                self.complete_oddly(slot, result);
+                next += 1;
+                continue;
+            }
+            let stamp = self.slots.stamps[slot as usize];
+            let alike = 1 + self.done[next + 1..]
+                .iter()
+                .take_while(|other| {
+                    let theirs = &self.slots.requests[other.slot as usize];
+                    other.result == result
+                        && (theirs.op, theirs.len) == (request.op, request.len)
+                        && self.slots.stamps[other.slot as usize] == stamp
+                })
+                .count();
+            self.record(&request, &stamp, alike as u32);
+            let lat = self.now - stamp.start.min(self.now);
+            if lat > self.slowest.threshold_ns && !self.closing {
+                self.keep_slow(next..next + alike, lat);
+            }
+            self.slots.free.extend(self.done[next..next + alike].iter().map(|done| done.slot));
+            self.in_flight -= alike as u32;
+            next += alike;
         }
-        let (clat, lat) = (self.now - slot.issued.min(self.now), self.now - slot.start.min(self.now));
-        let phase = self.phase();
-        if request.op.is_sync() {
-            if !self.closing {
-                phase.syncs.add(1);
-                // From its start: where an engine does it while submitting, that is its time all the same.
-                phase.sync_lat.record(lat);
-            }
-        } else {
-            let op = &phase.ops[request.op as usize];
-            op.ios.add(1);
-            op.bytes.add(u64::from(request.len + slot.moved));
-            if let Some(slat) = &op.slat {
-                slat.record(lat - clat);
-            }
-            if let Some(live) = &op.clat {
-                live.record(clat);
-            }
-            if let Some(live) = &op.lat {
-                live.record(lat);
-            }
-        }
+        self.done.clear();
         self.live.last_completion_ns.set(self.now);
-        if lat > self.slowest.threshold_ns && !self.closing {
-            self.keep_slow(request, slot.start, lat);
-        }
-        self.release(completion.slot);
-    }
-
-    #[inline(always)]
-    fn release(&mut self, slot: u32) {
-        self.slots.free.push(slot);
-        self.in_flight -= 1;
         self.live.in_flight.set(u64::from(self.in_flight));
     }
 
+    #[inline(always)]
+    fn record(&self, request: &Request, stamp: &Stamp, alike: u32) {
+        let (clat, lat) = (self.now - stamp.issued.min(self.now), self.now - stamp.start.min(self.now));
+        let phase = self.phase();
+        if let Some(op) = phase.ops.get(request.op as usize) {
+            op.complete(alike, request.len + stamp.moved, clat, lat);
+        } else if !self.closing {
+            phase.syncs.add(u64::from(alike));
+            // From its start: where an engine does it while submitting, that is its time all the same.
+            phase.sync_lat.record_alike(lat, alike);
+        }
+    }
+
     #[cold]
-    fn keep_slow(&mut self, request: Request, start_ns: u64, lat_ns: u64) {
-        let op = if request.op.is_sync() { SYNC_SLOWEST_INDEX } else { request.op as u8 };
-        self.slowest.insert(SlowRequest {
-            start_ns,
-            lat_ns,
-            op,
-            offset: request.offset,
-            depth: self.in_flight,
-        });
+    fn keep_slow(&mut self, done: Range<usize>, lat_ns: u64) {
+        for &Completion { slot, .. } in &self.done[done] {
+            let request = &self.slots.requests[slot as usize];
+            let op = if request.op.is_sync() { SYNC_SLOWEST_INDEX } else { request.op as u8 };
+            let (offset, start_ns) = (request.offset, self.slots.stamps[slot as usize].start);
+            if lat_ns > self.slowest.threshold_ns {
+                self.slowest.insert(SlowRequest { start_ns, lat_ns, op, offset, depth: self.in_flight });
+            }
+        }
     }
 
     /// A failed request, or one that the device cut short.
     #[cold]
-    fn complete_oddly(&mut self, completion: Completion) {
-        let slot = completion.slot as usize;
-        let request = self.slots.all[slot].request;
-        let result = completion.result;
+    pub fn complete_oddly(&mut self, slot: u32, result: i64) {
+        let request = self.slots.requests[slot as usize];
         if result > 0 && result < i64::from(request.len) {
             let moved = result as u32;
             if let Some(op) = self.phase().ops.get(request.op as usize) {
                 op.short.add(1);
             }
-            let place = &mut self.slots.all[slot];
-            place.moved += moved;
+            let rest = &mut self.slots.requests[slot as usize];
+            rest.offset += u64::from(moved);
+            rest.len -= moved;
+            self.slots.stamps[slot as usize].moved += moved;
             self.any_short = true;
-            place.request.offset += u64::from(moved);
-            place.request.len -= moved;
             self.in_flight -= 1;
-            self.batch.push(completion.slot);
+            self.batch.push(slot);
             return;
         }
         let errno = if result < 0 { result.unsigned_abs() as i32 } else { MOVED_NOTHING };
@@ -101,8 +108,8 @@ impl<C: Clock> Worker<C> {
         if !goes_on {
             self.fail(request, errno, result == 0);
         }
-        self.live.last_completion_ns.set(self.now);
-        self.release(completion.slot);
+        self.slots.free.push(slot);
+        self.in_flight -= 1;
     }
 
     fn fail(&mut self, request: Request, errno: i32, moved_nothing: bool) {

@@ -3,7 +3,7 @@
 //! `step` never sleeps: only an engine may wait, in `reap`, up to the time of the next change. So the same code runs on a
 //! thread in real time and beside others on one virtual clock. Nothing in a turn allocates, locks or formats.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use fathom_engine::{Completion, Engine, EngineError, Queued, Reaped};
@@ -16,7 +16,7 @@ use fathom_workload::Source;
 use crate::clock::Clock;
 use crate::pacer::Pacer;
 use crate::schedule::{Schedule, Stage};
-use crate::slots::Slots;
+use crate::slots::{Slots, Stamp};
 use crate::slowest::Slowest;
 use crate::stop::StopSignal;
 use crate::worker::Filler;
@@ -51,10 +51,16 @@ pub(crate) struct Worker<C> {
     pub final_syncs: Vec<Request>,
     /// The final syncs have begun: they take time but are no part of the workload that is counted.
     pub closing: bool,
+    /// Each request is done in one call, one at a time.
+    pub at_once: bool,
+    /// Requests drawn before their time, where each is done in one call.
+    pub ahead: VecDeque<Request>,
     pub slots: Slots,
     pub slowest: Slowest,
     /// The latest reading of the clock.
     pub now: u64,
+    /// Most requests handed over in one go, between the plan's two sizes.
+    pub batch_limit: u32,
     /// Slots with a request that the engine has not accepted yet.
     pub batch: Vec<u32>,
     /// Slots accepted by the engine and not handed over yet, in order.
@@ -86,6 +92,9 @@ impl<C: Clock> Worker<C> {
             if let Some(blocked) = self.change_stage() {
                 return Ok(blocked);
             }
+        }
+        if self.at_once && self.batch.is_empty() && self.schedule.stage != Stage::Draining {
+            return Ok(self.carry_out());
         }
         let collected = self.collect();
         if collected || !self.accepted.is_empty() {
@@ -152,41 +161,29 @@ impl<C: Clock> Worker<C> {
             return !self.batch.is_empty();
         }
         let waiting = self.batch.len() as u64;
-        if !self.filling || waiting >= u64::from(self.depth.batch_submit) {
+        if !self.filling || waiting >= u64::from(self.batch_limit) {
             return waiting > 0;
         }
-        let room = (u64::from(self.depth.batch_submit) - waiting)
+        let room = (u64::from(self.batch_limit) - waiting)
             .min(self.slots.free.len() as u64)
             .min(self.pacer.allowance());
-        let (mut made, mut syncs) = (0, 0);
-        while made < room {
-            let Some(request) = self.source.next_request() else {
-                self.schedule.drain();
-                break;
-            };
-            let Some(slot) = self.slots.free.pop() else { break };
+        let Worker { source, slots, batch, engine, filler, .. } = self;
+        let mut syncs = 0;
+        let made = source.next_requests(room, |request| {
+            let slot = slots.free.pop().expect("there is no more room than free places");
             if request.op != Op::Read {
-                syncs += self.fill(slot, &request);
+                let was_read = slots.requests[slot as usize].op == Op::Read;
+                filler.prepare(engine.as_mut(), slot, &request, was_read);
+                syncs += u64::from(request.op.is_sync());
             }
-            let place = &mut self.slots.all[slot as usize];
-            (place.request, place.start, place.moved) = (request, u64::MAX, 0);
-            self.batch.push(slot);
-            made += 1;
+            slots.put(slot, request);
+            batch.push(slot);
+        });
+        if made < room {
+            self.schedule.drain();
         }
         self.pacer.made(made - syncs);
         !self.batch.is_empty()
-    }
-
-    /// Fills what a write carries, before its slot forgets what it was used for; answers 1 for a sync, else 0.
-    #[inline]
-    fn fill(&mut self, slot: u32, request: &Request) -> u64 {
-        if request.op == Op::Write {
-            let was_read = self.slots.all[slot as usize].request.op == Op::Read;
-            let payload = self.engine.payload(slot);
-            let len = payload.len().min(request.len as usize);
-            self.filler.fill(&mut payload[..len], was_read);
-        }
-        u64::from(request.op.is_sync())
     }
 
     #[cold]
@@ -198,8 +195,7 @@ impl<C: Clock> Worker<C> {
             self.final_syncs.clear();
         }
         if let (Some(request), Some(slot)) = (self.final_syncs.pop(), self.slots.free.pop()) {
-            let place = &mut self.slots.all[slot as usize];
-            (place.request, place.start, place.moved) = (request, u64::MAX, 0);
+            self.slots.put(slot, request);
             self.batch.push(slot);
             self.closing = true;
         }
@@ -212,54 +208,76 @@ impl<C: Clock> Worker<C> {
         let mut start = self.now;
         // Said before the engine is asked: a synchronous one may not come back for long.
         self.live.in_flight.set(u64::from(self.in_flight) + self.batch.len() as u64);
-        let (mut offered, mut accepted) = (0, 0);
+        let (mut offered, mut fresh) = (0, 0);
         while offered < self.batch.len() {
-            let slot = self.batch[offered];
-            let place = &mut self.slots.all[slot as usize];
-            let fresh = place.start == u64::MAX;
-            if fresh {
-                place.start = start;
-            }
-            let request = place.request;
-            let queued = self.engine.queue(slot, &request);
-            if queued == Queued::Full {
-                if fresh {
-                    self.slots.all[slot as usize].start = u64::MAX;
+            match self.engine.queue(&self.batch[offered..], &self.slots.requests) {
+                Queued::Accepted(0) => {
+                    if self.accepted.is_empty() || self.submit()? == 0 {
+                        break;
+                    }
                 }
-                if self.accepted.is_empty() || self.submit()? == 0 {
-                    break;
+                Queued::Accepted(count) => {
+                    fresh += self.accept(offered, count as usize, start);
+                    offered += count as usize;
                 }
-                continue;
-            }
-            offered += 1;
-            self.in_flight += 1;
-            let counted = u64::from(fresh && !self.closing);
-            if !request.op.is_sync() {
-                self.phase().ops[request.op as usize].issued.add(counted);
-            }
-            match queued {
                 Queued::Done(result) => {
-                    self.slots.all[slot as usize].issued = self.slots.all[slot as usize].start;
-                    self.now = self.clock.now();
+                    self.finish_at_once(self.batch[offered], start, result);
+                    offered += 1;
                     // The next of the batch has waited for this one, which is none of its own time.
                     start = self.now;
-                    let phase = self.phase();
-                    phase.depth[DepthCounts::bucket(self.in_flight)].add(counted);
-                    phase.submit[BatchCounts::bucket(1)].add(1);
-                    phase.complete[BatchCounts::bucket(1)].add(1);
-                    self.complete(Completion { slot, result });
-                }
-                Queued::Later | Queued::Full => {
-                    accepted += counted;
-                    self.accepted.push(slot);
                 }
             }
         }
         // A batch goes as one: all of it is issued at the depth that it makes.
-        self.phase().depth[DepthCounts::bucket(self.in_flight)].add(accepted);
+        self.phase().depth[DepthCounts::bucket(self.in_flight)].add(fresh);
         self.batch.drain(..offered);
         while !self.accepted.is_empty() && self.submit()? > 0 {}
         Ok(())
+    }
+
+    /// Stamps and counts `count` requests of the batch that the engine has accepted; answers how many of them begin.
+    #[inline]
+    fn accept(&mut self, offered: usize, count: usize, start: u64) -> u64 {
+        let slots = &self.batch[offered..offered + count];
+        let mut issued = [0; Op::COUNT];
+        for &slot in slots {
+            let stamp = &mut self.slots.stamps[slot as usize];
+            if stamp.start == Stamp::UNSET {
+                stamp.start = start;
+                issued[self.slots.requests[slot as usize].op as usize] += 1;
+            }
+        }
+        self.accepted.extend_from_slice(slots);
+        self.in_flight += count as u32;
+        if self.closing {
+            return 0;
+        }
+        for (op, &count) in self.phase().ops.iter().zip(&issued) {
+            op.issued.add(count);
+        }
+        issued.iter().sum()
+    }
+
+    /// Takes the result of a request that was done while it was offered.
+    fn finish_at_once(&mut self, slot: u32, start: u64, result: i64) {
+        let stamp = &mut self.slots.stamps[slot as usize];
+        let fresh = stamp.start == Stamp::UNSET;
+        if fresh {
+            stamp.start = start;
+        }
+        stamp.issued = stamp.start;
+        self.now = self.clock.now();
+        self.in_flight += 1;
+        let counted = u64::from(fresh && !self.closing);
+        let phase = self.phase();
+        if let Some(op) = phase.ops.get(self.slots.requests[slot as usize].op as usize) {
+            op.issued.add(counted);
+        }
+        phase.depth[DepthCounts::bucket(self.in_flight)].add(counted);
+        phase.submit[BatchCounts::bucket(1)].add(1);
+        phase.complete[BatchCounts::bucket(1)].add(1);
+        self.done.push(Completion { slot, result });
+        self.complete_all();
     }
 
     /// Hands accepted requests over and stamps them; returns how many went.
@@ -271,7 +289,7 @@ impl<C: Clock> Worker<C> {
             self.stamp_whole_requests(went);
         } else {
             for slot in self.accepted.drain(..went as usize) {
-                self.slots.all[slot as usize].issued = self.now;
+                self.slots.stamps[slot as usize].issued = self.now;
             }
         }
         self.phase().submit[BatchCounts::bucket(went)].add(1);
@@ -282,9 +300,9 @@ impl<C: Clock> Worker<C> {
     #[cold]
     fn stamp_whole_requests(&mut self, went: u32) {
         for slot in self.accepted.drain(..went as usize) {
-            let place = &mut self.slots.all[slot as usize];
-            if place.moved == 0 {
-                place.issued = self.now;
+            let stamp = &mut self.slots.stamps[slot as usize];
+            if stamp.moved == 0 {
+                stamp.issued = self.now;
             }
         }
     }
@@ -302,30 +320,40 @@ impl<C: Clock> Worker<C> {
         let min = if may_issue { 0 } else { self.depth.batch_complete_min.min(self.in_flight) };
         let until_change = self.schedule.next_change.saturating_sub(self.now);
         let wait = Some(Nanos(until_change.min(LONGEST_WAIT_NS)));
-        let max = self.depth.batch_complete_max.max(min);
+        let max = self.depth.batch_complete_max.max(self.batch_limit).max(min);
+        let in_flight = self.in_flight;
         match self.engine.reap(min, max, wait, &mut self.done)? {
             Reaped::Some(0) => {
                 self.now = self.clock.now();
+                self.batch_limit = self.depth.batch_submit;
                 Ok(Step::Progress)
             }
             Reaped::Some(count) => {
                 self.now = self.clock.now();
                 self.phase().complete[BatchCounts::bucket(count)].add(1);
-                for index in 0..self.done.len() {
-                    self.complete(self.done[index]);
-                }
-                self.done.clear();
+                self.complete_all();
+                let inline = min == 0 && count == in_flight;
+                self.batch_limit = if inline { self.larger_batch() } else { self.depth.batch_submit };
                 self.filling |= self.in_flight <= self.depth.low;
                 Ok(Step::Progress)
             }
-            Reaped::NothingBefore(_) if may_issue => Ok(Step::Progress),
-            Reaped::NothingBefore(time) => Ok(Step::BlockedUntil(time.min(Nanos(self.schedule.next_change)))),
+            Reaped::NothingBefore(time) => {
+                self.batch_limit = self.depth.batch_submit;
+                let blocked = Step::BlockedUntil(time.min(Nanos(self.schedule.next_change)));
+                Ok(if may_issue { Step::Progress } else { blocked })
+            }
         }
+    }
+
+    /// The size that follows where a look, without waiting, found everything completed: no device is kept waiting.
+    #[inline]
+    fn larger_batch(&self) -> u32 {
+        (self.batch_limit * 2).min(self.depth.batch_submit_inline)
     }
 
     /// Nothing is in flight and nothing was issued: paused, or done.
     #[cold]
-    fn idle(&mut self) -> Step {
+    pub fn idle(&mut self) -> Step {
         self.now = self.clock.now();
         if self.schedule.stage == Stage::Draining {
             return if self.final_syncs.is_empty() { self.finish() } else { Step::Progress };

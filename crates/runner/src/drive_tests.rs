@@ -28,8 +28,12 @@ struct Scripted {
     clock: Hand,
     /// Requests are done in `queue`.
     at_once: bool,
+    /// Everything has completed when it is looked for.
+    inline: bool,
     results: VecDeque<i64>,
     waiting: VecDeque<(u32, Request)>,
+    /// How many of `waiting` have been submitted.
+    submitted: usize,
     seen: Rc<RefCell<Vec<Request>>>,
 }
 
@@ -44,19 +48,24 @@ impl Scripted {
 }
 
 impl Engine for Scripted {
-    fn queue(&mut self, slot: u32, request: &Request) -> Queued {
-        self.seen.borrow_mut().push(*request);
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let request = |slot: u32| requests[slot as usize];
         if self.at_once {
+            let first = request(slots[0]);
+            self.seen.borrow_mut().push(first);
             self.pass();
-            return Queued::Done(self.result(request));
+            return Queued::Done(self.result(&first));
         }
-        self.waiting.push_back((slot, *request));
-        Queued::Later
+        self.seen.borrow_mut().extend(slots.iter().map(|&slot| request(slot)));
+        self.waiting.extend(slots.iter().map(|&slot| (slot, request(slot))));
+        Queued::Accepted(slots.len() as u32)
     }
 
     fn submit(&mut self) -> Result<u32, EngineError> {
         self.pass();
-        Ok(self.waiting.len() as u32)
+        let gone = self.waiting.len() - self.submitted;
+        self.submitted = self.waiting.len();
+        Ok(gone as u32)
     }
 
     fn reap(
@@ -67,10 +76,15 @@ impl Engine for Scripted {
         done: &mut Vec<Completion>,
     ) -> Result<Reaped, EngineError> {
         self.pass();
-        let Some((slot, request)) = self.waiting.pop_front() else { return Ok(Reaped::Some(0)) };
-        let result = self.result(&request);
-        done.push(Completion { slot, result });
-        Ok(Reaped::Some(1))
+        let most = if self.inline { self.waiting.len() } else { 1 };
+        while done.len() < most
+            && let Some((slot, request)) = self.waiting.pop_front()
+        {
+            self.submitted -= 1;
+            let result = self.result(&request);
+            done.push(Completion { slot, result });
+        }
+        Ok(Reaped::Some(done.len() as u32))
     }
 
     fn payload(&mut self, _: u32) -> &mut [u8] {
@@ -109,7 +123,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         time: TimePlan::default(),
         on_error: OnError::default(),
         cpus: Vec::new(),
-        recorded: Recorded { slat: true, clat: true, lat: true },
+        recorded: Recorded { slat: true, clat: true, lat: true, at_once: false },
         used: [true; 3],
         invalidate: false,
         end_fsync: false,
@@ -119,21 +133,38 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
 
 /// Runs `spec` to its end; answers its counters and the requests that the engine saw.
 fn run(spec: &WorkerSpec, at_once: bool, results: &[i64]) -> (Arc<LiveWorker>, Vec<Request>) {
+    run_on(spec, |engine| {
+        engine.at_once = at_once;
+        engine.results = results.iter().copied().collect();
+    })
+}
+
+/// As [`run`], on a scripted engine that `script` sets up.
+fn run_on(spec: &WorkerSpec, script: impl FnOnce(&mut Scripted)) -> (Arc<LiveWorker>, Vec<Request>) {
     let clock = Hand(Rc::new(Cell::new(1000)));
     let seen = Rc::new(RefCell::new(Vec::new()));
-    let engine = Scripted {
+    let mut engine = Scripted {
         clock: clock.clone(),
-        at_once,
-        results: results.iter().copied().collect(),
+        at_once: false,
+        inline: false,
+        results: VecDeque::new(),
         waiting: VecDeque::new(),
+        submitted: 0,
         seen: seen.clone(),
     };
+    script(&mut engine);
     let live = spec.live();
     let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
     let mut worker = build(spec, Box::new(engine), clock, live.clone(), (stop, CpuUsage::default));
     worker.start(spec);
-    while let Ok(Step::Progress) = worker.step() {}
-    (live, seen.take())
+    loop {
+        match worker.step().expect("a scripted engine does not fail") {
+            Step::Progress => {}
+            Step::BlockedUntil(time) => worker.clock.0.set(time.0),
+            Step::Finished => return (live, seen.take()),
+        }
+        worker.wake();
+    }
 }
 
 #[test]
@@ -161,4 +192,77 @@ fn a_request_that_fails_after_a_part_is_one_failure() {
     let read = &live.measured.ops[Op::Read as usize];
     assert_eq!((read.issued.get(), read.ios.get(), read.failed.get(), read.bytes.get()), (1, 0, 1, 0));
     assert_eq!(live.measured.ended_ns(), 1400);
+}
+
+#[test]
+fn the_short_way_of_synchronous_engines_counts_as_the_long_one_does() {
+    let on_errors = |go_on| OnError { continue_read: go_on, continue_write: go_on };
+    let scripts: [(Mix, &[i64], bool); 5] = [
+        (Mix::Read, &[], false),
+        (Mix::Write, &[4096, 1000, 96, 4096, 4095], false),
+        (Mix::ReadWrite { read_percent: 50 }, &[4096, -5, 4096, 0, 512, -28], true),
+        (Mix::Read, &[4096, 4096, -5], false),
+        (Mix::TrimWrite, &[0, 1], true),
+    ];
+    for ((mix, results, go_on), think_blocks) in
+        scripts.into_iter().flat_map(|script| [(script, 0), (script, 3)])
+    {
+        let mut spec = spec(mix, 1, 40);
+        (spec.source.fsync_every, spec.end_fsync, spec.on_error) = (7, true, on_errors(go_on));
+        if think_blocks > 0 {
+            (spec.time.think_time, spec.time.think_blocks) = (Nanos(5_000), think_blocks);
+        }
+        let (long, long_seen) = run(&spec, true, results);
+        spec.recorded = Recorded { slat: false, at_once: true, ..spec.recorded };
+        let (short, short_seen) = run(&spec, true, results);
+        assert_eq!(short_seen, long_seen, "{mix:?}");
+        let (mut short, mut long) = (short.measured.read(0), long.measured.read(0));
+        for op in short.ops.iter_mut().chain(&mut long.ops) {
+            // The long way was asked for submission latencies, which are all 0 here.
+            assert_eq!(op.slat.moments.sum, 0);
+            op.slat = Default::default();
+        }
+        assert_eq!(short, long, "{mix:?} with {results:?}");
+    }
+}
+
+#[test]
+fn batches_grow_while_everything_completes_as_it_is_handed_over() {
+    let mut spec = spec(Mix::Read, 64, 8 + 16 + 32 + 32 + 5);
+    spec.depth = DepthPlan::batched(64, true, 4096);
+    let submitted = |inline| {
+        let (live, seen) = run_on(&spec, |engine| engine.inline = inline);
+        assert_eq!(seen.len(), 93);
+        live.measured.submit.each_ref().map(fathom_stats::live::Cell::get)
+    };
+    // Calls that moved 0, 1-4, 5-8, 9-16, 17-32, 33-64 and more.
+    assert_eq!(submitted(true), [0, 0, 2, 1, 2, 0, 0], "8, 16, 32, 32 and the last 5");
+    let asynchronous = submitted(false);
+    assert_eq!(asynchronous[3..], [0; 4], "never more than the plan's 8 where a device keeps them waiting");
+}
+
+#[test]
+fn requests_that_came_back_together_are_recorded_each() {
+    let mut spec = spec(Mix::ReadWrite { read_percent: 50 }, 64, 200);
+    spec.depth = DepthPlan::batched(64, true, 4096);
+    spec.on_error = OnError { continue_read: true, continue_write: true };
+    let (live, seen) = run_on(&spec, |engine| {
+        engine.inline = true;
+        engine.results = [4096, 4096, -5, 4096, 100].into();
+    });
+    let failed: u64 = live.measured.ops.iter().map(|op| op.failed.get()).sum();
+    assert_eq!((failed, seen.len()), (1, 201), "one fails, one is cut short and its rest is sent");
+    for op in [Op::Read, Op::Write] {
+        let counted = &live.measured.ops[op as usize];
+        let offered =
+            seen.iter().filter(|request| request.op == op && request.offset % 4096 == 0).count() as u64;
+        assert_eq!(counted.issued.get(), offered, "{op}");
+        assert_eq!(counted.ios.get() + counted.failed.get(), offered, "{op}");
+        assert_eq!(counted.bytes.get(), counted.ios.get() * 4096, "{op}");
+        let outcome = live.measured.read(0).ops[op as usize].clone();
+        for latency in [&outcome.slat, &outcome.clat, &outcome.lat] {
+            assert_eq!(latency.moments.count, counted.ios.get(), "{op}");
+        }
+        assert_eq!(outcome.slat.moments.sum + outcome.clat.moments.sum, outcome.lat.moments.sum, "{op}");
+    }
 }

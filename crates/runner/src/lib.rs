@@ -20,6 +20,7 @@ mod session;
 mod slots;
 mod slowest;
 mod stop;
+mod synchronous;
 mod targets;
 mod worker;
 

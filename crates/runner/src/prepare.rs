@@ -286,7 +286,12 @@ fn specify(
         time: job.time,
         on_error: job.on_error,
         cpus: job.clones[clone].cpus.clone(),
-        recorded: Recorded { slat: measure.slat && !synchronous, clat: measure.clat, lat: measure.lat },
+        recorded: Recorded {
+            slat: measure.slat && !synchronous,
+            clat: measure.clat,
+            lat: measure.lat,
+            at_once: synchronous,
+        },
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
         invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
@@ -299,7 +304,9 @@ fn depth_of(job: &JobPlan, entry: &EngineEntry, notes: &mut Vec<String>) -> Dept
     let depth = job.depth;
     if !entry.traits.synchronous || depth.iodepth == 1 {
         let batch_submit = depth.batch_submit.clamp(1, depth.iodepth);
-        return DepthPlan { batch_submit, batch_complete_max: depth.batch_complete_max.max(1), ..depth };
+        let batch_submit_inline = depth.batch_submit_inline.clamp(batch_submit, depth.iodepth);
+        let batch_complete_max = depth.batch_complete_max.max(1);
+        return DepthPlan { batch_submit, batch_submit_inline, batch_complete_max, ..depth };
     }
     let note =
         "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1";

@@ -1,5 +1,6 @@
 //! One worker from its specification: opened engine, source, counters, and the thread it runs on.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fathom_engine::{Engine, EngineEntry, EngineSetup};
@@ -16,6 +17,7 @@ use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::slowest::Slowest;
 use crate::stop::StopSignal;
+use crate::synchronous::AHEAD;
 
 /// Everything a worker is made from. Plain data, so it can be made on one thread and run on another.
 pub(crate) struct WorkerSpec {
@@ -84,9 +86,19 @@ impl Filler {
         Filler { way, prepared }
     }
 
+    /// Fills what a write carries in the buffer of its slot; other requests carry nothing.
+    #[inline]
+    pub fn prepare(&mut self, engine: &mut dyn Engine, slot: u32, request: &Request, was_read: bool) {
+        if request.op == Op::Write {
+            let payload = engine.payload(slot);
+            let len = payload.len().min(request.len as usize);
+            self.fill(&mut payload[..len], was_read);
+        }
+    }
+
     /// Fills a buffer; `was_read` where what was prepared in it may have given way to what was read.
     #[inline]
-    pub fn fill(&mut self, buffer: &mut [u8], was_read: bool) {
+    fn fill(&mut self, buffer: &mut [u8], was_read: bool) {
         if was_read && let Some(prepared) = self.prepared.get(..buffer.len()) {
             buffer.copy_from_slice(prepared);
         }
@@ -133,9 +145,12 @@ pub(crate) fn build<C: Clock>(
         stop: watch.0,
         final_syncs: final_syncs.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
         closing: false,
+        at_once: spec.recorded.at_once,
+        ahead: VecDeque::with_capacity(if spec.recorded.at_once { AHEAD as usize } else { 0 }),
         slots: Slots::new(depth),
         slowest: Slowest::default(),
         now: 0,
+        batch_limit: spec.depth.batch_submit,
         batch: Vec::with_capacity(depth as usize),
         accepted: Vec::with_capacity(depth as usize),
         done: Vec::with_capacity(depth as usize),

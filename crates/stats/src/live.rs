@@ -64,9 +64,16 @@ impl LiveLatency {
     /// Counts one latency in ns.
     #[inline(always)]
     pub fn record(&self, ns: u64) {
-        self.bins[histogram::bin(ns)].add(1);
-        self.sum.add(ns);
-        let square = u128::from(ns) * u128::from(ns);
+        self.record_alike(ns, 1);
+    }
+
+    /// Counts the same latency in ns `times` times over: requests that went and came back together.
+    #[inline(always)]
+    pub fn record_alike(&self, ns: u64, times: u32) {
+        let times = u64::from(times);
+        self.bins[histogram::bin(ns)].add(times);
+        self.sum.add(ns * times);
+        let square = u128::from(ns) * u128::from(ns * times);
         let (low, carry) = self.squares_low.get().overflowing_add(square as u64);
         self.squares_low.set(low);
         self.squares_high.set(self.squares_high.get().wrapping_add((square >> 64) as u64 + u64::from(carry)));
@@ -122,8 +129,10 @@ pub struct LiveOp {
     pub slat: Option<LiveLatency>,
     /// Issued to completed; only where it is recorded.
     pub clat: Option<LiveLatency>,
-    /// Start to completed; only where it is recorded.
+    /// Start to completed; only where it is recorded and not the same as `clat`.
     pub lat: Option<LiveLatency>,
+    /// The total latency is the completion latency, and `clat` stands for both.
+    pub lat_is_clat: bool,
 }
 
 /// Which latencies are recorded.
@@ -135,29 +144,52 @@ pub struct Recorded {
     pub clat: bool,
     /// Total latency.
     pub lat: bool,
+    /// Nothing lies between start and issue, as where each request is done in one call: completion and total latency are
+    /// the same, and kept once.
+    pub at_once: bool,
 }
 
 impl LiveOp {
     fn new(recorded: Recorded) -> Self {
+        let lat_is_clat = recorded.at_once && recorded.clat && recorded.lat;
         LiveOp {
             slat: recorded.slat.then(LiveLatency::default),
             clat: recorded.clat.then(LiveLatency::default),
-            lat: recorded.lat.then(LiveLatency::default),
+            lat: (recorded.lat && !lat_is_clat).then(LiveLatency::default),
+            lat_is_clat,
             ..LiveOp::default()
+        }
+    }
+
+    /// Counts requests alike that completed whole: so many, the bytes of each, and their latencies in ns.
+    #[inline(always)]
+    pub fn complete(&self, times: u32, bytes_each: u32, clat_ns: u64, lat_ns: u64) {
+        self.ios.add(u64::from(times));
+        self.bytes.add(u64::from(times) * u64::from(bytes_each));
+        if let Some(slat) = &self.slat {
+            slat.record_alike(lat_ns - clat_ns, times);
+        }
+        if let Some(clat) = &self.clat {
+            clat.record_alike(clat_ns, times);
+        }
+        if let Some(lat) = &self.lat {
+            lat.record_alike(lat_ns, times);
         }
     }
 
     fn read(&self) -> OpOutcome {
         let latency = |live: &Option<LiveLatency>| live.as_ref().map(LiveLatency::read).unwrap_or_default();
+        let (slat, clat) = (latency(&self.slat), latency(&self.clat));
+        let lat = if self.lat_is_clat { clat.clone() } else { latency(&self.lat) };
         OpOutcome {
             issued: self.issued.get(),
             ios: self.ios.get(),
             bytes: self.bytes.get(),
             short: self.short.get(),
             failed: self.failed.get(),
-            slat: latency(&self.slat),
-            clat: latency(&self.clat),
-            lat: latency(&self.lat),
+            slat,
+            clat,
+            lat,
             ..OpOutcome::default()
         }
     }
@@ -189,7 +221,7 @@ pub struct LivePhase {
 impl LivePhase {
     /// A phase that records `recorded` for the operations marked in `used` (read, write, trim).
     pub fn new(recorded: Recorded, used: [bool; DATA_OPS]) -> Self {
-        let none = Recorded { slat: false, clat: false, lat: false };
+        let none = Recorded { slat: false, clat: false, lat: false, at_once: false };
         LivePhase {
             ops: used.map(|used| LiveOp::new(if used { recorded } else { none })),
             syncs: Cell::default(),
@@ -297,13 +329,41 @@ mod tests {
     }
 
     #[test]
+    fn latencies_alike_count_as_so_many_single_ones() {
+        let (alike, single) = (LiveLatency::default(), LiveLatency::default());
+        for (ns, times) in [(5_000, 3), (0, 2), (17_000_000_000, 64), (3_600_000_000_000, 5), (5_001, 1)] {
+            alike.record_alike(ns, times);
+            (0..times).for_each(|_| single.record(ns));
+        }
+        assert_eq!(alike.read(), single.read());
+    }
+
+    #[test]
+    fn what_is_done_at_once_keeps_one_latency_for_both() {
+        let recorded = Recorded { slat: false, clat: true, lat: true, at_once: true };
+        let op = LiveOp::new(recorded);
+        op.complete(2, 4096, 700, 700);
+        assert!(op.lat.is_none(), "kept once");
+        let outcome = op.read();
+        assert_eq!((outcome.ios, outcome.bytes, outcome.lat.moments.sum), (2, 8192, 1400));
+        assert_eq!(outcome.lat, outcome.clat);
+        let lat_alone = LiveOp::new(Recorded { clat: false, ..recorded });
+        lat_alone.complete(1, 512, 30, 30);
+        assert_eq!((lat_alone.read().lat.moments.sum, lat_alone.read().clat.moments.count), (30, 0));
+    }
+
+    #[test]
     fn empty_latency_reads_as_empty() {
         assert_eq!(LiveLatency::default().read(), Latency::default());
     }
 
     #[test]
     fn only_a_phase_that_goes_on_can_be_closed() {
-        let live = LiveWorker::new(Recorded { slat: false, clat: false, lat: false }, [true; DATA_OPS], true);
+        let live = LiveWorker::new(
+            Recorded { slat: false, clat: false, lat: false, at_once: false },
+            [true; DATA_OPS],
+            true,
+        );
         live.close(5);
         let ramp = live.ramp.as_ref().unwrap();
         assert_eq!((ramp.ended_ns(), live.measured.ended_ns()), (0, 0));
@@ -316,7 +376,10 @@ mod tests {
 
     #[test]
     fn only_what_is_used_and_asked_for_is_recorded() {
-        let phase = LivePhase::new(Recorded { slat: false, clat: true, lat: false }, [true, false, false]);
+        let phase = LivePhase::new(
+            Recorded { slat: false, clat: true, lat: false, at_once: false },
+            [true, false, false],
+        );
         let recorded = |op: &LiveOp| (op.slat.is_some(), op.clat.is_some(), op.lat.is_some());
         assert_eq!(recorded(&phase.ops[0]), (false, true, false));
         assert_eq!(recorded(&phase.ops[1]), (false, false, false));

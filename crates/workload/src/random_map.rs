@@ -184,7 +184,9 @@ mod tests {
     /// freedom exceeds 120 once in 50,000 times by chance.
     #[test]
     fn steps_between_neighbours_are_spread_evenly() {
-        for (len, seed) in [(1u64 << 16, 1), ((1 << 16) + 1, 2), (50_021, 3), (1 << 20, 4), ((1 << 20) + 1, 5)] {
+        for (len, seed) in
+            [(1u64 << 16, 1), ((1 << 16) + 1, 2), (50_021, 3), (1 << 20, 4), ((1 << 20) + 1, 5)]
+        {
             let order = Permutation::new(len, &mut Rng::new(seed));
             for stride in [1, 2, 256, 1024] {
                 let mut counts = [0u64; 64];
