@@ -1,0 +1,65 @@
+//! What the next offset of a random order costs, for sizes that are kind to a permutation and sizes that are not.
+//!
+//! Prints a line of JSON per size: blocks, bytes per block, and ns per request that `Source` makes. An argument of the
+//! form `--rounds=N` takes the median of so many stretches of a million requests.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout)] // Its result is for whoever started it.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use fathom_model::PerOp;
+use fathom_model::plan::{Mix, Pattern};
+use fathom_workload::{Extent, Source, SourcePlan};
+
+/// Requests between two readings of the clock.
+const STRETCH: u32 = 1_000_000;
+
+fn main() {
+    let rounds = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok());
+    for (blocks, block_size) in sizes() {
+        let ns = ns_per_request(blocks, block_size, rounds.unwrap_or(3).max(1));
+        println!("{{\"blocks\":{blocks},\"block_size\":{block_size},\"ns\":{ns:.3}}}");
+    }
+}
+
+/// Powers of two and one more, numbers without a pattern, and 16 TiB in sectors.
+fn sizes() -> Vec<(u64, u64)> {
+    let powers = (1..=36).flat_map(|power| [1 << power, (1 << power) + 1]);
+    let odd = [7, 11, 1_000, 12_345, 999_983, 26_214_401, 3_000_000_019, 40_000_000_003];
+    let mut sizes: Vec<(u64, u64)> = powers.chain(odd).map(|blocks| (blocks, 4096)).collect();
+    sizes.push(((16 << 40) / 512, 512));
+    sizes
+}
+
+/// The median of `rounds` stretches, after one that is not counted.
+fn ns_per_request(blocks: u64, block_size: u64, rounds: usize) -> f64 {
+    let mut source = Source::new(&SourcePlan {
+        pattern: Pattern { mix: Mix::Read, random: true },
+        block_size: PerOp::splat(block_size),
+        extents: vec![Extent { offset: 0, len: blocks * block_size }],
+        random_map: true,
+        bytes_per_loop: blocks * block_size,
+        loops: None,
+        fsync_every: 0,
+        fdatasync_every: 0,
+        seed: 1,
+    });
+    stretch_ns(&mut source);
+    let mut stretches: Vec<f64> = (0..rounds).map(|_| stretch_ns(&mut source)).collect();
+    stretches.sort_by(f64::total_cmp);
+    stretches[rounds / 2]
+}
+
+#[allow(clippy::disallowed_methods)] // Read once in a million requests, and in no record.
+fn stretch_ns(source: &mut Source) -> f64 {
+    let started = Instant::now();
+    let mut offsets = 0_u64;
+    for _ in 0..STRETCH {
+        let request = source.next_request().expect("work without an end goes on");
+        offsets = offsets.wrapping_add(request.offset);
+    }
+    black_box(offsets);
+    started.elapsed().as_nanos() as f64 / f64::from(STRETCH)
+}
