@@ -1,5 +1,5 @@
 //! The build's own commands: `cargo xtask test` is the gate, `cargo xtask tidy` its checks of the source itself,
-//! `cargo xtask docs` writes the generated documents.
+//! `cargo xtask docs` writes the generated documents, `cargo xtask versus-fio` measures beside fio.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
@@ -8,6 +8,7 @@ mod docs;
 mod gate;
 mod packages;
 mod tidy;
+mod versus;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,9 +16,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  test   everything that must hold: packages, format, lints, release build, unit, doc and device tests, tidy
-  tidy   what the source must keep to: imports, lengths, leftovers, links, generated documents
-  docs   write the generated documents";
+  test         everything that must hold: packages, format, lints, release build, unit, doc and device tests, tidy
+  tidy         what the source must keep to: imports, lengths, leftovers, links, generated documents
+  docs         write the generated documents
+  versus-fio   what an I/O costs beside Debian's fio, written into the pages that quote it; --help";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["test"] => gate::run(&root()),
         ["tidy"] => tidy::run(&root()),
         ["docs"] => docs::write(&root()),
+        ["versus-fio", ref rest @ ..] => versus::run(&root(), rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -50,7 +50,18 @@ fn absent(is_there: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
 
 /// Installs what is missing, or says what will be skipped without it. Returns what to tell the developer.
 pub fn install_missing() -> anyhow::Result<String> {
-    let missing = absent(is_on_path);
+    install(&absent(is_on_path))
+}
+
+/// Installs the package that brings `program`, one of [`TOOLS`], where it is missing; fails where it then still is.
+pub fn require(program: &str) -> anyhow::Result<()> {
+    let mut missing = absent(is_on_path);
+    missing.retain(|tool| tool.program == program);
+    let note = install(&missing)?;
+    if is_on_path(program) { Ok(()) } else { bail!("{note}") }
+}
+
+fn install(missing: &[&Tool]) -> anyhow::Result<String> {
     if missing.is_empty() {
         return Ok("all there".to_owned());
     }
@@ -61,7 +72,7 @@ pub fn install_missing() -> anyhow::Result<String> {
     if !is_root() || !is_on_path("apt-get") {
         let programs: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
         return Ok(format!(
-            "missing: {}; tests that need them are skipped (as root on Debian: apt-get install {packages_shown})",
+            "missing: {}; what needs them is skipped (as root on Debian: apt-get install {packages_shown})",
             programs.join(" ")
         ));
     }
@@ -71,7 +82,7 @@ pub fn install_missing() -> anyhow::Result<String> {
         apt_get("install", &packages)?;
     }
     let still = absent(is_on_path);
-    if let Some(tool) = still.first() {
+    if let Some(tool) = still.iter().find(|tool| packages.contains(&tool.package)) {
         bail!("{} is not on the search path although {} is installed", tool.program, tool.package);
     }
     Ok(format!("installed {packages_shown}"))

@@ -1,0 +1,136 @@
+//! fathom beside fio: builds, runs every row in alternation with Debian's fio, and writes what that came to into the pages
+//! that quote it. It measures and reports; a goal that is not met is shown and fails nothing.
+
+mod data_file;
+mod first_read;
+mod host;
+mod lab;
+mod load;
+mod measure;
+mod options;
+mod pages;
+mod programs;
+mod resident;
+mod rows;
+mod sample;
+mod statistics;
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use data_file::DataFile;
+use host::Host;
+use lab::Lab;
+use measure::{Bench, Measured};
+use options::Options;
+use pages::{Line, Page};
+use programs::Programs;
+use rows::Row;
+
+/// Where the tables stand: the full one, and the short one.
+const PAGES: [&str; 2] = ["docs/versus-fio.md", "README.md"];
+
+/// Measures what `arguments` ask for on the workspace at `root`.
+pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    if matches!(arguments, ["--help" | "-h" | "help"]) {
+        println!("{}", options::USAGE);
+        return Ok(());
+    }
+    let options = Options::parse(arguments)?;
+    let pages =
+        if options.write { Some((Page::read(root, PAGES[0])?, Page::read(root, PAGES[1])?)) } else { None };
+    if !options.directory.is_dir() {
+        bail!("{} is not a directory", options.directory.display());
+    }
+    println!("building, and making a file of 1 GiB in {} ...", options.directory.display());
+    let programs = Programs::prepare(root)?;
+    let cpus = allowed_cpus()?;
+    let host = Host::look(root, &programs, cpus.len())?;
+    let lab = Lab { programs, file: DataFile::create(&options.directory)?, seconds: options.seconds, cpus };
+    let about = format!(
+        "Measured {}; {} rounds of {} s, {} of the start, {} of memory.",
+        host.shown(),
+        options.rounds,
+        options.seconds,
+        options.start_rounds,
+        options.rounds.min(measure::MEMORY_ROUNDS)
+    );
+    println!("{about}\n\n{}", pages::terminal_head());
+    let results = measure_all(&options, &lab)?;
+    let lines: Vec<Line<'_>> = results.iter().map(|(row, measured)| Line { row, measured }).collect();
+    println!("\n{}", verdict(&lines));
+    if let Some((full, short)) = pages {
+        full.write(&pages::full(&about, &lines))?;
+        short.write(&pages::short(&about, &lines))?;
+        println!("wrote {}", PAGES.join(" and "));
+    }
+    Ok(())
+}
+
+/// Measures row by row. One that fails does not keep the others from being shown, but the pages from being written.
+fn measure_all(options: &Options, lab: &Lab) -> anyhow::Result<Vec<(&'static Row, Measured)>> {
+    let mut bench = Bench::new(lab, options.rounds, options.start_rounds);
+    let mut results = Vec::new();
+    let mut failed = Vec::new();
+    for row in &options.rows {
+        let measured = match bench.measure(row) {
+            Ok(measured) => measured,
+            Err(error) => {
+                println!("{:<14} failed: {error:#}", row.name);
+                failed.push(row.name);
+                continue;
+            }
+        };
+        let line = Line { row, measured: &measured };
+        println!("{}", pages::terminal_line(&line));
+        if options.verbose {
+            print!("{}", pages::rounds(&line));
+        }
+        if let Some(remark) = &measured.remark {
+            println!("    {remark}");
+        }
+        results.push((*row, measured));
+    }
+    if !failed.is_empty() {
+        bail!("not measured: {}; no page was written", failed.join(", "));
+    }
+    Ok(results)
+}
+
+/// How many goals are met, and which are not.
+fn verdict(lines: &[Line<'_>]) -> String {
+    let wanted = lines.iter().filter(|line| line.is_met().is_some());
+    let missed: Vec<&str> =
+        lines.iter().filter(|line| line.is_met() == Some(false)).map(|line| line.row.name).collect();
+    let wanted = wanted.count();
+    let named = if missed.is_empty() { String::new() } else { format!("; not {}", missed.join(", ")) };
+    format!("{} of {wanted} goals met{named}", wanted - missed.len())
+}
+
+/// The CPUs that we may use, ascending.
+fn allowed_cpus() -> anyhow::Result<Vec<usize>> {
+    let set = sched_getaffinity(None).context("cannot ask which CPUs may be used")?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use statistics::Round;
+
+    #[test]
+    fn the_verdict_names_what_was_missed() {
+        let measured = |ours, theirs| Measured {
+            rounds: vec![Round { ours, theirs: Some(theirs) }],
+            ..Measured::default()
+        };
+        let (good, bad, none) = (measured(2.0, 1.0), measured(1.0, 1.0), Measured::default());
+        let line = |name, measured| Line { row: rows::find(name).unwrap(), measured };
+        let check = |lines: &[Line<'_>], expected: &str| assert_eq!(verdict(lines), expected);
+        check(&[line("uring", &good), line("psync", &good), line("psync-bare", &bad)], "2 of 2 goals met");
+        check(&[line("uring", &good), line("psync", &bad)], "1 of 2 goals met; not psync");
+        check(&[line("uring", &good), line("jobs-8-psync", &none)], "1 of 1 goals met");
+    }
+}

@@ -1,0 +1,200 @@
+//! Runs one program once, and lets programs take turns. Knows no rows.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+
+use super::data_file::DataFile;
+use super::load::{BEST_OPTIONS, Load};
+use super::programs::Programs;
+use super::sample::Sample;
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// fathom under fio's command line.
+    Fathom,
+    /// fio with the same words.
+    Fio,
+    /// fio with its best options.
+    FioAtBest,
+    /// The bare ring, handing over so many requests at once.
+    BareRing(u32),
+    /// The bare loop over pread.
+    BarePread,
+}
+
+/// Everything a run needs.
+#[derive(Debug)]
+pub struct Lab {
+    /// What can be run.
+    pub programs: Programs,
+    /// What is read.
+    pub file: DataFile,
+    /// How long, in seconds.
+    pub seconds: u32,
+    /// The CPUs that we may use, ascending; at least one.
+    pub cpus: Vec<usize>,
+}
+
+impl Lab {
+    /// The words after the program's name.
+    fn arguments(&self, subject: Subject, load: Load, file: &str) -> Vec<String> {
+        let cpu = self.cpus.last().copied().unwrap_or_default();
+        let bare = |more: &str| format!("{file} --seconds={} --cpu={cpu}{more}", self.seconds);
+        let split = |words: String| words.split(' ').map(str::to_owned).collect();
+        match subject {
+            Subject::Fathom => {
+                let mut words = vec!["fio".to_owned()];
+                words.extend(load.arguments(file, self.seconds, &self.cpus));
+                words
+            }
+            Subject::Fio => load.arguments(file, self.seconds, &self.cpus),
+            Subject::FioAtBest => {
+                let mut words = load.arguments(file, self.seconds, &self.cpus);
+                words.extend(BEST_OPTIONS.iter().map(|word| (*word).to_owned()));
+                words
+            }
+            Subject::BareRing(batch) => split(bare(&format!(" --depth={} --batch={batch}", load.depth))),
+            Subject::BarePread => split(bare("")),
+        }
+    }
+
+    fn program(&self, subject: Subject) -> &Path {
+        match subject {
+            Subject::Fathom => &self.programs.fathom,
+            Subject::Fio | Subject::FioAtBest => &self.programs.fio,
+            Subject::BareRing(_) => &self.programs.bare_ring,
+            Subject::BarePread => &self.programs.bare_pread,
+        }
+    }
+
+    /// The command line as one would type it, with `FILE` for the file.
+    pub fn shown(&self, subject: Subject, load: Load) -> String {
+        let program = match subject {
+            Subject::Fathom => "fathom",
+            Subject::Fio | Subject::FioAtBest => "fio",
+            Subject::BareRing(_) => "bare_ring",
+            Subject::BarePread => "bare_pread",
+        };
+        format!("{program} {}", self.arguments(subject, load, "FILE").join(" "))
+    }
+
+    fn command(&self, subject: Subject, load: Load) -> Command {
+        let mut command = Command::new(self.program(subject));
+        command.args(self.arguments(subject, load, &self.file.path)).stdin(Stdio::null());
+        // fio leaves files of its state where it stands.
+        command.current_dir("/");
+        command
+    }
+
+    /// Runs it to its end and reads what it says.
+    pub fn sample(&self, subject: Subject, load: Load) -> anyhow::Result<Sample> {
+        let mut command = self.command(subject, load);
+        let children_before = children_ns()?;
+        let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+        let process_ns = children_ns()? - children_before;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let failed = || {
+            let messages = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            format!("`{}` ended with {}: {messages}", self.shown(subject, load), output.status)
+        };
+        if !output.status.success() {
+            bail!(failed());
+        }
+        let sample = match subject {
+            Subject::BareRing(_) | Subject::BarePread => Sample::from_bare_loop(&text),
+            _ => Sample::from_document(&text),
+        };
+        Ok(Sample { process_ns, ..sample.with_context(failed)? })
+    }
+
+    /// Starts it and lets it go; what it prints is lost.
+    pub fn start(&self, subject: Subject, load: Load) -> anyhow::Result<Child> {
+        let mut command = self.command(subject, load);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().with_context(|| format!("cannot run {command:?}"))
+    }
+
+    /// Gets the file into the page cache where `load` reads it.
+    pub fn warm_for(&self, load: Load) -> anyhow::Result<()> {
+        if load.is_on_file() { self.file.warm() } else { Ok(()) }
+    }
+}
+
+/// Runs each of `subjects`, in the opposite order in every other round, so that what drifts troubles all alike. Answers in
+/// the order of `subjects`.
+pub fn in_turn<S: Copy, T>(
+    round: usize,
+    subjects: &[S],
+    mut run: impl FnMut(S) -> anyhow::Result<T>,
+) -> anyhow::Result<Vec<T>> {
+    if round.is_multiple_of(2) {
+        return subjects.iter().map(|subject| run(*subject)).collect();
+    }
+    let mut results: Vec<T> =
+        subjects.iter().rev().map(|subject| run(*subject)).collect::<anyhow::Result<_>>()?;
+    results.reverse();
+    Ok(results)
+}
+
+/// CPU time of the children that have been waited for, theirs included, in ns; the kernel tells it in ticks.
+fn children_ns() -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
+    let ticks = children_ticks(&stat).context("/proc/self/stat holds no times of children")?;
+    Ok(ticks as f64 * 1e9 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// `cutime` and `cstime`: the 16th and 17th field, counted behind the name, which may hold anything.
+fn children_ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(13);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+}
+
+/// The time, for what a program cannot be asked for.
+#[allow(clippy::disallowed_methods)] // Of the bench beside fio, not of a record.
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_other_round_goes_backwards_and_answers_alike() {
+        let check = |round, expected: &str| {
+            let mut order = String::new();
+            let answers = in_turn(round, &['a', 'b', 'c'], |subject| {
+                order.push(subject);
+                Ok(subject.to_ascii_uppercase())
+            });
+            assert_eq!(answers.unwrap(), ['A', 'B', 'C']);
+            assert_eq!(order, expected);
+        };
+        check(0, "abc");
+        check(1, "cba");
+        check(2, "abc");
+    }
+
+    #[test]
+    fn the_first_failure_ends_a_round() {
+        let mut runs = 0;
+        let failed = in_turn(1, &[1, 2, 3], |subject| {
+            runs += 1;
+            if subject == 2 { bail!("no") } else { Ok(()) }
+        });
+        assert!(failed.is_err());
+        assert_eq!(runs, 2);
+    }
+
+    #[test]
+    fn the_name_of_a_process_may_hold_anything() {
+        let check = |stat: &str, expected| assert_eq!(children_ticks(stat), expected, "{stat}");
+        check("7 (a) R) S 1 2 3 4 5 6 7 8 9 10 11 12 130 14 15", Some(144));
+        check("7 (a) S 1 2 3", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,108 @@
+//! The command lines. fathom and fio get the same words, but for the row that gives fio its best options.
+
+/// What a run does, as far as the rows differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The I/O engine. The null engine gets no file.
+    pub engine: &'static str,
+    /// Requests in flight per job.
+    pub depth: u32,
+    /// Jobs; above one they are reported as a group.
+    pub jobs: u32,
+    /// Size of the range.
+    pub size: &'static str,
+    /// Which CPUs it may use.
+    pub cpus: Cpus,
+}
+
+/// Which CPUs a run may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cpus {
+    /// The last.
+    One,
+    /// The last two.
+    Two,
+    /// Whatever the machine has.
+    All,
+}
+
+impl Load {
+    /// One pinned job on the file.
+    pub const fn one(engine: &'static str, depth: u32) -> Load {
+        Load { engine, depth, jobs: 1, size: "1g", cpus: Cpus::One }
+    }
+
+    /// True where it reads the file.
+    pub fn is_on_file(self) -> bool {
+        self.engine != "null"
+    }
+
+    /// The words after `fathom fio` or `fio`, for `runtime` seconds on `file`, on a machine that has `cpus`.
+    pub fn arguments(self, file: &str, runtime: u32, cpus: &[usize]) -> Vec<String> {
+        let mut words = vec!["--name=q".to_owned()];
+        if self.is_on_file() {
+            words.push(format!("--filename={file}"));
+        }
+        words.push(format!("--size={}", self.size));
+        words.extend(["--rw=randread", "--bs=4k"].map(str::to_owned));
+        words.push(format!("--ioengine={}", self.engine));
+        words.push(format!("--iodepth={}", self.depth));
+        if self.is_on_file() {
+            words.extend(["--direct=0", "--invalidate=0"].map(str::to_owned));
+        }
+        if self.jobs > 1 {
+            words.extend([format!("--numjobs={}", self.jobs), "--group_reporting".to_owned()]);
+        }
+        words.extend([format!("--runtime={runtime}"), "--time_based".to_owned()]);
+        words.push("--output-format=json".to_owned());
+        let last = |count: usize| {
+            let named: Vec<String> =
+                cpus[cpus.len().saturating_sub(count)..].iter().map(usize::to_string).collect();
+            format!("--cpus_allowed={}", named.join(","))
+        };
+        words.extend(match self.cpus {
+            Cpus::One => Some(last(1)),
+            Cpus::Two => Some(last(2)),
+            Cpus::All => None,
+        });
+        words
+    }
+}
+
+/// What makes fio's io_uring fastest.
+pub const BEST_OPTIONS: &[&str] = &[
+    "--registerfiles",
+    "--fixedbufs",
+    "--iodepth_batch_submit=32",
+    "--iodepth_batch_complete_min=1",
+    "--iodepth_batch_complete_max=32",
+    "--norandommap",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_load() {
+        let check = |load: Load, expected: &str| {
+            assert_eq!(load.arguments("FILE", 3, &[0, 5, 7]).join(" "), expected, "{load:?}");
+        };
+        check(
+            Load::one("io_uring", 64),
+            "--name=q --filename=FILE --size=1g --rw=randread --bs=4k --ioengine=io_uring --iodepth=64 \
+             --direct=0 --invalidate=0 --runtime=3 --time_based --output-format=json --cpus_allowed=7",
+        );
+        check(
+            Load { size: "16t", cpus: Cpus::All, ..Load::one("null", 1) },
+            "--name=q --size=16t --rw=randread --bs=4k --ioengine=null --iodepth=1 \
+             --runtime=3 --time_based --output-format=json",
+        );
+        check(
+            Load { jobs: 8, cpus: Cpus::Two, ..Load::one("psync", 1) },
+            "--name=q --filename=FILE --size=1g --rw=randread --bs=4k --ioengine=psync --iodepth=1 \
+             --direct=0 --invalidate=0 --numjobs=8 --group_reporting --runtime=3 --time_based \
+             --output-format=json --cpus_allowed=5,7",
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! Measures rows: which runs each needs, and what is made of them.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::first_read;
+use super::lab::{Lab, Subject, in_turn};
+use super::load::{Cpus, Load};
+use super::resident::{self, Count};
+use super::rows::{Against, Measure, Pair, Row};
+use super::sample::{Figure, Sample};
+use super::statistics::{Round, median};
+
+/// The share of its CPUs that a job has on a quiet machine: starting and ending take a little of the wall time.
+const QUIET_SHARE: f64 = 0.97;
+
+/// Rounds of rows whose figure hardly differs from one to the next.
+pub const MEMORY_ROUNDS: usize = 3;
+
+/// What a row gave.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// In the order in which they were made.
+    pub rounds: Vec<Round>,
+    /// What the reader should know besides.
+    pub remark: Option<String>,
+    /// The command lines, ours first.
+    pub commands: Vec<String>,
+}
+
+/// The runs of one pair.
+struct PairRuns {
+    pair: Pair,
+    commands: Vec<String>,
+    samples: Vec<(Sample, Sample)>,
+}
+
+/// Measures one row after the other.
+pub struct Bench<'a> {
+    lab: &'a Lab,
+    rounds: usize,
+    start_rounds: usize,
+    /// The pair measured last; the next row may want another figure of it.
+    last_pair: Option<PairRuns>,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench that makes so many rounds.
+    pub fn new(lab: &'a Lab, rounds: usize, start_rounds: usize) -> Self {
+        Bench { lab, rounds, start_rounds, last_pair: None }
+    }
+
+    /// Measures `row`. Without rounds where this machine cannot; the remark then says why.
+    pub fn measure(&mut self, row: &Row) -> anyhow::Result<Measured> {
+        match row.measure {
+            Measure::Pair(pair, figure) => self.pair(pair, figure),
+            Measure::Scaling(load) => self.scaling(load),
+            Measure::Resident(load) => self.resident(load),
+            Measure::ResidentGrowth(load) => self.resident_growth(load),
+            Measure::Start(load) => self.start(load),
+            Measure::NextOffset => self.next_offset(),
+        }
+    }
+
+    fn pair(&mut self, pair: Pair, figure: Figure) -> anyhow::Result<Measured> {
+        let runs = match self.last_pair.take() {
+            Some(runs) if runs.pair == pair => runs,
+            _ => self.run_pair(pair)?,
+        };
+        let round = |(ours, theirs): &(Sample, Sample)| Round {
+            ours: ours.figure(figure),
+            theirs: Some(theirs.figure(figure)),
+        };
+        let rounds = runs.samples.iter().map(round).collect();
+        let shares = runs.samples.iter().flat_map(|(ours, theirs)| [ours.share_of(1), theirs.share_of(1)]);
+        let remark = disturbed(shares.fold(1.0, f64::min));
+        let commands = runs.commands.clone();
+        self.last_pair = Some(runs);
+        Ok(Measured { rounds, commands, remark })
+    }
+
+    fn run_pair(&self, pair: Pair) -> anyhow::Result<PairRuns> {
+        let theirs = match pair.against {
+            Against::Fio => Subject::Fio,
+            Against::FioAtBest => Subject::FioAtBest,
+            Against::BareRing => self.best_bare_ring(pair.load)?,
+            Against::BarePread => Subject::BarePread,
+        };
+        let subjects = [Subject::Fathom, theirs];
+        let mut samples = Vec::new();
+        for round in 0..self.rounds {
+            self.lab.warm_for(pair.load)?;
+            let both = in_turn(round, &subjects, |subject| self.lab.sample(subject, pair.load))?;
+            samples.push((both[0], both[1]));
+        }
+        let commands = subjects.map(|subject| self.lab.shown(subject, pair.load)).to_vec();
+        Ok(PairRuns { pair, commands, samples })
+    }
+
+    /// The batch that is cheapest today.
+    fn best_bare_ring(&self, load: Load) -> anyhow::Result<Subject> {
+        let candidates = [Subject::BareRing(16), Subject::BareRing(32)];
+        self.lab.warm_for(load)?;
+        let mut figures = [Vec::new(), Vec::new()];
+        for round in 0..3 {
+            let both = in_turn(round, &candidates, |subject| self.lab.sample(subject, load))?;
+            for (figures, sample) in figures.iter_mut().zip(both) {
+                figures.push(sample.figure(Figure::PerCpuSecond));
+            }
+        }
+        Ok(candidates[usize::from(median(&figures[1]) > median(&figures[0]))])
+    }
+
+    fn scaling(&self, load: Load) -> anyhow::Result<Measured> {
+        if self.lab.cpus.len() < 2 {
+            let remark = Some("not measured: this takes two CPUs".to_owned());
+            return Ok(Measured { remark, ..Measured::default() });
+        }
+        let one = Load { jobs: 1, cpus: Cpus::One, ..load };
+        let least_share = Cell::new(1.0);
+        let (four, commands) = self.four_runs(&[load, one], self.rounds, |subject, load| {
+            let sample = self.lab.sample(subject, load)?;
+            let cpus = if load.cpus == Cpus::One { 1 } else { 2 };
+            least_share.set(sample.share_of(cpus).min(least_share.get()));
+            Ok(sample.figure(Figure::PerSecond))
+        })?;
+        let of_twice_one = |many: f64, one: f64| many / (2.0 * one);
+        let rounds = combined(&four, of_twice_one);
+        Ok(Measured { rounds, commands, remark: disturbed(least_share.get()) })
+    }
+
+    fn resident(&self, load: Load) -> anyhow::Result<Measured> {
+        let mut rounds = Vec::new();
+        for round in 0..self.rounds.min(MEMORY_ROUNDS) {
+            let both =
+                in_turn(round, &[Subject::Fathom, Subject::Fio], |subject| self.peak_mib(subject, load))?;
+            rounds.push(Round { ours: both[0], theirs: Some(both[1]) });
+        }
+        let commands = [Subject::Fathom, Subject::Fio].map(|subject| self.lab.shown(subject, load));
+        Ok(Measured { rounds, commands: commands.to_vec(), remark: None })
+    }
+
+    fn resident_growth(&self, load: Load) -> anyhow::Result<Measured> {
+        let small = Load { size: "1g", ..load };
+        let (four, commands) =
+            self.four_runs(&[load, small], self.rounds.min(MEMORY_ROUNDS), |subject, load| {
+                self.peak_mib(subject, load)
+            })?;
+        let grown = |large: f64, small: f64| large - small;
+        Ok(Measured { rounds: combined(&four, grown), commands, remark: None })
+    }
+
+    fn peak_mib(&self, subject: Subject, load: Load) -> anyhow::Result<f64> {
+        // fathom is one process; fio is one per job, with much in common.
+        let count = if subject == Subject::Fathom { Count::Process } else { Count::Family };
+        let peak = resident::peak_mib(self.lab.start(subject, load)?, count);
+        peak.with_context(|| self.lab.shown(subject, load))
+    }
+
+    /// Runs fathom and fio with both of `loads` in each round; answers fathom's two, then fio's two.
+    fn four_runs(
+        &self,
+        loads: &[Load; 2],
+        rounds: usize,
+        run: impl Fn(Subject, Load) -> anyhow::Result<f64>,
+    ) -> anyhow::Result<(Vec<[f64; 4]>, Vec<String>)> {
+        let runs = [
+            (Subject::Fathom, loads[0]),
+            (Subject::Fathom, loads[1]),
+            (Subject::Fio, loads[0]),
+            (Subject::Fio, loads[1]),
+        ];
+        let mut four = Vec::new();
+        for round in 0..rounds {
+            self.lab.warm_for(loads[0])?;
+            let figures = in_turn(round, &runs, |(subject, load)| run(subject, load))?;
+            four.push([figures[0], figures[1], figures[2], figures[3]]);
+        }
+        Ok((four, runs.map(|(subject, load)| self.lab.shown(subject, load)).to_vec()))
+    }
+
+    fn start(&self, load: Load) -> anyhow::Result<Measured> {
+        let subjects = [Subject::Fathom, Subject::Fio];
+        let mut rounds = Vec::new();
+        self.lab.warm_for(load)?;
+        for round in 0..self.start_rounds {
+            let both = in_turn(round, &subjects, |subject| first_read::start_ms(self.lab, subject, load))?;
+            rounds.push(Round { ours: both[0], theirs: Some(both[1]) });
+        }
+        let commands = subjects.map(|subject| self.lab.shown(subject, load)).to_vec();
+        Ok(Measured { rounds, commands, remark: None })
+    }
+
+    fn next_offset(&self) -> anyhow::Result<Measured> {
+        let mut command = Command::new(&self.lab.programs.next_offset);
+        command.arg("--rounds=3").stdin(Stdio::null());
+        let mut by_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for _ in 0..self.rounds {
+            let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+            if !output.status.success() {
+                bail!("{command:?} ended with {}", output.status);
+            }
+            for (blocks, ns) in sizes(&String::from_utf8_lossy(&output.stdout))? {
+                by_size.entry(blocks).or_default().push(ns);
+            }
+        }
+        let slowest = by_size.iter().max_by(|a, b| median(a.1).total_cmp(&median(b.1)));
+        let (blocks, slowest) = slowest.context("the bench of the next offset printed nothing")?;
+        let all: Vec<f64> = by_size.values().map(|ns| median(ns)).collect();
+        let remark = format!(
+            "{} sizes from 2 to {} blocks: {} blocks is the slowest, the median of all is {:.1} ns",
+            by_size.len(),
+            by_size.last_key_value().map_or(0, |(blocks, _)| *blocks),
+            blocks,
+            median(&all),
+        );
+        let rounds = slowest.iter().map(|ns| Round { ours: *ns, theirs: None }).collect();
+        Ok(Measured { rounds, remark: Some(remark), commands: vec!["next_offset --rounds=3".to_owned()] })
+    }
+}
+
+/// What to say of a row in one of whose runs the jobs, which never wait, had only this share of their CPUs.
+fn disturbed(share: f64) -> Option<String> {
+    (share < QUIET_SHARE).then(|| {
+        format!("disturbed: in one run its CPUs were with something else for {:.0} %", 100.0 * (1.0 - share))
+    })
+}
+
+/// Rounds of a figure that takes two runs of each program.
+fn combined(four: &[[f64; 4]], figure: impl Fn(f64, f64) -> f64) -> Vec<Round> {
+    let round =
+        |runs: &[f64; 4]| Round { ours: figure(runs[0], runs[1]), theirs: Some(figure(runs[2], runs[3])) };
+    four.iter().map(round).collect()
+}
+
+/// Blocks and ns, line by line.
+fn sizes(text: &str) -> anyhow::Result<Vec<(u64, f64)>> {
+    let size = |line: &str| {
+        let value: Value = serde_json::from_str(line).ok()?;
+        Some((value["blocks"].as_u64()?, value["ns"].as_f64()?))
+    };
+    text.lines().map(|line| size(line).with_context(|| format!("not a size and its time: {line}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_of_each_make_a_round() {
+        let rounds = combined(&[[9.0, 5.0, 8.0, 8.0]], |many, one| many / (2.0 * one));
+        assert_eq!(rounds, [Round { ours: 0.9, theirs: Some(0.5) }]);
+    }
+
+    #[test]
+    fn rows_say_when_they_were_disturbed() {
+        let check = |share, expected: Option<&str>| assert_eq!(disturbed(share).as_deref(), expected);
+        check(1.0, None);
+        check(0.97, None);
+        check(0.58, Some("disturbed: in one run its CPUs were with something else for 42 %"));
+    }
+
+    #[test]
+    fn sizes_are_read_line_by_line() {
+        let text = "{\"blocks\":2,\"block_size\":4096,\"ns\":1.500}\n{\"blocks\":3,\"ns\":2}\n";
+        assert_eq!(sizes(text).unwrap(), [(2, 1.5), (3, 2.0)]);
+        assert!(sizes("{\"blocks\":2}").is_err());
+    }
+}

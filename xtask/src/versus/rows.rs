@@ -1,0 +1,293 @@
+//! What is measured beside fio, and what is wanted of it. A row is a line here; nothing else lists them.
+
+use super::load::{Cpus, Load};
+use super::sample::Figure;
+use super::statistics::Goal;
+
+/// One line of the table.
+#[derive(Debug)]
+pub struct Row {
+    /// What `--rows` calls it.
+    pub name: &'static str,
+    /// What is measured, for the table.
+    pub what: &'static str,
+    /// How figures are shown.
+    pub unit: Unit,
+    /// What is wanted.
+    pub goal: Goal,
+    /// How it is measured.
+    pub measure: Measure,
+    /// Stands in the README too.
+    pub headline: bool,
+}
+
+/// How a row is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Two runs per round, and a figure of each. Rows of one pair share its runs.
+    Pair(Pair, Figure),
+    /// Four runs per round: the rate of many jobs on two CPUs over twice that of one job pinned to one, of both tools.
+    Scaling(Load),
+    /// The largest resident size.
+    Resident(Load),
+    /// By how much the largest resident size grows from a range of 1 GiB to the load's.
+    ResidentGrowth(Load),
+    /// From the start of the program to its first read of the file.
+    Start(Load),
+    /// The slowest size of the bench of the next offset.
+    NextOffset,
+}
+
+/// What runs beside what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// What fathom does.
+    pub load: Load,
+    /// What stands beside it.
+    pub against: Against,
+}
+
+/// What fathom stands beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// fio with the same words.
+    Fio,
+    /// fio with its best options.
+    FioAtBest,
+    /// The bare ring.
+    BareRing,
+    /// The bare loop over pread.
+    BarePread,
+}
+
+/// The unit of a row's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Millions (of requests per second of CPU time).
+    Million,
+    /// ns.
+    Nanoseconds,
+    /// ms.
+    Milliseconds,
+    /// MiB.
+    Mebibytes,
+    /// A share of one.
+    Share,
+}
+
+const URING: Load = Load::one("io_uring", 64);
+const PSYNC: Load = Load::one("psync", 1);
+
+const fn beside(load: Load, against: Against, figure: Figure) -> Measure {
+    Measure::Pair(Pair { load, against }, figure)
+}
+
+const fn many(jobs: u32, load: Load) -> Measure {
+    Measure::Scaling(Load { jobs, cpus: Cpus::Two, ..load })
+}
+
+const fn row(name: &'static str, what: &'static str, goal: Goal, measure: Measure) -> Row {
+    let unit = match measure {
+        Measure::Pair(_, Figure::PerCpuSecond | Figure::PerSecond) => Unit::Million,
+        Measure::Pair(_, Figure::OutsideJob) | Measure::Start(_) => Unit::Milliseconds,
+        Measure::Pair(_, Figure::UserTime | Figure::OutsideLatency) | Measure::NextOffset => {
+            Unit::Nanoseconds
+        }
+        Measure::Scaling(_) => Unit::Share,
+        Measure::Resident(_) | Measure::ResidentGrowth(_) => Unit::Mebibytes,
+    };
+    Row { name, what, unit, goal, measure, headline: false }
+}
+
+const fn headline(row: Row) -> Row {
+    Row { headline: true, ..row }
+}
+
+/// Every row, in the order in which they are measured and shown.
+pub const ROWS: &[Row] = &[
+    headline(row(
+        "uring",
+        "io_uring, depth 64: I/Os per CPU-second",
+        Goal::RatioAtLeast(1.85),
+        beside(URING, Against::Fio, Figure::PerCpuSecond),
+    )),
+    row(
+        "user-time",
+        "io_uring, depth 64: user time per I/O",
+        Goal::AtMost(25.0),
+        beside(URING, Against::Fio, Figure::UserTime),
+    ),
+    row(
+        "beside-job",
+        "io_uring, depth 64: CPU time of the process beside its job (start, watching, report)",
+        Goal::Unset,
+        beside(URING, Against::Fio, Figure::OutsideJob),
+    ),
+    headline(row(
+        "uring-best",
+        "io_uring, depth 64, fio with its best options: I/Os per CPU-second",
+        Goal::RatioAtLeast(1.15),
+        beside(URING, Against::FioAtBest, Figure::PerCpuSecond),
+    )),
+    headline(row(
+        "uring-bare",
+        "io_uring, depth 64, beside a bare ring that measures nothing: I/Os per CPU-second",
+        Goal::RatioAtLeast(0.97),
+        beside(URING, Against::BareRing, Figure::PerCpuSecond),
+    )),
+    headline(row(
+        "libaio",
+        "libaio, depth 64: I/Os per CPU-second",
+        Goal::RatioAtLeast(1.9),
+        beside(Load::one("libaio", 64), Against::Fio, Figure::PerCpuSecond),
+    )),
+    headline(row(
+        "psync",
+        "psync: I/Os per CPU-second",
+        Goal::RatioAtLeast(1.35),
+        beside(PSYNC, Against::Fio, Figure::PerCpuSecond),
+    )),
+    row(
+        "outside-psync",
+        "psync: time per I/O outside its latency",
+        Goal::Below,
+        beside(PSYNC, Against::Fio, Figure::OutsideLatency),
+    ),
+    row(
+        "psync-bare",
+        "psync beside a bare loop over pread: I/Os per CPU-second",
+        Goal::Unset,
+        beside(PSYNC, Against::BarePread, Figure::PerCpuSecond),
+    ),
+    headline(row(
+        "pvsync2",
+        "pvsync2: I/Os per CPU-second",
+        Goal::RatioAtLeast(1.35),
+        beside(Load::one("pvsync2", 1), Against::Fio, Figure::PerCpuSecond),
+    )),
+    row(
+        "outside-uring",
+        "io_uring, depth 1: time per I/O outside its latency",
+        Goal::Below,
+        beside(Load::one("io_uring", 1), Against::Fio, Figure::OutsideLatency),
+    ),
+    headline(row(
+        "null-64",
+        "null engine, depth 64: I/Os per CPU-second",
+        Goal::RatioAtLeast(10.0),
+        beside(Load::one("null", 64), Against::Fio, Figure::PerCpuSecond),
+    )),
+    headline(row(
+        "null-1",
+        "null engine, depth 1: I/Os per CPU-second",
+        Goal::RatioAtLeast(3.0),
+        beside(Load::one("null", 1), Against::Fio, Figure::PerCpuSecond),
+    )),
+    row(
+        "next-offset",
+        "next offset of the random map, slowest size",
+        Goal::AtMost(10.0),
+        Measure::NextOffset,
+    ),
+    row(
+        "jobs-8-psync",
+        "psync, 8 jobs on 2 CPUs over twice one pinned job",
+        Goal::AtLeast(0.95),
+        many(8, PSYNC),
+    ),
+    row(
+        "jobs-64-psync",
+        "psync, 64 jobs on 2 CPUs over twice one pinned job",
+        Goal::AtLeast(0.95),
+        many(64, PSYNC),
+    ),
+    row(
+        "jobs-8-uring",
+        "io_uring, depth 64, 8 jobs on 2 CPUs over twice one pinned job",
+        Goal::AtLeast(0.95),
+        many(8, URING),
+    ),
+    row(
+        "jobs-64-uring",
+        "io_uring, depth 64, 64 jobs on 2 CPUs over twice one pinned job",
+        Goal::AtLeast(0.95),
+        many(64, URING),
+    ),
+    headline(row(
+        "memory-64",
+        "resident memory: io_uring, 1 job, depth 64",
+        Goal::AtMost(12.0),
+        Measure::Resident(URING),
+    )),
+    row(
+        "memory-256",
+        "resident memory: io_uring, 256 jobs, depth 1",
+        Goal::AtMost(200.0),
+        Measure::Resident(Load { jobs: 256, cpus: Cpus::All, ..Load::one("io_uring", 1) }),
+    ),
+    headline(row(
+        "memory-16t",
+        "resident memory that random order over 16 TiB adds to that over 1 GiB",
+        Goal::AtMost(1.0),
+        Measure::ResidentGrowth(Load { size: "16t", ..Load::one("null", 1) }),
+    )),
+    headline(row("start-psync", "start to first I/O: psync", Goal::AtMost(10.0), Measure::Start(PSYNC))),
+    row("start-uring", "start to first I/O: io_uring", Goal::AtMost(10.0), Measure::Start(URING)),
+];
+
+/// The row called `name`.
+pub fn find(name: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.name == name)
+}
+
+impl Against {
+    /// What the table adds to the figure where it is not plain fio's.
+    pub fn remark(self) -> Option<&'static str> {
+        match self {
+            Against::Fio => None,
+            Against::FioAtBest => Some("best options"),
+            Against::BareRing => Some("bare ring"),
+            Against::BarePread => Some("bare pread"),
+        }
+    }
+}
+
+impl Row {
+    /// What the table adds to the figure beside fathom's.
+    pub fn remark(&self) -> Option<&'static str> {
+        match self.measure {
+            Measure::Pair(pair, _) => pair.against.remark(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_named_once_and_can_be_found() {
+        for (index, row) in ROWS.iter().enumerate() {
+            assert!(ROWS[..index].iter().all(|earlier| earlier.name != row.name), "{}", row.name);
+            assert!(row.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+            assert_eq!(find(row.name).map(|found| found.what), Some(row.what));
+        }
+        assert!(find("no such row").is_none());
+    }
+
+    #[test]
+    fn rows_that_share_a_pair_stand_together() {
+        let pairs: Vec<Option<Pair>> = ROWS
+            .iter()
+            .map(|row| match row.measure {
+                Measure::Pair(pair, _) => Some(pair),
+                _ => None,
+            })
+            .collect();
+        for (index, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.is_some()) {
+            let last = pairs.iter().rposition(|other| other == pair).unwrap();
+            assert!(pairs[index..=last].iter().all(|between| between == pair), "{}", ROWS[index].name);
+        }
+    }
+}
