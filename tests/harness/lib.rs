@@ -5,27 +5,35 @@
 
 #![forbid(unsafe_code)]
 
+mod block_trace;
 mod fathom;
 mod fio;
+mod logged_disk;
 mod loop_device;
 mod mount;
 mod nbd;
+mod priority;
 mod program;
 mod shell;
 mod skip;
 mod throttle;
 mod wait;
+mod witness;
 
+pub use block_trace::BlockTrace;
 pub use fathom::{fathom, fathom_named, fathom_path, fathom_under};
 pub use fio::{FioReport, fio, fio_under};
+pub use logged_disk::LoggedDisk;
 pub use loop_device::{LoopDevice, LoopOptions};
 pub use mount::Mount;
 pub use nbd::NbdDisk;
+pub use priority::GoingFirst;
 pub use program::{Ended, Program, run};
 pub use shell::{must_run, scratch};
 pub use skip::{Need, missing, skip};
 pub use throttle::{Cap, Throttle};
 pub use wait::wait_for;
+pub use witness::{Seen, Span};
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

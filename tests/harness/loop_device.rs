@@ -48,7 +48,8 @@ impl LoopOptions {
 pub struct LoopDevice {
     path: PathBuf,
     backing: PathBuf,
-    _directory: TempDir,
+    /// Holds the file where it was made for this device.
+    _directory: Option<TempDir>,
 }
 
 impl LoopDevice {
@@ -99,7 +100,18 @@ impl LoopDevice {
             losetup.arg("--partscan");
         }
         let path = PathBuf::from(must_run(losetup.arg(&backing)));
-        LoopDevice { path, backing, _directory: directory }
+        LoopDevice { path, backing, _directory: Some(directory) }
+    }
+
+    /// A device over the file at `backing`, past the page cache; the file stays.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn over(backing: &Path) -> Self {
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--find", "--show", "--direct-io=on"]).arg(backing);
+        let path = PathBuf::from(must_run(&mut losetup));
+        LoopDevice { path, backing: backing.to_owned(), _directory: None }
     }
 
     /// The device node.

@@ -40,6 +40,14 @@ impl Mount {
         Self::by(Command::new("mount").args(["-t", "tmpfs", "fathom-test"]), &[&format!("size={size}")])
     }
 
+    /// The kernel's traces.
+    ///
+    /// # Panics
+    /// When they cannot be mounted.
+    pub fn tracefs() -> Self {
+        Self::by(Command::new("mount").args(["-t", "tracefs", "fathom-test"]), &[])
+    }
+
     fn by(mount: &mut Command, options: &[&str]) -> Self {
         let directory = scratch();
         if !options.is_empty() {

@@ -11,7 +11,7 @@ use crate::shell::{scratch, try_run};
 use crate::wait::wait_for;
 
 /// How long the file may take to appear and to go; a busy machine needs a second at worst.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A file backed by nbdkit; unmounted and the server ended on drop.
 ///
@@ -112,7 +112,7 @@ impl Drop for NbdDisk {
     }
 }
 
-fn unmount(mount_point: &Path) -> bool {
+pub(crate) fn unmount(mount_point: &Path) -> bool {
     try_run(Command::new("fusermount3").arg("-u").arg(mount_point)) || !is_mounted(mount_point)
 }
 

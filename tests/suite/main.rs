@@ -20,3 +20,4 @@ mod truth_order;
 mod truth_payload;
 mod truth_record;
 mod truth_sync;
+mod truth_witness;

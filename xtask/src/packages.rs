@@ -21,6 +21,7 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
 pub const TOOLS: &[Tool] = &[
     tool("addpart", "util-linux"),
     tool("blkid", "util-linux"),
+    tool("chrt", "util-linux"),
     tool("dmsetup", "dmsetup"),
     tool("fio", "fio"),
     tool("fuse2fs", "fuse2fs"),
