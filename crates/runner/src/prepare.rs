@@ -339,6 +339,8 @@ fn open_file(
         direct: io.direct,
         sync: io.open_sync == OpenSync::Sync,
         dsync: io.open_sync == OpenSync::Dsync,
+        // Reading would write the inode's time of access now and then, and look at it every time.
+        no_atime: true,
         ..OpenFlags::default()
     };
     let opened = match session.held.get(&target.path) {

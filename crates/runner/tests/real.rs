@@ -55,6 +55,22 @@ fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
 }
 
 #[test]
+fn reading_leaves_the_time_of_access() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![1; 16 * 4096]).expect("it is written");
+    // Older than the last change: even a mount with relatime would bring it up to date at the next read.
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let times = std::fs::FileTimes::new().set_accessed(old);
+    std::fs::File::options().write(true).open(&path).and_then(|file| file.set_times(times)).expect("ours");
+    for entry in fathom_engine::registry::ENGINES {
+        run(vec![on(&path, job("job", Mix::Read, true, 2), entry.name, 16)]).expect("it runs");
+        let accessed = path.metadata().and_then(|metadata| metadata.accessed()).expect("it has one");
+        assert_eq!(accessed, old, "{}", entry.name);
+    }
+}
+
+#[test]
 fn a_layout_writes_every_byte_and_reports_it() {
     struct Seen(Vec<LayoutProgress>);
     impl RunObserver for Seen {
