@@ -11,7 +11,7 @@ use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
 use fathom_sys::affinity::pin_current_thread;
 use fathom_sys::clock::{RealClock, unix_ms};
 use fathom_sys::io::{describe, fadvise_dontneed};
-use fathom_sys::thread::{thread_id, usage_of_this_thread};
+use fathom_sys::thread::{own_descriptors, thread_id, usage_of_this_thread};
 
 use super::{Run, Running};
 use crate::drive::{Step, Worker};
@@ -122,6 +122,8 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
             .unwrap_or_else(|_| ended_early("the worker panicked: this is a bug", None, None));
         thread_live.close(clock.now());
         thread_live.finish();
+        // Its files are closed by whoever drops them last, and a thread with a table of its own closes its own only.
+        drop(thread_spec);
         // The session may have given up on this worker; then nobody listens.
         let _ = messages.send(Message::Ended(index, Box::new(end)));
     };
@@ -160,6 +162,8 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
             Some("name CPUs this process may use in cpus_allowed"),
         );
     }
+    // Refused in some containers; then a system call costs a little more.
+    let _ = own_descriptors();
     if spec.invalidate {
         // Here rather than at preparation, for a phase before this one may have filled the cache. Advice only, and void
         // on targets without a page cache.
