@@ -105,7 +105,7 @@ pub fn reopen(file: &File, flags: OpenFlags) -> io::Result<File> {
             "an open file cannot be made or cut by reopening it",
         ));
     }
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     open_target(Path::new(&path), flags)
 }
 

@@ -71,6 +71,8 @@ mod tests {
             own_descriptors().unwrap();
             let opened = std::fs::File::open("/dev/null").unwrap();
             let fd = opened.as_raw_fd();
+            let again = crate::io::reopen(&opened, crate::io::OpenFlags::default()).unwrap();
+            assert_eq!(path("thread-self", again.as_raw_fd()).as_deref(), Some("/dev/null".as_ref()));
             (path("thread-self", number), path("thread-self", fd), path("self", fd))
         });
         let (copied, own, shared) = other.join().unwrap();
