@@ -20,6 +20,13 @@ impl Stamp {
     pub const FRESH: Stamp = Stamp { start: Stamp::UNSET, issued: 0, moved: 0 };
 }
 
+/// Elements to make room for where `depth` are used: small allocations of several workers may lie side by side, and then
+/// write to one cache line.
+pub(crate) const fn room(depth: u32) -> usize {
+    const LEAST: u32 = 64;
+    (if depth < LEAST { LEAST } else { depth }) as usize
+}
+
 /// All places of one worker, and which are free.
 #[derive(Debug)]
 pub(crate) struct Slots {
@@ -32,10 +39,12 @@ pub(crate) struct Slots {
 impl Slots {
     pub fn new(depth: u32) -> Self {
         let empty = Request { op: Op::Read, file: 0, len: 0, offset: 0 };
+        let mut free = Vec::with_capacity(room(depth));
+        free.extend((0..depth).rev());
         Slots {
-            requests: vec![empty; depth as usize].into_boxed_slice(),
-            stamps: vec![Stamp::FRESH; depth as usize].into_boxed_slice(),
-            free: (0..depth).rev().collect(),
+            requests: vec![empty; room(depth)].into_boxed_slice(),
+            stamps: vec![Stamp::FRESH; room(depth)].into_boxed_slice(),
+            free,
         }
     }
 

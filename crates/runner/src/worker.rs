@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::drive::Worker;
 use crate::pacer::Pacer;
 use crate::schedule::Schedule;
-use crate::slots::Slots;
+use crate::slots::{Slots, room};
 use crate::slowest::Slowest;
 use crate::stop::StopSignal;
 use crate::synchronous::AHEAD;
@@ -151,9 +151,9 @@ pub(crate) fn build<C: Clock>(
         slowest: Slowest::default(),
         now: 0,
         batch_limit: spec.depth.batch_submit,
-        batch: Vec::with_capacity(depth as usize),
-        accepted: Vec::with_capacity(depth as usize),
-        done: Vec::with_capacity(depth as usize),
+        batch: Vec::with_capacity(room(depth)),
+        accepted: Vec::with_capacity(room(depth)),
+        done: Vec::with_capacity(room(depth)),
         in_flight: 0,
         any_short: false,
         filling: true,

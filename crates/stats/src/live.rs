@@ -265,8 +265,10 @@ impl LivePhase {
     }
 }
 
-/// Everything one worker publishes.
+/// Everything one worker publishes. Aligned so that no two workers write to the same cache line, nor to neighbours, which
+/// processors fetch in pairs.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct LiveWorker {
     /// The ramp; `None` where there is none.
     pub ramp: Option<LivePhase>,
