@@ -1,7 +1,7 @@
 //! What the next offset of a random order costs, for sizes that are kind to a permutation and sizes that are not.
 //!
 //! Prints a line of JSON per size: blocks, bytes per block, and ns per request that `Source` makes. An argument of the
-//! form `--rounds=N` takes the median of so many stretches of a million requests.
+//! form `--rounds=N` takes the median of so many stretches, each shorter than a scheduler's time slice.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout)] // Its result is for whoever started it.
@@ -14,12 +14,14 @@ use fathom_model::plan::{Mix, Pattern};
 use fathom_workload::{Extent, Source, SourcePlan};
 
 /// Requests between two readings of the clock.
-const STRETCH: u32 = 1_000_000;
+const STRETCH: u64 = 100_000;
+/// Requests drawn at once, as a worker at depth 64 does.
+const BATCH: usize = 8;
 
 fn main() {
     let rounds = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok());
     for (blocks, block_size) in sizes() {
-        let ns = ns_per_request(blocks, block_size, rounds.unwrap_or(3).max(1));
+        let ns = ns_per_request(blocks, block_size, rounds.unwrap_or(30).max(1));
         println!("{{\"blocks\":{blocks},\"block_size\":{block_size},\"ns\":{ns:.3}}}");
     }
 }
@@ -52,14 +54,18 @@ fn ns_per_request(blocks: u64, block_size: u64, rounds: usize) -> f64 {
     stretches[rounds / 2]
 }
 
-#[allow(clippy::disallowed_methods)] // Read once in a million requests, and in no record.
+#[allow(clippy::disallowed_methods)] // Read once in many thousand requests, and in no record.
 fn stretch_ns(source: &mut Source) -> f64 {
     let started = Instant::now();
-    let mut offsets = 0_u64;
-    for _ in 0..STRETCH {
-        let request = source.next_request().expect("work without an end goes on");
-        offsets = offsets.wrapping_add(request.offset);
+    let mut batch = [0; BATCH];
+    let mut drawn = 0;
+    while drawn < STRETCH {
+        let mut place = 0;
+        drawn += source.next_requests(BATCH as u64, |request| {
+            batch[place] = request.offset;
+            place += 1;
+        });
+        black_box(&batch);
     }
-    black_box(offsets);
-    started.elapsed().as_nanos() as f64 / f64::from(STRETCH)
+    started.elapsed().as_nanos() as f64 / drawn as f64
 }
