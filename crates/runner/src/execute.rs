@@ -1,7 +1,10 @@
 //! Running the phases of a prepared plan: on threads in real time, or as a queue of events in virtual time.
 
+mod alone;
 mod threads;
 mod virtual_time;
+
+pub use alone::run_alone;
 
 use std::sync::Arc;
 

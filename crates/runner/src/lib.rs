@@ -26,6 +26,7 @@ mod worker;
 
 pub use drive::Step;
 pub use error::RunError;
+pub use execute::run_alone;
 pub use guard::WritePermit;
 pub use layout::LayoutProgress;
 pub use observe::RunObserver;

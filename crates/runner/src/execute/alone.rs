@@ -1,0 +1,110 @@
+//! One worker alone: its loop on the caller's thread, against its own engine, on a clock that only its readings move.
+//!
+//! For counting what the loop itself costs: no thread, no observer and no kernel's clock, so the same plan takes the same
+//! path each time. Counts are true; times say nothing.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fathom_engine::EngineError;
+use fathom_engine::sim::FixedLatency;
+use fathom_model::{Nanos, RunPlan};
+use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
+
+use super::{Run, Running};
+use crate::RunError;
+use crate::clock::Clock;
+use crate::disks::Disks;
+use crate::drive::{Step, Worker};
+use crate::session::Session;
+use crate::stop::{StopHandle, StopSignal};
+use crate::worker;
+
+/// Least time between two readings, ns: what one costs on common machines.
+const TICK_NS: u64 = 20;
+
+/// The model of a device that is asked for nothing.
+const UNUSED: FixedLatency =
+    FixedLatency { read: Nanos::ZERO, write: Nanos::ZERO, flush: Nanos::ZERO, parallelism: 1 };
+
+/// A clock that moves on when it is read, as a real one seems to.
+#[derive(Clone)]
+struct TickingClock(Rc<Cell<u64>>);
+
+impl Clock for TickingClock {
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        let now = self.0.get();
+        // Uneven, so that a recorder gains nothing here from latencies that repeat.
+        self.0.set(now + TICK_NS + (now >> 3 & 31));
+        now
+    }
+}
+
+/// Runs the only worker of `plan` to its end. Its engine must be one that needs no files; each target then has
+/// `target_size` bytes.
+pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunError> {
+    let session = Session::simulated(UNUSED, target_size);
+    let mut prepared = session.prepare(plan, &mut ())?;
+    let mut specs = std::mem::take(&mut prepared.specs);
+    let refused = |job: &str, reason: String, hint: &str| RunError::Plan {
+        job: job.to_owned(),
+        reason,
+        hint: hint.to_owned(),
+    };
+    let Some(spec) = specs.pop().filter(|_| specs.is_empty()) else {
+        let job = plan.jobs.first().map_or("", |job| job.name.as_str());
+        return Err(refused(
+            job,
+            "a worker runs alone only where it is the only one".into(),
+            "plan one worker",
+        ));
+    };
+    if spec.entry.traits.needs_files {
+        let reason = format!("engine {} needs files, and a worker alone has none", spec.entry.name);
+        return Err(refused(&spec.name, reason, "use ioengine=null"));
+    }
+    let engine = (spec.entry.open)(spec.setup.clone())
+        .map_err(|source| RunError::Engine { job: spec.name.clone(), source })?;
+    let clock = TickingClock(Rc::new(Cell::new(session.now())));
+    let stop = StopSignal { run: session.stop_handle(), phase: StopHandle::default() };
+    let live = spec.live();
+    let mut worker = worker::build(&spec, engine, clock.clone(), live.clone(), (stop, CpuUsage::default));
+    let origin = session.now();
+    worker.start(&spec);
+    if let Err(error) = turn(&mut worker) {
+        let hint = error.hint().map(str::to_owned);
+        worker.failure.get_or_insert(WorkerFailure { errno: 0, message: error.to_string(), hint });
+    }
+    let now = clock.now();
+    live.close(now);
+    let run = Run {
+        prepared: &prepared,
+        origin,
+        tick: 0,
+        disks: Disks::default(),
+        disks_began: false,
+        workers: 1,
+        later_ns: None,
+    };
+    let running =
+        vec![Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: Some(worker.into_end()) }];
+    let watch = run.observer(&running, origin);
+    Ok(run.collect(running, watch, now).remove(0))
+}
+
+/// Turns the loop until it has finished, passing over what it would wait for.
+fn turn(worker: &mut Worker<TickingClock>) -> Result<(), EngineError> {
+    loop {
+        match worker.step()? {
+            Step::Progress => {}
+            Step::BlockedUntil(time) => {
+                let clock = &worker.clock.0;
+                clock.set(clock.get().max(time.0));
+                worker.wake();
+            }
+            Step::Finished => return Ok(()),
+        }
+    }
+}
