@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use crate::{packages, tidy};
+use crate::instructions::Compared;
+use crate::{instructions, packages, tidy};
 
 /// What one step came to.
 enum Done {
@@ -72,6 +73,10 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
             component(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         }),
         step("release binary", || cargo(root, &["build", "--release", "--package", "fathom"])),
+        step("instruction counts", || match instructions::check(root)? {
+            Compared::Holds(note) => Ok(Done::Held(note)),
+            Compared::Skipped(why) => skipped(why),
+        }),
         step("unit and crate tests", move || {
             let arguments =
                 ["test", "--quiet", "--workspace", "--exclude", "fathom-tests", "--lib", "--bins", "--tests"];
@@ -85,11 +90,14 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
     ]
 }
 
+/// Where cargo puts what it builds.
+pub fn target_directory(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
+}
+
 /// Where the step "release binary" leaves it.
 fn release_binary(root: &Path) -> PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target));
-    target.join("release/fathom")
+    target_directory(root).join("release/fathom")
 }
 
 /// Runs a cargo command that a component of the toolchain brings; says how to add it where it is missing.
@@ -98,7 +106,11 @@ fn component(root: &Path, component: &str, arguments: &[&str]) -> anyhow::Result
     if probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         return cargo(root, arguments);
     }
-    let why = format!("{component} is missing: `rustup component add {component}`");
+    skipped(format!("{component} is missing: `rustup component add {component}`"))
+}
+
+/// A step that could not be tried, which is a failure where nothing may be skipped.
+fn skipped(why: String) -> anyhow::Result<Done> {
     if let Some(name) =
         ["CI", "FATHOM_TEST_NO_SKIP"].into_iter().find(|name| std::env::var_os(name).is_some())
     {

@@ -1,11 +1,13 @@
 //! The build's own commands: `cargo xtask test` is the gate, `cargo xtask tidy` its checks of the source itself,
-//! `cargo xtask docs` writes the generated documents, `cargo xtask versus-fio` measures beside fio.
+//! `cargo xtask docs` writes the generated documents, `cargo xtask instructions` counts what an operation executes, and
+//! `cargo xtask versus-fio` measures beside fio.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
 
 mod docs;
 mod gate;
+mod instructions;
 mod packages;
 mod tidy;
 mod versus;
@@ -16,10 +18,13 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  test         everything that must hold: packages, format, lints, release build, unit, doc and device tests, tidy
-  tidy         what the source must keep to: imports, lengths, leftovers, links, generated documents
-  docs         write the generated documents
-  versus-fio   what an I/O costs beside Debian's fio, written into the pages that quote it; --help";
+  test           everything that must hold: packages, format, lints, release build, instruction counts, unit, doc and
+                 device tests, tidy
+  tidy           what the source must keep to: imports, lengths, leftovers, links, generated documents
+  docs           write the generated documents
+  instructions   hold the instructions per operation against benches/instructions.toml; --write stores them there, --only NAME
+                 takes the cases with NAME in their names alone
+  versus-fio     what an I/O costs beside Debian's fio, written into the pages that quote it; --help";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +34,13 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["docs"] => docs::write(&root()),
         ["versus-fio", ref rest @ ..] => versus::run(&root(), rest),
+        ["instructions", ref asked @ ..] => match instructions::Asked::parse(asked) {
+            Some(asked) => instructions::run(&root(), &asked),
+            None => {
+                eprintln!("{USAGE}");
+                return ExitCode::from(2);
+            }
+        },
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

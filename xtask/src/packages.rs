@@ -1,4 +1,4 @@
-//! The programs that the device tests use, and the Debian packages they come in.
+//! The programs that the tests and the instruction counts use, and the Debian packages they come in.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -41,6 +41,7 @@ pub const TOOLS: &[Tool] = &[
     tool("sqlite3", "sqlite3"),
     tool("strace", "strace"),
     tool("swapon", "mount"),
+    tool("valgrind", "valgrind"),
     tool("wipefs", "util-linux"),
 ];
 

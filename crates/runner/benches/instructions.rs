@@ -1,0 +1,47 @@
+//! Instructions per request of the whole loop, on the engine that moves nothing.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A program of its own, not a part of the crate.
+
+#[path = "../../../benches/case.rs"]
+mod case;
+#[path = "../tests/plans/mod.rs"]
+mod plans;
+
+use std::process::ExitCode;
+
+use case::Case;
+use fathom_model::RunPlan;
+use fathom_model::plan::{DepthPlan, Mix, SizeSpec};
+use fathom_runner::run_alone;
+
+const BLOCK: u64 = 4096;
+const TARGET_BYTES: u64 = 1 << 30;
+/// Whole decks of a mix, whole batches, and less than a pass over the target when doubled.
+const REQUESTS: u64 = 102_400;
+const MIXED: Mix = Mix::ReadWrite { read_percent: 75 };
+
+const CASES: &[Case] = &[
+    Case { name: "randread-depth-1", operations: REQUESTS, run: |n| turn(Mix::Read, 1, n) },
+    Case { name: "randread-depth-64", operations: REQUESTS, run: |n| turn(Mix::Read, 64, n) },
+    Case { name: "randwrite-depth-1", operations: REQUESTS, run: |n| turn(Mix::Write, 1, n) },
+    Case { name: "randwrite-depth-64", operations: REQUESTS, run: |n| turn(Mix::Write, 64, n) },
+    Case { name: "randrw-depth-1", operations: REQUESTS, run: |n| turn(MIXED, 1, n) },
+    Case { name: "randrw-depth-64", operations: REQUESTS, run: |n| turn(MIXED, 64, n) },
+];
+
+fn main() -> ExitCode {
+    case::main(CASES)
+}
+
+/// A job as it is where nothing is said but the pattern and the depth.
+fn turn(mix: Mix, iodepth: u32, requests: u64) {
+    let mut job = plans::job("instructions", mix, true, iodepth);
+    job.engine.name = "null".to_owned();
+    job.depth = DepthPlan::batched(iodepth, true, BLOCK);
+    job.io.io_size = Some(SizeSpec::Bytes(requests * BLOCK));
+    let plan = RunPlan { jobs: vec![job], ..RunPlan::default() };
+    let outcome = run_alone(&plan, TARGET_BYTES).expect("the plan fits the target");
+    let done: u64 = outcome.measured.ops.iter().map(|op| op.ios).sum();
+    assert_eq!((outcome.failure, done), (None, requests));
+}
