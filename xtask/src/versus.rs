@@ -99,14 +99,18 @@ fn measure_all(options: &Options, lab: &Lab) -> anyhow::Result<Vec<(&'static Row
     Ok(results)
 }
 
-/// How many goals are met, and which are not.
+/// How many goals are met, which are not, and how many rows are to be measured again on a quieter machine.
 fn verdict(lines: &[Line<'_>]) -> String {
     let wanted = lines.iter().filter(|line| line.is_met().is_some());
     let missed: Vec<&str> =
         lines.iter().filter(|line| line.is_met() == Some(false)).map(|line| line.row.name).collect();
     let wanted = wanted.count();
     let named = if missed.is_empty() { String::new() } else { format!("; not {}", missed.join(", ")) };
-    format!("{} of {wanted} goals met{named}", wanted - missed.len())
+    let disturbed = match lines.iter().filter(|line| line.measured.is_disturbed).count() {
+        0 => String::new(),
+        n => format!("; rows disturbed: {n}"),
+    };
+    format!("{} of {wanted} goals met{named}{disturbed}", wanted - missed.len())
 }
 
 /// The CPUs that we may use, ascending.
@@ -131,6 +135,11 @@ mod tests {
         let check = |lines: &[Line<'_>], expected: &str| assert_eq!(verdict(lines), expected);
         check(&[line("uring", &good), line("psync", &good), line("psync-bare", &bad)], "2 of 2 goals met");
         check(&[line("uring", &good), line("psync", &bad)], "1 of 2 goals met; not psync");
+        let disturbed = Measured { is_disturbed: true, ..good.clone() };
+        check(
+            &[line("uring", &disturbed), line("psync", &bad)],
+            "1 of 2 goals met; not psync; rows disturbed: 1",
+        );
         check(&[line("uring", &good), line("jobs-8-psync", &none)], "1 of 1 goals met");
     }
 }

@@ -30,8 +30,18 @@ pub struct Measured {
     pub rounds: Vec<Round>,
     /// What the reader should know besides.
     pub remark: Option<String>,
+    /// Something else had the CPUs for part of a run; the remark tells how much.
+    pub is_disturbed: bool,
     /// The command lines, ours first.
     pub commands: Vec<String>,
+}
+
+impl Measured {
+    /// Rounds of jobs that never wait, the least share of whose CPUs was `share`.
+    fn of_busy_jobs(rounds: Vec<Round>, commands: Vec<String>, share: f64) -> Self {
+        let remark = disturbed(share);
+        Measured { rounds, commands, is_disturbed: remark.is_some(), remark }
+    }
 }
 
 /// The runs of one pair.
@@ -79,10 +89,9 @@ impl<'a> Bench<'a> {
         };
         let rounds = runs.samples.iter().map(round).collect();
         let shares = runs.samples.iter().flat_map(|(ours, theirs)| [ours.share_of(1), theirs.share_of(1)]);
-        let remark = disturbed(shares.fold(1.0, f64::min));
-        let commands = runs.commands.clone();
+        let measured = Measured::of_busy_jobs(rounds, runs.commands.clone(), shares.fold(1.0, f64::min));
         self.last_pair = Some(runs);
-        Ok(Measured { rounds, commands, remark })
+        Ok(measured)
     }
 
     fn run_pair(&self, pair: Pair) -> anyhow::Result<PairRuns> {
@@ -132,7 +141,7 @@ impl<'a> Bench<'a> {
         })?;
         let of_twice_one = |many: f64, one: f64| many / (2.0 * one);
         let rounds = combined(&four, of_twice_one);
-        Ok(Measured { rounds, commands, remark: disturbed(least_share.get()) })
+        Ok(Measured::of_busy_jobs(rounds, commands, least_share.get()))
     }
 
     fn resident(&self, load: Load) -> anyhow::Result<Measured> {
@@ -143,7 +152,7 @@ impl<'a> Bench<'a> {
             rounds.push(Round { ours: both[0], theirs: Some(both[1]) });
         }
         let commands = [Subject::Fathom, Subject::Fio].map(|subject| self.lab.shown(subject, load));
-        Ok(Measured { rounds, commands: commands.to_vec(), remark: None })
+        Ok(Measured { rounds, commands: commands.to_vec(), ..Measured::default() })
     }
 
     fn resident_growth(&self, load: Load) -> anyhow::Result<Measured> {
@@ -153,7 +162,7 @@ impl<'a> Bench<'a> {
                 self.peak_mib(subject, load)
             })?;
         let grown = |large: f64, small: f64| large - small;
-        Ok(Measured { rounds: combined(&four, grown), commands, remark: None })
+        Ok(Measured { rounds: combined(&four, grown), commands, ..Measured::default() })
     }
 
     fn peak_mib(&self, subject: Subject, load: Load) -> anyhow::Result<f64> {
@@ -194,7 +203,7 @@ impl<'a> Bench<'a> {
             rounds.push(Round { ours: both[0], theirs: Some(both[1]) });
         }
         let commands = subjects.map(|subject| self.lab.shown(subject, load)).to_vec();
-        Ok(Measured { rounds, commands, remark: None })
+        Ok(Measured { rounds, commands, ..Measured::default() })
     }
 
     fn next_offset(&self) -> anyhow::Result<Measured> {
@@ -218,7 +227,8 @@ impl<'a> Bench<'a> {
             by_size.len()
         );
         let rounds = slowest.iter().map(|ns| Round { ours: *ns, theirs: None }).collect();
-        Ok(Measured { rounds, remark: Some(remark), commands: vec!["next_offset --rounds=30".to_owned()] })
+        let commands = vec!["next_offset --rounds=30".to_owned()];
+        Ok(Measured { rounds, remark: Some(remark), commands, ..Measured::default() })
     }
 }
 

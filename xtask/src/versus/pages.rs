@@ -113,11 +113,13 @@ pub fn full(about: &str, lines: &[Line<'_>]) -> String {
 pub fn short(about: &str, lines: &[Line<'_>]) -> String {
     let mut text =
         "| same work, side by side | fathom | fio | ratio (spread) |\n|---|--:|--:|--:|\n".to_owned();
-    for line in lines.iter().filter(|line| line.row.headline) {
+    let shown = || lines.iter().filter(|line| line.row.headline);
+    for line in shown() {
         let [ours, theirs, ratio, ..] = line.cells();
         let _ = writeln!(text, "| {} | {ours} | {theirs} | {ratio} |", line.row.what);
     }
-    text + "\n" + about + "\n"
+    let disturbed = shown().any(|line| line.measured.is_disturbed);
+    text + "\n" + about + if disturbed { " Something else ran meanwhile.\n" } else { "\n" }
 }
 
 impl Unit {

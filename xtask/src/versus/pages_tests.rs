@@ -4,7 +4,8 @@ use super::*;
 
 fn measured(rounds: &[(f64, Option<f64>)]) -> Measured {
     let rounds = rounds.iter().map(|(ours, theirs)| Round { ours: *ours, theirs: *theirs }).collect();
-    Measured { rounds, remark: None, commands: vec!["fathom fio".to_owned(), "fio".to_owned()] }
+    let commands = vec!["fathom fio".to_owned(), "fio".to_owned()];
+    Measured { rounds, commands, ..Measured::default() }
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn the_page_has_every_row_with_its_command_lines() {
 
 #[test]
 fn the_short_table_has_the_headlines_alone() {
-    let result = measured(&[(1.0, Some(0.5))]);
+    let mut result = measured(&[(1.0, Some(0.5))]);
     let lines: Vec<Line<'_>> = ROWS.iter().map(|row| Line { row, measured: &result }).collect();
     let text = short("about", &lines);
     let table: Vec<&str> = text.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
@@ -58,6 +59,9 @@ fn the_short_table_has_the_headlines_alone() {
         "| io_uring, depth 64: I/Os per CPU-second | 1.000 M | 0.500 M | 2.00 (2.00..2.00) |"
     );
     assert!(text.ends_with("\n\nabout\n"));
+    result.is_disturbed = true;
+    let text = short("about", &[Line { row: find("psync").unwrap(), measured: &result }]);
+    assert!(text.ends_with("\n\nabout Something else ran meanwhile.\n"));
 }
 
 #[test]
