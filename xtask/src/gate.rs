@@ -82,6 +82,11 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
                 ["test", "--quiet", "--workspace", "--exclude", "fathom-tests", "--lib", "--bins", "--tests"];
             run_cargo(cargo_command(root, &arguments).env("FATHOM_TEST_SKIPS", skips))
         }),
+        // As users run it: with optimisation these tests do 10^8 requests, without it a fraction.
+        step("nothing lost in 10^8", move || {
+            let arguments = ["test", "--release", "--quiet", "--package", "fathom-runner", "--lib", "truth"];
+            run_cargo(&mut cargo_command(root, &arguments))
+        }),
         step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {
             let mut command = cargo_command(root, &["test", "--quiet", "--package", "fathom-tests"]);

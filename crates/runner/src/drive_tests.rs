@@ -266,3 +266,6 @@ fn requests_that_came_back_together_are_recorded_each() {
         assert_eq!(outcome.slat.moments.sum + outcome.clat.moments.sum, outcome.lat.moments.sum, "{op}");
     }
 }
+
+#[path = "truth_tests.rs"]
+mod truth;

@@ -1,0 +1,507 @@
+//! Nothing is lost on the way from the engine and the clock to the counters.
+//!
+//! Onlookers stand around the loop: one notes every reading of the clock and every word between driver and engine, from
+//! which the exact latency of each request follows without the recorder; another checks off every request and every
+//! completion. The second does 10^8 requests where the build is optimised, as the gate's is, and fewer elsewhere.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fathom_engine::registry::ENGINES;
+use fathom_engine::{EngineEntry, EngineSetup, OpenFile};
+use fathom_stats::Latency;
+use fathom_sys::clock::RealClock;
+use fathom_sys::io::{OpenFlags, open_target};
+use fathom_workload::Rng;
+
+use super::*;
+
+const BLOCK: u64 = 4096;
+
+type Journal = Rc<RefCell<Vec<Event>>>;
+
+/// What an onlooker notes, in order.
+enum Event {
+    /// The clock was read.
+    Clock(u64),
+    /// The engine accepted these requests.
+    Accepted(Vec<(u32, Op)>),
+    /// The engine did this request where it was offered.
+    Done(u32, Op),
+    /// So many of the accepted went.
+    Submitted(u32),
+    /// These came back.
+    Reaped(Vec<u32>),
+}
+
+#[derive(Clone)]
+struct NotedClock {
+    clock: RealClock,
+    journal: Journal,
+}
+
+impl Clock for NotedClock {
+    fn now(&self) -> u64 {
+        let now = self.clock.now();
+        self.journal.borrow_mut().push(Event::Clock(now));
+        now
+    }
+}
+
+struct NotedEngine {
+    engine: Box<dyn Engine>,
+    journal: Journal,
+}
+
+impl Engine for NotedEngine {
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let queued = self.engine.queue(slots, requests);
+        let op = |slot: u32| requests[slot as usize].op;
+        let event = match queued {
+            Queued::Done(result) => {
+                assert_eq!(result, i64::from(requests[slots[0] as usize].len));
+                Event::Done(slots[0], op(slots[0]))
+            }
+            Queued::Accepted(count) => {
+                assert_eq!(count as usize, slots.len(), "an engine has room for its depth");
+                Event::Accepted(slots.iter().map(|&slot| (slot, op(slot))).collect())
+            }
+        };
+        self.journal.borrow_mut().push(event);
+        queued
+    }
+
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        let went = self.engine.submit()?;
+        self.journal.borrow_mut().push(Event::Submitted(went));
+        Ok(went)
+    }
+
+    fn reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Option<Nanos>,
+        done: &mut Vec<Completion>,
+    ) -> Result<Reaped, EngineError> {
+        let before = done.len();
+        let reaped = self.engine.reap(min, max, wait, done)?;
+        let slots = done[before..].iter().map(|completion| completion.slot).collect();
+        self.journal.borrow_mut().push(Event::Reaped(slots));
+        Ok(reaped)
+    }
+
+    fn payload(&mut self, slot: u32) -> &mut [u8] {
+        self.engine.payload(slot)
+    }
+}
+
+/// The latencies of one operation, one number per request.
+#[derive(Default)]
+struct Exact {
+    slat: Vec<u64>,
+    clat: Vec<u64>,
+    lat: Vec<u64>,
+}
+
+/// Goes through a journal by the rules for the three moments of a request: it starts at the reading of the clock before
+/// it is offered, is issued at the one after it went, and completes at the one after it came back. What is done where
+/// it is offered is issued as it starts.
+fn replay(journal: &[Event]) -> [Exact; Op::COUNT] {
+    #[derive(Clone, Copy)]
+    struct Begun {
+        op: Op,
+        start: u64,
+        issued: u64,
+    }
+    let mut exact: [Exact; Op::COUNT] = Default::default();
+    let mut begun: BTreeMap<u32, Begun> = BTreeMap::new();
+    let mut accepted = VecDeque::new();
+    let (mut last, mut gone, mut back) = (0, Vec::new(), Vec::new());
+    for event in journal {
+        match event {
+            Event::Accepted(requests) => {
+                for &(slot, op) in requests {
+                    let twice = begun.insert(slot, Begun { op, start: last, issued: 0 });
+                    assert!(twice.is_none(), "slot {slot} was offered while it was in flight");
+                    accepted.push_back(slot);
+                }
+            }
+            &Event::Done(slot, op) => {
+                begun.insert(slot, Begun { op, start: last, issued: last });
+                back.push(slot);
+            }
+            &Event::Submitted(count) => gone.extend(accepted.drain(..count as usize)),
+            Event::Reaped(slots) => back.extend_from_slice(slots),
+            &Event::Clock(now) => {
+                for slot in gone.drain(..) {
+                    begun.get_mut(&slot).expect("what went was accepted").issued = now;
+                }
+                for slot in back.drain(..) {
+                    let Begun { op, start, issued } = begun.remove(&slot).expect("what came back had gone");
+                    let exact = &mut exact[op as usize];
+                    exact.slat.push(issued - start);
+                    exact.clat.push(now - issued);
+                    exact.lat.push(now - start);
+                }
+                last = now;
+            }
+        }
+    }
+    assert!(begun.is_empty() && back.is_empty(), "everything came back");
+    exact
+}
+
+/// What was recorded holds the exact latencies: count, sum, squares and extremes to the last ns, every percentile within
+/// the bin's error, which is 1 part in 128, and nothing at all below 128 ns.
+fn check_latency(what: &str, recorded: &Latency, mut exact: Vec<u64>) {
+    exact.sort_unstable();
+    let moments = &recorded.moments;
+    let sum = exact.iter().map(|&ns| u128::from(ns)).sum();
+    let squares = exact.iter().map(|&ns| u128::from(ns) * u128::from(ns)).sum();
+    assert_eq!(
+        (moments.count, moments.sum, moments.sum_squares),
+        (exact.len() as u64, sum, squares),
+        "{what}"
+    );
+    assert_eq!(recorded.histogram.samples(), moments.count, "{what}");
+    let (Some(&first), Some(&last)) = (exact.first(), exact.last()) else { return };
+    assert_eq!((moments.min, moments.max), (first, last), "{what}");
+    let hundredths = (1..=99).map(|percent| percent * 100).chain([9950, 9990, 9995, 9999, 10_000]);
+    for hundredth in hundredths {
+        let rank = (exact.len() * hundredth).div_ceil(10_000).max(1);
+        let (percent, ns) = (hundredth as f64 / 100.0, exact[rank - 1]);
+        let binned = recorded.histogram.percentile(percent).expect("there are samples");
+        let off = binned.abs_diff(ns) * 128;
+        assert!(off <= if ns < 128 { 0 } else { ns }, "{what}: p{percent} is {binned}, exactly {ns}");
+    }
+}
+
+/// Reads, writes and syncs of 4 KiB on `file`, several times over all of it.
+fn measured_spec(entry: &'static EngineEntry, depth: DepthPlan, file: OpenFile, direct: bool) -> WorkerSpec {
+    let mut spec = spec(Mix::ReadWrite { read_percent: 60 }, depth.iodepth, file.size / BLOCK);
+    let at_once = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
+    spec.entry = entry;
+    spec.depth = depth;
+    spec.setup = EngineSetup { files: vec![file], direct, writes: true, random: true, ..spec.setup };
+    spec.payload = Payload::Stamped;
+    spec.source.pattern.random = true;
+    // A disk takes its time, memory does not.
+    (spec.source.loops, spec.source.fsync_every) = (Some(if direct { 2 } else { 5 }), 500);
+    spec.recorded = Recorded { slat: !at_once, clat: true, lat: true, at_once };
+    spec
+}
+
+/// Runs a job between onlookers; the recorder's figures are those of what they saw.
+fn check_recorder(spec: &WorkerSpec, what: &str) {
+    let engine = match (spec.entry.open)(spec.setup.clone()) {
+        Ok(engine) => engine,
+        Err(error) => return println!("skipped {what}: {error}"),
+    };
+    let journal = Journal::default();
+    let engine = NotedEngine { engine, journal: journal.clone() };
+    let clock = NotedClock { clock: RealClock::start(), journal: journal.clone() };
+    let (live, worker) = drive(spec, Box::new(engine), clock);
+    let mut exact = replay(&journal.borrow());
+    let phase = live.measured.read(0);
+    let mut slowest: Vec<u64> = exact.iter().flat_map(|exact| exact.lat.iter().copied()).collect();
+    for (op, counted) in Op::DATA.into_iter().zip(&phase.ops) {
+        let Exact { slat, clat, lat } = std::mem::take(&mut exact[op as usize]);
+        let name = |latency: &str| format!("{what}: {latency} of {op}");
+        assert_eq!((counted.ios, counted.issued), (lat.len() as u64, lat.len() as u64), "{}", name("count"));
+        assert_eq!(counted.bytes, counted.ios * BLOCK, "{}", name("bytes"));
+        if spec.recorded.slat {
+            check_latency(&name("slat"), &counted.slat, slat);
+        }
+        check_latency(&name("clat"), &counted.clat, clat);
+        check_latency(&name("lat"), &counted.lat, lat);
+    }
+    let syncs = std::mem::take(&mut exact[Op::Sync as usize].lat);
+    assert_eq!(phase.syncs, syncs.len() as u64, "{what}: syncs");
+    check_latency(&format!("{what}: syncs"), &phase.sync_lat, syncs);
+    let kept: Vec<u64> = worker.into_end().slowest.iter().map(|slow| slow.lat_ns).collect();
+    slowest.sort_unstable_by(|one, other| other.cmp(one));
+    assert_eq!(kept, slowest[..kept.len()], "{what}: the slowest");
+    assert!(!kept.is_empty());
+}
+
+/// Drives a worker to its end in real time.
+fn drive<C: Clock>(spec: &WorkerSpec, engine: Box<dyn Engine>, clock: C) -> (Arc<LiveWorker>, Worker<C>) {
+    let live = spec.live();
+    let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
+    let mut worker = build(spec, engine, clock, live.clone(), (stop, CpuUsage::default));
+    worker.start(spec);
+    loop {
+        match worker.step().expect("the engine works") {
+            Step::Progress => {}
+            Step::BlockedUntil(_) => worker.wake(),
+            Step::Finished => return (live, worker),
+        }
+    }
+}
+
+/// Depths as a plain command line gives them, and batches that divide neither the depth nor each other.
+fn depths() -> [DepthPlan; 5] {
+    let odd = DepthPlan {
+        batch_submit: 7,
+        batch_submit_inline: 13,
+        batch_complete_min: 3,
+        batch_complete_max: 11,
+        low: 41,
+        ..DepthPlan::new(64)
+    };
+    [
+        DepthPlan::new(1),
+        DepthPlan::batched(8, true, BLOCK),
+        DepthPlan::batched(64, true, BLOCK),
+        odd,
+        DepthPlan { batch_submit: 37, batch_submit_inline: 37, batch_complete_min: 0, ..DepthPlan::new(37) },
+    ]
+}
+
+#[test]
+fn recorded_latencies_are_those_of_every_request() {
+    let directory = tempfile::tempdir().expect("the temporary directory takes files");
+    let path = directory.path().join("target");
+    let size = 2048 * BLOCK;
+    std::fs::write(&path, vec![1; size as usize]).expect("the temporary directory has room");
+    for entry in ENGINES {
+        let depths = depths();
+        let depths = if entry.traits.synchronous { &depths[..1] } else { &depths[..] };
+        let ways =
+            if entry.traits.needs_files && entry.name != "mmap" { &[false, true][..] } else { &[false] };
+        for (&direct, &depth) in
+            ways.iter().flat_map(|direct| depths.iter().map(move |depth| (direct, depth)))
+        {
+            let flags = OpenFlags { read: true, write: true, direct, ..OpenFlags::default() };
+            let file = match open_target(&path, flags) {
+                Ok(file) => OpenFile { file: Some(Arc::new(file)), size, is_block_device: false },
+                Err(error) => {
+                    println!("skipped {} direct={direct}: {error}", entry.name);
+                    continue;
+                }
+            };
+            let what = format!("{} direct={direct} {depth:?}", entry.name);
+            check_recorder(&measured_spec(entry, depth, file, direct), &what);
+        }
+    }
+}
+
+/// How many requests the audits do: as many as a long run where the build is optimised.
+const AUDITED: u64 = if cfg!(debug_assertions) { 200_000 } else { 100_000_000 };
+
+/// What an audit has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    offered: u64,
+    whole: u64,
+    failed: u64,
+    short: u64,
+    in_flight: u64,
+}
+
+/// Checks off each block when it is first offered, and each place from its request to its completion.
+struct Audit {
+    engine: Box<dyn Engine>,
+    /// A bit for each block of the target.
+    offered: Vec<u64>,
+    /// A bit for each place.
+    in_flight: u64,
+    /// What is asked of each place.
+    asked: [i64; 64],
+    tally: Tally,
+    told: Rc<Cell<Tally>>,
+}
+
+impl Audit {
+    fn begin(&mut self, slot: u32, request: &Request) {
+        assert_eq!(self.in_flight & 1 << slot, 0, "place {slot} was offered while it was in flight");
+        self.in_flight |= 1 << slot;
+        self.asked[slot as usize] = i64::from(request.len);
+        if u64::from(request.len) == BLOCK {
+            let block = request.offset / BLOCK;
+            let (word, bit) = (&mut self.offered[(block / 64) as usize], 1 << (block % 64));
+            assert_eq!(*word & bit, 0, "block {block} was offered twice");
+            *word |= bit;
+            self.tally.offered += 1;
+        }
+    }
+
+    fn end(&mut self, slot: u32, result: i64) {
+        assert_ne!(self.in_flight & 1 << slot, 0, "place {slot} came back and had not gone");
+        self.in_flight &= !(1 << slot);
+        match result {
+            result if result == self.asked[slot as usize] => self.tally.whole += 1,
+            ..0 => self.tally.failed += 1,
+            _ => self.tally.short += 1,
+        }
+    }
+}
+
+impl Engine for Audit {
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let queued = self.engine.queue(slots, requests);
+        let taken = if let Queued::Accepted(count) = queued { count as usize } else { 1 };
+        for &slot in &slots[..taken] {
+            self.begin(slot, &requests[slot as usize]);
+        }
+        if let Queued::Done(result) = queued {
+            self.end(slots[0], result);
+        }
+        queued
+    }
+
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        self.engine.submit()
+    }
+
+    fn reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Option<Nanos>,
+        done: &mut Vec<Completion>,
+    ) -> Result<Reaped, EngineError> {
+        let before = done.len();
+        let reaped = self.engine.reap(min, max, wait, done)?;
+        for &Completion { slot, result } in &done[before..] {
+            self.end(slot, result);
+        }
+        Ok(reaped)
+    }
+
+    fn payload(&mut self, _: u32) -> &mut [u8] {
+        &mut []
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.told.set(Tally { in_flight: self.in_flight, ..self.tally });
+    }
+}
+
+/// Takes what it is offered in parts, sends it in parts, and gives it back in parts and in no order; some requests come
+/// back short and some fail.
+struct Unruly {
+    rng: Rng,
+    accepted: VecDeque<Completion>,
+    sent: Vec<Completion>,
+}
+
+impl Unruly {
+    fn part(&mut self, of: usize) -> usize {
+        self.rng.below(of as u64 + 1) as usize
+    }
+}
+
+impl Engine for Unruly {
+    fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
+        let count = self.part(slots.len());
+        for &slot in &slots[..count] {
+            let len = i64::from(requests[slot as usize].len);
+            // The rest of a short one completes, so that what was counted short comes to be whole.
+            let result = match self.rng.below(1000) {
+                0 if len == BLOCK as i64 => -5,
+                1..5 if len == BLOCK as i64 => 512,
+                _ => len,
+            };
+            self.accepted.push_back(Completion { slot, result });
+        }
+        Queued::Accepted(count as u32)
+    }
+
+    fn submit(&mut self) -> Result<u32, EngineError> {
+        let count = self.part(self.accepted.len());
+        self.sent.extend(self.accepted.drain(..count));
+        Ok(count as u32)
+    }
+
+    fn reap(
+        &mut self,
+        _: u32,
+        max: u32,
+        _: Option<Nanos>,
+        done: &mut Vec<Completion>,
+    ) -> Result<Reaped, EngineError> {
+        let count = self.part(self.sent.len().min(max as usize));
+        for _ in 0..count {
+            let any = self.rng.below(self.sent.len() as u64) as usize;
+            done.push(self.sent.swap_remove(any));
+        }
+        Ok(Reaped::Some(count as u32))
+    }
+
+    fn payload(&mut self, _: u32) -> &mut [u8] {
+        &mut []
+    }
+}
+
+/// Random reads over `blocks` blocks, each once: every one of them is offered, comes back and is counted once.
+fn audit(depth: DepthPlan, blocks: u64, engine: Box<dyn Engine>) -> Tally {
+    let mut spec = spec(Mix::Read, depth.iodepth, blocks);
+    spec.depth = depth;
+    spec.source.pattern.random = true;
+    spec.on_error = OnError { continue_read: true, continue_write: true };
+    let at_once = depth.iodepth == 1;
+    spec.recorded = Recorded { slat: !at_once, clat: true, lat: true, at_once };
+    let told = Rc::new(Cell::new(Tally::default()));
+    let audit = Audit {
+        engine,
+        offered: vec![0; blocks.div_ceil(64) as usize],
+        in_flight: 0,
+        asked: [0; 64],
+        tally: Tally::default(),
+        told: told.clone(),
+    };
+    let (live, worker) = drive(&spec, Box::new(audit), RealClock::start());
+    let free: BTreeSet<u32> = worker.slots.free.iter().copied().collect();
+    assert_eq!(free.len(), worker.slots.free.len(), "a place is free twice: {depth:?}");
+    // At its end a worker takes a place for a last sync, whether or not there is one.
+    assert!(free.len() + 1 >= depth.iodepth as usize, "places are gone: {depth:?}");
+    assert_eq!((worker.in_flight, live.in_flight.get()), (0, 0));
+    drop(worker);
+    let tally = told.get();
+    let Tally { whole, failed, short, .. } = tally;
+    assert_eq!(tally, Tally { offered: blocks, whole, failed, short, in_flight: 0 }, "{depth:?}");
+    let phase = live.measured.read(0);
+    let read = &phase.ops[Op::Read as usize];
+    assert_eq!((read.issued, read.ios, read.failed, read.short), (blocks, whole, failed, short), "{depth:?}");
+    assert_eq!((read.ios + read.failed, read.bytes), (blocks, whole * BLOCK), "{depth:?}");
+    for latency in [&read.clat, &read.lat].into_iter().chain((!at_once).then_some(&read.slat)) {
+        assert_eq!((latency.moments.count, latency.histogram.samples()), (whole, whole), "{depth:?}");
+    }
+    assert_eq!(phase.depth.0.iter().sum::<u64>(), blocks, "{depth:?}");
+    tally
+}
+
+fn null(depth: DepthPlan) -> Box<dyn Engine> {
+    let setup = spec(Mix::Read, depth.iodepth, 1).setup;
+    (registry::find("null").expect("it is registered").open)(setup).expect("it needs nothing")
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_at_depth_1() {
+    let depth = DepthPlan::new(1);
+    let tally = audit(depth, AUDITED, null(depth));
+    assert_eq!(tally.whole, AUDITED);
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_at_depth_64() {
+    let depth = DepthPlan::batched(64, true, BLOCK);
+    let tally = audit(depth, AUDITED, null(depth));
+    assert_eq!(tally.whole, AUDITED);
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_in_odd_batches() {
+    for depth in depths().into_iter().skip(1) {
+        // Not a multiple of any batch.
+        let blocks = AUDITED / 10 + 1;
+        assert_eq!(audit(depth, blocks, null(depth)).whole, blocks);
+        let unruly = Unruly { rng: Rng::new(7), accepted: VecDeque::new(), sent: Vec::new() };
+        let tally = audit(depth, blocks, Box::new(unruly));
+        assert!(tally.failed > 0 && tally.short > 0, "{tally:?}");
+    }
+}
