@@ -88,7 +88,7 @@ impl Offsets {
         match self {
             Offsets::Sequential { next, .. } => *next = 0,
             Offsets::Map { order, next } => {
-                *order = Permutation::new(order.len(), rng);
+                order.renew(rng);
                 *next = 0;
             }
             Offsets::Draw { drawn, .. } => *drawn = 0,

@@ -152,7 +152,7 @@ impl Source {
         made
     }
 
-    /// What can be drawn in a row: requests of a plain source up to the end of its loop or pass.
+    /// What can be drawn in a row: requests of a plain source up to the end of its loop, or of a pass that is its last.
     #[inline(always)]
     fn next_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
         if !self.plain {
@@ -171,14 +171,21 @@ impl Source {
         let (base, len) = (file.base, size as u32);
         let at = |op, block| Request { op, file: 0, len, offset: base + block * size };
         let rng = &mut self.offset_rng;
-        let made = if let Mix::ReadWrite { .. } = self.mix {
-            offsets.next_blocks(most, rng, |block| {
-                let op = if self.share.next_is_read(&mut self.op_rng) { Op::Read } else { Op::Write };
-                each(at(op, block));
-            })
-        } else {
-            offsets.next_blocks(most, rng, |block| each(at(first, block)))
-        };
+        let mut made = 0;
+        loop {
+            made += if let Mix::ReadWrite { .. } = self.mix {
+                offsets.next_blocks(most - made, rng, |block| {
+                    let op = if self.share.next_is_read(&mut self.op_rng) { Op::Read } else { Op::Write };
+                    each(at(op, block));
+                })
+            } else {
+                offsets.next_blocks(most - made, rng, |block| each(at(first, block)))
+            };
+            if made == most || !self.wraps {
+                break;
+            }
+            offsets.restart(rng);
+        }
         self.bytes_left = self.bytes_left.saturating_sub(made * size);
         made
     }
