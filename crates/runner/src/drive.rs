@@ -194,7 +194,10 @@ impl<C: Clock> Worker<C> {
         if self.failure.is_some() || self.stop.run.is_requested() {
             self.final_syncs.clear();
         }
-        if let (Some(request), Some(slot)) = (self.final_syncs.pop(), self.slots.free.pop()) {
+        if !self.slots.free.is_empty()
+            && let Some(request) = self.final_syncs.pop()
+            && let Some(slot) = self.slots.free.pop()
+        {
             self.slots.put(slot, request);
             self.batch.push(slot);
             self.closing = true;

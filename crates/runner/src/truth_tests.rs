@@ -457,8 +457,7 @@ fn audit(depth: DepthPlan, blocks: u64, engine: Box<dyn Engine>) -> Tally {
     let (live, worker) = drive(&spec, Box::new(audit), RealClock::start());
     let free: BTreeSet<u32> = worker.slots.free.iter().copied().collect();
     assert_eq!(free.len(), worker.slots.free.len(), "a place is free twice: {depth:?}");
-    // At its end a worker takes a place for a last sync, whether or not there is one.
-    assert!(free.len() + 1 >= depth.iodepth as usize, "places are gone: {depth:?}");
+    assert_eq!(free.len(), depth.iodepth as usize, "places are gone: {depth:?}");
     assert_eq!((worker.in_flight, live.in_flight.get()), (0, 0));
     drop(worker);
     let tally = told.get();
