@@ -2,8 +2,8 @@
 
 use fathom_model::{Op, RunPlan};
 use fathom_stats::{
-    CpuUsage, DiskCounters, DiskOutcome, ErrorCount, Interval, IntervalOp, Latency, Moments, OpOutcome,
-    PhaseOutcome, RunOutcome, SlowRequest, WorkerFailure, WorkerOutcome,
+    CpuUsage, DiskCounters, DiskOutcome, ErrorCount, Interval, IntervalOp, KernelThreads, Latency, Moments,
+    OpOutcome, PhaseOutcome, RunOutcome, SlowRequest, WorkerFailure, WorkerOutcome,
 };
 
 use crate::plan_fields::plan_fields;
@@ -166,6 +166,14 @@ impl CpuRecord {
     }
 }
 
+impl KernelThreadsRecord {
+    /// Stores what threads of the kernel did.
+    pub fn from_stats(threads: &KernelThreads) -> Self {
+        let KernelThreads { workers, workers_ns, submitter_ns } = *threads;
+        KernelThreadsRecord { workers, workers_ns, submitter_ns }
+    }
+}
+
 impl PhaseRecord {
     /// Stores one phase.
     pub fn from_stats(phase: &PhaseOutcome) -> Self {
@@ -183,6 +191,7 @@ impl PhaseRecord {
             submit: BatchRecord(phase.submit.0),
             complete: BatchRecord(phase.complete.0),
             cpu: CpuRecord::from_stats(&phase.cpu),
+            kernel_threads: KernelThreadsRecord::from_stats(&phase.kernel_threads),
             series: phase.series.intervals.iter().map(IntervalRecord::from_stats).collect(),
         }
     }

@@ -36,7 +36,10 @@ pub use history_row::HistoryRow;
 pub use job::{BlockSizes, ErrorCountRecord, FailureRecord, JobRecord, PercentileRecord, SlowRecord};
 pub use latency::{LatencyClasses, LatencySummary, ThinPercentiles};
 pub use merge::{Entry, EntryOp, Windows, entries, merge_jobs};
-pub use phase::{BatchRecord, CpuRecord, DepthRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord};
+pub use phase::{
+    BatchRecord, CpuRecord, DepthRecord, KernelThreadsRecord, LatencyRecord, MomentsRecord, OpRecord,
+    PhaseRecord,
+};
 pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};

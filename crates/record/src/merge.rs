@@ -84,6 +84,7 @@ fn merge_into(sum: &mut PhaseOutcome, phase: &PhaseOutcome) {
     sum.submit.merge(&phase.submit);
     sum.complete.merge(&phase.complete);
     sum.cpu.merge(&phase.cpu);
+    sum.kernel_threads.merge(&phase.kernel_threads);
     sum.series.merge(&phase.series);
 }
 

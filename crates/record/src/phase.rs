@@ -84,6 +84,18 @@ pub struct CpuRecord {
     pub minor_faults: u64,
 }
 
+/// What threads of the kernel did on behalf of one worker; none of it is in its [`CpuRecord`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelThreadsRecord {
+    /// Most threads seen at once that carry out requests which would have made the submitter wait.
+    pub workers: u32,
+    /// CPU time of those, ns.
+    pub workers_ns: u64,
+    /// CPU time of the thread that submits in the worker's place, ns.
+    pub submitter_ns: u64,
+}
+
 /// Requests by the depth at which they were issued: 1, 2-3, 4-7, 8-15, 16-31, 32-63, 64 and more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -128,6 +140,9 @@ pub struct PhaseRecord {
     pub complete: BatchRecord,
     /// Processor use.
     pub cpu: CpuRecord,
+    /// What threads of the kernel did on the worker's behalf.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kernel_threads: KernelThreadsRecord,
     /// Counts per interval, ascending; those in which nothing completed are kept.
     #[serde(skip_serializing_if = "is_default")]
     pub series: Vec<IntervalRecord>,

@@ -3,7 +3,8 @@
 use fathom_model::Op;
 use fathom_stats::{
     BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskOutcome, ErrorCount, Histogram, Interval,
-    IntervalOp, Latency, Moments, OpOutcome, PhaseOutcome, Series, SlowRequest, WorkerFailure, WorkerOutcome,
+    IntervalOp, KernelThreads, Latency, Moments, OpOutcome, PhaseOutcome, Series, SlowRequest, WorkerFailure,
+    WorkerOutcome,
 };
 
 use crate::from_stats::copy_counters;
@@ -62,6 +63,14 @@ impl CpuRecord {
     }
 }
 
+impl KernelThreadsRecord {
+    /// What threads of the kernel did, as it was stored.
+    pub fn to_stats(&self) -> KernelThreads {
+        let KernelThreadsRecord { workers, workers_ns, submitter_ns } = *self;
+        KernelThreads { workers, workers_ns, submitter_ns }
+    }
+}
+
 impl IntervalOpRecord {
     /// The counts that were stored.
     pub fn to_stats(&self) -> IntervalOp {
@@ -100,6 +109,7 @@ impl PhaseRecord {
             submit: BatchCounts(self.submit.0),
             complete: BatchCounts(self.complete.0),
             cpu: self.cpu.to_stats(),
+            kernel_threads: self.kernel_threads.to_stats(),
             series: Series { intervals: self.series.iter().map(IntervalRecord::to_stats).collect() },
         }
     }

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use fathom_stats::live::{LivePhase, LiveWorker};
-use fathom_stats::{DATA_OPS, Interval, IntervalOp, Moments, Series, Snapshot};
+use fathom_stats::{DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, Series, Snapshot};
+use fathom_sys::kernel_workers::KernelThread;
 
+use crate::kernel_watch::{KernelWatch, Served};
 use crate::layout::LayoutProgress;
 
 /// Time between ticks: fio's window for bandwidth and IOPS samples.
@@ -54,6 +56,7 @@ pub(crate) struct PhaseSeen {
     pub series: Series,
     /// Bandwidth (KiB/s) and IOPS per full window.
     pub windows: [(Moments, Moments); DATA_OPS],
+    pub kernel_threads: KernelThreads,
 }
 
 impl PhaseWatch {
@@ -140,6 +143,7 @@ pub(crate) struct Observer {
     /// Ticks are numbered in the series after division by `2^coarser`.
     coarser: u32,
     last_tick_at: u64,
+    kernel: KernelWatch,
     totals: [(u64, u64, u64); DATA_OPS],
     /// Workers of the whole run, and what the phases after this one will take.
     workers: u32,
@@ -155,6 +159,7 @@ impl Observer {
             tick,
             coarser: 0,
             last_tick_at: now,
+            kernel: KernelWatch::new(now),
             totals: Default::default(),
             workers,
             later_ns,
@@ -175,6 +180,21 @@ impl Observer {
     /// The number of the next tick.
     pub fn next_tick(&self) -> u32 {
         self.tick
+    }
+
+    /// The threads of the workers themselves.
+    pub fn thread_ids(&self) -> Vec<u32> {
+        self.watches.iter().map(|watch| watch.live.thread_id.get() as u32).collect()
+    }
+
+    /// Takes a reading of the kernel's threads, made at `now`.
+    pub fn see_kernel_threads(&mut self, now: u64, threads: &[KernelThread]) {
+        let served = self.watches.iter().map(|watch| Served {
+            thread_id: watch.live.thread_id.get() as u32,
+            has_ramp: watch.live.ramp.is_some(),
+            measured_since: watch.live.measured.start_ns.get(),
+        });
+        self.kernel.add(now, threads, &served.collect::<Vec<_>>());
     }
 
     /// Reads every worker at `now` and says how the run goes.
@@ -266,8 +286,18 @@ impl Observer {
 
     /// What was gathered of each worker, ramp and measured part, in the order they were added.
     pub fn into_seen(self) -> Vec<(PhaseSeen, PhaseSeen)> {
-        let seen = |watch: PhaseWatch| PhaseSeen { series: watch.series, windows: watch.windows };
-        self.watches.into_iter().map(|watch| (seen(watch.ramp), seen(watch.measured))).collect()
+        let seen = |watch: PhaseWatch, kernel_threads| PhaseSeen {
+            series: watch.series,
+            windows: watch.windows,
+            kernel_threads,
+        };
+        let used = |index| self.kernel.used(index);
+        let watches = self.watches.into_iter().enumerate();
+        watches
+            .map(|(index, watch)| {
+                (seen(watch.ramp, used(index).ramp), seen(watch.measured, used(index).measured))
+            })
+            .collect()
     }
 }
 

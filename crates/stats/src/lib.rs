@@ -18,8 +18,8 @@ pub use histogram::Histogram;
 pub use latency::Latency;
 pub use moments::Moments;
 pub use outcome::{
-    CpuUsage, DiskCounters, DiskOutcome, ErrorCount, OpOutcome, PhaseOutcome, RunOutcome, SlowRequest,
-    Snapshot, WorkerFailure, WorkerOutcome,
+    CpuUsage, DiskCounters, DiskOutcome, ErrorCount, KernelThreads, OpOutcome, PhaseOutcome, RunOutcome,
+    SlowRequest, Snapshot, WorkerFailure, WorkerOutcome,
 };
 pub use series::{Interval, IntervalOp, Series};
 

@@ -70,6 +70,26 @@ impl CpuUsage {
     }
 }
 
+/// What threads of the kernel did on behalf of one worker. Their CPU time is in no [`CpuUsage`] of the worker's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelThreads {
+    /// Most threads seen at once that carry out requests which would have made the submitter wait.
+    pub workers: u32,
+    /// CPU time of those, ns.
+    pub workers_ns: u64,
+    /// CPU time of the thread that submits in the worker's place, ns; 0 where the worker does so itself.
+    pub submitter_ns: u64,
+}
+
+impl KernelThreads {
+    /// Adds what served another worker.
+    pub fn merge(&mut self, other: &KernelThreads) {
+        self.workers += other.workers;
+        self.workers_ns += other.workers_ns;
+        self.submitter_ns += other.submitter_ns;
+    }
+}
+
 /// One phase (ramp or measured) of one worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseOutcome {
@@ -93,6 +113,8 @@ pub struct PhaseOutcome {
     pub complete: BatchCounts,
     /// Processor use.
     pub cpu: CpuUsage,
+    /// What threads of the kernel did on the worker's behalf.
+    pub kernel_threads: KernelThreads,
     /// Per interval.
     pub series: Series,
 }

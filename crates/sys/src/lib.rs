@@ -9,6 +9,7 @@ pub mod clock;
 pub mod device;
 mod error;
 pub mod io;
+pub mod kernel_workers;
 pub mod mmap;
 pub mod signals;
 mod sqe;

@@ -10,7 +10,9 @@ use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
 use fathom_sys::affinity::pin_current_thread;
 use fathom_sys::clock::{RealClock, unix_ms};
+use fathom_sys::device::SysRoot;
 use fathom_sys::io::{describe, fadvise_dontneed};
+use fathom_sys::kernel_workers::kernel_threads;
 use fathom_sys::thread::{own_descriptors, thread_id, usage_of_this_thread};
 
 use super::{Run, Running};
@@ -30,7 +32,15 @@ const STACK_BYTES: usize = 512 << 10;
 /// What a worker's thread tells the session.
 enum Message {
     Ready,
-    Ended(usize, Box<WorkerEnd>),
+    Ended(Ended),
+}
+
+/// A worker has come to its end.
+struct Ended {
+    index: usize,
+    end: Box<WorkerEnd>,
+    /// Its thread stays until this is dropped, for the threads by which the kernel serves it go with it.
+    _stay: Sender<()>,
 }
 
 /// Opens when all workers of a phase may begin.
@@ -94,14 +104,19 @@ pub(super) fn run_phase(
     run.collect(workers, watch, clock.now())
 }
 
+/// Looks at the threads by which the kernel serves the workers; on the session's own thread, so that it costs them nothing.
+fn see_kernel_threads(watch: &mut Observer, now: u64) {
+    watch.see_kernel_threads(now, &kernel_threads(&SysRoot::real(), &watch.thread_ids()));
+}
+
 /// Waits until every worker has opened its engine or failed to.
 fn await_ready(workers: &mut [Running], inbox: &Receiver<Message>) {
     let mut waiting = workers.iter().filter(|worker| worker.end.is_none()).count();
     while waiting > 0 {
         match inbox.recv() {
             Ok(Message::Ready) => waiting -= 1,
-            Ok(Message::Ended(index, end)) => {
-                workers[index].end = Some(*end);
+            Ok(Message::Ended(ended)) => {
+                workers[ended.index].end = Some(*ended.end);
                 waiting -= 1;
             }
             Err(_) => return,
@@ -125,7 +140,10 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
         // Its files are closed by whoever drops them last, and a thread with a table of its own closes its own only.
         drop(thread_spec);
         // The session may have given up on this worker; then nobody listens.
-        let _ = messages.send(Message::Ended(index, Box::new(end)));
+        let (stay, seen) = channel();
+        if messages.send(Message::Ended(Ended { index, end: Box::new(end), _stay: stay })).is_ok() {
+            let _ = seen.recv();
+        }
     };
     let spawned = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body);
     let end = spawned.err().map(|error| {
@@ -245,9 +263,11 @@ impl Supervisor<'_, '_> {
             let now = self.clock.now();
             if self.disks_at.is_some_and(|at| now >= at) {
                 self.run.begin_disks(now);
+                see_kernel_threads(watch, now);
                 self.disks_at = None;
             }
             if now >= next_tick {
+                see_kernel_threads(watch, now);
                 self.run.tick(watch, now, observer);
                 next_tick += TICK_NS * ((now - next_tick) / TICK_NS + 1);
             }
@@ -256,10 +276,27 @@ impl Supervisor<'_, '_> {
             }
             let wake = next_tick.min(self.disks_at.unwrap_or(u64::MAX)).min(now + LONGEST_SLEEP_NS);
             match self.inbox.recv_timeout(Duration::from_nanos(wake.saturating_sub(now))) {
-                Ok(Message::Ended(index, end)) => self.workers[index].end = Some(*end),
-                Ok(Message::Ready) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(message) => self.take(message, watch),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Takes a message and all that wait behind it: one look at the kernel's threads serves all who end together.
+    fn take(&mut self, first: Message, watch: &mut Observer) {
+        let messages = std::iter::once(first).chain(self.inbox.try_iter());
+        let ended: Vec<Ended> = messages
+            .filter_map(|message| match message {
+                Message::Ended(ended) => Some(ended),
+                Message::Ready => None,
+            })
+            .collect();
+        if !ended.is_empty() {
+            see_kernel_threads(watch, self.clock.now());
+        }
+        for ended in ended {
+            self.workers[ended.index].end = Some(*ended.end);
         }
     }
 }
