@@ -58,6 +58,7 @@ pub fn run(
             break;
         }
     }
+    record.findings = fathom_analysis::findings(&record);
     Ok(record)
 }
 

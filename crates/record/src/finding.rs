@@ -48,3 +48,11 @@ pub struct Finding {
     /// What to do about it.
     pub remedy: Option<String>,
 }
+
+impl Finding {
+    /// The same with one more piece of evidence; its name ends in its unit where it has one.
+    pub fn with(mut self, name: &str, value: impl Into<serde_json::Value>) -> Finding {
+        self.evidence.insert(name.to_owned(), value.into());
+        self
+    }
+}

@@ -43,5 +43,5 @@ pub use phase::{
 pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};
-pub use summary::{DeviceSummary, OpSummary, SyncSummary, TestSummary};
+pub use summary::{CpuSummary, DeviceSummary, OpSummary, SyncSummary, TestSummary};
 pub use test::{ExpectationRecord, TestRecord, TestStatus};

@@ -8,7 +8,8 @@ use fathom_stats::OpOutcome;
 use crate::merge::{merge_jobs, merge_op};
 use crate::stability::{Stability, stability};
 use crate::{
-    DiskCountersRecord, DiskRecord, ErrorCountRecord, JobRecord, LatencySummary, OpRecord, TestRecord,
+    DiskCountersRecord, DiskRecord, ErrorCountRecord, JobRecord, LatencySummary, OpRecord, PhaseRecord,
+    TestRecord,
 };
 
 /// One direction of a test.
@@ -73,6 +74,24 @@ pub struct DeviceSummary {
     pub elapsed_ns: u64,
 }
 
+/// CPU time that a test cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CpuSummary {
+    /// User time of the workers, ns.
+    pub user_ns: u64,
+    /// System time of the workers, ns.
+    pub system_ns: u64,
+    /// Most threads of the kernel seen that carried out requests on the workers' behalf.
+    pub kernel_workers: u32,
+    /// CPU time of those, ns; none of it is in the workers' own.
+    pub kernel_workers_ns: u64,
+    /// CPU time of threads of the kernel that submitted in the workers' place, ns.
+    pub kernel_submitters_ns: u64,
+    /// All of it per completed request, ns; `None` where nothing completed.
+    pub per_request_ns: Option<f64>,
+}
+
 /// The headline numbers of one test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -96,6 +115,9 @@ pub struct TestSummary {
     pub stability: Option<Stability>,
     /// The kernel's view; `None` where there is no device.
     pub device: Option<DeviceSummary>,
+    /// CPU time; `None` in virtual time, which costs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuSummary>,
     /// From the start gate to the end of the last worker, ns; includes a ramp.
     pub elapsed_ns: u64,
     /// The measured part, ns: what the rates are counted over.
@@ -141,11 +163,25 @@ impl TestSummary {
             }),
             stability: stability(&workers),
             device: device_summary(&test.disks),
+            cpu: cpu_summary(measured, total.ios),
             elapsed_ns: test.elapsed_ns,
             measured_ns,
             errors: merged.errors,
         }
     }
+}
+
+fn cpu_summary(measured: &PhaseRecord, ios: u64) -> Option<CpuSummary> {
+    let PhaseRecord { cpu, kernel_threads, .. } = measured;
+    let all = cpu.user_ns + cpu.system_ns + kernel_threads.workers_ns + kernel_threads.submitter_ns;
+    (all > 0).then(|| CpuSummary {
+        user_ns: cpu.user_ns,
+        system_ns: cpu.system_ns,
+        kernel_workers: kernel_threads.workers,
+        kernel_workers_ns: kernel_threads.workers_ns,
+        kernel_submitters_ns: kernel_threads.submitter_ns,
+        per_request_ns: (ios > 0).then(|| all as f64 / ios as f64),
+    })
 }
 
 /// The target's own devices (those that lie under no other) added up.

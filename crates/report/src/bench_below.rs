@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use fathom_model::units;
-use fathom_record::{ExpectationRecord, RunRecord, TestRecord, TestSummary};
+use fathom_record::{ExpectationRecord, Finding, RunRecord, TestRecord, TestSummary};
 
 use crate::Style;
 use crate::bench_table::{INDENT, commits, count, decimal, name, row_latency};
@@ -78,15 +78,25 @@ fn findings(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write
     writeln!(out, "\n{}", style.bold("What it tells"))?;
     let names = record.findings.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
     let indent = INDENT + names + 2;
-    for finding in &record.findings {
-        let text = wrap(&finding.claim, width, indent, indent);
-        let remedy = finding.remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
-        for (index, line) in text.iter().cloned().chain(remedy).enumerate() {
-            let label = if index == 0 { finding.id.as_str() } else { "" };
+    // What is to be done about several of one kind is said once, after the last.
+    for alike in record.findings.chunk_by(|one, next| (&one.id, &one.remedy) == (&next.id, &next.remedy)) {
+        let claims = alike.iter().flat_map(|finding| wrap(&claim(record, finding), width, indent, indent));
+        let remedy = alike[0].remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
+        for (index, line) in claims.chain(remedy).enumerate() {
+            let label = if index == 0 { alike[0].id.as_str() } else { "" };
             writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
         }
     }
     Ok(())
+}
+
+/// The claim with the tests it rests on.
+fn claim(record: &RunRecord, finding: &Finding) -> String {
+    let of_finding = record.tests.iter().filter(|test| finding.tests.contains(&test.id));
+    match of_finding.map(name).collect::<Vec<_>>().as_slice() {
+        [] => finding.claim.clone(),
+        tests => format!("{}: {}", tests.join("; "), finding.claim),
+    }
 }
 
 /// What the heads of the table mean that do not say it themselves.

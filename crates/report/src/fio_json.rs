@@ -61,11 +61,38 @@ pub fn render_report(report: &FioReport, bins: Bins, style: &Style, out: &mut dy
     if let Some(disks) = disks(report) {
         document.set("disk_util", disks);
     }
-    if !report.notes.is_empty() {
-        let notes: Vec<Value> = report.notes.iter().map(|note| note.as_str().into()).collect();
-        document.set("fathom", Object::of([("notes", notes)]));
+    if let Some(own) = own(report) {
+        document.set("fathom", own);
     }
     document.write_document(out)
+}
+
+/// What fio has no key for; `None` where there is nothing to say.
+fn own(report: &FioReport) -> Option<Object> {
+    let mut own = Object::default();
+    if !report.notes.is_empty() {
+        let notes: Vec<Value> = report.notes.iter().map(|note| note.as_str().into()).collect();
+        own.set("notes", notes);
+    }
+    let served =
+        report.entries.iter().filter(|entry| entry.job.measured.kernel_threads != Default::default());
+    let threads: Vec<Value> = served.map(|entry| kernel_threads(entry).into()).collect();
+    if !threads.is_empty() {
+        own.set("kernel_threads", threads);
+    }
+    (!own.is_empty()).then_some(own)
+}
+
+/// CPU time that is in none of the entry's own percentages.
+fn kernel_threads(entry: &Entry) -> Object {
+    let threads = &entry.job.measured.kernel_threads;
+    let mut object = Object::default();
+    object.set("jobname", entry.job.name.as_str());
+    object.set("groupid", entry.job.group);
+    object.set("workers", threads.workers);
+    object.set("workers_ns", threads.workers_ns);
+    object.set("submitter_ns", threads.submitter_ns);
+    object
 }
 
 /// Options as said; of one said twice, the last value in the first place.

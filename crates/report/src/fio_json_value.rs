@@ -66,6 +66,11 @@ impl From<Vec<Value>> for Value {
 }
 
 impl Object {
+    /// True where it has no key.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Appends a key.
     pub(crate) fn set(&mut self, key: impl Into<String>, value: impl Into<Value>) {
         self.0.push((key.into(), value.into()));

@@ -30,7 +30,10 @@ impl FioReport {
         for test in &record.tests {
             report.add(test);
         }
-        report.notes.extend(record.findings.iter().map(|finding| finding.claim.clone()));
+        report.notes.extend(record.findings.iter().map(|finding| match &finding.remedy {
+            Some(remedy) => format!("{} {remedy}", finding.claim),
+            None => finding.claim.clone(),
+        }));
         report
     }
 

@@ -181,9 +181,10 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
         }
     }
     let (test, exit) = judge(ran, plan, invocation, caught.number().is_some());
-    keeper.finish(&test, &mut notes);
-    let header = RunHeader { notes, ..keeper.header };
-    let record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
+    let mut record = RunRecord { status: test.status, tests: vec![test], ..RunRecord::default() };
+    record.findings = fathom_analysis::findings(&record);
+    keeper.finish(&record, &mut notes);
+    record.header = RunHeader { notes, ..keeper.header };
     sink.report(&record)?;
     Ok(exit)
 }

@@ -7,7 +7,7 @@ use fathom_assess::conditions;
 use fathom_history::{Store, Warning};
 use fathom_model::RunPlan;
 use fathom_options::{CommandOptions, Invocation, show_command};
-use fathom_record::{RunHeader, TestRecord};
+use fathom_record::{RunHeader, RunRecord};
 use fathom_runner::Session;
 
 use crate::{output, store};
@@ -59,13 +59,15 @@ impl Keeper {
         keeper
     }
 
-    /// Stores what ran; what could not be stored goes to `notes`.
-    pub fn finish(&mut self, test: &TestRecord, notes: &mut Vec<String>) {
-        let warning = self.store.append(test);
-        self.note(warning);
-        self.header.interrupted = test.interrupted.clone();
+    /// Stores what ran and what it tells; what could not be stored goes to `notes`.
+    pub fn finish(&mut self, ran: &RunRecord, notes: &mut Vec<String>) {
+        for test in &ran.tests {
+            let warning = self.store.append(test);
+            self.note(warning);
+            self.header.interrupted = test.interrupted.clone();
+        }
         let header = self.header.clone();
-        let warning = self.store.finish(test.status, &header, &[]);
+        let warning = self.store.finish(ran.status, &header, &ran.findings);
         self.note(warning);
         notes.append(&mut self.notes);
     }
