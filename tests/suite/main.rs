@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod async_is_not;
 mod bad_input;
 mod fio_output;
 mod fixtures;

@@ -41,6 +41,7 @@ pub const TOOLS: &[Tool] = &[
     tool("sqlite3", "sqlite3"),
     tool("strace", "strace"),
     tool("swapon", "mount"),
+    tool("unshare", "util-linux"),
     tool("valgrind", "valgrind"),
     tool("wipefs", "util-linux"),
 ];
