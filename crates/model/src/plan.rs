@@ -254,7 +254,8 @@ impl DepthPlan {
 
     /// `iodepth` requests of at most `block_size` bytes in flight, in the batches of a job where nothing is said: an eighth
     /// of the depth within the limits above. Sequential requests go one by one: the kernel merges neighbours that are
-    /// submitted together, and the device would be measured at another block size.
+    /// submitted together, and the device would be measured at another block size. All that has completed is taken at
+    /// once: what lies in the queue would wait for us, and its time count as the device's.
     pub fn batched(iodepth: u32, random: bool, block_size: u64) -> Self {
         let limited = |most: u32, bytes: u64| (bytes / block_size.max(1)).min(u64::from(most)) as u32;
         let by_bytes = limited(Self::BATCH, Self::BATCH_BYTES);
@@ -263,7 +264,7 @@ impl DepthPlan {
         DepthPlan {
             batch_submit: batch,
             batch_submit_inline: inline,
-            batch_complete_max: batch,
+            batch_complete_max: iodepth.max(1),
             ..DepthPlan::new(iodepth)
         }
     }

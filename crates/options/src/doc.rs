@@ -158,8 +158,9 @@ const PAGE_HEAD: &str = "\
 - A section line needs its `]` and a name; a job file that is binary or larger than 4 MiB is refused.
 - A name in `/dev` that does not exist is refused; fio makes a file there, in memory.
 - Where `iodepth_batch` is not given, random requests are submitted in batches of an eighth of the depth, at most eight
-  and at most 32 KiB; sequential ones go one by one, as in fio, so that the kernel does not merge them. Completions are
-  taken in batches of the same size unless `iodepth_batch_complete_max` says otherwise; `iodepth_batch=1` is fio's way.
+  and at most 32 KiB; sequential ones go one by one, as in fio, so that the kernel does not merge them. Where everything
+  completes while it is submitted (the page cache, memory), batches grow to 32 and 128 KiB. All completions that are there
+  are taken unless `iodepth_batch_complete_max` says otherwise. `iodepth_batch=1` with it at 1 is fio's way.
 - The numbers drawn from a seed are repeatable, but not those fio draws from the same seed.
 
 An option that fio has and that is not supported yet is refused by name, with the nearest thing to do instead, and an

@@ -137,7 +137,7 @@ fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     let min = options.iodepth_batch_complete_min.unwrap_or(defaults.batch_complete_min).min(depth);
     let batch_submit = within(options.iodepth_batch, defaults.batch_submit);
     let max = match options.iodepth_batch_complete_max {
-        None => batch_submit.max(min),
+        None => defaults.batch_complete_max,
         Some(0) => min.max(1),
         Some(count) => count.clamp(min.max(1), depth),
     };

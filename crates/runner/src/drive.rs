@@ -67,6 +67,8 @@ pub(crate) struct Worker<C> {
     pub accepted: Vec<u32>,
     pub done: Vec<Completion>,
     pub in_flight: u32,
+    /// Completions of the last look whose places have not been filled again.
+    pub owed: u32,
     /// A request was cut short.
     pub any_short: bool,
     /// False from a full queue until it has fallen to `depth.low`.
@@ -231,8 +233,10 @@ impl<C: Clock> Worker<C> {
                 }
             }
         }
-        // A batch goes as one: all of it is issued at the depth that it makes.
-        self.phase().depth[DepthCounts::bucket(self.in_flight)].add(fresh);
+        // A batch goes as one, and so do those that follow upon one look for completions: each request is issued at the
+        // depth that takes the place of what came back.
+        self.owed = u64::from(self.owed).saturating_sub(fresh) as u32;
+        self.phase().depth[DepthCounts::bucket(self.in_flight + self.owed)].add(fresh);
         self.batch.drain(..offered);
         while !self.accepted.is_empty() && self.submit()? > 0 {}
         Ok(())
@@ -323,6 +327,9 @@ impl<C: Clock> Worker<C> {
         let min = if may_issue { 0 } else { self.depth.batch_complete_min.min(self.in_flight) };
         let until_change = self.schedule.next_change.saturating_sub(self.now);
         let wait = Some(Nanos(until_change.min(LONGEST_WAIT_NS)));
+        if !may_issue {
+            self.owed = 0;
+        }
         let max = self.depth.batch_complete_max.max(self.batch_limit).max(min);
         let in_flight = self.in_flight;
         match self.engine.reap(min, max, wait, &mut self.done)? {
@@ -333,6 +340,7 @@ impl<C: Clock> Worker<C> {
             }
             Reaped::Some(count) => {
                 self.now = self.clock.now();
+                self.owed = count;
                 self.phase().complete[BatchCounts::bucket(count)].add(1);
                 self.complete_all();
                 let inline = min == 0 && count == in_flight;
@@ -358,6 +366,7 @@ impl<C: Clock> Worker<C> {
     #[cold]
     pub fn idle(&mut self) -> Step {
         self.now = self.clock.now();
+        self.owed = 0;
         if self.schedule.stage == Stage::Draining {
             return if self.final_syncs.is_empty() { self.finish() } else { Step::Progress };
         }

@@ -155,6 +155,7 @@ pub(crate) fn build<C: Clock>(
         accepted: Vec::with_capacity(room(depth)),
         done: Vec::with_capacity(room(depth)),
         in_flight: 0,
+        owed: 0,
         any_short: false,
         filling: true,
         measuring: false,

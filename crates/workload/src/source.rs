@@ -158,36 +158,60 @@ impl Source {
         if !self.plain {
             return 0;
         }
-        let first = match self.mix {
-            Mix::Read => Op::Read,
-            Mix::Trim => Op::Trim,
-            _ => Op::Write,
-        };
-        let size = self.block_size[first as usize];
+        let size = self.block_size[self.plain_op() as usize];
         let whole = size.saturating_mul(most) <= self.bytes_left;
         let most = if whole { most } else { self.bytes_left.div_ceil(size) };
-        let Some(file) = self.files.first_mut() else { return 0 };
-        let Some(offsets) = &mut file.offsets[self.shared[first as usize]] else { return 0 };
-        let (base, len) = (file.base, size as u32);
-        let at = |op, block| Request { op, file: 0, len, offset: base + block * size };
-        let rng = &mut self.offset_rng;
-        let mut made = 0;
-        loop {
-            made += if let Mix::ReadWrite { .. } = self.mix {
-                offsets.next_blocks(most - made, rng, |block| {
-                    let op = if self.share.next_is_read(&mut self.op_rng) { Op::Read } else { Op::Write };
-                    each(at(op, block));
-                })
-            } else {
-                offsets.next_blocks(most - made, rng, |block| each(at(first, block)))
-            };
-            if made == most || !self.wraps {
-                break;
-            }
-            offsets.restart(rng);
+        let mut made = self.draw_plain(most, each);
+        if made < most && self.wraps {
+            made += self.wrap_plain(most - made, each);
         }
         self.bytes_left = self.bytes_left.saturating_sub(made * size);
         made
+    }
+
+    /// Requests of a plain source from the pass that has begun.
+    #[inline(always)]
+    fn draw_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
+        let op = self.plain_op();
+        let size = self.block_size[op as usize];
+        let Some(file) = self.files.first_mut() else { return 0 };
+        let Some(offsets) = &mut file.offsets[self.shared[op as usize]] else { return 0 };
+        let (base, len) = (file.base, size as u32);
+        let at = |op, block| Request { op, file: 0, len, offset: base + block * size };
+        let rng = &mut self.offset_rng;
+        if let Mix::ReadWrite { .. } = self.mix {
+            return offsets.next_blocks(most, rng, |block| {
+                let op = if self.share.next_is_read(&mut self.op_rng) { Op::Read } else { Op::Write };
+                each(at(op, block));
+            });
+        }
+        offsets.next_blocks(most, rng, |block| each(at(op, block)))
+    }
+
+    /// Requests of a plain source from new passes.
+    #[cold]
+    fn wrap_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
+        let entry = self.shared[self.plain_op() as usize];
+        let mut made = 0;
+        while made < most {
+            self.restart(entry..=entry);
+            let drawn = self.draw_plain(most - made, each);
+            if drawn == 0 {
+                break;
+            }
+            made += drawn;
+        }
+        made
+    }
+
+    /// The operation whose size and offsets the requests of a plain source have.
+    #[inline(always)]
+    fn plain_op(&self) -> Op {
+        match self.mix {
+            Mix::Read => Op::Read,
+            Mix::Trim => Op::Trim,
+            _ => Op::Write,
+        }
     }
 
     /// The next request, or `None` when the work is done.
