@@ -11,6 +11,9 @@ pub struct Extent {
     pub len: u64,
 }
 
+/// Blocks up to which a table is as small as the keys of a permutation, and faster: 2 KiB.
+const LARGEST_TABLE: u64 = 1024;
+
 /// The order of the offsets of one operation in one file. A pass visits each whole block of the extent; a remainder
 /// shorter than a block is never touched.
 #[derive(Clone, Debug)]
@@ -22,7 +25,14 @@ pub enum Offsets {
         /// Blocks in the extent.
         blocks: u64,
     },
-    /// Every block once, in random order.
+    /// Every block of a small extent once, in random order: the table is shuffled a step ahead of its use.
+    Shuffle {
+        /// The blocks; those before `next` have been visited in this pass.
+        order: Box<[u16]>,
+        /// Blocks already visited in this pass.
+        next: u64,
+    },
+    /// Every block once, in random order, of an extent of any size.
     Map {
         /// The order.
         order: Permutation,
@@ -43,6 +53,9 @@ impl Offsets {
     pub fn new(random: bool, random_map: bool, blocks: u64, rng: &mut Rng) -> Self {
         match (random, random_map) {
             (false, _) => Offsets::Sequential { next: 0, blocks },
+            (true, true) if blocks <= LARGEST_TABLE => {
+                Offsets::Shuffle { order: (0..blocks as u16).collect(), next: 0 }
+            }
             (true, true) => Offsets::Map { order: Permutation::new(blocks, rng), next: 0 },
             (true, false) => Offsets::Draw { blocks, drawn: 0 },
         }
@@ -68,6 +81,17 @@ impl Offsets {
                 (first..first + count).for_each(each);
                 count
             }
+            Offsets::Shuffle { order, next } => {
+                let (first, len) = (*next, order.len() as u64);
+                let count = most.min(len - first);
+                *next += count;
+                (first..first + count).for_each(|index| {
+                    // Fisher and Yates: any order becomes any other with the same probability.
+                    order.swap(index as usize, (index + rng.below(len - index)) as usize);
+                    each(u64::from(order[index as usize]));
+                });
+                count
+            }
             Offsets::Map { order, next } => {
                 let (first, count) = (*next, most.min(order.len() - *next));
                 *next += count;
@@ -86,7 +110,7 @@ impl Offsets {
     /// Starts a new pass; a random map gets a new order.
     pub fn restart(&mut self, rng: &mut Rng) {
         match self {
-            Offsets::Sequential { next, .. } => *next = 0,
+            Offsets::Sequential { next, .. } | Offsets::Shuffle { next, .. } => *next = 0,
             Offsets::Map { order, next } => {
                 order.renew(rng);
                 *next = 0;
