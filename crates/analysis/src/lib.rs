@@ -6,6 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod async_is_not;
+pub mod cap_fit;
+pub mod knee;
+pub mod sweep;
+pub mod sweep_goal;
+pub mod sweep_plan;
+pub mod sweep_point;
 
 use fathom_record::{Finding, RunRecord};
 

@@ -1,0 +1,271 @@
+//! The limits behind a grid of points: rate = min(depth / latency at rest, IOPS cap, bandwidth cap / block size).
+//!
+//! A limit is stated where the points carry it: flat over at least two depths, the IOPS cap also over at least two block
+//! sizes, all within 3 %. Otherwise there is only a bound: the most that was seen.
+
+use crate::knee::curve;
+use crate::sweep_point::{Pattern, Point};
+
+/// How well points have to agree.
+const AGREE: f64 = 0.03;
+/// Spread of a rate that is nobody's fault: what two runs under the same cap differ by.
+const RUN_TO_RUN: f64 = 0.002;
+/// Share of both caps that block sizes near the crossover get.
+pub const NEAR: f64 = 0.9;
+
+/// A value that was found, or the side on which it is known to lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimate {
+    /// Between two values, most likely at one.
+    Known {
+        /// Most likely.
+        value: f64,
+        /// At least.
+        low: f64,
+        /// At most.
+        high: f64,
+    },
+    /// No less than this.
+    AtLeast(f64),
+    /// No more than this.
+    AtMost(f64),
+}
+
+impl Estimate {
+    /// The value where it is known.
+    pub fn value(&self) -> Option<f64> {
+        match *self {
+            Estimate::Known { value, .. } => Some(value),
+            Estimate::AtLeast(_) | Estimate::AtMost(_) => None,
+        }
+    }
+
+    fn low(&self) -> Option<f64> {
+        match *self {
+            Estimate::Known { low, .. } | Estimate::AtLeast(low) => Some(low),
+            Estimate::AtMost(_) => None,
+        }
+    }
+
+    fn high(&self) -> Option<f64> {
+        match *self {
+            Estimate::Known { high, .. } | Estimate::AtMost(high) => Some(high),
+            Estimate::AtLeast(_) => None,
+        }
+    }
+}
+
+/// The limits in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Requests per second; `None` where nothing was measured.
+    pub iops: Option<Estimate>,
+    /// Bytes per second.
+    pub bytes_per_second: Option<Estimate>,
+    /// Bytes; smaller blocks meet the IOPS cap, larger ones the bandwidth cap.
+    pub crossover: Option<Estimate>,
+    /// The jobs were busy all the time where the rate was greatest: that limit is theirs.
+    pub is_client_bound: bool,
+}
+
+impl Limits {
+    /// Block sizes that get at least 90 % of both caps; `None` where one of the caps is unknown.
+    pub fn near_both(&self) -> Option<(f64, f64)> {
+        let crossover = self.crossover?.value()?;
+        Some((crossover * NEAR, crossover / NEAR))
+    }
+}
+
+/// Where the rate of one block size stays, whatever the depth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Level {
+    /// Bytes per request.
+    pub block: u64,
+    /// Requests per second, and between which values it lies.
+    pub iops: f64,
+    low: f64,
+    high: f64,
+    /// Precision of the value, 1 / variance relative to it.
+    weight: f64,
+    is_client_bound: bool,
+}
+
+impl Level {
+    /// Bytes per second.
+    pub(crate) fn bytes_per_second(&self) -> f64 {
+        self.iops * self.block as f64
+    }
+}
+
+/// The level of one block size: at least two depths whose rates agree with the greatest.
+pub(crate) fn level(points: &[Point], (rw, block, jobs): (Pattern, u64, u32)) -> Option<Level> {
+    let curve = curve(points, (rw, block, jobs));
+    let most = curve.iter().map(|point| point.iops).fold(0.0, f64::max);
+    let flat: Vec<&&Point> = curve.iter().filter(|point| agrees(point.iops, most)).collect();
+    if flat.len() < 2 {
+        return None;
+    }
+    let weight = |point: &Point| 1.0 / (RUN_TO_RUN.powi(2) + point.resolution().powi(2));
+    let weights: f64 = flat.iter().map(|point| weight(point)).sum();
+    let iops = flat.iter().map(|point| point.iops * weight(point)).sum::<f64>() / weights;
+    // Each point bounds the level by itself; the most precise ones bound it best.
+    let margin = |point: &Point| RUN_TO_RUN + point.resolution();
+    let low = flat.iter().map(|point| point.iops * (1.0 - margin(point))).fold(0.0, f64::max);
+    let high = flat.iter().map(|point| point.iops * (1.0 + margin(point))).fold(f64::INFINITY, f64::min);
+    let is_client_bound = flat.iter().all(|point| point.is_client_bound());
+    Some(Level { block, iops, low: low.min(iops), high: high.max(iops), weight: weights, is_client_bound })
+}
+
+fn agrees(value: f64, most: f64) -> bool {
+    value >= most * (1.0 - AGREE)
+}
+
+/// The levels of every block size of a pattern, ascending.
+pub(crate) fn levels(points: &[Point], rw: Pattern, jobs: u32) -> Vec<Level> {
+    let mut blocks: Vec<u64> =
+        points.iter().map(|point| point.spot).filter(|spot| spot.rw == rw).map(|spot| spot.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks.into_iter().filter_map(|block| level(points, (rw, block, jobs))).collect()
+}
+
+/// Those of `levels` that agree with the greatest by `measure`.
+pub(crate) fn at_the_top(levels: &[Level], measure: impl Fn(&Level) -> f64) -> Vec<Level> {
+    let most = levels.iter().map(&measure).fold(0.0, f64::max);
+    levels.iter().filter(|level| agrees(measure(level), most)).copied().collect()
+}
+
+/// The mean of levels that agree, with bounds that hold each of them.
+fn together(levels: &[Level], scale: impl Fn(&Level) -> f64) -> Estimate {
+    let weights: f64 = levels.iter().map(|level| level.weight).sum();
+    let sum: f64 = levels.iter().map(|level| level.weight * level.iops * scale(level)).sum();
+    let low = levels.iter().map(|level| level.low * scale(level)).fold(f64::INFINITY, f64::min);
+    let high = levels.iter().map(|level| level.high * scale(level)).fold(0.0, f64::max);
+    Estimate::Known { value: sum / weights, low, high }
+}
+
+/// The limits that the points of `rw` show.
+pub fn limits(points: &[Point], rw: Pattern, jobs: u32) -> Limits {
+    let levels = levels(points, rw, jobs);
+    let seen = |measure: fn(&Point) -> f64| {
+        let of_pattern = points.iter().filter(|point| point.spot.rw == rw && point.ios > 0);
+        let most = of_pattern.map(measure).fold(0.0, f64::max);
+        (most > 0.0).then_some(Estimate::AtLeast(most))
+    };
+    let by_count = at_the_top(&levels, |level| level.iops);
+    let by_bytes = at_the_top(&levels, Level::bytes_per_second);
+    let is_client_bound = !by_count.is_empty() && by_count.iter().all(|level| level.is_client_bound);
+    let iops = if by_count.len() >= 2 && !is_client_bound {
+        Some(together(&by_count, |_| 1.0))
+    } else {
+        seen(|point| point.iops)
+    };
+    // Where every size at the top is also held by the IOPS cap, larger ones might get more bytes.
+    let is_byte_limited = by_bytes
+        .iter()
+        .any(|level| !by_count.iter().any(|other| other.block == level.block) && !level.is_client_bound);
+    let bytes_per_second = if is_byte_limited {
+        Some(together(&by_bytes, |level| level.block as f64))
+    } else {
+        seen(|point| point.bytes_per_second)
+    };
+    let crossover = match (iops, bytes_per_second) {
+        (Some(iops), Some(bytes)) => crossover(iops, bytes),
+        _ => None,
+    };
+    Limits { iops, bytes_per_second, crossover, is_client_bound }
+}
+
+/// Bandwidth cap over IOPS cap, as far as both are known.
+fn crossover(iops: Estimate, bytes: Estimate) -> Option<Estimate> {
+    let low = bytes.low().zip(iops.high()).map(|(bytes, iops)| bytes / iops);
+    let high = bytes.high().zip(iops.low()).map(|(bytes, iops)| bytes / iops);
+    match (bytes.value().zip(iops.value()), low, high) {
+        (Some((bytes, iops)), Some(low), Some(high)) => {
+            Some(Estimate::Known { value: bytes / iops, low, high })
+        }
+        (None, Some(low), None) => Some(Estimate::AtLeast(low)),
+        (None, None, Some(high)) => Some(Estimate::AtMost(high)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep_point::Spot;
+    use crate::sweep_point::model::Model;
+
+    const KIB: u64 = 1024;
+
+    fn measured(model: &Model, blocks: &[u64]) -> Vec<Point> {
+        let spots = blocks
+            .iter()
+            .flat_map(|&block| [1, 2, 4].map(|depth| Spot { rw: Pattern::RandRead, block, depth, jobs: 1 }));
+        spots.map(|spot| model.measure(spot, 1_500_000_000, 0.005)).collect()
+    }
+
+    fn near(estimate: Option<Estimate>, expected: f64) {
+        let Some(Estimate::Known { value, low, high }) = estimate else {
+            panic!("{estimate:?}, not {expected}")
+        };
+        assert!((value / expected - 1.0).abs() < 0.01, "{value}, not {expected}");
+        assert!(
+            low <= value && value <= high && low <= expected && expected <= high,
+            "{low} {expected} {high}"
+        );
+    }
+
+    #[test]
+    fn both_caps_and_their_crossover() {
+        for (iops, kib) in [(300.0, 64.0), (1_000.0, 40.0), (5_000.0, 20.0), (3_000.0, 5.0)] {
+            let model = Model { rest_ns: 30_000.0, iops, bytes_per_second: iops * kib * 1024.0 };
+            let blocks = [KIB, 2 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB];
+            let limits = limits(&measured(&model, &blocks), Pattern::RandRead, 1);
+            near(limits.iops, iops);
+            near(limits.bytes_per_second, iops * kib * 1024.0);
+            near(limits.crossover, kib * 1024.0);
+        }
+    }
+
+    #[test]
+    fn a_hidden_cap_has_a_bound() {
+        let model = Model { rest_ns: 30_000.0, iops: 1e4, bytes_per_second: 10.0 * 1048576.0 };
+        let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), Pattern::RandRead, 1);
+        assert!(
+            matches!(found.iops, Some(Estimate::AtLeast(most)) if (2_500.0..2_620.0).contains(&most)),
+            "{found:?}"
+        );
+        near(found.bytes_per_second, 10.0 * 1048576.0);
+        assert!(matches!(found.crossover, Some(Estimate::AtMost(most)) if most < 4_200.0), "{found:?}");
+
+        let model = Model { rest_ns: 30_000.0, iops: 500.0, bytes_per_second: 1e9 };
+        let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), Pattern::RandRead, 1);
+        near(found.iops, 500.0);
+        assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
+        assert!(matches!(found.crossover, Some(Estimate::AtLeast(least)) if least > 60_000.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_device_without_caps_has_none() {
+        let model = Model { rest_ns: 100_000.0, iops: 1e9, bytes_per_second: 1e12 };
+        let limits = limits(&measured(&model, &[4 * KIB, 64 * KIB]), Pattern::RandRead, 1);
+        assert!(matches!(limits.iops, Some(Estimate::AtLeast(_))), "{limits:?}");
+        assert!(matches!(limits.bytes_per_second, Some(Estimate::AtLeast(_))), "{limits:?}");
+        assert_eq!((limits.crossover, limits.near_both()), (None, None));
+    }
+
+    #[test]
+    fn a_client_that_is_busy_all_the_time_is_no_cap_of_the_target() {
+        let model = Model { rest_ns: 30_000.0, iops: 5_000.0, bytes_per_second: 1e9 };
+        let mut points = measured(&model, &[4 * KIB, 8 * KIB]);
+        points.iter_mut().for_each(|point| point.cpu_per_job = 0.97);
+        let limits = limits(&points, Pattern::RandRead, 1);
+        assert!(limits.is_client_bound && limits.iops.is_some_and(|iops| iops.value().is_none()));
+    }
+
+    #[test]
+    fn nothing_measured_is_nothing_known() {
+        assert_eq!(limits(&[], Pattern::RandRead, 1), Limits::default());
+    }
+}

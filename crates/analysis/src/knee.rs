@@ -1,0 +1,152 @@
+//! Where a curve of rate over depth bends. Two rules: the depth of most power (rate over latency), which is the place to
+//! be for latency, and the least depth that gives 95 % of the plateau, which is the place to be for throughput.
+
+use crate::sweep_point::{Pattern, Point};
+
+/// Gain per doubling of the depth below which a point lies on the plateau.
+const FLAT: f64 = 0.05;
+/// The same for the end of a curve: two such doublings in turn, with latency growing as the depth does.
+const ENDED: f64 = 0.03;
+const QUEUEING: f64 = 1.8;
+/// Share of the plateau that the depth for throughput reaches.
+const MOST: f64 = 0.95;
+/// What latency may cost beside that of one request at a time.
+const FRUGAL: f64 = 1.10;
+
+/// The bend of one curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knee {
+    /// The pattern.
+    pub rw: Pattern,
+    /// Bytes per request.
+    pub block: u64,
+    /// Jobs.
+    pub jobs: u32,
+    /// Depth of most power, per job.
+    pub iodepth_latency: u32,
+    /// Least depth that gives 95 % of the plateau, per job; `None` where no plateau was reached.
+    pub iodepth_throughput: Option<u32>,
+    /// Rate on the plateau, requests per second.
+    pub plateau_iops: Option<f64>,
+    /// The two rules are more than one doubling apart.
+    pub is_broad: bool,
+    /// The best rate at no more than 1.10 times the latency of one request at a time: depth and requests per second.
+    pub frugal: Option<(u32, f64)>,
+}
+
+/// The sound points of one curve by depth.
+pub fn curve(points: &[Point], (rw, block, jobs): (Pattern, u64, u32)) -> Vec<&Point> {
+    let on_it = |point: &&Point| {
+        let spot = point.spot;
+        (spot.rw, spot.block, spot.jobs) == (rw, block, jobs) && point.is_sound()
+    };
+    let mut curve: Vec<&Point> = points.iter().filter(on_it).collect();
+    curve.sort_by_key(|point| point.spot.depth);
+    curve.dedup_by_key(|point| point.spot.depth);
+    curve
+}
+
+/// Gain in rate and growth of latency from one point to the next, per doubling of the depth.
+fn step(from: &Point, to: &Point) -> Option<(f64, f64)> {
+    let doublings = (f64::from(to.spot.depth) / f64::from(from.spot.depth)).log2();
+    let per_doubling = |ratio: f64| ratio.powf(1.0 / doublings);
+    let latency = to.lat.mean? / from.lat.mean?;
+    Some((per_doubling(to.iops / from.iops) - 1.0, per_doubling(latency)))
+}
+
+/// True where more depth only makes requests wait: two steps in turn of no gain, with latency growing as the depth.
+pub fn has_ended(curve: &[&Point]) -> bool {
+    let is_queueing = |pair: &[&Point]| {
+        step(pair[0], pair[1]).is_some_and(|(gain, growth)| gain < ENDED && growth >= QUEUEING)
+    };
+    match curve {
+        [.., a, b, c] => is_queueing(&[a, b]) && is_queueing(&[b, c]),
+        _ => false,
+    }
+}
+
+/// Rate on the plateau: the mean of the points at the end of the curve that gain less than 5 % per doubling.
+fn plateau(curve: &[&Point]) -> Option<f64> {
+    let is_flat = |pair: &&[&Point]| step(pair[0], pair[1]).is_some_and(|(gain, _)| gain < FLAT);
+    let flat: Vec<f64> = curve.windows(2).rev().take_while(is_flat).map(|pair| pair[1].iops).collect();
+    (!flat.is_empty()).then(|| flat.iter().sum::<f64>() / flat.len() as f64)
+}
+
+/// The knee of a curve; `None` without at least two points that begin at `least`, the least depth of the sweep.
+pub fn knee(curve: &[&Point], least: u32) -> Option<Knee> {
+    let first = curve.first().filter(|first| curve.len() > 1 && first.spot.depth == least)?;
+    let power = |point: &Point| point.iops * point.iops / f64::from(point.spot.in_flight());
+    let most_power = curve.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
+    let plateau_iops = plateau(curve);
+    let enough = |level: f64| curve.iter().find(|point| point.iops >= MOST * level);
+    let throughput = plateau_iops.and_then(enough).map(|point| point.spot.depth);
+    let latency = most_power.spot.depth;
+    let apart = throughput.map_or(1.0, |depth| f64::from(depth.max(latency)) / f64::from(depth.min(latency)));
+    Some(Knee {
+        rw: first.spot.rw,
+        block: first.spot.block,
+        jobs: first.spot.jobs,
+        iodepth_latency: latency,
+        iodepth_throughput: throughput,
+        plateau_iops,
+        is_broad: apart > 2.0,
+        frugal: frugal(curve),
+    })
+}
+
+/// The best rate at little more than the latency of one request at a time.
+fn frugal(curve: &[&Point]) -> Option<(u32, f64)> {
+    let alone = curve.first().filter(|point| point.spot.in_flight() == 1)?.lat.mean?;
+    let within = curve.iter().filter(|point| point.lat.mean.is_some_and(|mean| mean <= FRUGAL * alone));
+    within.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|point| (point.spot.depth, point.iops))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep_point::Spot;
+    use crate::sweep_point::model::Model;
+
+    fn measured(model: &Model, depths: &[u32]) -> Vec<Point> {
+        let spot = |depth| Spot { rw: Pattern::RandRead, block: 4096, depth, jobs: 1 };
+        depths.iter().map(|&depth| model.measure(spot(depth), 2_000_000_000, 0.004)).collect()
+    }
+
+    #[test]
+    fn the_knee_lies_where_the_cap_begins() {
+        // 500 us at rest: a cap of 2000 IOPS a depth of 1, of 20,000 one of 10.
+        for (iops, latency, throughput, frugal) in [
+            (1_000.0, 1, Some(1), 1),
+            (2_000.0, 1, Some(1), 1),
+            (8_000.0, 4, Some(4), 4),
+            (20_000.0, 8, Some(16), 8),
+        ] {
+            let model = Model { rest_ns: 500_000.0, iops, bytes_per_second: 1e12 };
+            let points = measured(&model, &[1, 2, 4, 8, 16, 32, 64]);
+            let curve = curve(&points, (Pattern::RandRead, 4096, 1));
+            let knee = knee(&curve, 1).unwrap();
+            assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (latency, throughput), "{iops}");
+            assert_eq!(knee.frugal.map(|(depth, _)| depth), Some(frugal), "{iops}");
+            assert!(!knee.is_broad && has_ended(&curve), "{iops}");
+        }
+    }
+
+    #[test]
+    fn a_curve_that_rises_has_no_plateau() {
+        let model = Model { rest_ns: 500_000.0, iops: 1e9, bytes_per_second: 1e12 };
+        let points = measured(&model, &[1, 2, 4, 8]);
+        let curve = curve(&points, (Pattern::RandRead, 4096, 1));
+        assert!(!has_ended(&curve));
+        let knee = knee(&curve, 1).unwrap();
+        assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (8, None));
+    }
+
+    #[test]
+    fn one_point_or_a_later_beginning_is_no_curve() {
+        let model = Model { rest_ns: 500_000.0, iops: 1e3, bytes_per_second: 1e12 };
+        for depths in [&[1][..], &[2, 4], &[]] {
+            let points = measured(&model, depths);
+            assert_eq!(knee(&curve(&points, (Pattern::RandRead, 4096, 1)), 1), None, "{depths:?}");
+        }
+    }
+}

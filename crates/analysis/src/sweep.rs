@@ -1,0 +1,110 @@
+//! What a sweep tells: its points, the knee of each curve, the limits in each direction, and the answers to what was asked.
+
+use fathom_record::RunRecord;
+
+use crate::cap_fit::{Limits, limits};
+use crate::knee::{Knee, curve, knee};
+use crate::sweep_goal::{Reach, Slo};
+use crate::sweep_plan::in_jobs;
+use crate::sweep_point::{Pattern, Point, Spot};
+
+/// A sweep as a reader wants it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sweep {
+    /// In the order they were measured.
+    pub points: Vec<Point>,
+    /// One per curve that has at least two points.
+    pub knees: Vec<Knee>,
+    /// The limits of reads.
+    pub read: Limits,
+    /// The limits of writes.
+    pub write: Limits,
+    /// What was asked about latency, and the answer for each pattern and block size.
+    pub slo: Option<(String, Vec<Answer>)>,
+    /// What was asked about a rate, and the answer for each pattern and block size.
+    pub reach: Option<(String, Vec<Answer>)>,
+}
+
+/// The answer for one pattern and block size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The pattern.
+    pub rw: Pattern,
+    /// Bytes per request.
+    pub block: u64,
+    /// The point that answers: under an objective the one of the highest rate, for a rate the one of the least depth.
+    /// `None` where none does.
+    pub best: Option<Point>,
+    /// The same number of requests in flight from several jobs, where that was measured.
+    pub in_jobs: Option<Point>,
+}
+
+impl Answer {
+    /// True where one job with more depth costs less CPU time per request than several jobs; `None` where they were not
+    /// compared.
+    pub fn depth_is_cheaper(&self) -> Option<bool> {
+        let depth = self.best.as_ref()?.cpu_per_request_ns?;
+        let jobs = self.in_jobs.as_ref()?.cpu_per_request_ns?;
+        Some(depth <= jobs)
+    }
+}
+
+/// Assesses the points of `record`.
+pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&Reach>) -> Sweep {
+    let points: Vec<Point> = record.tests.iter().filter_map(Point::of).collect();
+    let curves = curves(&points);
+    let least = points.iter().map(|point| point.spot.depth).min().unwrap_or(1);
+    let knees = curves.iter().filter_map(|&of| knee(&curve(&points, of), least)).collect();
+    let answers = |answer: &dyn Fn(Vec<&Point>) -> Option<Point>| -> Vec<Answer> {
+        let main = curves.iter().filter(|(.., jobs)| Some(*jobs) == main_jobs(&points));
+        main.map(|&(rw, block, jobs)| {
+            let best = answer(curve(&points, (rw, block, jobs)));
+            let other = best.as_ref().and_then(|best| in_jobs(best.spot));
+            let in_jobs = other.and_then(|spot| found(&points, spot));
+            Answer { rw, block, best, in_jobs }
+        })
+        .collect()
+    };
+    let slo = slo.map(|slo| {
+        let best = |curve: Vec<&Point>| {
+            let met = curve.into_iter().filter(|point| slo.is_met(point) == Some(true));
+            met.max_by(|a, b| a.iops.total_cmp(&b.iops)).cloned()
+        };
+        (slo.text().to_owned(), answers(&best))
+    });
+    let reach = reach.map(|reach| {
+        let least = |curve: Vec<&Point>| curve.into_iter().find(|point| reach.is_reached(point)).cloned();
+        (reach.text().to_owned(), answers(&least))
+    });
+    let (read, write) = (direction(&points, false), direction(&points, true));
+    Sweep { knees, read, write, slo, reach, points }
+}
+
+/// The jobs of the curves that are swept in full.
+fn main_jobs(points: &[Point]) -> Option<u32> {
+    points.first().map(|point| point.spot.jobs)
+}
+
+fn found(points: &[Point], spot: Spot) -> Option<Point> {
+    points.iter().find(|point| point.spot == spot && point.is_sound()).cloned()
+}
+
+/// Random order tells of the volume, sequential order also of read-ahead and merging: where there are both, the limits
+/// are those of random order.
+fn direction(points: &[Point], writes: bool) -> Limits {
+    let patterns = Pattern::ALL.into_iter().filter(|pattern| pattern.writes() == writes);
+    let is_there = |pattern: &Pattern| points.iter().any(|point| point.spot.rw == *pattern);
+    match (patterns.into_iter().find(is_there), main_jobs(points)) {
+        (Some(pattern), Some(jobs)) => limits(points, pattern, jobs),
+        _ => Limits::default(),
+    }
+}
+
+/// Every curve: by pattern, jobs and block size.
+fn curves(points: &[Point]) -> Vec<(Pattern, u64, u32)> {
+    let mut curves: Vec<(Pattern, u64, u32)> =
+        points.iter().map(|point| (point.spot.rw, point.spot.block, point.spot.jobs)).collect();
+    curves.sort_unstable_by_key(|&(rw, block, jobs)| (rw, jobs, block));
+    curves.dedup();
+    curves
+}

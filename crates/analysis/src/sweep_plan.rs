@@ -1,0 +1,448 @@
+//! Which point of a sweep comes next. Pure: the points so far in, the next one out, so that a sweep can be tested on a
+//! modelled device and go on after it was killed.
+//!
+//! Cheap points first: one request at a time over all block sizes, then deeper, so that a bucket of burst credits is
+//! spent last. A curve that has bent is left alone; block sizes are added where the limits part.
+
+use std::cmp::Ordering;
+
+use crate::cap_fit::{Level, at_the_top, levels, limits};
+use crate::knee::{curve, has_ended};
+use crate::sweep_goal::{Reach, Slo};
+use crate::sweep_point::{Pattern, Point, Spot};
+
+/// Values along one axis of the grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// These and no others.
+    Exactly(Vec<u64>),
+    /// Chosen between two values, both included.
+    Within(u64, u64),
+}
+
+/// What a sweep covers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepSpec {
+    /// Patterns.
+    pub patterns: Vec<Pattern>,
+    /// Bytes per request.
+    pub blocks: Axis,
+    /// Requests in flight per job.
+    pub depths: Axis,
+    /// Numbers of jobs; the first is swept in full before the others.
+    pub jobs: Vec<u32>,
+    /// Blocks are multiples of this, bytes.
+    pub unit: u64,
+    /// Time for all points together, ns.
+    pub budget_ns: u64,
+    /// An objective for latency.
+    pub slo: Option<Slo>,
+    /// A rate to reach.
+    pub reach: Option<Reach>,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Measure here, for so many ns.
+    Run(Spot, u64),
+    /// There is nothing left to find.
+    Done,
+    /// There would be more, and no time for it.
+    OutOfTime,
+}
+
+/// Idle time before each point: what a limiter grants in slices begins anew.
+pub const SETTLE_NS: u64 = 300_000_000;
+/// Measured time of a point: of a short sweep, of a long one, and of one whose requests are few.
+const SHORTEST_NS: u64 = 1_000_000_000;
+const LONGEST_NS: u64 = 10_000_000_000;
+const FEW_NS: u64 = 4_000_000_000;
+/// Points that a sweep is thought to have.
+const USUAL_POINTS: u64 = 120;
+/// Limiters grant in slices of 100 ms; a point ends shortly before one would begin, so that it sees whole slices.
+const SLICE_NS: u64 = 100_000_000;
+const BEFORE_SLICE_NS: u64 = 20_000_000;
+/// Share of the requests that the last slice may let through early.
+const EARLY: f64 = 0.008;
+/// Longest time of a point that an objective's percentile asks for.
+const LONGEST_FOR_SLO_NS: u64 = 30_000_000_000;
+/// The first sizes of a range are these, four times apart.
+const FIRST_BLOCK: u64 = 4096;
+const FIRST_LARGEST: u64 = 256 << 10;
+/// Blocks closer than this to the crossover need no other one.
+const CLOSE: f64 = 0.02;
+
+/// The next point.
+pub fn next(spec: &SweepSpec, points: &[Point]) -> Next {
+    let plan = Planner { spec, points };
+    let Some(spot) = plan.coarse().or_else(|| plan.finer()).or_else(|| plan.goals()) else {
+        return Next::Done;
+    };
+    let runtime = plan.runtime(spot);
+    let spent: u64 = points.iter().map(|point| point.elapsed_ns).sum();
+    if spent + SETTLE_NS + runtime > spec.budget_ns { Next::OutOfTime } else { Next::Run(spot, runtime) }
+}
+
+/// The depths of a sweep, ascending.
+pub fn depths(spec: &SweepSpec) -> Vec<u32> {
+    let small = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
+    match &spec.depths {
+        Axis::Exactly(depths) => depths.iter().map(|&depth| small(depth)).collect(),
+        Axis::Within(least, most) => {
+            let doubled = std::iter::successors(Some(*least), |depth| depth.checked_mul(2));
+            let mut depths: Vec<u32> = doubled.take_while(|depth| depth < most).map(small).collect();
+            depths.push(small(*most));
+            depths
+        }
+    }
+}
+
+/// The block sizes to begin with, ascending.
+pub fn first_blocks(spec: &SweepSpec) -> Vec<u64> {
+    match &spec.blocks {
+        Axis::Exactly(blocks) => blocks.clone(),
+        Axis::Within(least, most) => {
+            let from = FIRST_BLOCK.clamp(*least, *most);
+            let to = FIRST_LARGEST.clamp(from, *most);
+            std::iter::successors(Some(from), |block| block.checked_mul(4))
+                .take_while(|&block| block <= to)
+                .collect()
+        }
+    }
+}
+
+struct Planner<'a> {
+    spec: &'a SweepSpec,
+    points: &'a [Point],
+}
+
+impl Planner<'_> {
+    fn main_jobs(&self) -> u32 {
+        self.spec.jobs.first().copied().unwrap_or(1)
+    }
+
+    fn is_measured(&self, spot: Spot) -> bool {
+        self.points.iter().any(|point| point.spot == spot)
+    }
+
+    /// A point of this block size could not be measured at all: the others cannot either.
+    fn is_refused(&self, rw: Pattern, block: u64) -> bool {
+        self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, block) && point.ios == 0)
+    }
+
+    /// The next depth of a curve that has not bent yet.
+    fn on_curve(&self, rw: Pattern, block: u64, jobs: u32) -> Option<Spot> {
+        if self.is_refused(rw, block) || has_ended(&curve(self.points, (rw, block, jobs))) {
+            return None;
+        }
+        let spots = depths(self.spec).into_iter().map(|depth| Spot { rw, block, depth, jobs });
+        spots.into_iter().find(|&spot| !self.is_measured(spot))
+    }
+
+    /// The curves of the first block sizes: reads before writes, few jobs before many, shallow before deep, small
+    /// before large.
+    fn coarse(&self) -> Option<Spot> {
+        let mut open = Vec::new();
+        for &jobs in &self.spec.jobs {
+            for &rw in &self.spec.patterns {
+                let spots =
+                    first_blocks(self.spec).into_iter().filter_map(|block| self.on_curve(rw, block, jobs));
+                open.extend(spots);
+            }
+        }
+        let place = |jobs| self.spec.jobs.iter().position(|&other| other == jobs);
+        open.into_iter()
+            .min_by_key(|spot| (spot.rw.writes(), place(spot.jobs), spot.in_flight(), spot.rw, spot.block))
+    }
+
+    /// More block sizes where the limits are not seen yet, and at their crossover.
+    fn finer(&self) -> Option<Spot> {
+        let Axis::Within(least, most) = self.spec.blocks else { return None };
+        self.spec.patterns.iter().find_map(|&rw| {
+            let levels = levels(self.points, rw, self.main_jobs());
+            let block =
+                self.unfinished(rw, &levels).or_else(|| self.block_to_add(rw, &levels, (least, most)))?;
+            self.at_level(rw, block, &levels)
+        })
+    }
+
+    /// A block size that was added and has no level yet.
+    fn unfinished(&self, rw: Pattern, levels: &[Level]) -> Option<u64> {
+        let of_pattern = self.points.iter().map(|point| point.spot).filter(|spot| spot.rw == rw);
+        let mut added = of_pattern.map(|spot| spot.block).filter(|block| {
+            !first_blocks(self.spec).contains(block) && !levels.iter().any(|level| level.block == *block)
+        });
+        added.find(|&block| self.at_level(rw, block, levels).is_some())
+    }
+
+    /// The next block size worth adding.
+    fn block_to_add(&self, rw: Pattern, levels: &[Level], (least, most): (u64, u64)) -> Option<u64> {
+        let (first, last) = (levels.first()?, levels.last()?);
+        let by_count = at_the_top(levels, |level| level.iops);
+        let by_bytes = at_the_top(levels, Level::bytes_per_second);
+        let is_in = |levels: &[Level], block: u64| levels.iter().any(|level| level.block == block);
+        let is_new = |block: &u64| {
+            (least..=most).contains(block)
+                && block.is_multiple_of(self.spec.unit)
+                && !self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, *block))
+        };
+        // Sizes below the smallest, while that one is not held by the count of requests alone.
+        if by_count.len() < 2 {
+            let is_held_by_bytes = is_in(&by_bytes, first.block) && by_bytes.len() > 1;
+            let smaller = first.block / if is_held_by_bytes { 4 } else { 2 };
+            let smaller = smaller.max(least);
+            let between = levels.get(1).map(|second| self.rounded((first.block * second.block) as f64));
+            let found = Some(smaller).filter(is_new).or_else(|| between.flatten().filter(is_new));
+            if found.is_some() {
+                return found;
+            }
+        }
+        // Sizes above the largest, while that one is held by the count, or alone in being held by bytes.
+        let largest_alone = by_bytes.len() < 2;
+        if is_in(&by_count, last.block) || largest_alone {
+            let larger = last.block.saturating_mul(2).min(most);
+            if is_new(&larger) {
+                return Some(larger);
+            }
+        }
+        let crossover = limits(self.points, rw, self.main_jobs()).crossover?.value()?;
+        let is_close = |level: &Level| (level.block as f64 / crossover - 1.0).abs() <= CLOSE;
+        let nearest = (crossover / self.spec.unit as f64).round() as u64 * self.spec.unit;
+        Some(nearest).filter(|_| !levels.iter().any(is_close)).filter(is_new)
+    }
+
+    /// The geometric middle of two sizes whose product is `product`.
+    fn rounded(&self, product: f64) -> Option<u64> {
+        let unit = self.spec.unit;
+        Some((product.sqrt() / unit as f64).round() as u64 * unit).filter(|&block| block > 0)
+    }
+
+    /// A depth for a block size that was added: from where its neighbour is flat, doubling, until it is flat itself.
+    fn at_level(&self, rw: Pattern, block: u64, levels: &[Level]) -> Option<Spot> {
+        let jobs = self.main_jobs();
+        if self.is_refused(rw, block) || levels.iter().any(|level| level.block == block) {
+            return None;
+        }
+        let apart = |level: &&Level| (level.block as f64 / block as f64).log2().abs();
+        let neighbour = levels.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)))?;
+        let flat = curve(self.points, (rw, neighbour.block, jobs))
+            .into_iter()
+            .find(|point| point.iops >= 0.95 * neighbour.iops)
+            .map_or(1, |point| point.spot.depth);
+        if has_ended(&curve(self.points, (rw, block, jobs))) {
+            return None;
+        }
+        let deeper = depths(self.spec).into_iter().filter(|&depth| depth >= flat);
+        deeper.map(|depth| Spot { rw, block, depth, jobs }).find(|&spot| !self.is_measured(spot))
+    }
+
+    /// Depths between two of the grid where a goal begins or ends to be met, and jobs in place of depth.
+    fn goals(&self) -> Option<Spot> {
+        self.spec.patterns.iter().find_map(|&rw| {
+            let block = *first_blocks(self.spec).first()?;
+            let is_met =
+                |point: &Point| self.spec.slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
+            let by_slo = self.spec.slo.as_ref().and_then(|_| self.between(rw, block, &is_met));
+            by_slo.or_else(|| self.reaching(rw, block))
+        })
+    }
+
+    /// The depth in the middle of where `holds` changes along a curve.
+    fn between(&self, rw: Pattern, block: u64, holds: &dyn Fn(&Point) -> bool) -> Option<Spot> {
+        if matches!(self.spec.depths, Axis::Exactly(_)) {
+            return None;
+        }
+        let jobs = self.main_jobs();
+        let curve = curve(self.points, (rw, block, jobs));
+        let changes = |pair: &&[&Point]| holds(pair[0]) != holds(pair[1]);
+        let pair = curve.windows(2).find(changes)?;
+        let (from, to) = (pair[0].spot.depth, pair[1].spot.depth);
+        // Between rates that differ no more than two runs do, there is nothing to find.
+        let is_alike = (pair[1].iops / pair[0].iops - 1.0).abs() <= 0.03;
+        let spot = Spot { rw, block, depth: from + (to - from) / 2, jobs };
+        (to - from > 1 && !is_alike && !self.is_measured(spot)).then_some(spot)
+    }
+
+    fn reaching(&self, rw: Pattern, block: u64) -> Option<Spot> {
+        let reach = self.spec.reach.as_ref()?;
+        if let Some(spot) = self.between(rw, block, &|point| reach.is_reached(point)) {
+            return Some(spot);
+        }
+        let curve = curve(self.points, (rw, block, self.main_jobs()));
+        let least = curve.into_iter().find(|point| reach.is_reached(point))?.spot;
+        in_jobs(least).filter(|&spot| !self.is_measured(spot))
+    }
+
+    /// How long to measure at `spot`, ns.
+    fn runtime(&self, spot: Spot) -> u64 {
+        let usual = (self.spec.budget_ns / USUAL_POINTS).clamp(SHORTEST_NS, LONGEST_NS);
+        let mut runtime = usual;
+        if let Some(iops) = self.expected_iops(spot) {
+            let seconds = |requests: f64| (requests / iops * 1e9) as u64;
+            let few = seconds(f64::from(spot.in_flight()) / EARLY);
+            runtime = runtime.max(few.min(FEW_NS.max(usual)));
+            if let Some(slo) = &self.spec.slo {
+                runtime = runtime.max(seconds(slo.samples() * 1.1).min(LONGEST_FOR_SLO_NS));
+            }
+        }
+        runtime.div_ceil(SLICE_NS) * SLICE_NS - BEFORE_SLICE_NS
+    }
+
+    /// The rate of the measured point most like `spot`.
+    fn expected_iops(&self, spot: Spot) -> Option<f64> {
+        let unlike = |point: &Point| {
+            let blocks = (point.spot.block as f64 / spot.block as f64).log2().abs();
+            let depths = (f64::from(point.spot.in_flight()) / f64::from(spot.in_flight())).log2().abs();
+            blocks + depths
+        };
+        let of_pattern = self.points.iter().filter(|point| point.spot.rw == spot.rw && point.iops > 0.0);
+        let like = of_pattern.min_by(|a, b| unlike(a).partial_cmp(&unlike(b)).unwrap_or(Ordering::Equal))?;
+        // A larger block gets no more requests through than its share of the bytes.
+        let share = (like.spot.block as f64 / spot.block as f64).min(1.0);
+        Some(like.iops * share)
+    }
+}
+
+/// The same number of requests in flight from more than one job; `None` where that cannot be.
+pub(crate) fn in_jobs(spot: Spot) -> Option<Spot> {
+    let jobs = [4, 3, 2].into_iter().find(|jobs| spot.depth >= *jobs && spot.depth.is_multiple_of(*jobs))?;
+    (spot.jobs == 1).then_some(Spot { depth: spot.depth / jobs, jobs, ..spot })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cap_fit::Estimate;
+    use crate::sweep_point::model::Model;
+
+    const KIB: u64 = 1024;
+
+    fn spec() -> SweepSpec {
+        SweepSpec {
+            patterns: vec![Pattern::RandRead],
+            blocks: Axis::Within(512, 1 << 20),
+            depths: Axis::Within(1, 256),
+            jobs: vec![1],
+            unit: 512,
+            budget_ns: 150_000_000_000,
+            slo: None,
+            reach: None,
+        }
+    }
+
+    fn swept(spec: &SweepSpec, model: &Model) -> (Vec<Point>, Next) {
+        let mut points = Vec::new();
+        loop {
+            match next(spec, &points) {
+                Next::Run(spot, runtime) => {
+                    assert!(!points.iter().any(|point: &Point| point.spot == spot), "{spot:?} twice");
+                    points.push(model.measure(spot, runtime, 0.004));
+                    assert!(points.len() < 500);
+                }
+                ended => return (points, ended),
+            }
+        }
+    }
+
+    fn near(estimate: Option<Estimate>, expected: f64) {
+        let value = estimate.and_then(|estimate| estimate.value()).unwrap_or(f64::NAN);
+        assert!((value / expected - 1.0).abs() < 0.015, "{estimate:?}, not {expected}");
+    }
+
+    #[test]
+    fn caps_are_found_within_the_time() {
+        for (iops, crossover) in [
+            (300.0, 64 * KIB),
+            (300.0, 256 * KIB),
+            (1_000.0, 40 * KIB),
+            (5_000.0, 2 * KIB),
+            (20_000.0, 2 * KIB),
+            (20_000.0, 20 * KIB),
+            (3_000.0, 130 * KIB),
+            (2_000.0, 5 * KIB),
+        ] {
+            let bytes_per_second = iops * crossover as f64;
+            let (points, ended) = swept(&spec(), &Model { rest_ns: 60_000.0, iops, bytes_per_second });
+            let found = limits(&points, Pattern::RandRead, 1);
+            near(found.iops, iops);
+            near(found.bytes_per_second, bytes_per_second);
+            near(found.crossover, crossover as f64);
+            let spent: u64 = points.iter().map(|point| point.elapsed_ns).sum();
+            assert!(spent < 120_000_000_000, "{iops} {crossover}: {spent} ns in {} points", points.len());
+            assert_eq!(ended, Next::Done);
+            let at_crossover =
+                |point: &Point| (point.spot.block as f64 / crossover as f64 - 1.0).abs() < 0.05;
+            assert!(points.iter().any(at_crossover), "{iops} {crossover}");
+        }
+    }
+
+    #[test]
+    fn cheap_points_come_first_and_flat_ones_not_at_all() {
+        let model = Model { rest_ns: 500_000.0, iops: 8_000.0, bytes_per_second: 4e8 };
+        let (points, _) = swept(&spec(), &model);
+        let first: Vec<(u64, u32)> = points[..6].iter().map(|p| (p.spot.block / KIB, p.spot.depth)).collect();
+        assert_eq!(first, [(4, 1), (16, 1), (64, 1), (256, 1), (4, 2), (16, 2)]);
+        // Flat from 4 on: two doublings more tell so.
+        let deepest = points.iter().map(|point| point.spot.depth).max();
+        assert_eq!(deepest, Some(16));
+    }
+
+    #[test]
+    fn a_list_is_kept_to_and_a_budget_ends_it() {
+        let model = Model { rest_ns: 50_000.0, iops: 1e9, bytes_per_second: 1e12 };
+        let lists = SweepSpec {
+            blocks: Axis::Exactly(vec![4 * KIB, 8 * KIB]),
+            depths: Axis::Exactly(vec![1, 16]),
+            jobs: vec![1, 2],
+            ..spec()
+        };
+        let (points, ended) = swept(&lists, &model);
+        assert_eq!((points.len(), ended), (8, Next::Done));
+        let short = SweepSpec { budget_ns: 4_000_000_000, ..spec() };
+        let (points, ended) = swept(&short, &model);
+        assert_eq!((points.len(), ended), (3, Next::OutOfTime));
+        assert_eq!(next(&SweepSpec { budget_ns: 1, ..spec() }, &[]), Next::OutOfTime);
+    }
+
+    #[test]
+    fn goals_are_looked_for_between_the_depths() {
+        let model = Model { rest_ns: 1e6, iops: 50_000.0, bytes_per_second: 1e12 };
+        let reach = Reach::parse("iops>=5000").ok();
+        let (points, _) = swept(&SweepSpec { reach, ..spec() }, &model);
+        let least = points.iter().filter(|point| point.iops >= 5_000.0 && point.spot.block == 4096);
+        assert_eq!(least.map(|point| point.spot.depth * point.spot.jobs).min(), Some(5));
+        let slo = Slo::parse("mean<1.5ms").ok();
+        let (points, _) = swept(&SweepSpec { slo: slo.clone(), ..spec() }, &model);
+        let met = |point: &&Point| slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
+        let best =
+            points.iter().filter(met).filter(|point| point.spot.block == 4096).map(|point| point.spot.depth);
+        assert!(best.max() >= Some(64));
+    }
+
+    #[test]
+    fn a_block_size_that_is_refused_is_left_alone() {
+        let mut points = Vec::new();
+        let model = Model { rest_ns: 50_000.0, iops: 1_000.0, bytes_per_second: 2e6 };
+        while let Next::Run(spot, runtime) = next(&spec(), &points) {
+            let mut point = model.measure(spot, runtime, 0.0);
+            if spot.block < 4096 {
+                (point.ios, point.iops) = (0, 0.0);
+            }
+            points.push(point);
+        }
+        let tried: Vec<u64> =
+            points.iter().map(|point| point.spot.block).filter(|&block| block < 4096).collect();
+        assert!(tried.len() <= 3 && tried.windows(2).all(|pair| pair[0] != pair[1]), "{tried:?}");
+    }
+
+    #[test]
+    fn jobs_in_place_of_depth() {
+        let spot = |depth| Spot { rw: Pattern::RandRead, block: 4096, depth, jobs: 1 };
+        for (depth, expected) in
+            [(1, None), (2, Some((1, 2))), (6, Some((2, 3))), (8, Some((2, 4))), (5, None)]
+        {
+            assert_eq!(in_jobs(spot(depth)).map(|spot| (spot.depth, spot.jobs)), expected, "{depth}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! One point of a sweep: where it lies, and what was measured there. Read back from a stored test, so that a sweep can
+//! be assessed again, or go on, from the history alone.
+
+use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
+
+/// What a point does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pattern {
+    /// Reads in random order.
+    RandRead,
+    /// Reads one after the other.
+    Read,
+    /// Writes in random order.
+    RandWrite,
+    /// Writes one after the other.
+    Write,
+}
+
+impl Pattern {
+    /// All of them.
+    pub const ALL: [Pattern; 4] = [Pattern::RandRead, Pattern::Read, Pattern::RandWrite, Pattern::Write];
+
+    /// fio's word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Pattern::RandRead => "randread",
+            Pattern::Read => "read",
+            Pattern::RandWrite => "randwrite",
+            Pattern::Write => "write",
+        }
+    }
+
+    /// The same for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Pattern::RandRead => "random read",
+            Pattern::Read => "sequential read",
+            Pattern::RandWrite => "random write",
+            Pattern::Write => "sequential write",
+        }
+    }
+
+    /// It changes what is on the target.
+    pub const fn writes(self) -> bool {
+        matches!(self, Pattern::RandWrite | Pattern::Write)
+    }
+
+    /// Blocks follow each other.
+    pub const fn is_sequential(self) -> bool {
+        matches!(self, Pattern::Read | Pattern::Write)
+    }
+}
+
+/// Where a point lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The pattern.
+    pub rw: Pattern,
+    /// Bytes per request.
+    pub block: u64,
+    /// Requests in flight per job.
+    pub depth: u32,
+    /// Jobs.
+    pub jobs: u32,
+}
+
+impl Spot {
+    /// Requests in flight over all jobs.
+    pub fn in_flight(&self) -> u32 {
+        self.depth.saturating_mul(self.jobs)
+    }
+
+    /// `randread-4k-d8`, `randread-4k-d4-x2`.
+    pub fn id(&self) -> String {
+        let jobs = if self.jobs > 1 { format!("-x{}", self.jobs) } else { String::new() };
+        format!("{}-{}-d{}{jobs}", self.rw.name(), block_name(self.block), self.depth)
+    }
+
+    /// `random read 4k d8`.
+    pub fn title(&self) -> String {
+        let jobs = if self.jobs > 1 { format!(" x{}", self.jobs) } else { String::new() };
+        format!("{} {} d{}{jobs}", self.rw.title(), block_name(self.block), self.depth)
+    }
+}
+
+/// `4k`, `1m`, `512`: as fio takes it.
+pub fn block_name(bytes: u64) -> String {
+    for (unit, suffix) in [(1u64 << 20, "m"), (1 << 10, "k")] {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
+            return format!("{}{suffix}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+/// What was measured at a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Where.
+    pub spot: Spot,
+    /// How it ended.
+    pub status: TestStatus,
+    /// Why it failed or was broken off.
+    pub reason: Option<String>,
+    /// Requests completed.
+    pub ios: u64,
+    /// Requests per second; 0 where none completed.
+    pub iops: f64,
+    /// Bytes per second; 0 where no request completed.
+    pub bytes_per_second: f64,
+    /// Start to completed.
+    pub lat: LatencySummary,
+    /// CPU time per request, the kernel's own threads included, ns.
+    pub cpu_per_request_ns: Option<f64>,
+    /// Share of one CPU that a job used, 0 to 1.
+    pub cpu_per_job: f64,
+    /// Longest time without a completion, ns, where it is long enough to be a stall.
+    pub stalled_ns: Option<u64>,
+    /// From the start to the end of the last job, ns.
+    pub elapsed_ns: u64,
+}
+
+/// Nothing completing for this long is a stall.
+const STALL_NS: u64 = 2_000_000_000;
+/// By how much the depth held may differ from the one asked for.
+const LITTLE: f64 = 0.05;
+/// Time between a completion and the next request that is the program's own, ns.
+const OWN_GAP_NS: f64 = 2_000.0;
+/// A thread that works this share of its time is what limits the rate.
+const BUSY: f64 = 0.9;
+
+impl Point {
+    /// The point that `test` measured; `None` where it is none of a sweep's.
+    pub fn of(test: &TestRecord) -> Option<Point> {
+        let spot = spot_of(test)?;
+        let summary = TestSummary::new(test);
+        let total = summary.total.clone().unwrap_or_default();
+        let cpu_ns =
+            summary.cpu.as_ref().map_or(0, |cpu| cpu.user_ns + cpu.system_ns + cpu.kernel_submitters_ns);
+        let time = summary.measured_ns as f64 * f64::from(spot.jobs);
+        Some(Point {
+            spot,
+            status: test.status,
+            reason: test.reason.clone(),
+            ios: total.ios,
+            iops: total.iops,
+            bytes_per_second: total.bytes_per_second,
+            lat: total.lat_ns,
+            cpu_per_request_ns: summary.cpu.as_ref().and_then(|cpu| cpu.per_request_ns),
+            cpu_per_job: if time > 0.0 { cpu_ns as f64 / time } else { 0.0 },
+            stalled_ns: stalled_ns(test),
+            elapsed_ns: test.elapsed_ns,
+        })
+    }
+
+    /// Requests in flight on average, by Little's law; `None` where nothing completed.
+    pub fn depth_mean(&self) -> Option<f64> {
+        self.lat.mean.filter(|_| self.ios > 0).map(|mean| self.iops * mean / 1e9)
+    }
+
+    /// True where the depth asked for was held: a point that held another belongs elsewhere on the curve. The last
+    /// requests, while no new ones follow, are allowed for.
+    pub fn holds_its_depth(&self) -> bool {
+        let (Some(held), Some(mean)) = (self.depth_mean(), self.lat.mean) else { return false };
+        let asked = f64::from(self.spot.in_flight());
+        let ending = 0.5 * asked / self.ios as f64;
+        let own_gap = OWN_GAP_NS / (mean + OWN_GAP_NS);
+        (held / asked - 1.0).abs() <= LITTLE + ending + own_gap
+    }
+
+    /// True where a rule may rest on it.
+    pub fn is_sound(&self) -> bool {
+        self.status == TestStatus::Complete && self.stalled_ns.is_none() && self.holds_its_depth()
+    }
+
+    /// Share of the rate that one more or one less round of requests at its end would make.
+    pub fn resolution(&self) -> f64 {
+        if self.ios == 0 { 1.0 } else { f64::from(self.spot.in_flight()) / self.ios as f64 }
+    }
+
+    /// True where the jobs themselves, not the target, may be what limits the rate.
+    pub fn is_client_bound(&self) -> bool {
+        self.cpu_per_job >= BUSY
+    }
+}
+
+fn spot_of(test: &TestRecord) -> Option<Spot> {
+    // A point that could not be started has no jobs; its name is all there is.
+    let Some(job) = test.jobs.first() else { return parse_id(&test.id) };
+    let rw = Pattern::ALL.into_iter().find(|pattern| pattern.name() == job.rw)?;
+    let block = if rw.writes() { job.block_sizes.write } else { job.block_sizes.read };
+    Some(Spot { rw, block, depth: job.iodepth, jobs: u32::try_from(test.jobs.len()).ok()? })
+}
+
+/// The spot that [`Spot::id`] named.
+fn parse_id(id: &str) -> Option<Spot> {
+    let mut words = id.split('-');
+    let name = words.next()?;
+    let rw = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
+    let block = fathom_model::units::parse_bytes(words.next()?).ok()?;
+    let depth = words.next()?.strip_prefix('d')?.parse().ok()?;
+    let jobs = match words.next() {
+        Some(word) => word.strip_prefix('x')?.parse().ok()?,
+        None => 1,
+    };
+    Some(Spot { rw, block, depth, jobs })
+}
+
+/// The longest stretch of intervals in which no job completed anything.
+fn stalled_ns(test: &TestRecord) -> Option<u64> {
+    let mut busy: Vec<(u64, u64)> = Vec::new();
+    let (mut from, mut to) = (u64::MAX, 0);
+    for interval in test.jobs.iter().flat_map(|job| &job.measured.series) {
+        (from, to) = (from.min(interval.start_ns), to.max(interval.end_ns));
+        if interval.read.ios + interval.write.ios + interval.trim.ios > 0 {
+            busy.push((interval.start_ns, interval.end_ns));
+        }
+    }
+    busy.sort_unstable();
+    let mut longest = 0;
+    let mut last = from;
+    for (start, end) in busy {
+        longest = longest.max(start.saturating_sub(last));
+        last = last.max(end);
+    }
+    longest = longest.max(to.saturating_sub(last));
+    // A device so slow that each request takes this long stands still by nature, not by accident.
+    let typical = TestSummary::new(test).total.and_then(|total| total.lat_ns.p50).unwrap_or(0);
+    (longest >= STALL_NS && longest > typical.saturating_mul(2)).then_some(longest)
+}
+
+#[cfg(test)]
+pub(crate) mod model {
+    //! A device that obeys the model the rules are made for: latency at rest, an IOPS cap, a bandwidth cap.
+
+    use super::*;
+
+    pub(crate) struct Model {
+        pub rest_ns: f64,
+        pub iops: f64,
+        pub bytes_per_second: f64,
+    }
+
+    impl Model {
+        /// The point at `spot`, measured for `runtime_ns`, with a deterministic error of up to `noise`.
+        pub(crate) fn measure(&self, spot: Spot, runtime_ns: u64, noise: f64) -> Point {
+            let in_flight = f64::from(spot.in_flight());
+            let exact = (in_flight * 1e9 / self.rest_ns)
+                .min(self.iops)
+                .min(self.bytes_per_second / spot.block as f64);
+            let wobble =
+                ((spot.block / 512 * 7919 + u64::from(spot.depth) * 104_729) % 1000) as f64 / 500.0 - 1.0;
+            let iops = exact * (1.0 + noise * wobble);
+            let lat_ns = in_flight * 1e9 / iops;
+            let ios = (iops * runtime_ns as f64 / 1e9).max(1.0) as u64;
+            let tail = |p: f64| (ios as f64 * (1.0 - p) >= 10.0).then_some((lat_ns * 1.2) as u64);
+            let lat = LatencySummary {
+                samples: ios,
+                mean: Some(lat_ns),
+                p50: tail(0.5),
+                p99: tail(0.99),
+                p999: tail(0.999),
+                ..LatencySummary::default()
+            };
+            Point {
+                spot,
+                status: TestStatus::Complete,
+                reason: None,
+                ios,
+                iops,
+                bytes_per_second: iops * spot.block as f64,
+                lat,
+                cpu_per_request_ns: Some(5_000.0 + 500.0 * f64::from(spot.jobs)),
+                cpu_per_job: 0.1,
+                stalled_ns: None,
+                elapsed_ns: runtime_ns + 300_000_000,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_record::{IntervalOpRecord, IntervalRecord, JobRecord, PhaseRecord};
+
+    #[test]
+    fn names_lead_back_to_their_spots() {
+        for (id, block, depth, jobs) in
+            [("randread-4k-d1", 4096, 1, 1), ("write-1m-d64", 1 << 20, 64, 1), ("read-512-d4-x2", 512, 4, 2)]
+        {
+            let spot = parse_id(id).unwrap();
+            assert_eq!((spot.block, spot.depth, spot.jobs, spot.id().as_str()), (block, depth, jobs, id));
+        }
+        for id in ["", "rand-read", "randread-4k", "randread-4k-8", "randread-4k-d1-2"] {
+            assert_eq!(parse_id(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn stalls_are_seen_and_slowness_is_none() {
+        let check = |completed: &[u64], expected: Option<u64>| {
+            let series = completed.iter().enumerate().map(|(index, &ios)| IntervalRecord {
+                start_ns: index as u64 * 500_000_000,
+                end_ns: (index as u64 + 1) * 500_000_000,
+                read: IntervalOpRecord { ios, ..IntervalOpRecord::default() },
+                ..IntervalRecord::default()
+            });
+            let measured = PhaseRecord { series: series.collect(), ..PhaseRecord::default() };
+            let job = JobRecord { measured, ..JobRecord::default() };
+            let test = TestRecord { jobs: vec![job], ..TestRecord::default() };
+            assert_eq!(stalled_ns(&test), expected, "{completed:?}");
+        };
+        check(&[5, 5, 0, 0, 0, 5], None);
+        check(&[5, 0, 0, 0, 0, 5], Some(2_000_000_000));
+        check(&[0, 0, 0, 0, 0], Some(2_500_000_000));
+        check(&[5, 5, 0, 0, 0, 0, 0], Some(2_500_000_000));
+        check(&[], None);
+    }
+
+    #[test]
+    fn the_depth_has_to_be_held() {
+        let model = model::Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };
+        let spot = Spot { rw: Pattern::RandRead, block: 4096, depth: 8, jobs: 1 };
+        let mut point = model.measure(spot, 1_000_000_000, 0.0);
+        assert!(point.is_sound());
+        point.iops *= 0.9;
+        assert!(!point.is_sound());
+    }
+}
