@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{DiskRecord, JobRecord};
+use crate::{DiskRecord, HostIntervalRecord, JobRecord};
 
 /// How a test or a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,9 @@ pub struct TestRecord {
     /// The devices under the target, uppermost first.
     #[serde(skip_serializing_if = "is_default")]
     pub disks: Vec<DiskRecord>,
+    /// What the machine did over the measured part, interval by interval.
+    #[serde(skip_serializing_if = "is_default")]
+    pub host_load: Vec<HostIntervalRecord>,
     /// What it was expected to reach, and whether it did.
     #[serde(skip_serializing_if = "is_default")]
     pub expected: Vec<ExpectationRecord>,

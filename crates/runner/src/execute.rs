@@ -14,6 +14,7 @@ use fathom_stats::{RunOutcome, WorkerFailure, WorkerOutcome};
 use fathom_sys::clock::unix_ms;
 
 use crate::disks::Disks;
+use crate::host_watch::HostWatch;
 use crate::observe::{Observer, PhaseSeen, RunObserver};
 use crate::prepare::Prepared;
 use crate::session::Time;
@@ -35,6 +36,7 @@ struct Run<'a> {
     origin: u64,
     tick: u32,
     disks: Disks,
+    host: HostWatch,
     disks_began: bool,
     workers: u32,
     later_ns: Option<u64>,
@@ -58,6 +60,7 @@ pub(crate) fn run(
         origin: session.now(),
         tick: 0,
         disks,
+        host: if real { HostWatch::real() } else { HostWatch::default() },
         disks_began: false,
         workers: specs.len() as u32,
         later_ns: Some(0),
@@ -95,6 +98,7 @@ pub(crate) fn run(
     outcome.elapsed_ns = now - run.origin;
     if run.disks_began {
         outcome.disks = run.disks.end(run.tick, now - run.origin);
+        outcome.host_load = run.host.end(now - run.origin);
     }
     outcome.interrupted = session.stop_handle().reason();
     outcome
@@ -138,12 +142,14 @@ impl Run<'_> {
     /// Begins the kernel's view at the start of the first phase, and again when its ramp ends.
     fn begin_disks(&mut self, now: u64) {
         self.disks.begin(now - self.origin);
+        self.host.begin(now - self.origin);
         self.disks_began = true;
     }
 
     /// One tick of the observer and of the kernel's view.
     fn tick(&mut self, watch: &mut Observer, now: u64, observer: &mut dyn RunObserver) {
         self.disks.tick(self.tick, now - self.origin);
+        self.host.tick(now - self.origin);
         let snapshot = watch.tick(now);
         self.tick = watch.next_tick();
         observer.snapshot(&snapshot);

@@ -11,6 +11,7 @@ mod drive;
 mod error;
 mod execute;
 mod guard;
+mod host_watch;
 mod kernel_watch;
 mod layout;
 mod observe;

@@ -7,6 +7,7 @@
 
 mod depth;
 pub mod histogram;
+mod host_load;
 mod latency;
 pub mod live;
 mod moments;
@@ -15,6 +16,7 @@ mod series;
 
 pub use depth::{BatchCounts, DepthCounts};
 pub use histogram::Histogram;
+pub use host_load::{HostCounters, HostInterval, halve as halve_host};
 pub use latency::Latency;
 pub use moments::Moments;
 pub use outcome::{

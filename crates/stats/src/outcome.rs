@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{BatchCounts, DATA_OPS, DepthCounts, Latency, Moments, Series};
+use crate::{BatchCounts, DATA_OPS, DepthCounts, HostInterval, Latency, Moments, Series};
 
 /// One operation of one worker over one phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -294,6 +294,8 @@ pub struct RunOutcome {
     pub workers: Vec<WorkerOutcome>,
     /// The devices under the targets.
     pub disks: Vec<DiskOutcome>,
+    /// What the machine did over the measured part, interval by interval.
+    pub host_load: Vec<HostInterval>,
     /// The signal or other reason that ended the run before its time.
     pub interrupted: Option<String>,
     /// Things a reader should know (a depth that was reduced, a file that was shortened), in order.

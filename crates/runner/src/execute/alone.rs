@@ -16,6 +16,7 @@ use super::{Run, Running};
 use crate::RunError;
 use crate::clock::Clock;
 use crate::disks::Disks;
+use crate::host_watch::HostWatch;
 use crate::drive::{Step, Worker};
 use crate::session::Session;
 use crate::stop::{StopHandle, StopSignal};
@@ -84,6 +85,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
         origin,
         tick: 0,
         disks: Disks::default(),
+        host: HostWatch::default(),
         disks_began: false,
         workers: 1,
         later_ns: None,

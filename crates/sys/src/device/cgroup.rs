@@ -86,6 +86,14 @@ impl CgroupLimits {
     }
 }
 
+/// The directories of this process's group under the CPU controller and of those above it, lowest first.
+pub fn cpu_groups(root: &SysRoot) -> Vec<PathBuf> {
+    let groups = parse_groups(&root.text("/proc/self/cgroup").unwrap_or_default());
+    let mounts = filesystem::read_mounts(root).unwrap_or_default();
+    let place = Place::find(&groups, &mounts, "cpu").or_else(|| Place::find(&groups, &mounts, ""));
+    place.map(|place| place.dirs).unwrap_or_default()
+}
+
 /// Version 1 writes "no limit" as the largest multiple of a page.
 const V1_UNLIMITED: u64 = 1 << 62;
 

@@ -12,6 +12,7 @@ pub mod filesystem;
 mod fixture;
 pub mod guard;
 pub mod host;
+pub mod host_load;
 pub mod kind;
 pub mod locality;
 mod magic;

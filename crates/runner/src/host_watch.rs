@@ -1,0 +1,105 @@
+//! What the machine does while a run goes on, from one tick to the next.
+//!
+//! Read by the session's own thread, so that it costs the workers nothing.
+
+use fathom_stats::{HostCounters, HostInterval, Series, halve_host};
+use fathom_sys::device::SysRoot;
+use fathom_sys::device::host_load::{HostLoad, HostLoadSampler};
+
+/// The intervals of a run so far. One that watches nothing, as in virtual time, has none.
+#[derive(Default)]
+pub(crate) struct HostWatch {
+    sampler: Option<HostLoadSampler>,
+    before: Option<(u64, HostCounters)>,
+    intervals: Vec<HostInterval>,
+    /// An interval is as many ticks as two to this power.
+    coarser: u32,
+    ticks: u32,
+}
+
+impl HostWatch {
+    /// Watches the machine this runs on.
+    pub fn real() -> Self {
+        HostWatch { sampler: Some(HostLoadSampler::open(SysRoot::real())), ..HostWatch::default() }
+    }
+
+    fn sample(&self) -> Option<HostCounters> {
+        self.sampler.as_ref()?.sample().map(counters)
+    }
+
+    /// The start of the measured part: what came before is left out.
+    pub fn begin(&mut self, now: u64) {
+        self.before = self.sample().map(|counters| (now, counters));
+        self.intervals.clear();
+        (self.coarser, self.ticks) = (0, 0);
+    }
+
+    /// The end of an interval. Times are relative to the start of the run.
+    pub fn tick(&mut self, now: u64) {
+        let sample = self.sample();
+        self.add(now, sample);
+    }
+
+    fn add(&mut self, now: u64, sample: Option<HostCounters>) {
+        let (Some((start_ns, before)), Some(sample)) = (self.before, sample) else { return };
+        let interval = HostInterval { start_ns, end_ns: now, counters: sample.since(&before) };
+        let joins = !self.ticks.is_multiple_of(1 << self.coarser);
+        match self.intervals.last_mut().filter(|_| joins) {
+            Some(last) => (last.end_ns, last.counters) = (now, last.counters.plus(&interval.counters)),
+            None => self.intervals.push(interval),
+        }
+        self.ticks += 1;
+        if self.intervals.len() >= Series::MAX && self.ticks.is_multiple_of(1 << self.coarser) {
+            halve_host(&mut self.intervals);
+            self.coarser += 1;
+        }
+        self.before = Some((now, sample));
+    }
+
+    /// The end of the measured part.
+    pub fn end(mut self, now: u64) -> Vec<HostInterval> {
+        self.tick(now);
+        self.intervals
+    }
+}
+
+fn counters(load: HostLoad) -> HostCounters {
+    HostCounters {
+        cpu_ns: load.cpu_ns,
+        busy_ns: load.busy_ns,
+        steal_ns: load.steal_ns,
+        iowait_ns: load.iowait_ns,
+        throttled_ns: load.throttled_ns,
+        throttled_periods: load.throttled_periods,
+        cpu_pressure_ns: load.cpu_pressure_ns,
+        io_pressure_ns: load.io_pressure_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_count_is_in_one_interval_however_long_the_run() {
+        for ticks in [0u64, 1, 2399, 2400, 2401, 4800, 10_001] {
+            let mut watch = HostWatch { before: Some((0, HostCounters::default())), ..HostWatch::default() };
+            for at in 1..=ticks {
+                watch.add(at * 10, Some(HostCounters { cpu_ns: at * at, ..HostCounters::default() }));
+            }
+            let sum: u64 = watch.intervals.iter().map(|interval| interval.counters.cpu_ns).sum();
+            assert_eq!(sum, ticks * ticks, "{ticks} ticks");
+            assert!(watch.intervals.len() <= Series::MAX, "{}", watch.intervals.len());
+            let joined = watch.intervals.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns);
+            assert!(joined && watch.intervals.last().map_or(0, |last| last.end_ns) == ticks * 10);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_gives_no_intervals() {
+        let mut watch = HostWatch::default();
+        watch.begin(5);
+        watch.tick(10);
+        assert_eq!(watch.end(20), []);
+    }
+}
