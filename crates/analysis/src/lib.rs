@@ -6,8 +6,17 @@
 #![forbid(unsafe_code)]
 
 mod async_is_not;
+mod cache;
 pub mod cap_fit;
+mod caps;
+mod client;
+mod device_view;
+#[cfg(test)]
+mod fixture;
 pub mod knee;
+mod rows;
+mod samples;
+mod say;
 pub mod sweep;
 pub mod sweep_goal;
 pub mod sweep_plan;
@@ -15,10 +24,25 @@ pub mod sweep_point;
 
 use fathom_record::{Finding, RunRecord};
 
-/// Everything that the record tells, test by test.
+/// Everything that the record tells: what concerns single tests, in their order, then what several tell together.
 pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let words = Words::of(record);
-    record.tests.iter().flat_map(|test| async_is_not::findings(test, words)).collect()
+    let rows = rows::rows(record);
+    let mut found: Vec<Finding> = rows.iter().flat_map(|row| of_row(record, row)).collect();
+    found.extend(record.tests.iter().flat_map(|test| async_is_not::findings(test, words)));
+    found.extend(client::credit(record));
+    let caps = caps::caps(record, &rows);
+    found.extend(caps::findings(&caps, &rows));
+    found
+}
+
+/// What one set of jobs tells by itself.
+fn of_row(record: &RunRecord, row: &rows::Row<'_>) -> Vec<Finding> {
+    let mut found = samples::findings(row);
+    found.extend(client::findings(record, row));
+    found.extend(cache::findings(record, row));
+    found.extend(device_view::findings(record, row));
+    found
 }
 
 /// Whose options a remedy names.

@@ -1,0 +1,185 @@
+//! Numbers that memory had a part in: the page cache of this machine, and working sets that fit into a cache elsewhere.
+
+use fathom_model::units;
+use fathom_record::{Finding, RunRecord, Severity};
+
+use crate::rows::Row;
+use crate::say::{count, finding, of, percent};
+
+/// Share of the bytes that may be missing at the device before a cache is behind it: the readings of both sides are
+/// taken a moment apart.
+const UNSEEN: f64 = 0.02;
+/// Bytes below which a share is a matter of chance.
+const LEAST_BYTES: u64 = 1 << 20;
+/// Engines that move no bytes to or from a target.
+const NO_TARGET: [&str; 2] = ["null", "sim"];
+/// Caches of drives and controllers are of this size and less; a working set above it does not fit.
+const SMALL_SET_BYTES: u64 = 1 << 30;
+/// Times that every block has to be asked for before a small set is served by a cache for the most part.
+const TIMES_OVER: f64 = 4.0;
+
+/// What there is to say of one row.
+pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+    let all = [served(row), buffered(row), small_set(record, row)];
+    all.into_iter().flatten().collect()
+}
+
+/// What stays in flight at both ends of the span in which the device was watched.
+fn slack(row: &Row<'_>) -> u64 {
+    let in_flight = |job: &fathom_record::JobRecord| {
+        u64::from(job.iodepth) * job.block_sizes.read.max(job.block_sizes.write)
+    };
+    row.jobs().iter().map(in_flight).sum()
+}
+
+fn served(row: &Row<'_>) -> Option<Finding> {
+    let device = row.summary.device.as_ref().filter(|_| row.has_device)?;
+    let unseen = |ours: u64, theirs: u64| {
+        let missing = ours.saturating_sub(theirs).saturating_sub(slack(row));
+        (ours >= LEAST_BYTES && missing as f64 > UNSEEN * ours as f64)
+            .then_some(missing as f64 / ours.max(1) as f64)
+    };
+    let read = row.summary.read.as_ref().and_then(|read| unseen(read.bytes, device.read_bytes));
+    let write = row.summary.write.as_ref().and_then(|write| unseen(write.bytes, device.write_bytes));
+    let claim = match (read, write) {
+        (Some(read), _) => format!(
+            "{} of the bytes read never came from {}: they were in memory, and so are these rates and latencies.",
+            percent(read),
+            device.name
+        ),
+        (None, Some(write)) => format!(
+            "{} of the bytes written had not reached {} when the test ended: memory took them.",
+            percent(write),
+            device.name
+        ),
+        (None, None) => return None,
+    };
+    let remedy = match (row.is_direct(), row.is_bench) {
+        (true, _) => {
+            "Something between keeps data although I/O is direct (a file system that does not support it, compression): measure the device below it."
+        }
+        (false, true) => "Without --buffered requests go past the page cache.",
+        (false, false) => {
+            "--direct=1 goes past the page cache; --end_fsync=1 counts what writing back takes."
+        }
+    };
+    let found = finding("cache-served", Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, [row])
+            .with("read_fraction_unseen", read)
+            .with("write_fraction_unseen", write)
+            .with("device_read_bytes", device.read_bytes)
+            .with("device_write_bytes", device.write_bytes),
+    )
+}
+
+fn buffered(row: &Row<'_>) -> Option<Finding> {
+    let moves = row.jobs().iter().any(|job| !NO_TARGET.contains(&job.engine.as_str()));
+    let buffered = row.jobs().iter().filter(|job| job.plan.get("direct").is_some_and(|value| value == "0"));
+    let jobs = buffered.count();
+    if jobs == 0 || !moves || row.kind().is_none() {
+        return None;
+    }
+    let claim =
+        "requests went through the page cache: rates and latencies are those of cache and target together.";
+    let remedy = if row.is_bench {
+        "Leave out --buffered where the file system supports direct I/O."
+    } else {
+        "--direct=1 goes past it."
+    };
+    let found = finding("buffered", Severity::Info, claim.to_owned(), Some(remedy.to_owned()));
+    Some(of(found, [row]).with("jobs", jobs))
+}
+
+fn small_set(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+    let total = row.summary.total.as_ref()?;
+    let planned = row.planned("size").max(row.planned("filesize"));
+    let set = if record.header.size_bytes > 0 { record.header.size_bytes } else { planned };
+    let times = total.bytes as f64 / set.max(1) as f64;
+    if set == 0 || set >= SMALL_SET_BYTES || times < TIMES_OVER {
+        return None;
+    }
+    let claim = format!(
+        "the {} in use were gone through {} times: caches of drives and controllers hold as much.",
+        units::bytes(set),
+        count(times),
+    );
+    let remedy = "A size of several GiB (--size) shows what lies behind them.";
+    let found = finding("small-working-set", Severity::Info, claim, Some(remedy.to_owned()));
+    Some(of(found, [row]).with("working_set_bytes", set).with("times_over", times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, ids, plan, record};
+    use crate::rows::rows;
+
+    fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
+        let found: Vec<Finding> = rows(run).iter().flat_map(|row| findings(run, row)).collect();
+        assert_eq!(ids(&found), expected);
+        found
+    }
+
+    #[test]
+    fn bytes_that_the_device_never_saw() {
+        let with = |rw: &'static str, share: f64, expected: &[&str]| {
+            let mut run = record(&[Load { rw, ..Load::default() }]);
+            let counters = &mut run.tests[0].disks[0].counters;
+            counters.read_sectors = (counters.read_sectors as f64 * share) as u64;
+            counters.write_sectors = (counters.write_sectors as f64 * share) as u64;
+            check(&run, expected)
+        };
+        with("randread", 1.0, &[]);
+        with("randread", 0.981, &[]);
+        let found = with("randread", 0.5, &["cache-served"]);
+        assert!(
+            found[0].claim.starts_with("50 % of the bytes read never came from sdx"),
+            "{}",
+            found[0].claim
+        );
+        let found = with("randwrite", 0.0, &["cache-served"]);
+        assert!(
+            found[0].claim.starts_with("100 % of the bytes written had not reached"),
+            "{}",
+            found[0].claim
+        );
+        // No device, nothing to compare with.
+        let mut run = record(&[Load::default()]);
+        run.tests[0].disks.clear();
+        check(&run, &[]);
+        // A handful of requests in flight when the readings were taken.
+        let mut run = record(&[Load { depth: 64, iops: 40.0, ..Load::default() }]);
+        run.tests[0].disks[0].counters.read_sectors -= 8 * 60;
+        check(&run, &[]);
+    }
+
+    #[test]
+    fn the_page_cache() {
+        let mut run = record(&[Load::default()]);
+        plan(&mut run, "direct", "0");
+        check(&run, &["buffered"]);
+        run.tests[0].jobs[0].engine = "null".to_owned();
+        check(&run, &[]);
+    }
+
+    #[test]
+    fn a_set_that_fits_into_a_drives_cache() {
+        let with = |size: u64, expected: &[&str]| {
+            // 24,000 requests of 4 KiB are 94 MiB.
+            let mut run = record(&[Load::default()]);
+            run.header.size_bytes = size;
+            check(&run, expected);
+        };
+        with(16 << 20, &["small-working-set"]);
+        with(64 << 20, &[]);
+        with(4 << 30, &[]);
+        with(0, &[]);
+        let mut run = record(&[Load::default()]);
+        run.header.size_bytes = 0;
+        plan(&mut run, "size", "1048576");
+        check(&run, &["small-working-set"]);
+        plan(&mut run, "size", "50%");
+        check(&run, &[]);
+    }
+}

@@ -1,0 +1,405 @@
+//! Limits that show as a plateau: so many requests a second, or so many bytes, whatever the depth; and what follows for
+//! latency and block size.
+//!
+//! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
+
+use fathom_model::units;
+use fathom_record::{Finding, RunRecord, Severity};
+
+use crate::rows::{Kind, Row};
+use crate::say::{block, count, finding, mebibytes, of};
+
+/// Points of one plateau agree within this share.
+const AGREE: f64 = 0.03;
+/// Spread from second to second below which a rate is held by a limit: a busy device is less even.
+const EVEN: f64 = 0.02;
+/// Points are of different depths where one is this many times the other.
+const DEEPER: f64 = 2.0;
+/// From here on a plateau of one block size alone is taken for one of bytes.
+const LARGE_BYTES: u64 = 64 << 10;
+/// Latency at the cap over that of a single request from which on waiting is what most of it is.
+const MOSTLY_WAITING: f64 = 2.0;
+/// A larger block must have moved this many times as much before a smaller one is called too small.
+const WORTHWHILE: f64 = 1.5;
+
+/// A limit and the rows that show it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cap {
+    pub(crate) kind: Kind,
+    /// Requests or bytes per second.
+    pub(crate) value: f64,
+    /// The limit of a control group that the value agrees with.
+    group_limit: Option<u64>,
+    /// Indices of the rows.
+    rows: Vec<usize>,
+}
+
+/// The limits of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Caps {
+    pub(crate) iops: Vec<Cap>,
+    pub(crate) bytes: Vec<Cap>,
+}
+
+/// Finds the plateaus.
+pub(crate) fn caps(record: &RunRecord, rows: &[Row<'_>]) -> Caps {
+    let mut caps = Caps::default();
+    for kind in [Kind::Read, Kind::Write] {
+        let points: Vec<usize> = (0..rows.len()).filter(|&at| is_point(&rows[at], kind)).collect();
+        let iops = plateau(rows, &points, |row| row.iops(), &group_limits(record, kind, "iops"));
+        let bytes = plateau(
+            rows,
+            &points,
+            |row| row.bytes_per_second(),
+            &group_limits(record, kind, "bytes_per_second"),
+        );
+        // Where one block size makes a plateau of both, its size decides which.
+        let is_large = |cap: &Cap| cap.rows.iter().all(|&at| rows[at].block_bytes() >= Some(LARGE_BYTES));
+        let is_one_size =
+            |cap: &Cap| cap.rows.windows(2).all(|at| rows[at[0]].block_bytes() == rows[at[1]].block_bytes());
+        let by_bytes = |cap: &Cap| cap.group_limit.is_some() || (is_large(cap) && cap.rows.len() > 1);
+        let by_requests = |cap: &Cap| {
+            let same = bytes.as_ref().is_some_and(|bytes| bytes.rows == cap.rows);
+            cap.group_limit.is_some() || !(is_one_size(cap) && is_large(cap) && same)
+        };
+        caps.iops.extend(iops.clone().filter(by_requests).map(|cap| Cap { kind, ..cap }));
+        let held_by_iops =
+            |cap: &Cap| caps.iops.iter().any(|iops| iops.kind == kind && iops.rows == cap.rows);
+        caps.bytes.extend(
+            bytes.clone().filter(|cap| by_bytes(cap) && !held_by_iops(cap)).map(|cap| Cap { kind, ..cap }),
+        );
+    }
+    caps
+}
+
+/// True where a row can tell of a limit of the device: even, of one kind, held back by nothing on this side.
+fn is_point(row: &Row<'_>, kind: Kind) -> bool {
+    let Some(stability) = &row.summary.stability else { return false };
+    // So few requests a second that their count moves by one.
+    let even = EVEN + 1.5 / row.iops().max(1.0);
+    row.kind() == Some(kind)
+        && row.block_bytes().is_some()
+        && row.is_direct()
+        && stability.cv <= even
+        && !row.is_paced()
+        && !row.is_synced()
+        && !crate::client::is_bound(row)
+}
+
+/// The highest rate that two points of different depth or block size share, or one point and a known limit.
+fn plateau(rows: &[Row<'_>], points: &[usize], rate: fn(&Row<'_>) -> f64, limits: &[u64]) -> Option<Cap> {
+    let is_at = |at: usize, limit: u64| (rate(&rows[at]) / limit as f64 - 1.0).abs() <= AGREE;
+    let limit = limits.iter().copied().find(|&limit| points.iter().any(|&at| is_at(at, limit)));
+    let limited: Vec<usize> =
+        limit.map_or_else(Vec::new, |limit| points.iter().copied().filter(|&at| is_at(at, limit)).collect());
+    let top = points.iter().map(|&at| rate(&rows[at])).fold(0.0, f64::max);
+    let agree: Vec<usize> =
+        points.iter().copied().filter(|&at| rate(&rows[at]) >= top * (1.0 - AGREE)).collect();
+    let differ = |one: &Row<'_>, other: &Row<'_>| {
+        let (least, most) = (one.held().min(other.held()), one.held().max(other.held()));
+        most >= least * DEEPER * (1.0 - AGREE) || one.block_bytes() != other.block_bytes()
+    };
+    let is_plateau = agree.iter().any(|&one| agree.iter().any(|&other| differ(&rows[one], &rows[other])));
+    let (found, group_limit) = match () {
+        () if !limited.is_empty() => (limited, limit),
+        () if is_plateau && top > 0.0 => (agree, None),
+        () => return None,
+    };
+    let mean = found.iter().map(|&at| rate(&rows[at])).sum::<f64>() / found.len() as f64;
+    Some(Cap { kind: Kind::Read, value: mean, group_limit, rows: found })
+}
+
+/// What the process's control group sets as limits for this kind, on whatever device.
+fn group_limits(record: &RunRecord, kind: Kind, unit: &str) -> Vec<u64> {
+    let name = format!("{}_{unit}", direction(kind));
+    let value = |line: &String| {
+        let mut words = line.split(' ').skip(1);
+        if words.next()? == name { words.next()?.parse().ok() } else { None }
+    };
+    record.header.conditions.host.cgroup.io_limits.iter().filter_map(value).collect()
+}
+
+/// What the limits tell.
+pub(crate) fn findings(caps: &Caps, rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = caps.iops.iter().map(|cap| iops_cap(cap, caps, rows)).collect();
+    found.extend(caps.bytes.iter().map(|cap| bandwidth_cap(cap, caps, rows)));
+    found.extend(rows.iter().filter_map(|row| queueing(row, caps, rows)));
+    found.extend(rows.iter().filter_map(|row| small_block(row, caps, rows)));
+    found
+}
+
+fn iops_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
+    let depths = cap.rows.iter().map(|&at| rows[at].held());
+    let (least, most) =
+        depths.fold((f64::MAX, 0.0), |(least, most): (f64, f64), depth| (least.min(depth), most.max(depth)));
+    let mut claim = format!(
+        "{} {} stop at {} a second{}",
+        blocks(cap, rows),
+        cap.kind.plural(),
+        count(cap.value),
+        if most > least * DEEPER * 0.9 {
+            format!(", at depth {} as at depth {}", count(least), count(most))
+        } else {
+            String::new()
+        },
+    );
+    if let Some(limit) = cap.group_limit {
+        claim += &format!("; the control group of this process allows {}", units::grouped(limit));
+    }
+    claim += &shared(cap, caps, rows);
+    let found = finding("iops-cap", Severity::Info, claim + ".", remedy_of_cap(cap));
+    of(found, cap.rows.iter().map(|&at| &rows[at]))
+        .with("direction", direction(cap.kind))
+        .with("iops", cap.value)
+        .with("depth_least", least)
+        .with("depth_most", most)
+        .with("group_limit_iops", cap.group_limit)
+}
+
+/// Whether a mix shows that reads and writes draw on one allowance.
+fn shared(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> String {
+    let other = caps.iops.iter().find(|other| other.kind != cap.kind);
+    let both_alike = other.is_some_and(|other| (other.value / cap.value - 1.0).abs() <= AGREE);
+    let mix = rows.iter().find(|row| row.kind() == Some(Kind::Mixed) && row.is_direct() && !row.is_paced());
+    match mix {
+        Some(mix) if both_alike && (mix.iops() / cap.value - 1.0).abs() <= AGREE => {
+            "; reads and writes share it".to_owned()
+        }
+        Some(mix) if both_alike && mix.iops() > cap.value * 1.1 => {
+            "; reads and writes are counted apart".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
+    let mut claim = format!("{} {} stop at {}", blocks(cap, rows), cap.kind.plural(), mebibytes(cap.value));
+    if let Some(limit) = cap.group_limit {
+        claim += &format!("; the control group of this process allows {}", mebibytes(limit as f64));
+    }
+    let crossover = caps.iops.iter().find(|iops| iops.kind == cap.kind).map(|iops| cap.value / iops.value);
+    if let Some(bytes) = crossover {
+        claim += &format!(
+            "; from {} per request on it is bytes that count, below it requests",
+            units::bytes(bytes as u64)
+        );
+    }
+    let found = finding("bandwidth-cap", Severity::Info, claim + ".", remedy_of_cap(cap));
+    of(found, cap.rows.iter().map(|&at| &rows[at]))
+        .with("direction", direction(cap.kind))
+        .with("bytes_per_second", cap.value)
+        .with("crossover_block_size_bytes", crossover)
+        .with("group_limit_bytes_per_second", cap.group_limit)
+}
+
+fn remedy_of_cap(cap: &Cap) -> Option<String> {
+    Some(match cap.group_limit {
+        Some(_) => "Raise the limit of the control group, or measure outside of it.".to_owned(),
+        None => "More depth or jobs only make requests wait; a larger volume or another type raises it."
+            .to_owned(),
+    })
+}
+
+fn direction(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "read",
+        Kind::Write => "write",
+        Kind::Mixed => "total",
+    }
+}
+
+/// `4k`, or `4k and 16k`.
+fn blocks(cap: &Cap, rows: &[Row<'_>]) -> String {
+    let mut sizes: Vec<u64> = cap.rows.iter().filter_map(|&at| rows[at].block_bytes()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.into_iter().map(block).collect::<Vec<_>>().join(" and ")
+}
+
+/// Latency that is the wait for a turn.
+fn queueing(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
+    let kind = row.kind()?;
+    let at = rows.iter().position(|other| std::ptr::eq(other, row))?;
+    let cap = caps.iops.iter().chain(&caps.bytes).find(|cap| cap.rows.contains(&at))?;
+    let is_alone = |other: &&Row<'_>| {
+        other.kind() == Some(kind)
+            && other.block_bytes() == row.block_bytes()
+            && (0.5..1.1).contains(&other.held())
+    };
+    let alone_ns = rows.iter().find(is_alone)?.lat_ns();
+    let held = row.held();
+    if held < DEEPER || alone_ns <= 0.0 || row.lat_ns() < MOSTLY_WAITING * alone_ns {
+        return None;
+    }
+    let (mean, wait) = (row.lat_ns() as u64, (row.lat_ns() - alone_ns) as u64);
+    let enough = (row.iops() * alone_ns / 1e9).ceil().max(1.0);
+    let claim = format!(
+        "of {}, {} are the wait for a turn: {} requests under way at {} a second; one alone takes {}.",
+        units::latency(mean),
+        units::latency(wait),
+        count(held),
+        count(row.iops()),
+        units::latency(alone_ns as u64),
+    );
+    let remedy = format!("Depth {} is enough for this rate.", count(enough));
+    let found = finding("queueing", Severity::Info, claim, Some(remedy));
+    Some(
+        of(found, [row])
+            .with("lat_ns", row.lat_ns())
+            .with("lat_alone_ns", alone_ns)
+            .with("depth", held)
+            .with("depth_enough", enough)
+            .with("cap", cap.value),
+    )
+}
+
+/// A stream whose blocks are so small that the cap on requests holds it.
+fn small_block(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
+    let (kind, size) = (row.kind()?, row.block_bytes()?);
+    let cap = caps.iops.iter().find(|cap| cap.kind == kind)?;
+    let is_held = (row.iops() / cap.value - 1.0).abs() <= AGREE && !row.is_random();
+    let larger = rows.iter().filter(|other| {
+        other.kind() == Some(kind)
+            && other.block_bytes() > Some(size)
+            && other.bytes_per_second() >= WORTHWHILE * row.bytes_per_second()
+    });
+    let best = larger.max_by(|one, other| one.bytes_per_second().total_cmp(&other.bytes_per_second()))?;
+    if !is_held || row.is_paced() || row.is_synced() {
+        return None;
+    }
+    let needed = best.bytes_per_second() / cap.value;
+    let claim = format!(
+        "{} requests are too small for bandwidth: at {} a second they make {}, where {} blocks made {}.",
+        block(size),
+        count(row.iops()),
+        mebibytes(row.bytes_per_second()),
+        block(best.block_bytes().unwrap_or(0)),
+        mebibytes(best.bytes_per_second()),
+    );
+    let remedy = format!("Blocks of {} and more reach it.", units::bytes(needed as u64));
+    let found = finding("small-block-for-bandwidth", Severity::Info, claim, Some(remedy));
+    Some(
+        of(found, [row])
+            .with("block_size_bytes", size)
+            .with("block_size_needed_bytes", needed)
+            .with("bytes_per_second", row.bytes_per_second()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, ids, plan, record};
+    use crate::rows::rows;
+
+    fn load(rw: &'static str, bs_kib: u64, depth: u32, iops: f64) -> Load {
+        Load { rw, bs: bs_kib << 10, depth, iops, ..Load::default() }
+    }
+
+    fn check(run: &RunRecord) -> Vec<Finding> {
+        let rows = rows(run);
+        findings(&caps(run, &rows), &rows)
+    }
+
+    fn told(loads: &[Load]) -> Vec<String> {
+        check(&record(loads)).into_iter().map(|finding| finding.id).collect()
+    }
+
+    #[test]
+    fn a_plateau_takes_two_points() {
+        let deep = load("randread", 4, 64, 3001.0);
+        assert_eq!(told(&[deep.clone()]), [""; 0]);
+        assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2999.0)]), ["iops-cap"]);
+        // Still climbing, of another direction, of the same depth, or uneven.
+        assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2500.0)]), [""; 0]);
+        assert_eq!(told(&[deep.clone(), load("randwrite", 4, 8, 2999.0)]), [""; 0]);
+        assert_eq!(told(&[deep.clone(), load("randread", 4, 60, 2999.0)]), [""; 0]);
+        let uneven = Load { seconds: vec![0.9, 1.1], ..load("randread", 4, 8, 2999.0) };
+        assert_eq!(told(&[deep.clone(), uneven]), [""; 0]);
+        // Through the page cache, or held back by the job itself.
+        for (name, value) in [("direct", "0"), ("thinktime_ns", "5"), ("rate_iops", "3000")] {
+            let mut run = record(&[deep.clone(), load("randread", 4, 8, 2999.0)]);
+            plan(&mut run, name, value);
+            assert_eq!(check(&run), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn bytes_and_requests_are_told_apart() {
+        let iops = [load("randread", 4, 8, 3000.0), load("randread", 16, 64, 3000.0)];
+        assert_eq!(told(&iops), ["iops-cap"]);
+        let bytes = [load("read", 1024, 32, 128.0), load("read", 128, 8, 1024.0)];
+        assert_eq!(told(&bytes), ["bandwidth-cap"]);
+        assert_eq!(told(&[load("read", 1024, 32, 128.0), load("read", 1024, 8, 128.0)]), ["bandwidth-cap"]);
+        let all: Vec<Load> = iops.into_iter().chain(bytes).collect();
+        let found = check(&record(&all));
+        assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
+        assert_eq!(found[0].claim, "4k and 16k reads stop at 3,000 a second, at depth 8 as at depth 64.");
+        assert_eq!(
+            found[1].claim,
+            "128k and 1m reads stop at 128 MiB/s; from 43.7 KiB per request on it is bytes that count, below it requests."
+        );
+        let crossover = found[1].evidence["crossover_block_size_bytes"].as_f64().unwrap();
+        assert!((crossover / 44_739.2 - 1.0).abs() < 0.001, "{crossover}");
+    }
+
+    #[test]
+    fn one_point_is_enough_where_the_limit_is_known() {
+        let check = |line: &str, expected: &[&str]| {
+            let mut run = record(&[load("randread", 4, 16, 1003.0)]);
+            run.header.conditions.host.cgroup.io_limits = vec![line.to_owned()];
+            assert_eq!(ids(&check(&run)), expected, "{line}");
+        };
+        check("7:0 read_iops 1000", &["iops-cap"]);
+        check("7:0 write_iops 1000", &[]);
+        check("7:0 read_iops 1100", &[]);
+        check("7:0 read_bytes_per_second 4096000", &["bandwidth-cap"]);
+        check("7:0 read_iops", &[]);
+    }
+
+    #[test]
+    fn sharing_is_seen_in_a_mix() {
+        let capped = |mixed: f64| {
+            let mut run = record(&[
+                load("randread", 4, 64, 3000.0),
+                load("randread", 4, 8, 3000.0),
+                load("randwrite", 4, 64, 3000.0),
+                load("randwrite", 4, 8, 3000.0),
+                load("randread", 4, 64, mixed),
+            ]);
+            let measured = &mut run.tests[4].jobs[0].measured;
+            measured.write = measured.read.clone();
+            measured.read.ios /= 2;
+            measured.write.ios /= 2;
+            check(&run).remove(0).claim
+        };
+        assert!(capped(3000.0).ends_with("; reads and writes share it."), "{}", capped(3000.0));
+        assert!(capped(6000.0).ends_with("; reads and writes are counted apart."), "{}", capped(6000.0));
+    }
+
+    #[test]
+    fn waiting_for_a_turn_is_told_from_the_device() {
+        let alone = load("randread", 4, 1, 2000.0);
+        let capped = [load("randread", 4, 8, 3000.0), load("randread", 4, 64, 3000.0)];
+        assert_eq!(told(&capped), ["iops-cap"]);
+        let found = check(&record(&[vec![alone], capped.to_vec()].concat()));
+        assert_eq!(ids(&found), ["iops-cap", "queueing", "queueing"]);
+        assert_eq!(
+            found[2].claim,
+            "of 21.3ms, 20.8ms are the wait for a turn: 64 requests under way at 3,000 a second; one alone takes 500us."
+        );
+        assert_eq!(found[2].remedy.as_deref(), Some("Depth 2 is enough for this rate."));
+    }
+
+    #[test]
+    fn a_stream_of_small_blocks_is_held_by_the_cap_on_requests() {
+        let capped = [load("randread", 4, 8, 3000.0), load("randread", 4, 64, 3000.0)];
+        let with = |rw, large: f64| {
+            let more = vec![load(rw, 4, 32, 3000.0), load("read", 1024, 32, large)];
+            told(&[capped.to_vec(), more].concat())
+        };
+        assert_eq!(with("read", 128.0), ["iops-cap", "small-block-for-bandwidth"]);
+        assert_eq!(with("randread", 128.0), ["iops-cap"]);
+        assert_eq!(with("read", 12.0), ["iops-cap"]);
+    }
+}

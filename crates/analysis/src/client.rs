@@ -1,0 +1,258 @@
+//! A client that could not ask for more: its threads busy, its CPU time taken by the host or withheld by its group.
+
+use fathom_record::{Finding, HostIntervalRecord, JobRecord, RunRecord, Severity};
+
+use crate::rows::Row;
+use crate::say::{count, finding, of, percent};
+
+/// Share of a core from which on a thread has nothing left to give: the rest goes to waking up and to the clock.
+const BUSY_THREAD: f64 = 0.9;
+/// Share of all CPUs from which on more threads do not help.
+const BUSY_MACHINE: f64 = 0.9;
+/// CPU time below which a thread's share is a matter of chance, ns.
+const LEAST_CPU_NS: u64 = 100_000_000;
+/// Stolen share of all CPU time over a test that is too much, and over any five seconds.
+const STOLEN: f64 = 0.02;
+const STOLEN_AT_WORST: f64 = 0.10;
+const WORST_SPAN_NS: u64 = 5_000_000_000;
+/// Share of the time for which a group was held back that is too much.
+const THROTTLED: f64 = 0.01;
+/// Share above which stolen time that has come stays, once credit is spent.
+const STILL_STOLEN: f64 = 0.05;
+
+/// CPU time of a worker and of what submits in its place, as a share of its time.
+fn share(job: &JobRecord) -> f64 {
+    let (cpu, threads) = (&job.measured.cpu, &job.measured.kernel_threads);
+    let submitter = if threads.submitter_ns > 0 { threads.submitter_ns } else { cpu.user_ns + cpu.system_ns };
+    if submitter < LEAST_CPU_NS { 0.0 } else { submitter as f64 / job.measured.elapsed_ns().max(1) as f64 }
+}
+
+/// True where a thread of the row was busy all the time, so that its rate is the client's.
+pub(crate) fn is_bound(row: &Row<'_>) -> bool {
+    row.jobs().iter().any(|job| share(job) >= BUSY_THREAD)
+}
+
+/// What there is to say of the client of each row.
+pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+    let all = [bound(record, row), steal(row), throttled(record, row)];
+    all.into_iter().flatten().collect()
+}
+
+fn bound(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+    if !is_bound(row) || row.is_paced() {
+        return None;
+    }
+    let shares: Vec<f64> = row.jobs().iter().map(share).collect();
+    let busy = shares.iter().filter(|&&share| share >= BUSY_THREAD).count();
+    let host = &record.header.conditions.host;
+    let cpus = f64::from(if host.cpus_allowed > 0 { host.cpus_allowed } else { host.cpus_online });
+    let all_busy = cpus > 0.0 && shares.iter().sum::<f64>() >= BUSY_MACHINE * cpus;
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    let claim = format!(
+        "{busy} of {} threads used {} of a core: the client, not the target, limits {} requests a second.",
+        shares.len(),
+        percent(most.min(1.0)),
+        count(row.iops()),
+    );
+    let remedy = match (all_busy, row.is_bench) {
+        (true, _) => "All CPUs are busy: larger blocks or a machine with more CPUs reach further.",
+        (false, true) => "More jobs spread it over more CPUs (`fathom fio --numjobs=N`).",
+        (false, false) => "--numjobs spreads it over more CPUs.",
+    };
+    let found = finding("client-cpu-bound", Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, [row])
+            .with("busiest_thread_fraction", most)
+            .with("busy_threads", busy)
+            .with("threads", shares.len())
+            .with("all_cpus_busy", all_busy),
+    )
+}
+
+/// A sum over intervals as a share of another.
+fn portion(
+    load: &[HostIntervalRecord],
+    part: fn(&HostIntervalRecord) -> u64,
+    whole: fn(&HostIntervalRecord) -> u64,
+) -> f64 {
+    let sum = |field: fn(&HostIntervalRecord) -> u64| load.iter().map(field).sum::<u64>() as f64;
+    sum(part) / sum(whole).max(1.0)
+}
+
+fn stolen(load: &[HostIntervalRecord]) -> f64 {
+    portion(load, |interval| interval.steal_ns, |interval| interval.cpu_ns)
+}
+
+/// The largest stolen share over five seconds or the whole, where that is shorter than half of it.
+fn worst(load: &[HostIntervalRecord]) -> f64 {
+    let window = |from: usize| {
+        let end = load[from].start_ns + WORST_SPAN_NS;
+        let length =
+            load[from..].iter().take_while(|interval| interval.end_ns <= end + WORST_SPAN_NS / 20).count();
+        let slice = &load[from..from + length];
+        let is_full = slice.last().is_some_and(|last| last.end_ns + WORST_SPAN_NS / 20 >= end);
+        is_full.then(|| stolen(slice))
+    };
+    (0..load.len()).filter_map(window).fold(0.0, f64::max)
+}
+
+fn steal(row: &Row<'_>) -> Option<Finding> {
+    let load = &row.test.host_load;
+    let (mean, worst) = (stolen(load), worst(load));
+    if !row.has_host_load() || (mean <= STOLEN && worst <= STOLEN_AT_WORST) {
+        return None;
+    }
+    let claim = format!(
+        "the host gave {} of the CPU time to others, {} in the worst five seconds: latencies and rates hold those pauses.",
+        percent(mean),
+        percent(worst.max(mean)),
+    );
+    let remedy = "Repeat at another hour, or on a machine with CPUs of its own.";
+    let found = finding("cpu-steal", Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(of(found, [row]).with("steal_fraction", mean).with("steal_fraction_worst", worst.max(mean)))
+}
+
+fn throttled(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+    let load = &row.test.host_load;
+    let share = portion(
+        load,
+        |interval| interval.throttled_ns,
+        |interval| interval.end_ns - interval.start_ns.min(interval.end_ns),
+    );
+    if !row.has_host_load() || share <= THROTTLED {
+        return None;
+    }
+    let limit = record.header.conditions.host.cgroup.cpu_limit;
+    let of_cpus = limit.map(|cpus| format!(" of {} CPUs", count(cpus))).unwrap_or_default();
+    let claim = format!(
+        "the control group's limit{of_cpus} held threads back for {} of the time: the limit, not the target, is measured.",
+        percent(share),
+    );
+    let remedy = "Raise cpu.max (cpu.cfs_quota_us), or measure outside of the group.";
+    let found = finding("cgroup-throttled", Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, [row])
+            .with("throttled_fraction", share)
+            .with("throttled_periods", load.iter().map(|interval| interval.throttled_periods).sum::<u64>())
+            .with("cpu_limit", limit),
+    )
+}
+
+/// Stolen time that came during the run and stayed: what a machine whose CPU credit is spent shows.
+pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
+    let tests: Vec<_> = record.tests.iter().filter(|test| !test.host_load.is_empty()).collect();
+    let all: Vec<&HostIntervalRecord> = tests.iter().flat_map(|test| &test.host_load).collect();
+    let of = |interval: &&HostIntervalRecord| stolen(std::slice::from_ref(*interval));
+    let length = |span: &[&HostIntervalRecord]| {
+        span.iter().map(|interval| interval.end_ns.saturating_sub(interval.start_ns)).sum::<u64>()
+    };
+    let mean = |span: &[&HostIntervalRecord]| span.iter().map(of).sum::<f64>() / span.len().max(1) as f64;
+    let came = all.iter().position(|interval| of(interval) >= STOLEN_AT_WORST)?;
+    let (before, after) = all.split_at(came);
+    let lasts = length(before) >= WORST_SPAN_NS && length(after) >= WORST_SPAN_NS;
+    let stayed = after.iter().all(|interval| of(interval) >= STILL_STOLEN) && mean(after) >= STOLEN_AT_WORST;
+    if !lasts || !stayed || mean(before) > STOLEN {
+        return None;
+    }
+    let instance = &record.header.conditions.host.provider.instance_type;
+    let machine = instance.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+    let claim = format!(
+        "Stolen CPU time rose from {} to {} during the run and stayed: the machine{machine} may have spent its CPU credit.",
+        percent(mean(before)),
+        percent(mean(after)),
+    );
+    let remedy = "Let it rest until its credit is back, or take a type without credits.";
+    let mut found = finding("cpu-credit-suspected", Severity::Warning, claim, Some(remedy.to_owned()))
+        .with("steal_fraction_before", mean(before))
+        .with("steal_fraction_after", mean(after));
+    found.tests = tests.iter().map(|test| test.id.clone()).collect();
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, SECOND_NS, ids, plan, record};
+    use crate::rows::rows;
+
+    fn check(run: &RunRecord) -> Vec<Finding> {
+        let rows = rows(run);
+        rows.iter().flat_map(|row| findings(run, row)).chain(credit(run)).collect()
+    }
+
+    /// Seconds on two CPUs with these shares stolen.
+    fn load(stolen: &[f64]) -> Vec<HostIntervalRecord> {
+        let interval = |(at, share): (usize, &f64)| HostIntervalRecord {
+            start_ns: at as u64 * SECOND_NS,
+            end_ns: (at as u64 + 1) * SECOND_NS,
+            cpu_ns: 2 * SECOND_NS,
+            steal_ns: (2e9 * share) as u64,
+            ..HostIntervalRecord::default()
+        };
+        stolen.iter().enumerate().map(interval).collect()
+    }
+
+    #[test]
+    fn a_thread_that_is_busy_all_the_time_limits() {
+        let check = |share: f64, expected: &[&str]| {
+            let mut run = record(&[Load { jobs: 2, ..Load::default() }]);
+            let measured = &mut run.tests[0].jobs[1].measured;
+            (measured.cpu.user_ns, measured.cpu.system_ns) = (0, (measured.end_ns as f64 * share) as u64);
+            assert_eq!(ids(&check(&run)), expected, "{share}");
+            run
+        };
+        check(0.89, &[]);
+        let mut run = check(0.95, &["client-cpu-bound"]);
+        let claim = super::findings(&run, &rows(&run)[0]).remove(0).claim;
+        assert_eq!(
+            claim,
+            "1 of 2 threads used 95 % of a core: the client, not the target, limits 2,000 requests a second."
+        );
+        plan(&mut run, "thinktime_ns", "1000");
+        assert_eq!(ids(&self::check(&run)), [""; 0]);
+        // In virtual time a run costs nothing; a short one too little to tell.
+        run = record(&[Load { seconds: vec![0.01], ..Load::default() }]);
+        run.tests[0].jobs[0].measured.end_ns = 20_000_000;
+        run.tests[0].jobs[0].measured.cpu.user_ns = 20_000_000;
+        assert_eq!(ids(&self::check(&run)), [""; 0]);
+    }
+
+    #[test]
+    fn stolen_time() {
+        let check = |stolen: &[f64], expected: &[&str]| {
+            let mut run = record(&[Load::default()]);
+            run.tests[0].host_load = load(stolen);
+            assert_eq!(ids(&check(&run)), expected, "{stolen:?}");
+        };
+        check(&[], &[]);
+        check(&[0.01; 12], &[]);
+        check(&[0.03; 12], &["cpu-steal"]);
+        // Eleven percent for five seconds of sixty.
+        let mut seconds = [0.0; 60];
+        seconds[20..25].fill(0.11);
+        check(&seconds, &["cpu-steal"]);
+        seconds[20] = 0.02;
+        check(&seconds, &[]);
+        // It comes and stays; it comes and goes.
+        seconds[30..].fill(0.6);
+        check(&seconds, &["cpu-steal"]);
+        seconds[..30].fill(0.0);
+        check(&seconds, &["cpu-steal", "cpu-credit-suspected"]);
+        seconds[58] = 0.0;
+        check(&seconds, &["cpu-steal"]);
+    }
+
+    #[test]
+    fn time_withheld_by_the_group() {
+        let check = |throttled_ns: u64, expected: &[&str]| {
+            let mut run = record(&[Load::default()]);
+            run.header.conditions.host.cgroup.cpu_limit = Some(0.5);
+            run.tests[0].host_load = load(&[0.0; 12]);
+            run.tests[0].host_load[3].throttled_ns = throttled_ns;
+            assert_eq!(ids(&check(&run)), expected, "{throttled_ns}");
+        };
+        check(0, &[]);
+        check(100_000_000, &[]);
+        check(130_000_000, &["cgroup-throttled"]);
+    }
+}

@@ -1,0 +1,269 @@
+//! Where the device did other work than it was asked for: somebody else's, requests cut into pieces, blocks that had to
+//! be read before they were written.
+
+use fathom_model::units;
+use fathom_record::{Finding, RunRecord, Severity};
+
+use crate::rows::{Kind, Row};
+use crate::say::{block, count, finding, of, percent};
+
+/// Share of others' I/O from which on the device was not ours alone.
+const FOREIGN: f64 = 0.02;
+/// Requests of others below which a share is a matter of chance: a few a second are any system's own.
+const FOREIGN_PER_SECOND: f64 = 5.0;
+/// Pieces per request from which on requests were split.
+const PIECES: f64 = 1.2;
+/// Bytes of both sides agree within this share where every request of the device was ours.
+const AGREE: f64 = 0.05;
+
+/// What there is to say of one row.
+pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+    [foreign(record, row), splitting(record, row), alignment(record, row)].into_iter().flatten().collect()
+}
+
+/// Requests and bytes of others.
+struct Foreign {
+    requests: f64,
+    bytes: f64,
+    place: String,
+}
+
+fn foreign(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+    let total = row.summary.total.as_ref()?;
+    let found = of_others(row)
+        .into_iter()
+        .chain(beside_partition(record, row))
+        .max_by(|a, b| a.bytes.total_cmp(&b.bytes))?;
+    let seconds = row.summary.measured_ns as f64 / 1e9;
+    let share = (found.bytes / total.bytes.max(1) as f64).max(found.requests / total.ios.max(1) as f64);
+    if share <= FOREIGN || found.requests < FOREIGN_PER_SECOND * seconds || found.requests < 10.0 {
+        return None;
+    }
+    let claim = format!(
+        "{} had {} requests a second of others besides, {} of what was measured: they share its limits and add to the waiting.",
+        found.place,
+        count(found.requests / seconds.max(1e-9)),
+        percent(share),
+    );
+    let remedy = "Stop the other load (`fathom monitor` shows the device), or measure when it rests.";
+    let finding = finding("foreign-io", Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(
+        of(finding, [row])
+            .with("foreign_fraction", share)
+            .with("foreign_requests", found.requests)
+            .with("foreign_bytes", found.bytes),
+    )
+}
+
+/// What the target's own device did beyond our requests. Only what cannot be ours counts: a file system that is written
+/// to writes more than it was asked to, and a page cache reads ahead.
+fn of_others(row: &Row<'_>) -> Option<Foreign> {
+    let device = row.summary.device.as_ref().filter(|_| row.has_device && row.is_direct())?;
+    let jobs = row.jobs();
+    let read = row.sum(|op| op.bytes, |job| &job.measured.read);
+    let written = row.sum(|op| op.bytes, |job| &job.measured.write);
+    let trimmed = row.sum(|op| op.ios, |job| &job.measured.trim);
+    let in_flight: u64 = jobs.iter().map(|job| u64::from(job.iodepth) * job.block_sizes.read).sum();
+    let beyond = |theirs: u64, ours: u64| theirs.saturating_sub(ours + in_flight) as f64;
+    let (mut requests, mut bytes) = (0.0, 0.0);
+    // Writes smaller than a block of the device make it read: that is told by itself.
+    if written == 0 {
+        bytes += beyond(device.read_bytes, read);
+        let mean = device.read_bytes as f64 / device.reads.max(1) as f64;
+        requests += bytes / mean.max(512.0);
+        if trimmed == 0 {
+            bytes += device.write_bytes as f64;
+            requests += device.writes as f64;
+        }
+    } else if read == 0 {
+        requests += device.reads as f64;
+        bytes += device.read_bytes as f64;
+    }
+    Some(Foreign { requests, bytes, place: device.name.clone() })
+}
+
+/// What the disk under a partition did beyond the partition itself.
+fn beside_partition(record: &RunRecord, row: &Row<'_>) -> Option<Foreign> {
+    let devices = &record.header.conditions.target.devices;
+    let is_partition =
+        |name: &str| devices.iter().any(|device| device.name == name && device.kind == "partition");
+    let own = row.test.disks.iter().find(|disk| disk.under.is_none() && is_partition(&disk.name))?;
+    let whole =
+        row.test.disks.iter().find(|disk| disk.under.as_ref() == Some(&own.name) && row.has_device)?;
+    let (own, all) = (&own.counters, &whole.counters);
+    let requests = (all.read_ios + all.write_ios).saturating_sub(own.read_ios + own.write_ios);
+    let sectors = (all.read_sectors + all.write_sectors).saturating_sub(own.read_sectors + own.write_sectors);
+    Some(Foreign { requests: requests as f64, bytes: sectors as f64 * 512.0, place: whole.name.clone() })
+}
+
+fn splitting(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+    let device =
+        row.summary.device.as_ref().filter(|_| row.has_device && row.is_direct() && !row.is_synced())?;
+    let (ours, theirs, ours_bytes, theirs_bytes) = match row.kind()? {
+        Kind::Read => {
+            let read = row.summary.read.as_ref()?;
+            (read.ios, device.reads, read.bytes, device.read_bytes)
+        }
+        Kind::Write => {
+            let write = row.summary.write.as_ref()?;
+            (write.ios, device.writes, write.bytes, device.write_bytes)
+        }
+        Kind::Mixed => return None,
+    };
+    let pieces = theirs as f64 / ours.max(1) as f64;
+    let same_bytes = (theirs_bytes as f64 / ours_bytes.max(1) as f64 - 1.0).abs() <= AGREE;
+    if ours < 10 || pieces < PIECES || !same_bytes {
+        return None;
+    }
+    let devices = &record.header.conditions.target.devices;
+    let largest =
+        devices.iter().find(|known| known.name == device.name).and_then(|known| known.max_request_bytes);
+    let size =
+        row.block_bytes().map_or_else(|| "requests".to_owned(), |size| format!("{} requests", block(size)));
+    let takes =
+        largest.map(|bytes| format!(", which takes {} at most,", units::bytes(bytes))).unwrap_or_default();
+    let claim = format!(
+        "{size} reached {}{takes} in {} pieces each: a limit on requests counts every piece.",
+        device.name,
+        count(pieces),
+    );
+    let found = finding("splitting", Severity::Info, claim, None);
+    Some(of(found, [row]).with("pieces_per_request", pieces).with("max_request_bytes", largest))
+}
+
+fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+    let devices = &record.header.conditions.target.devices;
+    let physical = u64::from(devices.iter().map(|device| device.physical_block_size).max()?);
+    let kind = row.kind()?;
+    let is_off = |job: &fathom_record::JobRecord| {
+        let offset = job.plan.get("offset").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let sizes = [(Kind::Read, job.block_sizes.read), (Kind::Write, job.block_sizes.write)];
+        let used = sizes.iter().filter(|(of, _)| *of == kind || kind == Kind::Mixed);
+        used.map(|(_, size)| *size).chain([offset]).any(|bytes| !bytes.is_multiple_of(physical))
+    };
+    if physical == 0 || !row.is_direct() || !row.jobs().iter().any(is_off) {
+        return None;
+    }
+    let writes = kind != Kind::Read;
+    let reads = row.summary.device.as_ref().filter(|_| row.has_device).map(|device| device.reads);
+    let claim = format!(
+        "requests do not begin and end with the device's blocks of {}: {}.",
+        units::bytes(physical),
+        if writes {
+            "it must read a block before it can write a part of it"
+        } else {
+            "it reads more than is asked for"
+        },
+    );
+    let severity = if writes { Severity::Warning } else { Severity::Info };
+    let remedy = format!("Use a block size and an offset that are multiples of {}.", units::bytes(physical));
+    let found = finding("alignment", severity, claim, Some(remedy));
+    Some(
+        of(found, [row])
+            .with("physical_block_size_bytes", physical)
+            .with("device_reads", reads.filter(|_| kind == Kind::Write)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, ids, plan, record};
+    use crate::rows::rows;
+
+    fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
+        let found: Vec<Finding> = rows(run).iter().flat_map(|row| findings(run, row)).collect();
+        assert_eq!(ids(&found), expected);
+        found
+    }
+
+    fn with(rw: &'static str, change: fn(&mut RunRecord)) -> RunRecord {
+        let mut run = record(&[Load { rw, ..Load::default() }]);
+        change(&mut run);
+        run
+    }
+
+    #[test]
+    fn work_of_others() {
+        check(&with("randread", |_| ()), &[]);
+        let beside = |run: &mut RunRecord, reads: u64, writes: u64| {
+            let counters = &mut run.tests[0].disks[0].counters;
+            (counters.read_ios, counters.read_sectors) =
+                (counters.read_ios + reads, counters.read_sectors + reads * 8);
+            (counters.write_ios, counters.write_sectors) =
+                (counters.write_ios + writes, counters.write_sectors + writes * 8);
+        };
+        let case = |rw, (reads, writes): (u64, u64), expected: &[&str]| {
+            let mut run = with(rw, |_| ());
+            beside(&mut run, reads, writes);
+            check(&run, expected)
+        };
+        // Of 24,000 requests in 12 seconds.
+        case("randread", (400, 0), &[]);
+        let found = case("randread", (6000, 0), &["foreign-io"]);
+        assert!(
+            found[0].claim.starts_with("sdx had 500 requests a second of others besides, 25 %"),
+            "{}",
+            found[0].claim
+        );
+        case("randread", (0, 600), &["foreign-io"]);
+        case("randwrite", (600, 0), &["foreign-io"]);
+        // A journal is ours.
+        case("randwrite", (0, 6000), &["splitting"][..0].as_ref());
+        // Reading ahead is ours too.
+        let mut run = with("randread", |run| plan(run, "direct", "0"));
+        beside(&mut run, 6000, 0);
+        check(&run, &[]);
+    }
+
+    #[test]
+    fn work_on_another_partition() {
+        let case = |others: u64, expected: &[&str]| {
+            let mut run = with("randread", |_| ());
+            run.header.conditions.target.devices[0].kind = "partition".to_owned();
+            let mut whole = run.tests[0].disks[0].clone();
+            (whole.name, whole.under) = ("sd".to_owned(), Some("sdx".to_owned()));
+            whole.counters.write_ios += others;
+            whole.counters.write_sectors += others * 8;
+            run.tests[0].disks.push(whole);
+            check(&run, expected);
+        };
+        case(0, &[]);
+        case(2000, &["foreign-io"]);
+    }
+
+    #[test]
+    fn requests_in_pieces() {
+        let case = |pieces: f64, expected: &[&str]| {
+            let mut run = with("randread", |run| {
+                run.header.conditions.target.devices[0].max_request_bytes = Some(512 << 10)
+            });
+            let counters = &mut run.tests[0].disks[0].counters;
+            counters.read_ios = (counters.read_ios as f64 * pieces) as u64;
+            check(&run, expected)
+        };
+        case(1.0, &[]);
+        case(1.1, &[]);
+        let found = case(2.0, &["splitting"]);
+        assert_eq!(
+            found[0].claim,
+            "4k requests reached sdx, which takes 512 KiB at most, in 2 pieces each: a limit on requests counts every piece."
+        );
+    }
+
+    #[test]
+    fn requests_beside_the_blocks_of_the_device() {
+        let case = |rw, bs: u64, offset: &str, expected: Option<Severity>| {
+            let mut run = record(&[Load { rw, bs, ..Load::default() }]);
+            plan(&mut run, "offset", offset);
+            let found: Vec<Finding> = findings(&run, &rows(&run)[0]);
+            let found = found.into_iter().find(|finding| finding.id == "alignment");
+            assert_eq!(found.map(|finding| finding.severity), expected, "{rw} {bs} {offset}");
+        };
+        case("randwrite", 4096, "0", None);
+        case("randwrite", 512, "0", Some(Severity::Warning));
+        case("randwrite", 4096, "512", Some(Severity::Warning));
+        case("randread", 6144, "0", Some(Severity::Info));
+        case("randread", 4096, "50%", None);
+    }
+}

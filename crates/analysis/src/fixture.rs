@@ -1,0 +1,172 @@
+//! Records for the tests of the rules: what a well-behaved device gives, to be spoilt in one respect.
+//!
+//! Figures follow from each other (Little, counters of the device), as those of a real run do.
+
+use std::collections::BTreeMap;
+
+use fathom_record::{
+    BlockSizes, CpuRecord, DeviceRecord, DiskCountersRecord, DiskRecord, Finding, IntervalOpRecord,
+    IntervalRecord, JobRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord, RunRecord, TestRecord,
+    TestStatus,
+};
+
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// One test: every job does the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) id: &'static str,
+    pub(crate) rw: &'static str,
+    pub(crate) bs: u64,
+    pub(crate) depth: u32,
+    pub(crate) jobs: u32,
+    /// Of all jobs together.
+    pub(crate) iops: f64,
+    /// Rate of each second as a share of `iops`, repeated as needed.
+    pub(crate) seconds: Vec<f64>,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        let seconds = vec![1.0; 12];
+        Load { id: "t", rw: "randread", bs: 4096, depth: 1, jobs: 1, iops: 2000.0, seconds }
+    }
+}
+
+impl Load {
+    fn ios(&self) -> u64 {
+        self.seconds.iter().map(|share| self.ios_of(*share)).sum()
+    }
+
+    fn ios_of(&self, share: f64) -> u64 {
+        (self.iops / f64::from(self.jobs) * share).round() as u64
+    }
+
+    fn writes(&self) -> bool {
+        self.rw.ends_with("write")
+    }
+}
+
+/// A run of `bench` on a device of its own, test by test.
+pub(crate) fn record(loads: &[Load]) -> RunRecord {
+    let mut record = RunRecord { status: TestStatus::Complete, ..RunRecord::default() };
+    record.header.kind = "bench".to_owned();
+    record.header.size_bytes = 100 << 30;
+    record.header.conditions.host.cpus_allowed = 2;
+    record.header.conditions.target.kind = "block_device".to_owned();
+    record.header.conditions.target.devices = vec![DeviceRecord {
+        name: "sdx".to_owned(),
+        kind: "disk".to_owned(),
+        size_bytes: 100 << 30,
+        logical_block_size: 512,
+        physical_block_size: 4096,
+        write_cache: "write back".to_owned(),
+        ..DeviceRecord::default()
+    }];
+    record.tests = loads.iter().map(test).collect();
+    record
+}
+
+fn test(load: &Load) -> TestRecord {
+    let end_ns = load.seconds.len() as u64 * SECOND_NS;
+    let ios = load.ios() * u64::from(load.jobs);
+    let sectors = ios * load.bs / 512;
+    let mut counters = DiskCountersRecord { busy_ms: end_ns / 1_000_000, ..Default::default() };
+    match load.writes() {
+        true => (counters.write_ios, counters.write_sectors) = (ios, sectors),
+        false => (counters.read_ios, counters.read_sectors) = (ios, sectors),
+    }
+    TestRecord {
+        id: load.id.to_owned(),
+        title: load.id.to_owned(),
+        status: TestStatus::Complete,
+        elapsed_ns: end_ns,
+        jobs: (0..load.jobs).map(|clone| job(load, clone)).collect(),
+        disks: vec![DiskRecord {
+            name: "sdx".to_owned(),
+            counters,
+            elapsed_ns: end_ns,
+            ..DiskRecord::default()
+        }],
+        ..TestRecord::default()
+    }
+}
+
+/// A latency of `count` samples, all of `ns`.
+pub(crate) fn latency(count: u64, ns: u64) -> LatencyRecord {
+    let mut all = fathom_stats::Latency::default();
+    all.record(ns);
+    let mut record = LatencyRecord::from_stats(&all);
+    record.bins.iter_mut().for_each(|bin| bin.1 = count);
+    let (wide, square) = (u128::from(count), u128::from(ns) * u128::from(ns));
+    record.moments =
+        MomentsRecord { count, sum: wide * u128::from(ns), sum_squares: wide * square, min: ns, max: ns };
+    record
+}
+
+fn job(load: &Load, clone: u32) -> JobRecord {
+    let ios = load.ios();
+    let lat_ns = (f64::from(load.depth * load.jobs) * 1e9 / load.iops) as u64;
+    let op = OpRecord {
+        issued: ios,
+        ios,
+        bytes: ios * load.bs,
+        clat: latency(ios, lat_ns),
+        lat: latency(ios, lat_ns),
+        ..OpRecord::default()
+    };
+    let interval = |(second, share): (usize, &f64)| {
+        let ios = load.ios_of(*share);
+        let op = IntervalOpRecord {
+            ios,
+            bytes: ios * load.bs,
+            clat_sum_ns: ios * lat_ns,
+            clat_bins: latency(ios, lat_ns).bins,
+        };
+        let start_ns = second as u64 * SECOND_NS;
+        let (read, write) = if load.writes() { (Default::default(), op) } else { (op, Default::default()) };
+        IntervalRecord {
+            tick: second as u32,
+            start_ns,
+            end_ns: start_ns + SECOND_NS,
+            read,
+            write,
+            ..Default::default()
+        }
+    };
+    let end_ns = load.seconds.len() as u64 * SECOND_NS;
+    let (read, write) = if load.writes() { (OpRecord::default(), op) } else { (op, OpRecord::default()) };
+    let measured = PhaseRecord {
+        end_ns,
+        read,
+        write,
+        cpu: CpuRecord { user_ns: end_ns / 50, system_ns: end_ns / 20, ..CpuRecord::default() },
+        series: load.seconds.iter().enumerate().map(interval).collect(),
+        ..PhaseRecord::default()
+    };
+    let plan = [("direct", "1"), ("fsync", "0"), ("fdatasync", "0"), ("sync", "none"), ("time_based", "1")];
+    let text = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    JobRecord {
+        name: load.id.to_owned(),
+        clone,
+        engine: "io_uring".to_owned(),
+        iodepth: load.depth,
+        rw: load.rw.to_owned(),
+        block_sizes: BlockSizes { read: load.bs, write: load.bs, trim: load.bs },
+        plan: BTreeMap::from_iter(plan.map(text)),
+        measured,
+        ..JobRecord::default()
+    }
+}
+
+/// Makes the first test's plan say something else.
+pub(crate) fn plan(record: &mut RunRecord, name: &str, value: &str) {
+    for job in record.tests.iter_mut().flat_map(|test| &mut test.jobs) {
+        job.plan.insert(name.to_owned(), value.to_owned());
+    }
+}
+
+/// The names of findings, in order.
+pub(crate) fn ids(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|finding| finding.id.as_str()).collect()
+}

@@ -1,0 +1,200 @@
+//! A record as the rules look at it: one row per set of jobs that ran together, with the figures every rule needs.
+//!
+//! Nothing here judges.
+
+use std::borrow::Cow;
+
+use fathom_record::stability::{Second, seconds};
+use fathom_record::{JobRecord, OpRecord, RunRecord, TestRecord, TestSummary};
+
+/// What a row did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    Mixed,
+}
+
+impl Kind {
+    /// The plural for sentences.
+    pub(crate) fn plural(self) -> &'static str {
+        match self {
+            Kind::Read => "reads",
+            Kind::Write => "writes",
+            Kind::Mixed => "reads and writes",
+        }
+    }
+}
+
+/// Jobs that ran together: a test, or one phase of a test that has several.
+pub(crate) struct Row<'a> {
+    pub(crate) test: Cow<'a, TestRecord>,
+    pub(crate) summary: TestSummary,
+    pub(crate) seconds: Vec<Second>,
+    /// Counters of the devices belong to this row alone.
+    pub(crate) has_device: bool,
+    pub(crate) is_bench: bool,
+}
+
+/// The rows of a record, in the order they ran.
+pub(crate) fn rows(record: &RunRecord) -> Vec<Row<'_>> {
+    let is_bench = record.header.kind == "bench";
+    let of_test = |test| phases(test).into_iter().map(move |test| Row::new(test, is_bench));
+    record.tests.iter().flat_map(of_test).collect()
+}
+
+fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
+    let phases: Vec<&[JobRecord]> = test.jobs.chunk_by(|one, next| one.phase == next.phase).collect();
+    if phases.len() <= 1 {
+        return vec![Cow::Borrowed(test)];
+    }
+    let alone = |jobs: &[JobRecord]| TestRecord {
+        id: test.id.clone(),
+        title: test.title.clone(),
+        status: test.status,
+        jobs: jobs.to_vec(),
+        ..TestRecord::default()
+    };
+    phases.into_iter().map(|jobs| Cow::Owned(alone(jobs))).collect()
+}
+
+impl<'a> Row<'a> {
+    fn new(test: Cow<'a, TestRecord>, is_bench: bool) -> Row<'a> {
+        let jobs: Vec<&JobRecord> = test.jobs.iter().collect();
+        let has_device = matches!(test, Cow::Borrowed(_)) && !test.disks.is_empty();
+        Row { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, is_bench, test }
+    }
+
+    /// True where what was seen of the machine belongs to this row.
+    pub(crate) fn has_host_load(&self) -> bool {
+        !self.test.host_load.is_empty()
+    }
+
+    pub(crate) fn jobs(&self) -> &[JobRecord] {
+        &self.test.jobs
+    }
+
+    /// What the row is called in a sentence that names several.
+    pub(crate) fn name(&self) -> &str {
+        match (self.is_bench, self.jobs().first()) {
+            (false, Some(job)) => &job.name,
+            _ if self.test.title.is_empty() => &self.test.id,
+            _ => &self.test.title,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match (&self.summary.read, &self.summary.write) {
+            (Some(_), Some(_)) => Some(Kind::Mixed),
+            (Some(_), None) => Some(Kind::Read),
+            (None, Some(_)) => Some(Kind::Write),
+            (None, None) => None,
+        }
+    }
+
+    /// True where every job was told the same, so that one depth and one block size describe the row.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let told = |job: &JobRecord| (job.rw.clone(), job.block_sizes, job.iodepth, job.engine.clone());
+        self.jobs().windows(2).all(|pair| told(&pair[0]) == told(&pair[1]))
+    }
+
+    /// Bytes of every request; `None` where they differ.
+    pub(crate) fn block_bytes(&self) -> Option<u64> {
+        let sizes = &self.jobs().first()?.block_sizes;
+        let size = match self.kind()? {
+            Kind::Read => sizes.read,
+            Kind::Write => sizes.write,
+            Kind::Mixed if sizes.read == sizes.write => sizes.read,
+            Kind::Mixed => return None,
+        };
+        (self.is_uniform() && size > 0).then_some(size)
+    }
+
+    /// Requests that were in flight on average, from rate and latency (Little); 0 where latencies were not recorded.
+    pub(crate) fn held(&self) -> f64 {
+        self.iops() * self.lat_ns() / 1e9
+    }
+
+    pub(crate) fn iops(&self) -> f64 {
+        self.summary.total.as_ref().map_or(0.0, |total| total.iops)
+    }
+
+    pub(crate) fn bytes_per_second(&self) -> f64 {
+        self.summary.total.as_ref().map_or(0.0, |total| total.bytes_per_second)
+    }
+
+    /// Mean latency, ns; 0 where none was recorded.
+    pub(crate) fn lat_ns(&self) -> f64 {
+        let total = self.summary.total.as_ref();
+        total.and_then(|total| total.lat_ns.mean.or(total.clat_ns.mean)).unwrap_or(0.0)
+    }
+
+    pub(crate) fn is_direct(&self) -> bool {
+        self.every("direct", |value| value == "1")
+    }
+
+    /// True where writes were made durable one by one or in groups.
+    pub(crate) fn is_synced(&self) -> bool {
+        let is_set = |name: &str, off: &str| !self.every(name, |value| value == off || value.is_empty());
+        is_set("fsync", "0") || is_set("fdatasync", "0") || is_set("sync", "none")
+    }
+
+    /// True where the jobs held themselves back: a rate, or pauses.
+    pub(crate) fn is_paced(&self) -> bool {
+        let holds_back = |name: &str| name.starts_with("rate") || name == "thinktime_ns";
+        let is_on = |value: &str| !matches!(value, "" | "0" | "none" | "linear");
+        let paced = |job: &JobRecord| job.plan.iter().any(|(name, value)| holds_back(name) && is_on(value));
+        self.jobs().iter().any(paced)
+    }
+
+    pub(crate) fn is_random(&self) -> bool {
+        self.jobs().iter().all(|job| job.rw.starts_with("rand"))
+    }
+
+    pub(crate) fn every(&self, name: &str, holds: impl Fn(&str) -> bool) -> bool {
+        self.jobs().iter().all(|job| holds(job.plan.get(name).map_or("", String::as_str)))
+    }
+
+    /// A field of the plans as a number, 0 where it is none; the largest of all jobs.
+    pub(crate) fn planned(&self, name: &str) -> u64 {
+        let of_job = |job: &JobRecord| job.plan.get(name).and_then(|value| value.parse().ok());
+        self.jobs().iter().filter_map(of_job).max().unwrap_or(0)
+    }
+
+    /// Sum over the measured part of all jobs.
+    pub(crate) fn sum(&self, field: fn(&OpRecord) -> u64, of: fn(&JobRecord) -> &OpRecord) -> u64 {
+        self.jobs().iter().map(|job| field(of(job))).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, record};
+
+    #[test]
+    fn a_row_is_what_ran_together() {
+        let mut run = record(&[Load { depth: 16, iops: 1000.0, ..Load::default() }]);
+        let mut second = run.tests[0].jobs[0].clone();
+        second.phase = 1;
+        run.tests[0].jobs.push(second);
+        let rows = rows(&run);
+        assert_eq!(rows.len(), 2);
+        assert!(!rows[0].has_device);
+        for row in &rows {
+            assert_eq!((row.kind(), row.block_bytes()), (Some(Kind::Read), Some(4096)));
+            assert!((row.iops() - 1000.0).abs() < 1e-6 && (row.held() - 16.0).abs() < 0.01);
+            assert!(row.is_direct() && row.is_random() && !row.is_synced() && !row.is_paced());
+        }
+    }
+
+    #[test]
+    fn what_jobs_differ_in_is_not_said_of_all() {
+        let mut run = record(&[Load { jobs: 2, ..Load::default() }]);
+        assert!(rows(&run)[0].is_uniform());
+        run.tests[0].jobs[1].block_sizes.read = 8192;
+        run.tests[0].jobs[1].plan.insert("thinktime_ns".to_owned(), "5".to_owned());
+        let rows = rows(&run);
+        assert_eq!((rows[0].is_uniform(), rows[0].block_bytes(), rows[0].is_paced()), (false, None, true));
+    }
+}

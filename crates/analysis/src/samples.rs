@@ -1,0 +1,111 @@
+//! Whether there is enough of a row to go by: failed requests, few requests, little time.
+
+use std::io;
+
+use fathom_model::units;
+use fathom_record::{Finding, Severity};
+
+use crate::rows::Row;
+use crate::say::{finding, of, seconds};
+
+/// Requests that carry a p99: ten lie beyond it.
+const CARRY_P99: u64 = 1000;
+/// Full seconds that tell how even a rate is.
+const LEAST_SECONDS: usize = 3;
+
+/// What there is to say of one row.
+pub(crate) fn findings(row: &Row<'_>) -> Vec<Finding> {
+    errors(row).into_iter().chain(short_run(row)).chain(low_sample(row)).collect()
+}
+
+fn errors(row: &Row<'_>) -> Vec<Finding> {
+    let ios = row.summary.total.as_ref().map_or(0, |total| total.ios);
+    let told = row.summary.errors.iter().map(|error| {
+        let text = io::Error::from_raw_os_error(error.errno).to_string();
+        let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+        let requests = if error.count == 1 { "request" } else { "requests" };
+        let claim = format!("{} {} {requests} failed: {text}.", units::grouped(error.count), error.op);
+        let remedy = "The kernel log (dmesg) says what the device answered.";
+        of(finding("errors", Severity::Error, claim, Some(remedy.to_owned())), [row])
+            .with("op", error.op.as_str())
+            .with("errno", error.errno)
+            .with("failed", error.count)
+            .with("completed", ios)
+    });
+    told.collect()
+}
+
+fn short_run(row: &Row<'_>) -> Option<Finding> {
+    let total = row.summary.total.as_ref()?;
+    if total.ios == 0 || row.seconds.len() >= LEAST_SECONDS || row.summary.measured_ns == 0 {
+        return None;
+    }
+    let claim = format!(
+        "{} are too short to tell an even rate from one that varies, or a burst from what lasts.",
+        seconds(row.summary.measured_ns)
+    );
+    let remedy = if row.is_bench {
+        "--runtime or --size make it longer."
+    } else {
+        "--time_based --runtime=30s makes it longer."
+    };
+    let found = finding("short-run", Severity::Info, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, [row]).with("measured_ns", row.summary.measured_ns).with("full_seconds", row.seconds.len()),
+    )
+}
+
+fn low_sample(row: &Row<'_>) -> Option<Finding> {
+    let total = row.summary.total.as_ref()?;
+    if total.ios == 0 || total.ios >= CARRY_P99 {
+        return None;
+    }
+    let claim = format!(
+        "{} requests carry no 99th percentile: fewer than ten lie beyond it.",
+        units::grouped(total.ios)
+    );
+    let remedy = format!("It takes {} requests: run longer.", units::grouped(CARRY_P99));
+    let found = finding("low-sample", Severity::Info, claim, Some(remedy));
+    Some(of(found, [row]).with("requests", total.ios))
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{ErrorCountRecord, RunRecord};
+
+    use super::*;
+    use crate::fixture::{Load, ids, record};
+    use crate::rows::rows;
+
+    fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
+        let found: Vec<Finding> = rows(run).iter().flat_map(findings).collect();
+        assert_eq!(ids(&found), expected);
+        found
+    }
+
+    #[test]
+    fn failed_requests() {
+        let mut run = record(&[Load { jobs: 2, ..Load::default() }]);
+        check(&run, &[]);
+        for job in &mut run.tests[0].jobs {
+            job.errors = vec![ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 700 }];
+        }
+        let found = check(&run, &["errors"]);
+        assert_eq!(found[0].claim, "1,400 read requests failed: Input/output error.");
+        assert_eq!(found[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn too_little() {
+        let with = |iops: f64, seconds: usize, expected: &[&str]| {
+            check(&record(&[Load { iops, seconds: vec![1.0; seconds], ..Load::default() }]), expected);
+        };
+        with(2000.0, 3, &[]);
+        with(2000.0, 2, &["short-run"]);
+        with(100.0, 10, &[]);
+        with(100.0, 9, &["low-sample"]);
+        with(100.0, 1, &["short-run", "low-sample"]);
+        // What did nothing has its own reason.
+        with(0.0001, 1, &[]);
+    }
+}
