@@ -9,10 +9,12 @@ mod op;
 mod option_row;
 mod per_op;
 pub mod plan;
+mod rate;
 pub mod units;
 
 pub use op::{Op, Request};
 pub use option_row::{Kind, OptionRow};
 pub use per_op::PerOp;
 pub use plan::{JobPlan, RunPlan};
+pub use rate::{Rate, RatePlan, RateProcess};
 pub use units::Nanos;

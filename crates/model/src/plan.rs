@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Nanos, PerOp};
+use crate::{Nanos, PerOp, RatePlan};
 
 /// One whole invocation: jobs in the order given, run in phases that wait for each other (stonewall).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -285,6 +285,8 @@ pub struct TimePlan {
     pub think_time: Nanos,
     /// Requests between two pauses; never 0.
     pub think_blocks: u32,
+    /// When requests are offered, where not as fast as the depth lets them.
+    pub rate: RatePlan,
 }
 
 /// How missing files are given their size.

@@ -277,7 +277,11 @@ fn errors_in_job_files_show_the_place() {
         ("[a]\n\x1bx=3", "Bad option < x=3>\n  --> f:2:1\n  2 |  x=3", ""),
         ("[a]\nbs=1.5m", "fio: failed parsing bs=1.5m: fractions", "bs"),
         ("[a]\ndirect", "fio: option 'direct' requires an argument\n  --> f:2:1", "direct=VALUE"),
-        ("[a]\nrate=1m", "fio's option rate is not supported yet\n  --> f:2:6", "thinktime"),
+        (
+            "[a]\nthinktime_spin=1",
+            "fio's option thinktime_spin is not supported yet\n  --> f:2:16",
+            "thinktime",
+        ),
         (
             "[a]\nfixedbufs\nioengine=null",
             "Bad option <fixedbufs>\n  --> f:2:1",
@@ -297,9 +301,9 @@ fn errors_in_job_files_show_the_place() {
 
 #[test]
 fn values_that_ask_for_nothing_are_accepted() {
-    let section = job("--name=a --verify=0 --rate=0 --random_distribution=random");
+    let section = job("--name=a --verify=0 --rate_min=0 --random_distribution=random");
     assert_eq!(section.said.len(), 4);
-    assert!(parse("--name=a --rate=1").is_err());
+    assert!(parse("--name=a --rate_min=1").is_err());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Defaults live in `resolve`, which turns this into a plan; here `None` means "not said".
 
 use fathom_model::plan::{Fallocate, Mix, OpenSync, SizeSpec};
-use fathom_model::{Nanos, PerOp};
+use fathom_model::{Nanos, PerOp, RateProcess};
 
 use crate::error::OptionError;
 use crate::section::apply_pair;
@@ -133,6 +133,12 @@ pub struct JobOptions {
     pub thinktime: Option<Nanos>,
     /// Requests between pauses.
     pub thinktime_blocks: Option<u32>,
+    /// Bytes per second; 0 = no limit.
+    pub rate: PerOp<Option<u64>>,
+    /// Requests per second; 0 = no limit.
+    pub rate_iops: PerOp<Option<u64>>,
+    /// How the requests of a rate are spread.
+    pub rate_process: Option<RateProcess>,
     /// Lay out before writing as well.
     pub overwrite: Option<bool>,
     /// Only lay out.

@@ -15,6 +15,7 @@ mod engines;
 mod error;
 mod job_options;
 mod jobfile;
+mod rate;
 mod resolve;
 mod section;
 mod show;

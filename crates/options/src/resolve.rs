@@ -11,6 +11,7 @@ use fathom_model::{JobPlan, Nanos, RunPlan};
 use crate::clones;
 use crate::error::OptionError;
 use crate::job_options::{Direction, JobOptions};
+use crate::rate;
 use crate::section::{Said, Section};
 
 /// Most workers of one run, as in fio.
@@ -73,8 +74,8 @@ fn job(section: &Section, first_worker: u32, host: &HostFacts) -> Result<JobPlan
             options: options.engine_options.clone(),
         },
         depth: depth(options, &io),
+        time: TimePlan { rate: rate::plan(section, &io)?, ..time(options) },
         io,
-        time: time(options),
         files: files(options),
         measure: measure(options),
         clones: clones::clones(section, first_worker, host)?,
@@ -166,6 +167,7 @@ fn time(options: &JobOptions) -> TimePlan {
         start_delay: options.startdelay.unwrap_or_default(),
         think_time: options.thinktime.unwrap_or_default(),
         think_blocks: options.thinktime_blocks.unwrap_or(1).max(1),
+        ..TimePlan::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use fathom_model::{Op, RunPlan};
 use fathom_stats::{
     CpuUsage, DiskCounters, DiskOutcome, ErrorCount, Interval, IntervalOp, KernelThreads, Latency, Moments,
-    OpOutcome, PhaseOutcome, RunOutcome, SlowRequest, WorkerFailure, WorkerOutcome,
+    OpOutcome, OpenLoop, PhaseOutcome, RunOutcome, SlowRequest, Stall, WorkerFailure, WorkerOutcome,
 };
 
 use crate::plan_fields::plan_fields;
@@ -114,6 +114,7 @@ fn job_record(run: &RunPlan, worker: &WorkerOutcome) -> Option<JobRecord> {
         measured: PhaseRecord::from_stats(&worker.measured),
         errors: worker.errors.iter().map(ErrorCountRecord::from_stats).collect(),
         slowest: worker.slowest.iter().map(SlowRecord::from_stats).collect(),
+        stalls: worker.stalls.iter().map(StallRecord::from_stats).collect(),
     })
 }
 
@@ -149,6 +150,19 @@ impl OpRecord {
             lat: LatencyRecord::from_stats(&op.lat),
             bandwidth_windows: MomentsRecord::from_stats(&op.bandwidth_windows),
             iops_windows: MomentsRecord::from_stats(&op.iops_windows),
+            open_loop: OpenLoopRecord::from_stats(&op.open_loop),
+        }
+    }
+}
+
+impl OpenLoopRecord {
+    /// Stores what a schedule added.
+    pub fn from_stats(open_loop: &OpenLoop) -> Self {
+        OpenLoopRecord {
+            response: LatencyRecord::from_stats(&open_loop.response),
+            late: LatencyRecord::from_stats(&open_loop.late),
+            latest_ns: open_loop.latest_ns,
+            backlog: open_loop.backlog,
         }
     }
 }
@@ -182,6 +196,7 @@ impl PhaseRecord {
         PhaseRecord {
             start_ns: phase.start_ns,
             end_ns: phase.end_ns,
+            schedule_end_ns: phase.schedule_end_ns,
             read,
             write,
             trim,
@@ -236,6 +251,14 @@ impl ErrorCountRecord {
     /// Stores a count of errors.
     pub fn from_stats(error: &ErrorCount) -> Self {
         ErrorCountRecord { op: error.op.to_owned(), errno: error.errno, count: error.count }
+    }
+}
+
+impl StallRecord {
+    /// Stores a stall.
+    pub fn from_stats(stall: &Stall) -> Self {
+        let Stall { start_ns, length_ns, depth, ref offsets, over } = *stall;
+        StallRecord { start_ns, length_ns, depth, offsets: offsets.clone(), over }
     }
 }
 

@@ -35,15 +35,17 @@ pub use finding::{Finding, Severity};
 pub use from_stats::{TestMeta, test_record};
 pub use history_row::HistoryRow;
 pub use host_load::HostIntervalRecord;
-pub use job::{BlockSizes, ErrorCountRecord, FailureRecord, JobRecord, PercentileRecord, SlowRecord};
+pub use job::{
+    BlockSizes, ErrorCountRecord, FailureRecord, JobRecord, PercentileRecord, SlowRecord, StallRecord,
+};
 pub use latency::{LatencyClasses, LatencySummary, ThinPercentiles};
 pub use merge::{Entry, EntryOp, Windows, entries, merge_jobs};
 pub use phase::{
     BatchRecord, CpuRecord, DepthRecord, KernelThreadsRecord, LatencyRecord, MomentsRecord, OpRecord,
-    PhaseRecord,
+    OpenLoopRecord, PhaseRecord,
 };
 pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};
-pub use summary::{CpuSummary, DeviceSummary, OpSummary, SyncSummary, TestSummary};
+pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSummary, TestSummary};
 pub use test::{ExpectationRecord, TestRecord, TestStatus};

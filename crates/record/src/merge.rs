@@ -21,6 +21,8 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
     let mut slowest: Vec<_> = jobs.iter().flat_map(|job| job.slowest.iter().cloned()).collect();
     slowest.sort_by_key(|slow| std::cmp::Reverse(slow.lat_ns));
     slowest.truncate(kept);
+    let mut stalls: Vec<_> = jobs.iter().flat_map(|job| job.stalls.iter().cloned()).collect();
+    stalls.sort_by_key(|stall| stall.start_ns);
     let least = |known: u64, other: u64| if known == 0 { other } else { known.min(other) };
     JobRecord {
         name: first.name.clone(),
@@ -48,6 +50,7 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         measured: merge_phases(&measured),
         errors: merge_errors(jobs),
         slowest,
+        stalls,
     }
 }
 
@@ -74,6 +77,7 @@ pub fn merge_phases(phases: &[&PhaseRecord]) -> PhaseRecord {
 fn merge_into(sum: &mut PhaseOutcome, phase: &PhaseOutcome) {
     sum.start_ns = sum.start_ns.min(phase.start_ns);
     sum.end_ns = sum.end_ns.max(phase.end_ns);
+    sum.schedule_end_ns = sum.schedule_end_ns.max(phase.schedule_end_ns);
     for (mine, theirs) in sum.ops.iter_mut().zip(&phase.ops) {
         merge_op(mine, theirs);
     }
@@ -102,6 +106,7 @@ pub(crate) fn merge_op(mine: &mut OpOutcome, theirs: &OpOutcome) {
     }
     mine.bandwidth_windows.merge(&theirs.bandwidth_windows);
     mine.iops_windows.merge(&theirs.iops_windows);
+    mine.open_loop.merge(&theirs.open_loop);
 }
 
 /// Window statistics of one report entry. Over several workers they are sums, as fio gives them: of the least, the

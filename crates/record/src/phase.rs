@@ -35,6 +35,20 @@ pub struct LatencyRecord {
     pub bins: Vec<(u16, u64)>,
 }
 
+/// What a schedule of requests adds to one operation: times that count from when each was due.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenLoopRecord {
+    /// Due to completed.
+    pub response: LatencyRecord,
+    /// Due, or since when there was room for it, to start: what the driver itself was late.
+    pub late: LatencyRecord,
+    /// Longest time from due to start, whatever the reason, ns.
+    pub latest_ns: u64,
+    /// Requests that were due and had found no room when issuing ended.
+    pub backlog: u64,
+}
+
 /// One operation over one phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -64,6 +78,9 @@ pub struct OpRecord {
     /// IOPS per full 500 ms window.
     #[serde(skip_serializing_if = "is_default")]
     pub iops_windows: MomentsRecord,
+    /// What a schedule adds; left out where there is none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub open_loop: OpenLoopRecord,
 }
 
 /// Processor use of one worker.
@@ -114,6 +131,9 @@ pub struct PhaseRecord {
     pub start_ns: u64,
     /// End, ns since the start of the run; includes draining what was in flight.
     pub end_ns: u64,
+    /// When a schedule ended and only what was in flight went on, ns since the start of the run; 0 where there is none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub schedule_end_ns: u64,
     /// Reads.
     #[serde(skip_serializing_if = "is_default")]
     pub read: OpRecord,

@@ -112,6 +112,12 @@ fn time_fields(time: &TimePlan, fields: &mut Fields) {
     fields.set("startdelay_max_ns", time.start_delay.1.0);
     fields.set("thinktime_ns", time.think_time.0);
     fields.set("thinktime_blocks", time.think_blocks);
+    for (op, rate) in time.rate.rates.iter() {
+        if let Some(rate) = rate {
+            fields.set(&format!("rate_iops.{op}"), 1e9 / rate.mean_gap_ns());
+            fields.set("rate_process", format!("{:?}", time.rate.process).to_lowercase());
+        }
+    }
 }
 
 fn size_text(size: SizeSpec) -> String {

@@ -8,8 +8,8 @@ use fathom_stats::OpOutcome;
 use crate::merge::{merge_jobs, merge_op};
 use crate::stability::{Stability, stability};
 use crate::{
-    DiskCountersRecord, DiskRecord, ErrorCountRecord, JobRecord, LatencySummary, OpRecord, PhaseRecord,
-    TestRecord,
+    DiskCountersRecord, DiskRecord, ErrorCountRecord, JobRecord, LatencySummary, OpRecord, OpenLoopRecord,
+    PhaseRecord, TestRecord,
 };
 
 /// One direction of a test.
@@ -30,6 +30,58 @@ pub struct OpSummary {
     pub clat_ns: LatencySummary,
     /// Start to completed.
     pub lat_ns: LatencySummary,
+    /// Due to completed, where requests were due by a schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<LatencySummary>,
+    /// How the schedule was kept, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleSummary>,
+}
+
+/// How a schedule of requests was kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScheduleSummary {
+    /// Requests per second that were due.
+    pub offered_iops: f64,
+    /// Requests that were due and had found no room when issuing ended.
+    pub backlog: u64,
+    /// Longest time from due to start, ns.
+    pub latest_ns: u64,
+    /// Due, or since when there was room for it, to start: what the driver itself was late.
+    pub late_ns: LatencySummary,
+    /// The target kept up; where it did not, the percentiles of the response time say too little.
+    pub sustained: bool,
+}
+
+impl ScheduleSummary {
+    /// Share of the requests that may be left over at the end of a rate that is sustained.
+    const BACKLOG_SHARE: f64 = 0.01;
+    /// Share of the rate that must be reached.
+    const LEAST_SHARE: f64 = 0.98;
+
+    /// How the schedule of `op` was kept in `phase`; `None` where there was none.
+    pub fn new(phase: &PhaseRecord, op: &OpRecord) -> Option<ScheduleSummary> {
+        let OpenLoopRecord { response, late, latest_ns, backlog } = &op.open_loop;
+        if response.samples() == 0 && *backlog == 0 {
+            return None;
+        }
+        let elapsed = phase.elapsed_ns().max(1) as f64;
+        let due_in = match phase.schedule_end_ns {
+            0 => elapsed,
+            end => end.saturating_sub(phase.start_ns).max(1) as f64,
+        };
+        let offered = (op.issued + backlog) as f64;
+        // One request more or less is chance at the edges.
+        let reached = (op.ios + op.failed + 1) as f64 / elapsed >= Self::LEAST_SHARE * offered / due_in;
+        Some(ScheduleSummary {
+            offered_iops: offered * 1e9 / due_in,
+            backlog: *backlog,
+            latest_ns: *latest_ns,
+            late_ns: late.summary(),
+            sustained: reached && *backlog as f64 <= (Self::BACKLOG_SHARE * offered).max(1.0),
+        })
+    }
 }
 
 /// The fsync and fdatasync calls of a test.
@@ -141,6 +193,8 @@ impl TestSummary {
             slat_ns: op.slat.summary(),
             clat_ns: op.clat.summary(),
             lat_ns: op.lat.summary(),
+            response_ns: Some(op.open_loop.response.summary()).filter(|response| response.samples > 0),
+            schedule: ScheduleSummary::new(&merged.measured, op),
         };
         let direction = |op: Op| {
             let counted = merged.measured.op(op);

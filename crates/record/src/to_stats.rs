@@ -3,8 +3,8 @@
 use fathom_model::Op;
 use fathom_stats::{
     BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskOutcome, ErrorCount, Histogram, Interval,
-    IntervalOp, KernelThreads, Latency, Moments, OpOutcome, PhaseOutcome, Series, SlowRequest, WorkerFailure,
-    WorkerOutcome,
+    IntervalOp, KernelThreads, Latency, Moments, OpOutcome, OpenLoop, PhaseOutcome, Series, SlowRequest,
+    Stall, WorkerFailure, WorkerOutcome,
 };
 
 use crate::from_stats::copy_counters;
@@ -45,6 +45,19 @@ impl OpRecord {
             lat: self.lat.to_stats(),
             bandwidth_windows: self.bandwidth_windows.to_stats(),
             iops_windows: self.iops_windows.to_stats(),
+            open_loop: self.open_loop.to_stats(),
+        }
+    }
+}
+
+impl OpenLoopRecord {
+    /// What a schedule added, as it was stored.
+    pub fn to_stats(&self) -> OpenLoop {
+        OpenLoop {
+            response: self.response.to_stats(),
+            late: self.late.to_stats(),
+            latest_ns: self.latest_ns,
+            backlog: self.backlog,
         }
     }
 }
@@ -101,6 +114,7 @@ impl PhaseRecord {
         PhaseOutcome {
             start_ns: self.start_ns,
             end_ns: self.end_ns,
+            schedule_end_ns: self.schedule_end_ns,
             ops: [self.read.to_stats(), self.write.to_stats(), self.trim.to_stats()],
             syncs: self.syncs,
             sync_lat: self.sync_lat.to_stats(),
@@ -135,6 +149,14 @@ impl ErrorCountRecord {
     }
 }
 
+impl StallRecord {
+    /// The stall that was stored.
+    pub fn to_stats(&self) -> Stall {
+        let StallRecord { start_ns, length_ns, depth, ref offsets, over } = *self;
+        Stall { start_ns, length_ns, depth, offsets: offsets.clone(), over }
+    }
+}
+
 impl SlowRecord {
     /// The request that was stored.
     pub fn to_stats(&self) -> SlowRequest {
@@ -163,6 +185,7 @@ impl JobRecord {
             slowest: self.slowest.iter().map(SlowRecord::to_stats).collect(),
             failure: self.error.as_ref().map(FailureRecord::to_stats),
             stuck: self.stuck,
+            stalls: self.stalls.iter().map(StallRecord::to_stats).collect(),
         }
     }
 }

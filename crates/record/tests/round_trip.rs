@@ -13,8 +13,8 @@ use fathom_record::{
 };
 use fathom_stats::{
     BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskOutcome, ErrorCount, Interval, IntervalOp,
-    KernelThreads, Latency, Moments, OpOutcome, PhaseOutcome, RunOutcome, Series, SlowRequest, WorkerFailure,
-    WorkerOutcome,
+    KernelThreads, Latency, Moments, OpOutcome, OpenLoop, PhaseOutcome, RunOutcome, Series, SlowRequest,
+    Stall, WorkerFailure, WorkerOutcome,
 };
 use proptest::prelude::*;
 
@@ -95,6 +95,12 @@ fn op(values: &[u64]) -> OpOutcome {
         slat: latency(&values.iter().map(|v| v / 10).collect::<Vec<_>>()),
         clat: latency(values),
         lat: latency(&values.iter().map(|v| v + v / 10).collect::<Vec<_>>()),
+        open_loop: OpenLoop {
+            response: latency(&values.iter().map(|v| v * 2).collect::<Vec<_>>()),
+            late: latency(&[7]),
+            latest_ns: 9,
+            backlog: 3,
+        },
         bandwidth_windows: moments(&[100, 120]),
         iops_windows: moments(&[25, 30]),
     }
@@ -114,6 +120,7 @@ fn phase(values: &[u64]) -> PhaseOutcome {
     PhaseOutcome {
         start_ns: 0,
         end_ns: 4_000_123_456,
+        schedule_end_ns: 3_999_000_000,
         ops: [op(values), op(&values[..values.len() / 2]), OpOutcome::default()],
         syncs: 2,
         sync_lat: latency(&[5_000, 7_000]),
@@ -150,6 +157,13 @@ fn worker(clone: usize, values: &[u64]) -> WorkerOutcome {
             hint: Some("look at the kernel's log".to_owned()),
         }),
         stuck: false,
+        stalls: vec![Stall {
+            start_ns: 5,
+            length_ns: 2_000_000_000,
+            depth: 3,
+            offsets: vec![0, 1 << 40],
+            over: true,
+        }],
     }
 }
 
@@ -168,6 +182,7 @@ fn outcome(workers: Vec<WorkerOutcome>) -> RunOutcome {
         elapsed_ns: 4_100_000_000,
         workers,
         disks: vec![disk, below],
+        host_load: Vec::new(),
         interrupted: None,
         notes: vec!["the file was shortened".to_owned()],
     }
@@ -331,8 +346,13 @@ fn a_stored_version_1_record_still_loads() {
     for run in [&mut record, &mut expected] {
         for job in run.tests.iter_mut().flat_map(|test| &mut test.jobs) {
             job.plan.clear();
+            job.stalls.clear();
             for phase in job.ramp.iter_mut().chain([&mut job.measured]) {
                 phase.kernel_threads = Default::default();
+                phase.schedule_end_ns = 0;
+                for op in [&mut phase.read, &mut phase.write, &mut phase.trim] {
+                    op.open_loop = Default::default();
+                }
             }
         }
     }

@@ -10,6 +10,7 @@ use fathom_sys::io::describe;
 use crate::clock::Clock;
 use crate::drive::Worker;
 use crate::slots::Stamp;
+use crate::stalls::STALL_NS;
 
 /// errno of a request that moved nothing although it should have (EIO), as at the end of a file that shrank.
 const MOVED_NOTHING: i32 = 5;
@@ -21,6 +22,9 @@ impl<C: Clock> Worker<C> {
     /// Requests that went together and came back together took the same time: they are recorded as one.
     #[inline]
     pub fn complete_all(&mut self) {
+        if self.open_loop.is_some() {
+            self.record_responses();
+        }
         let mut next = 0;
         while let Some(&Completion { slot, result }) = self.done.get(next) {
             let request = self.slots.requests[slot as usize];
@@ -122,5 +126,16 @@ impl<C: Clock> Worker<C> {
             message: format!("{op} of {len} bytes at offset {offset} (file {}): {what}", request.file),
             hint: crate::error::errno_hint(errno).map(str::to_owned),
         });
+    }
+
+    /// After a wait in which nothing completed: tells the observer what is in flight, where that is a stall.
+    #[cold]
+    pub fn tell_what_is_held(&self) {
+        let since = self.now.saturating_sub(self.live.last_completion_ns.get());
+        if since >= STALL_NS {
+            let held = |slot: &u32| !self.slots.free.contains(slot) && !self.batch.contains(slot);
+            let slots = (0..self.depth.iodepth).filter(held);
+            self.live.hold(self.now, slots.map(|slot| self.slots.requests[slot as usize].offset));
+        }
     }
 }

@@ -14,6 +14,7 @@ use fathom_stats::{BatchCounts, CpuUsage, DepthCounts, WorkerFailure};
 use fathom_workload::Source;
 
 use crate::clock::Clock;
+use crate::paced::OpenLoop;
 use crate::pacer::Pacer;
 use crate::schedule::{Schedule, Stage};
 use crate::slots::{Slots, Stamp};
@@ -46,6 +47,8 @@ pub(crate) struct Worker<C> {
     pub on_error: OnError,
     pub schedule: Schedule,
     pub pacer: Pacer,
+    /// When requests are due; `None` where the depth alone decides.
+    pub open_loop: Option<Box<OpenLoop>>,
     pub stop: StopSignal,
     /// Syncs to be done when everything else is (`end_fsync`).
     pub final_syncs: Vec<Request>,
@@ -108,44 +111,6 @@ impl<C: Clock> Worker<C> {
         self.take()
     }
 
-    /// Moves on to the stage that is due, if one is. `Some` where the worker has to wait for it.
-    #[cold]
-    fn change_stage(&mut self) -> Option<Step> {
-        if self.stop.is_set() {
-            self.schedule.drain();
-            return None;
-        }
-        if let Some(start) = self.schedule.delayed_until(self.now) {
-            return Some(Step::BlockedUntil(Nanos(start)));
-        }
-        if self.now < self.schedule.next_change {
-            return None;
-        }
-        match self.schedule.advance(self.now) {
-            Stage::Ramp => {
-                self.usage_at_start = (self.usage)();
-                if let Some(ramp) = &self.live.ramp {
-                    ramp.start_ns.set(self.now);
-                }
-            }
-            Stage::Measuring => self.begin_measuring(),
-            Stage::Delayed | Stage::Draining => {}
-        }
-        None
-    }
-
-    fn begin_measuring(&mut self) {
-        let usage = (self.usage)();
-        if let Some(ramp) = &self.live.ramp {
-            ramp.close(self.now);
-            self.usage_of_ramp = usage.since(&self.usage_at_start);
-            self.slowest.clear();
-        }
-        self.usage_at_start = usage;
-        self.measuring = true;
-        self.live.measured.start_ns.set(self.now);
-    }
-
     /// The phase that completions count for.
     #[inline(always)]
     pub fn phase(&self) -> &LivePhase {
@@ -161,6 +126,9 @@ impl<C: Clock> Worker<C> {
         if self.schedule.stage == Stage::Draining {
             self.collect_final_sync();
             return !self.batch.is_empty();
+        }
+        if self.open_loop.is_some() {
+            return self.collect_due();
         }
         let waiting = self.batch.len() as u64;
         if !self.filling || waiting >= u64::from(self.batch_limit) {
@@ -320,12 +288,16 @@ impl<C: Clock> Worker<C> {
         if self.slots.free.is_empty() {
             self.filling = false;
         }
-        let may_issue = self.schedule.stage != Stage::Draining
+        let mut may_issue = self.schedule.stage != Stage::Draining
             && self.filling
             && self.batch.is_empty()
             && self.pacer.allowance() > 0;
-        let min = if may_issue { 0 } else { self.depth.batch_complete_min.min(self.in_flight) };
-        let until_change = self.schedule.next_change.saturating_sub(self.now);
+        let mut min = if may_issue { 0 } else { self.depth.batch_complete_min.min(self.in_flight) };
+        let mut next_change = self.schedule.next_change;
+        if may_issue && self.open_loop.is_some() {
+            (may_issue, min, next_change) = self.until_due();
+        }
+        let until_change = next_change.saturating_sub(self.now);
         let wait = Some(Nanos(until_change.min(LONGEST_WAIT_NS)));
         if !may_issue {
             self.owed = 0;
@@ -336,6 +308,9 @@ impl<C: Clock> Worker<C> {
             Reaped::Some(0) => {
                 self.now = self.clock.now();
                 self.batch_limit = self.depth.batch_submit;
+                if min > 0 {
+                    self.tell_what_is_held();
+                }
                 Ok(Step::Progress)
             }
             Reaped::Some(count) => {
@@ -350,7 +325,7 @@ impl<C: Clock> Worker<C> {
             }
             Reaped::NothingBefore(time) => {
                 self.batch_limit = self.depth.batch_submit;
-                let blocked = Step::BlockedUntil(time.min(Nanos(self.schedule.next_change)));
+                let blocked = Step::BlockedUntil(time.min(Nanos(next_change)));
                 Ok(if may_issue { Step::Progress } else { blocked })
             }
         }
@@ -372,6 +347,9 @@ impl<C: Clock> Worker<C> {
         }
         match self.pacer.pause(self.now) {
             Some(until) => Step::BlockedUntil(Nanos(until.min(self.schedule.next_change))),
+            None if self.next_due() > self.now => {
+                Step::BlockedUntil(Nanos(self.next_due().min(self.schedule.next_change)))
+            }
             None => Step::Progress,
         }
     }

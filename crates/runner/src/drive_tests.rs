@@ -123,7 +123,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         time: TimePlan::default(),
         on_error: OnError::default(),
         cpus: Vec::new(),
-        recorded: Recorded { slat: true, clat: true, lat: true, at_once: false },
+        recorded: Recorded { slat: true, clat: true, lat: true, at_once: false, scheduled: false },
         used: [true; 3],
         invalidate: false,
         end_fsync: false,

@@ -156,9 +156,11 @@ impl Run<'_> {
     }
 
     /// Turns what the workers counted into their outcomes.
-    fn collect(&self, workers: Vec<Running>, watch: Observer, now: u64) -> Vec<WorkerOutcome> {
+    fn collect(&self, workers: Vec<Running>, mut watch: Observer, now: u64) -> Vec<WorkerOutcome> {
+        let stalls = watch.take_stalls();
         let seen = watch.into_seen();
-        workers.into_iter().zip(seen).map(|(worker, seen)| self.outcome(worker, seen, now)).collect()
+        let outcomes = workers.into_iter().zip(seen).map(|(worker, seen)| self.outcome(worker, seen, now));
+        outcomes.zip(stalls).map(|(outcome, stalls)| WorkerOutcome { stalls, ..outcome }).collect()
     }
 
     fn outcome(&self, worker: Running, (ramp_seen, seen): (PhaseSeen, PhaseSeen), now: u64) -> WorkerOutcome {

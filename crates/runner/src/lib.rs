@@ -4,6 +4,7 @@
 //! reports, and there are no globals: two runs in one process do not meet.
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod clock;
 mod complete;
 mod disks;
@@ -15,12 +16,15 @@ mod host_watch;
 mod kernel_watch;
 mod layout;
 mod observe;
+mod paced;
 mod pacer;
 mod prepare;
 mod schedule;
 mod session;
 mod slots;
 mod slowest;
+mod stage;
+mod stalls;
 mod stop;
 mod synchronous;
 mod targets;

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use fathom_stats::live::{LivePhase, LiveWorker};
-use fathom_stats::{DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, Series, Snapshot};
+use fathom_stats::{DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, Series, Snapshot, Stall};
 use fathom_sys::kernel_workers::KernelThread;
 
 use crate::kernel_watch::{KernelWatch, Served};
 use crate::layout::LayoutProgress;
+use crate::stalls::StallWatch;
 
 /// Time between ticks: fio's window for bandwidth and IOPS samples.
 pub(crate) const TICK_NS: u64 = 500_000_000;
@@ -133,6 +134,7 @@ struct Watch {
     /// Session ns at which it should end, where its runtime tells.
     planned_end: Option<u64>,
     planned_bytes: Option<u64>,
+    stalls: StallWatch,
 }
 
 /// Watches the workers of one phase.
@@ -174,7 +176,16 @@ impl Observer {
     /// Adds a worker. `state` is fio's letter for what it does.
     pub fn watch(&mut self, live: Arc<LiveWorker>, state: char, end: Option<u64>, bytes: Option<u64>) {
         let (ramp, measured) = Default::default();
-        self.watches.push(Watch { live, state, ramp, measured, planned_end: end, planned_bytes: bytes });
+        let stalls = StallWatch::default();
+        self.watches.push(Watch {
+            live,
+            state,
+            ramp,
+            measured,
+            planned_end: end,
+            planned_bytes: bytes,
+            stalls,
+        });
     }
 
     /// The number of the next tick.
@@ -250,11 +261,12 @@ impl Observer {
     }
 
     /// States, stalls and the time left.
-    fn describe(&self, now: u64, snapshot: &mut Snapshot) {
+    fn describe(&mut self, now: u64, snapshot: &mut Snapshot) {
         let mut left = Some(0u64);
         let mut ramping = 0;
-        for watch in &self.watches {
+        for watch in &mut self.watches {
             let live = &watch.live;
+            let stalled_ns = watch.stalls.look(now, live);
             let in_ramp =
                 live.ramp.as_ref().is_some_and(|ramp| ramp.start_ns.get() != 0 && ramp.ended_ns() == 0);
             let state = match () {
@@ -269,11 +281,8 @@ impl Observer {
             }
             snapshot.running += 1;
             ramping += u32::from(in_ramp);
-            if live.in_flight.get() > 0 {
-                let ramp = live.ramp.as_ref().map_or(0, |ramp| ramp.start_ns.get());
-                let begun = live.measured.start_ns.get().max(ramp);
-                let since = if begun == 0 { now } else { live.last_completion_ns.get().max(begun) };
-                snapshot.stalled_ns = snapshot.stalled_ns.max(now.saturating_sub(since));
+            if stalled_ns > snapshot.stalled_ns {
+                (snapshot.stalled_ns, snapshot.stalled_in_flight) = (stalled_ns, live.in_flight.get());
             }
             left = match (left, watch.left(now)) {
                 (Some(left), Some(this)) => Some(left.max(this)),
@@ -282,6 +291,22 @@ impl Observer {
         }
         snapshot.ramping = snapshot.running > 0 && ramping == snapshot.running;
         snapshot.remaining_ns = left.zip(self.later_ns).map(|(left, later)| left + later);
+    }
+
+    /// Looks for stalls between two ticks; true while one goes on, so that its end is seen soon after.
+    pub fn look_for_stalls(&mut self, now: u64) -> bool {
+        let mut any = false;
+        for Watch { live, stalls, .. } in &mut self.watches {
+            stalls.look(now, live);
+            any |= stalls.is_stalled();
+        }
+        any
+    }
+
+    /// Takes the stalls of each worker, in the order they were added; times since the start of the run.
+    pub fn take_stalls(&mut self) -> Vec<Vec<Stall>> {
+        let origin = self.origin;
+        self.watches.iter_mut().map(|watch| std::mem::take(&mut watch.stalls).into_stalls(origin)).collect()
     }
 
     /// What was gathered of each worker, ramp and measured part, in the order they were added.

@@ -291,6 +291,7 @@ fn specify(
             clat: measure.clat,
             lat: measure.lat,
             at_once: synchronous,
+            scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
         },
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
         invalidate: io.invalidate,

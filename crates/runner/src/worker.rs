@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use fathom_engine::{Engine, EngineEntry, EngineSetup};
-use fathom_model::plan::{DepthPlan, OnError, Payload, TimePlan};
+use fathom_model::plan::{DepthPlan, Mix, OnError, Payload, TimePlan};
 use fathom_model::{Op, Request};
 use fathom_stats::live::{LiveWorker, Recorded};
 use fathom_stats::{CpuUsage, DATA_OPS};
@@ -12,6 +12,7 @@ use fathom_workload::{Rng, Source, SourcePlan, payload};
 
 use crate::clock::Clock;
 use crate::drive::Worker;
+use crate::paced::OpenLoop;
 use crate::pacer::Pacer;
 use crate::schedule::Schedule;
 use crate::slots::{Slots, room};
@@ -41,6 +42,15 @@ pub(crate) struct WorkerSpec {
 }
 
 impl WorkerSpec {
+    /// Whether the requests of a mixed job are ever of `op`.
+    pub fn mixes(&self, op: Op) -> bool {
+        match (self.source.pattern.mix, op) {
+            (Mix::ReadWrite { read_percent }, Op::Read) => read_percent > 0,
+            (Mix::ReadWrite { read_percent }, Op::Write) => read_percent < 100,
+            _ => false,
+        }
+    }
+
     /// The counters of this worker.
     pub fn live(&self) -> Arc<LiveWorker> {
         Arc::new(LiveWorker::new(self.recorded, self.used, self.time.ramp.0 > 0))
@@ -142,10 +152,11 @@ pub(crate) fn build<C: Clock>(
         on_error: spec.on_error,
         schedule: Schedule::new(&spec.time, u64::MAX),
         pacer: Pacer::new(&spec.time),
+        open_loop: OpenLoop::new(spec),
         stop: watch.0,
         final_syncs: final_syncs.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
         closing: false,
-        at_once: spec.recorded.at_once,
+        at_once: spec.recorded.at_once && !spec.recorded.scheduled,
         ahead: VecDeque::with_capacity(if spec.recorded.at_once { AHEAD as usize } else { 0 }),
         slots: Slots::new(depth),
         slowest: Slowest::default(),

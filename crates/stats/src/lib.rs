@@ -11,19 +11,23 @@ mod host_load;
 mod latency;
 pub mod live;
 mod moments;
+mod open_loop;
 mod outcome;
 mod series;
+mod stall;
 
 pub use depth::{BatchCounts, DepthCounts};
 pub use histogram::Histogram;
 pub use host_load::{HostCounters, HostInterval, halve as halve_host};
 pub use latency::Latency;
 pub use moments::Moments;
+pub use open_loop::{LiveOpenLoop, Offered, OpenLoop};
 pub use outcome::{
     CpuUsage, DiskCounters, DiskOutcome, ErrorCount, KernelThreads, OpOutcome, PhaseOutcome, RunOutcome,
     SlowRequest, Snapshot, WorkerFailure, WorkerOutcome,
 };
 pub use series::{Interval, IntervalOp, Series};
+pub use stall::Stall;
 
 /// Index of read, write and trim in arrays of three.
 pub const DATA_OPS: usize = 3;

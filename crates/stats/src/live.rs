@@ -7,7 +7,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{
-    BatchCounts, DATA_OPS, DepthCounts, Histogram, Latency, Moments, OpOutcome, PhaseOutcome, histogram,
+    BatchCounts, DATA_OPS, DepthCounts, Histogram, Latency, LiveOpenLoop, Moments, OpOutcome, PhaseOutcome,
+    histogram,
 };
 
 /// A single-writer counter.
@@ -133,10 +134,12 @@ pub struct LiveOp {
     pub lat: Option<LiveLatency>,
     /// The total latency is the completion latency, and `clat` stands for both.
     pub lat_is_clat: bool,
+    /// What a schedule adds; only where there is one.
+    pub open_loop: Option<Box<LiveOpenLoop>>,
 }
 
 /// Which latencies are recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Submission latency.
     pub slat: bool,
@@ -147,6 +150,8 @@ pub struct Recorded {
     /// Nothing lies between start and issue, as where each request is done in one call: completion and total latency are
     /// the same, and kept once.
     pub at_once: bool,
+    /// Requests are due by a schedule.
+    pub scheduled: bool,
 }
 
 impl LiveOp {
@@ -157,6 +162,7 @@ impl LiveOp {
             clat: recorded.clat.then(LiveLatency::default),
             lat: (recorded.lat && !lat_is_clat).then(LiveLatency::default),
             lat_is_clat,
+            open_loop: recorded.scheduled.then(Box::default),
             ..LiveOp::default()
         }
     }
@@ -190,6 +196,7 @@ impl LiveOp {
             slat,
             clat,
             lat,
+            open_loop: self.open_loop.as_ref().map(|open_loop| open_loop.read()).unwrap_or_default(),
             ..OpOutcome::default()
         }
     }
@@ -216,12 +223,14 @@ pub struct LivePhase {
     pub start_ns: Cell,
     /// End of the phase, session ns; 0 until it ends.
     pub end_ns: Cell,
+    /// When a schedule ended, session ns; 0 until it does, and where there is none.
+    pub schedule_end_ns: Cell,
 }
 
 impl LivePhase {
     /// A phase that records `recorded` for the operations marked in `used` (read, write, trim).
     pub fn new(recorded: Recorded, used: [bool; DATA_OPS]) -> Self {
-        let none = Recorded { slat: false, clat: false, lat: false, at_once: false };
+        let none = Recorded::default();
         LivePhase {
             ops: used.map(|used| LiveOp::new(if used { recorded } else { none })),
             syncs: Cell::default(),
@@ -232,6 +241,7 @@ impl LivePhase {
             complete: Default::default(),
             start_ns: Cell::default(),
             end_ns: Cell::default(),
+            schedule_end_ns: Cell::default(),
         }
     }
 
@@ -253,6 +263,7 @@ impl LivePhase {
         PhaseOutcome {
             start_ns: self.start_ns.get().saturating_sub(origin_ns),
             end_ns: self.end_ns.get().saturating_sub(origin_ns),
+            schedule_end_ns: self.schedule_end_ns.get().saturating_sub(origin_ns),
             ops: std::array::from_fn(|i| self.ops[i].read()),
             syncs: self.syncs.get(),
             sync_lat: self.sync_lat.read(),
@@ -264,6 +275,9 @@ impl LivePhase {
         }
     }
 }
+
+/// Offsets that a worker tells of where nothing completes.
+const HELD: usize = 8;
 
 /// Everything one worker publishes. Aligned so that no two workers write to the same cache line, nor to neighbours, which
 /// processors fetch in pairs.
@@ -280,6 +294,11 @@ pub struct LiveWorker {
     pub in_flight: Cell,
     /// Kernel thread id.
     pub thread_id: Cell,
+    /// Offsets of requests in flight, written only while nothing completes.
+    held: [Cell; HELD],
+    held_count: Cell,
+    /// When `held` was written, session ns.
+    held_at_ns: Cell,
     /// Set once with release ordering when the worker will write nothing more.
     pub finished: AtomicBool,
 }
@@ -293,6 +312,9 @@ impl LiveWorker {
             last_completion_ns: Cell::default(),
             in_flight: Cell::default(),
             thread_id: Cell::default(),
+            held: Default::default(),
+            held_count: Cell::default(),
+            held_at_ns: Cell::default(),
             finished: AtomicBool::new(false),
         }
     }
@@ -300,6 +322,19 @@ impl LiveWorker {
     /// Ends whichever phase the worker is in.
     pub fn close(&self, now_ns: u64) {
         self.ramp.iter().chain([&self.measured]).for_each(|phase| phase.close(now_ns));
+    }
+
+    /// Says which offsets are in flight at `now_ns`: the first few of them. Only the owning worker may call this.
+    pub fn hold(&self, now_ns: u64, offsets: impl Iterator<Item = u64>) {
+        let held = self.held.iter().zip(offsets).map(|(cell, offset)| cell.set(offset)).count();
+        self.held_count.set(held as u64);
+        self.held_at_ns.set(now_ns);
+    }
+
+    /// The offsets in flight that the worker has told of since `since_ns`.
+    pub fn offsets_in_flight(&self, since_ns: u64) -> Vec<u64> {
+        let told = if self.held_at_ns.get() > since_ns { self.held_count.get() as usize } else { 0 };
+        self.held.iter().take(told).map(Cell::get).collect()
     }
 
     /// True once the worker writes nothing more; all counts read after this are final.
@@ -342,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_is_done_at_once_keeps_one_latency_for_both() {
-        let recorded = Recorded { slat: false, clat: true, lat: true, at_once: true };
+        let recorded = Recorded { clat: true, lat: true, at_once: true, ..Recorded::default() };
         let op = LiveOp::new(recorded);
         op.complete(2, 4096, 700, 700);
         assert!(op.lat.is_none(), "kept once");
@@ -361,11 +396,7 @@ mod tests {
 
     #[test]
     fn only_a_phase_that_goes_on_can_be_closed() {
-        let live = LiveWorker::new(
-            Recorded { slat: false, clat: false, lat: false, at_once: false },
-            [true; DATA_OPS],
-            true,
-        );
+        let live = LiveWorker::new(Recorded::default(), [true; DATA_OPS], true);
         live.close(5);
         let ramp = live.ramp.as_ref().unwrap();
         assert_eq!((ramp.ended_ns(), live.measured.ended_ns()), (0, 0));
@@ -378,10 +409,7 @@ mod tests {
 
     #[test]
     fn only_what_is_used_and_asked_for_is_recorded() {
-        let phase = LivePhase::new(
-            Recorded { slat: false, clat: true, lat: false, at_once: false },
-            [true, false, false],
-        );
+        let phase = LivePhase::new(Recorded { clat: true, ..Recorded::default() }, [true, false, false]);
         let recorded = |op: &LiveOp| (op.slat.is_some(), op.clat.is_some(), op.lat.is_some());
         assert_eq!(recorded(&phase.ops[0]), (false, true, false));
         assert_eq!(recorded(&phase.ops[1]), (false, false, false));

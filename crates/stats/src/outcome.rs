@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{BatchCounts, DATA_OPS, DepthCounts, HostInterval, Latency, Moments, Series};
+use crate::{BatchCounts, DATA_OPS, DepthCounts, HostInterval, Latency, Moments, OpenLoop, Series, Stall};
 
 /// One operation of one worker over one phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct OpOutcome {
     pub bandwidth_windows: Moments,
     /// IOPS per full 500 ms window.
     pub iops_windows: Moments,
+    /// What a schedule adds; empty where there is none.
+    pub open_loop: OpenLoop,
 }
 
 /// Processor use of one worker, or of the process.
@@ -97,6 +99,8 @@ pub struct PhaseOutcome {
     pub start_ns: u64,
     /// End, ns on the session's clock since the start of the run; includes draining what was in flight.
     pub end_ns: u64,
+    /// When a schedule ended and only what was in flight went on, ns since the start of the run; 0 where there is none.
+    pub schedule_end_ns: u64,
     /// Read, write, trim.
     pub ops: [OpOutcome; DATA_OPS],
     /// fsync and fdatasync: count and latency.
@@ -179,6 +183,8 @@ pub struct WorkerOutcome {
     pub failure: Option<WorkerFailure>,
     /// The worker was still inside the kernel when the run was given up; the numbers are what it had reported.
     pub stuck: bool,
+    /// Times in which nothing completed, over both phases.
+    pub stalls: Vec<Stall>,
 }
 
 /// The kernel's counters of one block device (`/proc/diskstats`); sectors are 512 bytes, ticks are ms.
@@ -323,6 +329,8 @@ pub struct Snapshot {
     pub states: String,
     /// Nothing has completed for this long although requests are in flight, ns; 0 where all is well.
     pub stalled_ns: u64,
+    /// Requests in flight of the worker that has been waiting longest; 0 where all is well.
+    pub stalled_in_flight: u64,
     /// True while every running worker is still in its ramp.
     pub ramping: bool,
 }

@@ -53,6 +53,27 @@ pub fn own_descriptors() -> std::io::Result<()> {
     Ok(())
 }
 
+/// The offset at which a thread of this process is inside a pread(2) or pwrite(2) that waits; `None` where it is not, and
+/// where the kernel does not tell.
+pub fn pending_offset(thread_id: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread_id}/syscall")).ok()?;
+    offset_of_call(&text)
+}
+
+/// Number, descriptor, buffer, length, offset: as the kernel writes a system call that waits.
+fn offset_of_call(text: &str) -> Option<u64> {
+    let mut words = text.split_ascii_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let offset = words.nth(3)?.strip_prefix("0x")?;
+    let known = [libc::SYS_pread64, libc::SYS_pwrite64].map(i64::from).contains(&number);
+    known.then(|| u64::from_str_radix(offset, 16).ok()).flatten()
+}
+
+/// Has the kernel wake the calling thread when a timer of its own is due, not up to 50 us later.
+pub fn wake_precisely() -> std::io::Result<()> {
+    Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?)
+}
+
 fn to_ns(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000
 }
@@ -60,6 +81,17 @@ fn to_ns(time: libc::timeval) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offsets_of_calls_that_wait() {
+        let call = |number: i64| format!("{number} 0x5 0x7f00 0x1000 0x12340000 0x0 0x0 0x7ffc 0x7f12\n");
+        assert_eq!(offset_of_call(&call(libc::SYS_pread64)), Some(0x1234_0000));
+        assert_eq!(offset_of_call(&call(libc::SYS_pwrite64)), Some(0x1234_0000));
+        assert_eq!(offset_of_call(&call(libc::SYS_futex)), None);
+        for text in ["", "running", "-1 0x7ffc 0x7f12", &format!("{} 0x5", libc::SYS_pread64)] {
+            assert_eq!(offset_of_call(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_table_of_its_own_has_what_was_open_and_shares_nothing_new() {

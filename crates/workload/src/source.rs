@@ -217,6 +217,23 @@ impl Source {
     /// The next request, or `None` when the work is done.
     #[inline]
     pub fn next_request(&mut self) -> Option<Request> {
+        self.next_drawn(None)
+    }
+
+    /// As [`Source::next_request`], of `op`, which must be one of the job's, whatever the mix says; only a sync that is
+    /// owed comes before it.
+    pub fn next_request_of(&mut self, op: Op) -> Option<Request> {
+        self.next_drawn(Some(op))
+    }
+
+    /// True where the next request is a sync that the writes before it made due.
+    #[inline]
+    pub fn owes_sync(&self) -> bool {
+        self.due.is_some_and(|request| request.op.is_sync())
+    }
+
+    #[inline(always)]
+    fn next_drawn(&mut self, wanted: Option<Op>) -> Option<Request> {
         if let Some(request) = self.due.take()
             && !(request.op.is_sync() && self.is_spent())
         {
@@ -231,6 +248,7 @@ impl Source {
                 Mix::Read => Op::Read,
                 Mix::Write => Op::Write,
                 Mix::Trim | Mix::TrimWrite => Op::Trim,
+                Mix::ReadWrite { .. } if wanted.is_some() => wanted.unwrap_or(Op::Read),
                 Mix::ReadWrite { .. } if self.share.next_is_read(&mut self.op_rng) => Op::Read,
                 Mix::ReadWrite { .. } => Op::Write,
             };

@@ -1,6 +1,6 @@
 //! Options about when jobs start, pause and stop, and in which order they run.
 
-use fathom_model::{Kind, OptionRow};
+use fathom_model::{Kind, Op, OptionRow, PerOp, RateProcess};
 
 use super::set;
 use crate::job_options::JobOptions;
@@ -16,6 +16,25 @@ const CONTINUE: [(&str, (bool, bool)); 7] = [
     ("0", (false, false)),
     ("1", (true, true)),
 ];
+
+const PROCESS: [(&str, RateProcess); 2] =
+    [("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
+
+/// Reads a rate for each operation that one is given for.
+fn rates(rates: &mut PerOp<Option<u64>>, text: &str) -> Result<(), String> {
+    let entries = value::per_operation(text)?;
+    if entries == [None; 3] {
+        return Err("a rate is needed".to_owned());
+    }
+    let mut read = *rates;
+    for (op, entry) in Op::DATA.into_iter().zip(entries) {
+        if let Some(entry) = entry {
+            read[op] = Some(value::integer(entry)?);
+        }
+    }
+    *rates = read;
+    Ok(())
+}
 
 /// The rows of this category.
 pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
@@ -68,6 +87,30 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |options, text| set(&mut options.thinktime_blocks, value::count(text, 1)),
     },
     OptionRow {
+        name: "rate",
+        aliases: &[],
+        kind: Kind::Size,
+        default: "0",
+        doc: "Bytes per second to offer, kept to whether or not the target is slow: one rate, or read,write,trim.",
+        apply: |options, text| rates(&mut options.rate, text),
+    },
+    OptionRow {
+        name: "rate_iops",
+        aliases: &[],
+        kind: Kind::Int,
+        default: "0",
+        doc: "Requests per second to offer, kept to whether or not the target is slow: one rate, or read,write,trim.",
+        apply: |options, text| rates(&mut options.rate_iops, text),
+    },
+    OptionRow {
+        name: "rate_process",
+        aliases: &[],
+        kind: Kind::Choice(&["linear", "poisson"]),
+        default: "linear",
+        doc: "Whether the requests of a rate come evenly or at random (a Poisson process).",
+        apply: |options, text| set(&mut options.rate_process, value::choice(text, &PROCESS)),
+    },
+    OptionRow {
         name: "stonewall",
         aliases: &["wait_for_previous"],
         kind: Kind::Flag,
@@ -111,6 +154,10 @@ mod tests {
         check(("startdelay", "1-2"), |o| o.startdelay == Some((Nanos::from_secs(1), Nanos::from_secs(2))));
         check(("thinktime", "20"), |o| o.thinktime == Some(Nanos::from_micros(20)));
         check(("thinktime_blocks", "4"), |o| o.thinktime_blocks == Some(4));
+        check(("rate", "1m,,512k"), |o| (o.rate.read, o.rate.write) == (Some(1 << 20), None));
+        check(("rate", ",500k"), |o| (o.rate.read, o.rate.write) == (None, Some(500 << 10)));
+        check(("rate_iops", "200"), |o| o.rate_iops == PerOp::splat(Some(200)));
+        check(("rate_process", "poisson"), |o| o.rate_process == Some(RateProcess::Poisson));
         check(("wait_for_previous", ""), |o| o.stonewall == Some(true));
         check(("exitall", ""), |o| o.exitall == Some(true));
         check(("continue_on_error", "io"), |o| o.continue_on_error == Some((true, true)));
@@ -120,6 +167,12 @@ mod tests {
             ("runtime", ""),
             ("thinktime_blocks", "0"),
             ("continue_on_error", "verify"),
+            ("rate", ""),
+            ("rate", ","),
+            ("rate", "fast"),
+            ("rate_iops", "1,2,3,4"),
+            ("rate_iops", "-1"),
+            ("rate_process", "uniform"),
         ] {
             assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
         }

@@ -74,15 +74,8 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { inert: &["0", "1"], ..row(1, "verify_state_save") },
     row(1, "verify_state_load"),
     UnsupportedOption { flag: true, ..row(1, "verify_only") },
-    UnsupportedOption { inert: &["0"], instead: "use thinktime to slow a job down", ..row(1, "rate") },
     UnsupportedOption { aliases: &["ratemin"], inert: &["0"], ..row(1, "rate_min") },
-    UnsupportedOption { inert: &["0"], instead: "use thinktime to slow a job down", ..row(1, "rate_iops") },
     UnsupportedOption { inert: &["0"], ..row(1, "rate_iops_min") },
-    UnsupportedOption {
-        inert: &["linear"],
-        instead: "use thinktime to slow a job down",
-        ..row(1, "rate_process")
-    },
     UnsupportedOption { aliases: &["ratecycle"], ..row(1, "rate_cycle") },
     UnsupportedOption { inert: &["0"], instead: "use thinktime, which sleeps", ..row(1, "thinktime_spin") },
     UnsupportedOption { instead: "run one job per iodepth", ..row(1, "latency_target") },

@@ -1,0 +1,93 @@
+//! The rate at which requests are offered, whether or not the target keeps up.
+
+use crate::PerOp;
+
+/// ns of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// `requests` in every `per_ns` ns, neither of which is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    requests: u64,
+    per_ns: u64,
+}
+
+impl Rate {
+    /// Most requests or bytes per second that are told apart; no single worker reaches them.
+    const MOST: u64 = 1 << 62;
+
+    /// So many requests per second; `None` at 0.
+    pub fn iops(requests: u64) -> Option<Rate> {
+        (requests > 0).then_some(Rate { requests: requests.min(Self::MOST), per_ns: SECOND })
+    }
+
+    /// Requests of `block` bytes that move so many bytes per second; `None` at 0.
+    pub fn bytes_per_second(bytes: u64, block: u64) -> Option<Rate> {
+        let per_ns = SECOND.saturating_mul(block.max(1));
+        (bytes > 0).then_some(Rate { requests: bytes.min(Self::MOST), per_ns })
+    }
+
+    /// Whole ns from one request to the next, and the rest as a share of [`Rate::requests`].
+    pub fn gap(self) -> (u64, u64) {
+        (self.per_ns / self.requests, self.per_ns % self.requests)
+    }
+
+    /// What the rest of the gap is a share of.
+    pub fn requests(self) -> u64 {
+        self.requests
+    }
+
+    /// Mean time from one request to the next, ns.
+    pub fn mean_gap_ns(self) -> f64 {
+        self.per_ns as f64 / self.requests as f64
+    }
+
+    /// Requests that are due in a span of so many ns.
+    pub fn requests_in(self, span_ns: u64) -> u64 {
+        (u128::from(span_ns) * u128::from(self.requests) / u128::from(self.per_ns)) as u64
+    }
+}
+
+/// When requests are offered. Nothing is scheduled where nothing was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RatePlan {
+    /// The rate of each operation; `None` = as fast as the depth lets it.
+    pub rates: PerOp<Option<Rate>>,
+    /// How the requests of a rate are spread.
+    pub process: RateProcess,
+}
+
+/// How the requests of a rate are spread in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateProcess {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// At random, independently of each other.
+    Poisson,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_lose_nothing() {
+        let gap = |rate: Option<Rate>| rate.map(|rate| (rate.gap(), rate.requests()));
+        for (rate, expected) in [
+            (Rate::iops(0), None),
+            (Rate::iops(200), Some(((5_000_000, 0), 200))),
+            (Rate::iops(3), Some(((333_333_333, 1), 3))),
+            (Rate::iops(u64::MAX), Some(((0, SECOND), 1 << 62))),
+            (Rate::bytes_per_second(0, 4096), None),
+            (Rate::bytes_per_second(1 << 20, 4096), Some(((3_906_250, 0), 1 << 20))),
+            (Rate::bytes_per_second(1, u64::MAX), Some(((u64::MAX, 0), 1))),
+        ] {
+            assert_eq!(gap(rate), expected, "{rate:?}");
+        }
+        assert_eq!(
+            Rate::iops(200).map(|rate| (rate.mean_gap_ns(), rate.requests_in(12 * SECOND))),
+            Some((5e6, 2400))
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! What `rate`, `rate_iops` and `rate_process` mean together.
+
+use fathom_model::plan::{IoPlan, Mix};
+use fathom_model::{Op, PerOp, Rate, RatePlan};
+
+use crate::error::OptionError;
+use crate::resolve::refused;
+use crate::section::Section;
+
+/// The rates of a job that does `io`.
+///
+/// # Errors
+/// Both kinds of rate are given, or the job's operations take turns and so have no rates of their own.
+pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionError> {
+    let options = &section.options;
+    let is_said = |rates: &PerOp<Option<u64>>| rates.iter().any(|(_, rate)| rate.unwrap_or(0) > 0);
+    let (bytes, requests) = (is_said(&options.rate), is_said(&options.rate_iops));
+    if bytes && requests {
+        return Err(refused(
+            section,
+            "has both: rate and rate_iops are mutually exclusive".to_owned(),
+            "keep one of them".to_owned(),
+        ));
+    }
+    if (bytes || requests) && io.pattern.mix == Mix::TrimWrite {
+        return Err(refused(
+            section,
+            format!("has a rate with rw={}, where trims and writes take turns", io.pattern.name()),
+            "leave the rate out, or use a job of trims and one of writes".to_owned(),
+        ));
+    }
+    let rate = |op: Op| {
+        let of_bytes = Rate::bytes_per_second(options.rate[op].unwrap_or(0), io.block_size[op]);
+        of_bytes.or_else(|| Rate::iops(options.rate_iops[op].unwrap_or(0))).filter(|_| is_used(io, op))
+    };
+    Ok(RatePlan {
+        rates: PerOp { read: rate(Op::Read), write: rate(Op::Write), trim: rate(Op::Trim) },
+        process: options.rate_process.unwrap_or_default(),
+    })
+}
+
+/// Whether the job has requests of `op`, ever.
+fn is_used(io: &IoPlan, op: Op) -> bool {
+    let reads = !matches!(io.pattern.mix, Mix::ReadWrite { read_percent: 0 });
+    let writes = !matches!(io.pattern.mix, Mix::ReadWrite { read_percent: 100 });
+    match op {
+        Op::Read => io.pattern.reads() && reads,
+        Op::Write => io.pattern.writes() && writes,
+        Op::Trim => io.pattern.trims(),
+        Op::Sync | Op::Datasync => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::RateProcess;
+
+    use super::*;
+    use crate::resolve::{HostFacts, resolve};
+
+    fn planned(pairs: &[(&str, &str)]) -> Result<RatePlan, String> {
+        let section = Section::from_pairs("job", pairs, &[]).unwrap();
+        let plan = resolve(&[section], &HostFacts { cpus: 1, entropy: 1 });
+        plan.map(|plan| plan.jobs[0].time.rate).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn rates_of_what_a_job_does() {
+        let iops = |read, write, trim| PerOp { read, write, trim }.map(Rate::iops);
+        for (pairs, expected) in [
+            (vec![], iops(0, 0, 0)),
+            (vec![("rate_iops", "0")], iops(0, 0, 0)),
+            (vec![("rate_iops", "200")], iops(200, 0, 0)),
+            (vec![("rate_iops", "200"), ("rw", "randrw")], iops(200, 200, 0)),
+            (vec![("rate_iops", "200,100"), ("rw", "rw")], iops(200, 100, 0)),
+            (vec![("rate_iops", ",100"), ("rw", "rw")], iops(0, 100, 0)),
+            (vec![("rate_iops", ",100")], iops(0, 0, 0)),
+            (vec![("rate_iops", "100"), ("rw", "rw"), ("rwmixread", "100")], iops(100, 0, 0)),
+            (vec![("rate_iops", "7"), ("rw", "randtrim")], iops(0, 0, 7)),
+        ] {
+            let expected = RatePlan { rates: expected, process: RateProcess::Linear };
+            assert_eq!(planned(&pairs), Ok(expected), "{pairs:?}");
+        }
+        let by_bytes = planned(&[("rate", "1m"), ("bs", "8k"), ("rate_process", "poisson")]).unwrap();
+        assert_eq!(by_bytes.rates.read, Rate::bytes_per_second(1 << 20, 8192));
+        assert_eq!(by_bytes.process, RateProcess::Poisson);
+    }
+
+    #[test]
+    fn rates_that_contradict_are_refused() {
+        let error = planned(&[("rate", "1m"), ("rate_iops", "100")]).unwrap_err();
+        assert!(error.contains("rate and rate_iops are mutually exclusive"), "{error}");
+        assert!(planned(&[("rate", "0"), ("rate_iops", "100")]).is_ok());
+        let error = planned(&[("rate_iops", "100"), ("rw", "trimwrite")]).unwrap_err();
+        assert!(error.contains("take turns"), "{error}");
+    }
+}

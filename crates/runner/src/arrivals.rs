@@ -1,0 +1,177 @@
+//! When requests are due under a rate. Nothing that happens on the way moves the schedule.
+
+use fathom_model::{Op, Rate, RatePlan, RateProcess};
+use fathom_workload::Rng;
+
+/// The due times of one operation.
+#[derive(Debug)]
+struct Stream {
+    op: Op,
+    rate: Rate,
+    /// When the next request is due, session ns.
+    next: u64,
+    /// What whole ns have left out so far, as a share of the rate's requests.
+    carried: u64,
+    /// Draws the gaps; `None` where they are even.
+    random: Option<Rng>,
+}
+
+impl Stream {
+    fn advance(&mut self) {
+        let gap = match &mut self.random {
+            None => self.even_gap(),
+            Some(rng) => {
+                // 53 bits, shifted so that neither 0 nor 1 is among them.
+                let share = ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+                (-share.ln() * self.rate.mean_gap_ns()).round() as u64
+            }
+        };
+        self.next = self.next.saturating_add(gap);
+    }
+
+    fn even_gap(&mut self) -> u64 {
+        let (whole, rest) = self.rate.gap();
+        self.carried += rest;
+        let more = u64::from(self.carried >= self.rate.requests());
+        self.carried -= more * self.rate.requests();
+        whole + more
+    }
+
+    /// Requests that are due by `now` and not taken; an expectation where gaps are random.
+    fn overdue(&self, now: u64) -> u64 {
+        if self.next > now { 0 } else { 1 + self.rate.requests_in(now - self.next) }
+    }
+}
+
+/// The due times of all operations of a worker that have a rate.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    streams: Vec<Stream>,
+}
+
+impl Arrivals {
+    /// The schedule of `plan`, drawn from `seed`; `None` where nothing has a rate.
+    pub fn new(plan: &RatePlan, seed: u64) -> Option<Arrivals> {
+        let stream = |(op, rate): (Op, &Option<Rate>)| {
+            let random = (plan.process == RateProcess::Poisson).then(|| Rng::stream(seed, 7 + op as u64));
+            Some(Stream { op, rate: (*rate)?, next: u64::MAX, carried: 0, random })
+        };
+        let streams: Vec<Stream> = plan.rates.iter().filter_map(stream).collect();
+        (!streams.is_empty()).then_some(Arrivals { streams })
+    }
+
+    /// Begins at `now`: the first request of each even stream is due at once.
+    pub fn begin(&mut self, now: u64) {
+        for stream in &mut self.streams {
+            stream.next = now;
+            if stream.random.is_some() {
+                stream.advance();
+            }
+        }
+    }
+
+    /// Whether requests of `op` have a rate.
+    pub fn has(&self, op: Op) -> bool {
+        self.streams.iter().any(|stream| stream.op == op)
+    }
+
+    /// When the next request is due, session ns; `u64::MAX` before the beginning.
+    pub fn next_due(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.next).min().unwrap_or(u64::MAX)
+    }
+
+    /// Takes the request that is due first, where one is by `now`: its operation and when it was due.
+    pub fn take(&mut self, now: u64) -> Option<(Op, u64)> {
+        let first = self.streams.iter_mut().min_by_key(|stream| stream.next)?;
+        let (op, due) = (first.op, first.next);
+        if due > now {
+            return None;
+        }
+        first.advance();
+        Some((op, due))
+    }
+
+    /// How many requests of each operation are due by `now` and not taken.
+    pub fn overdue(&self, now: u64) -> impl Iterator<Item = (Op, u64)> + '_ {
+        self.streams.iter().map(move |stream| (stream.op, stream.overdue(now)))
+    }
+
+    /// Mean time from one request to the next, ns, over all operations.
+    pub fn mean_gap_ns(&self) -> f64 {
+        1.0 / self.streams.iter().map(|stream| 1.0 / stream.rate.mean_gap_ns()).sum::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::PerOp;
+
+    use super::*;
+
+    fn arrivals(rates: [Option<Rate>; 3], process: RateProcess, seed: u64) -> Arrivals {
+        let [read, write, trim] = rates;
+        let plan = RatePlan { rates: PerOp { read, write, trim }, process };
+        let mut arrivals = Arrivals::new(&plan, seed).unwrap();
+        assert_eq!(arrivals.next_due(), u64::MAX);
+        arrivals.begin(1_000);
+        arrivals
+    }
+
+    fn all(arrivals: &mut Arrivals, until: u64) -> Vec<(Op, u64)> {
+        std::iter::from_fn(|| arrivals.take(until)).collect()
+    }
+
+    #[test]
+    fn an_even_rate_never_drifts() {
+        let mut thirds = arrivals([Rate::iops(3), None, None], RateProcess::Linear, 1);
+        let due = all(&mut thirds, 1_000 + 3_000_000_000);
+        assert_eq!(due.len(), 10);
+        for (k, (op, at)) in due.into_iter().enumerate() {
+            let exact = 1_000 + k as u64 * 1_000_000_000 / 3;
+            assert!(op == Op::Read && at.abs_diff(exact) <= 1, "{k}: {at} and {exact}");
+        }
+    }
+
+    #[test]
+    fn streams_are_merged_by_their_due_times() {
+        let mut both = arrivals([Rate::iops(1_000), Rate::iops(500), None], RateProcess::Linear, 1);
+        let due = all(&mut both, 1_000 + 3_000_000);
+        let expected = [
+            (Op::Read, 1_000),
+            (Op::Write, 1_000),
+            (Op::Read, 1_001_000),
+            (Op::Read, 2_001_000),
+            (Op::Write, 2_001_000),
+            (Op::Read, 3_001_000),
+        ];
+        assert_eq!(due, expected);
+        assert_eq!(both.next_due(), 4_001_000);
+        assert!((both.mean_gap_ns() - 666_666.6).abs() < 1.0);
+        assert!(both.has(Op::Write) && !both.has(Op::Trim));
+    }
+
+    #[test]
+    fn what_is_overdue_is_what_would_be_taken() {
+        for rate in [3, 200, 1_000_000] {
+            let mut even = arrivals([Rate::iops(rate), None, None], RateProcess::Linear, 1);
+            even.take(1_000);
+            let overdue: Vec<_> = even.overdue(1_000 + 5_000_000_000).collect();
+            let taken = all(&mut even, 1_000 + 5_000_000_000).len() as u64;
+            assert_eq!((overdue, taken), (vec![(Op::Read, taken)], rate * 5));
+            assert_eq!(even.overdue(1_000 + 5_000_000_000).map(|(_, n)| n).sum::<u64>(), 0);
+        }
+    }
+
+    #[test]
+    fn random_gaps_have_the_mean_and_the_spread_of_their_process() {
+        let mut random = arrivals([None, Rate::iops(1_000), None], RateProcess::Poisson, 42);
+        let due: Vec<f64> = all(&mut random, 100_000_000_000).into_iter().map(|(_, at)| at as f64).collect();
+        let gaps: Vec<f64> = due.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let spread = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        // 100,000 gaps: three standard errors of both are about 1 %.
+        assert!((mean / 1e6 - 1.0).abs() < 0.015 && (spread / mean - 1.0).abs() < 0.015, "{mean} {spread}");
+        let mut again = arrivals([None, Rate::iops(1_000), None], RateProcess::Poisson, 42);
+        assert_eq!(all(&mut again, 1_000_000_000).len(), due.iter().filter(|&&at| at <= 1e9).count());
+    }
+}
