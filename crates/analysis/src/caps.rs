@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_plateau_takes_two_points() {
         let deep = load("randread", 4, 64, 3001.0);
-        assert_eq!(told(&[deep.clone()]), [""; 0]);
+        assert_eq!(told(std::slice::from_ref(&deep)), [""; 0]);
         assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2999.0)]), ["iops-cap"]);
         // Still climbing, of another direction, of the same depth, or uneven.
         assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2500.0)]), [""; 0]);

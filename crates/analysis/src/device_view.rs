@@ -209,7 +209,7 @@ mod tests {
         case("randread", (0, 600), &["foreign-io"]);
         case("randwrite", (600, 0), &["foreign-io"]);
         // A journal is ours.
-        case("randwrite", (0, 6000), &["splitting"][..0].as_ref());
+        case("randwrite", (0, 6000), &[]);
         // Reading ahead is ours too.
         let mut run = with("randread", |run| plan(run, "direct", "0"));
         beside(&mut run, 6000, 0);

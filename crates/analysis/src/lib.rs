@@ -10,13 +10,20 @@ mod cache;
 pub mod cap_fit;
 mod caps;
 mod client;
+mod depths;
 mod device_view;
+mod evenness;
 #[cfg(test)]
 mod fixture;
+mod flushes;
+mod instance_cap;
 pub mod knee;
+mod passes;
 mod rows;
 mod samples;
 mod say;
+mod segments;
+mod stalled;
 pub mod sweep;
 pub mod sweep_goal;
 pub mod sweep_plan;
@@ -33,15 +40,21 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(client::credit(record));
     let caps = caps::caps(record, &rows);
     found.extend(caps::findings(&caps, &rows));
+    found.extend(instance_cap::findings(&rows));
+    found.extend(depths::findings(&rows));
     found
 }
 
 /// What one set of jobs tells by itself.
 fn of_row(record: &RunRecord, row: &rows::Row<'_>) -> Vec<Finding> {
     let mut found = samples::findings(row);
+    found.extend(stalled::findings(row));
     found.extend(client::findings(record, row));
     found.extend(cache::findings(record, row));
     found.extend(device_view::findings(record, row));
+    found.extend(passes::findings(record, row));
+    found.extend(evenness::findings(row));
+    found.extend(flushes::findings(record, row));
     found
 }
 

@@ -1,0 +1,189 @@
+//! What several depths of the same load tell together: one too shallow, one that could go deeper, and where the bend is.
+
+use fathom_model::units;
+use fathom_record::{Finding, Severity};
+
+use crate::client;
+use crate::rows::{Kind, Row};
+use crate::say::{block, count, finding, of};
+
+/// Points are of different depths where one is this many times the other, but for what Little leaves open.
+const DEEPER: f64 = 1.9;
+/// Below this many under way a test asks for latency, and is no queue.
+const QUEUE: f64 = 1.5;
+/// A deeper queue must have made this many times as much before a shallower one is called too shallow.
+const WORTHWHILE: f64 = 1.25;
+/// Latency over that of the shallowest point up to which no queue has formed.
+const NO_QUEUE: f64 = 1.3;
+/// Depths that a bend takes.
+const LEAST_DEPTHS: usize = 4;
+/// Gain per doubling below which a point lies on the plateau, and the share of it that is as good as all.
+const FLAT: f64 = 0.05;
+const MOST: f64 = 0.95;
+
+/// What the depths of each load tell.
+pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for family in families(rows) {
+        found.extend(too_shallow(&family));
+        found.extend(not_saturated(&family));
+        found.extend(knee(&family));
+    }
+    found
+}
+
+/// Rows that differ in depth alone, shallowest first; families of one are left out.
+fn families<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
+    let key = |row: &Row<'_>| match (row.kind(), row.block_bytes()) {
+        (Some(kind @ (Kind::Read | Kind::Write)), Some(size)) => Some((kind, size, row.is_random())),
+        _ => None,
+    };
+    let counts = |row: &&Row<'_>| {
+        row.is_direct() && !row.is_paced() && !row.is_synced() && !client::is_bound(row) && row.held() >= 0.5
+    };
+    let mut keys: Vec<_> = rows.iter().filter(counts).filter_map(key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let family = |wanted| {
+        let mut family: Vec<&Row<'a>> =
+            rows.iter().filter(counts).filter(|row| key(row) == Some(wanted)).collect();
+        family.sort_by(|one, other| one.held().total_cmp(&other.held()));
+        family
+    };
+    keys.into_iter().map(family).filter(|family| family.len() > 1).collect()
+}
+
+fn too_shallow(family: &[&Row<'_>]) -> Option<Finding> {
+    let best = family.iter().max_by(|one, other| one.iops().total_cmp(&other.iops()))?;
+    let falls_short = |row: &&&Row<'_>| {
+        row.held() >= QUEUE && best.held() >= DEEPER * row.held() && best.iops() >= WORTHWHILE * row.iops()
+    };
+    let row = family.iter().rev().find(falls_short)?;
+    // Little, if latency stayed as it is: the least that can do.
+    let needed = (best.iops() * row.lat_ns() / 1e9).ceil();
+    let claim = format!(
+        "{} under way made {} of the {} requests a second that {} make.",
+        count(row.held()),
+        count(row.iops()),
+        count(best.iops()),
+        count(best.held()),
+    );
+    let remedy = format!("It takes at least {} under way (Little: rate times latency).", count(needed));
+    let found = finding("queue-too-shallow", Severity::Info, claim, Some(remedy));
+    Some(
+        of(found, [*row])
+            .with("depth", row.held())
+            .with("iops", row.iops())
+            .with("iops_reached", best.iops())
+            .with("depth_needed", needed),
+    )
+}
+
+fn not_saturated(family: &[&Row<'_>]) -> Option<Finding> {
+    let (first, last) = (family.first()?, family.last()?);
+    let growth = last.lat_ns() / first.lat_ns().max(1.0);
+    if last.held() < DEEPER * first.held() || growth > NO_QUEUE || last.held() < QUEUE {
+        return None;
+    }
+    let claim = format!(
+        "at depth {} a request still takes {}, {} at depth {}: the target can do more than {} a second.",
+        count(last.held()),
+        units::latency(last.lat_ns() as u64),
+        units::latency(first.lat_ns() as u64),
+        count(first.held()),
+        count(last.iops()),
+    );
+    let remedy = "More depth or jobs show how much more.";
+    let found = finding("not-saturated", Severity::Info, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, [*last])
+            .with("depth", last.held())
+            .with("latency_growth", growth)
+            .with("iops", last.iops()),
+    )
+}
+
+fn knee(family: &[&Row<'_>]) -> Option<Finding> {
+    let mut curve: Vec<&Row<'_>> = Vec::new();
+    for row in family {
+        if curve.last().is_none_or(|before| row.held() >= DEEPER * 0.8 * before.held()) {
+            curve.push(row);
+        }
+    }
+    let gain = |pair: &[&Row<'_>]| {
+        let doublings = (pair[1].held() / pair[0].held()).log2();
+        (pair[1].iops() / pair[0].iops().max(1e-9)).powf(1.0 / doublings) - 1.0
+    };
+    let flat: Vec<f64> =
+        curve.windows(2).rev().take_while(|pair| gain(pair) < FLAT).map(|pair| pair[1].iops()).collect();
+    if curve.len() < LEAST_DEPTHS || flat.is_empty() {
+        return None;
+    }
+    let plateau = flat.iter().sum::<f64>() / flat.len() as f64;
+    let enough = curve.iter().find(|row| row.iops() >= MOST * plateau)?;
+    let power = |row: &&&Row<'_>| row.iops() * row.iops() / row.held();
+    let frugal = curve.iter().max_by(|one, other| power(one).total_cmp(&power(other)))?;
+    let claim = format!(
+        "{} {} level off at {} a second: depth {} is enough for the rate, depth {} the best trade with latency.",
+        block(enough.block_bytes()?),
+        enough.kind()?.plural(),
+        count(plateau),
+        count(enough.held()),
+        count(frugal.held()),
+    );
+    let found = finding("knee", Severity::Info, claim, None);
+    Some(
+        of(found, curve.iter().copied())
+            .with("iodepth_throughput", enough.held())
+            .with("iodepth_latency", frugal.held())
+            .with("plateau_iops", plateau),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, ids, plan, record};
+    use crate::rows::rows;
+
+    fn curve(points: &[(u32, f64)]) -> fathom_record::RunRecord {
+        let load = |&(depth, iops): &(u32, f64)| Load { depth, iops, ..Load::default() };
+        record(&points.iter().map(load).collect::<Vec<_>>())
+    }
+
+    fn check(points: &[(u32, f64)], expected: &[&str]) -> Vec<Finding> {
+        let run = curve(points);
+        let found = findings(&rows(&run));
+        assert_eq!(ids(&found), expected, "{points:?}");
+        found
+    }
+
+    #[test]
+    fn depths() {
+        check(&[(1, 2000.0)], &[]);
+        check(&[(1, 2000.0), (8, 9000.0)], &[]);
+        // Latency has not grown, so there is no queue.
+        check(&[(1, 2000.0), (8, 15_500.0)], &["not-saturated"]);
+        let found = check(&[(1, 2000.0), (8, 10_000.0), (64, 20_000.0)], &["queue-too-shallow"]);
+        assert_eq!(found[0].claim, "8 under way made 10,000 of the 20,000 requests a second that 64 make.");
+        assert_eq!(found[0].evidence["depth_needed"].as_f64(), Some(16.0));
+        check(&[(1, 2000.0), (8, 10_000.0), (64, 10_400.0)], &[]);
+    }
+
+    #[test]
+    fn the_bend_of_a_curve() {
+        let found = check(&[(1, 2000.0), (2, 3000.0), (4, 3001.0), (8, 3000.0)], &["knee"]);
+        assert_eq!(
+            found[0].claim,
+            "4k reads level off at 3,001 a second: depth 2 is enough for the rate, depth 2 the best trade with latency."
+        );
+        check(&[(1, 2000.0), (2, 2900.0), (4, 4000.0), (8, 5200.0)], &["queue-too-shallow"]);
+    }
+
+    #[test]
+    fn loads_that_hold_themselves_back_are_no_points() {
+        let mut run = curve(&[(1, 2000.0), (8, 15_500.0)]);
+        plan(&mut run, "thinktime_ns", "7");
+        assert_eq!(findings(&rows(&run)), []);
+    }
+}

@@ -1,0 +1,102 @@
+//! Targets that are slower together than apart: something above them, the machine or a disk below both, has a limit.
+
+use fathom_record::{Finding, JobRecord, Severity};
+
+use crate::client;
+use crate::rows::Row;
+use crate::say::{count, finding, of};
+
+/// Share of what targets do apart that they keep together where they share nothing.
+const TOGETHER: f64 = 0.85;
+
+/// What jobs on several targets at once tell, beside the same jobs each by itself.
+pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
+    rows.iter().filter_map(|together| shared(together, rows)).collect()
+}
+
+fn target(job: &JobRecord) -> &str {
+    job.plan.get("filename").map_or("", String::as_str)
+}
+
+/// The targets of a row, each once.
+fn targets<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
+    let mut targets: Vec<&str> = row.jobs().iter().map(target).filter(|name| !name.is_empty()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
+    let targets = targets(together);
+    if targets.len() < 2 || !counts(together) {
+        return None;
+    }
+    let alone = |name: &&str| {
+        let mine: Vec<&JobRecord> = together.jobs().iter().filter(|job| target(job) == *name).collect();
+        let alike = |job: &JobRecord| {
+            (&job.rw, job.block_sizes, job.iodepth) == (&mine[0].rw, mine[0].block_sizes, mine[0].iodepth)
+        };
+        rows.iter().find(|row| {
+            self::targets(row) == [*name]
+                && counts(row)
+                && row.jobs().len() == mine.len()
+                && row.jobs().iter().all(alike)
+        })
+    };
+    let apart: Vec<&Row<'_>> = targets.iter().map(alone).collect::<Option<_>>()?;
+    let sum: f64 = apart.iter().map(|row| row.iops()).sum();
+    if sum <= 0.0 || together.iops() > TOGETHER * sum {
+        return None;
+    }
+    let each: Vec<String> = apart.iter().map(|row| count(row.iops())).collect();
+    let claim = format!(
+        "{} share a limit: {} requests a second apart, {} together.",
+        targets.join(" and "),
+        each.join(" and "),
+        count(together.iops()),
+    );
+    let remedy = "Look for the limit of the machine (its type), of a disk below both, or of a control group.";
+    let found = finding("instance-cap", Severity::Info, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, apart.iter().copied().chain([together]))
+            .with("iops_apart", sum)
+            .with("iops_together", together.iops())
+            .with("targets", targets.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>()),
+    )
+}
+
+/// True where the row's rate is the targets' and not the client's.
+fn counts(row: &Row<'_>) -> bool {
+    row.is_direct() && !row.is_paced() && !client::is_bound(row) && row.summary.stability.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, ids, record};
+    use crate::rows::rows;
+
+    fn told(apart: [f64; 2], together: f64) -> Vec<Finding> {
+        let load = |iops| Load { depth: 8, iops, ..Load::default() };
+        let both = Load { jobs: 2, depth: 8, iops: together, ..Load::default() };
+        let mut run = record(&[load(apart[0]), load(apart[1]), both]);
+        for (test, names) in run.tests.iter_mut().zip([["/a"; 2], ["/b"; 2], ["/a", "/b"]]) {
+            for (job, name) in test.jobs.iter_mut().zip(names) {
+                job.plan.insert("filename".to_owned(), name.to_owned());
+            }
+        }
+        findings(&rows(&run))
+    }
+
+    #[test]
+    fn apart_and_together() {
+        let found = told([1000.0, 1000.0], 1000.0);
+        assert_eq!(ids(&found), ["instance-cap"]);
+        assert_eq!(
+            found[0].claim,
+            "/a and /b share a limit: 1,000 and 1,000 requests a second apart, 1,000 together."
+        );
+        assert_eq!(told([1000.0, 1000.0], 2000.0), []);
+        assert_eq!(told([1000.0, 500.0], 1400.0), []);
+    }
+}

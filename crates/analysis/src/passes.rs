@@ -1,0 +1,126 @@
+//! Reads that are slow the first time and quick afterwards: blocks that are fetched on first use, or a cache beyond this
+//! machine that has them by then.
+
+use fathom_model::units;
+use fathom_record::{Finding, IntervalRecord, LatencyRecord, RunRecord, Severity};
+
+use crate::rows::{Kind, Row};
+use crate::say::{count, finding, of};
+
+/// Median of the first pass over that of the later ones from which on they are of two kinds.
+const SLOWER: f64 = 2.0;
+/// Requests of each pass that a median takes here.
+const LEAST: u64 = 200;
+/// Share of the bytes that must have come from the device, where one was watched: else it was this machine's cache.
+const FROM_DEVICE: f64 = 0.98;
+
+/// What there is to say of one row: random reads by one worker, which asks for every block once before any twice.
+pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+    let [job] = row.jobs() else { return None };
+    let read = row.summary.read.as_ref().filter(|_| row.kind() == Some(Kind::Read))?;
+    let mapped = row.every("norandommap", |value| value != "1");
+    let seen = row.summary.device.as_ref().filter(|_| row.has_device);
+    let from_device = seen.is_none_or(|device| device.read_bytes as f64 >= FROM_DEVICE * read.bytes as f64);
+    let size = if record.header.size_bytes > 0 { record.header.size_bytes } else { row.planned("size") };
+    if !row.is_random() || !mapped || !row.is_direct() || !from_device || size == 0 {
+        return None;
+    }
+    let ramp = job.ramp.as_ref().map_or(0, |ramp| ramp.read.bytes);
+    let (first, later) = medians(&job.measured.series, ramp, size)?;
+    let ratio = first as f64 / later.max(1) as f64;
+    if ratio < SLOWER {
+        return None;
+    }
+    // A working file has been written just now: nothing of it is left to be fetched.
+    let written = row.is_bench && record.header.conditions.target.kind == "directory";
+    let times = format!(
+        "blocks took {} the first time and {} afterwards",
+        units::latency(first),
+        units::latency(later)
+    );
+    let (id, claim, remedy) = if written {
+        let claim = format!(
+            "{times}: a cache between this machine and the medium answered, {} times as fast.",
+            count(ratio)
+        );
+        ("host-cache", claim, "A size far above the host's cache (--size) shows what lies behind it.")
+    } else {
+        let claim = format!(
+            "{times}: they are fetched when first used (a volume made from a snapshot), or a cache has them since."
+        );
+        ("first-touch", claim, "Read every block once before it is measured or put to use.")
+    };
+    let found = finding(id, Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, [row])
+            .with("first_pass_p50_ns", first)
+            .with("later_passes_p50_ns", later)
+            .with("pass_bytes", size),
+    )
+}
+
+/// Median latencies of the first pass over `size` bytes and of those after it, ns, where both have enough requests.
+fn medians(series: &[IntervalRecord], before: u64, size: u64) -> Option<(u64, u64)> {
+    let (mut first, mut later) = (LatencyRecord::default(), LatencyRecord::default());
+    let mut moved = before;
+    for interval in series {
+        let from = moved;
+        moved += interval.read.bytes;
+        let pass = match (from, moved) {
+            (_, to) if to <= size => &mut first,
+            (from, _) if from >= size => &mut later,
+            _ => continue,
+        };
+        for &(bin, count) in &interval.read.clat_bins {
+            match pass.bins.binary_search_by_key(&bin, |&(known, _)| known) {
+                Ok(at) => pass.bins[at].1 += count,
+                Err(at) => pass.bins.insert(at, (bin, count)),
+            }
+        }
+    }
+    let median = |pass: &LatencyRecord| {
+        let samples: u64 = pass.bins.iter().map(|&(_, count)| count).sum();
+        if samples < LEAST { None } else { pass.fio_percentile(50.0) }
+    };
+    Some((median(&first)?, median(&later)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, latency, record};
+    use crate::rows::rows;
+
+    /// 12 seconds of 2000 reads, of which the first five go over the target once.
+    fn run(first_ns: u64) -> RunRecord {
+        let mut run = record(&[Load::default()]);
+        run.header.size_bytes = 5 * 2000 * 4096;
+        for interval in &mut run.tests[0].jobs[0].measured.series[..5] {
+            interval.read.clat_bins = latency(2000, first_ns).bins;
+        }
+        run
+    }
+
+    fn told(run: &RunRecord) -> Option<String> {
+        findings(run, &rows(run)[0]).map(|finding| finding.id)
+    }
+
+    #[test]
+    fn first_and_later_passes() {
+        assert_eq!(told(&run(500_000)), None);
+        assert_eq!(told(&run(900_000)), None);
+        assert_eq!(told(&run(1_100_000)).as_deref(), Some("first-touch"));
+        let mut written = run(1_100_000);
+        written.header.conditions.target.kind = "directory".to_owned();
+        assert_eq!(told(&written).as_deref(), Some("host-cache"));
+        // Out of this machine's memory, without a second pass, or in no order that tells passes apart.
+        let spoilt = |change: fn(&mut RunRecord)| {
+            let mut run = run(1_100_000);
+            change(&mut run);
+            told(&run)
+        };
+        assert_eq!(spoilt(|run| run.tests[0].disks[0].counters.read_sectors /= 2), None);
+        assert_eq!(spoilt(|run| run.header.size_bytes = 1 << 40), None);
+        assert_eq!(spoilt(|run| crate::fixture::plan(run, "norandommap", "1")), None);
+    }
+}

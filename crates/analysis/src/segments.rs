@@ -1,0 +1,112 @@
+//! Where a series of rates changes its level: binary segmentation by least squares on logarithms.
+
+/// Samples that a level holds for at least.
+const LEAST: usize = 5;
+/// Levels differ by at least this share.
+const APART: f64 = 0.10;
+/// Noise below this is taken for this: a rate that is held exactly has none.
+const LEAST_NOISE: f64 = 0.003;
+
+/// A span of one level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Segment {
+    /// Samples in it.
+    pub(crate) length: usize,
+    pub(crate) median: f64,
+    /// Standard deviation over mean.
+    pub(crate) cv: f64,
+}
+
+/// The levels of a series of rates, in order. A series with a rate of zero is taken as one.
+pub(crate) fn segments(rates: &[f64]) -> Vec<Segment> {
+    let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+    let mut bounds = vec![0, rates.len()];
+    if logs.iter().all(|log| log.is_finite()) {
+        let penalty = 9.0 * noise(&logs).powi(2) * (logs.len().max(2) as f64).ln();
+        split(&logs, 0, penalty, &mut bounds);
+        bounds.sort_unstable();
+    }
+    merge(rates, bounds)
+}
+
+/// Standard deviation of single samples, from the differences of neighbours, so that levels do not count.
+fn noise(logs: &[f64]) -> f64 {
+    let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    (median(&steps) / 0.6745 / std::f64::consts::SQRT_2).max(LEAST_NOISE)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn cost(logs: &[f64]) -> f64 {
+    let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+    logs.iter().map(|log| (log - mean).powi(2)).sum()
+}
+
+/// Adds the bounds of levels within `logs`, which begin at `offset`.
+fn split(logs: &[f64], offset: usize, penalty: f64, bounds: &mut Vec<usize>) {
+    let whole = cost(logs);
+    let cuts = (LEAST..(logs.len() + 1).saturating_sub(LEAST))
+        .map(|cut| (cut, whole - cost(&logs[..cut]) - cost(&logs[cut..])));
+    let Some((cut, gain)) = cuts.max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
+    if gain > penalty {
+        bounds.push(offset + cut);
+        split(&logs[..cut], offset, penalty, bounds);
+        split(&logs[cut..], offset + cut, penalty, bounds);
+    }
+}
+
+/// Levels that differ by too little are one.
+fn merge(rates: &[f64], bounds: Vec<usize>) -> Vec<Segment> {
+    let mut starts: Vec<usize> = Vec::new();
+    for pair in bounds.windows(2) {
+        let is_apart = starts.last().is_none_or(|&start| {
+            let (before, after) = (median(&rates[start..pair[0]]), median(&rates[pair[0]..pair[1]]));
+            (after - before).abs() >= APART * before.max(after)
+        });
+        if is_apart && pair[1] > pair[0] {
+            starts.push(pair[0]);
+        }
+    }
+    let ends = starts.iter().skip(1).copied().chain([rates.len()]);
+    starts.iter().zip(ends).map(|(&start, end)| segment(&rates[start..end])).collect()
+}
+
+fn segment(rates: &[f64]) -> Segment {
+    let count = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / count.max(1.0);
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    let cv = if mean > 0.0 { (squares / (count - 1.0).max(1.0)).sqrt() / mean } else { 0.0 };
+    Segment { length: rates.len(), median: median(rates), cv }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rate with noise of `percent`, the same every time.
+    fn noisy(level: f64, length: usize, percent: f64) -> Vec<f64> {
+        let noise = |at: usize| ((at * 7919 % 101) as f64 / 50.0 - 1.0) * percent / 100.0 * 1.7;
+        (0..length).map(|at| level * (1.0 + noise(at))).collect()
+    }
+
+    #[test]
+    fn levels() {
+        let check = |rates: Vec<f64>, expected: &[usize]| {
+            let lengths: Vec<usize> = segments(&rates).iter().map(|segment| segment.length).collect();
+            assert_eq!(lengths, expected);
+        };
+        check(vec![], &[]);
+        check(vec![5.0; 4], &[4]);
+        check(noisy(5000.0, 300, 3.0), &[300]);
+        check([noisy(3000.0, 200, 3.0), noisy(300.0, 60, 3.0)].concat(), &[200, 60]);
+        check([noisy(12_000.0, 100, 3.0), noisy(3000.0, 100, 3.0)].concat(), &[100, 100]);
+        check([vec![10.0; 20], vec![5.0; 20], vec![10.0; 20]].concat(), &[20, 20, 20]);
+        check([vec![10.0; 20], vec![9.5; 20]].concat(), &[40]);
+        check([vec![10.0; 20], vec![5.0; 4]].concat().into_iter().take(22).collect(), &[22]);
+        check([vec![10.0; 20], vec![0.0; 20]].concat(), &[40]);
+    }
+}

@@ -1,0 +1,167 @@
+//! Spans in which nothing completed although requests were under way.
+
+use std::collections::BTreeSet;
+
+use fathom_model::units;
+use fathom_record::{Finding, IntervalRecord, JobRecord, Severity, SlowRecord};
+
+use crate::rows::Row;
+use crate::say::{finding, of, seconds};
+
+/// Length of such a span from which on it is a stall: longer than any request waits for its turn at a cap.
+const LEAST_NS: u64 = 2_000_000_000;
+/// Offsets that are named.
+const NAMED: usize = 4;
+
+/// A span without a completion, ns since the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start_ns: u64,
+    end_ns: u64,
+}
+
+/// The longest stall of a row, with how many there were.
+pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
+    let spans = spans(row);
+    let longest = spans.iter().max_by_key(|span| span.end_ns - span.start_ns)?;
+    let waiting = waiting(row, longest);
+    let stuck = row.jobs().iter().filter(|job| job.stuck).count();
+    let from = row.jobs().iter().map(|job| job.measured.start_ns).min().unwrap_or(0);
+    let length = longest.end_ns - longest.start_ns;
+    let depth = waiting.iter().map(|slow| slow.depth).max().unwrap_or(0);
+    let offsets: Vec<u64> = waiting.iter().take(NAMED).map(|slow| slow.offset).collect();
+    let places: Vec<String> = offsets.iter().map(|offset| units::grouped(*offset)).collect();
+    let mut claim = format!(
+        "nothing completed for {}, from {} on, with {depth} under way",
+        seconds(length),
+        seconds(longest.start_ns.saturating_sub(from)),
+    );
+    if !places.is_empty() {
+        claim += &format!(" (at offset {})", places.join(", "));
+    }
+    if spans.len() > 1 {
+        claim += &format!("; {} such spans in all", spans.len());
+    }
+    if stuck > 0 {
+        claim += "; a request never came back";
+    }
+    let severity = if stuck > 0 { Severity::Error } else { Severity::Warning };
+    let remedy = "The kernel log (dmesg) tells of timeouts and resets; over a network, look at the path.";
+    let found = finding("stalled", severity, claim + ".", Some(remedy.to_owned()));
+    Some(
+        of(found, [row])
+            .with("start_ns", longest.start_ns)
+            .with("length_ns", length)
+            .with("depth", depth)
+            .with("offsets_bytes", offsets)
+            .with("stalls", spans.len())
+            .with("never_ended", stuck > 0),
+    )
+}
+
+/// Spans in which no worker completed anything, each covered by a request that waited through it.
+fn spans(row: &Row<'_>) -> Vec<Span> {
+    // Workers that started apart have intervals that overlap, so time is cut wherever one of them begins or ends.
+    let intervals: Vec<(Span, bool)> =
+        row.jobs().iter().flat_map(|job| &job.measured.series).map(whether_idle).collect();
+    let mut cuts: Vec<u64> = intervals.iter().flat_map(|(span, _)| [span.start_ns, span.end_ns]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let busy: BTreeSet<u64> = intervals
+        .iter()
+        .filter(|(_, idle)| !idle)
+        .flat_map(|(span, _)| {
+            let from = cuts.partition_point(|&cut| cut < span.start_ns);
+            cuts[from..].iter().copied().take_while(|&cut| cut < span.end_ns)
+        })
+        .collect();
+    let mut idle: Vec<Span> = Vec::new();
+    for pair in cuts.windows(2).filter(|pair| !busy.contains(&pair[0])) {
+        match idle.last_mut() {
+            Some(span) if span.end_ns == pair[0] => span.end_ns = pair[1],
+            _ => idle.push(Span { start_ns: pair[0], end_ns: pair[1] }),
+        }
+    }
+    idle.retain(|span| span.end_ns - span.start_ns >= LEAST_NS);
+    idle.retain(|span| row.jobs().iter().any(|job| job.stuck) || !waiting(row, span).is_empty());
+    idle
+}
+
+fn whether_idle(interval: &IntervalRecord) -> (Span, bool) {
+    let ios = interval.read.ios + interval.write.ios + interval.trim.ios;
+    (Span { start_ns: interval.start_ns, end_ns: interval.end_ns }, ios == 0)
+}
+
+/// The requests that waited through a span.
+fn waiting<'r>(row: &'r Row<'_>, span: &Span) -> Vec<&'r SlowRecord> {
+    let length = span.end_ns - span.start_ns;
+    let covers = |slow: &&SlowRecord| {
+        let end = slow.start_ns.saturating_add(slow.lat_ns).min(span.end_ns);
+        end.saturating_sub(slow.start_ns.max(span.start_ns)) >= length / 10 * 9
+    };
+    let slowest = |job: &'r JobRecord| job.slowest.iter();
+    row.jobs().iter().flat_map(slowest).filter(covers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::RunRecord;
+
+    use super::*;
+    use crate::fixture::{Load, SECOND_NS, record};
+    use crate::rows::rows;
+
+    fn with(zeros: usize, lat_s: u64) -> RunRecord {
+        let seconds = [vec![1.0; 3], vec![0.0; zeros], vec![1.0; 4]].concat();
+        let mut run = record(&[Load { seconds, depth: 16, ..Load::default() }]);
+        run.tests[0].jobs[0].slowest = vec![SlowRecord {
+            op: "read".to_owned(),
+            start_ns: 3 * SECOND_NS - 1000,
+            lat_ns: lat_s * SECOND_NS,
+            offset: 8192,
+            depth: 16,
+        }];
+        run
+    }
+
+    fn told(run: &RunRecord) -> Option<Finding> {
+        findings(&rows(run)[0])
+    }
+
+    #[test]
+    fn nothing_for_two_seconds() {
+        let check = |zeros, lat, expected: bool| {
+            assert_eq!(told(&with(zeros, lat)).is_some(), expected, "{zeros} {lat}")
+        };
+        check(0, 0, false);
+        check(1, 1, false);
+        check(2, 2, true);
+        // Nothing was under way: a pause of the job's own.
+        check(5, 1, false);
+        let found = told(&with(20, 20)).unwrap();
+        assert_eq!(
+            found.claim,
+            "nothing completed for 20 s, from 3 s on, with 16 under way (at offset 8,192)."
+        );
+        assert_eq!(found.evidence["length_ns"].as_u64(), Some(20 * SECOND_NS));
+    }
+
+    #[test]
+    fn a_request_that_never_came_back() {
+        let mut run = with(5, 0);
+        assert_eq!(told(&run), None);
+        run.tests[0].jobs[0].stuck = true;
+        assert_eq!(told(&run).unwrap().severity, Severity::Error);
+    }
+
+    #[test]
+    fn another_worker_that_goes_on_is_no_stall() {
+        let mut run = with(5, 5);
+        let mut other = run.tests[0].jobs[0].clone();
+        for interval in &mut other.measured.series {
+            interval.read.ios = 10;
+        }
+        run.tests[0].jobs.push(other);
+        assert_eq!(told(&run), None);
+    }
+}
