@@ -156,7 +156,7 @@ fn run_test(
     }
 }
 
-fn with_hint(error: String, hint: Option<String>) -> String {
+pub(crate) fn with_hint(error: String, hint: Option<String>) -> String {
     match hint {
         Some(hint) => format!("{error} ({hint})"),
         None => error,

@@ -14,6 +14,7 @@ mod machine;
 mod plan;
 mod planned;
 mod suite;
+pub mod sweep;
 mod target;
 mod working_file;
 

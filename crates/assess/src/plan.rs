@@ -175,7 +175,7 @@ impl BenchPlan {
     }
 }
 
-fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -190,7 +190,11 @@ fn profile_of(suite: &Suite, settings: &BenchSettings) -> Profile {
 }
 
 /// How much of the target is used.
-fn size_on(target: &BenchTarget, settings: &BenchSettings, of_profile: u64) -> Result<SizePlan, AssessError> {
+pub(crate) fn size_on(
+    target: &BenchTarget,
+    settings: &BenchSettings,
+    of_profile: u64,
+) -> Result<SizePlan, AssessError> {
     let has = match target {
         BenchTarget::Directory { path, filesystem } => {
             return working_file::plan_size(path, filesystem, of_profile, settings.size);
@@ -219,7 +223,7 @@ fn size_on(target: &BenchTarget, settings: &BenchSettings, of_profile: u64) -> R
 }
 
 /// What a reader should know of the target itself.
-fn remarks(target: &BenchTarget) -> Option<String> {
+pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
     match target {
         BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => Some(format!(
             "{} is on the root file system: other programs use it too, and 1.0 GiB is kept free",

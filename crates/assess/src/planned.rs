@@ -70,11 +70,11 @@ fn pair(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 /// A path as `filename` takes it: colons separate names there, and a backslash is nothing special but before one.
-fn escaped(path: &Path) -> String {
+pub(crate) fn escaped(path: &Path) -> String {
     path.to_string_lossy().replace(':', "\\:")
 }
 
-fn size_word(size: u64) -> String {
+pub(crate) fn size_word(size: u64) -> String {
     match size {
         size if size > 0 && size.is_multiple_of(1 << 30) => format!("{}g", size >> 30),
         size if size > 0 && size.is_multiple_of(MIB) => format!("{}m", size >> 20),
@@ -82,7 +82,7 @@ fn size_word(size: u64) -> String {
     }
 }
 
-fn time_word(time: Nanos) -> String {
+pub(crate) fn time_word(time: Nanos) -> String {
     match time.0 {
         ns if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
         ns if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),

@@ -16,6 +16,8 @@ pub enum Exit {
     Failed,
     /// The command line or a file it names makes no sense.
     Usage,
+    /// A promise, an objective or a comparison does not hold.
+    Broken,
     /// Broken off by a signal.
     Interrupted,
     /// fio's own: a parse or set-up error.
@@ -33,6 +35,7 @@ impl Exit {
             Exit::Done => 0,
             Exit::Failed | Exit::FioSetup => 1,
             Exit::Usage => 2,
+            Exit::Broken => 3,
             Exit::Interrupted => 130,
             // Above 127 a shell reads a signal, and 256 would read as success.
             Exit::FioJobs(count) => count.min(127) as u8,
@@ -119,6 +122,7 @@ mod tests {
             (Exit::Done, 0),
             (Exit::Failed, 1),
             (Exit::Usage, 2),
+            (Exit::Broken, 3),
             (Exit::Interrupted, 130),
             (Exit::FioSetup, 1),
             (Exit::FioJobs(0), 0),

@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod signals;
 mod store;
+mod sweep_progress;
 
 use std::ffi::OsString;
 use std::path::Path;

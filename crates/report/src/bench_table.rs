@@ -20,7 +20,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     bench_below::render(record, &summaries, (style, width), out)
 }
 
-fn header(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn header(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let left = target_line(record);
     let right = host_line(record, style);
     let (wide, gap) = (left.chars().count() + right.chars().count(), 4);

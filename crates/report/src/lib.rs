@@ -21,6 +21,9 @@ mod fio_report;
 pub mod history;
 pub mod registry;
 mod style;
+pub mod sweep_json;
+mod sweep_map;
+pub mod sweep_table;
 
 pub use fio_number::{Family, Unit, fio_number};
 pub use fio_report::{FIO_VERSION, FioReport};

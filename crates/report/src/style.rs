@@ -53,6 +53,18 @@ impl Style {
         self.paint("31", text)
     }
 
+    /// `text` on a ground as strong as `share` (0 to 1): a colour, or one of `shades` before it. One character wider
+    /// than `text` either way.
+    pub(crate) fn shade(&self, share: f64, text: &str, shades: [&str; 5]) -> String {
+        let level = (share.clamp(0.0, 1.0) * 4.999) as usize;
+        // From the ground colour to a full blue in steps that white text can be read on.
+        const GROUNDS: [&str; 5] = ["48;5;235", "48;5;17", "48;5;18", "48;5;19", "48;5;20"];
+        if self.colour {
+            return self.paint(&format!("97;{}", GROUNDS[level]), &format!(" {text}"));
+        }
+        format!("{}{text}", shades[level])
+    }
+
     fn paint(&self, code: &str, text: &str) -> String {
         if self.colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod fio;
 pub mod history;
+pub mod sweep;
 
 use std::ffi::OsString;
 
@@ -37,6 +38,8 @@ Examples:
 enum Command {
     /// Assess a directory, file or block device with a suite of tests
     Bench(Box<bench::BenchArguments>),
+    /// Measure over block size, depth, jobs and pattern: knees, limits, crossover
+    Sweep(Box<sweep::SweepArguments>),
     /// fio's own command line and job files (also when this program is called `fio`)
     Fio {
         /// As fio takes them; `fathom fio --help` lists them
@@ -58,6 +61,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
     };
     match arguments.command {
         Command::Bench(arguments) => bench::run(*arguments, args),
+        Command::Sweep(arguments) => sweep::run(*arguments, args),
         Command::Fio { options } => Ok(fio::run(&options)),
         Command::History(arguments) => history::run(arguments),
     }

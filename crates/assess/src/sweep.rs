@@ -1,0 +1,391 @@
+//! Runs a sweep point by point: asks the planner where to measure next, measures, and hands each point out as it ends, so
+//! that a sweep that was killed can go on where it was.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fathom_analysis::sweep_goal::{Reach, Slo};
+use fathom_analysis::sweep_plan::{Axis, Next, SETTLE_NS, SweepSpec, next};
+use fathom_analysis::sweep_point::{Pattern, Point, Spot, block_name};
+use fathom_engine::registry;
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration};
+use fathom_record::{RunHeader, RunRecord, Severity, TestMeta, TestRecord, TestStatus, test_record};
+use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
+
+use crate::bench::with_hint;
+use crate::machine::{engine_rows, host_facts, probe, random};
+use crate::plan::{BenchSettings, absolute, remarks, size_on};
+use crate::planned::{escaped, size_word, time_word};
+use crate::suite::section_of;
+use crate::target::BenchTarget;
+use crate::{AssessError, conditions, working_file};
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct SweepSettings {
+    /// A directory, file or block device.
+    pub target: PathBuf,
+    /// Patterns.
+    pub patterns: Vec<Pattern>,
+    /// Block sizes, bytes; `None` = as the target needs them.
+    pub blocks: Option<Axis>,
+    /// Requests in flight per job; `None` = 1 to 256.
+    pub depths: Option<Axis>,
+    /// Numbers of jobs; empty = one.
+    pub jobs: Vec<u32>,
+    /// Time for everything, laying out included.
+    pub budget: Nanos,
+    /// An objective for latency.
+    pub slo: Option<Slo>,
+    /// A rate to reach.
+    pub reach: Option<Reach>,
+    /// Size of the working file, or of the range used, bytes.
+    pub size: Option<u64>,
+    /// The engine instead of io_uring.
+    pub engine: Option<String>,
+    /// Through the page cache.
+    pub buffered: bool,
+    /// Targets whose content may be destroyed.
+    pub destroy: Vec<PathBuf>,
+    /// What all random choices derive from; drawn where it is not said.
+    pub seed: Option<u64>,
+    /// What the user says of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+/// What is going to be done, as far as that is known before.
+#[derive(Clone, Debug)]
+pub struct SweepPlan {
+    /// The target.
+    pub target: BenchTarget,
+    /// The path that points name; in a directory a file that exists under no name.
+    pub file: PathBuf,
+    /// Bytes of it that are used.
+    pub size: u64,
+    /// What the points cover; its budget is that of the points alone.
+    pub spec: SweepSpec,
+    /// Longest time for laying out; `None` where nothing is laid out, or as long as it takes.
+    pub layout_time: Option<Nanos>,
+    /// Things a reader of the results should know.
+    pub notes: Vec<String>,
+    /// What was asked for.
+    pub settings: SweepSettings,
+    /// What all random choices derive from.
+    pub seed: u64,
+    engine: String,
+}
+
+/// Is told how a sweep goes on. Every method may be left out.
+pub trait SweepObserver: RunObserver {
+    /// The target is ready; measuring begins.
+    fn begun(&mut self, _header: &RunHeader) {}
+    /// A point begins, so many ns of the budget being spent.
+    fn point_begun(&mut self, _spot: &Spot, _spent_ns: u64) {}
+    /// A point has ended or failed, or was measured by the sweep that this one goes on with.
+    fn point_ended(&mut self, _test: &TestRecord) {}
+}
+
+impl SweepObserver for () {}
+
+/// Size of the working file where none is said.
+const FILE_SIZE: u64 = 1 << 30;
+/// Largest share of the time that laying out may take.
+const LAYOUT_SHARE: u64 = 4;
+/// Deepest queue where none is said.
+const DEEPEST: u64 = 256;
+/// Largest block where none is said.
+const LARGEST: u64 = 1 << 20;
+/// Seeds of the points differ, so that none reads what another left in a cache on the way.
+const SEED_STEP: u64 = 0x9e37_79b9;
+
+impl SweepPlan {
+    /// Plans what was asked for; looks at the target and changes nothing.
+    ///
+    /// # Errors
+    /// The target is not there, cannot be used, or may not be written to and would be.
+    pub fn make(settings: SweepSettings) -> Result<SweepPlan, AssessError> {
+        let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
+        SweepPlan::on(target, settings)
+    }
+
+    /// Plans what was asked for on a target already looked at.
+    ///
+    /// # Errors
+    /// As for [`SweepPlan::make`].
+    pub fn on(target: BenchTarget, settings: SweepSettings) -> Result<SweepPlan, AssessError> {
+        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
+            return Err(AssessError::UnknownEngine { name: name.clone() });
+        }
+        if let Some(reason) =
+            target.write_refusal().filter(|_| settings.patterns.iter().any(|pattern| pattern.writes()))
+        {
+            let hint = "or sweep reads alone: --rw randread".to_owned();
+            return Err(AssessError::Target { path: settings.target, reason, hint: Some(hint) });
+        }
+        let of_target = BenchSettings {
+            target: settings.target.clone(),
+            size: settings.size,
+            ..BenchSettings::default()
+        };
+        let size = size_on(&target, &of_target, FILE_SIZE)?;
+        let mut notes: Vec<String> = size.note.into_iter().chain(remarks(&target)).collect();
+        let engine = engine(&settings, &target, &mut notes);
+        let is_directory = matches!(target, BenchTarget::Directory { .. });
+        let layout_time = is_directory.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
+        let spec = spec(&settings, &target, settings.budget.0)?;
+        let file = match &target {
+            BenchTarget::Directory { path, .. } => absolute(path).join("fathom.tmp"),
+            BenchTarget::File { path, .. } | BenchTarget::BlockDevice { path, .. } => absolute(path),
+            BenchTarget::Simulated { .. } => PathBuf::from("simulated"),
+        };
+        let seed = settings.seed.unwrap_or_else(|| random() >> 32);
+        Ok(SweepPlan { target, file, size: size.size, spec, layout_time, notes, settings, seed, engine })
+    }
+
+    /// The target by a name that means the same everywhere on this machine.
+    pub fn target_name(&self) -> String {
+        match &self.target {
+            BenchTarget::Simulated { .. } => self.settings.target.display().to_string(),
+            _ => absolute(&self.settings.target).display().to_string(),
+        }
+    }
+
+    /// fio's options for the point at `spot`.
+    fn said(&self, spot: &Spot, runtime_ns: u64) -> Vec<(String, String)> {
+        let pair = |name: &str, value: String| (name.to_owned(), value);
+        let apart = spot.rw.is_sequential() && spot.jobs > 1;
+        let range = if apart { self.size / u64::from(spot.jobs) >> 20 << 20 } else { self.size };
+        let mut said = vec![
+            pair("ioengine", self.engine.clone()),
+            pair("filename", escaped(&self.file)),
+            pair("size", size_word(range)),
+            pair("direct", if self.settings.buffered { "0" } else { "1" }.to_owned()),
+            pair("rw", spot.rw.name().to_owned()),
+            pair("bs", block_name(spot.block)),
+            pair("iodepth", spot.depth.to_string()),
+        ];
+        if spot.jobs > 1 {
+            said.extend([pair("numjobs", spot.jobs.to_string()), pair("group_reporting", "1".to_owned())]);
+        }
+        if apart {
+            said.push(pair("offset_increment", size_word(range)));
+        }
+        let place = spot.block.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight()));
+        said.extend([
+            pair("time_based", "1".to_owned()),
+            pair("startdelay", time_word(Nanos(SETTLE_NS))),
+            pair("runtime", time_word(Nanos(runtime_ns))),
+            pair("randseed", (self.seed ^ place.wrapping_mul(SEED_STEP)).to_string()),
+        ]);
+        said
+    }
+
+    /// Runs the point at `spot`.
+    fn measure(
+        &self,
+        spot: &Spot,
+        runtime_ns: u64,
+        session: &Session,
+        observer: &mut dyn RunObserver,
+    ) -> TestRecord {
+        let said = self.said(spot, runtime_ns);
+        let section = section_of(&spot.id(), &said, &engine_rows());
+        let fio = section.as_ref().map(|section| section.command_line()).unwrap_or_default();
+        let meta = TestMeta { id: spot.id(), title: spot.title(), fio };
+        let plan = section.and_then(|section| fathom_options::resolve(&[section], &host_facts()));
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => return TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
+        };
+        match session.run(&plan, observer) {
+            Ok(outcome) => test_record(meta, &plan, &outcome),
+            Err(RunError::Stopped { reason }) => TestRecord {
+                status: TestStatus::Incomplete,
+                interrupted: Some(reason.clone()),
+                reason: Some(reason),
+                ..TestRecord::skipped(meta, "")
+            },
+            Err(error) => TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
+        }
+    }
+}
+
+fn engine(settings: &SweepSettings, target: &BenchTarget, notes: &mut Vec<String>) -> String {
+    if let Some(engine) = &settings.engine {
+        return engine.clone();
+    }
+    match target {
+        BenchTarget::Simulated { .. } => {}
+        _ => {
+            if let Err(error) = probe("io_uring") {
+                let why = crate::error::plain(&error.source);
+                notes.push(format!("io_uring cannot be used here ({why}), libaio is used instead"));
+                return "libaio".to_owned();
+            }
+        }
+    }
+    "io_uring".to_owned()
+}
+
+/// What the points cover, for what was said and what the target allows.
+fn spec(settings: &SweepSettings, target: &BenchTarget, budget_ns: u64) -> Result<SweepSpec, AssessError> {
+    let unit = if settings.buffered { 512 } else { unit(target, &settings.target) };
+    let blocks = settings.blocks.clone().unwrap_or(Axis::Within(unit, LARGEST.max(unit)));
+    let said: Vec<u64> = match &blocks {
+        Axis::Exactly(blocks) => blocks.clone(),
+        Axis::Within(least, most) => vec![*least, *most],
+    };
+    if let Some(odd) = said.iter().find(|block| !block.is_multiple_of(unit)) {
+        return Err(AssessError::Target {
+            path: settings.target.clone(),
+            reason: format!(
+                "takes direct requests in multiples of {}, and {} is none",
+                bytes(unit),
+                bytes(*odd)
+            ),
+            hint: Some("choose other block sizes, or --buffered".to_owned()),
+        });
+    }
+    Ok(SweepSpec {
+        patterns: settings.patterns.clone(),
+        blocks,
+        depths: settings.depths.clone().unwrap_or(Axis::Within(1, DEEPEST)),
+        jobs: if settings.jobs.is_empty() { vec![1] } else { settings.jobs.clone() },
+        unit,
+        budget_ns,
+        slo: settings.slo.clone(),
+        reach: settings.reach.clone(),
+    })
+}
+
+/// What direct requests are multiples of, bytes.
+fn unit(target: &BenchTarget, path: &Path) -> u64 {
+    if matches!(target, BenchTarget::Simulated { .. }) {
+        return 512;
+    }
+    let stack = fathom_sys::device::TargetStack::of(path).ok();
+    let sectors = stack.iter().flat_map(|stack| &stack.devices);
+    let largest = sectors.filter_map(|device| device.logical_block_size).map(u64::from).max();
+    // A file system without a device behind it says nothing; pages are what all of them take.
+    largest.unwrap_or(4096).max(512)
+}
+
+/// Runs `plan` on `session`, going on from the tests of an earlier sweep.
+///
+/// # Errors
+/// The working file could not be made or laid out; nothing has been measured then.
+pub fn sweep(
+    plan: &SweepPlan,
+    earlier: Vec<TestRecord>,
+    session: &mut Session,
+    observer: &mut dyn SweepObserver,
+) -> Result<RunRecord, AssessError> {
+    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    let mut header = header(plan, session);
+    let began = session.now();
+    header.size_bytes = lay_out(plan, session, observer, &mut header.notes)?;
+    let plan = &SweepPlan { size: header.size_bytes, ..plan.clone() };
+    let laid_out_ns = session.now() - began;
+    let budget_ns = plan.spec.budget_ns.saturating_sub(laid_out_ns);
+    let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
+    observer.begun(&header);
+    let mut record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
+    let mut points = Vec::new();
+    // What was broken off or failed gets another chance.
+    for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {
+        observer.point_ended(&test);
+        points.extend(Point::of(&test));
+        record.tests.push(test);
+    }
+    loop {
+        let (spot, runtime_ns) = match next(&spec, &points) {
+            Next::Run(spot, runtime_ns) => (spot, runtime_ns),
+            Next::Done => break,
+            Next::OutOfTime => {
+                let budget = duration(plan.settings.budget);
+                record.header.notes.push(format!(
+                    "the time ({budget}) was over before everything was looked at; --budget gives more"
+                ));
+                break;
+            }
+        };
+        observer.point_begun(&spot, points.iter().map(|point: &Point| point.elapsed_ns).sum());
+        let test = plan.measure(&spot, runtime_ns, session, observer);
+        observer.point_ended(&test);
+        // Whatever came of it, it is not tried again.
+        points.extend(Point::of(&test));
+        record.header.job_text.push_str(&test.fio);
+        record.header.job_text.push('\n');
+        record.tests.push(test);
+        if let Some(reason) = session.stop_handle().reason() {
+            record.header.interrupted = Some(reason);
+            record.status = TestStatus::Incomplete;
+            break;
+        }
+    }
+    if record.tests.iter().all(|test| test.status == TestStatus::Failed) {
+        record.status = TestStatus::Failed;
+    }
+    // Points are short and go past the knee on purpose: what a single one suffers from counts, not what it is.
+    record.findings = fathom_analysis::findings(&record);
+    record.findings.retain(|finding| finding.severity >= Severity::Warning);
+    record.findings.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(record)
+}
+
+fn header(plan: &SweepPlan, session: &Session) -> RunHeader {
+    let settings = &plan.settings;
+    let header = RunHeader {
+        command: settings.command.clone(),
+        kind: "sweep".to_owned(),
+        target: plan.target_name(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        labels: settings.labels.clone(),
+        seed: Some(plan.seed),
+        notes: plan.notes.clone(),
+        ..RunHeader::default()
+    };
+    if session.is_simulated() {
+        return header;
+    }
+    let conditions = conditions::conditions(&settings.target, session.clock_facts(), &settings.labels);
+    RunHeader {
+        started_unix_ms: fathom_sys::clock::unix_ms(),
+        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
+        boot_id: conditions.host.boot_id.clone(),
+        conditions,
+        ..header
+    }
+}
+
+/// Makes and fills the working file where there is to be one; returns the bytes that are used.
+fn lay_out(
+    plan: &SweepPlan,
+    session: &mut Session,
+    observer: &mut dyn SweepObserver,
+    notes: &mut Vec<String>,
+) -> Result<u64, AssessError> {
+    let BenchTarget::Directory { path, .. } = &plan.target else { return Ok(plan.size) };
+    let file = working_file::make(path, !plan.settings.buffered)?;
+    session.hold(plan.file.clone(), file);
+    let limit = plan.layout_time.filter(|_| plan.settings.size.is_none());
+    let deadline = limit.map(|time| session.now() + time.0);
+    let mut report = |progress: &LayoutProgress| observer.layout(progress);
+    let got = session.lay_out(&plan.file, plan.size, deadline, &mut report).map_err(AssessError::Run)?;
+    let size = got - got % (1 << 20);
+    if size < plan.size.min(working_file::LEAST_SIZE) {
+        return Err(AssessError::Target {
+            path: path.clone(),
+            reason: format!("took only {} while the working file was laid out", bytes(got)),
+            hint: Some("use --size 16m, or a longer --budget".to_owned()),
+        });
+    }
+    if size < plan.size {
+        let (has, wanted) = (bytes(size), bytes(plan.size));
+        notes.push(format!("the working file has {has} instead of {wanted}: what could be written in time"));
+    }
+    Ok(size)
+}

@@ -1,0 +1,321 @@
+//! `fathom sweep`: measures over block size, depth, jobs and pattern, and says where the limits lie.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_analysis::sweep::{Sweep, assess};
+use fathom_analysis::sweep_goal::{Reach, Slo};
+use fathom_analysis::sweep_plan::{Axis, depths, first_blocks};
+use fathom_analysis::sweep_point::{Pattern, block_name};
+use fathom_assess::BenchTarget;
+use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
+use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
+use fathom_record::{TestRecord, TestStatus};
+use fathom_report::{Style, sweep_json, sweep_table};
+use fathom_runner::Session;
+
+use crate::exit::{Complaint, Exit};
+use crate::sweep_progress::SweepProgress;
+use crate::{output, signals, store};
+
+/// What `fathom sweep` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SweepArguments {
+    /// A directory (a working file is made in it and removed), a file or a block device
+    target: PathBuf,
+    /// Patterns: randread, read, randwrite, write
+    #[arg(long, value_delimiter = ',', value_parser = pattern, default_value = "randread", value_name = "PATTERN,...")]
+    rw: Vec<Pattern>,
+    /// Block sizes: a range to choose from (4k-1m) or exactly these (4k,8k,64k); without it 4k to 256k, and more as needed
+    #[arg(long, value_parser = blocks, value_name = "SIZES")]
+    bs: Option<Axis>,
+    /// Requests in flight per job: a range (1-64) or exactly these (1,8,32)
+    #[arg(long, value_parser = depth_axis, default_value = "1-256", value_name = "DEPTHS")]
+    iodepth: Axis,
+    /// Numbers of jobs; each is swept
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024), default_value = "1", value_name = "JOBS,...")]
+    numjobs: Vec<u32>,
+    /// Time for everything: 90, 3m, 1h
+    #[arg(long, value_parser = budget, default_value = "3m", value_name = "TIME")]
+    budget: Nanos,
+    /// Look for the highest rate under this latency: 'p99<5ms', 'mean<=800us'
+    #[arg(long, value_parser = Slo::parse, value_name = "OBJECTIVE")]
+    slo: Option<Slo>,
+    /// Look for the least depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
+    #[arg(long, value_parser = Reach::parse, value_name = "RATE")]
+    reach: Option<Reach>,
+    /// Go on with the last sweep of this target, which was broken off; say the rest as it was said then
+    #[arg(long)]
+    resume: bool,
+    /// Size of the working file, or of the range used: 512m, 10g, 200MB
+    #[arg(long, value_parser = parse_bytes)]
+    size: Option<u64>,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Something to know about the run (repeatable)
+    #[arg(long = "label", value_parser = super::bench::label, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
+    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Do not keep the run
+    #[arg(long, conflicts_with_all = ["history", "resume"])]
+    no_history: bool,
+    /// Allow write patterns on this block device or file, which must be the target: its data are lost
+    #[arg(long, value_name = "DEVICE")]
+    destroy_data: Option<PathBuf>,
+    /// Through the page cache, for file systems without direct I/O
+    #[arg(long)]
+    buffered: bool,
+    /// This engine instead of io_uring: libaio, psync, ...
+    #[arg(long)]
+    engine: Option<String>,
+    /// What all random choices derive from, to repeat a run exactly
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom sweep /mnt/data                    random reads in a working file, about three minutes at most
+  fathom sweep --rw randread,randwrite --budget 10m /mnt/data
+  fathom sweep --bs 4k,64k --iodepth 1-32 /dev/nvme1n1
+  fathom sweep --reach 'iops>=5000' --slo 'p99<10ms' /dev/nvme1n1
+  fathom sweep --rw randwrite --destroy-data=/dev/nvme1n1 /dev/nvme1n1";
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    Pattern::ALL.into_iter().find(|pattern| pattern.name() == text.trim()).ok_or_else(|| {
+        let names: Vec<&str> = Pattern::ALL.iter().map(|pattern| pattern.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+fn budget(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text) {
+        Ok(time) if time < Nanos::from_secs(5) => Err("a sweep needs 5 s or more".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn blocks(text: &str) -> Result<Axis, String> {
+    axis(text, (512, 1 << 30), |word| parse_bytes(word).map_err(|error| error.to_string()))
+}
+
+fn depth_axis(text: &str) -> Result<Axis, String> {
+    axis(text, (1, 65_536), |word| word.parse::<u64>().map_err(|_| format!("'{word}' is not a number")))
+}
+
+/// `a-b` is a range, `a,b,c` a list.
+fn axis(
+    text: &str,
+    (least, most): (u64, u64),
+    parse: impl Fn(&str) -> Result<u64, String>,
+) -> Result<Axis, String> {
+    let value = |word: &str| {
+        let value = parse(word.trim())?;
+        let fits = (least..=most).contains(&value);
+        if fits { Ok(value) } else { Err(format!("'{}' is not between {least} and {most}", word.trim())) }
+    };
+    if let Some((from, to)) = text.split_once('-') {
+        let (from, to) = (value(from)?, value(to)?);
+        if from > to {
+            return Err("write the smaller end of a range first".to_owned());
+        }
+        return Ok(Axis::Within(from, to));
+    }
+    let mut values = text.split(',').map(value).collect::<Result<Vec<u64>, String>>()?;
+    values.sort_unstable();
+    values.dedup();
+    Ok(Axis::Exactly(values))
+}
+
+/// Runs a sweep.
+///
+/// # Errors
+/// It could not begin.
+pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    let wants_keeping = !arguments.no_history;
+    let place = store::place(arguments.history.clone(), wants_keeping);
+    let (json, resume) = (arguments.json, arguments.resume);
+    let (slo, reach) = (arguments.slo.clone(), arguments.reach.clone());
+    let mut plan = SweepPlan::make(settings(arguments, command))?;
+    let earlier = if resume { earlier(&plan, &place)? } else { Earlier::default() };
+    plan.notes.extend(earlier.note.clone());
+    if !json {
+        output::print(|out| plan_text(&plan, &earlier, out))?;
+    }
+    if wants_keeping && place.history.is_none() {
+        store::tell_of_no_place();
+    }
+    let mut session = Session::real();
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
+        let message = format!("cannot watch for signals: {}", output::plain(&error));
+        Complaint::failed(message, signals::hint(&error))
+    })?;
+    let mut progress = SweepProgress::new(&plan, place);
+    let ran = sweep(&plan, earlier.tests, &mut session, &mut progress);
+    let mut store = progress.finish();
+    let record = ran?;
+    store::tell(store.finish(record.status, &record.header, &record.findings));
+    let kept = store.kept();
+    let result = assess(&record, slo.as_ref(), reach.as_ref());
+    let run_id = match kept {
+        Kept::Run(run) => u64::try_from(run.0).ok(),
+        Kept::File(_) | Kept::Nowhere => None,
+    };
+    let style = Style { run_id, ..output::style() };
+    output::print(|out| {
+        if json {
+            return sweep_json::render(&record, &result, &style, out);
+        }
+        sweep_table::render(&record, &result, &style, out)?;
+        match &kept {
+            Kept::Run(run) => writeln!(out, "\nKept as run {run}."),
+            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
+            Kept::Nowhere => Ok(()),
+        }
+    })?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped if misses_a_goal(&result) => Exit::Broken,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+/// True where something was asked for that no point gave.
+fn misses_a_goal(result: &Sweep) -> bool {
+    let goals = result.slo.iter().chain(&result.reach);
+    goals.into_iter().any(|(_, answers)| answers.iter().all(|answer| answer.best.is_none()))
+}
+
+fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
+    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = words.first_mut() {
+        *program = "fathom".to_owned();
+    }
+    let once = |values: Vec<Pattern>| {
+        let mut values = values;
+        values.sort_unstable();
+        values.dedup();
+        values
+    };
+    let mut jobs = arguments.numjobs;
+    jobs.sort_unstable();
+    jobs.dedup();
+    SweepSettings {
+        target: arguments.target,
+        patterns: once(arguments.rw),
+        blocks: arguments.bs,
+        depths: Some(arguments.iodepth),
+        jobs,
+        budget: arguments.budget,
+        slo: arguments.slo,
+        reach: arguments.reach,
+        size: arguments.size,
+        engine: arguments.engine,
+        buffered: arguments.buffered,
+        destroy: arguments.destroy_data.into_iter().collect(),
+        seed: arguments.seed,
+        labels: BTreeMap::from_iter(arguments.labels),
+        command: words,
+    }
+}
+
+/// What a sweep that was broken off has measured.
+#[derive(Default)]
+struct Earlier {
+    tests: Vec<TestRecord>,
+    note: Option<String>,
+}
+
+/// The tests of the last sweep of this target.
+fn earlier(plan: &SweepPlan, place: &Place) -> Result<Earlier, Complaint> {
+    let target = plan.target_name();
+    let none = || {
+        let hint = "leave --resume out to begin a new one".to_owned();
+        Complaint::failed(format!("the history has no sweep of {target} to go on with"), Some(hint))
+    };
+    let path = place.history.as_ref().filter(|path| path.exists()).ok_or_else(none)?;
+    let history = History::open_existing(path, PATIENCE)?;
+    let filter = Filter {
+        target: Some(target.clone()),
+        kind: Some("sweep".to_owned()),
+        newest: Some(1),
+        ..Filter::default()
+    };
+    let row = history.list(&filter)?.pop().ok_or_else(none)?;
+    if row.status == TestStatus::Complete {
+        let message = format!("the last sweep of {target}, run {}, came to its end", row.id);
+        return Err(Complaint::failed(message, Some("leave --resume out to begin a new one".to_owned())));
+    }
+    let record = history.load(RunId(row.id as i64))?;
+    let tests: Vec<TestRecord> =
+        record.tests.into_iter().filter(|test| test.status == TestStatus::Complete).collect();
+    let note = format!("goes on with run {}: its {} points count as measured", row.id, tests.len());
+    Ok(Earlier { tests, note: Some(note) })
+}
+
+/// What is going to be done and what it costs.
+fn plan_text(plan: &SweepPlan, earlier: &Earlier, out: &mut dyn Write) -> io::Result<()> {
+    let spec = &plan.spec;
+    let names: Vec<&str> = spec.patterns.iter().map(|pattern| pattern.title()).collect();
+    let sizes: Vec<String> = first_blocks(spec).into_iter().map(block_name).collect();
+    let more =
+        if matches!(spec.blocks, Axis::Within(..)) { ", and others where they tell something" } else { "" };
+    let deepest = depths(spec).last().copied().unwrap_or(1);
+    let what = format!(
+        "Sweep of {}: {}; blocks of {}{more}; up to {deepest} requests in flight; {} at most.",
+        plan.target_name(),
+        names.join(", "),
+        sizes.join(", "),
+        duration(plan.settings.budget)
+    );
+    output::paragraph(&what, out)?;
+    let mut writes = Vec::new();
+    if matches!(plan.target, BenchTarget::Directory { .. }) {
+        writes.push(format!("{} to lay out a working file", bytes(plan.size)));
+    }
+    if spec.patterns.iter().any(|pattern| pattern.writes()) {
+        writes.push("as fast as it goes in each point of a write pattern".to_owned());
+    }
+    let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
+    let order = "Cheap points come first and hungry ones last, so that burst credits are spent at the end.";
+    output::paragraph(&format!("Writes {writes}. {order}"), out)?;
+    for note in plan.notes.iter().filter(|note| earlier.note.as_ref() != Some(note)).chain(&earlier.note) {
+        output::paragraph(&format!("Note: {note}."), out)?;
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes() {
+        for (text, expected) in [
+            ("4k-1m", Some(Axis::Within(4096, 1 << 20))),
+            ("64k,4k,4k", Some(Axis::Exactly(vec![4096, 65_536]))),
+            ("512", Some(Axis::Exactly(vec![512]))),
+            ("1m-4k", None),
+            ("4k-", None),
+            ("0", None),
+            ("", None),
+        ] {
+            assert_eq!(blocks(text).ok(), expected, "{text}");
+        }
+        assert_eq!(depth_axis("1-64"), Ok(Axis::Within(1, 64)));
+        assert!(depth_axis("1k").is_err());
+        assert!(budget("4s").is_err() && budget("90").is_ok());
+    }
+}

@@ -1,0 +1,103 @@
+//! What somebody at a terminal sees while a sweep runs, and the storing of each point as it ends. Quiet in a pipe.
+
+use fathom_analysis::sweep_point::Spot;
+use fathom_assess::sweep::{SweepObserver, SweepPlan};
+use fathom_history::{Place, Store};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped};
+use fathom_record::{RunHeader, TestRecord};
+use fathom_runner::{LayoutProgress, RunObserver};
+use fathom_stats::Snapshot;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{output, store};
+
+/// Shows a sweep and stores its points.
+pub struct SweepProgress {
+    place: Place,
+    store: Store,
+    bar: ProgressBar,
+    budget: Nanos,
+    points: usize,
+    spent_ns: u64,
+}
+
+/// No request completing for this long is told.
+const STALL_NS: u64 = 2_000_000_000;
+
+impl SweepProgress {
+    /// Nothing is shown or stored before the sweep begins.
+    pub fn new(plan: &SweepPlan, place: Place) -> SweepProgress {
+        let target = if output::stderr_is_seen() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(plan.settings.budget.as_millis()), target);
+        let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        SweepProgress { place, store: Store::None, bar, budget: plan.settings.budget, points: 0, spent_ns: 0 }
+    }
+
+    /// Takes the display away and hands the store over.
+    pub fn finish(self) -> Store {
+        self.bar.finish_and_clear();
+        self.store
+    }
+
+    fn say(&self, warning: Option<fathom_history::Warning>) {
+        if warning.is_some() {
+            self.bar.suspend(|| store::tell(warning));
+        }
+    }
+}
+
+impl RunObserver for SweepProgress {
+    fn layout(&mut self, progress: &LayoutProgress) {
+        self.bar.set_length(progress.total_bytes);
+        self.bar.set_position(progress.done_bytes);
+        self.bar.set_prefix("laying out");
+        self.bar.set_message(format!("{} of {}", bytes(progress.done_bytes), bytes(progress.total_bytes)));
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        let spent = self.spent_ns + snapshot.elapsed_ns;
+        self.bar.set_position(spent / 1_000_000);
+        if snapshot.stalled_ns >= STALL_NS {
+            let stalled = duration(Nanos(snapshot.stalled_ns));
+            self.bar.set_message(format!("no request has completed for {stalled}"));
+            return;
+        }
+        let iops: f64 = snapshot.iops.iter().sum();
+        let moved: f64 = snapshot.bytes_per_second.iter().sum();
+        let left = duration(Nanos(self.budget.0.saturating_sub(spent)));
+        self.bar.set_message(format!(
+            "{} IOPS  {}/s  {left} left at most",
+            grouped(iops.round() as u64),
+            bytes(moved as u64)
+        ));
+    }
+}
+
+impl SweepObserver for SweepProgress {
+    fn begun(&mut self, header: &RunHeader) {
+        let (store, warning) = Store::begin(&self.place, header);
+        self.store = store;
+        self.say(warning);
+        self.bar.set_length(self.budget.as_millis());
+        self.bar.set_position(0);
+    }
+
+    fn point_begun(&mut self, spot: &Spot, spent_ns: u64) {
+        self.spent_ns = spent_ns;
+        self.bar.set_prefix(format!("point {:>2}, {}", self.points + 1, spot.title()));
+        self.bar.set_message(String::new());
+    }
+
+    fn point_ended(&mut self, test: &TestRecord) {
+        self.points += 1;
+        let warning = self.store.append(test);
+        self.say(warning);
+    }
+}

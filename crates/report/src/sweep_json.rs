@@ -1,0 +1,296 @@
+//! The document of `sweep --json`: `fathom.sweep/1`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use fathom_analysis::cap_fit::{Estimate, Limits};
+use fathom_analysis::knee::Knee;
+use fathom_analysis::sweep::{Answer, Sweep};
+use fathom_analysis::sweep_point::Point;
+use fathom_record::{Conditions, Finding, LatencySummary, RunRecord, TestStatus};
+use serde::Serialize;
+
+use crate::{Style, history};
+
+/// The `schema` of the document.
+pub const SCHEMA: &str = "fathom.sweep/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    run: Run<'a>,
+    target: &'a str,
+    conditions: &'a Conditions,
+    points: Vec<PointDocument<'a>>,
+    limits: LimitsDocument,
+    knees: Vec<KneeDocument>,
+    /// Null where no objective was given.
+    slo: Option<GoalDocument<'a>>,
+    /// Null where no rate to reach was given.
+    reach: Option<GoalDocument<'a>>,
+    findings: &'a [Finding],
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    /// Number in the history; null where the run is not kept.
+    id: Option<u64>,
+    status: TestStatus,
+    interrupted: Option<&'a str>,
+    command: &'a [String],
+    started: Option<String>,
+    started_unix_ms: u64,
+    tool_version: &'a str,
+    size_bytes: u64,
+    seed: Option<u64>,
+    labels: &'a BTreeMap<String, String>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct PointDocument<'a> {
+    #[serde(flatten)]
+    spot: SpotDocument,
+    status: TestStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    /// Null where nothing completed.
+    iops: Option<f64>,
+    bytes_per_second: Option<f64>,
+    lat_ns: &'a LatencySummary,
+    depth_mean: Option<f64>,
+    cpu_per_request_ns: Option<f64>,
+    /// Longest time without a completion; null where that was no stall.
+    stalled_ns: Option<u64>,
+    elapsed_ns: u64,
+    fio: &'a str,
+}
+
+#[derive(Serialize)]
+struct SpotDocument {
+    rw: &'static str,
+    block_size_bytes: u64,
+    iodepth: u32,
+    numjobs: u32,
+}
+
+#[derive(Serialize)]
+struct LimitsDocument {
+    iops: PerDirection,
+    bytes_per_second: PerDirection,
+    /// That of reads, else that of writes.
+    crossover_block_size_bytes: Option<EstimateDocument>,
+    crossover_of: PerDirection,
+    /// Block sizes that get at least 90 % of both limits.
+    near_both_block_size_bytes: Option<RangeDocument>,
+    /// The jobs themselves were busy all the time where the rate was greatest.
+    client_bound: ClientBound,
+}
+
+#[derive(Serialize)]
+struct PerDirection {
+    read: Option<EstimateDocument>,
+    write: Option<EstimateDocument>,
+}
+
+#[derive(Serialize)]
+struct ClientBound {
+    read: bool,
+    write: bool,
+}
+
+#[derive(Serialize)]
+struct RangeDocument {
+    low: f64,
+    high: f64,
+}
+
+/// A value with its bounds. Where only one of them is known, `value` is null and `bound` is that one.
+#[derive(Serialize)]
+struct EstimateDocument {
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct KneeDocument {
+    rw: &'static str,
+    block_size_bytes: u64,
+    numjobs: u32,
+    iodepth_latency: u32,
+    /// Null where no plateau was reached.
+    iodepth_throughput: Option<u32>,
+    plateau_iops: Option<f64>,
+    broad: bool,
+    /// The best rate at no more than 1.10 times the latency at depth 1.
+    frugal: Option<FrugalDocument>,
+}
+
+#[derive(Serialize)]
+struct FrugalDocument {
+    iodepth: u32,
+    iops: f64,
+}
+
+#[derive(Serialize)]
+struct GoalDocument<'a> {
+    asked: &'a str,
+    met: bool,
+    answers: Vec<AnswerDocument>,
+}
+
+#[derive(Serialize)]
+struct AnswerDocument {
+    rw: &'static str,
+    block_size_bytes: u64,
+    /// Null where no point answers.
+    iodepth: Option<u32>,
+    numjobs: Option<u32>,
+    iops: Option<f64>,
+    bytes_per_second: Option<f64>,
+    lat_ns: Option<LatencySummary>,
+    cpu_per_request_ns: Option<f64>,
+    /// The same number of requests in flight from several jobs; null where that was not measured.
+    in_jobs: Option<InJobsDocument>,
+    /// `depth` or `jobs`, whichever costs less CPU time per request.
+    cheaper: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct InJobsDocument {
+    iodepth: u32,
+    numjobs: u32,
+    iops: f64,
+    cpu_per_request_ns: Option<f64>,
+}
+
+/// Writes the document, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let header = &record.header;
+    let fio_of = |point: &Point| {
+        let test = record.tests.iter().find(|test| test.id == point.spot.id());
+        test.map(|test| test.fio.as_str()).unwrap_or_default()
+    };
+    let document = Document {
+        schema: SCHEMA,
+        run: Run {
+            id: style.run_id,
+            status: record.status,
+            interrupted: header.interrupted.as_deref(),
+            command: &header.command,
+            started: (header.started_unix_ms > 0).then(|| history::started(header.started_unix_ms)),
+            started_unix_ms: header.started_unix_ms,
+            tool_version: &header.tool_version,
+            size_bytes: header.size_bytes,
+            seed: header.seed,
+            labels: &header.labels,
+            notes: &header.notes,
+        },
+        target: &header.target,
+        conditions: &header.conditions,
+        points: sweep.points.iter().map(|point| point_document(point, fio_of(point))).collect(),
+        limits: limits(&sweep.read, &sweep.write),
+        knees: sweep.knees.iter().map(knee).collect(),
+        slo: sweep.slo.as_ref().map(goal),
+        reach: sweep.reach.as_ref().map(goal),
+        findings: &record.findings,
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn point_document<'a>(point: &'a Point, fio: &'a str) -> PointDocument<'a> {
+    let spot = point.spot;
+    let some = point.ios > 0;
+    PointDocument {
+        spot: SpotDocument {
+            rw: spot.rw.name(),
+            block_size_bytes: spot.block,
+            iodepth: spot.depth,
+            numjobs: spot.jobs,
+        },
+        status: point.status,
+        reason: point.reason.as_deref(),
+        iops: some.then_some(point.iops),
+        bytes_per_second: some.then_some(point.bytes_per_second),
+        lat_ns: &point.lat,
+        depth_mean: point.depth_mean(),
+        cpu_per_request_ns: point.cpu_per_request_ns,
+        stalled_ns: point.stalled_ns,
+        elapsed_ns: point.elapsed_ns,
+        fio,
+    }
+}
+
+fn limits(read: &Limits, write: &Limits) -> LimitsDocument {
+    let both = |field: fn(&Limits) -> Option<Estimate>| PerDirection {
+        read: field(read).map(estimate),
+        write: field(write).map(estimate),
+    };
+    let main = if read.iops.is_some() { read } else { write };
+    LimitsDocument {
+        iops: both(|limits| limits.iops),
+        bytes_per_second: both(|limits| limits.bytes_per_second),
+        crossover_block_size_bytes: main.crossover.map(estimate),
+        crossover_of: both(|limits| limits.crossover),
+        near_both_block_size_bytes: main.near_both().map(|(low, high)| RangeDocument { low, high }),
+        client_bound: ClientBound { read: read.is_client_bound, write: write.is_client_bound },
+    }
+}
+
+fn estimate(estimate: Estimate) -> EstimateDocument {
+    let (value, low, high, bound) = match estimate {
+        Estimate::Known { value, low, high } => (Some(value), Some(low), Some(high), None),
+        Estimate::AtLeast(low) => (None, Some(low), None, Some(low)),
+        Estimate::AtMost(high) => (None, None, Some(high), Some(high)),
+    };
+    EstimateDocument { value, low, high, bound }
+}
+
+fn knee(knee: &Knee) -> KneeDocument {
+    KneeDocument {
+        rw: knee.rw.name(),
+        block_size_bytes: knee.block,
+        numjobs: knee.jobs,
+        iodepth_latency: knee.iodepth_latency,
+        iodepth_throughput: knee.iodepth_throughput,
+        plateau_iops: knee.plateau_iops,
+        broad: knee.is_broad,
+        frugal: knee.frugal.map(|(iodepth, iops)| FrugalDocument { iodepth, iops }),
+    }
+}
+
+fn goal((asked, answers): &(String, Vec<Answer>)) -> GoalDocument<'_> {
+    GoalDocument {
+        asked,
+        met: answers.iter().any(|answer| answer.best.is_some()),
+        answers: answers.iter().map(answer).collect(),
+    }
+}
+
+fn answer(answer: &Answer) -> AnswerDocument {
+    let best = answer.best.as_ref();
+    AnswerDocument {
+        rw: answer.rw.name(),
+        block_size_bytes: answer.block,
+        iodepth: best.map(|point| point.spot.depth),
+        numjobs: best.map(|point| point.spot.jobs),
+        iops: best.map(|point| point.iops),
+        bytes_per_second: best.map(|point| point.bytes_per_second),
+        lat_ns: best.map(|point| point.lat.clone()),
+        cpu_per_request_ns: best.and_then(|point| point.cpu_per_request_ns),
+        in_jobs: answer.in_jobs.as_ref().map(|point| InJobsDocument {
+            iodepth: point.spot.depth,
+            numjobs: point.spot.jobs,
+            iops: point.iops,
+            cpu_per_request_ns: point.cpu_per_request_ns,
+        }),
+        cheaper: answer.depth_is_cheaper().map(|depth| if depth { "depth" } else { "jobs" }),
+    }
+}
