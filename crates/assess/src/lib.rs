@@ -11,6 +11,7 @@ mod conditions;
 mod error;
 mod expect;
 mod machine;
+pub mod ping;
 mod plan;
 mod planned;
 mod suite;

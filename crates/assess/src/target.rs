@@ -158,7 +158,7 @@ fn directory(path: &Path, filesystem: FilesystemFacts, destroy: bool) -> Result<
 
 /// Refuses a device or file that no flag of ours allows to write to, before anything is measured. What stands against a write
 /// is looked at once more when it is about to happen.
-fn never_overruled(path: &Path) -> Result<(), AssessError> {
+pub(crate) fn never_overruled(path: &Path) -> Result<(), AssessError> {
     let fail =
         |reason: String, hint: &str| refused(path, format!("will not be written to: {reason}"), Some(hint));
     let obstacles =

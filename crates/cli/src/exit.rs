@@ -20,6 +20,8 @@ pub enum Exit {
     Broken,
     /// Broken off by a signal.
     Interrupted,
+    /// ioping's own code.
+    Ioping(u8),
     /// fio's own: a parse or set-up error.
     FioSetup,
     /// fio's own: so many jobs failed.
@@ -37,6 +39,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Broken => 3,
             Exit::Interrupted => 130,
+            Exit::Ioping(code) => code,
             // Above 127 a shell reads a signal, and 256 would read as success.
             Exit::FioJobs(count) => count.min(127) as u8,
             Exit::FioInterrupted => 128,
@@ -124,6 +127,7 @@ mod tests {
             (Exit::Usage, 2),
             (Exit::Broken, 3),
             (Exit::Interrupted, 130),
+            (Exit::Ioping(4), 4),
             (Exit::FioSetup, 1),
             (Exit::FioJobs(0), 0),
             (Exit::FioJobs(2), 2),

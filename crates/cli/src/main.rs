@@ -1,7 +1,7 @@
 //! The binary: chooses the command, prints what it made, and exits with its code.
 //!
 //! The only crate that prints and exits. `fathom fio …`, and any call under the name `fio`, speaks fio's own command
-//! line; everything else is clap's.
+//! line, `fathom ping …` and the name `ioping` that of ioping; everything else is clap's.
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,12 @@ fn main() -> ExitCode {
     }
     if args.get(1).is_some_and(|word| word == "fio") {
         return commands::fio::run(&args[2..]).code();
+    }
+    if called.is_some_and(|name| name == "ioping") {
+        return commands::ping::run_as_ioping(&args[1..]).code();
+    }
+    if args.get(1).is_some_and(|word| word == "ping") {
+        return commands::ping::run(&args[2..]).code();
     }
     commands::run(&args).unwrap_or_else(Complaint::report).code()
 }

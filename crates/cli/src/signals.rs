@@ -35,6 +35,14 @@ pub fn hint(error: &io::Error) -> Option<String> {
 /// # Errors
 /// The handlers cannot be installed.
 pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<Caught> {
+    watch_saying(stop, forced, "stopped at once; tests that had finished are kept")
+}
+
+/// As [`watch`]; a second signal is answered with `words`.
+///
+/// # Errors
+/// The handlers cannot be installed.
+pub fn watch_saying(stop: StopHandle, forced: Exit, words: &'static str) -> io::Result<Caught> {
     let caught = Caught::default();
     let seen = caught.clone();
     let mut signals = Signals::new(WATCHED)?;
@@ -45,7 +53,7 @@ pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<Caught> {
         let _ = fathom_sys::signals::unblock(&WATCHED);
         for signal in signals.forever() {
             if seen.0.swap(signal, Ordering::AcqRel) != 0 {
-                output::warn("stopped at once; tests that had finished are kept");
+                output::warn(words);
                 std::process::exit(i32::from(forced.number()));
             }
             stop.request(&format!("signal {signal}"));

@@ -99,6 +99,11 @@ pub fn unix_ms() -> u64 {
     to_ns(clock_gettime(ClockId::Realtime)) / 1_000_000
 }
 
+/// Wall-clock time, us since the epoch.
+pub fn unix_us() -> u64 {
+    to_ns(clock_gettime(ClockId::Realtime)) / 1_000
+}
+
 #[cfg(target_arch = "x86_64")]
 mod tsc {
     use super::{CALIBRATION_NS, monotonic_raw_ns};

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod fio;
 pub mod history;
+pub mod ping;
 pub mod sweep;
 
 use std::ffi::OsString;
@@ -38,12 +39,18 @@ Examples:
 enum Command {
     /// Assess a directory, file or block device with a suite of tests
     Bench(Box<bench::BenchArguments>),
-    /// Measure over block size, depth, jobs and pattern: knees, limits, crossover
-    Sweep(Box<sweep::SweepArguments>),
     /// fio's own command line and job files (also when this program is called `fio`)
     Fio {
         /// As fio takes them; `fathom fio --help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FIO OPTIONS")]
+        options: Vec<OsString>,
+    },
+    /// Measure over block size, depth, jobs and pattern: knees, limits, crossover
+    Sweep(Box<sweep::SweepArguments>),
+    /// Latency of single requests, one line each, as ioping shows it (also when this program is called `ioping`)
+    Ping {
+        /// As ioping takes them, and some more; `fathom ping --help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PING OPTIONS")]
         options: Vec<OsString>,
     },
     /// List, show, export and remove past runs
@@ -61,8 +68,9 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
     };
     match arguments.command {
         Command::Bench(arguments) => bench::run(*arguments, args),
-        Command::Sweep(arguments) => sweep::run(*arguments, args),
         Command::Fio { options } => Ok(fio::run(&options)),
+        Command::Sweep(arguments) => sweep::run(*arguments, args),
+        Command::Ping { options } => Ok(ping::run(&options)),
         Command::History(arguments) => history::run(arguments),
     }
 }

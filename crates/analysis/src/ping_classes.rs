@@ -1,0 +1,47 @@
+//! A latency in classes with round bounds, for a picture that people read. Pure.
+
+use fathom_record::LatencyRecord;
+use fathom_stats::histogram;
+
+/// The samples in classes bounded by 1, 2 and 5 in each power of ten: from, below, count; without the empty ones.
+pub fn classes(record: &LatencyRecord) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
+    let mut classes: Vec<(u64, u64, u64)> = Vec::new();
+    for &(bin, count) in &record.bins {
+        let ns = histogram::midpoint(usize::from(bin)).max(1);
+        let power = 10_u64.pow(ns.ilog10());
+        let (from, below) = match ns / power {
+            1 => (power, power * 2),
+            2..5 => (power * 2, power * 5),
+            _ => (power * 5, power * 10),
+        };
+        match classes.last_mut() {
+            Some(last) if last.0 == from => last.2 += count,
+            _ => classes.push((from, below, count)),
+        }
+    }
+    classes.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_stats::Latency;
+
+    #[test]
+    fn classes_are_bounded_by_round_numbers() {
+        let mut latency = Latency::default();
+        [1, 5, 1_200, 1_900, 2_100, 60_000, 99_000, 1_000_000_001].iter().for_each(|&ns| latency.record(ns));
+        let found: Vec<_> = classes(&LatencyRecord::from_stats(&latency)).collect();
+        assert_eq!(
+            found,
+            [
+                (1, 2, 1),
+                (5, 10, 1),
+                (1_000, 2_000, 2),
+                (2_000, 5_000, 1),
+                (50_000, 100_000, 2),
+                (1_000_000_000, 2_000_000_000, 1)
+            ]
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! What a ping is asked to do, in plain values: whoever reads a command line fills them.
+
+use std::path::PathBuf;
+
+use fathom_analysis::ping::Rules;
+
+/// What is asked of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// A write and a read in turn.
+    Mixed,
+}
+
+impl Operation {
+    /// True where data is written.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Operation::Read)
+    }
+
+    /// The word used in documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Mixed => "mixed",
+        }
+    }
+}
+
+/// What becomes of requests that are late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// The schedule waits: after a late answer the next request is due at once, and those missed are never made.
+    Waiting,
+    /// The schedule stands: every request is due at its time, and its response time counts from there.
+    Fixed,
+}
+
+/// What a ping is asked to do. Times in ns, sizes in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PingSettings {
+    /// A directory, file or block device.
+    pub target: PathBuf,
+    /// Read or write.
+    pub operation: Operation,
+    /// Bytes per request.
+    pub size: u64,
+    /// Bytes over which requests spread; `None` = all of a file or device, 1 MiB in a directory.
+    pub range: Option<u64>,
+    /// Where they begin.
+    pub offset: u64,
+    /// One block after the other instead of in random order.
+    pub linear: bool,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// Leave the cache alone: nothing dropped before a read, nothing flushed after a write.
+    pub cached: bool,
+    /// Drop the whole range from the cache before a read, where otherwise only the block is: large folios outlive that.
+    pub drop_all: bool,
+    /// O_SYNC.
+    pub sync: bool,
+    /// O_DSYNC.
+    pub dsync: bool,
+    /// Fail instead of waiting (RWF_NOWAIT).
+    pub nowait: bool,
+    /// Poll for the answer.
+    pub poll: bool,
+    /// Keep `ioping.tmp` in the directory.
+    pub keep: bool,
+    /// Name of the engine; `None` = the best there is for one request at a time.
+    pub engine: Option<String>,
+    /// What becomes of late requests.
+    pub schedule: Schedule,
+    /// From one request to the next.
+    pub interval_ns: u64,
+    /// So many requests at once, then the interval.
+    pub burst: u64,
+    /// Requests in all; `None` = no end.
+    pub count: Option<u64>,
+    /// Ends where the next request would be due later; `None` = no end.
+    pub work_ns: Option<u64>,
+    /// What counts.
+    pub rules: Rules,
+    /// What random offsets derive from; `None` = a new one each time.
+    pub seed: Option<u64>,
+    /// Tell of a period after so many requests that count; 0 = never.
+    pub print_count: u64,
+    /// Tell of a period each time this has passed; 0 = never.
+    pub print_interval_ns: u64,
+    /// Tell of each request.
+    pub each: bool,
+    /// Find out where requests are answered.
+    pub label: bool,
+    /// Go on after a failed request.
+    pub go_on: bool,
+    /// The content of a file may be overwritten, and that of a device where no name is asked for.
+    pub destroy: bool,
+    /// The content of this very target may be overwritten.
+    pub destroy_named: Option<PathBuf>,
+    /// A device is overwritten only where it was named.
+    pub devices_by_name: bool,
+}
+
+impl Default for PingSettings {
+    fn default() -> Self {
+        PingSettings {
+            target: PathBuf::new(),
+            operation: Operation::Read,
+            size: 4096,
+            range: None,
+            offset: 0,
+            linear: false,
+            direct: false,
+            cached: false,
+            drop_all: false,
+            sync: false,
+            dsync: false,
+            nowait: false,
+            poll: false,
+            keep: false,
+            engine: None,
+            schedule: Schedule::Waiting,
+            interval_ns: 1_000_000_000,
+            burst: 0,
+            count: None,
+            work_ns: None,
+            rules: Rules { warmup: 1, least_ns: 0, most_ns: u64::MAX, timeout_ns: u64::MAX },
+            seed: None,
+            print_count: 0,
+            print_interval_ns: 0,
+            each: true,
+            label: false,
+            go_on: false,
+            destroy: false,
+            destroy_named: None,
+            devices_by_name: true,
+        }
+    }
+}
+
+impl PingSettings {
+    /// Writes are made durable before they count as answered.
+    pub fn flushes(&self) -> bool {
+        self.operation.writes() && !self.cached
+    }
+}

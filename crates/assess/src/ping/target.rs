@@ -1,0 +1,195 @@
+//! Opens what is pinged: the working file in a directory, a file or a block device; refuses what must not be written.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use fathom_analysis::ping::PingTarget;
+use fathom_runner::WritePermit;
+use fathom_sys::device::{DiskSampler, FilesystemFacts, TargetKind, TargetStack};
+use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, open_target, reopen};
+
+use super::error::PingError;
+use super::random::Random;
+use super::settings::PingSettings;
+use crate::{target, working_file};
+
+/// Working set in a directory where none is named.
+const DIRECTORY_RANGE: u64 = 1 << 20;
+/// The name of the file that is kept.
+const KEPT: &str = "ioping.tmp";
+
+/// What is pinged, open and filled.
+pub(super) struct OpenedTarget {
+    pub file: Arc<File>,
+    pub facts: PingTarget,
+    /// Bytes over which requests spread, from `PingSettings::offset` on.
+    pub range: u64,
+    /// The file system keeps its data in this machine's memory.
+    pub in_memory: bool,
+    /// Counters of the device beneath.
+    pub disk: Option<DiskSampler>,
+}
+
+/// Opens the target of `settings`; a working file is filled with what `random` gives.
+pub(super) fn open(settings: &PingSettings, random: &mut Random) -> Result<OpenedTarget, PingError> {
+    let path = &settings.target;
+    let unseen = |source| PingError::Stat { path: path.clone(), source };
+    std::fs::metadata(path).map_err(unseen)?;
+    let stack = TargetStack::of(path).map_err(|error| unseen(io::Error::other(error.to_string())))?;
+    let filesystem = stack.filesystem.clone().unwrap_or_default();
+    let (file, size) = match stack.target {
+        TargetKind::Directory => {
+            let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
+            (in_directory(settings, range, &filesystem, random)?, settings.offset.saturating_add(range))
+        }
+        TargetKind::File => existing(settings, false)?,
+        TargetKind::BlockDevice => existing(settings, true)?,
+        TargetKind::CharDevice if !settings.operation.writes() => {
+            let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
+            (existing(settings, false)?.0, settings.offset.saturating_add(range))
+        }
+        _ => return Err(PingError::Unsupported { path: path.clone() }),
+    };
+    let range = match settings.range {
+        Some(range) if settings.offset.checked_add(range).is_none_or(|end| end > size) => {
+            return Err(PingError::TooSmall);
+        }
+        Some(range) => range,
+        None => size.checked_sub(settings.offset).ok_or(PingError::TooSmall)?,
+    };
+    if settings.size > range {
+        return Err(PingError::TooBig);
+    }
+    let is_read_ahead = settings.linear && settings.cached;
+    if !is_read_ahead {
+        // Advice only, and void where there is no cache.
+        let _ = fadvise(&file, 0, 0, Advice::Random);
+    }
+    Ok(OpenedTarget {
+        file: Arc::new(file),
+        facts: facts(&stack),
+        range,
+        in_memory: matches!(filesystem.fs_type.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"),
+        disk: stack.names().first().and_then(|name| DiskSampler::open(&[name]).ok()),
+    })
+}
+
+fn facts(stack: &TargetStack) -> PingTarget {
+    let device = stack.devices.first();
+    let is_block_device = stack.target == TargetKind::BlockDevice;
+    let filesystem = stack.filesystem.clone().unwrap_or_default();
+    PingTarget {
+        path: stack.path.to_string_lossy().into_owned(),
+        fs_type: if is_block_device { "block".to_owned() } else { filesystem.fs_type },
+        device: match device {
+            Some(device) => device.path.to_string_lossy().into_owned(),
+            None => filesystem.source.to_string_lossy().into_owned(),
+        },
+        device_bytes: if is_block_device {
+            device.map_or(0, |device| device.size_bytes)
+        } else {
+            filesystem.total_bytes
+        },
+        is_block_device,
+        is_char_device: stack.target == TargetKind::CharDevice,
+    }
+}
+
+fn flags(settings: &PingSettings) -> OpenFlags {
+    OpenFlags {
+        write: settings.operation.writes(),
+        direct: settings.direct,
+        sync: settings.sync,
+        dsync: settings.dsync && !settings.sync,
+        no_atime: true,
+        ..OpenFlags::default()
+    }
+}
+
+fn existing(settings: &PingSettings, is_block_device: bool) -> Result<(File, u64), PingError> {
+    let path = &settings.target;
+    if settings.operation.writes() {
+        may_be_overwritten(settings, is_block_device)?;
+    }
+    let failed =
+        |source| PingError::Open { attempted: "open", path: path.clone(), direct: settings.direct, source };
+    let file = open_target(path, flags(settings)).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let size = if is_block_device { block_device_size(&file).map_err(failed)? } else { metadata.len() };
+    Ok((file, size))
+}
+
+/// Refuses to overwrite what was not given up, and what is in use whatever was said.
+fn may_be_overwritten(settings: &PingSettings, is_block_device: bool) -> Result<(), PingError> {
+    let path = &settings.target;
+    let named = settings.destroy_named.iter().cloned().collect();
+    let is_named = WritePermit { destroy: named, own_command: true }.names(path);
+    match &settings.destroy_named {
+        Some(other) if !is_named => {
+            return Err(PingError::OtherNamed { path: path.clone(), other: other.clone() });
+        }
+        None if is_block_device && settings.devices_by_name => {
+            return Err(PingError::Unnamed { path: path.clone() });
+        }
+        None if !settings.destroy => return Err(PingError::ThinkTwice),
+        _ => {}
+    }
+    target::never_overruled(path).map_err(PingError::Refused)
+}
+
+/// The working file: without a name, or `ioping.tmp` where it is to be kept.
+fn in_directory(
+    settings: &PingSettings,
+    range: u64,
+    filesystem: &FilesystemFacts,
+    random: &mut Random,
+) -> Result<File, PingError> {
+    let size = settings.offset.saturating_add(range);
+    let path = &settings.target;
+    let failed = |attempted, path: &Path, source| PingError::Open {
+        attempted,
+        path: path.to_owned(),
+        direct: settings.direct,
+        source,
+    };
+    let free = filesystem.free_bytes;
+    let kept = path.join(KEPT);
+    let (file, has) = if settings.keep {
+        // A link of that name could lead anywhere.
+        if std::fs::symlink_metadata(&kept).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(failed("open", &kept, io::Error::from(io::ErrorKind::AlreadyExists)));
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&kept).map_err(|error| failed("open", &kept, error))?;
+        let has = file.metadata().map_err(|error| failed("open", &kept, error))?.len();
+        (file, has)
+    } else {
+        let file = working_file::make(path, settings.direct);
+        (file.map_err(|error| PingError::NoFile { path: path.clone(), source: Box::new(error) })?, 0)
+    };
+    if has < size {
+        if filesystem.total_bytes > 0 && size - has > free {
+            return Err(PingError::NoRoom { path: path.clone(), wanted: size, free });
+        }
+        fill(&file, has, size, random).map_err(|error| failed("fill a file in", path, error))?;
+    }
+    reopen(&file, flags(settings)).map_err(|error| failed("open a file in", path, error))
+}
+
+/// Writes random bytes up to `size`, durably, and leaves none of them in the cache.
+fn fill(file: &File, from: u64, size: u64, random: &mut Random) -> io::Result<()> {
+    let mut chunk = vec![0; 1 << 20];
+    let mut at = from;
+    while at < size {
+        let len = chunk.len().min(usize::try_from(size - at).unwrap_or(usize::MAX));
+        random.fill(&mut chunk[..len]);
+        file.write_all_at(&chunk[..len], at)?;
+        at += len as u64;
+    }
+    file.sync_all()?;
+    fadvise(file, 0, 0, Advice::DontNeed)
+}

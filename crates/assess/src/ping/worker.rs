@@ -1,0 +1,286 @@
+//! The thread that makes the requests, one at a time. It may get stuck in any of them, also in opening the target; what
+//! it is at stands in [`Shared`] for the thread that watches.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use fathom_analysis::ping::{Note, PingHow, Sample, Served, Stall, Tally, Window};
+use fathom_model::Op;
+use fathom_runner::StopHandle;
+use fathom_sys::clock::RealClock;
+use fathom_sys::device::{DiskSampler, DiskStats};
+use fathom_sys::io::{Advice, fadvise};
+use fathom_sys::residency::{is_cached, is_hole};
+
+use super::STALL_NS;
+use super::error::PingError;
+use super::probe::Probe;
+use super::random::Random;
+use super::settings::{Operation, PingSettings, Schedule};
+use super::target::{self, OpenedTarget};
+
+/// What the worker and its watcher both see.
+pub(super) struct Shared {
+    pub settings: PingSettings,
+    pub clock: RealClock,
+    pub stop: StopHandle,
+    pub tally: Mutex<Tally>,
+    /// When the present request was made, ns of the clock plus 1; 0 between requests.
+    pub busy_since: AtomicU64,
+    /// Where it goes, bytes.
+    pub busy_at: AtomicU64,
+    /// When the first request was due, ns of the clock.
+    pub begin: AtomicU64,
+}
+
+impl Shared {
+    pub fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The request in flight and the ns it has taken so far.
+    pub fn in_flight(&self) -> Option<(u64, u64)> {
+        let since = self.busy_since.load(Ordering::Acquire).checked_sub(1)?;
+        Some((since, self.clock.now().saturating_sub(since)))
+    }
+}
+
+/// What the worker tells.
+pub(super) enum Event {
+    /// The target is open; requests begin. With the counters of the device beneath, where somebody will want them.
+    Ready(Box<PingHow>, Option<(DiskSampler, DiskStats)>),
+    /// A request was answered.
+    Sample(Sample, Option<Note>),
+    /// A period has ended.
+    Period(Window),
+    /// The last request of a burst was answered.
+    BurstEnded,
+    /// All is done, or it cannot go on.
+    Ended(Result<(), PingError>),
+}
+
+/// Longest sleep before it is looked whether to stop.
+const SLEEP_PIECE: Duration = Duration::from_millis(50);
+/// A request at a fixed time is not slept for to the end: waking takes longer than many a device.
+const SPIN_NS: u64 = 60_000;
+/// After a failure the next request waits at least so long: errors come back at once.
+const AFTER_ERROR_NS: u64 = 100_000_000;
+
+/// The life of the thread.
+pub(super) fn work(shared: &Arc<Shared>, events: &SyncSender<Event>) {
+    let ended = Worker::start(shared.clone(), events.clone()).and_then(|mut worker| worker.run());
+    shared.busy_since.store(0, Ordering::Release);
+    // Nobody listens where the watcher has given up.
+    let _ = events.send(Event::Ended(ended));
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    events: SyncSender<Event>,
+    target: OpenedTarget,
+    probe: Probe,
+    random: Random,
+    /// Bytes from the beginning of the range, where requests go in order.
+    next: u64,
+    begin: u64,
+    /// When the present period of fixed length ends, ns since the beginning.
+    period_end: u64,
+}
+
+impl Worker {
+    fn start(shared: Arc<Shared>, events: SyncSender<Event>) -> Result<Worker, PingError> {
+        let settings = &shared.settings;
+        shared.busy_since.store(shared.clock.now() + 1, Ordering::Release);
+        let mut random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
+        let mut target = target::open(settings, &mut random)?;
+        let probe = Probe::open(settings, &target)?;
+        shared.busy_since.store(0, Ordering::Release);
+        let how = PingHow {
+            target: target.facts.clone(),
+            operation: settings.operation.word(),
+            size: settings.size,
+            range: target.range,
+            direct: settings.direct,
+            flushed: settings.flushes(),
+            engine: probe.name.clone(),
+            fixed: settings.schedule == Schedule::Fixed,
+            interval_ns: settings.interval_ns,
+        };
+        let wanted = target.disk.take().filter(|_| settings.label);
+        let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
+        let _ = events.send(Event::Ready(Box::new(how), disk));
+        let begin = shared.clock.now();
+        shared.begin.store(begin, Ordering::Release);
+        let period_end = shared.settings.print_interval_ns;
+        Ok(Worker { shared, events, target, probe, random, next: 0, begin, period_end })
+    }
+
+    fn run(&mut self) -> Result<(), PingError> {
+        let shared = self.shared.clone();
+        let settings = &shared.settings;
+        let end = settings.work_ns.map(|span| self.begin.saturating_add(span));
+        let (mut due, mut number, mut in_burst) = (self.begin, 0, 0);
+        while !shared.stop.is_requested() {
+            number += 1;
+            let sample = self.request(number, due)?;
+            self.tell(&sample)?;
+            in_burst += 1;
+            let mut now = shared.clock.now();
+            let goes_on = settings.burst > in_burst && sample.result >= 0;
+            if !goes_on {
+                if settings.burst > 0 && settings.each {
+                    let _ = self.events.send(Event::BurstEnded);
+                    now = shared.clock.now();
+                }
+                in_burst = 0;
+                due = due.saturating_add(settings.interval_ns);
+                if settings.schedule == Schedule::Waiting {
+                    due = due.max(now);
+                }
+            }
+            if sample.result < 0 && -sample.result != EAGAIN {
+                due = due.max(now + AFTER_ERROR_NS.min(settings.interval_ns.max(AFTER_ERROR_NS / 10)));
+            }
+            self.tell_of_period(due.max(now), sample.at_ns);
+            let is_over = end.is_some_and(|end| due >= end || (goes_on && now >= end));
+            if is_over || settings.count.is_some_and(|count| number >= count) {
+                return Ok(());
+            }
+            if !goes_on {
+                self.wait_until(due);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_until(&self, due: u64) {
+        let Shared { clock, stop, settings, .. } = &*self.shared;
+        if settings.schedule == Schedule::Waiting || settings.interval_ns < 4 * SPIN_NS {
+            return clock.sleep_until(due, SLEEP_PIECE, || !stop.is_requested());
+        }
+        clock.sleep_until(due.saturating_sub(SPIN_NS), SLEEP_PIECE, || !stop.is_requested());
+        while clock.now() < due && !stop.is_requested() {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Makes one request that was due at `due` and waits for its answer.
+    fn request(&mut self, number: u64, due: u64) -> Result<Sample, PingError> {
+        let shared = self.shared.clone();
+        let settings = &shared.settings;
+        let op = match settings.operation {
+            Operation::Read => Op::Read,
+            Operation::Mixed if number.is_multiple_of(2) => Op::Read,
+            Operation::Mixed | Operation::Write => Op::Write,
+        };
+        let offset = settings.offset + self.place();
+        let served = self.make_ready(op, offset);
+        if op == Op::Write {
+            self.random.fill(self.probe.payload());
+        }
+        let clock = shared.clock;
+        let start = clock.now();
+        shared.busy_at.store(offset, Ordering::Relaxed);
+        shared.busy_since.store(start + 1, Ordering::Release);
+        let mut result = self.probe.ask(op, offset, settings.size as u32)?;
+        if result >= 0 && op == Op::Write && settings.flushes() {
+            let flushed = self.probe.ask(Op::Datasync, 0, 0)?;
+            result = if flushed < 0 { flushed } else { result };
+        }
+        let end = clock.now();
+        shared.busy_since.store(0, Ordering::Release);
+        Ok(Sample {
+            number,
+            op,
+            offset,
+            len: settings.size as u32,
+            result,
+            time_ns: end - start,
+            response_ns: (settings.schedule == Schedule::Fixed).then(|| end.saturating_sub(due)),
+            served,
+            at_ns: end - self.begin,
+        })
+    }
+
+    /// The next place in the range, bytes from its beginning.
+    fn place(&mut self) -> u64 {
+        let size = self.shared.settings.size;
+        let blocks = self.target.range / size;
+        if !self.shared.settings.linear {
+            return self.random.next() % blocks * size;
+        }
+        let place = self.next;
+        self.next = if place / size + 1 < blocks { place + size } else { 0 };
+        place
+    }
+
+    /// Drops from the cache what is to be read, and says where the request will be answered.
+    fn make_ready(&self, op: Op, offset: u64) -> Option<Served> {
+        let Shared { settings, .. } = &*self.shared;
+        let file = &self.target.file;
+        let len = settings.size;
+        if op == Op::Read && !settings.cached && !settings.direct {
+            let (from, span) = if settings.drop_all { (0, 0) } else { (offset, len) };
+            // Advice only.
+            let _ = fadvise(file, from, span, Advice::DontNeed);
+        }
+        if !settings.label {
+            return None;
+        }
+        if self.target.in_memory {
+            return Some(Served::Cache);
+        }
+        if op == Op::Write {
+            let reaches = settings.direct || settings.flushes() || settings.sync || settings.dsync;
+            return Some(if reaches { Served::Device } else { Served::Cache });
+        }
+        let cached = if settings.direct { Some(false) } else { is_cached(file, offset, len) };
+        match cached {
+            Some(true) => Some(Served::Cache),
+            _ if !self.target.facts.is_block_device && is_hole(file, offset, len) => Some(Served::Hole),
+            Some(false) => Some(Served::Device),
+            None => None,
+        }
+    }
+
+    /// Tells of a period that will have ended when the next request is due.
+    fn tell_of_period(&mut self, due: u64, at_ns: u64) {
+        let every = self.shared.settings.print_interval_ns;
+        if every == 0 || due - self.begin < self.period_end {
+            return;
+        }
+        let period = self.shared.tally().close_period(at_ns);
+        let _ = self.events.send(Event::Period(period));
+        // After a long silence the next period is whole again.
+        self.period_end = (self.period_end + every).max(due - self.begin);
+    }
+
+    /// Counts a sample and tells of it.
+    fn tell(&mut self, sample: &Sample) -> Result<(), PingError> {
+        let Shared { settings, .. } = &*self.shared;
+        let mut tally = self.shared.tally();
+        let note = tally.take(sample);
+        if sample.time_ns >= STALL_NS {
+            let begin_ns = sample.at_ns.saturating_sub(sample.time_ns);
+            let (length_ns, offset) = (sample.time_ns, sample.offset);
+            tally.stalled(Stall { begin_ns, length_ns, offset, unanswered: false });
+        }
+        let by_count = settings.print_count > 0 && tally.period.time.count >= settings.print_count;
+        let period = by_count.then(|| tally.close_period(sample.at_ns));
+        drop(tally);
+        if sample.result < 0 && -sample.result != EAGAIN && !settings.go_on {
+            return Err(PingError::Request { errno: -sample.result as i32 });
+        }
+        if settings.each {
+            let _ = self.events.send(Event::Sample(*sample, note));
+        }
+        if let Some(period) = period {
+            let _ = self.events.send(Event::Period(period));
+        }
+        Ok(())
+    }
+}
+
+const EAGAIN: i64 = 11;

@@ -1,0 +1,180 @@
+//! `fathom ping`, and ioping's own command line where the program is called so: reads it, pings, shows, exits.
+
+mod grammar;
+mod options;
+mod printer;
+mod units;
+
+use std::ffi::OsString;
+
+use fathom_analysis::ping::Ping;
+use fathom_analysis::ping_slo;
+use fathom_assess::ping::{self, PingError};
+use fathom_runner::StopHandle;
+
+use crate::exit::Exit;
+use crate::{output, signals};
+use options::{Form, Front, Invocation};
+use printer::Printer;
+
+/// The version of ioping whose ways these are.
+const IOPING_VERSION: &str = "ioping 1.3";
+
+/// `fathom ping`.
+pub fn run(args: &[OsString]) -> Exit {
+    start(args, Front::Own)
+}
+
+/// `ioping`.
+pub fn run_as_ioping(args: &[OsString]) -> Exit {
+    start(args, Front::Ioping)
+}
+
+fn start(args: &[OsString], front: Front) -> Exit {
+    let words: Result<Vec<String>, _> = args.iter().map(|word| word.clone().into_string()).collect();
+    let Ok(words) = words else {
+        return usage(front, "an argument is not valid UTF-8", false);
+    };
+    if words.is_empty() {
+        // Somebody who wants to know.
+        return match output::print(|out| write!(out, "{}", options::help(front))) {
+            Ok(()) => usage_exit(front),
+            Err(error) => unwritten(front, &error),
+        };
+    }
+    let said = match grammar::read(&words, &options::rows(front)) {
+        Ok(said) => said,
+        Err(sentence) => return usage(front, &sentence, true),
+    };
+    for (name, _) in &said.options {
+        let answer = match *name {
+            "help" => options::help(front),
+            "version" if front == Front::Ioping => format!("{IOPING_VERSION}\n"),
+            "version" => format!("fathom {}\n", env!("CARGO_PKG_VERSION")),
+            _ => continue,
+        };
+        return match output::print(|out| write!(out, "{answer}")) {
+            Ok(()) => Exit::Done,
+            Err(error) => unwritten(front, &error),
+        };
+    }
+    match options::invocation(&said, front) {
+        Ok(invocation) => measure(invocation, front),
+        Err(sentence) => usage(front, &sentence, false),
+    }
+}
+
+fn measure(invocation: Invocation, front: Front) -> Exit {
+    let settings = &invocation.settings;
+    if front == Front::Ioping && settings.nowait && !settings.cached && !settings.direct {
+        output::warn("ioping: nowait without cached or direct I/O is supposed to fail");
+    }
+    let stop = StopHandle::default();
+    let forced = match front {
+        Front::Own => Exit::Interrupted,
+        Front::Ioping => Exit::Ioping(4),
+    };
+    let caught = match signals::watch_saying(stop.clone(), forced, "stopped at once") {
+        Ok(caught) => caught,
+        Err(error) => {
+            let hint = signals::hint(&error);
+            return fail(
+                front,
+                &format!("cannot watch for signals: {}", output::plain(&error)),
+                hint,
+                Exit::Failed,
+            );
+        }
+    };
+    let mut printer = Printer::new(&invocation, front, stop.clone());
+    let mut done = match ping::run(invocation.settings.clone(), &stop, &mut printer) {
+        Ok(done) => done,
+        Err(error) => {
+            printer.abandon();
+            return failed(front, &error, caught.number().is_some());
+        }
+    };
+    let latency = done.result.response.as_ref().unwrap_or(&done.result.time);
+    let unanswered = done.result.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
+    let lost = done.result.counts.failed() + unanswered;
+    done.verdicts = ping_slo::judge(&invocation.objectives, latency, lost);
+    if front == Front::Own && invocation.form != Form::Text {
+        for verdict in done.verdicts.iter().filter(|verdict| verdict.met == Some(false)) {
+            output::warn(&format!("ping: objective {} is broken", verdict.objective));
+        }
+    }
+    match printer.finish(&done) {
+        Ok(true) => exit(front, &done, caught.number().is_some()),
+        Ok(false) => Exit::Done,
+        Err(error) => unwritten(front, &error),
+    }
+}
+
+fn exit(front: Front, ping: &Ping, interrupted: bool) -> Exit {
+    let counts = &ping.result.counts;
+    match front {
+        Front::Ioping => Exit::Done,
+        Front::Own if ping.verdicts.iter().any(|verdict| verdict.met == Some(false)) => Exit::Broken,
+        Front::Own if interrupted => Exit::Interrupted,
+        Front::Own if counts.requests > 0 && counts.failed() == counts.requests => Exit::Failed,
+        Front::Own => Exit::Done,
+    }
+}
+
+fn usage_exit(front: Front) -> Exit {
+    match front {
+        Front::Own => Exit::Usage,
+        Front::Ioping => Exit::Ioping(1),
+    }
+}
+
+fn usage(front: Front, sentence: &str, with_help: bool) -> Exit {
+    match front {
+        Front::Own => {
+            output::warn(&format!("error: {sentence}"));
+            output::warn("hint: `fathom ping --help` lists the options");
+        }
+        Front::Ioping => {
+            output::warn(&format!("ioping: {sentence}"));
+            if with_help {
+                output::warn(&format!("\n{}", options::help(front).trim_end_matches('\n')));
+                output::warn("");
+            }
+        }
+    }
+    usage_exit(front)
+}
+
+fn failed(front: Front, error: &PingError, interrupted: bool) -> Exit {
+    let stopped = matches!(error, PingError::Stopped { .. }) && interrupted;
+    let exit = match front {
+        Front::Own if stopped => Exit::Interrupted,
+        Front::Own if error.is_usage() => Exit::Usage,
+        Front::Own => Exit::Failed,
+        Front::Ioping if stopped => Exit::Done,
+        Front::Ioping if error.is_of_the_run() => Exit::Ioping(3),
+        Front::Ioping => Exit::Ioping(2),
+    };
+    fail(front, &error.to_string(), error.hint(), exit)
+}
+
+fn fail(front: Front, message: &str, hint: Option<String>, exit: Exit) -> Exit {
+    match front {
+        Front::Own => {
+            output::warn(&format!("error: {message}"));
+            if let Some(hint) = hint {
+                output::warn(&format!("hint: {hint}"));
+            }
+            exit
+        }
+        Front::Ioping => {
+            output::warn(&format!("ioping: {message}"));
+            exit
+        }
+    }
+}
+
+fn unwritten(front: Front, error: &std::io::Error) -> Exit {
+    let message = format!("cannot write to standard output: {}", output::plain(error));
+    fail(front, &message, None, if front == Front::Own { Exit::Failed } else { Exit::Ioping(3) })
+}

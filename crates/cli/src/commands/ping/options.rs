@@ -1,0 +1,342 @@
+//! What each option of `ping` means, under our own name and under ioping's, and the help of both.
+
+use std::path::PathBuf;
+
+use fathom_analysis::ping_slo::{self, Objective};
+use fathom_assess::ping::{Operation, PingSettings, Schedule};
+
+use super::grammar::{Row, Said, Takes};
+use super::units::{COUNT, SIZE, Suffixes, TIME, parse};
+
+/// Under which name the command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// `fathom ping`.
+    Own,
+    /// `ioping`: everything a script sees is ioping's.
+    Ioping,
+}
+
+/// How results are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// One raw line at the end.
+    Raw,
+    /// ioping's JSON array.
+    Array,
+    /// Our document.
+    Document,
+    /// A line of JSON per event.
+    Live,
+}
+
+/// A command line that makes sense.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// What to do.
+    pub settings: PingSettings,
+    /// How to show it.
+    pub form: Form,
+    /// Leave out single requests.
+    pub quiet: bool,
+    /// Put the time before each line, in this form.
+    pub stamp: Option<String>,
+    /// What the times are held against.
+    pub objectives: Vec<Objective>,
+}
+
+const fn flag(long: &'static str, short: char, help: &'static str) -> Row {
+    Row { long, short: Some(short), takes: Takes::Nothing, value: "", help }
+}
+
+const fn valued(long: &'static str, short: char, value: &'static str, help: &'static str) -> Row {
+    Row { long, short: Some(short), takes: Takes::Value, value, help }
+}
+
+const fn ours(long: &'static str, value: &'static str, help: &'static str) -> Row {
+    let takes = if value.is_empty() { Takes::Nothing } else { Takes::Value };
+    Row { long, short: None, takes, value, help }
+}
+
+/// ioping's options.
+pub const IOPING: &[Row] = &[
+    flag("async", 'A', "Linux AIO"),
+    flag("cached", 'C', "leave the cache alone: drop nothing, flush nothing"),
+    flag("direct", 'D', "past the page cache (O_DIRECT)"),
+    flag("read-write", 'G', "a write and a read in turn"),
+    flag("linear", 'L', "in order instead of at random; 256k each"),
+    flag("nowait", 'N', "fail rather than wait (RWF_NOWAIT)"),
+    flag("hipri", 'H', "poll for the answer (RWF_HIPRI)"),
+    flag("write", 'W', "writes; -WWW overwrites a file"),
+    flag("sync", 'Y', "synchronous writes (O_SYNC)"),
+    flag("dsync", 'y', "synchronous data (O_DSYNC)"),
+    flag("rapid", 'R', "as fast as it goes for 3 s, over 64m (-q -i 0 -w 3)"),
+    flag("keep", 'k', "keep and reuse ioping.tmp in the directory"),
+    valued("warmup", 'a', "COUNT", "requests at the start that do not count (1)"),
+    valued("burst", 'b', "COUNT", "so many at once, then the interval (0)"),
+    valued("count", 'c', "COUNT", "end after so many requests"),
+    valued("entropy", 'e', "SEED", "what random offsets derive from (the clock)"),
+    valued("interval", 'i', "TIME", "from one request to the next (1s)"),
+    valued("size", 's', "SIZE", "of each request (4k)"),
+    valued("work-size", 'S', "SIZE", "of the range (1m in a directory, else all)"),
+    valued("work-offset", 'o', "SIZE", "where the range begins (0)"),
+    valued("work-time", 'w', "TIME", "end after this"),
+    valued("speed-limit", 'l', "SIZE", "bytes per second"),
+    valued("rate-limit", 'r', "COUNT", "requests per second"),
+    valued("min-time", 't', "TIME", "faster requests do not count"),
+    valued("max-time", 'T', "TIME", "slower requests do not count"),
+    flag("batch", 'B', "one raw line of numbers at the end"),
+    Row {
+        long: "time",
+        short: Some('I'),
+        takes: Takes::Glued,
+        value: "FORMAT",
+        help: "the time before each line (-I%T)",
+    },
+    flag("json", 'J', "a JSON array"),
+    valued("print-count", 'p', "COUNT", "a raw line every so many requests"),
+    valued("print-interval", 'P', "TIME", "a raw line each time this has passed"),
+    flag("quiet", 'q', "no line per request"),
+    flag("help", 'h', "this text"),
+    flag("version", 'v', "the version"),
+];
+
+/// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's.
+const OWN: &[Row] = &[
+    ours("json", "", "one JSON document (fathom.ping/1) and nothing else"),
+    ours("live", "ndjson", "a line of JSON per request"),
+    ours("buffered", "", "through the page cache instead of past it"),
+    ours("engine", "NAME", "io_uring, libaio, psync, ... (io_uring where direct)"),
+    ours("schedule", "fixed", "keep the times at which requests are due, and count from them"),
+    ours("slo", "P<TIME", "an objective such as 'p99<5ms,max<1s'; exit 3 where broken"),
+    ours("timeout", "TIME", "requests that take longer are counted as timed out (10s)"),
+    ours("destroy-data", "DEVICE", "allow writes to this device or file, which must be the target"),
+];
+
+/// The options of a front.
+pub fn rows(front: Front) -> Vec<Row> {
+    match front {
+        Front::Ioping => IOPING.to_vec(),
+        Front::Own => {
+            let theirs = IOPING.iter().map(|row| match row.long {
+                "json" => Row { long: "ioping-json", help: "ioping's JSON array", ..*row },
+                _ => *row,
+            });
+            theirs.chain(OWN.iter().copied()).collect()
+        }
+    }
+}
+
+/// The help of a front.
+pub fn help(front: Front) -> String {
+    let name = match front {
+        Front::Own => "fathom ping",
+        Front::Ioping => "ioping",
+    };
+    let mut text = format!(" Usage: {name} [options...] directory|file|device\n        {name} -h | -v\n\n");
+    for row in rows(front) {
+        let short = row.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let dash = if front == Front::Own { "--" } else { "-" };
+        let left = format!("{short}{dash}{} {}", row.long, row.value);
+        text.push_str(&format!("   {left:30} {}\n", row.help));
+    }
+    if front == Front::Own {
+        text.push_str(
+            "\n Sizes: 4k, 1.5m, 2page. Times: 100us, 10ms, 2s, 1min; a plain number is seconds.\n \
+             Ends by -c, -w or Ctrl-C. Requests go past the page cache; a directory gets a\n \
+             temporary file. Exit: 0 done, 1 failed, 2 usage, 3 objective broken, 130 Ctrl-C.\n\n \
+             fathom ping -c 10 /mnt/data                     ten requests, one a second\n \
+             fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data\n \
+             fathom ping -W -c 100 -i 10ms /mnt/data         writes, each flushed\n",
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// A request that takes longer has timed out where nothing else is said.
+const TIMEOUT_NS: u64 = 10_000_000_000;
+
+/// Values while they are gathered.
+#[derive(Default)]
+struct Gathered {
+    writes: u32,
+    mixed: bool,
+    rapid: bool,
+    quiet: bool,
+    buffered: bool,
+    size: Option<u64>,
+    interval: Option<u64>,
+    speed: Option<u64>,
+    rate: Option<u64>,
+    forms: Vec<(Form, &'static str)>,
+}
+
+/// Makes an invocation of what was said.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn invocation(said: &Said, front: Front) -> Result<Invocation, String> {
+    let mut settings = PingSettings {
+        direct: front == Front::Own,
+        label: front == Front::Own,
+        drop_all: front == Front::Own,
+        go_on: front == Front::Own,
+        devices_by_name: front == Front::Own,
+        engine: (front == Front::Ioping).then(|| "psync".to_owned()),
+        ..PingSettings::default()
+    };
+    settings.rules.timeout_ns = TIMEOUT_NS;
+    let (mut gathered, mut stamp, mut objectives) = (Gathered::default(), None, Vec::new());
+    for (name, value) in &said.options {
+        let text = value.as_deref().unwrap_or_default();
+        match *name {
+            "time" => stamp = Some(if text.is_empty() { "%b %d %T" } else { text }.to_owned()),
+            "slo" => objectives.extend(ping_slo::parse(text)?),
+            "schedule" => settings.schedule = schedule(text)?,
+            "live" if text != "ndjson" => return Err(format!("--live {text}: there is ndjson only")),
+            "engine" => settings.engine = Some(text.to_owned()),
+            "destroy-data" => settings.destroy_named = Some(PathBuf::from(text)),
+            _ if value.is_some() && *name != "live" => number(name, text, &mut settings, &mut gathered)?,
+            _ => switch(name, front, &mut settings, &mut gathered),
+        }
+    }
+    settings.target = match said.operands.as_slice() {
+        [] => return Err("no destination specified".to_owned()),
+        [target] => PathBuf::from(target),
+        _ => return Err("more than one destination specified".to_owned()),
+    };
+    let form = form(&gathered.forms, front)?;
+    settle(&mut settings, &gathered)?;
+    let quiet = gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == Form::Raw);
+    settings.each = !quiet && form != Form::Document;
+    Ok(Invocation { settings, form, quiet, stamp, objectives })
+}
+
+fn schedule(text: &str) -> Result<Schedule, String> {
+    match text {
+        "fixed" => Ok(Schedule::Fixed),
+        "waiting" => Ok(Schedule::Waiting),
+        other => Err(format!("--schedule {other}: there are fixed and waiting")),
+    }
+}
+
+fn number(
+    name: &str,
+    text: &str,
+    settings: &mut PingSettings,
+    gathered: &mut Gathered,
+) -> Result<(), String> {
+    let suffixes: Suffixes = match name {
+        "size" | "work-size" | "work-offset" | "speed-limit" => SIZE,
+        "warmup" | "burst" | "count" | "entropy" | "rate-limit" | "print-count" => COUNT,
+        _ => TIME,
+    };
+    let value = parse(text, suffixes)?;
+    // For ioping a zero is what it has where nothing was said.
+    let some = Some(value).filter(|value| *value > 0);
+    match name {
+        "warmup" => settings.rules.warmup = value,
+        "burst" => settings.burst = value,
+        "count" => settings.count = some,
+        "entropy" => settings.seed = some,
+        "interval" => gathered.interval = Some(value),
+        "size" => gathered.size = some,
+        "work-size" => settings.range = some,
+        "work-offset" => settings.offset = value,
+        "work-time" => settings.work_ns = some,
+        "speed-limit" => gathered.speed = some,
+        "rate-limit" => gathered.rate = some,
+        "min-time" => settings.rules.least_ns = value,
+        "max-time" => settings.rules.most_ns = some.unwrap_or(u64::MAX),
+        "print-count" => settings.print_count = value,
+        "print-interval" => settings.print_interval_ns = value,
+        _ => settings.rules.timeout_ns = some.unwrap_or(u64::MAX),
+    }
+    Ok(())
+}
+
+fn switch(name: &'static str, front: Front, settings: &mut PingSettings, gathered: &mut Gathered) {
+    match name {
+        "async" => settings.engine = Some("libaio".to_owned()),
+        "cached" => settings.cached = true,
+        "direct" => settings.direct = true,
+        "buffered" => gathered.buffered = true,
+        "read-write" => {
+            gathered.mixed = true;
+            gathered.writes += 1;
+        }
+        "write" => gathered.writes += 1,
+        "linear" => settings.linear = true,
+        "nowait" => settings.nowait = true,
+        "hipri" => settings.poll = true,
+        "sync" => settings.sync = true,
+        "dsync" => settings.dsync = true,
+        "rapid" => gathered.rapid = true,
+        "keep" => settings.keep = true,
+        "quiet" => gathered.quiet = true,
+        "batch" => gathered.forms.push((Form::Raw, "-B")),
+        "ioping-json" => gathered.forms.push((Form::Array, "-J")),
+        "json" if front == Front::Ioping => gathered.forms.push((Form::Array, "-J")),
+        "json" => gathered.forms.push((Form::Document, "--json")),
+        "live" => gathered.forms.push((Form::Live, "--live")),
+        _ => {}
+    }
+}
+
+/// The form that was asked for: ioping's two go together, ours alone.
+fn form(forms: &[(Form, &str)], front: Front) -> Result<Form, String> {
+    if front == Front::Own {
+        let own = forms.iter().find(|(form, _)| matches!(form, Form::Document | Form::Live));
+        if let Some((own, name)) = own {
+            return match forms.iter().find(|(form, _)| form != own) {
+                Some((_, other)) => Err(format!("{name} and {other} cannot be had together")),
+                None => Ok(*own),
+            };
+        }
+    }
+    let has = |wanted| forms.iter().any(|(form, _)| *form == wanted);
+    Ok(match (has(Form::Array), has(Form::Raw)) {
+        (true, _) => Form::Array,
+        (false, true) => Form::Raw,
+        (false, false) => Form::Text,
+    })
+}
+
+const RAPID_RANGE: u64 = 64 << 20;
+
+/// What follows from several options together.
+fn settle(settings: &mut PingSettings, gathered: &Gathered) -> Result<(), String> {
+    if gathered.buffered {
+        settings.direct = false;
+    }
+    settings.operation = match (gathered.mixed, gathered.writes) {
+        (true, _) => Operation::Mixed,
+        (false, 0) => Operation::Read,
+        (false, _) => Operation::Write,
+    };
+    settings.destroy = gathered.writes >= 3;
+    settings.size = gathered.size.unwrap_or(if settings.linear { 256 << 10 } else { 4096 });
+    let limits = [
+        gathered.speed.map(|speed| (settings.size as f64 * 1e9 / speed as f64) as u64),
+        gathered.rate.map(|rate| 1_000_000_000 / rate),
+    ];
+    let limit = limits.into_iter().flatten().max();
+    let interval = match (gathered.interval, gathered.rapid || limit.is_some()) {
+        (Some(interval), _) => interval,
+        (None, true) => 0,
+        (None, false) => 1_000_000_000,
+    };
+    settings.interval_ns = interval.max(limit.unwrap_or(0));
+    if gathered.rapid {
+        settings.work_ns = settings.work_ns.or(Some(3_000_000_000));
+        let is_directory = settings.range.is_none() && settings.target.is_dir();
+        settings.range = if is_directory { Some(RAPID_RANGE) } else { settings.range };
+    }
+    if settings.schedule == Schedule::Fixed && settings.interval_ns == 0 {
+        return Err("--schedule fixed needs times to keep: say -r, -l or -i".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Shows a ping while it goes on, in the form that was asked for.
+
+use std::io::{self, Write};
+
+use fathom_analysis::ping::{Note, Ping, PingHow, Sample, Stall, Window};
+use fathom_assess::ping::PingObserver;
+use fathom_model::Nanos;
+use fathom_model::units::duration;
+use fathom_report::ioping_json::Pieces;
+use fathom_report::{Style, ioping, ping_json, ping_text};
+use fathom_runner::StopHandle;
+
+use super::options::{Form, Front, Invocation};
+use crate::output;
+
+/// Writes to standard output as things happen.
+pub struct Printer {
+    front: Front,
+    form: Form,
+    quiet: bool,
+    stamp: Option<String>,
+    periods: bool,
+    style: Style,
+    stop: StopHandle,
+    how: Option<(PingHow, u64)>,
+    pieces: Option<Pieces>,
+    /// What went wrong with writing; nothing more is written then.
+    failed: Option<io::Error>,
+}
+
+impl Printer {
+    /// For `invocation` under `front`; ends the ping through `stop` where nobody reads any more.
+    pub fn new(invocation: &Invocation, front: Front, stop: StopHandle) -> Printer {
+        let settings = &invocation.settings;
+        Printer {
+            front,
+            form: invocation.form,
+            quiet: invocation.quiet,
+            stamp: invocation.stamp.clone(),
+            periods: settings.print_count > 0 || settings.print_interval_ns > 0,
+            style: output::style(),
+            stop,
+            how: None,
+            pieces: None,
+            failed: None,
+        }
+    }
+
+    /// What is left to say at the end; true where somebody still listens.
+    ///
+    /// # Errors
+    /// Standard output cannot be written, other than because its reader has gone away.
+    pub fn finish(mut self, ping: &Ping) -> io::Result<bool> {
+        let mut text = Vec::new();
+        match self.form {
+            Form::Text if self.quiet && self.periods => {}
+            Form::Text => {
+                let how = &ping.how;
+                ioping::statistics(&how.target, how.operation, &ping.result.whole, &mut text)?;
+                if self.front == Front::Own {
+                    ping_text::summary(ping, &self.style, &mut text)?;
+                }
+            }
+            Form::Raw => writeln!(text, "{}", ioping::raw(&ping.result.whole))?,
+            Form::Array => {
+                if let Some(pieces) = &mut self.pieces {
+                    let at = ping.started_unix_us + ping.result.whole.end_ns / 1000;
+                    text.extend(pieces.window(&ping.result.whole, at).bytes());
+                }
+                let end = self.pieces.take().map_or("[]\n", Pieces::end);
+                text.extend(end.bytes());
+            }
+            Form::Document => ping_json::render(ping, &mut text)?,
+            Form::Live => writeln!(text, "{}", ping_json::summary_line(ping))?,
+        }
+        self.write(&String::from_utf8_lossy(&text));
+        match self.failed {
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Some(error) => Err(error),
+            None => Ok(true),
+        }
+    }
+
+    /// Closes what a failure left open.
+    pub fn abandon(mut self) {
+        if let Some(pieces) = self.pieces.take() {
+            self.write(pieces.end());
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.write(&format!("{line}\n"));
+    }
+
+    /// A line at a time, so that a reader sees each request when it was answered.
+    fn write(&mut self, text: &str) {
+        if self.failed.is_some() {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            self.failed = Some(error);
+            self.stop.request("the reader of standard output has gone");
+        }
+    }
+
+    /// What a script that knows ioping would not expect stays away from it.
+    fn may_note(&self) -> bool {
+        self.front == Front::Own || output::stderr_is_seen()
+    }
+}
+
+impl PingObserver for Printer {
+    fn ready(&mut self, how: &PingHow, unix_us: u64) {
+        if self.form == Form::Array {
+            self.pieces = Some(Pieces::new(how.target.clone(), self.style.time_zone.clone()));
+        }
+        self.how = Some((how.clone(), unix_us));
+    }
+
+    fn sample(&mut self, sample: &Sample, note: Option<Note>) {
+        let Some((how, began)) = &self.how else { return };
+        let at = began + sample.at_ns / 1000;
+        if sample.result >= 0 && sample.result < i64::from(sample.len) {
+            output::warn(&format!("{}: request returned less than expected: {}", self.name(), sample.result));
+        }
+        let line = match self.form {
+            Form::Text if self.front == Front::Ioping => ioping::line(&how.target, sample, note),
+            Form::Text => ping_text::line(&how.target, sample, note, &self.style),
+            Form::Live => ping_json::sample_line(sample, note, at),
+            Form::Array => {
+                let text = self.pieces.as_mut().map(|pieces| pieces.sample(sample, note, at));
+                return self.write(&text.unwrap_or_default());
+            }
+            Form::Raw | Form::Document => return,
+        };
+        match self.stamp.as_ref().filter(|_| self.form == Form::Text) {
+            Some(format) => self.line(&format!("{} {line}", ioping::stamp(at, format, &self.style))),
+            None => self.line(&line),
+        }
+    }
+
+    fn period(&mut self, period: &Window) {
+        let at = self.how.as_ref().map_or(0, |(_, began)| began + period.end_ns / 1000);
+        match self.form {
+            Form::Text | Form::Raw => self.line(&ioping::raw(period)),
+            Form::Live => self.line(&ping_json::period_line(period)),
+            Form::Array => {
+                let text = self.pieces.as_mut().map(|pieces| pieces.window(period, at));
+                self.write(&text.unwrap_or_default());
+            }
+            Form::Document => {}
+        }
+    }
+
+    fn burst_ended(&mut self) {
+        if self.form == Form::Text {
+            self.line("");
+        }
+    }
+
+    fn stalled(&mut self, stall: &Stall, preparing: bool) {
+        if self.form == Form::Live {
+            self.line(&ping_json::stalled_line(stall));
+        }
+        if self.may_note() {
+            let what = if preparing { "opening the target" } else { "a request" };
+            let length = duration(Nanos(stall.length_ns));
+            output::warn(&format!("{}: stalled: {what} has had no answer for {length}", self.name()));
+        }
+    }
+
+    fn answered(&mut self, length_ns: u64) {
+        if self.form == Form::Live {
+            self.line(&ping_json::answered_line(length_ns));
+        }
+        if self.may_note() {
+            output::warn(&format!("{}: answered after {}", self.name(), duration(Nanos(length_ns))));
+        }
+    }
+}
+
+impl Printer {
+    fn name(&self) -> &'static str {
+        match self.front {
+            Front::Own => "ping",
+            Front::Ioping => "ioping",
+        }
+    }
+}

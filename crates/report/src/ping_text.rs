@@ -1,0 +1,183 @@
+//! What `ping` says beyond ioping's text: where requests were answered, percentiles, a histogram, failures, objectives. Pure.
+
+use std::io::{self, Write};
+
+use fathom_analysis::ping::{Note, Ping, PingTarget, Sample};
+use fathom_analysis::ping_classes::classes;
+use fathom_model::units::{grouped, latency};
+use fathom_record::LatencyRecord;
+
+use crate::{Style, ioping};
+
+/// The line of one request, without its end: ioping's, then where it was answered.
+pub fn line(place: &PingTarget, sample: &Sample, note: Option<Note>, style: &Style) -> String {
+    let asked = Sample { result: i64::from(sample.len), ..*sample };
+    if sample.result < 0 && note.is_none() {
+        let line = ioping::line(place, &asked, None);
+        let until = line.rfind(" time=").unwrap_or(line.len());
+        return style.red(&format!("{} failed: {}", &line[..until], error(-sample.result as i32)));
+    }
+    let line = ioping::line(place, sample, note);
+    let Some(served) = sample.served else { return line };
+    let late = sample.response_ns.map(|ns| format!(" response={}", ioping::time(ns))).unwrap_or_default();
+    format!("{line}{late}  {}", style.dim(served.word()))
+}
+
+/// What the system calls an error, without its number.
+pub fn error(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// Everything at the end that ioping does not say.
+///
+/// # Errors
+/// Those of `out`.
+pub fn summary(ping: &Ping, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let result = &ping.result;
+    if result.time.samples() > 0 {
+        percentiles(ping, style, out)?;
+        bars(&result.time, style, out)?;
+    }
+    let notes = notes(ping);
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
+    for verdict in &ping.verdicts {
+        let observed = verdict.observed_ns.map_or("none such".to_owned(), latency);
+        let word = match verdict.met {
+            Some(true) => "kept".to_owned(),
+            Some(false) => style.red("broken"),
+            None => "not tested: no request was made".to_owned(),
+        };
+        let thin = if verdict.low_sample { " (few samples)" } else { "" };
+        writeln!(out, "objective {}: {word}, measured {observed}{thin}", verdict.objective)?;
+    }
+    Ok(())
+}
+
+fn percentiles(ping: &Ping, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let columns = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
+    let head: String = columns.iter().map(|name| format!("{name:>8}")).collect();
+    writeln!(out, "\n{}", style.bold(&format!("{:9}{head}", "")))?;
+    let rows = [("time", Some(&ping.result.time)), ("response", ping.result.response.as_ref())];
+    for (name, record) in rows.into_iter().filter_map(|(name, record)| Some((name, record?))) {
+        let summary = record.summary();
+        let mean = summary.mean.map(|mean| mean.round() as u64);
+        let cells = [
+            summary.min,
+            summary.p50,
+            summary.p90,
+            summary.p95,
+            summary.p99,
+            summary.p999,
+            summary.max,
+            mean,
+        ];
+        let cells: String =
+            cells.iter().map(|cell| format!("{:>8}", cell.map_or("-".to_owned(), latency))).collect();
+        writeln!(out, "{name:9}{cells}")?;
+    }
+    Ok(())
+}
+
+fn bars(record: &LatencyRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let most = classes(record).map(|(.., count)| count).max().unwrap_or(0).max(1);
+    let all = record.samples().max(1);
+    let width = style.width.saturating_sub(42).clamp(10, 60) as u64;
+    writeln!(out)?;
+    for (from, below, count) in classes(record) {
+        let bar = "#".repeat((count * width).div_ceil(most) as usize);
+        let range = format!("{:>6} - {:<6}", short(from), short(below));
+        let share = count as f64 * 100.0 / all as f64;
+        writeln!(out, "  {range} {:>11} {share:>6.2} %  {bar}", grouped(count))?;
+    }
+    Ok(())
+}
+
+/// A bound of a class: `500us`.
+fn short(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns}ns"),
+        1_000..1_000_000 => format!("{}us", ns / 1_000),
+        1_000_000..1_000_000_000 => format!("{}ms", ns / 1_000_000),
+        _ => format!("{}s", ns / 1_000_000_000),
+    }
+}
+
+/// Below so many requests the kernel's counters say nothing.
+const FEW: u64 = 10;
+
+fn notes(ping: &Ping) -> Vec<String> {
+    let counts = &ping.result.counts;
+    let mut notes = Vec::new();
+    let answered = [("device", counts.device), ("cache", counts.cache), ("a hole in the file", counts.hole)];
+    let answered: Vec<String> = answered
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{} by {what}", grouped(*count)))
+        .collect();
+    if !answered.is_empty() {
+        let first = counts.first_ns.map(|ns| format!("; the first took {}", latency(ns))).unwrap_or_default();
+        notes.push(format!("answered: {}{first}", answered.join(", ")));
+    }
+    if counts.cache > 0 {
+        notes.push("cache: this machine's memory answered, so these are no times of the device".to_owned());
+    }
+    if counts.hole > 0 {
+        notes.push("hole: nothing was ever written there, so no device was asked".to_owned());
+    }
+    if let Some(device) = &ping.device {
+        let seen = device.reads + device.writes;
+        if counts.device >= FEW && seen * 2 < counts.device {
+            notes.push(format!(
+                "cache-served: {} requests went past our cache, but the kernel counted only {} at {}",
+                grouped(counts.device),
+                grouped(seen),
+                device.name
+            ));
+        }
+    }
+    for (errno, count) in &counts.errors {
+        notes.push(format!(
+            "errors: {} of {} requests: {}",
+            grouped(*count),
+            grouped(counts.requests),
+            error(*errno)
+        ));
+    }
+    if counts.timeouts > 0 {
+        notes.push(format!("timed out: {}", grouped(counts.timeouts)));
+    }
+    if counts.stall_count > 0 {
+        let longest = counts.stalls.iter().map(|stall| stall.length_ns).max().unwrap_or(0);
+        notes.push(format!(
+            "stalled: {} times, {} at the longest",
+            grouped(counts.stall_count),
+            latency(longest)
+        ));
+    }
+    if counts.stalls.iter().any(|stall| stall.unanswered) {
+        notes.push("the last request was never answered; its thread is left to the kernel".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_short() {
+        assert_eq!(
+            (short(500), short(2_000), short(5_000_000_000)),
+            ("500ns".into(), "2us".into(), "5s".into())
+        );
+    }
+
+    #[test]
+    fn errors_are_said_in_words() {
+        assert_eq!(error(5), "Input/output error");
+    }
+}
