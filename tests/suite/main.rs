@@ -11,6 +11,7 @@ mod fio_output;
 mod fixtures;
 mod guarded;
 mod killed;
+mod open_loop;
 mod ours;
 mod truth_bench;
 mod truth_caps;

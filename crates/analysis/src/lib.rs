@@ -18,6 +18,7 @@ mod fixture;
 mod flushes;
 mod instance_cap;
 pub mod knee;
+mod open_loop;
 mod passes;
 pub mod ping;
 pub mod ping_classes;
@@ -40,6 +41,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let rows = rows::rows(record);
     let mut found: Vec<Finding> = rows.iter().flat_map(|row| of_row(record, row)).collect();
     found.extend(record.tests.iter().flat_map(|test| async_is_not::findings(test, words)));
+    found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
     let caps = caps::caps(record, &rows);
     found.extend(caps::findings(&caps, &rows));

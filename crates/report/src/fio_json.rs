@@ -15,6 +15,7 @@ use crate::fio_report::{
     BATCH_LABELS, DEPTH_LABELS, EntryShares, FIO_VERSION, FioReport, GroupOp, continued_errors, errno,
     per_second,
 };
+use crate::fio_response::response_object;
 
 /// fio's `json`, or `json+`, which adds every bin of the histograms whose percentiles are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,10 @@ fn own(report: &FioReport) -> Option<Object> {
     let threads: Vec<Value> = served.map(|entry| kernel_threads(entry).into()).collect();
     if !threads.is_empty() {
         own.set("kernel_threads", threads);
+    }
+    let scheduled: Vec<Value> = report.entries.iter().filter_map(response_object).map(Value::from).collect();
+    if !scheduled.is_empty() {
+        own.set("open_loop", scheduled);
     }
     (!own.is_empty()).then_some(own)
 }

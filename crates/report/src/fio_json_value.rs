@@ -5,6 +5,8 @@ use std::io::{self, Write};
 /// A JSON value that keeps the order of its keys and tells integers from floats.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
+    Null,
+    Bool(bool),
     Int(i64),
     Unsigned(u64),
     Float(f64),
@@ -20,6 +22,18 @@ pub(crate) struct Object(Vec<(String, Value)>);
 impl From<u64> for Value {
     fn from(value: u64) -> Self {
         Value::Unsigned(value)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Value::Bool(value)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, T::into)
     }
 }
 
@@ -102,6 +116,8 @@ impl Object {
 impl Value {
     fn write(&self, out: &mut dyn Write, level: usize) -> io::Result<()> {
         match self {
+            Value::Null => write!(out, "null"),
+            Value::Bool(value) => write!(out, "{value}"),
             Value::Int(value) => write!(out, "{value}"),
             Value::Unsigned(value) => write!(out, "{value}"),
             Value::Float(value) => write!(out, "{value:.6}"),
@@ -133,6 +149,8 @@ mod tests {
         let mut object = Object::default();
         object.set("text", "a \"b\" \\ é\n");
         object.set("int", -1);
+        object.set("none", None::<u64>);
+        object.set("bool", true);
         object.set("float", 0.5);
         object.set("inner", Object::of([("key", 1u64)]));
         object.set("list", vec![Value::from(1u64), Value::Object(Object::of([("k", 2.0)]))]);
@@ -141,6 +159,8 @@ mod tests {
         let expected = r#"{
   "text" : "a \"b\" \\ é\n",
   "int" : -1,
+  "none" : null,
+  "bool" : true,
   "float" : 0.500000,
   "inner" : {
     "key" : 1

@@ -8,6 +8,7 @@ use crate::fio_disk::{ListedDisk, listed, utilization};
 use crate::fio_entry::write_entry;
 use crate::fio_number::{Family, bandwidth, bytes};
 use crate::fio_report::{FioReport, GroupOp};
+use crate::fio_response::response_lines;
 use crate::{Style, fio_banner};
 
 /// Writes banner and results of a run.
@@ -44,13 +45,11 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut dyn Write) -> 
         }
     }
     disk_lines(out, &report.disks)?;
-    if !report.notes.is_empty() {
+    let responses: Vec<String> = report.entries.iter().flat_map(response_lines).collect();
+    if !report.notes.is_empty() || !responses.is_empty() {
         writeln!(out, "\nfathom notes:")?;
-        for note in &report.notes {
-            writeln!(out, "  {note}")?;
-        }
     }
-    Ok(())
+    responses.iter().chain(&report.notes).try_for_each(|note| writeln!(out, "  {note}"))
 }
 
 fn group_line(out: &mut dyn Write, name: &str, op: &GroupOp) -> io::Result<()> {

@@ -18,6 +18,7 @@ mod fio_latency;
 pub mod fio_normal;
 mod fio_number;
 mod fio_report;
+mod fio_response;
 pub mod history;
 pub mod ioping;
 pub mod ioping_json;
