@@ -13,6 +13,7 @@ mod guarded;
 mod killed;
 mod open_loop;
 mod ours;
+mod sweep;
 mod truth_bench;
 mod truth_caps;
 mod truth_kernel;

@@ -9,7 +9,7 @@ use crate::sweep_point::{Pattern, Point};
 /// How well points have to agree.
 const AGREE: f64 = 0.03;
 /// Spread of a rate that is nobody's fault: what two runs under the same cap differ by.
-const RUN_TO_RUN: f64 = 0.002;
+const RUN_TO_RUN: f64 = 0.005;
 /// Share of both caps that block sizes near the crossover get.
 pub const NEAR: f64 = 0.9;
 

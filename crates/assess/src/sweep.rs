@@ -157,7 +157,7 @@ impl SweepPlan {
     fn said(&self, spot: &Spot, runtime_ns: u64) -> Vec<(String, String)> {
         let pair = |name: &str, value: String| (name.to_owned(), value);
         let apart = spot.rw.is_sequential() && spot.jobs > 1;
-        let range = if apart { self.size / u64::from(spot.jobs) >> 20 << 20 } else { self.size };
+        let range = if apart { (self.size / u64::from(spot.jobs)) & !0xf_ffff } else { self.size };
         let mut said = vec![
             pair("ioengine", self.engine.clone()),
             pair("filename", escaped(&self.file)),
@@ -268,7 +268,7 @@ fn unit(target: &BenchTarget, path: &Path) -> u64 {
     }
     let stack = fathom_sys::device::TargetStack::of(path).ok();
     let sectors = stack.iter().flat_map(|stack| &stack.devices);
-    let largest = sectors.filter_map(|device| device.logical_block_size).map(u64::from).max();
+    let largest = sectors.filter_map(|device| device.logical_block_size).max();
     // A file system without a device behind it says nothing; pages are what all of them take.
     largest.unwrap_or(4096).max(512)
 }

@@ -1,0 +1,157 @@
+//! `fathom sweep` on capped devices: limits, crossover and knees as they were set, bounds where a cap hides the other, and
+//! a sweep that goes on after it was killed.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use fathom_tests::{
+    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, measuring_alone, need, run, scratch, wait_for,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::ours::{steadily, within};
+
+const MIB: u64 = 1 << 20;
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value:#}"))
+}
+
+fn points(document: &Value) -> &Vec<Value> {
+    document["points"].as_array().expect("points")
+}
+
+/// The document of a sweep of `device` under `cap`, which must end with `code`.
+fn swept(device: &LoopDevice, cap: &Cap, arguments: &[&str], code: i32) -> Value {
+    let throttle = Throttle::new(device.path(), cap);
+    let home = scratch();
+    let mut command = fathom_under(&throttle, home.path());
+    command.args(["sweep", "--json", "--no-history"]).args(arguments).arg(device.path());
+    let ended = run(&mut command);
+    ended.assert_code(code);
+    assert_eq!(ended.stderr, "", "progress is for terminals");
+    ended.document()
+}
+
+#[test]
+fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let device = LoopDevice::in_memory(128 * MIB);
+    // 2,000 IOPS and 50 MiB/s meet at 25.6 KiB.
+    let cap = Cap {
+        read_iops: Some(2000),
+        read_bps: Some(50 * MIB),
+        write_iops: Some(2000),
+        write_bps: Some(50 * MIB),
+    };
+    steadily(|| {
+        let arguments = ["--bs=4k-256k", "--budget=60", "--reach=iops>=1000", "--slo=mean<1s"];
+        let document = swept(&device, &cap, &arguments, 0);
+        assert_eq!(document["schema"], "fathom.sweep/1");
+        let limits = &document["limits"];
+        within("IOPS", number(limits, "/iops/read/value"), 2000.0, 3.0)?;
+        within("bandwidth", number(limits, "/bytes_per_second/read/value"), (50 * MIB) as f64, 3.0)?;
+        within("crossover", number(limits, "/crossover_block_size_bytes/value"), 25.6 * 1024.0, 3.0)?;
+        assert_eq!(limits["iops"]["write"], Value::Null, "writes were not asked for");
+        for point in points(&document) {
+            assert_eq!(point["rw"], "randread");
+            let of = |key: &str| number(point, &format!("/{key}"));
+            within("bytes", of("bytes_per_second"), of("iops") * of("block_size_bytes"), 1e-6)?;
+            within("depth held", of("depth_mean"), of("iodepth") * of("numjobs"), 7.0)?;
+        }
+        // One request at a time already meets the cap.
+        let knees = document["knees"].as_array().expect("knees");
+        let small = knees.iter().find(|knee| knee["block_size_bytes"] == 4096).expect("the curve of 4k");
+        for key in ["/iodepth_latency", "/iodepth_throughput"] {
+            assert!(number(small, key) <= 2.0, "{small:#}");
+        }
+        assert_eq!(
+            (&document["reach"]["met"], &document["reach"]["answers"][0]["iodepth"]),
+            (&true.into(), &1.into())
+        );
+        assert_eq!(document["slo"]["met"], true);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_cap_behind_another_has_a_bound_and_a_rate_out_of_reach_is_said() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let device = LoopDevice::in_memory(128 * MIB);
+    let cap = Cap::bytes_per_second(20 * MIB);
+    steadily(|| {
+        let arguments = ["--bs=64k,256k", "--iodepth=1,2", "--budget=60", "--reach=iops>=1000000"];
+        let document = swept(&device, &cap, &arguments, 3);
+        assert_eq!(points(&document).len(), 4);
+        let limits = &document["limits"];
+        assert_eq!(limits["iops"]["read"]["value"], Value::Null);
+        within("bound", number(limits, "/iops/read/bound"), 320.0, 3.0)?;
+        within("bandwidth", number(limits, "/bytes_per_second/read/value"), (20 * MIB) as f64, 3.0)?;
+        assert_eq!(limits["crossover_block_size_bytes"]["value"], Value::Null);
+        let most = number(limits, "/crossover_block_size_bytes/high");
+        assert!((62_000.0..70_000.0).contains(&most), "{most}");
+        assert_eq!(document["reach"]["met"], false);
+        Ok(())
+    });
+}
+
+#[test]
+fn writes_need_to_be_asked_for_and_allowed() {
+    need!(root, tool "losetup");
+    let device = LoopDevice::new(32 * MIB);
+    let home = scratch();
+    let refused = run(fathom(home.path()).args(["sweep", "--rw=randwrite"]).arg(device.path()));
+    refused.assert_code(1).assert_told(&["--destroy-data=", "--rw randread"]);
+    assert!(std::fs::read(device.path()).expect("the device can be read").iter().all(|byte| *byte == 0));
+    for wrong in ["--rw=randrw", "--bs=4x", "--iodepth=8-1", "--slo=p99", "--reach=fast", "--budget=1"] {
+        run(fathom(home.path()).args(["sweep", wrong]).arg(device.path())).assert_code(2);
+    }
+}
+
+/// Points of the newest run in the history.
+fn stored(home: &Path) -> u64 {
+    let ended = run(fathom(home).args(["history", "list", "--json"]));
+    let rows = if ended.status.success() { ended.document() } else { Value::Null };
+    rows.as_array().and_then(|rows| rows.last()).and_then(|row| row["tests"].as_u64()).unwrap_or(0)
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on() {
+    need!(root, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let device = LoopDevice::in_memory(64 * MIB);
+    let home = scratch();
+    let command = |more: &[&str]| -> Command {
+        let mut command = fathom(home.path());
+        command.args(["sweep", "--bs=4k,64k", "--iodepth=1,2", "--budget=60", "--json"]).args(more);
+        command.arg(device.path());
+        command
+    };
+    let mut program = Program::start(&mut command(&[]));
+    let came = wait_for(Duration::from_secs(60), || program.has_ended() || stored(home.path()) >= 2);
+    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+    program.signal(Signal::KILL);
+    program.finish_within(Duration::from_secs(20));
+    let kept = stored(home.path());
+    let ended = run(&mut command(&["--resume"]));
+    ended.assert_code(0);
+    let document = ended.document();
+    let spots: Vec<(u64, u64)> = points(&document)
+        .iter()
+        .map(|point| {
+            (point["block_size_bytes"].as_u64().unwrap_or(0), point["iodepth"].as_u64().unwrap_or(0))
+        })
+        .collect();
+    assert_eq!(spots, [(4096, 1), (65_536, 1), (4096, 2), (65_536, 2)]);
+    let note = format!("goes on with run 1: its {kept} points count as measured");
+    assert!(
+        document["run"]["notes"].as_array().is_some_and(|notes| notes.contains(&note.as_str().into())),
+        "{document:#}"
+    );
+    // That one came to its end: there is nothing to go on with.
+    run(&mut command(&["--resume"])).assert_code(1).assert_told(&["came to its end"]);
+}
