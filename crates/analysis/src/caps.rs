@@ -232,7 +232,8 @@ fn queueing(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
         return None;
     }
     let (mean, wait) = (row.lat_ns() as u64, (row.lat_ns() - alone_ns) as u64);
-    let enough = (row.iops() * alone_ns / 1e9).ceil().max(1.0);
+    // A rate that is a little above the cap asks for no whole request more.
+    let enough = (row.iops() * alone_ns / 1e9 * (1.0 - AGREE)).ceil().max(1.0);
     let claim = format!(
         "of {}, {} are the wait for a turn: {} requests under way at {} a second; one alone takes {}.",
         units::latency(mean),

@@ -51,10 +51,17 @@ fn range_and_drift(windows: &[f64]) -> (f64, f64) {
     (share(most - least), share(slope * (windows.len() as f64 - 1.0)))
 }
 
+/// True where neither the range nor the drift of equal windows is too large; false below ten samples.
+pub(crate) fn is_steady(rates: &[f64]) -> bool {
+    let (range, drift) =
+        if rates.len() < LEAST_SECONDS { (1.0, 1.0) } else { range_and_drift(&windows(rates)) };
+    range <= RANGE && drift.abs() <= DRIFT
+}
+
 fn not_steady(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
     let windows = windows(rates);
     let (range, drift) = range_and_drift(&windows);
-    if range <= RANGE && drift.abs() <= DRIFT {
+    if is_steady(rates) {
         return None;
     }
     let course = match drift {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use fathom_analysis::lasting::{Lasting, SUSTAINED_SECONDS, lasting};
 use fathom_model::units;
 use fathom_record::{ExpectationRecord, Finding, RunRecord, TestRecord, TestSummary};
 
@@ -18,6 +19,7 @@ pub(crate) fn render(
 ) -> io::Result<()> {
     expectations(record, style, width, out)?;
     findings(record, style, width, out)?;
+    conclusions(record, style, width, out)?;
     let mut notes = notes(record, summaries);
     notes.splice(0..0, legend(summaries));
     if !notes.is_empty() {
@@ -99,6 +101,47 @@ fn claim(record: &RunRecord, finding: &Finding) -> String {
     }
 }
 
+/// A line per use: whether the volume serves it, and why.
+fn conclusions(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let all = fathom_analysis::conclusions::conclusions(record);
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("What it is good for"))?;
+    let names = all.iter().map(|conclusion| conclusion.purpose.chars().count()).max().unwrap_or(0);
+    let indent = INDENT + names + 2;
+    for conclusion in &all {
+        let text = format!("{}: {}.", conclusion.verdict.name(), conclusion.reason);
+        for (index, line) in wrap(&text, width, indent, indent).iter().enumerate() {
+            let label = if index == 0 { conclusion.purpose } else { "" };
+            writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
+        }
+    }
+    Ok(())
+}
+
+/// How long the rates last, where that can be said of any; else what it would take.
+fn lasting_note(record: &RunRecord) -> Option<String> {
+    let measured = record.tests.iter().filter(|test| !test.jobs.is_empty());
+    let labels: Vec<(&TestRecord, Lasting)> = measured.map(|test| (test, lasting(test))).collect();
+    let named = |wanted: Lasting| {
+        let tests: Vec<&str> =
+            labels.iter().filter(|(_, label)| *label == wanted).map(|(test, _)| name(test)).collect();
+        (!tests.is_empty()).then(|| format!("{}: {}", wanted.name(), tests.join("; ")))
+    };
+    let told: Vec<String> = [Lasting::Sustained, Lasting::Peak].into_iter().filter_map(named).collect();
+    match (labels.is_empty(), told.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(format!(
+            "Whether these rates last is undecided: it takes {} s of an even rate (--runtime).",
+            SUSTAINED_SECONDS
+        )),
+        (false, false) => {
+            Some(format!("Rates that last, and peaks: {}; all others undecided.", told.join(". ")))
+        }
+    }
+}
+
 /// What the heads of the table mean that do not say it themselves.
 fn legend(summaries: &[TestSummary]) -> Option<String> {
     let mut parts = Vec::new();
@@ -140,12 +183,6 @@ fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String> {
         if commits(summary) {
             notes.add("latencies are those of the sync alone, without the write before it.", Some(test));
         }
-        for error in &summary.errors {
-            let text = io::Error::from_raw_os_error(error.errno).to_string();
-            let text = text.split(" (os error").next().unwrap_or_default();
-            let count = units::grouped(error.count);
-            notes.add(format!("{count} {} requests failed: {text}.", error.op), Some(test));
-        }
         if let Some(total) = summary.total.as_ref().filter(|_| !is_timed(test)) {
             let span = units::duration(fathom_model::Nanos(summary.measured_ns));
             notes.add(format!("{} in {span}.", units::bytes(total.bytes)), Some(test));
@@ -154,6 +191,7 @@ fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String> {
     if summaries.iter().any(shows_thin) {
         notes.add("~ marks a percentile beyond which fewer than ten samples lie.", None);
     }
+    notes.0.extend(lasting_note(record).map(|note| (note, Vec::new())));
     if let Some(why) = &record.header.interrupted {
         notes.add(format!("The run was broken off: {why}."), None);
     }

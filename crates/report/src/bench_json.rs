@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use fathom_analysis::conclusions::{Conclusion, conclusions};
+use fathom_analysis::lasting::lasting;
 use fathom_record::{Conditions, ExpectationRecord, Finding, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::{Style, history};
@@ -20,6 +22,17 @@ struct Document<'a> {
     conditions: &'a Conditions,
     tests: Vec<Test<'a>>,
     findings: &'a [Finding],
+    conclusions: Vec<Use>,
+}
+
+/// Whether the volume serves a use.
+#[derive(Serialize)]
+struct Use {
+    #[serde(rename = "use")]
+    purpose: &'static str,
+    verdict: &'static str,
+    reason: String,
+    tests: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -48,6 +61,8 @@ struct Test<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     fio: &'a str,
+    /// `peak`, `sustained` or `undecided`; null where nothing was measured.
+    lasting: Option<&'static str>,
     #[serde(flatten)]
     summary: TestSummary,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -82,9 +97,15 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
         conditions: &header.conditions,
         tests: record.tests.iter().map(test).collect(),
         findings: &record.findings,
+        conclusions: conclusions(record).into_iter().map(of_use).collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
+}
+
+fn of_use(conclusion: Conclusion) -> Use {
+    let Conclusion { purpose, verdict, reason, tests } = conclusion;
+    Use { purpose, verdict: verdict.name(), reason, tests }
 }
 
 fn test(test: &TestRecord) -> Test<'_> {
@@ -94,6 +115,7 @@ fn test(test: &TestRecord) -> Test<'_> {
         status: test.status,
         reason: test.reason.as_deref(),
         fio: &test.fio,
+        lasting: (!test.jobs.is_empty()).then(|| lasting(test).name()),
         summary: TestSummary::new(test),
         expected: &test.expected,
         notes: &test.notes,

@@ -24,6 +24,7 @@ use fathom_stats::Snapshot;
 
 use crate::eta::EtaLine;
 use crate::exit::Exit;
+use crate::stall_note::StallNote;
 use crate::{output, signals};
 use keeper::Keeper;
 use sink::Sink;
@@ -166,7 +167,13 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
     let mut keeper = Keeper::begin(command, words, invocation, plan, &session);
     let shows_eta = shows_eta(command, &sink);
     let mut observer =
-        Observer { sink, plan, announced: Vec::new(), eta: shows_eta.then(|| eta_line(command)) };
+        Observer {
+            sink,
+            plan,
+            announced: Vec::new(),
+            eta: shows_eta.then(|| eta_line(command)),
+            stall: StallNote::default(),
+        };
     let ran = session.run(plan, &mut observer);
     if let Some(eta) = &mut observer.eta {
         eta.finish();
@@ -181,7 +188,8 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
         }
     }
     let (test, exit) = judge(ran, plan, invocation, caught.number().is_some());
-    let mut record = RunRecord { status: test.status, tests: vec![test], ..RunRecord::default() };
+    let header = keeper.header.clone();
+    let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
     record.findings = fathom_analysis::findings(&record);
     keeper.finish(&record, &mut notes);
     record.header = RunHeader { notes, ..keeper.header };
@@ -257,6 +265,7 @@ struct Observer<'a> {
     /// Job and clone of every layout that was told of.
     announced: Vec<(usize, usize)>,
     eta: Option<EtaLine>,
+    stall: StallNote,
 }
 
 impl RunObserver for Observer<'_> {
@@ -283,6 +292,11 @@ impl RunObserver for Observer<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.stall.tell(snapshot, || {
+            if let Some(eta) = &mut self.eta {
+                eta.finish();
+            }
+        });
         if let Some(eta) = &mut self.eta {
             eta.show(snapshot);
         }

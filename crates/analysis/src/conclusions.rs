@@ -1,0 +1,266 @@
+//! What a bench says of the uses a volume is bought for, in plain words.
+//!
+//! Rules over the rows by what they did, not by their names, so that any suite with such rows gets its conclusions. A
+//! row whose number is in doubt decides nothing.
+
+use fathom_model::units;
+use fathom_record::{LatencySummary, RunRecord, TestStatus};
+
+use crate::rows::{Kind, Row, rows};
+use crate::say::{count, mebibytes};
+
+/// Whether a volume serves a use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// With room to spare for an ordinary installation.
+    Yes,
+    /// For a small one.
+    Marginal,
+    /// Not for any.
+    No,
+    /// The numbers it would rest on are in doubt.
+    Undecided,
+}
+
+impl Verdict {
+    /// The word used in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Yes => "yes",
+            Verdict::Marginal => "marginal",
+            Verdict::No => "no",
+            Verdict::Undecided => "undecided",
+        }
+    }
+
+    fn of(value: f64, (yes, marginal): (f64, f64)) -> Verdict {
+        match value {
+            value if value >= yes => Verdict::Yes,
+            value if value >= marginal => Verdict::Marginal,
+            _ => Verdict::No,
+        }
+    }
+}
+
+/// What a bench says of one use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conclusion {
+    /// The use (`OLTP`).
+    pub purpose: &'static str,
+    /// Whether the volume serves it.
+    pub verdict: Verdict,
+    /// Why, without the use and the verdict.
+    pub reason: String,
+    /// The tests it rests on, by id.
+    pub tests: Vec<String>,
+}
+
+/// A request of a transaction is one of several that a user waits for.
+const OLTP_P99_NS: u64 = 5_000_000;
+const OLTP_IOPS: (f64, f64) = (1000.0, 200.0);
+/// A page is put together from a few files while somebody waits.
+const WEB_P99_NS: u64 = 20_000_000;
+const WEB_IOPS: (f64, f64) = (500.0, 100.0);
+/// A guest's page faults and its logs share the disk with a dozen others'.
+const GUESTS_P99_NS: u64 = 50_000_000;
+const GUESTS_IOPS: (f64, f64) = (500.0, 100.0);
+/// Every transaction waits for one commit: 500 a second one after another, or 100.
+const LOG_P99_NS: (u64, u64) = (2_000_000, 10_000_000);
+/// A network of one gigabit carries 118 MB/s; a third of that is what a drive for archives gives.
+const STREAM_BYTES: (f64, f64) = (118e6, 40e6);
+/// Blocks of databases, and those that make bandwidth.
+const SMALL_BLOCK: u64 = 16 << 10;
+const LARGE_BLOCK: u64 = 64 << 10;
+/// Findings after which a number is that of something else.
+const DOUBTS: [&str; 6] =
+    ["cache-served", "errors", "stalled", "cgroup-throttled", "cpu-steal", "client-cpu-bound"];
+
+/// What a bench says of each use that its rows tell of; nothing for records of other commands.
+pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
+    if record.header.kind != "bench" {
+        return Vec::new();
+    }
+    let mut rows = rows(record);
+    rows.retain(|row| row.test.status == TestStatus::Complete);
+    let small = |row: &&Row<'_>, kind| {
+        row.kind() == Some(kind)
+            && row.block_bytes() <= Some(SMALL_BLOCK)
+            && row.is_random()
+            && !row.is_synced()
+    };
+    let reads: Vec<&Row<'_>> = rows.iter().filter(|row| small(row, Kind::Read)).collect();
+    let mixed: Vec<&Row<'_>> = rows.iter().filter(|row| small(row, Kind::Mixed)).collect();
+    let uses = [
+        within("OLTP", (&reads, "reads"), OLTP_P99_NS, OLTP_IOPS),
+        log(&rows),
+        within("web server", (&reads, "reads"), WEB_P99_NS, WEB_IOPS),
+        within("virtual machines", (&mixed, "reads and writes"), GUESTS_P99_NS, GUESTS_IOPS),
+        stream(&rows),
+    ];
+    uses.into_iter().flatten().map(|conclusion| doubted(conclusion, record)).collect()
+}
+
+/// Latencies of all requests of a row, of the sync where each write has one.
+fn latency(row: &Row<'_>) -> LatencySummary {
+    let total = row.summary.total.clone().unwrap_or_default();
+    if total.lat_ns.samples > 0 { total.lat_ns } else { total.clat_ns }
+}
+
+/// The greatest rate at which p99 stays within `limit_ns`.
+fn within(
+    purpose: &'static str,
+    (rows, what): (&[&Row<'_>], &str),
+    limit_ns: u64,
+    wanted: (f64, f64),
+) -> Option<Conclusion> {
+    let known: Vec<(&Row<'_>, u64)> = rows.iter().filter_map(|&row| Some((row, latency(row).p99?))).collect();
+    let quick = known.iter().filter(|(_, p99)| *p99 <= limit_ns);
+    let best = quick.max_by(|one, other| one.0.iops().total_cmp(&other.0.iops()));
+    let (row, verdict, reason) = match best {
+        Some((row, p99)) => {
+            let reason =
+                format!("up to {} {what} a second at p99 {}", count(row.iops()), units::latency(*p99));
+            (row, Verdict::of(row.iops(), wanted), reason)
+        }
+        None => {
+            let (row, p99) = known.iter().min_by_key(|(_, p99)| *p99)?;
+            let limit = units::latency(limit_ns);
+            (
+                row,
+                Verdict::No,
+                format!("p99 is {} at best, and {limit} is what it takes", units::latency(*p99)),
+            )
+        }
+    };
+    Some(Conclusion { purpose, verdict, reason, tests: vec![row.test.id.clone()] })
+}
+
+fn log(rows: &[Row<'_>]) -> Option<Conclusion> {
+    let commits = rows.iter().filter(|row| row.kind() == Some(Kind::Write) && row.held() <= 1.5);
+    let (row, p99) = commits
+        .filter_map(|row| Some((row, row.summary.sync.as_ref()?.lat_ns.p99?)))
+        .min_by_key(|(_, p99)| *p99)?;
+    let verdict = match p99 {
+        p99 if p99 <= LOG_P99_NS.0 => Verdict::Yes,
+        p99 if p99 <= LOG_P99_NS.1 => Verdict::Marginal,
+        _ => Verdict::No,
+    };
+    let reason =
+        format!("commit p99 is {}, {} one after another a second", units::latency(p99), count(row.iops()));
+    Some(Conclusion { purpose: "database log", verdict, reason, tests: vec![row.test.id.clone()] })
+}
+
+/// Streams in both directions, as far as both were measured.
+fn stream(rows: &[Row<'_>]) -> Option<Conclusion> {
+    let best = |kind| {
+        let large = rows.iter().filter(|row| {
+            row.kind() == Some(kind) && row.block_bytes() >= Some(LARGE_BLOCK) && !row.is_synced()
+        });
+        large.max_by(|one, other| one.bytes_per_second().total_cmp(&other.bytes_per_second()))
+    };
+    let found = [(best(Kind::Read), "reads"), (best(Kind::Write), "writes")];
+    let found: Vec<(&Row<'_>, &str)> =
+        found.into_iter().filter_map(|(row, what)| Some((row?, what))).collect();
+    let least = found.iter().map(|(row, _)| row.bytes_per_second()).reduce(f64::min)?;
+    let parts: Vec<String> =
+        found.iter().map(|(row, what)| format!("{what} {}", mebibytes(row.bytes_per_second()))).collect();
+    let tests = found.iter().map(|(row, _)| row.test.id.clone()).collect();
+    let verdict = Verdict::of(least, STREAM_BYTES);
+    Some(Conclusion { purpose: "file server, backups", verdict, reason: parts.join(", "), tests })
+}
+
+/// What rests on a number in doubt is undecided; what a burst gave lasts as long as that.
+fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
+    let told = |ids: &[&str]| {
+        let concerns = |tests: &[String]| tests.iter().any(|test| conclusion.tests.contains(test));
+        record.findings.iter().find(|found| ids.contains(&found.id.as_str()) && concerns(&found.tests))
+    };
+    match (told(&DOUBTS), told(&["burst-suspected"])) {
+        (Some(doubt), _) => {
+            let reason = format!("{}, but see {}", conclusion.reason, doubt.id);
+            Conclusion { verdict: Verdict::Undecided, reason, ..conclusion }
+        }
+        (None, Some(_)) => {
+            Conclusion { reason: format!("{}, in part on burst credit", conclusion.reason), ..conclusion }
+        }
+        (None, None) => conclusion,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::Finding;
+
+    use super::*;
+    use crate::fixture::{self, Load, record};
+
+    fn said(run: &RunRecord) -> Vec<String> {
+        let line = |c: Conclusion| format!("{}: {}, {}", c.purpose, c.verdict.name(), c.reason);
+        conclusions(run).into_iter().map(line).collect()
+    }
+
+    fn load(id: &'static str, rw: &'static str, (bs, depth): (u64, u32), iops: f64) -> Load {
+        Load { id, rw, bs, depth, iops, ..Load::default() }
+    }
+
+    #[test]
+    fn each_use_in_a_sentence() {
+        let shallow = load("lat-read", "randread", (4096, 1), 1000.0);
+        let deep = load("rand-read", "randread", (4096, 64), 5000.0);
+        let stream = load("seq-read", "read", (1 << 20, 32), 128.0);
+        let check = |loads: &[Load], expected: &[&str]| assert_eq!(said(&record(loads)), expected);
+        check(
+            &[shallow.clone(), deep.clone(), stream.clone()],
+            &[
+                "OLTP: yes, up to 1,000 reads a second at p99 1.00ms",
+                "web server: yes, up to 5,000 reads a second at p99 12.8ms",
+                "file server, backups: yes, reads 128 MiB/s",
+            ],
+        );
+        check(
+            &[deep, load("bw-write", "randwrite", (1 << 20, 32), 30.0), stream],
+            &[
+                "OLTP: no, p99 is 12.8ms at best, and 5.00ms is what it takes",
+                "web server: yes, up to 5,000 reads a second at p99 12.8ms",
+                "file server, backups: no, reads 128 MiB/s, writes 30 MiB/s",
+            ],
+        );
+        check(
+            &[Load { iops: 300.0, ..shallow }],
+            &[
+                "OLTP: marginal, up to 300 reads a second at p99 3.33ms",
+                "web server: marginal, up to 300 reads a second at p99 3.33ms",
+            ],
+        );
+        let mut other = record(&[Load::default()]);
+        other.header.kind = "fio".to_owned();
+        assert_eq!(conclusions(&other), []);
+    }
+
+    #[test]
+    fn a_log_waits_for_its_commits() {
+        let check = |sync_ns: u64, expected: &str| {
+            let mut run = record(&[load("commit", "write", (4096, 1), 400.0)]);
+            fixture::plan(&mut run, "fdatasync", "1");
+            let measured = &mut run.tests[0].jobs[0].measured;
+            (measured.syncs, measured.sync_lat) = (4800, fixture::latency(4800, sync_ns));
+            assert_eq!(said(&run), [expected]);
+        };
+        check(500_000, "database log: yes, commit p99 is 500us, 400 one after another a second");
+        check(5_000_000, "database log: marginal, commit p99 is 5.00ms, 400 one after another a second");
+        check(11_000_000, "database log: no, commit p99 is 11.0ms, 400 one after another a second");
+    }
+
+    #[test]
+    fn a_number_in_doubt_decides_nothing() {
+        let mut run = record(&[load("lat-read", "randread", (4096, 1), 1000.0)]);
+        let mut with = |id: &str, test: &str| {
+            let finding = Finding { id: id.to_owned(), tests: vec![test.to_owned()], ..Finding::default() };
+            run.findings = vec![finding];
+            said(&run).remove(0)
+        };
+        assert!(with("cache-served", "lat-read").starts_with("OLTP: undecided, up to 1,000"));
+        assert!(with("cache-served", "other").starts_with("OLTP: yes"));
+        assert!(with("burst-suspected", "lat-read").ends_with("1.00ms, in part on burst credit"));
+    }
+}

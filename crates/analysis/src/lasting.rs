@@ -1,0 +1,66 @@
+//! Whether the rate of a row is one that lasts.
+
+use fathom_record::TestRecord;
+use fathom_record::stability::{Second, seconds};
+
+use crate::evenness;
+use crate::segments::segments;
+
+/// How long a rate lasts, as far as it was watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// It fell while it was measured: more than what lasts.
+    Peak,
+    /// Even for long enough.
+    Sustained,
+    /// Too short or too uneven to tell.
+    Undecided,
+}
+
+impl Lasting {
+    /// The word used in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Lasting::Peak => "peak",
+            Lasting::Sustained => "sustained",
+            Lasting::Undecided => "undecided",
+        }
+    }
+}
+
+/// Seconds of an even rate that make it one that lasts: rented volumes carry credit for a while at a higher one.
+pub const SUSTAINED_SECONDS: usize = 300;
+
+/// The label of a row.
+pub fn lasting(test: &TestRecord) -> Lasting {
+    let jobs: Vec<_> = test.jobs.iter().collect();
+    let rates: Vec<f64> = seconds(&jobs).iter().map(Second::iops).collect();
+    let levels = segments(&rates);
+    let falls = levels.windows(2).any(|pair| pair[1].median < pair[0].median);
+    match () {
+        () if levels.len() == 2 && falls => Lasting::Peak,
+        () if rates.len() >= SUSTAINED_SECONDS && evenness::is_steady(&rates) => Lasting::Sustained,
+        () => Lasting::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, record};
+
+    #[test]
+    fn labels() {
+        let check = |seconds: Vec<f64>, expected: Lasting| {
+            let run = record(&[Load { seconds, ..Load::default() }]);
+            assert_eq!(lasting(&run.tests[0]), expected);
+        };
+        check(vec![1.0; 12], Lasting::Undecided);
+        check(vec![1.0; 299], Lasting::Undecided);
+        check(vec![1.0; 300], Lasting::Sustained);
+        check([vec![1.0; 20], vec![0.1; 400]].concat(), Lasting::Peak);
+        check([vec![0.1; 20], vec![1.0; 400]].concat(), Lasting::Undecided);
+        check([vec![1.0; 50], vec![0.5; 50]].concat().repeat(4), Lasting::Undecided);
+        check(Vec::new(), Lasting::Undecided);
+    }
+}
