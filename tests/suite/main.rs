@@ -14,6 +14,7 @@ mod killed;
 mod open_loop;
 mod ours;
 mod sweep;
+mod stalls;
 mod truth_bench;
 mod truth_caps;
 mod truth_kernel;

@@ -11,6 +11,7 @@ mod exit;
 mod output;
 mod progress;
 mod signals;
+mod stall_note;
 mod store;
 mod sweep_progress;
 

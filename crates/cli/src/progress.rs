@@ -9,6 +9,7 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::stall_note::{self, TOLD_FROM_NS};
 use crate::{output, store};
 
 /// Shows a bench and stores each test of it as it ends.
@@ -103,8 +104,8 @@ fn planned_ns(test: &PlannedTest) -> u64 {
 /// `3,001+1,002 IOPS  15.6 MiB/s  21.3ms  2 min 05 s left`
 fn message(snapshot: &Snapshot, left: Option<Nanos>) -> String {
     let mut parts = Vec::new();
-    if snapshot.stalled_ns >= 2_000_000_000 {
-        parts.push(format!("no request has completed for {}", duration(Nanos(snapshot.stalled_ns))));
+    if snapshot.stalled_ns >= TOLD_FROM_NS {
+        parts.push(stall_note::describe(snapshot));
     } else {
         let rates: Vec<String> = snapshot
             .iops
@@ -179,7 +180,7 @@ mod tests {
         };
         let left = Some(Nanos::from_secs(125));
         assert_eq!(message(&snapshot, left), "3,001+1,000 IOPS  15.6 MiB/s  21.3ms  2 min 05 s left");
-        let stalled = Snapshot { stalled_ns: 7_000_000_000, ..Snapshot::default() };
-        assert_eq!(message(&stalled, None), "no request has completed for 7 s");
+        let stalled = Snapshot { stalled_ns: 7_000_000_000, stalled_in_flight: 3, ..Snapshot::default() };
+        assert_eq!(message(&stalled, None), "no request has completed for 7 s, 3 are in flight");
     }
 }

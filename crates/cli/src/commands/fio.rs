@@ -166,14 +166,13 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
     }
     let mut keeper = Keeper::begin(command, words, invocation, plan, &session);
     let shows_eta = shows_eta(command, &sink);
-    let mut observer =
-        Observer {
-            sink,
-            plan,
-            announced: Vec::new(),
-            eta: shows_eta.then(|| eta_line(command)),
-            stall: StallNote::default(),
-        };
+    let mut observer = Observer {
+        sink,
+        plan,
+        announced: Vec::new(),
+        eta: shows_eta.then(|| eta_line(command)),
+        stall: StallNote::default(),
+    };
     let ran = session.run(plan, &mut observer);
     if let Some(eta) = &mut observer.eta {
         eta.finish();

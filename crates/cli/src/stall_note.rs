@@ -1,0 +1,86 @@
+//! Says on a terminal that nothing completes, while it lasts.
+
+use fathom_model::Nanos;
+use fathom_model::units::duration;
+use fathom_stats::Snapshot;
+
+use crate::output;
+
+/// Nothing has completed for so long where it is told of, ns. Snapshots come every half second.
+pub const TOLD_FROM_NS: u64 = 1_000_000_000;
+
+/// Notes on standard error, where somebody looks at it: when a stall begins, each time it has doubled, and its end.
+#[derive(Debug, Default)]
+pub struct StallNote {
+    /// The length of the stall that goes on, as it was last seen; 0 where none does.
+    seen_ns: u64,
+    /// The next note is due at this length.
+    next_ns: u64,
+}
+
+impl StallNote {
+    /// Says what there is to say of `snapshot`; `before` is called first where that is anything.
+    pub fn tell(&mut self, snapshot: &Snapshot, before: impl FnOnce()) {
+        if let Some(line) = self.line(snapshot).filter(|_| output::stderr_is_seen()) {
+            before();
+            output::warn(&line);
+        }
+    }
+
+    fn line(&mut self, snapshot: &Snapshot) -> Option<String> {
+        let (was, now) = (self.seen_ns, snapshot.stalled_ns);
+        self.seen_ns = if now >= TOLD_FROM_NS { now } else { 0 };
+        if self.seen_ns == 0 || now < was {
+            self.next_ns = TOLD_FROM_NS;
+        }
+        if self.seen_ns == 0 {
+            return (was > 0).then(|| format!("fathom: requests complete again, after {}", length(was)));
+        }
+        (now >= self.next_ns).then(|| {
+            self.next_ns = now * 2;
+            format!("fathom: {}", describe(snapshot))
+        })
+    }
+}
+
+/// `no request has completed for 7 s, 4 are in flight`
+pub fn describe(snapshot: &Snapshot) -> String {
+    let are = if snapshot.stalled_in_flight == 1 { "is" } else { "are" };
+    let (length, in_flight) = (length(snapshot.stalled_ns), snapshot.stalled_in_flight);
+    format!("no request has completed for {length}, {in_flight} {are} in flight")
+}
+
+/// In whole seconds, which is as often as anybody looks.
+fn length(ns: u64) -> String {
+    duration(Nanos(ns - ns % TOLD_FROM_NS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_told_of_as_it_grows_and_when_it_is_over() {
+        let mut note = StallNote::default();
+        let mut told = Vec::new();
+        for half_seconds in [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 2, 0] {
+            let stalled_ns = half_seconds * 500_000_000;
+            told.extend(note.line(&Snapshot { stalled_ns, stalled_in_flight: 4, ..Snapshot::default() }));
+        }
+        let expected = [
+            "fathom: no request has completed for 1 s, 4 are in flight",
+            "fathom: no request has completed for 2 s, 4 are in flight",
+            "fathom: no request has completed for 4 s, 4 are in flight",
+            "fathom: requests complete again, after 4 s",
+            "fathom: no request has completed for 1 s, 4 are in flight",
+            "fathom: requests complete again, after 1 s",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        let snapshot = Snapshot { stalled_ns: 7_400_000_000, stalled_in_flight: 1, ..Snapshot::default() };
+        assert_eq!(describe(&snapshot), "no request has completed for 7 s, 1 is in flight");
+    }
+}
