@@ -40,7 +40,8 @@ pub fn curve(points: &[Point], (rw, block, jobs): (Pattern, u64, u32)) -> Vec<&P
         let spot = point.spot;
         (spot.rw, spot.block, spot.jobs) == (rw, block, jobs) && point.is_sound()
     };
-    let mut curve: Vec<&Point> = points.iter().filter(on_it).collect();
+    // Of a spot that was measured twice, the later counts.
+    let mut curve: Vec<&Point> = points.iter().rev().filter(on_it).collect();
     curve.sort_by_key(|point| point.spot.depth);
     curve.dedup_by_key(|point| point.spot.depth);
     curve

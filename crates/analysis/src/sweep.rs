@@ -35,6 +35,8 @@ pub struct Answer {
     /// The point that answers: under an objective the one of the highest rate, for a rate the one of the least depth.
     /// `None` where none does.
     pub best: Option<Point>,
+    /// No point had enough requests to tell.
+    pub is_undecided: bool,
     /// The same number of requests in flight from several jobs, where that was measured.
     pub in_jobs: Option<Point>,
 }
@@ -55,26 +57,30 @@ pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&Reach>) -> S
     let curves = curves(&points);
     let least = points.iter().map(|point| point.spot.depth).min().unwrap_or(1);
     let knees = curves.iter().filter_map(|&of| knee(&curve(&points, of), least)).collect();
-    let answers = |answer: &dyn Fn(Vec<&Point>) -> Option<Point>| -> Vec<Answer> {
+    type Choice<'a> = &'a dyn Fn(&[&Point]) -> Option<Point>;
+    let answers = |answer: Choice<'_>, is_told: &dyn Fn(&Point) -> bool| -> Vec<Answer> {
         let main = curves.iter().filter(|(.., jobs)| Some(*jobs) == main_jobs(&points));
         main.map(|&(rw, block, jobs)| {
-            let best = answer(curve(&points, (rw, block, jobs)));
+            let curve = curve(&points, (rw, block, jobs));
+            let is_undecided = !curve.iter().any(|point| is_told(point));
+            let best = answer(&curve);
             let other = best.as_ref().and_then(|best| in_jobs(best.spot));
             let in_jobs = other.and_then(|spot| found(&points, spot));
-            Answer { rw, block, best, in_jobs }
+            Answer { rw, block, best, is_undecided, in_jobs }
         })
         .collect()
     };
     let slo = slo.map(|slo| {
-        let best = |curve: Vec<&Point>| {
-            let met = curve.into_iter().filter(|point| slo.is_met(point) == Some(true));
-            met.max_by(|a, b| a.iops.total_cmp(&b.iops)).cloned()
+        let best = |curve: &[&Point]| {
+            let met = curve.iter().filter(|point| slo.is_met(point) == Some(true));
+            met.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|&point| point.clone())
         };
-        (slo.text().to_owned(), answers(&best))
+        (slo.text().to_owned(), answers(&best, &|point| slo.is_met(point).is_some()))
     });
     let reach = reach.map(|reach| {
-        let least = |curve: Vec<&Point>| curve.into_iter().find(|point| reach.is_reached(point)).cloned();
-        (reach.text().to_owned(), answers(&least))
+        let least =
+            |curve: &[&Point]| curve.iter().find(|point| reach.is_reached(point)).map(|&point| point.clone());
+        (reach.text().to_owned(), answers(&least, &|_| true))
     });
     let (read, write) = (direction(&points, false), direction(&points, true));
     Sweep { knees, read, write, slo, reach, points }

@@ -122,8 +122,25 @@ impl Planner<'_> {
         self.spec.jobs.first().copied().unwrap_or(1)
     }
 
+    /// A point that stalled, or was too short for the objective, gets a second chance and no third.
     fn is_measured(&self, spot: Spot) -> bool {
-        self.points.iter().any(|point| point.spot == spot)
+        let mut there = self.points.iter().filter(|point| point.spot == spot);
+        let is_good = |point: &Point| point.stalled_ns.is_none() && !self.is_too_short(point);
+        there.next().is_some_and(|first| is_good(first) || there.next().is_some())
+    }
+
+    /// The objective cannot be told from it, and could be from a longer one.
+    fn is_too_short(&self, point: &Point) -> bool {
+        let Some(slo) = self.spec.slo.as_ref().filter(|_| self.is_first_block(point.spot)) else {
+            return false;
+        };
+        let needed_ns = slo.samples() / point.iops * 1e9;
+        point.ios > 0 && slo.is_met(point).is_none() && needed_ns < LONGEST_FOR_SLO_NS as f64
+    }
+
+    /// Objectives are looked at for one block size in full, for the others as far as their points tell.
+    fn is_first_block(&self, spot: Spot) -> bool {
+        first_blocks(self.spec).first() == Some(&spot.block)
     }
 
     /// A point of this block size could not be measured at all: the others cannot either.
@@ -131,17 +148,25 @@ impl Planner<'_> {
         self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, block) && point.ios == 0)
     }
 
+    /// The two deepest points of a curve are of no use: deeper ones will not be either.
+    fn is_lost(&self, (rw, block, jobs): (Pattern, u64, u32)) -> bool {
+        let on_it = |point: &&Point| (point.spot.rw, point.spot.block, point.spot.jobs) == (rw, block, jobs);
+        let mut curve: Vec<&Point> = self.points.iter().filter(on_it).collect();
+        curve.sort_by_key(|point| point.spot.depth);
+        matches!(curve[..], [.., a, b] if !a.is_sound() && !b.is_sound())
+    }
+
     /// The next depth of a curve that has not bent yet.
     fn on_curve(&self, rw: Pattern, block: u64, jobs: u32) -> Option<Spot> {
-        if self.is_refused(rw, block) || has_ended(&curve(self.points, (rw, block, jobs))) {
+        let has_ended = has_ended(&curve(self.points, (rw, block, jobs)));
+        if self.is_refused(rw, block) || has_ended || self.is_lost((rw, block, jobs)) {
             return None;
         }
         let spots = depths(self.spec).into_iter().map(|depth| Spot { rw, block, depth, jobs });
         spots.into_iter().find(|&spot| !self.is_measured(spot))
     }
 
-    /// The curves of the first block sizes: reads before writes, few jobs before many, shallow before deep, small
-    /// before large.
+    /// The curves of the first block sizes: shallow before deep, reads before writes, small before large.
     fn coarse(&self) -> Option<Spot> {
         let mut open = Vec::new();
         for &jobs in &self.spec.jobs {
@@ -153,7 +178,7 @@ impl Planner<'_> {
         }
         let place = |jobs| self.spec.jobs.iter().position(|&other| other == jobs);
         open.into_iter()
-            .min_by_key(|spot| (spot.rw.writes(), place(spot.jobs), spot.in_flight(), spot.rw, spot.block))
+            .min_by_key(|spot| (place(spot.jobs), spot.in_flight(), spot.rw.writes(), spot.rw, spot.block))
     }
 
     /// More block sizes where the limits are not seen yet, and at their crossover.
@@ -282,7 +307,7 @@ impl Planner<'_> {
             let seconds = |requests: f64| (requests / iops * 1e9) as u64;
             let few = seconds(f64::from(spot.in_flight()) / EARLY);
             runtime = runtime.max(few.min(FEW_NS.max(usual)));
-            if let Some(slo) = &self.spec.slo {
+            if let Some(slo) = self.spec.slo.as_ref().filter(|_| self.is_first_block(spot)) {
                 runtime = runtime.max(seconds(slo.samples() * 1.1).min(LONGEST_FOR_SLO_NS));
             }
         }
@@ -332,11 +357,18 @@ mod tests {
     }
 
     fn swept(spec: &SweepSpec, model: &Model) -> (Vec<Point>, Next) {
+        let (points, ended) = swept_again(spec, model);
+        for (index, point) in points.iter().enumerate() {
+            assert!(!points[..index].iter().any(|other| other.spot == point.spot), "{:?} twice", point.spot);
+        }
+        (points, ended)
+    }
+
+    fn swept_again(spec: &SweepSpec, model: &Model) -> (Vec<Point>, Next) {
         let mut points = Vec::new();
         loop {
             match next(spec, &points) {
                 Next::Run(spot, runtime) => {
-                    assert!(!points.iter().any(|point: &Point| point.spot == spot), "{spot:?} twice");
                     points.push(model.measure(spot, runtime, 0.004));
                     assert!(points.len() < 500);
                 }
@@ -412,6 +444,12 @@ mod tests {
         let (points, _) = swept(&SweepSpec { reach, ..spec() }, &model);
         let least = points.iter().filter(|point| point.iops >= 5_000.0 && point.spot.block == 4096);
         assert_eq!(least.map(|point| point.spot.depth * point.spot.jobs).min(), Some(5));
+        // A hundred requests a second: the first point is too short for a percentile, and is measured again.
+        let slow = Model { rest_ns: 1e7, iops: 1e5, bytes_per_second: 1e12 };
+        let slo = Slo::parse("p99<15ms").ok();
+        let (points, _) = swept_again(&SweepSpec { slo, ..spec() }, &slow);
+        let told = points.iter().filter(|point| point.spot.block == 4096 && point.spot.depth == 1);
+        assert_eq!(told.map(|point| point.lat.p99.is_some()).collect::<Vec<_>>(), [false, true]);
         let slo = Slo::parse("mean<1.5ms").ok();
         let (points, _) = swept(&SweepSpec { slo: slo.clone(), ..spec() }, &model);
         let met = |point: &&Point| slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
@@ -434,6 +472,21 @@ mod tests {
         let tried: Vec<u64> =
             points.iter().map(|point| point.spot.block).filter(|&block| block < 4096).collect();
         assert!(tried.len() <= 3 && tried.windows(2).all(|pair| pair[0] != pair[1]), "{tried:?}");
+    }
+
+    #[test]
+    fn a_point_that_stalled_gets_one_more_chance() {
+        let lists =
+            SweepSpec { blocks: Axis::Exactly(vec![4 * KIB]), depths: Axis::Exactly(vec![1, 2]), ..spec() };
+        let model = Model { rest_ns: 50_000.0, iops: 1_000.0, bytes_per_second: 1e9 };
+        let mut points = Vec::new();
+        while let Next::Run(spot, runtime) = next(&lists, &points) {
+            let mut point = model.measure(spot, runtime, 0.0);
+            point.stalled_ns = Some(3_000_000_000).filter(|_| points.is_empty());
+            points.push(point);
+        }
+        let depths: Vec<u32> = points.iter().map(|point| point.spot.depth).collect();
+        assert_eq!(depths, [1, 1, 2]);
     }
 
     #[test]

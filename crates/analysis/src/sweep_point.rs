@@ -168,9 +168,11 @@ impl Point {
         (held / asked - 1.0).abs() <= LITTLE + ending + own_gap
     }
 
-    /// True where a rule may rest on it.
+    /// True where a rule may rest on it. Jobs that are busy all the time hand requests in late: then the rate is what
+    /// they can do, which is told as such.
     pub fn is_sound(&self) -> bool {
-        self.status == TestStatus::Complete && self.stalled_ns.is_none() && self.holds_its_depth()
+        let has_its_depth = self.holds_its_depth() || self.is_client_bound();
+        self.status == TestStatus::Complete && self.stalled_ns.is_none() && self.ios > 0 && has_its_depth
     }
 
     /// Share of the rate that one more or one less round of requests at its end would make.

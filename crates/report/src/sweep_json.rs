@@ -146,6 +146,8 @@ struct GoalDocument<'a> {
 struct AnswerDocument {
     rw: &'static str,
     block_size_bytes: u64,
+    /// No point had enough requests to tell.
+    undecided: bool,
     /// Null where no point answers.
     iodepth: Option<u32>,
     numjobs: Option<u32>,
@@ -279,6 +281,7 @@ fn answer(answer: &Answer) -> AnswerDocument {
     AnswerDocument {
         rw: answer.rw.name(),
         block_size_bytes: answer.block,
+        undecided: answer.is_undecided,
         iodepth: best.map(|point| point.spot.depth),
         numjobs: best.map(|point| point.spot.jobs),
         iops: best.map(|point| point.iops),

@@ -78,7 +78,7 @@ impl<'a> Grid<'a> {
     }
 
     fn at(&self, block: u64, depth: u32) -> Option<&Point> {
-        self.points.iter().find(|point| (point.spot.block, point.spot.depth) == (block, depth)).copied()
+        self.points.iter().rfind(|point| (point.spot.block, point.spot.depth) == (block, depth)).copied()
     }
 
     /// The depths to show within `width`: those that fewest points have go first.

@@ -1,5 +1,6 @@
 //! What `sweep` ends with in a terminal: heat maps, curves, the limits, the knees and the answers to what was asked.
 
+use std::cmp::Ordering;
 use std::io::{self, Write};
 
 use fathom_analysis::cap_fit::{Estimate, Limits};
@@ -82,7 +83,7 @@ impl Page<'_> {
         let mut points: Vec<&Point> = sweep.points.iter().filter(of_knee).collect();
         points.sort_by_key(|point| point.spot.depth);
         let most = points.iter().map(|point| point.iops).fold(0.0, f64::max);
-        let wide = (self.width / 3).clamp(12, 40);
+        let wide = (self.width / 4).clamp(8, 40);
         let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
         let row = |point: &&Point| {
             let marks = [
@@ -91,7 +92,7 @@ impl Page<'_> {
             ];
             let marks: Vec<&str> = marks.into_iter().flatten().collect();
             vec![
-                format!("d{}", point.spot.depth),
+                point.spot.depth.to_string(),
                 bar(if most > 0.0 { point.iops / most } else { 0.0 }, wide),
                 count(point.iops),
                 point.lat.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
@@ -100,12 +101,12 @@ impl Page<'_> {
                 marks.join(", "),
             ]
         };
-        let head = vec!["", "", "IOPS", "mean", "p99", "held", ""];
+        let head = vec!["depth", "", "IOPS", "mean", "p99", "held", "knee"];
         let align =
             [Align::Right, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
         let columns = Columns { head, align: align.to_vec(), rows: points.iter().map(row).collect() };
         let title = format!("{} by depth", block_name(knee.block));
-        self.columns(&title, columns, &["held", "p99", ""], out)
+        self.columns(&title, columns, &["held", "p99", "knee"], out)
     }
 
     /// The most each block size got.
@@ -231,7 +232,8 @@ impl Page<'_> {
         let Some((asked, answers)) = goal else { return Ok(()) };
         let row = |answer: &Answer| {
             let name = format!("{} {}", answer.rw.title(), block_name(answer.block));
-            let Some(best) = &answer.best else { return vec![name, "no point of it".to_owned()] };
+            let nowhere = if answer.is_undecided { "too few requests to tell" } else { "nowhere" };
+            let Some(best) = &answer.best else { return vec![name, nowhere.to_owned()] };
             let jobs = if best.spot.jobs > 1 { format!(" x{}", best.spot.jobs) } else { String::new() };
             let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
             vec![
@@ -265,13 +267,9 @@ impl Page<'_> {
                 point.reason.as_ref().filter(|_| point.status != TestStatus::Complete)
             {
                 notes.push(format!("{title}: {}: {reason}", point.status.name()));
-            } else if point.ios > 0 && !point.holds_its_depth() {
-                let held = point.depth_mean().unwrap_or(0.0);
-                notes.push(format!(
-                    "{title}: held a depth of {held:.1} on average; no rule rests on this point"
-                ));
             }
         }
+        notes.extend(depths_not_held(&sweep.points));
         if sweep.slo.is_some() {
             notes.push(
                 "the objective was held against a fixed number of requests in flight: requests that come at their own \
@@ -282,7 +280,9 @@ impl Page<'_> {
         for alike in record.findings.chunk_by(|one, next| one.id == next.id) {
             let (first, others) = (&alike[0], alike.len() - 1);
             let others = if others > 0 { format!(" ({others} more points alike)") } else { String::new() };
-            notes.push(format!("{}: {}: {}{others}", first.id, first.tests.join(", "), first.claim));
+            let is_named = first.tests.iter().all(|test| first.claim.contains(test.as_str()));
+            let tests = if is_named { String::new() } else { format!("{}: ", first.tests.join(", ")) };
+            notes.push(format!("{}: {tests}{}{others}", first.id, first.claim));
         }
         notes.extend(record.header.interrupted.iter().map(|why| format!("the sweep was broken off: {why}")));
         for line in notes.iter().flat_map(|note| wrap(note, self.width, INDENT, INDENT + 2)) {
@@ -290,6 +290,21 @@ impl Page<'_> {
         }
         Ok(())
     }
+}
+
+/// One line for all points that held another depth than was asked for.
+fn depths_not_held(points: &[Point]) -> Option<String> {
+    let share = |point: &Point| point.depth_mean().map(|held| held / f64::from(point.spot.in_flight()));
+    let off = points.iter().filter(|point| point.ios > 0 && point.stalled_ns.is_none() && !point.is_sound());
+    let off: Vec<&Point> = off.filter(|point| point.status == TestStatus::Complete).collect();
+    let worst = off.iter().min_by(|a, b| share(a).partial_cmp(&share(b)).unwrap_or(Ordering::Equal))?;
+    let held = worst.depth_mean().unwrap_or(0.0);
+    let points = if off.len() == 1 { "1 point".to_owned() } else { format!("{} points", off.len()) };
+    Some(format!(
+        "{points} held another depth than was asked for (the worst, {}, {held:.1} on average), so no rule rests on \
+         them",
+        worst.spot.title()
+    ))
 }
 
 /// Whether depth or jobs cost less.
