@@ -35,8 +35,10 @@ fn not_sustained(job: &JobRecord, op: Op, schedule: &ScheduleSummary) -> Option<
     }
     let elapsed_ns = job.measured.elapsed_ns().max(1);
     let reached = job.measured.op(op).ios as f64 * 1e9 / elapsed_ns as f64;
+    let pauses = job.plan.get("thinktime_ns").is_some_and(|ns| ns != "0");
+    let who = if pauses { "the target, or the job with its pauses (thinktime)," } else { "the target" };
     let claim = format!(
-        "{}: the target did not keep up with the rate: {:.1} {op}s per second of {:.1} offered, {} left over, the \
+        "{}: {who} did not keep up with the rate: {:.1} {op}s per second of {:.1} offered, {} left over, the \
          latest made {} after it was due.",
         job.name,
         reached,

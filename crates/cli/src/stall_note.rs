@@ -43,11 +43,10 @@ impl StallNote {
     }
 }
 
-/// `no request has completed for 7 s, 4 are in flight`
+/// `nothing completed for 7 s, 4 in flight`
 pub fn describe(snapshot: &Snapshot) -> String {
-    let are = if snapshot.stalled_in_flight == 1 { "is" } else { "are" };
     let (length, in_flight) = (length(snapshot.stalled_ns), snapshot.stalled_in_flight);
-    format!("no request has completed for {length}, {in_flight} {are} in flight")
+    format!("nothing completed for {length}, {in_flight} in flight")
 }
 
 /// In whole seconds, which is as often as anybody looks.
@@ -68,19 +67,19 @@ mod tests {
             told.extend(note.line(&Snapshot { stalled_ns, stalled_in_flight: 4, ..Snapshot::default() }));
         }
         let expected = [
-            "fathom: no request has completed for 1 s, 4 are in flight",
-            "fathom: no request has completed for 2 s, 4 are in flight",
-            "fathom: no request has completed for 4 s, 4 are in flight",
+            "fathom: nothing completed for 1 s, 4 in flight",
+            "fathom: nothing completed for 2 s, 4 in flight",
+            "fathom: nothing completed for 4 s, 4 in flight",
             "fathom: requests complete again, after 4 s",
-            "fathom: no request has completed for 1 s, 4 are in flight",
+            "fathom: nothing completed for 1 s, 4 in flight",
             "fathom: requests complete again, after 1 s",
         ];
         assert_eq!(told, expected);
     }
 
     #[test]
-    fn one_is_not_many() {
+    fn whole_seconds() {
         let snapshot = Snapshot { stalled_ns: 7_400_000_000, stalled_in_flight: 1, ..Snapshot::default() };
-        assert_eq!(describe(&snapshot), "no request has completed for 7 s, 1 is in flight");
+        assert_eq!(describe(&snapshot), "nothing completed for 7 s, 1 in flight");
     }
 }

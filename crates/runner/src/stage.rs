@@ -11,7 +11,9 @@ impl<C: Clock> Worker<C> {
     #[cold]
     pub fn change_stage(&mut self) -> Option<Step> {
         if self.stop.is_set() {
-            self.end_schedule(self.now);
+            if self.schedule.stage != Stage::Draining {
+                self.end_schedule(self.now);
+            }
             self.schedule.drain();
             return None;
         }
