@@ -27,6 +27,7 @@ pub const TOOLS: &[Tool] = &[
     tool("fuse2fs", "fuse2fs"),
     tool("fusermount3", "fuse3"),
     tool("gzip", "gzip"),
+    tool("ioping", "ioping"),
     tool("losetup", "mount"),
     tool("mkfs.ext4", "e2fsprogs"),
     tool("mkfs.xfs", "xfsprogs"),

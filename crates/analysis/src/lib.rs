@@ -23,6 +23,7 @@ pub mod knee;
 mod open_loop;
 pub mod ping;
 pub mod ping_classes;
+mod ping_how;
 pub mod ping_slo;
 mod passes;
 mod rows;

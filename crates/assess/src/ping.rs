@@ -10,7 +10,7 @@ mod settings;
 mod target;
 mod worker;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -72,6 +72,7 @@ pub fn run(
         busy_since: AtomicU64::new(0),
         busy_at: AtomicU64::new(0),
         begin: AtomicU64::new(0),
+        thread: AtomicU32::new(0),
     });
     let (sender, events) = sync_channel(BACKLOG);
     let thread = shared.clone();
@@ -170,7 +171,8 @@ impl Watcher<'_> {
             return Err(PingError::Stopped { reason });
         };
         let mut tally = self.shared.tally();
-        if let Some((since, length_ns)) = self.shared.in_flight() {
+        let in_flight = self.shared.in_flight();
+        if let Some((since, length_ns)) = in_flight {
             tally.stalled(self.stall(since, length_ns));
         }
         let result = tally.result();
@@ -186,7 +188,9 @@ impl Watcher<'_> {
         });
         let begin = self.shared.begin.load(Ordering::Acquire);
         let elapsed_ns = self.shared.clock.now().saturating_sub(begin);
-        Ok(Ping { how, result, started_unix_us, elapsed_ns, interrupted, device, verdicts: Vec::new() })
+        let stuck_thread = in_flight.map(|_| self.shared.thread.load(Ordering::Acquire));
+        let verdicts = Vec::new();
+        Ok(Ping { how, result, started_unix_us, elapsed_ns, interrupted, device, stuck_thread, verdicts })
     }
 }
 

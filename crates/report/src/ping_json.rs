@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use fathom_analysis::ping::{Note, Ping, Sample, Stall, Window};
 use fathom_analysis::ping_classes::classes;
+use fathom_analysis::ping_slo::Verdict;
 use fathom_record::LatencySummary;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::{history, ping_text};
 
@@ -47,12 +47,52 @@ struct Document<'a> {
     response_ns: Option<LatencySummary>,
     /// Of the first request, which is warm-up unless `-a 0`.
     first_ns: Option<u64>,
-    served: BTreeMap<&'static str, u64>,
-    device_view: Option<Value>,
-    histogram: Vec<Value>,
+    served: Served,
+    device_view: Option<DeviceView<'a>>,
+    histogram: Vec<Class>,
     stall_count: u64,
-    stalls: Vec<Value>,
-    slo: Vec<Value>,
+    stalls: Vec<StallView>,
+    stuck_thread: Option<u32>,
+    slo: Vec<Objective<'a>>,
+}
+
+/// What the kernel counted at the device meanwhile, whoever asked.
+#[derive(Serialize)]
+struct DeviceView<'a> {
+    name: &'a str,
+    reads: u64,
+    writes: u64,
+    flushes: u64,
+}
+
+#[derive(Serialize)]
+struct Class {
+    from_ns: u64,
+    below_ns: u64,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct StallView {
+    begin_ns: u64,
+    length_ns: u64,
+    offset_bytes: u64,
+    unanswered: bool,
+}
+
+#[derive(Serialize)]
+struct Objective<'a> {
+    objective: &'a str,
+    observed_ns: Option<u64>,
+    met: Option<bool>,
+    low_sample: bool,
+}
+
+#[derive(Serialize)]
+struct Served {
+    device: u64,
+    cache: u64,
+    hole: u64,
 }
 
 #[derive(Serialize)]
@@ -63,13 +103,12 @@ struct Target<'a> {
     device_size_bytes: u64,
 }
 
-/// The document as a value.
-pub fn document(ping: &Ping) -> Value {
+fn document(ping: &Ping) -> Document<'_> {
     let (how, result) = (&ping.how, &ping.result);
     let counts = &result.counts;
     let wall = result.whole.wall_ns();
     let rate = |count: u64| if wall > 0 { count as f64 * 1e9 / wall as f64 } else { 0.0 };
-    let document = Document {
+    Document {
         schema: SCHEMA,
         target: Target {
             path: &how.target.path,
@@ -102,30 +141,31 @@ pub fn document(ping: &Ping) -> Value {
         time_ns: result.time.summary(),
         response_ns: result.response.as_ref().map(|response| response.summary()),
         first_ns: counts.first_ns,
-        served: BTreeMap::from([("device", counts.device), ("cache", counts.cache), ("hole", counts.hole)]),
-        device_view: ping.device.as_ref().map(|device| {
-            json!({"name": device.name, "reads": device.reads, "writes": device.writes, "flushes": device.flushes})
+        served: Served { device: counts.device, cache: counts.cache, hole: counts.hole },
+        device_view: ping.device.as_ref().map(|device| DeviceView {
+            name: &device.name,
+            reads: device.reads,
+            writes: device.writes,
+            flushes: device.flushes,
         }),
         histogram: classes(&result.time)
-            .map(|(from, to, count)| json!({"from_ns": from, "below_ns": to, "samples": count}))
+            .map(|(from_ns, below_ns, samples)| Class { from_ns, below_ns, samples })
             .collect(),
         stall_count: counts.stall_count,
         stalls: counts.stalls.iter().map(stall).collect(),
-        slo: ping
-            .verdicts
-            .iter()
-            .map(|verdict| {
-                json!({"objective": verdict.objective, "observed_ns": verdict.observed_ns, "met": verdict.met,
-                       "low_sample": verdict.low_sample})
-            })
-            .collect(),
-    };
-    serde_json::to_value(document).unwrap_or_default()
+        stuck_thread: ping.stuck_thread,
+        slo: ping.verdicts.iter().map(objective).collect(),
+    }
 }
 
-fn stall(stall: &Stall) -> Value {
-    json!({"begin_ns": stall.begin_ns, "length_ns": stall.length_ns, "offset_bytes": stall.offset,
-           "unanswered": stall.unanswered})
+fn objective(verdict: &Verdict) -> Objective<'_> {
+    let Verdict { objective, observed_ns, met, low_sample } = verdict;
+    Objective { objective, observed_ns: *observed_ns, met: *met, low_sample: *low_sample }
+}
+
+fn stall(stall: &Stall) -> StallView {
+    let Stall { begin_ns, length_ns, offset, unanswered } = *stall;
+    StallView { begin_ns, length_ns, offset_bytes: offset, unanswered }
 }
 
 /// Writes the document, indented.
@@ -137,57 +177,165 @@ pub fn render(ping: &Ping, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    Request {
+        request: u64,
+        unix_ms: u64,
+        elapsed_ns: u64,
+        operation: &'a str,
+        offset_bytes: u64,
+        size_bytes: u32,
+        time_ns: u64,
+        response_ns: Option<u64>,
+        served: Option<&'a str>,
+        note: Option<&'a str>,
+        errno: Option<i64>,
+        error: Option<String>,
+    },
+    Period {
+        begin_ns: u64,
+        end_ns: u64,
+        requests: u64,
+        counted: u64,
+        min_ns: u64,
+        mean_ns: f64,
+        max_ns: u64,
+    },
+    Stalled {
+        begin_ns: u64,
+        length_ns: u64,
+        offset_bytes: u64,
+    },
+    Answered {
+        length_ns: u64,
+    },
+    Summary(Box<Document<'a>>),
+}
+
+fn line(event: &Event<'_>) -> String {
+    // Plain fields under names of their own: nothing that could fail.
+    serde_json::to_string(event).unwrap_or_default()
+}
+
 /// The live line of a request, answered at `unix_us`.
 pub fn sample_line(sample: &Sample, note: Option<Note>, unix_us: u64) -> String {
     let errno = (sample.result < 0).then_some(-sample.result);
-    json!({
-        "event": "request",
-        "request": sample.number,
-        "unix_ms": unix_us / 1000,
-        "elapsed_ns": sample.at_ns,
-        "operation": sample.op.name(),
-        "offset_bytes": sample.offset,
-        "size_bytes": sample.len,
-        "time_ns": sample.time_ns,
-        "response_ns": sample.response_ns,
-        "served": sample.served.map(|served| served.word()),
-        "note": note.map(|note| note.words()),
-        "errno": errno,
-        "error": errno.map(|errno| ping_text::error(errno as i32)),
+    line(&Event::Request {
+        request: sample.number,
+        unix_ms: unix_us / 1000,
+        elapsed_ns: sample.at_ns,
+        operation: sample.op.name(),
+        offset_bytes: sample.offset,
+        size_bytes: sample.len,
+        time_ns: sample.time_ns,
+        response_ns: sample.response_ns,
+        served: sample.served.map(|served| served.word()),
+        note: note.map(|note| note.words()),
+        errno,
+        error: errno.map(|errno| ping_text::error(errno as i32)),
     })
-    .to_string()
 }
 
 /// The live line of a period.
 pub fn period_line(period: &Window) -> String {
     let moments = &period.time;
-    json!({
-        "event": "period",
-        "begin_ns": period.begin_ns,
-        "end_ns": period.end_ns,
-        "requests": period.all,
-        "time_ns": {"samples": moments.count, "min": moments.min_or_zero(), "mean": moments.mean(),
-                    "max": moments.max},
+    line(&Event::Period {
+        begin_ns: period.begin_ns,
+        end_ns: period.end_ns,
+        requests: period.all,
+        counted: moments.count,
+        min_ns: moments.min_or_zero(),
+        mean_ns: moments.mean(),
+        max_ns: moments.max,
     })
-    .to_string()
 }
 
 /// The live line of a request that has no answer yet.
-pub fn stalled_line(at: &Stall) -> String {
-    json!({"event": "stalled", "begin_ns": at.begin_ns, "length_ns": at.length_ns, "offset_bytes": at.offset})
-        .to_string()
+pub fn stalled_line(stall: &Stall) -> String {
+    let Stall { begin_ns, length_ns, offset, .. } = *stall;
+    line(&Event::Stalled { begin_ns, length_ns, offset_bytes: offset })
 }
 
 /// The live line of its answer.
 pub fn answered_line(length_ns: u64) -> String {
-    json!({"event": "answered", "length_ns": length_ns}).to_string()
+    line(&Event::Answered { length_ns })
 }
 
 /// The last live line: the document.
 pub fn summary_line(ping: &Ping) -> String {
-    let mut document = document(ping);
-    if let Some(fields) = document.as_object_mut() {
-        fields.insert("event".to_owned(), Value::from("summary"));
+    line(&Event::Summary(Box::new(document(ping))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_analysis::ping::{PingHow, PingResult, PingTarget, Served};
+    use fathom_model::Op;
+
+    fn ping() -> Ping {
+        Ping {
+            how: PingHow {
+                target: PingTarget { path: "/mnt".to_owned(), ..PingTarget::default() },
+                operation: "read",
+                size: 4096,
+                range: 1 << 20,
+                direct: true,
+                flushed: false,
+                engine: "io_uring".to_owned(),
+                fixed: true,
+                interval_ns: 5_000_000,
+            },
+            result: PingResult { response: Some(Default::default()), ..PingResult::default() },
+            started_unix_us: 1_795_213_535_882_301,
+            elapsed_ns: 7,
+            interrupted: None,
+            device: None,
+            stuck_thread: Some(7),
+            verdicts: Vec::new(),
+        }
     }
-    document.to_string()
+
+    #[test]
+    fn the_document_has_the_fixed_names() {
+        let mut out = Vec::new();
+        render(&ping(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("{\n  \"schema\": \"fathom.ping/1\",") && text.ends_with("}\n"), "{text}");
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&value["requests"], &value["errors"]), (&0.into(), &0.into()));
+        assert_eq!((&value["schedule"], &value["stuck_thread"]), (&"fixed".into(), &7.into()));
+        for latency in ["time_ns", "response_ns"] {
+            assert_eq!(value[latency]["samples"], 0);
+            assert!(value[latency]["p999"].is_null());
+        }
+    }
+
+    #[test]
+    fn live_lines_say_what_they_are() {
+        let sample = Sample {
+            number: 3,
+            op: Op::Write,
+            offset: 8192,
+            len: 4096,
+            result: -5,
+            time_ns: 1000,
+            response_ns: None,
+            served: Some(Served::Device),
+            at_ns: 2000,
+        };
+        let value: serde_json::Value = serde_json::from_str(&sample_line(&sample, None, 5_000_000)).unwrap();
+        assert_eq!((&value["event"], &value["error"]), (&"request".into(), &"Input/output error".into()));
+        assert_eq!((&value["served"], &value["unix_ms"]), (&"device".into(), &5000.into()));
+        let value: serde_json::Value = serde_json::from_str(&summary_line(&ping())).unwrap();
+        assert_eq!((&value["event"], &value["schema"]), (&"summary".into(), &"fathom.ping/1".into()));
+        for (line, event) in [
+            (stalled_line(&Stall::default()), "stalled"),
+            (answered_line(7), "answered"),
+            (period_line(&Window::default()), "period"),
+        ] {
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap()["event"], event);
+        }
+    }
 }

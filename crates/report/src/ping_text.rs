@@ -106,6 +106,14 @@ fn short(ns: u64) -> String {
     }
 }
 
+/// What is to be said where a request had no answer to the end.
+pub fn stuck(thread: u32) -> String {
+    format!(
+        "the last request was never answered: thread {thread} is left in the kernel until the device answers"
+    )
+}
+
+const EINVAL: i32 = 22;
 /// Below so many requests the kernel's counters say nothing.
 const FEW: u64 = 10;
 
@@ -158,8 +166,9 @@ fn notes(ping: &Ping) -> Vec<String> {
             latency(longest)
         ));
     }
-    if counts.stalls.iter().any(|stall| stall.unanswered) {
-        notes.push("the last request was never answered; its thread is left to the kernel".to_owned());
+    notes.extend(ping.stuck_thread.map(stuck));
+    if ping.how.direct && counts.errors.contains_key(&EINVAL) {
+        notes.push("hint: direct I/O wants whole sectors: use -s 4k, or --buffered".to_owned());
     }
     notes
 }

@@ -1,7 +1,7 @@
 //! The thread that makes the requests, one at a time. It may get stuck in any of them, also in opening the target; what
 //! it is at stands in [`Shared`] for the thread that watches.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub busy_at: AtomicU64,
     /// When the first request was due, ns of the clock.
     pub begin: AtomicU64,
+    /// The kernel's id of the thread that makes the requests.
+    pub thread: AtomicU32,
 }
 
 impl Shared {
@@ -70,6 +72,7 @@ const AFTER_ERROR_NS: u64 = 100_000_000;
 
 /// The life of the thread.
 pub(super) fn work(shared: &Arc<Shared>, events: &SyncSender<Event>) {
+    shared.thread.store(fathom_sys::thread::thread_id(), Ordering::Release);
     let ended = Worker::start(shared.clone(), events.clone()).and_then(|mut worker| worker.run());
     shared.busy_since.store(0, Ordering::Release);
     // Nobody listens where the watcher has given up.

@@ -103,6 +103,12 @@ fn measure(invocation: Invocation, front: Front) -> Exit {
             output::warn(&format!("ping: objective {} is broken", verdict.objective));
         }
     }
+    let told_in_text = front == Front::Own && invocation.form == Form::Text;
+    if let Some(thread) =
+        done.stuck_thread.filter(|_| !told_in_text && (front == Front::Own || output::stderr_is_seen()))
+    {
+        output::warn(&format!("ping: {}", fathom_report::ping_text::stuck(thread)));
+    }
     match printer.finish(&done) {
         Ok(true) => exit(front, &done, caught.number().is_some()),
         Ok(false) => Exit::Done,

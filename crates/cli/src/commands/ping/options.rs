@@ -340,3 +340,82 @@ fn settle(settings: &mut PingSettings, gathered: &Gathered) -> Result<(), String
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::ping::grammar;
+
+    fn read(front: Front, words: &str) -> Result<Invocation, String> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        invocation(&grammar::read(&words, &rows(front))?, front)
+    }
+
+    #[test]
+    fn every_option_is_named_once_and_means_something() {
+        for front in [Front::Own, Front::Ioping] {
+            let rows = rows(front);
+            for (at, row) in rows.iter().enumerate() {
+                assert!(rows[..at].iter().all(|other| other.long != row.long), "{}", row.long);
+                let is_new = |other: &Row| other.short != row.short;
+                assert!(row.short.is_none() || rows[..at].iter().all(is_new), "{}", row.long);
+                assert!(help(front).contains(row.long) && !row.help.is_empty(), "{}", row.long);
+            }
+        }
+        // What takes a value takes a number of its kind, and one that is none is refused: none is ignored.
+        for row in IOPING.iter().filter(|row| row.takes == Takes::Value) {
+            let said = |value: &str| read(Front::Ioping, &format!("--{} {value} .", row.long));
+            assert!(said("7").is_ok() && said("x").is_err(), "{}", row.long);
+        }
+        let plain = format!("{:?}", read(Front::Ioping, ".").unwrap());
+        for row in
+            IOPING.iter().filter(|row| row.takes == Takes::Nothing && !matches!(row.short, Some('h' | 'v')))
+        {
+            let said = format!("{:?}", read(Front::Ioping, &format!("--{} .", row.long)).unwrap());
+            assert_ne!(said, plain, "{} changes nothing", row.long);
+        }
+    }
+
+    #[test]
+    fn options_work_together() {
+        let check = |front, words: &str, seen: &dyn Fn(&Invocation) -> bool| {
+            let found = read(front, words).unwrap_or_else(|error| panic!("{words}: {error}"));
+            assert!(seen(&found), "{words}: {found:?}");
+        };
+        check(Front::Own, ".", &|said| said.settings.direct && said.settings.label && said.settings.go_on);
+        check(Front::Own, "--buffered .", &|said| !said.settings.direct);
+        check(Front::Ioping, ".", &|said| {
+            !said.settings.direct && !said.settings.label && !said.settings.go_on
+        });
+        check(Front::Ioping, "-L .", &|said| said.settings.size == 256 << 10);
+        check(Front::Ioping, "-s 0 .", &|said| said.settings.size == 4096);
+        check(Front::Ioping, "-r 100 .", &|said| said.settings.interval_ns == 10_000_000);
+        check(Front::Ioping, "-l 1m -s 4k .", &|said| said.settings.interval_ns == 3_906_250);
+        check(Front::Ioping, "-r 0 .", &|said| said.settings.interval_ns == 1_000_000_000);
+        check(Front::Ioping, "-R .", &|said| {
+            said.quiet && said.settings.interval_ns == 0 && said.settings.work_ns == Some(3_000_000_000)
+        });
+        check(Front::Ioping, "-WW .", &|said| !said.settings.destroy);
+        check(Front::Ioping, "-WWW .", &|said| said.settings.destroy && !said.settings.devices_by_name);
+        check(Front::Ioping, "-WGW .", &|said| said.settings.operation == Operation::Mixed);
+        check(Front::Own, "-WWW .", &|said| said.settings.destroy && said.settings.devices_by_name);
+        check(Front::Ioping, "--json .", &|said| said.form == Form::Array);
+        check(Front::Own, "--json .", &|said| said.form == Form::Document && !said.settings.each);
+        check(Front::Own, "-J .", &|said| said.form == Form::Array);
+        check(Front::Own, "-JB .", &|said| said.form == Form::Array && said.quiet);
+        check(Front::Own, "--live ndjson .", &|said| said.form == Form::Live && said.settings.each);
+        check(Front::Own, "--schedule fixed -r 5 .", &|said| said.settings.schedule == Schedule::Fixed);
+        for (words, part) in [
+            ("--json --live ndjson .", "cannot be had together"),
+            ("--json -B .", "cannot be had together"),
+            ("--schedule fixed -i 0 .", "needs times to keep"),
+            ("--schedule slow .", "there are fixed and waiting"),
+            ("--slo p99 .", "is no objective"),
+            ("", "no destination"),
+            ("a b", "more than one destination"),
+        ] {
+            let error = read(Front::Own, words).unwrap_err();
+            assert!(error.contains(part), "{words}: {error}");
+        }
+    }
+}

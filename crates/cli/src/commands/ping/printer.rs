@@ -4,8 +4,7 @@ use std::io::{self, Write};
 
 use fathom_analysis::ping::{Note, Ping, PingHow, Sample, Stall, Window};
 use fathom_assess::ping::PingObserver;
-use fathom_model::Nanos;
-use fathom_model::units::duration;
+use fathom_model::units::latency;
 use fathom_report::ioping_json::Pieces;
 use fathom_report::{Style, ioping, ping_json, ping_text};
 use fathom_runner::StopHandle;
@@ -165,7 +164,7 @@ impl PingObserver for Printer {
         }
         if self.may_note() {
             let what = if preparing { "opening the target" } else { "a request" };
-            let length = duration(Nanos(stall.length_ns));
+            let length = latency(stall.length_ns);
             output::warn(&format!("{}: stalled: {what} has had no answer for {length}", self.name()));
         }
     }
@@ -175,7 +174,7 @@ impl PingObserver for Printer {
             self.line(&ping_json::answered_line(length_ns));
         }
         if self.may_note() {
-            output::warn(&format!("{}: answered after {}", self.name(), duration(Nanos(length_ns))));
+            output::warn(&format!("{}: answered after {}", self.name(), latency(length_ns)));
         }
     }
 }
