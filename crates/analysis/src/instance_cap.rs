@@ -8,6 +8,8 @@ use crate::say::{count, finding, of};
 
 /// Share of what targets do apart that they keep together where they share nothing.
 const TOGETHER: f64 = 0.85;
+/// Full seconds that a rate takes.
+const LEAST_SECONDS: usize = 2;
 
 /// What jobs on several targets at once tell, beside the same jobs each by itself.
 pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
@@ -67,7 +69,7 @@ fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
 
 /// True where the row's rate is the targets' and not the client's.
 fn counts(row: &Row<'_>) -> bool {
-    row.is_direct() && !row.is_paced() && !client::is_bound(row) && row.summary.stability.is_some()
+    row.is_direct() && !row.is_paced() && !client::is_bound(row) && row.seconds.len() >= LEAST_SECONDS
 }
 
 #[cfg(test)]

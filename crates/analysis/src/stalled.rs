@@ -10,6 +10,8 @@ use crate::say::{finding, of, seconds};
 
 /// Length of such a span from which on it is a stall: longer than any request waits for its turn at a cap.
 const LEAST_NS: u64 = 2_000_000_000;
+/// What the intervals of the series show of such a span: they begin and end within it.
+const LEAST_SEEN_NS: u64 = 900_000_000;
 /// Offsets that are named.
 const NAMED: usize = 4;
 
@@ -82,9 +84,21 @@ fn spans(row: &Row<'_>) -> Vec<Span> {
             _ => idle.push(Span { start_ns: pair[0], end_ns: pair[1] }),
         }
     }
-    idle.retain(|span| span.end_ns - span.start_ns >= LEAST_NS);
-    idle.retain(|span| row.jobs().iter().any(|job| job.stuck) || !waiting(row, span).is_empty());
-    idle
+    idle.retain(|span| span.end_ns - span.start_ns >= LEAST_SEEN_NS);
+    let stalls = idle.into_iter().filter_map(|span| exact(row, &span));
+    stalls.filter(|span| span.end_ns - span.start_ns >= LEAST_NS).collect()
+}
+
+/// From the last request before a span to the first completion after it, by those who waited through it.
+fn exact(row: &Row<'_>, span: &Span) -> Option<Span> {
+    let waiting = waiting(row, span);
+    let start_ns = waiting.iter().map(|slow| slow.start_ns).max();
+    let end_ns = waiting.iter().map(|slow| slow.start_ns.saturating_add(slow.lat_ns)).min();
+    match start_ns.zip(end_ns) {
+        Some((start_ns, end_ns)) if end_ns > start_ns => Some(Span { start_ns, end_ns }),
+        Some(_) => Some(*span),
+        None => row.jobs().iter().any(|job| job.stuck).then_some(*span),
+    }
 }
 
 fn whether_idle(interval: &IntervalRecord) -> (Span, bool) {
