@@ -8,7 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Ended, NbdDisk, Program, fathom, fathom_named, loading, measuring_alone, need, run, scratch, wait_for,
+    Ended, LoopDevice, Mount, NbdDisk, Program, fathom, fathom_named, loading, measuring_alone, need, run,
+    scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -206,6 +207,32 @@ fn what_cannot_be_is_refused_with_a_hint() {
     check("-q", 2, &["no destination"]);
 }
 
+#[test]
+fn devices_are_written_where_they_are_given_up_and_never_while_mounted() {
+    need!(root, tool "losetup", tool "mkfs.ext4", tool "mount", tool "ioping");
+    let _loading = loading();
+    let home = scratch();
+    let device = LoopDevice::new(64 * MIB);
+    let path = device.path().display().to_string();
+    let ioping = fathom_named(home.path(), "ioping");
+    let as_ioping = |words: &[&str]| run(Command::new(&ioping).args(words).arg(&path));
+    let theirs = run(Command::new("ioping").args(["-J", "-c", "2", "-i", "1ms"]).arg(&path));
+    let ours = as_ioping(&["-J", "-c", "2", "-i", "1ms"]);
+    assert_eq!(form(&ours.assert_code(0).stdout), form(&theirs.assert_code(0).stdout));
+    let named = format!("--destroy-data={path}");
+    for words in [vec!["-W", &path], vec!["-WWW", &path]] {
+        run(&mut ping(home.path(), &words)).assert_code(2).assert_told(&["only with --destroy-data="]);
+    }
+    let write = ["-W", "-c", "2", "-i", "1ms", &named, &path];
+    run(&mut ping(home.path(), &write)).assert_code(0).assert_shown(&[">>>", "written"]);
+    as_ioping(&["-WW", "-c", "2"]).assert_code(2).assert_told(&["think twice"]);
+    as_ioping(&["-WWW", "-c", "2", "-i", "1ms"]).assert_code(0);
+    let _mount = Mount::made(device.path(), "ext4");
+    as_ioping(&["-WWW", "-c", "2"]).assert_code(2).assert_told(&["is mounted at"]);
+    run(&mut ping(home.path(), &write)).assert_code(1).assert_told(&["is mounted at", "unmount it first"]);
+    run(&mut ping(home.path(), &["-c", "2", "-i", "1ms", &path])).assert_code(0);
+}
+
 /// A disk of memory that holds data everywhere.
 fn disk() -> NbdDisk {
     let disk = NbdDisk::new(16 * MIB, &[], &[]);
@@ -247,16 +274,17 @@ fn a_stall_is_in_the_response_times_of_all_who_waited() {
         let document = summary(&ended);
         let ns = |time: &str, measure: &str| document[time][measure].as_f64().unwrap_or_default();
         let stall = document["stalls"][0]["length_ns"].as_f64().unwrap_or_default();
-        // 1200 requests; those due during the stall waited for its end, so p95 lies 60 of them below its length.
-        let expected = stall - 0.05 * 1200.0 * 5e6;
-        let found = ns("response_ns", "p95");
+        // Of 1200 requests 60 lie beyond p95. Those due during the stall waited for its end, each 5 ms less than the one
+        // before it, or longer where the machine is slow to make up for them.
+        let (p95, max) = (ns("response_ns", "p95"), ns("response_ns", "max"));
+        assert!(max >= stall * 0.98 && stall > 1.4e9, "{engine}: {document}");
+        assert!(p95 > (max - 60.0 * 5e6) * 0.97 && p95 <= max, "{engine}: {p95} of {max}: {document}");
         assert!(
-            (found - expected).abs() < stall * 0.12,
-            "{engine}: {found}, expected {expected}:\n{document}"
+            ns("time_ns", "p95") < p95 / 5.0,
+            "{engine}: the times themselves know one request only: {document}"
         );
-        assert!(ns("response_ns", "max") >= stall * 0.98, "{engine}: {document}");
         assert_eq!((&document["requests"], &document["errors"]), (&1200.into(), &0.into()), "{engine}");
-        assert_eq!(document["stall_count"], 1, "{engine}: {document}");
+        assert!(document["stall_count"].as_u64() >= Some(1), "{engine}: {document}");
     }
 }
 

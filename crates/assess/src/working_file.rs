@@ -16,7 +16,7 @@ pub(crate) const LEAST_SIZE: u64 = 16 << 20;
 /// Sizes are whole multiples of this, so that every block size fits.
 const UNIT: u64 = 1 << 20;
 /// Kept free on the root file system, where running out of space hurts everything.
-const ROOT_RESERVE: u64 = 1 << 30;
+pub(crate) const ROOT_RESERVE: u64 = 1 << 30;
 
 /// How large the working file shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]

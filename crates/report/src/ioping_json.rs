@@ -81,10 +81,15 @@ impl Pieces {
         let _ = writeln!(text, "  \"timestamp\": {}.{:06},", unix_us / 1_000_000, unix_us % 1_000_000);
         let _ = writeln!(text, "  \"localtime\": \"{}\",", at.strftime("%Y-%m-%dT%H:%M:%S%z"));
         let place = &self.place;
+        let (fs_type, device) = match (place.is_block_device, place.is_char_device) {
+            (true, _) => ("block", "device"),
+            (_, true) => ("character", "device"),
+            _ => (place.fs_type.as_str(), place.device.as_str()),
+        };
         let fields = [
             ("path", quoted(&place.path)),
-            ("fstype", quoted(&place.fs_type)),
-            ("device", quoted(&place.device)),
+            ("fstype", quoted(fs_type)),
+            ("device", quoted(device)),
             ("device_size", place.device_bytes.to_string()),
         ];
         object(&mut text, "target", &fields);

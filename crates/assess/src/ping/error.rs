@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use fathom_engine::EngineError;
+use fathom_model::units::bytes;
 
 use crate::AssessError;
 use crate::error::plain;
@@ -49,13 +50,13 @@ pub enum PingError {
     #[error("request size is too big for this target")]
     TooBig,
     /// Too little room for the working file.
-    #[error("{}: {wanted} bytes are asked for, {free} are free", path.display())]
+    #[error("{}: {} are asked for, {} may be used", path.display(), bytes(*wanted), bytes(*free))]
     NoRoom {
         /// The directory.
         path: PathBuf,
         /// Bytes.
         wanted: u64,
-        /// Bytes.
+        /// Bytes that are free beyond what is kept for the system.
         free: u64,
     },
     /// The working file cannot be made.

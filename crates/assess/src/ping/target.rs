@@ -18,6 +18,8 @@ use crate::{target, working_file};
 
 /// Working set in a directory where none is named.
 const DIRECTORY_RANGE: u64 = 1 << 20;
+/// Working sets up to this are made however little is free beside them.
+const SMALL: u64 = 16 << 20;
 /// The name of the file that is kept.
 const KEPT: &str = "ioping.tmp";
 
@@ -33,8 +35,13 @@ pub(super) struct OpenedTarget {
     pub disk: Option<DiskSampler>,
 }
 
-/// Opens the target of `settings`; a working file is filled with what `random` gives.
-pub(super) fn open(settings: &PingSettings, random: &mut Random) -> Result<OpenedTarget, PingError> {
+/// Opens the target of `settings`; a working file is filled with what `random` gives, and `beat` is called each time a
+/// piece of it is written.
+pub(super) fn open(
+    settings: &PingSettings,
+    random: &mut Random,
+    beat: &dyn Fn(),
+) -> Result<OpenedTarget, PingError> {
     let path = &settings.target;
     let unseen = |source| PingError::Stat { path: path.clone(), source };
     std::fs::metadata(path).map_err(unseen)?;
@@ -43,7 +50,13 @@ pub(super) fn open(settings: &PingSettings, random: &mut Random) -> Result<Opene
     let (file, size) = match stack.target {
         TargetKind::Directory => {
             let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
-            (in_directory(settings, range, &filesystem, random)?, settings.offset.saturating_add(range))
+            (
+                in_directory(settings, range, &filesystem, &mut |bytes| {
+                    beat();
+                    random.fill(bytes);
+                })?,
+                settings.offset.saturating_add(range),
+            )
         }
         TargetKind::File => existing(settings, false)?,
         TargetKind::BlockDevice => existing(settings, true)?,
@@ -145,7 +158,7 @@ fn in_directory(
     settings: &PingSettings,
     range: u64,
     filesystem: &FilesystemFacts,
-    random: &mut Random,
+    payload: &mut dyn FnMut(&mut [u8]),
 ) -> Result<File, PingError> {
     let size = settings.offset.saturating_add(range);
     let path = &settings.target;
@@ -155,7 +168,10 @@ fn in_directory(
         direct: settings.direct,
         source,
     };
-    let free = filesystem.free_bytes;
+    // A few MiB hurt no system; more leave something on the one it lives on.
+    let is_own_root = filesystem.is_root_filesystem && settings.devices_by_name && size > SMALL;
+    let reserve = if is_own_root { working_file::ROOT_RESERVE } else { 0 };
+    let free = filesystem.free_bytes.saturating_sub(reserve);
     let kept = path.join(KEPT);
     let (file, has) = if settings.keep {
         // A link of that name could lead anywhere.
@@ -175,18 +191,18 @@ fn in_directory(
         if filesystem.total_bytes > 0 && size - has > free {
             return Err(PingError::NoRoom { path: path.clone(), wanted: size, free });
         }
-        fill(&file, has, size, random).map_err(|error| failed("fill a file in", path, error))?;
+        fill(&file, has, size, payload).map_err(|error| failed("fill a file in", path, error))?;
     }
     reopen(&file, flags(settings)).map_err(|error| failed("open a file in", path, error))
 }
 
-/// Writes random bytes up to `size`, durably, and leaves none of them in the cache.
-fn fill(file: &File, from: u64, size: u64, random: &mut Random) -> io::Result<()> {
+/// Writes what `payload` gives up to `size`, durably, and leaves none of it in the cache.
+fn fill(file: &File, from: u64, size: u64, payload: &mut dyn FnMut(&mut [u8])) -> io::Result<()> {
     let mut chunk = vec![0; 1 << 20];
     let mut at = from;
     while at < size {
         let len = chunk.len().min(usize::try_from(size - at).unwrap_or(usize::MAX));
-        random.fill(&mut chunk[..len]);
+        payload(&mut chunk[..len]);
         file.write_all_at(&chunk[..len], at)?;
         at += len as u64;
     }

@@ -95,9 +95,10 @@ struct Worker {
 impl Worker {
     fn start(shared: Arc<Shared>, events: SyncSender<Event>) -> Result<Worker, PingError> {
         let settings = &shared.settings;
-        shared.busy_since.store(shared.clock.now() + 1, Ordering::Release);
+        let beat = || shared.busy_since.store(shared.clock.now() + 1, Ordering::Release);
+        beat();
         let mut random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
-        let mut target = target::open(settings, &mut random)?;
+        let mut target = target::open(settings, &mut random, &beat)?;
         let probe = Probe::open(settings, &target)?;
         shared.busy_since.store(0, Ordering::Release);
         let how = PingHow {

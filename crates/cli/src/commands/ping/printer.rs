@@ -163,7 +163,7 @@ impl PingObserver for Printer {
             self.line(&ping_json::stalled_line(stall));
         }
         if self.may_note() {
-            let what = if preparing { "opening the target" } else { "a request" };
+            let what = if preparing { "making the target ready" } else { "a request" };
             let length = latency(stall.length_ns);
             output::warn(&format!("{}: stalled: {what} has had no answer for {length}", self.name()));
         }
