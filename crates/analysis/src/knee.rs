@@ -66,11 +66,14 @@ pub fn has_ended(curve: &[&Point]) -> bool {
     }
 }
 
-/// Rate on the plateau: the mean of the points at the end of the curve that gain less than 5 % per doubling.
+/// Rate on the plateau: the mean of the points at the end of the curve that gain less than 5 % per doubling; the peak,
+/// where the rate falls again behind it.
 fn plateau(curve: &[&Point]) -> Option<f64> {
     let is_flat = |pair: &&[&Point]| step(pair[0], pair[1]).is_some_and(|(gain, _)| gain < FLAT);
     let flat: Vec<f64> = curve.windows(2).rev().take_while(is_flat).map(|pair| pair[1].iops).collect();
-    (!flat.is_empty()).then(|| flat.iter().sum::<f64>() / flat.len() as f64)
+    let peak = curve.iter().map(|point| point.iops).fold(0.0, f64::max);
+    let mean = (!flat.is_empty()).then(|| flat.iter().sum::<f64>() / flat.len() as f64)?;
+    Some(if mean < MOST * peak { peak } else { mean })
 }
 
 /// The knee of a curve; `None` without at least two points that begin at `least`, the least depth of the sweep.
@@ -130,6 +133,17 @@ mod tests {
             assert_eq!(knee.frugal.map(|(depth, _)| depth), Some(frugal), "{iops}");
             assert!(!knee.is_broad && has_ended(&curve), "{iops}");
         }
+    }
+
+    #[test]
+    fn the_plateau_of_a_curve_that_falls_again_is_its_peak() {
+        let model = Model { rest_ns: 500_000.0, iops: 1e9, bytes_per_second: 1e12 };
+        let mut points = measured(&model, &[1, 2, 4, 8]);
+        let peak = points[2].iops;
+        points[3].iops = 0.7 * peak;
+        points[3].lat.mean = Some(8e9 / points[3].iops);
+        let knee = knee(&curve(&points, (Pattern::RandRead, 4096, 1)), 1).unwrap();
+        assert_eq!((knee.plateau_iops, knee.iodepth_throughput), (Some(peak), Some(4)));
     }
 
     #[test]

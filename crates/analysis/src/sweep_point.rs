@@ -124,8 +124,9 @@ pub struct Point {
 const STALL_NS: u64 = 2_000_000_000;
 /// By how much the depth held may differ from the one asked for.
 const LITTLE: f64 = 0.05;
-/// Time between a completion and the next request that is the program's own, ns.
-const OWN_GAP_NS: f64 = 2_000.0;
+/// Time between a completion and the next request that is the program's own, ns. Requests that complete together are
+/// dealt with one after the other, so there is this for each that a job has in flight, and once more.
+const OWN_GAP_NS: f64 = 1_000.0;
 /// A thread that works this share of its time is what limits the rate.
 const BUSY: f64 = 0.9;
 
@@ -164,7 +165,8 @@ impl Point {
         let (Some(held), Some(mean)) = (self.depth_mean(), self.lat.mean) else { return false };
         let asked = f64::from(self.spot.in_flight());
         let ending = 0.5 * asked / self.ios as f64;
-        let own_gap = OWN_GAP_NS / (mean + OWN_GAP_NS);
+        let own_gap = OWN_GAP_NS * f64::from(self.spot.depth + 1);
+        let own_gap = own_gap / (mean + own_gap);
         (held / asked - 1.0).abs() <= LITTLE + ending + own_gap
     }
 
