@@ -17,10 +17,11 @@ pub fn line(place: &PingTarget, sample: &Sample, note: Option<Note>, style: &Sty
         let until = line.rfind(" time=").unwrap_or(line.len());
         return style.red(&format!("{} failed: {}", &line[..until], error(-sample.result as i32)));
     }
-    let line = ioping::line(place, sample, note);
-    let Some(served) = sample.served else { return line };
+    let line = ioping::line(place, sample, None);
     let late = sample.response_ns.map(|ns| format!(" response={}", ioping::time(ns))).unwrap_or_default();
-    format!("{line}{late}  {}", style.dim(served.word()))
+    let note = note.map(|note| format!(" ({})", note.words())).unwrap_or_default();
+    let served = sample.served.map(|served| format!("  {}", style.dim(served.word()))).unwrap_or_default();
+    format!("{line}{late}{note}{served}")
 }
 
 /// What the system calls an error, without its number.
@@ -183,6 +184,35 @@ mod tests {
             (short(500), short(2_000), short(5_000_000_000)),
             ("500ns".into(), "2us".into(), "5s".into())
         );
+    }
+
+    #[test]
+    fn lines_say_where_and_how_late() {
+        let place = PingTarget {
+            path: "f".to_owned(),
+            fs_type: "xfs".to_owned(),
+            device: "/dev/vdb".to_owned(),
+            device_bytes: 1 << 30,
+            ..PingTarget::default()
+        };
+        let sample = Sample {
+            number: 2,
+            op: fathom_model::Op::Read,
+            offset: 0,
+            len: 4096,
+            result: 4096,
+            time_ns: 91_200,
+            response_ns: Some(120_000),
+            served: Some(fathom_analysis::ping::Served::Device),
+            at_ns: 0,
+        };
+        let check = |sample: Sample, note: Option<Note>, expected: &str| {
+            let head = "4 KiB <<< f (xfs /dev/vdb 1 GiB): request=2 ";
+            assert_eq!(line(&place, &sample, note, &Style::default()), format!("{head}{expected}"));
+        };
+        check(sample, Some(Note::Warmup), "time=91.2 us response=120 us (warmup)  device");
+        check(Sample { response_ns: None, served: None, ..sample }, None, "time=91.2 us");
+        check(Sample { result: -5, ..sample }, None, "failed: Input/output error");
     }
 
     #[test]
