@@ -74,8 +74,17 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { inert: &["0", "1"], ..row(1, "verify_state_save") },
     row(1, "verify_state_load"),
     UnsupportedOption { flag: true, ..row(1, "verify_only") },
-    UnsupportedOption { aliases: &["ratemin"], inert: &["0"], ..row(1, "rate_min") },
-    UnsupportedOption { inert: &["0"], ..row(1, "rate_iops_min") },
+    UnsupportedOption {
+        aliases: &["ratemin"],
+        inert: &["0"],
+        instead: "read in the JSON report whether rate was sustained",
+        ..row(1, "rate_min")
+    },
+    UnsupportedOption {
+        inert: &["0"],
+        instead: "read in the JSON report whether rate_iops was sustained",
+        ..row(1, "rate_iops_min")
+    },
     UnsupportedOption { aliases: &["ratecycle"], ..row(1, "rate_cycle") },
     UnsupportedOption { inert: &["0"], instead: "use thinktime, which sleeps", ..row(1, "thinktime_spin") },
     UnsupportedOption { instead: "run one job per iodepth", ..row(1, "latency_target") },
@@ -189,7 +198,7 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
         ..row(2, "thinktime_blocks_type")
     },
     UnsupportedOption { inert: &["0"], ..row(2, "thinktime_iotime") },
-    row(2, "rate_ignore_thinktime"),
+    UnsupportedOption { inert: &["0"], ..row(2, "rate_ignore_thinktime") },
     row(2, "latency_run"),
     UnsupportedOption { inert: &["1"], ..row(2, "create_fsync") },
     UnsupportedOption { inert: &["0"], instead: "use end_fsync=1", ..row(2, "end_syncfs") },
