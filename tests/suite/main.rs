@@ -7,6 +7,7 @@
 
 mod async_is_not;
 mod bad_input;
+mod findings;
 mod fio_output;
 mod fixtures;
 mod guarded;

@@ -1,0 +1,352 @@
+//! Findings from real causes: each provoked on a real device, and a run without a cause on which none is told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use fathom_tests::{
+    Cap, LoopDevice, Mount, NbdDisk, Throttle, fathom_path, fathom_under, measuring_alone, must_run, need,
+    scratch, wait_for,
+};
+use serde_json::Value;
+
+use crate::ours::{Ours, filename, steadily, within};
+
+const MIB: u64 = 1 << 20;
+
+/// The findings of a record or a document, by name.
+fn told<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
+    let all = document["findings"].as_array().expect("there is a list of findings");
+    all.iter().find(|finding| finding["id"] == id)
+}
+
+fn ids(document: &Value) -> Vec<&str> {
+    let all = document["findings"].as_array().expect("there is a list of findings");
+    all.iter().filter_map(|finding| finding["id"].as_str()).collect()
+}
+
+/// The finding of this name, or all there are.
+fn found<'a>(document: &'a Value, id: &str) -> Result<&'a Value, String> {
+    told(document, id).ok_or_else(|| format!("no {id} in {:#}", document["findings"]))
+}
+
+fn number(finding: &Value, name: &str) -> f64 {
+    finding["evidence"][name].as_f64().unwrap_or_else(|| panic!("no {name} in {finding:#}"))
+}
+
+/// Words of a run of random 4 KiB reads past the page cache.
+fn reads<'a>(name: &'a str, more: &'a str) -> Vec<&'a str> {
+    let always =
+        ["--name=q", "--rw=randread", "--bs=4k", "--ioengine=io_uring", "--time_based", "--direct=1"];
+    always.into_iter().chain([name]).chain(more.split_whitespace()).collect()
+}
+
+/// The newest record of `ours`.
+fn newest(ours: &Ours) -> Value {
+    let lines = must_run(ours.command().args(["history", "export"]));
+    serde_json::from_str(lines.lines().last().expect("the run was kept")).expect("a line of JSON")
+}
+
+#[test]
+fn a_run_without_a_cause_tells_nothing() {
+    need!(root, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
+    let (_, record) = ours.record(reads(&filename(device.path()), "--iodepth=1 --runtime=3300ms"));
+    // Whatever the host does to this machine meanwhile is no fault of the run.
+    let mut found = ids(&record);
+    found.retain(|id| !matches!(*id, "cpu-steal" | "cpu-credit-suspected"));
+    assert_eq!(found, [""; 0], "{:#}", record["findings"]);
+    let load = record["tests"][0]["host_load"].as_array().expect("the machine was watched");
+    assert!(
+        load.len() >= 6 && load[..6].iter().all(|interval| interval["cpu_ns"].as_u64() > Some(0)),
+        "{load:?}"
+    );
+}
+
+#[test]
+fn a_cap_is_named_with_its_value() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (home, device) = (scratch(), LoopDevice::in_memory(128 * MIB));
+    let throttle = Throttle::new(device.path(), &Cap::iops(2000));
+    steadily(|| {
+        let mut command = fathom_under(&throttle, home.path());
+        command.args(["bench", "--json", "--no-history", "--quick", "--only=rand-read"]).arg(device.path());
+        let document: Value = serde_json::from_str(&must_run(&mut command)).expect("one document");
+        let cap = found(&document, "iops-cap")?;
+        within("the cap", number(cap, "iops"), 2000.0, 3.0)?;
+        assert_eq!(cap["evidence"]["group_limit_iops"], 2000);
+        assert!(told(&document, "bandwidth-cap").is_none());
+        let uses = document["conclusions"].as_array().expect("conclusions");
+        let oltp = uses.iter().find(|entry| entry["use"] == "OLTP").expect("reads tell of transactions");
+        // 64 in a queue of 2000 a second wait for 32 ms.
+        assert_eq!(oltp["verdict"], "no", "{oltp:#}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_cap_that_falls_in_mid_run_is_suspected_to_be_a_spent_burst() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
+    let throttle = Throttle::new(device.path(), &Cap::default());
+    let name = filename(device.path());
+    steadily(|| {
+        throttle.set(&Cap::iops(2000));
+        let mut command = with_environment(throttle.command(fathom_path()), &ours.command());
+        command.args(["fio", "--keep", "--eta=never"]).args(reads(&name, "--iodepth=16 --runtime=12"));
+        let before = device.stat()[0];
+        let mut child = command.stdout(Stdio::null()).spawn().expect("the program runs");
+        let is_half = wait_for(Duration::from_secs(30), || device.stat()[0] >= before + 11_500);
+        throttle.set(&Cap::iops(500));
+        assert!(child.wait().expect("a child can be waited for").success() && is_half);
+        let record = newest(&ours);
+        let burst = found(&record, "burst-suspected")?;
+        within("burst", number(burst, "burst_iops"), 2000.0, 5.0)?;
+        within("baseline", number(burst, "baseline_iops"), 500.0, 5.0)
+    });
+}
+
+/// `command` with the environment of `other`.
+fn with_environment(mut command: Command, other: &Command) -> Command {
+    for (name, value) in other.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// A group whose members get a fifth of a CPU; removed on drop.
+struct FifthOfACpu(PathBuf);
+
+impl FifthOfACpu {
+    fn new() -> Self {
+        let path = PathBuf::from(format!("/sys/fs/cgroup/cpu/fathom-test-{}", std::process::id()));
+        fs::create_dir(&path).expect("root can make a group");
+        fs::write(path.join("cpu.cfs_quota_us"), "20000").expect("a group takes a quota");
+        FifthOfACpu(path)
+    }
+
+    /// `command` inside the group.
+    fn around(&self, command: &Command) -> Command {
+        let mut inside = Command::new("sh");
+        inside.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
+        let mut inside = with_environment(inside, command);
+        inside.arg(command.get_program());
+        inside
+    }
+}
+
+impl Drop for FifthOfACpu {
+    fn drop(&mut self) {
+        wait_for(Duration::from_secs(5), || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn a_quota_of_cpu_time_is_told_from_a_slow_target() {
+    need!(root, path "/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    let _alone = measuring_alone();
+    let (ours, group) = (Ours::new(), FifthOfACpu::new());
+    let mut command = group.around(&ours.command());
+    command.args([
+        "fio",
+        "--keep",
+        "--eta=never",
+        "--name=q",
+        "--ioengine=null",
+        "--size=1g",
+        "--rw=randread",
+    ]);
+    must_run(command.args(["--time_based", "--runtime=1500ms"]));
+    let record = newest(&ours);
+    let found = found(&record, "cgroup-throttled").unwrap();
+    assert!(number(found, "throttled_fraction") > 0.1, "{found:#}");
+    assert_eq!(number(found, "cpu_limit"), 0.2);
+    // A thread that was held back was not busy.
+    assert!(told(&record, "client-cpu-bound").is_none());
+    // Without the quota nothing holds it back but itself.
+    let (_, record) = ours.record([
+        "--name=q",
+        "--ioengine=null",
+        "--size=1g",
+        "--rw=randread",
+        "--time_based",
+        "--runtime=1",
+    ]);
+    assert!(told(&record, "cgroup-throttled").is_none(), "{:#}", record["findings"]);
+}
+
+#[test]
+fn reads_from_memory_are_told_from_reads_of_the_device() {
+    need!(root, tool "losetup", tool "mkfs.ext4", tool "mount", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
+    let mount = Mount::made(device.path(), "ext4");
+    let path = mount.join("file");
+    fs::write(&path, vec![7u8; 16 << 20]).expect("the file system has room");
+    let name = filename(&path);
+    let (report, record) = ours.record(reads(&name, "--direct=0 --invalidate=0 --runtime=500ms"));
+    let found = found(&record, "cache-served").unwrap();
+    assert!(number(found, "read_fraction_unseen") > 0.98, "{found:#}");
+    assert!(told(&record, "buffered").is_some());
+    let notes = report.document["fathom"]["notes"].to_string();
+    assert!(notes.contains("never came from"), "{notes}");
+    fs::File::open(&path).and_then(|file| file.sync_all()).expect("the device takes it");
+    let (_, record) = ours.record(reads(&name, "--runtime=500ms"));
+    assert!(
+        told(&record, "cache-served").is_none() && told(&record, "buffered").is_none(),
+        "{:#}",
+        record["findings"]
+    );
+}
+
+#[test]
+fn a_neighbour_on_the_same_device_is_seen() {
+    need!(root, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (ours, neighbour, device) = (Ours::new(), Ours::new(), LoopDevice::in_memory(64 * MIB));
+    let name = filename(device.path());
+    let mut busy = neighbour.command();
+    busy.args(["fio", "--eta=never"]).args(reads(&name, "--iodepth=1 --runtime=3"));
+    let before = device.stat()[0];
+    let mut busy = busy.stdout(Stdio::null()).spawn().expect("the program runs");
+    assert!(
+        wait_for(Duration::from_secs(20), || device.stat()[0] > before + 100),
+        "the neighbour does nothing"
+    );
+    let (_, record) = ours.record(reads(&name, "--iodepth=1 --runtime=1"));
+    let found = found(&record, "foreign-io").unwrap();
+    assert!(number(found, "foreign_requests") > 500.0, "{found:#}");
+    busy.wait().expect("a child can be waited for");
+}
+
+#[test]
+fn failed_requests_are_an_error() {
+    need!(root, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let (ours, device) = (Ours::new(), LoopDevice::in_memory(32 * MIB));
+    device.truncate_backing(16 * MIB);
+    let mut command = ours.command();
+    command
+        .args(["bench", "--json", "--no-history", "--quick", "--runtime=500ms", "--only=rand-read"])
+        .arg(device.path());
+    let output = command.output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let found = found(&document, "errors").unwrap();
+    assert_eq!((&found["severity"], &found["evidence"]["errno"]), (&"error".into(), &5.into()));
+}
+
+/// A partition of 30 MiB that the kernel was told of; forgotten on drop, else its disk could not be detached.
+struct Part {
+    disk: PathBuf,
+    number: u32,
+    path: PathBuf,
+}
+
+impl Part {
+    fn add(device: &LoopDevice, number: u32) -> Self {
+        const SECTORS: u32 = 30 << 11;
+        let span = [number, 2048 + (number - 1) * SECTORS, SECTORS].map(|value| value.to_string());
+        must_run(Command::new("addpart").arg(device.path()).args(span));
+        let part = Part { disk: device.path().to_owned(), number, path: device.partition(number) };
+        assert!(wait_for(Duration::from_secs(10), || part.path.exists()), "no {}", part.path.display());
+        part
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        Command::new("delpart").arg(&self.disk).arg(self.number.to_string()).output().ok();
+    }
+}
+
+#[test]
+fn two_partitions_of_a_capped_disk_share_its_limit() {
+    need!(root, limits, tool "losetup", tool "addpart", path "/dev/shm");
+    let _alone = measuring_alone();
+    let ours = Ours::new();
+    let device = LoopDevice::in_memory(64 * MIB);
+    let parts = [1, 2].map(|number| Part::add(&device, number));
+    let throttle = Throttle::new(device.path(), &Cap::iops(1000));
+    let names = parts.each_ref().map(|part| filename(&part.path));
+    let common =
+        "--rw=randread --bs=4k --ioengine=io_uring --direct=1 --iodepth=8 --time_based --runtime=2700ms";
+    steadily(|| {
+        let mut command = with_environment(throttle.command(fathom_path()), &ours.command());
+        command.args(["fio", "--keep", "--eta=never"]).args(common.split(' '));
+        command.args(["--name=first", &names[0], "--name=second", &names[1], "--stonewall"]);
+        command.args(["--name=both-first", &names[0], "--stonewall", "--name=both-second", &names[1]]);
+        must_run(&mut command);
+        let record = newest(&ours);
+        let shared = found(&record, "instance-cap")?;
+        within("together", number(shared, "iops_together"), 1000.0, 5.0)?;
+        within("apart", number(shared, "iops_apart"), 2000.0, 5.0)
+    });
+}
+
+/// A bench of commits on a file system: its document.
+fn commits(ours: &Ours, place: &Path) -> Value {
+    let mut command = ours.command();
+    command.args([
+        "bench",
+        "--json",
+        "--no-history",
+        "--quick",
+        "--only=commit",
+        "--runtime=600ms",
+        "--size=32m",
+    ]);
+    serde_json::from_str(&must_run(command.arg(place))).expect("one document")
+}
+
+#[test]
+fn syncs_that_do_not_reach_the_device_are_suspicious() {
+    need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
+    let _alone = measuring_alone();
+    let (ours, device) = (Ours::new(), LoopDevice::new(128 * MIB));
+    let with_barriers = Mount::made(device.path(), "ext4");
+    let document = commits(&ours, with_barriers.path());
+    assert!(told(&document, "flush-suspicious").is_none_or(|found| number(found, "flushes") > 0.0));
+    drop(with_barriers);
+    let without = Mount::of(device.path(), &["barrier=0"]);
+    let document = commits(&ours, without.path());
+    let found = found(&document, "flush-suspicious").unwrap();
+    assert_eq!(found["evidence"]["mounted_without_barriers"], true);
+    assert!(number(found, "flushes") < number(found, "syncs") / 2.0, "{found:#}");
+}
+
+#[test]
+fn a_disk_that_hangs_is_stalled_and_not_slow() {
+    need!(root, tool "nbdfuse", tool "nbdkit", tool "fusermount3");
+    let _alone = measuring_alone();
+    let (ours, disk) = (Ours::new(), NbdDisk::new(64 * MIB, &["delay"], &["rdelay=2ms"]));
+    let name = filename(&disk.path());
+    let mut command = ours.command();
+    command
+        .args(["fio", "--keep", "--eta=never", "--output-format=json"])
+        .args(reads(&name, "--iodepth=2 --runtime=4"));
+    let mut child = command.stdout(Stdio::null()).spawn().expect("the program runs");
+    let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
+    let is_worker =
+        |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "q\n");
+    let has_begun = || fs::read_dir(&tasks).is_ok_and(|tasks| tasks.flatten().any(is_worker));
+    assert!(wait_for(Duration::from_secs(20), has_begun), "no worker");
+    wait_for(Duration::from_millis(600), || false);
+    disk.hang();
+    wait_for(Duration::from_millis(2800), || false);
+    disk.resume();
+    assert!(child.wait().expect("a child can be waited for").success());
+    let record = newest(&ours);
+    let found = found(&record, "stalled").unwrap();
+    let length_s = number(found, "length_ns") / 1e9;
+    assert!((2.0..4.5).contains(&length_s), "{found:#}");
+    assert_eq!(number(found, "depth"), 2.0, "{found:#}");
+    assert!(told(&record, "errors").is_none());
+}
