@@ -389,3 +389,67 @@ fn lay_out(
     }
     Ok(size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_analysis::knee::{curve, knee};
+    use fathom_engine::sim::FixedLatency;
+
+    fn plan() -> SweepPlan {
+        let settings = SweepSettings {
+            patterns: vec![Pattern::RandRead],
+            blocks: Some(Axis::Exactly(vec![4096])),
+            depths: Some(Axis::Within(1, 64)),
+            budget: Nanos::from_secs(60),
+            seed: Some(1),
+            ..SweepSettings::default()
+        };
+        SweepPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap()
+    }
+
+    /// 1 ms per request, eight at once.
+    fn swept(earlier: Vec<TestRecord>) -> RunRecord {
+        let millis = Nanos::from_millis(1);
+        let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 8 };
+        sweep(&plan(), earlier, &mut Session::simulated(model, 1 << 30), &mut ()).unwrap()
+    }
+
+    #[test]
+    fn a_device_that_serves_eight_at_once_bends_at_eight() {
+        let record = swept(Vec::new());
+        assert_eq!(record.status, TestStatus::Complete);
+        let points: Vec<Point> = record.tests.iter().filter_map(Point::of).collect();
+        let depths: Vec<u32> = points.iter().map(|point| point.spot.depth).collect();
+        assert_eq!(depths, [1, 2, 4, 8, 16, 32]);
+        let knee = knee(&curve(&points, (Pattern::RandRead, 4096, 1)), 1).unwrap();
+        assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (8, Some(8)));
+        assert!((knee.plateau_iops.unwrap() / 8_000.0 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_was_measured_before_is_not_measured_again() {
+        let mut earlier = swept(Vec::new()).tests;
+        earlier.truncate(3);
+        earlier[1].status = TestStatus::Incomplete;
+        let record = swept(earlier.clone());
+        let ids: Vec<&str> = record.tests.iter().map(|test| test.id.as_str()).collect();
+        let expected: Vec<String> =
+            [1, 4, 2, 8, 16, 32].map(|depth| format!("randread-4k-d{depth}")).to_vec();
+        assert_eq!(ids, expected);
+        assert_eq!(record.tests[0], earlier[0]);
+    }
+
+    #[test]
+    fn commands_are_what_a_user_would_type() {
+        let spot = Spot { rw: Pattern::Write, block: 65_536, depth: 4, jobs: 2 };
+        let words: Vec<String> =
+            plan().said(&spot, 980_000_000).iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let words = words.join(" ");
+        for part in
+            ["rw=write bs=64k iodepth=4 numjobs=2", "size=512m", "offset_increment=512m", "runtime=980ms"]
+        {
+            assert!(words.contains(part), "{words}");
+        }
+    }
+}
