@@ -18,14 +18,14 @@ mod evenness;
 mod fixture;
 mod flushes;
 mod instance_cap;
-pub mod lasting;
 pub mod knee;
+pub mod lasting;
 mod open_loop;
+mod passes;
 pub mod ping;
 pub mod ping_classes;
 mod ping_how;
 pub mod ping_slo;
-mod passes;
 mod rows;
 mod samples;
 mod say;
@@ -50,7 +50,18 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(caps::findings(&caps, &rows));
     found.extend(instance_cap::findings(&rows));
     found.extend(depths::findings(&rows));
-    found
+    in_order(found)
+}
+
+/// What matters most first, and all of one kind together, so that their remedy is said once.
+fn in_order(found: Vec<Finding>) -> Vec<Finding> {
+    let first = |id: &str| found.iter().position(|finding| finding.id == id);
+    let mut keyed: Vec<_> = found
+        .iter()
+        .map(|finding| ((std::cmp::Reverse(finding.severity), first(&finding.id)), finding.clone()))
+        .collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    keyed.into_iter().map(|(_, finding)| finding).collect()
 }
 
 /// What one set of jobs tells by itself.
@@ -78,5 +89,33 @@ enum Words {
 impl Words {
     fn of(record: &RunRecord) -> Words {
         if record.header.kind == "bench" { Words::Bench } else { Words::Fio }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{ErrorCountRecord, Severity};
+
+    use super::*;
+    use crate::fixture::{Load, ids, plan, record};
+
+    #[test]
+    fn a_clean_run_tells_nothing() {
+        for rw in ["randread", "randwrite", "read", "write"] {
+            assert_eq!(findings(&record(&[Load { rw, ..Load::default() }])), [], "{rw}");
+        }
+        assert_eq!(findings(&RunRecord::default()), []);
+    }
+
+    #[test]
+    fn what_matters_most_comes_first_and_one_kind_together() {
+        let short = Load { seconds: vec![1.0], ..Load::default() };
+        let mut run = record(&[Load { id: "a", ..short.clone() }, Load { id: "b", ..short }]);
+        plan(&mut run, "direct", "0");
+        let error = ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 1 };
+        run.tests[1].jobs[0].errors = vec![error];
+        let found = findings(&run);
+        assert_eq!(ids(&found), ["errors", "short-run", "short-run", "buffered", "buffered"]);
+        assert_eq!(found[0].severity, Severity::Error);
     }
 }

@@ -43,11 +43,11 @@ pub(crate) fn percent(share: f64) -> String {
 /// `128 MiB/s`, `11.7 MiB/s`.
 pub(crate) fn mebibytes(bytes_per_second: f64) -> String {
     let mebibytes = bytes_per_second / f64::from(1 << 20);
-    let text = format!("{mebibytes:.1}");
-    match text.strip_suffix(".0") {
-        Some(whole) if mebibytes < 1e6 => format!("{whole} MiB/s"),
-        _ => format!("{text} MiB/s"),
+    if mebibytes >= 999.95 {
+        return format!("{} MiB/s", units::grouped(mebibytes.round() as u64));
     }
+    let text = format!("{mebibytes:.1}");
+    format!("{} MiB/s", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// `4k`, `1m`, `512`.
@@ -86,6 +86,7 @@ mod tests {
             (mebibytes(134_217_728.0), mebibytes(12_288_000.0)),
             ("128 MiB/s".to_owned(), "11.7 MiB/s".to_owned())
         );
+        assert_eq!(mebibytes(3_228_670_000.0), "3,079 MiB/s");
         assert_eq!([block(512), block(4096), block(1 << 20), block(1536)], ["512", "4k", "1m", "1536"]);
         assert_eq!((seconds(2_000_000_000), seconds(2_449_000_000)), ("2 s".to_owned(), "2.4 s".to_owned()));
     }
