@@ -45,7 +45,7 @@ fn foreign(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         count(found.requests / seconds.max(1e-9)),
         percent(share),
     );
-    let remedy = "Stop the other load (`fathom monitor` shows the device), or measure when it rests.";
+    let remedy = "Stop the other load, or measure when it rests.";
     let finding = finding("foreign-io", Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(finding, [row])
