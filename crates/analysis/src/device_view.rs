@@ -11,6 +11,8 @@ use crate::say::{block, count, finding, of, percent};
 const FOREIGN: f64 = 0.02;
 /// Requests of others below which a share is a matter of chance: a few a second are any system's own.
 const FOREIGN_PER_SECOND: f64 = 5.0;
+/// Seconds below which what any system does now and then, in one burst, weighs as much as a neighbour.
+const SHORTEST_S: f64 = 1.0;
 /// Pieces per request from which on requests were split.
 const PIECES: f64 = 1.2;
 /// Bytes of both sides agree within this share where every request of the device was ours.
@@ -36,7 +38,11 @@ fn foreign(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         .max_by(|a, b| a.bytes.total_cmp(&b.bytes))?;
     let seconds = row.summary.measured_ns as f64 / 1e9;
     let share = (found.bytes / total.bytes.max(1) as f64).max(found.requests / total.ios.max(1) as f64);
-    if share <= FOREIGN || found.requests < FOREIGN_PER_SECOND * seconds || found.requests < 10.0 {
+    if seconds < SHORTEST_S
+        || share <= FOREIGN
+        || found.requests < FOREIGN_PER_SECOND * seconds
+        || found.requests < 10.0
+    {
         return None;
     }
     let claim = format!(
