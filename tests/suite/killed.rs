@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, loading, must_run, need,
-    run, scratch, wait_for,
+    Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, loading,
+    measuring_alone, must_run, need, run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -456,7 +456,7 @@ fn fio_on(disk: &NbdDisk, home: &Path, engine: &str) -> Command {
 #[test]
 fn a_device_that_hangs_does_not_hang_the_report() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _loading = loading();
+    let _alone = measuring_alone();
     let home = scratch();
     for engine in ["psync", "io_uring", "libaio"] {
         let disk = NbdDisk::new(16 * MIB, &[], &[]);
@@ -480,7 +480,7 @@ fn wait_for_report(mut program: Program, disk: &NbdDisk) -> Ended {
 #[test]
 fn a_bench_on_a_device_that_hangs_ends_and_keeps_what_it_has() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "sqlite3", path "/dev/fuse");
-    let _loading = loading();
+    let _alone = measuring_alone();
     let bench = Bench::new();
     let disk = NbdDisk::new(32 * MIB, &[], &[]);
     let suite = SUITE.replace("randrw", "randread");
