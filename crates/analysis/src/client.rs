@@ -14,6 +14,8 @@ const LEAST_CPU_NS: u64 = 100_000_000;
 /// Stolen share of all CPU time over a test that is too much, and over any five seconds.
 const STOLEN: f64 = 0.02;
 const STOLEN_AT_WORST: f64 = 0.10;
+/// Measured time below which a tick or two of stolen time are a large share by chance, ns.
+const LEAST_SPAN_NS: u64 = 1_000_000_000;
 const WORST_SPAN_NS: u64 = 5_000_000_000;
 /// Share of the time for which a group was held back that is too much.
 const THROTTLED: f64 = 0.01;
@@ -99,7 +101,8 @@ fn worst(load: &[HostIntervalRecord]) -> f64 {
 fn steal(row: &Row<'_>) -> Option<Finding> {
     let load = &row.test.host_load;
     let (mean, worst) = (stolen(load), worst(load));
-    if !row.has_host_load() || (mean <= STOLEN && worst <= STOLEN_AT_WORST) {
+    let too_short = row.summary.measured_ns < LEAST_SPAN_NS;
+    if too_short || !row.has_host_load() || (mean <= STOLEN && worst <= STOLEN_AT_WORST) {
         return None;
     }
     let claim = format!(
@@ -240,6 +243,10 @@ mod tests {
         check(&seconds, &["cpu-steal", "cpu-credit-suspected"]);
         seconds[58] = 0.0;
         check(&seconds, &["cpu-steal"]);
+        let mut short = record(&[Load { seconds: vec![0.5], ..Load::default() }]);
+        short.tests[0].jobs[0].measured.end_ns = 500_000_000;
+        short.tests[0].host_load = load(&[0.5]);
+        assert_eq!(ids(&self::check(&short)), [""; 0]);
     }
 
     #[test]
