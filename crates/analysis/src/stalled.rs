@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fathom_model::units;
-use fathom_record::{Finding, IntervalRecord, JobRecord, Severity, SlowRecord};
+use fathom_record::{Finding, IntervalRecord, JobRecord, Severity, SlowRecord, StallRecord};
 
 use crate::rows::Row;
 use crate::say::{finding, of, seconds};
@@ -30,8 +30,15 @@ pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
     let stuck = row.jobs().iter().filter(|job| job.stuck).count();
     let from = row.jobs().iter().map(|job| job.measured.start_ns).min().unwrap_or(0);
     let length = longest.end_ns - longest.start_ns;
-    let depth = waiting.iter().map(|slow| slow.depth).max().unwrap_or(0);
-    let offsets: Vec<u64> = waiting.iter().take(NAMED).map(|slow| slow.offset).collect();
+    // What never came back is in no list of slow requests: the runner told of it while it lasted.
+    let seen = seen(row, longest);
+    let slow = waiting.iter().map(|slow| slow.depth).max();
+    let depth = slow.unwrap_or(0).max(seen.iter().map(|stall| stall.depth).sum());
+    let told = seen.iter().flat_map(|stall| stall.offsets.iter().copied());
+    let mut offsets: Vec<u64> = waiting.iter().map(|slow| slow.offset).chain(told).take(NAMED * 2).collect();
+    offsets.sort_unstable();
+    offsets.dedup();
+    offsets.truncate(NAMED);
     let places: Vec<String> = offsets.iter().map(|offset| units::grouped(*offset)).collect();
     let mut claim = format!(
         "nothing completed for {}, from {} on, with {depth} under way",
@@ -106,6 +113,14 @@ fn whether_idle(interval: &IntervalRecord) -> (Span, bool) {
     (Span { start_ns: interval.start_ns, end_ns: interval.end_ns }, ios == 0)
 }
 
+/// What the runner told of a span while it lasted, worker by worker.
+fn seen<'r>(row: &'r Row<'_>, span: &Span) -> Vec<&'r StallRecord> {
+    let within = |stall: &&StallRecord| {
+        stall.start_ns < span.end_ns && stall.start_ns.saturating_add(stall.length_ns) > span.start_ns
+    };
+    row.jobs().iter().filter_map(|job| job.stalls.iter().find(within)).collect()
+}
+
 /// The requests that waited through a span.
 fn waiting<'r>(row: &'r Row<'_>, span: &Span) -> Vec<&'r SlowRecord> {
     let length = span.end_ns - span.start_ns;
@@ -166,6 +181,16 @@ mod tests {
         assert_eq!(told(&run), None);
         run.tests[0].jobs[0].stuck = true;
         assert_eq!(told(&run).unwrap().severity, Severity::Error);
+        let (start_ns, length_ns) = (3 * SECOND_NS, 5 * SECOND_NS);
+        run.tests[0].jobs[0].stalls = vec![StallRecord {
+            start_ns,
+            length_ns,
+            depth: 7,
+            offsets: vec![4096],
+            ..StallRecord::default()
+        }];
+        let found = told(&run).unwrap();
+        assert!(found.claim.contains("with 7 under way (at offset 4,096)"), "{}", found.claim);
     }
 
     #[test]
