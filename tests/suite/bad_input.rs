@@ -596,19 +596,24 @@ fn limits_of_memory_and_descriptors() {
             "ulimit -l",
         ]);
     }
-    // Every number of descriptors from too few to nearly enough.
-    for limit in 4..20 {
+    // Every number of descriptors from too few to enough. Which is enough depends on whether a worker has taken its own
+    // table before the next one opens its files.
+    for limit in 4..24 {
         let nofile = format!("--nofile={limit}:{limit}");
         let jobs = [&fio[..], &["--numjobs=16"]].concat();
         let ended = run(&mut as_nobody(&place, &["prlimit", &nofile], &jobs));
-        assert!(ended.status.code().is_some_and(|code| (1..=16).contains(&code)), "{limit}: {ended}");
-        ended.assert_told(&["Too many open files", "ulimit -n"]);
+        if limit < 16 || !ended.status.success() {
+            assert!(ended.status.code().is_some_and(|code| (1..=16).contains(&code)), "{limit}: {ended}");
+            ended.assert_told(&["Too many open files", "ulimit -n"]);
+        }
         let jobs = [SHORT, &["--only=rand-read-jobs", "%"]].concat();
         let ended = run(&mut as_nobody(&place, &["prlimit", &nofile], &jobs));
         let said =
             format!("{}{}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-        ended.assert_code(1);
-        assert!(said.contains("Too many open files") && said.contains("ulimit -n"), "{limit}: {ended}");
+        if limit < 16 || !ended.status.success() {
+            ended.assert_code(1);
+            assert!(said.contains("Too many open files") && said.contains("ulimit -n"), "{limit}: {ended}");
+        }
         for name in names_in(place.target()) {
             assert!(name.starts_with("bad."), "{limit}: {name}");
         }

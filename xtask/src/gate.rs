@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::instructions::Compared;
-use crate::{instructions, packages, tidy};
+use crate::{device_tests, instructions, packages, tidy};
 
 /// What one step came to.
 enum Done {
@@ -89,8 +89,14 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
         }),
         step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {
-            let mut command = cargo_command(root, &["test", "--quiet", "--package", "fathom-tests"]);
-            run_cargo(command.env("FATHOM_TEST_SKIPS", skips).env("FATHOM_BIN", release_binary(root)))
+            let command = |arguments: &[&str]| {
+                let arguments = [&["test", "--quiet", "--package", "fathom-tests"], arguments].concat();
+                let mut command = cargo_command(root, &arguments);
+                command.env("FATHOM_TEST_SKIPS", skips).env("FATHOM_BIN", release_binary(root));
+                command
+            };
+            let alone = |name: &str| command(&["--", "--exact", name]);
+            device_tests::run(&mut command(&[]), alone).map(Done::Held)
         }),
     ]
 }

@@ -1,0 +1,117 @@
+//! The gate's step on real devices: all tests at once, and what failed once more with the machine to itself.
+//!
+//! A test that measures can be disturbed by its neighbours or by the machine; code that is wrong fails alone as well. A
+//! second try is told, never silent, and more than a few failures get none.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+/// More failures than this are no disturbance.
+const AT_MOST: usize = 3;
+
+/// Runs `all`, then each test that failed in it with `alone(name)`; says which held only alone.
+///
+/// # Errors
+/// Tests failed twice, too many failed, or the run ended without naming any.
+pub fn run(all: &mut Command, alone: impl Fn(&str) -> Command) -> anyhow::Result<String> {
+    let (ok, said) = passed_on(all)?;
+    if ok {
+        return Ok(String::new());
+    }
+    let failed = failures(&said);
+    if failed.is_empty() || failed.len() > AT_MOST {
+        bail!("{} device tests failed: their messages are above", failed.len());
+    }
+    for name in &failed {
+        println!("      {name} failed; it is tried once more, alone");
+        let (ok, said) = passed_on(&mut alone(name))?;
+        if !ok || !ran_one(&said) {
+            bail!("{name} failed, and again alone: its messages are above");
+        }
+    }
+    Ok(format!("held only alone: {}", failed.join(", ")))
+}
+
+/// Whether the command ended well, and what it wrote to stdout, which also goes to ours as it comes.
+fn passed_on(command: &mut Command) -> anyhow::Result<(bool, String)> {
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {command:?}"))?;
+    let mut said = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        copy(stdout, &mut said).context("cannot read what the tests say")?;
+    }
+    let status = child.wait().context("cannot wait for the tests")?;
+    Ok((status.success(), said))
+}
+
+fn copy(from: impl Read, said: &mut String) -> std::io::Result<()> {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    let mut ours = std::io::stdout().lock();
+    while from.read_until(b'\n', &mut line)? > 0 {
+        ours.write_all(&line)?;
+        ours.flush()?;
+        said.push_str(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    Ok(())
+}
+
+/// The names in the last list of failures that the test harness of Rust prints.
+fn failures(said: &str) -> Vec<&str> {
+    let Some((_, list)) = said.rsplit_once("\nfailures:\n") else { return Vec::new() };
+    let names = list.lines().take_while(|line| line.starts_with("    "));
+    names.map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+/// Whether exactly one test ran, so that a name that matched nothing is no success.
+fn ran_one(said: &str) -> bool {
+    said.contains("test result: ok. 1 passed;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = "\n..F..F\nfailures:\n\n---- a::one stdout ----\n\nfailures:\n    a::one\n    b::two\n\n\
+                       test result: FAILED. 4 passed; 2 failed; 0 ignored\n";
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn told(said: &str, ok: bool) -> Command {
+        let mut command = shell(&format!("printf '%s' \"$0\"; exit {}", i32::from(!ok)));
+        command.arg(said);
+        command
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_last_list() {
+        assert_eq!(failures(TWO), ["a::one", "b::two"]);
+        assert!(failures("error: could not compile").is_empty());
+    }
+
+    #[test]
+    fn what_fails_once_is_told_and_what_fails_twice_stops() {
+        let passes = "test result: ok. 1 passed; 0 failed";
+        let check = |all: &str, ok, again: &str, again_ok, expected: Result<&str, &str>| {
+            let result = run(&mut told(all, ok), |_| told(again, again_ok));
+            match expected {
+                Ok(note) => assert_eq!(result.expect("it holds"), note),
+                Err(part) => assert!(result.expect_err("it stops").to_string().contains(part)),
+            }
+        };
+        check("fine", true, "", false, Ok(""));
+        check(TWO, false, passes, true, Ok("held only alone: a::one, b::two"));
+        check(TWO, false, TWO, false, Err("again alone"));
+        check(TWO, false, "test result: ok. 0 passed; 0 failed", true, Err("again alone"));
+        check("error: could not compile", false, passes, true, Err("0 device tests failed"));
+        let many = TWO.replace("    a::one\n", "    a::one\n    a::three\n    a::four\n");
+        check(&many, false, passes, true, Err("4 device tests failed"));
+    }
+}
