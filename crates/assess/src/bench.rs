@@ -1,17 +1,16 @@
 //! Runs a plan test by test. Each finished test is handed out at once; the failure of one is its result, and the next
 //! one runs.
 
-use std::path::Path;
+use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary};
+use fathom_runner::{RunObserver, Session, WritePermit};
 
-use fathom_model::units::{bytes, duration};
-use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary, test_record};
-use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
-
+use crate::header::Heading;
+use crate::layout::{Layout, lay_out};
 use crate::machine::engine_rows;
+use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
-use crate::target::BenchTarget;
-use crate::{AssessError, conditions, expect, working_file};
+use crate::{AssessError, expect};
 
 /// Is told how a bench goes on. Every method may be left out.
 pub trait BenchObserver: RunObserver {
@@ -36,10 +35,14 @@ pub fn run(
 ) -> Result<RunRecord, AssessError> {
     session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
     let mut header = header(plan, session);
-    let size = match &plan.target {
-        BenchTarget::Directory { path, .. } => lay_out(plan, path, session, observer, &mut header.notes)?,
-        _ => plan.size,
+    let layout = Layout {
+        target: &plan.target,
+        file: &plan.file,
+        size: plan.size,
+        direct: !plan.settings.buffered,
+        limit: plan.cost.layout_time,
     };
+    let size = lay_out(&layout, session, observer, &mut header.notes)?;
     header.size_bytes = size;
     header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
     observer.begun(&header);
@@ -64,59 +67,17 @@ pub fn run(
 
 fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     let settings = &plan.settings;
-    let header = RunHeader {
-        command: settings.command.clone(),
-        kind: "bench".to_owned(),
-        target: plan.target_name(),
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        labels: settings.labels.clone(),
-        suite: Some(plan.suite.name.clone()),
+    let heading = Heading {
+        kind: "bench",
+        target: &settings.target,
+        target_name: plan.target_name(),
+        command: &settings.command,
+        labels: &settings.labels,
+        suite: Some(&plan.suite.name),
         seed: Some(plan.seed),
-        notes: plan.notes.clone(),
-        ..RunHeader::default()
+        notes: &plan.notes,
     };
-    if session.is_simulated() {
-        return header;
-    }
-    let conditions = conditions::conditions(&settings.target, session.clock_facts(), &settings.labels);
-    RunHeader {
-        started_unix_ms: fathom_sys::clock::unix_ms(),
-        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
-        boot_id: conditions.host.boot_id.clone(),
-        conditions,
-        ..header
-    }
-}
-
-/// Makes the working file and fills it for as long as the plan allows; returns the bytes it has then.
-fn lay_out(
-    plan: &BenchPlan,
-    dir: &Path,
-    session: &mut Session,
-    observer: &mut dyn BenchObserver,
-    notes: &mut Vec<String>,
-) -> Result<u64, AssessError> {
-    let file = working_file::make(dir, !plan.settings.buffered)?;
-    session.hold(plan.file.clone(), file);
-    let deadline = plan.cost.layout_time.map(|time| session.now() + time.0);
-    let mut report = |progress: &LayoutProgress| observer.layout(progress);
-    let got = session.lay_out(&plan.file, plan.size, deadline, &mut report).map_err(AssessError::Run)?;
-    let size = got - got % (1 << 20);
-    let Some(limit) = plan.cost.layout_time.filter(|_| size < plan.size) else { return Ok(size) };
-    if size < working_file::LEAST_SIZE {
-        return Err(AssessError::Target {
-            path: dir.to_owned(),
-            reason: format!("took only {} in {}, too little for the tests", bytes(got), duration(limit)),
-            hint: Some("use --size 16m, and --runtime for longer tests".to_owned()),
-        });
-    }
-    notes.push(format!(
-        "the working file has {} instead of {}: what could be written in {}; --size sets it",
-        bytes(size),
-        bytes(plan.size),
-        duration(limit)
-    ));
-    Ok(size)
+    crate::header::header(&heading, session)
 }
 
 fn run_test(
@@ -130,43 +91,19 @@ fn run_test(
     if let Some(reason) = &test.skip {
         return TestRecord::skipped(meta, reason);
     }
-    let run_plan = match plan.resolve(test, size, &engine_rows()) {
-        Ok(run_plan) => run_plan,
-        Err(error) => return TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
-    };
-    let watching: &mut dyn RunObserver = observer;
-    match session.run(&run_plan, watching) {
-        Ok(outcome) => {
-            let mut record = test_record(meta, &run_plan, &outcome);
-            // A reader of the table has no other place to learn the remedy from.
-            if let Some(failure) = outcome.workers.iter().find_map(|worker| worker.failure.as_ref()) {
-                record.reason = Some(with_hint(failure.message.clone(), failure.hint.clone()));
-            }
-            let summary = TestSummary::new(&record);
-            record.expected = expect::judge(&test.id, &test.expected, plan.suite.tolerance_percent, &summary);
-            record
-        }
-        Err(RunError::Stopped { reason }) => TestRecord {
-            status: TestStatus::Incomplete,
-            interrupted: Some(reason.clone()),
-            reason: Some(reason),
-            ..TestRecord::skipped(meta, "")
-        },
-        Err(error) => TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
+    let mut record = measure_plan(meta, plan.resolve(test, size, &engine_rows()), session, observer);
+    if record.status == TestStatus::Complete {
+        let summary = TestSummary::new(&record);
+        record.expected = expect::judge(&test.id, &test.expected, plan.suite.tolerance_percent, &summary);
     }
-}
-
-pub(crate) fn with_hint(error: String, hint: Option<String>) -> String {
-    match hint {
-        Some(hint) => format!("{error} ({hint})"),
-        None => error,
-    }
+    record
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plan::{BenchSettings, Effort};
+    use crate::target::BenchTarget;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;
 

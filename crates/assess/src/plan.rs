@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use fathom_engine::registry;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
-use fathom_options::EngineRow;
+use fathom_options::{EngineRow, OptionError};
 
 use crate::AssessError;
 use crate::machine::{engine_rows, host_facts, random};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
-use crate::target::BenchTarget;
+use crate::target::{BenchTarget, absolute};
 use crate::working_file::{self, SizePlan};
 
 /// What was asked for.
@@ -118,7 +118,7 @@ impl BenchPlan {
         }
         let mut notes = Vec::new();
         let profile = profile_of(&suite, &settings);
-        let SizePlan { size, note } = size_on(&target, &settings, profile.size)?;
+        let SizePlan { size, note } = size_on(&target, &settings.target, settings.size, profile.size)?;
         notes.extend(note);
         notes.extend(remarks(&target));
         let seed = settings.seed.unwrap_or_else(|| random() >> 32);
@@ -132,26 +132,19 @@ impl BenchPlan {
             planned.skip = refusal.clone().filter(|_| test.writes);
             tests.push(planned);
         }
-        let file = match &target {
-            BenchTarget::Directory { path, .. } => absolute(path).join("fathom.tmp"),
-            BenchTarget::File { path, .. } | BenchTarget::BlockDevice { path, .. } => absolute(path),
-            BenchTarget::Simulated { .. } => PathBuf::from("simulated"),
-        };
+        let file = target.working_path();
         let is_directory = matches!(target, BenchTarget::Directory { .. });
         let cost = cost_of(&tests, size, is_directory, settings.size.is_some());
         let plan = BenchPlan { suite, target, file, size, tests, cost, notes, settings, seed };
         for test in &plan.tests {
-            plan.resolve(test, plan.size, &engines)?;
+            plan.resolve(test, plan.size, &engines).map_err(AssessError::Options)?;
         }
         Ok(plan)
     }
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        match &self.target {
-            BenchTarget::Simulated { .. } => self.settings.target.display().to_string(),
-            _ => absolute(&self.settings.target).display().to_string(),
-        }
+        self.target.name(&self.settings.target)
     }
 
     /// The fio command line that does what `test` does over `size` bytes.
@@ -168,15 +161,10 @@ impl BenchPlan {
         test: &PlannedTest,
         size: u64,
         engines: &[EngineRow],
-    ) -> Result<RunPlan, AssessError> {
-        let section =
-            section_of(&test.id, &test.said(&self.file, size), engines).map_err(AssessError::Options)?;
-        fathom_options::resolve(&[section], &host_facts()).map_err(AssessError::Options)
+    ) -> Result<RunPlan, OptionError> {
+        let section = section_of(&test.id, &test.said(&self.file, size), engines)?;
+        fathom_options::resolve(&[section], &host_facts())
     }
-}
-
-pub(crate) fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn profile_of(suite: &Suite, settings: &BenchSettings) -> Profile {
@@ -189,23 +177,24 @@ fn profile_of(suite: &Suite, settings: &BenchSettings) -> Profile {
     Profile { runtime, limit: settings.runtime.or(profile.limit), ..profile }
 }
 
-/// How much of the target is used.
+/// How much of the target is used: what was `said`, else all of it, or `otherwise` where it is a directory.
 pub(crate) fn size_on(
     target: &BenchTarget,
-    settings: &BenchSettings,
-    of_profile: u64,
+    typed: &Path,
+    said: Option<u64>,
+    otherwise: u64,
 ) -> Result<SizePlan, AssessError> {
     let has = match target {
         BenchTarget::Directory { path, filesystem } => {
-            return working_file::plan_size(path, filesystem, of_profile, settings.size);
+            return working_file::plan_size(path, filesystem, otherwise, said);
         }
         BenchTarget::File { size, .. }
         | BenchTarget::BlockDevice { size, .. }
         | BenchTarget::Simulated { size } => *size,
     };
-    let size = settings.size.unwrap_or(has);
+    let size = said.unwrap_or(has);
     let fail = |reason: String, hint: String| AssessError::Target {
-        path: settings.target.clone(),
+        path: typed.to_owned(),
         reason,
         hint: Some(hint),
     };
@@ -217,7 +206,7 @@ pub(crate) fn size_on(
     }
     let size = size - size % (1 << 20);
     if size < working_file::LEAST_SIZE {
-        return Err(AssessError::TooSmall { size: settings.size.unwrap_or(size) });
+        return Err(AssessError::TooSmall { size: said.unwrap_or(size) });
     }
     Ok(SizePlan { size, note: None })
 }

@@ -146,12 +146,30 @@ pub(crate) fn engine_for(
     }
     let asks_for_it =
         |test: &SuiteTest| test.options.iter().any(|(name, value)| name == "ioengine" && value == "io_uring");
-    if matches!(target, BenchTarget::Simulated { .. }) || !suite.tests.iter().any(asks_for_it) {
+    if !suite.tests.iter().any(asks_for_it) {
+        return None;
+    }
+    let by = substitute(target, notes)?.to_owned();
+    Some(EngineChoice { instead_of: Some("io_uring"), by })
+}
+
+/// The engine that was `said`, else io_uring, or what stands in for it.
+pub(crate) fn engine_or_substitute(
+    said: Option<&str>,
+    target: &BenchTarget,
+    notes: &mut Vec<String>,
+) -> String {
+    said.or_else(|| substitute(target, notes)).unwrap_or("io_uring").to_owned()
+}
+
+/// What stands in for io_uring where that cannot be used.
+fn substitute(target: &BenchTarget, notes: &mut Vec<String>) -> Option<&'static str> {
+    if matches!(target, BenchTarget::Simulated { .. }) {
         return None;
     }
     let error = probe("io_uring").err()?;
     notes.push(format!("io_uring cannot be used here ({}), libaio is used instead", plain(&error.source)));
-    Some(EngineChoice { instead_of: Some("io_uring"), by: "libaio".to_owned() })
+    Some("libaio")
 }
 
 /// Puts the chosen engine where the options name another.

@@ -2,7 +2,7 @@
 //! that a sweep that was killed can go on where it was.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fathom_analysis::sweep_goal::{Reach, Slo};
 use fathom_analysis::sweep_plan::{Axis, Next, SETTLE_NS, SweepSpec, next};
@@ -10,16 +10,17 @@ use fathom_analysis::sweep_point::{Pattern, Point, Spot, block_name};
 use fathom_engine::registry;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{RunHeader, RunRecord, Severity, TestMeta, TestRecord, TestStatus, test_record};
-use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
+use fathom_record::{RunHeader, RunRecord, Severity, TestRecord, TestStatus};
+use fathom_runner::{RunObserver, Session, WritePermit};
 
-use crate::bench::with_hint;
-use crate::machine::{engine_rows, host_facts, probe, random};
-use crate::plan::{BenchSettings, absolute, remarks, size_on};
-use crate::planned::{escaped, size_word, time_word};
-use crate::suite::section_of;
+use crate::AssessError;
+use crate::header::Heading;
+use crate::layout::{Layout, lay_out};
+use crate::machine::random;
+use crate::measure::measure;
+use crate::plan::{remarks, size_on};
+use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
 use crate::target::BenchTarget;
-use crate::{AssessError, conditions, working_file};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -125,32 +126,21 @@ impl SweepPlan {
             let hint = "or sweep reads alone: --rw randread".to_owned();
             return Err(AssessError::Target { path: settings.target, reason, hint: Some(hint) });
         }
-        let of_target = BenchSettings {
-            target: settings.target.clone(),
-            size: settings.size,
-            ..BenchSettings::default()
-        };
-        let size = size_on(&target, &of_target, FILE_SIZE)?;
+        let size = size_on(&target, &settings.target, settings.size, FILE_SIZE)?;
         let mut notes: Vec<String> = size.note.into_iter().chain(remarks(&target)).collect();
-        let engine = engine(&settings, &target, &mut notes);
+        let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
         let is_directory = matches!(target, BenchTarget::Directory { .. });
-        let layout_time = is_directory.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
+        let limits_layout = is_directory && settings.size.is_none();
+        let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
         let spec = spec(&settings, &target, settings.budget.0)?;
-        let file = match &target {
-            BenchTarget::Directory { path, .. } => absolute(path).join("fathom.tmp"),
-            BenchTarget::File { path, .. } | BenchTarget::BlockDevice { path, .. } => absolute(path),
-            BenchTarget::Simulated { .. } => PathBuf::from("simulated"),
-        };
+        let file = target.working_path();
         let seed = settings.seed.unwrap_or_else(|| random() >> 32);
         Ok(SweepPlan { target, file, size: size.size, spec, layout_time, notes, settings, seed, engine })
     }
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        match &self.target {
-            BenchTarget::Simulated { .. } => self.settings.target.display().to_string(),
-            _ => absolute(&self.settings.target).display().to_string(),
-        }
+        self.target.name(&self.settings.target)
     }
 
     /// fio's options for the point at `spot`.
@@ -182,57 +172,11 @@ impl SweepPlan {
         ]);
         said
     }
-
-    /// Runs the point at `spot`.
-    fn measure(
-        &self,
-        spot: &Spot,
-        runtime_ns: u64,
-        session: &Session,
-        observer: &mut dyn RunObserver,
-    ) -> TestRecord {
-        let said = self.said(spot, runtime_ns);
-        let section = section_of(&spot.id(), &said, &engine_rows());
-        let fio = section.as_ref().map(|section| section.command_line()).unwrap_or_default();
-        let meta = TestMeta { id: spot.id(), title: spot.title(), fio };
-        let plan = section.and_then(|section| fathom_options::resolve(&[section], &host_facts()));
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(error) => return TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
-        };
-        match session.run(&plan, observer) {
-            Ok(outcome) => test_record(meta, &plan, &outcome),
-            Err(RunError::Stopped { reason }) => TestRecord {
-                status: TestStatus::Incomplete,
-                interrupted: Some(reason.clone()),
-                reason: Some(reason),
-                ..TestRecord::skipped(meta, "")
-            },
-            Err(error) => TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
-        }
-    }
-}
-
-fn engine(settings: &SweepSettings, target: &BenchTarget, notes: &mut Vec<String>) -> String {
-    if let Some(engine) = &settings.engine {
-        return engine.clone();
-    }
-    match target {
-        BenchTarget::Simulated { .. } => {}
-        _ => {
-            if let Err(error) = probe("io_uring") {
-                let why = crate::error::plain(&error.source);
-                notes.push(format!("io_uring cannot be used here ({why}), libaio is used instead"));
-                return "libaio".to_owned();
-            }
-        }
-    }
-    "io_uring".to_owned()
 }
 
 /// What the points cover, for what was said and what the target allows.
 fn spec(settings: &SweepSettings, target: &BenchTarget, budget_ns: u64) -> Result<SweepSpec, AssessError> {
-    let unit = if settings.buffered { 512 } else { unit(target, &settings.target) };
+    let unit = if settings.buffered { 512 } else { target.request_unit(&settings.target) };
     let blocks = settings.blocks.clone().unwrap_or(Axis::Within(unit, LARGEST.max(unit)));
     let said: Vec<u64> = match &blocks {
         Axis::Exactly(blocks) => blocks.clone(),
@@ -261,18 +205,6 @@ fn spec(settings: &SweepSettings, target: &BenchTarget, budget_ns: u64) -> Resul
     })
 }
 
-/// What direct requests are multiples of, bytes.
-fn unit(target: &BenchTarget, path: &Path) -> u64 {
-    if matches!(target, BenchTarget::Simulated { .. }) {
-        return 512;
-    }
-    let stack = fathom_sys::device::TargetStack::of(path).ok();
-    let sectors = stack.iter().flat_map(|stack| &stack.devices);
-    let largest = sectors.filter_map(|device| device.logical_block_size).max();
-    // A file system without a device behind it says nothing; pages are what all of them take.
-    largest.unwrap_or(4096).max(512)
-}
-
 /// Runs `plan` on `session`, going on from the tests of an earlier sweep.
 ///
 /// # Errors
@@ -286,7 +218,14 @@ pub fn sweep(
     session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
     let mut header = header(plan, session);
     let began = session.now();
-    header.size_bytes = lay_out(plan, session, observer, &mut header.notes)?;
+    let layout = Layout {
+        target: &plan.target,
+        file: &plan.file,
+        size: plan.size,
+        direct: !plan.settings.buffered,
+        limit: plan.layout_time,
+    };
+    header.size_bytes = lay_out(&layout, session, observer, &mut header.notes)?;
     let plan = &SweepPlan { size: header.size_bytes, ..plan.clone() };
     let laid_out_ns = session.now() - began;
     let budget_ns = plan.spec.budget_ns.saturating_sub(laid_out_ns);
@@ -313,7 +252,8 @@ pub fn sweep(
             }
         };
         observer.point_begun(&spot, points.iter().map(|point: &Point| point.elapsed_ns).sum());
-        let test = plan.measure(&spot, runtime_ns, session, observer);
+        let said = plan.said(&spot, runtime_ns);
+        let test = measure((spot.id(), spot.title()), &said, session, observer);
         observer.point_ended(&test);
         // Whatever came of it, it is not tried again.
         points.extend(Point::of(&test));
@@ -338,56 +278,17 @@ pub fn sweep(
 
 fn header(plan: &SweepPlan, session: &Session) -> RunHeader {
     let settings = &plan.settings;
-    let header = RunHeader {
-        command: settings.command.clone(),
-        kind: "sweep".to_owned(),
-        target: plan.target_name(),
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        labels: settings.labels.clone(),
+    let heading = Heading {
+        kind: "sweep",
+        target: &settings.target,
+        target_name: plan.target_name(),
+        command: &settings.command,
+        labels: &settings.labels,
+        suite: None,
         seed: Some(plan.seed),
-        notes: plan.notes.clone(),
-        ..RunHeader::default()
+        notes: &plan.notes,
     };
-    if session.is_simulated() {
-        return header;
-    }
-    let conditions = conditions::conditions(&settings.target, session.clock_facts(), &settings.labels);
-    RunHeader {
-        started_unix_ms: fathom_sys::clock::unix_ms(),
-        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
-        boot_id: conditions.host.boot_id.clone(),
-        conditions,
-        ..header
-    }
-}
-
-/// Makes and fills the working file where there is to be one; returns the bytes that are used.
-fn lay_out(
-    plan: &SweepPlan,
-    session: &mut Session,
-    observer: &mut dyn SweepObserver,
-    notes: &mut Vec<String>,
-) -> Result<u64, AssessError> {
-    let BenchTarget::Directory { path, .. } = &plan.target else { return Ok(plan.size) };
-    let file = working_file::make(path, !plan.settings.buffered)?;
-    session.hold(plan.file.clone(), file);
-    let limit = plan.layout_time.filter(|_| plan.settings.size.is_none());
-    let deadline = limit.map(|time| session.now() + time.0);
-    let mut report = |progress: &LayoutProgress| observer.layout(progress);
-    let got = session.lay_out(&plan.file, plan.size, deadline, &mut report).map_err(AssessError::Run)?;
-    let size = got - got % (1 << 20);
-    if size < plan.size.min(working_file::LEAST_SIZE) {
-        return Err(AssessError::Target {
-            path: path.clone(),
-            reason: format!("took only {} while the working file was laid out", bytes(got)),
-            hint: Some("use --size 16m, or a longer --budget".to_owned()),
-        });
-    }
-    if size < plan.size {
-        let (has, wanted) = (bytes(size), bytes(plan.size));
-        notes.push(format!("the working file has {has} instead of {wanted}: what could be written in time"));
-    }
-    Ok(size)
+    crate::header::header(&heading, session)
 }
 
 #[cfg(test)]

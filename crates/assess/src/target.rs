@@ -118,6 +118,35 @@ impl BenchTarget {
         }
     }
 
+    /// The path that jobs name; in a directory a file that exists under no name.
+    pub(crate) fn working_path(&self) -> PathBuf {
+        match self {
+            BenchTarget::Directory { path, .. } => absolute(path).join("fathom.tmp"),
+            BenchTarget::File { path, .. } | BenchTarget::BlockDevice { path, .. } => absolute(path),
+            BenchTarget::Simulated { .. } => PathBuf::from("simulated"),
+        }
+    }
+
+    /// What was `typed`, by a name that means the same everywhere on this machine.
+    pub(crate) fn name(&self, typed: &Path) -> String {
+        match self {
+            BenchTarget::Simulated { .. } => typed.display().to_string(),
+            _ => absolute(typed).display().to_string(),
+        }
+    }
+
+    /// What direct requests are multiples of, bytes.
+    pub(crate) fn request_unit(&self, typed: &Path) -> u64 {
+        if matches!(self, BenchTarget::Simulated { .. }) {
+            return 512;
+        }
+        let stack = TargetStack::of(typed).ok();
+        let sectors = stack.iter().flat_map(|stack| &stack.devices);
+        let largest = sectors.filter_map(|device| device.logical_block_size).max();
+        // A file system without a device behind it says nothing; pages are what all of them take.
+        largest.unwrap_or(4096).max(512)
+    }
+
     /// Why tests that write are skipped; `None` where they are not.
     pub(crate) fn write_refusal(&self) -> Option<String> {
         let (what, path) = match self {
@@ -127,6 +156,10 @@ impl BenchTarget {
         };
         Some(format!("would overwrite the {what}: only with --destroy-data={}", path.display()))
     }
+}
+
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn refused(path: &Path, reason: impl Into<String>, hint: Option<&str>) -> AssessError {

@@ -1,0 +1,55 @@
+//! The head of a record: what was run, on what, under which conditions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fathom_record::RunHeader;
+use fathom_runner::Session;
+
+use crate::conditions;
+
+/// What a command knows of its run before it begins.
+pub(crate) struct Heading<'a> {
+    /// The command: `bench`, `sweep`, ...
+    pub kind: &'static str,
+    /// The target as typed.
+    pub target: &'a Path,
+    /// The target by a name that means the same everywhere on this machine.
+    pub target_name: String,
+    /// The command line.
+    pub command: &'a [String],
+    /// What the user says of the run.
+    pub labels: &'a BTreeMap<String, String>,
+    /// The suite, where there is one.
+    pub suite: Option<&'a str>,
+    /// What all random choices derive from.
+    pub seed: Option<u64>,
+    /// Things a reader of the results should know.
+    pub notes: &'a [String],
+}
+
+/// The header of a run that begins now. One on virtual time says nothing of this machine.
+pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
+    let header = RunHeader {
+        command: heading.command.to_vec(),
+        kind: heading.kind.to_owned(),
+        target: heading.target_name.clone(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        labels: heading.labels.clone(),
+        suite: heading.suite.map(str::to_owned),
+        seed: heading.seed,
+        notes: heading.notes.to_vec(),
+        ..RunHeader::default()
+    };
+    if session.is_simulated() {
+        return header;
+    }
+    let conditions = conditions::conditions(heading.target, session.clock_facts(), heading.labels);
+    RunHeader {
+        started_unix_ms: fathom_sys::clock::unix_ms(),
+        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
+        boot_id: conditions.host.boot_id.clone(),
+        conditions,
+        ..header
+    }
+}

@@ -1,0 +1,59 @@
+//! One measurement: options in, the record of a test out. What goes wrong is its result.
+
+use fathom_model::RunPlan;
+use fathom_options::OptionError;
+use fathom_record::{TestMeta, TestRecord, TestStatus, test_record};
+use fathom_runner::{RunError, RunObserver, Session};
+
+use crate::machine::{engine_rows, host_facts};
+use crate::suite::section_of;
+
+/// Runs the job that fio's options `said` describe.
+pub(crate) fn measure(
+    (id, title): (String, String),
+    said: &[(String, String)],
+    session: &Session,
+    observer: &mut dyn RunObserver,
+) -> TestRecord {
+    let section = section_of(&id, said, &engine_rows());
+    let fio = section.as_ref().map(|section| section.command_line()).unwrap_or_default();
+    let plan = section.and_then(|section| fathom_options::resolve(&[section], &host_facts()));
+    measure_plan(TestMeta { id, title, fio }, plan, session, observer)
+}
+
+/// Runs a plan, if there is one.
+pub(crate) fn measure_plan(
+    meta: TestMeta,
+    plan: Result<RunPlan, OptionError>,
+    session: &Session,
+    observer: &mut dyn RunObserver,
+) -> TestRecord {
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => return TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
+    };
+    match session.run(&plan, observer) {
+        Ok(outcome) => {
+            let mut record = test_record(meta, &plan, &outcome);
+            // A reader of the table has no other place to learn the remedy from.
+            if let Some(failure) = outcome.workers.iter().find_map(|worker| worker.failure.as_ref()) {
+                record.reason = Some(with_hint(failure.message.clone(), failure.hint.clone()));
+            }
+            record
+        }
+        Err(RunError::Stopped { reason }) => TestRecord {
+            status: TestStatus::Incomplete,
+            interrupted: Some(reason.clone()),
+            reason: Some(reason),
+            ..TestRecord::skipped(meta, "")
+        },
+        Err(error) => TestRecord::failed(meta, with_hint(error.to_string(), error.hint())),
+    }
+}
+
+fn with_hint(error: String, hint: Option<String>) -> String {
+    match hint {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error,
+    }
+}
