@@ -7,14 +7,11 @@ use crate::client;
 use crate::rows::{Kind, Row};
 use crate::say::{count, finding, of, percent, seconds};
 use crate::segments::{Segment, segments};
+use crate::steady::{self, ROUNDS, SCREENED, Spread, fifths, mean};
 
-/// Windows that a run is cut into, and what they may differ by: range, and drift over all, as shares of their mean.
-const WINDOWS: usize = 5;
-const RANGE: f64 = 0.20;
-const DRIFT: f64 = 0.10;
-/// Full seconds below which windows are too short.
+/// Full seconds below which a fifth of a run is too short.
 const LEAST_SECONDS: usize = 10;
-/// Requests in a window below which their number is a matter of chance.
+/// Requests in a fifth below which their number is a matter of chance.
 const LEAST_REQUESTS: f64 = 100.0;
 /// Spread of the rate that a limit leaves, after the fall.
 const EVEN: f64 = 0.05;
@@ -22,68 +19,49 @@ const EVEN: f64 = 0.05;
 /// What there is to say of one row.
 pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
-    let per_window = (rates.len() / WINDOWS).max(1);
-    let too_few = mean(&rates) * per_window as f64 <= LEAST_REQUESTS;
+    let per_fifth = (rates.len() / ROUNDS).max(1);
+    let too_few = mean(&rates) * per_fifth as f64 <= LEAST_REQUESTS;
     if rates.len() < LEAST_SECONDS || row.is_paced() || too_few {
         return None;
     }
     burst(row, &rates).or_else(|| not_steady(row, &rates))
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// Means of equal windows; seconds that are left over are those at the start.
-fn windows(rates: &[f64]) -> Vec<f64> {
-    let length = rates.len() / WINDOWS;
-    rates[rates.len() - length * WINDOWS..].chunks(length).map(mean).collect()
-}
-
-/// Range of the windows, and their drift by least squares from the first to the last, as shares of their mean.
-fn range_and_drift(windows: &[f64]) -> (f64, f64) {
-    let (average, middle) = (mean(windows), (windows.len() as f64 - 1.0) / 2.0);
-    let (least, most) =
-        windows.iter().fold((f64::MAX, 0.0_f64), |(least, most), &y| (least.min(y), most.max(y)));
-    let at = || windows.iter().enumerate().map(|(x, y)| (x as f64 - middle, y - average));
-    let slope = at().map(|(x, y)| x * y).sum::<f64>() / at().map(|(x, _)| x * x).sum::<f64>().max(1e-9);
-    let share = |value: f64| if average > 0.0 { value / average } else { 0.0 };
-    (share(most - least), share(slope * (windows.len() as f64 - 1.0)))
-}
-
-/// True where neither the range nor the drift of equal windows is too large; false below ten samples.
-pub(crate) fn is_steady(rates: &[f64]) -> bool {
-    let (range, drift) =
-        if rates.len() < LEAST_SECONDS { (1.0, 1.0) } else { range_and_drift(&windows(rates)) };
-    range <= RANGE && drift.abs() <= DRIFT
-}
-
+/// The whole run is judged, since its mean is what the row shows; one of 30 s is cut as the screening rule has it.
 fn not_steady(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
-    let windows = windows(rates);
-    let (range, drift) = range_and_drift(&windows);
-    if is_steady(rates) {
+    let spans = fifths(rates);
+    let spread = Spread::of(&spans);
+    if spread.is_steady() {
         return None;
     }
-    let course = match drift {
-        DRIFT.. => format!("it rose by {} on the whole", percent(drift)),
-        drift if drift < -DRIFT => format!("it fell by {} on the whole", percent(-drift)),
+    let course = match spread.direction() {
+        1 => format!("it rose by {} on the whole", percent(spread.drift_fraction)),
+        -1 => format!("it fell by {} on the whole", percent(-spread.drift_fraction)),
         _ => "it went up and down".to_owned(),
     };
-    let least = windows.iter().copied().fold(f64::MAX, f64::min);
-    let most = windows.iter().copied().fold(0.0, f64::max);
+    let settled = steady::screening(rates).filter(|last| rates.len() > SCREENED && last.is_steady());
+    let end =
+        settled.map(|last| format!(", and held {} a second over the last {SCREENED} s", count(last.mean)));
+    let least = spans.iter().copied().fold(f64::MAX, f64::min);
+    let most = spans.iter().copied().fold(0.0, f64::max);
     let claim = format!(
-        "the rate was not steady: between {} and {} a second over spans of {}; {course}.",
+        "the rate was not steady: between {} and {} a second over spans of {}; {course}{}.",
         count(least),
         count(most),
-        seconds((rates.len() / WINDOWS) as u64 * 1_000_000_000),
+        seconds((rates.len() / ROUNDS) as u64 * 1_000_000_000),
+        end.unwrap_or_default(),
     );
     let remedy = "Look for another load (a snapshot, a scrub, a neighbour), or run until it settles.";
     let found = finding("not-steady", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = match settled {
+        Some(last) => found.with("last_30_seconds_iops", last.mean),
+        None => found,
+    };
     Some(
         of(found, [row])
-            .with("range_fraction", range)
-            .with("drift_fraction", drift)
-            .with("windows_iops", windows),
+            .with("range_fraction", spread.range_fraction)
+            .with("drift_fraction", spread.drift_fraction)
+            .with("windows_iops", spans),
     )
 }
 
@@ -145,6 +123,17 @@ mod tests {
         check([vec![1.0; 12], vec![0.0; 3], vec![1.0; 5]].concat(), Some("not-steady"));
         // Ten requests a second vary by chance.
         assert_eq!(told(vec![0.7, 1.2], 10.0), None);
+    }
+
+    #[test]
+    fn a_run_that_settled_says_where() {
+        let last = |seconds: Vec<f64>| {
+            let run = record(&[Load { seconds, iops: 3000.0, ..Load::default() }]);
+            let found = findings(&rows(&run)[0]).unwrap();
+            found.evidence.get("last_30_seconds_iops").and_then(|value| value.as_f64())
+        };
+        assert_eq!(last(fall(30, 30, 3.0)), Some(9000.0));
+        assert_eq!(last([fall(12, 12, 0.5), vec![1.0; 12]].concat()), None);
     }
 
     #[test]

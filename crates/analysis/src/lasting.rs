@@ -3,8 +3,8 @@
 use fathom_record::TestRecord;
 use fathom_record::stability::{Second, seconds};
 
-use crate::evenness;
 use crate::segments::segments;
+use crate::steady::{Spread, fifths};
 
 /// How long a rate lasts, as far as it was watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,17 +29,22 @@ impl Lasting {
 }
 
 /// Seconds of an even rate that make it one that lasts: rented volumes carry credit for a while at a higher one.
-pub const SUSTAINED_SECONDS: usize = 300;
+pub const SUSTAINED_SECONDS: u64 = 300;
+/// Share of them that has to be seen: a run's first and last second are cut.
+const SEEN: f64 = 0.98;
 
 /// The label of a row.
 pub fn lasting(test: &TestRecord) -> Lasting {
     let jobs: Vec<_> = test.jobs.iter().collect();
-    let rates: Vec<f64> = seconds(&jobs).iter().map(Second::iops).collect();
+    let seconds = seconds(&jobs);
+    let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
+    let seen_ns: u64 = seconds.iter().map(|second| second.elapsed_ns).sum();
     let levels = segments(&rates);
     let falls = levels.windows(2).any(|pair| pair[1].median < pair[0].median);
+    let is_long = seen_ns as f64 >= SUSTAINED_SECONDS as f64 * 1e9 * SEEN;
     match () {
         () if levels.len() == 2 && falls => Lasting::Peak,
-        () if rates.len() >= SUSTAINED_SECONDS && evenness::is_steady(&rates) => Lasting::Sustained,
+        () if is_long && Spread::of(&fifths(&rates)).is_steady() => Lasting::Sustained,
         () => Lasting::Undecided,
     }
 }
@@ -56,7 +61,7 @@ mod tests {
             assert_eq!(lasting(&run.tests[0]), expected);
         };
         check(vec![1.0; 12], Lasting::Undecided);
-        check(vec![1.0; 299], Lasting::Undecided);
+        check(vec![1.0; 290], Lasting::Undecided);
         check(vec![1.0; 300], Lasting::Sustained);
         check([vec![1.0; 20], vec![0.1; 400]].concat(), Lasting::Peak);
         check([vec![0.1; 20], vec![1.0; 400]].concat(), Lasting::Undecided);

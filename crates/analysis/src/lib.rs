@@ -31,6 +31,7 @@ mod samples;
 mod say;
 mod segments;
 mod stalled;
+pub mod steady;
 pub mod sweep;
 pub mod sweep_goal;
 pub mod sweep_plan;
