@@ -45,6 +45,7 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: &RunOutcome) -> Test
         jobs,
         disks: outcome.disks.iter().map(DiskRecord::from_stats).collect(),
         host_load: outcome.host_load.iter().map(HostIntervalRecord::from_stats).collect(),
+        rounds: None,
         expected: Vec::new(),
         notes: outcome.notes.clone(),
         interrupted: outcome.interrupted.clone(),

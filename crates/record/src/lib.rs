@@ -17,6 +17,7 @@ mod latency;
 pub mod merge;
 mod phase;
 mod plan_fields;
+mod rounds;
 mod run;
 mod series;
 pub mod stability;
@@ -44,6 +45,7 @@ pub use phase::{
     BatchRecord, CpuRecord, DepthRecord, KernelThreadsRecord, LatencyRecord, MomentsRecord, OpRecord,
     OpenLoopRecord, PhaseRecord,
 };
+pub use rounds::{RoundsRecord, merge_rounds};
 pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{DiskRecord, HostIntervalRecord, JobRecord};
+use crate::{DiskRecord, HostIntervalRecord, JobRecord, RoundsRecord};
 
 /// How a test or a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct TestRecord {
     /// What the machine did over the measured part, interval by interval.
     #[serde(skip_serializing_if = "is_default")]
     pub host_load: Vec<HostIntervalRecord>,
+    /// The rounds it was repeated in, where it was.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rounds: Option<RoundsRecord>,
     /// What it was expected to reach, and whether it did.
     #[serde(skip_serializing_if = "is_default")]
     pub expected: Vec<ExpectationRecord>,
