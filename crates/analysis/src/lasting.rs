@@ -4,7 +4,7 @@ use fathom_record::TestRecord;
 use fathom_record::stability::{Second, seconds};
 
 use crate::segments::segments;
-use crate::steady::{Spread, fifths};
+use crate::steady::{Spread, fifths, is_worst_so_far};
 
 /// How long a rate lasts, as far as it was watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,13 @@ pub fn lasting(test: &TestRecord) -> Lasting {
     let levels = segments(&rates);
     let falls = levels.windows(2).any(|pair| pair[1].median < pair[0].median);
     let is_long = seen_ns as f64 >= SUSTAINED_SECONDS as f64 * 1e9 * SEEN;
+    let settled = test.rounds.as_ref().filter(|rounds| rounds.steady);
     match () {
+        // What was slower before may be so again.
+        () if settled.is_some_and(|rounds| !is_worst_so_far(&rounds.values, rounds.tracked == "lat_ns")) => {
+            Lasting::Undecided
+        }
+        () if settled.is_some() && is_long => Lasting::Sustained,
         () if levels.len() == 2 && falls => Lasting::Peak,
         () if is_long && Spread::of(&fifths(&rates)).is_steady() => Lasting::Sustained,
         () => Lasting::Undecided,
@@ -53,6 +59,7 @@ pub fn lasting(test: &TestRecord) -> Lasting {
 mod tests {
     use super::*;
     use crate::fixture::{Load, record};
+    use fathom_record::RoundsRecord;
 
     #[test]
     fn labels() {
@@ -67,5 +74,21 @@ mod tests {
         check([vec![0.1; 20], vec![1.0; 400]].concat(), Lasting::Undecided);
         check([vec![1.0; 50], vec![0.5; 50]].concat().repeat(4), Lasting::Undecided);
         check(Vec::new(), Lasting::Undecided);
+    }
+
+    #[test]
+    fn rounds_that_agree_last_unless_earlier_ones_were_slower() {
+        let check = |seconds: usize, values: &[f64], steady: bool, expected: Lasting| {
+            let mut run = record(&[Load { seconds: vec![1.0; seconds], ..Load::default() }]);
+            let (tracked, values) = ("iops".to_owned(), values.to_vec());
+            run.tests[0].rounds =
+                Some(RoundsRecord { tracked, values, steady, counted: 5, ..RoundsRecord::default() });
+            assert_eq!(lasting(&run.tests[0]), expected);
+        };
+        check(297, &[300.0; 5], true, Lasting::Sustained);
+        check(297, &[3000.0, 1000.0, 300.0, 300.0, 300.0, 300.0, 300.0], true, Lasting::Sustained);
+        check(297, &[200.0, 300.0, 300.0, 300.0, 300.0, 300.0], true, Lasting::Undecided);
+        // Short rounds may agree and still be on credit.
+        check(50, &[300.0; 5], true, Lasting::Undecided);
     }
 }

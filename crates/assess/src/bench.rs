@@ -1,7 +1,7 @@
 //! Runs a plan test by test. Each finished test is handed out at once; the failure of one is its result, and the next
 //! one runs.
 
-use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary};
+use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary};
 use fathom_runner::{RunObserver, Session, WritePermit};
 
 use crate::header::Heading;
@@ -10,6 +10,7 @@ use crate::machine::engine_rows;
 use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
+use crate::until_steady::until_steady;
 use crate::{AssessError, expect};
 
 /// Is told how a bench goes on. Every method may be left out.
@@ -18,6 +19,8 @@ pub trait BenchObserver: RunObserver {
     fn begun(&mut self, _header: &RunHeader) {}
     /// A test begins.
     fn test_begun(&mut self, _index: usize, _test: &PlannedTest) {}
+    /// A round of the test begins, this being what came of those before it.
+    fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
     /// A test has ended, been skipped or failed.
     fn test_ended(&mut self, _test: &TestRecord) {}
 }
@@ -91,7 +94,16 @@ fn run_test(
     if let Some(reason) = &test.skip {
         return TestRecord::skipped(meta, reason);
     }
-    let mut record = measure_plan(meta, plan.resolve(test, size, &engine_rows()), session, observer);
+    let engines = engine_rows();
+    let mut record = match &test.rounds {
+        None => measure_plan(meta, plan.resolve(test, size, &engines), session, observer),
+        Some(rounds) => until_steady(rounds, session, |index, so_far| {
+            observer.round_begun(index, so_far);
+            let round = test.round(index);
+            let meta = TestMeta { fio: plan.fio_command(&round, size), ..meta.clone() };
+            measure_plan(meta, plan.resolve(&round, size, &engines), session, observer)
+        }),
+    };
     if record.status == TestStatus::Complete {
         let summary = TestSummary::new(&record);
         record.expected = expect::judge(&test.id, &test.expected, plan.suite.tolerance_percent, &summary);
@@ -170,6 +182,31 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_record() {
         assert_eq!(simulated("standard", &["rand-mixed"]).0, simulated("standard", &["rand-mixed"]).0);
+    }
+
+    #[test]
+    fn a_test_until_steady_is_the_last_five_rounds() {
+        let settings = BenchSettings {
+            suite: "standard".to_owned(),
+            until_steady: true,
+            only: vec!["lat-read".to_owned()],
+            seed: Some(1),
+            ..BenchSettings::default()
+        };
+        let plan = BenchPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap();
+        assert_eq!(plan.cost.least_time, Some(Nanos(plan.tests[0].ramp.0 + 300 * 1_000_000_000)));
+        assert_eq!(plan.cost.time, Some(Nanos(plan.tests[0].ramp.0 + 1500 * 1_000_000_000)));
+        let millis = Nanos::from_millis(1);
+        let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 1 };
+        let record = run(&plan, &mut Session::simulated(model, 1 << 30), &mut ()).unwrap();
+        let test = &record.tests[0];
+        let rounds = test.rounds.clone().unwrap();
+        assert_eq!((rounds.values.len(), rounds.steady, rounds.tracked.as_str()), (5, true, "lat_ns"));
+        let read = TestSummary::new(test).read.unwrap();
+        assert_eq!(read.lat_ns.mean, Some(1e6));
+        assert!((read.iops - 1000.0).abs() < 0.01, "{}", read.iops);
+        assert_eq!(fathom_analysis::lasting::lasting(test).name(), "sustained");
+        assert_eq!(record.findings, []);
     }
 
     #[test]

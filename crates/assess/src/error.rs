@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use fathom_engine::registry::ENGINES;
-use fathom_model::units::bytes;
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration};
 use fathom_options::OptionError;
 use fathom_runner::RunError;
 
@@ -87,6 +88,16 @@ pub enum AssessError {
         /// Bytes.
         size: u64,
     },
+    /// The time for rounds is over before enough of them can agree.
+    #[error("{rounds} rounds of {} do not fit into {}", duration(*round), duration(*budget))]
+    Budget {
+        /// What was asked for.
+        budget: Nanos,
+        /// One round.
+        round: Nanos,
+        /// Rounds that have to agree.
+        rounds: u32,
+    },
     /// The options of a test contradict each other or the machine.
     #[error("{0}")]
     Options(#[source] OptionError),
@@ -116,6 +127,10 @@ impl AssessError {
                 Some(format!("there are {}", names.join(", ")))
             }
             AssessError::TooSmall { .. } => Some("the least is --size 16m".to_owned()),
+            AssessError::Budget { round, rounds, .. } => {
+                let least = duration(Nanos(round.0 * u64::from(*rounds)));
+                Some(format!("allow {least} or more, or make rounds shorter"))
+            }
             AssessError::Options(source) => source.hint(),
             AssessError::Run(source) => source.hint(),
         }
@@ -133,6 +148,7 @@ impl AssessError {
                 | AssessError::UnknownTest { .. }
                 | AssessError::UnknownEngine { .. }
                 | AssessError::TooSmall { .. }
+                | AssessError::Budget { .. }
         )
     }
 }

@@ -20,6 +20,7 @@ mod planned;
 mod suite;
 pub mod sweep;
 mod target;
+mod until_steady;
 mod working_file;
 
 pub use bench::{BenchObserver, run};
@@ -31,3 +32,4 @@ pub use plan::{BenchPlan, BenchSettings, Cost, Effort};
 pub use planned::PlannedTest;
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
+pub use until_steady::Rounds;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use fathom_analysis::steady;
 use fathom_engine::registry;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
@@ -28,6 +29,10 @@ pub struct BenchSettings {
     pub size: Option<u64>,
     /// Measured time of each test instead of the suite's.
     pub runtime: Option<Nanos>,
+    /// Each test goes on in rounds until it is steady; the measured time is that of a round then.
+    pub until_steady: bool,
+    /// Time for the rounds of each test; `None` = as many as the rule allows.
+    pub budget: Option<Nanos>,
     /// Only these tests; empty = all.
     pub only: Vec<String>,
     /// The engine instead of the suite's.
@@ -63,6 +68,8 @@ pub struct Cost {
     pub time: Option<Nanos>,
     /// Longest time of the tests alone; `None` where one takes as long as it takes.
     pub tests_time: Option<Nanos>,
+    /// Shortest time of the tests alone, where they may end early.
+    pub least_time: Option<Nanos>,
     /// Bytes written to lay the working file out.
     pub layout_bytes: u64,
     /// Longest time of the layout; `None` = as long as it takes.
@@ -130,7 +137,7 @@ impl BenchPlan {
             replace_engine(&mut planned, &engine);
             planned.seed = seed.wrapping_add(index as u64 + 1);
             planned.skip = refusal.clone().filter(|_| test.writes);
-            tests.push(planned);
+            tests.push(if settings.until_steady { planned.in_rounds(settings.budget)? } else { planned });
         }
         let file = target.working_path();
         let is_directory = matches!(target, BenchTarget::Directory { .. });
@@ -173,7 +180,8 @@ fn profile_of(suite: &Suite, settings: &BenchSettings) -> Profile {
         Effort::Default => suite.default,
         Effort::Thorough => suite.thorough,
     };
-    let runtime = settings.runtime.unwrap_or(profile.runtime);
+    let usual = if settings.until_steady { Nanos(steady::ROUND_NS) } else { profile.runtime };
+    let runtime = settings.runtime.unwrap_or(usual);
     Profile { runtime, limit: settings.runtime.or(profile.limit), ..profile }
 }
 
@@ -240,22 +248,28 @@ fn chosen<'a>(suite: &'a Suite, only: &[String]) -> Result<Vec<&'a SuiteTest>, A
 /// A fifth of the whole is left for the layout, so it may take a quarter of the tests' time.
 fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool) -> Cost {
     let runs = || tests.iter().filter(|test| test.skip.is_none());
-    let time = |test: &PlannedTest| test.runtime.map(|runtime| runtime.0 + test.ramp.0);
+    let time = |test: &PlannedTest| test.most_time().map(|time| time.0);
     let of_tests: Option<u64> = runs().map(time).sum();
-    let layout_time = of_tests.filter(|_| lays_out && !size_was_said).map(|all| Nanos(all / 4));
+    let least = |test: &PlannedTest| Some(test.rounds.as_ref()?.least()?.0 + test.ramp.0);
+    let least_time: Option<u64> = runs().map(least).sum();
+    let shortest = least_time.filter(|least| *least > 0).or(of_tests);
+    let layout_time = shortest.filter(|_| lays_out && !size_was_said).map(|all| Nanos(all / 4));
     let total = match (lays_out, of_tests, layout_time) {
         (true, Some(tests), Some(layout)) => Some(tests + layout.0),
         (true, ..) => None,
         (false, tests, _) => tests,
     };
+    let most_rounds = |test: &PlannedTest| if test.rounds.is_some() { steady::MOST_ROUNDS as u64 } else { 1 };
+    let of_size = |test: &PlannedTest| Some(test.io_bytes? * most_rounds(test));
     let timed = runs().filter(|test| test.writes && test.io_bytes.is_none());
     Cost {
         time: total.map(Nanos),
         tests_time: of_tests.map(Nanos),
+        least_time: least_time.filter(|least| *least > 0).map(Nanos),
         layout_bytes: if lays_out { size } else { 0 },
         layout_time,
         writing_time: Nanos(timed.filter_map(time).sum()),
-        writing_bytes: runs().filter(|test| test.writes).filter_map(|test| test.io_bytes).sum(),
+        writing_bytes: runs().filter(|test| test.writes).filter_map(of_size).sum(),
     }
 }
 

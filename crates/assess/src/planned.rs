@@ -4,12 +4,14 @@ use std::path::Path;
 
 use fathom_model::Nanos;
 
+use crate::AssessError;
 use crate::error::plain;
 use crate::expect::Expectation;
 use crate::machine::probe;
 use crate::plan::BenchSettings;
 use crate::suite::{Ending, Profile, Suite, SuiteTest};
 use crate::target::BenchTarget;
+use crate::until_steady::Rounds;
 
 /// One test as it will run.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,8 @@ pub struct PlannedTest {
     pub runtime: Option<Nanos>,
     /// Unmeasured time before it.
     pub ramp: Nanos,
+    /// It is repeated until it is steady; the run time is that of a round then.
+    pub rounds: Option<Rounds>,
     /// It writes.
     pub writes: bool,
     /// Bytes it moves at most, where that is known without running it.
@@ -60,6 +64,29 @@ impl PlannedTest {
         }
         said.push(pair("randseed", self.seed.to_string()));
         said
+    }
+
+    /// It, to be repeated within `budget` until it is steady.
+    pub(crate) fn in_rounds(self, budget: Option<Nanos>) -> Result<PlannedTest, AssessError> {
+        let round = self.runtime.filter(|_| self.ends == Ending::Time);
+        Ok(PlannedTest { rounds: Some(Rounds::new(round, budget)?), ..self })
+    }
+
+    /// Its round `index`, counted from 0: other random choices, and a ramp in the first alone.
+    pub(crate) fn round(&self, index: usize) -> PlannedTest {
+        const SEED_STEP: u64 = 0x1_0000_0001;
+        let seed = self.seed.wrapping_add(SEED_STEP.wrapping_mul(index as u64));
+        let ramp = if index == 0 { self.ramp } else { Nanos::ZERO };
+        PlannedTest { seed, ramp, ..self.clone() }
+    }
+
+    /// Longest time; `None` where that is not known.
+    pub fn most_time(&self) -> Option<Nanos> {
+        let time = match &self.rounds {
+            Some(rounds) => rounds.round.map(|_| rounds.budget)?,
+            None => self.runtime?,
+        };
+        Some(Nanos(time.0 + self.ramp.0))
     }
 }
 
@@ -104,7 +131,8 @@ pub(crate) fn planned(
     }
     let (runtime, ramp, at_most) = match test.ends {
         Ending::Time => {
-            let runtime = Nanos((profile.runtime.0 as f64 * test.time_share) as u64);
+            let share = if settings.until_steady { 1.0 } else { test.time_share };
+            let runtime = Nanos((profile.runtime.0 as f64 * share) as u64);
             (Some(runtime), profile.ramp, u64::MAX)
         }
         Ending::Size => (profile.limit, Nanos::ZERO, settings.size.unwrap_or(profile.size)),
@@ -116,6 +144,7 @@ pub(crate) fn planned(
         expected: test.expected.clone(),
         runtime,
         ramp,
+        rounds: None,
         writes: test.writes,
         io_bytes: whole,
         skip: None,

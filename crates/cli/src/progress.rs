@@ -4,7 +4,7 @@ use fathom_assess::{BenchObserver, BenchPlan, PlannedTest};
 use fathom_history::{Place, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
-use fathom_record::{RunHeader, TestRecord};
+use fathom_record::{RoundsRecord, RunHeader, TestRecord};
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -20,6 +20,8 @@ pub struct BenchProgress<'a> {
     bar: ProgressBar,
     /// Planned ns of the tests that have ended.
     done_ns: u64,
+    /// Of the rounds of this test that have ended.
+    rounds_ns: u64,
     current: Option<(usize, u64)>,
 }
 
@@ -35,7 +37,7 @@ impl<'a> BenchProgress<'a> {
         let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        BenchProgress { plan, place, store: Store::None, bar, done_ns: 0, current: None }
+        BenchProgress { plan, place, store: Store::None, bar, done_ns: 0, rounds_ns: 0, current: None }
     }
 
     /// Takes the display away and hands the store over.
@@ -78,6 +80,7 @@ impl RunObserver for BenchProgress<'_> {
         let Some((_, planned)) = self.current else { return };
         let in_test = match (planned, snapshot.remaining_ns) {
             (0, _) => 0,
+            (planned, _) if self.is_in_rounds() => planned.min(self.rounds_ns + snapshot.elapsed_ns),
             (planned, Some(left)) => planned.saturating_sub(left),
             (planned, None) => planned.min(snapshot.elapsed_ns),
         };
@@ -95,10 +98,21 @@ impl BenchProgress<'_> {
     fn planned_total(&self) -> u64 {
         self.plan.tests.iter().map(planned_ns).sum()
     }
+
+    fn is_in_rounds(&self) -> bool {
+        self.current.is_some_and(|(index, _)| self.plan.tests[index].rounds.is_some())
+    }
+
+    /// `2/10 rand-read`, and the round where there are several.
+    fn prefix(&self, index: usize, round: Option<usize>) -> String {
+        let width = self.plan.tests.iter().map(|test| test.id.len()).max().unwrap_or(0);
+        let round = round.map(|round| format!(" round {:>2}", round + 1)).unwrap_or_default();
+        format!("{:>2}/{} {:width$}{round}", index + 1, self.plan.tests.len(), self.plan.tests[index].id)
+    }
 }
 
 fn planned_ns(test: &PlannedTest) -> u64 {
-    if test.skip.is_some() { 0 } else { test.runtime.unwrap_or_default().0 + test.ramp.0 }
+    if test.skip.is_some() { 0 } else { test.most_time().unwrap_or(test.ramp).0 }
 }
 
 /// `3,001+1,002 IOPS  15.6 MiB/s  21.3ms  2 min 05 s left`
@@ -143,11 +157,17 @@ impl BenchObserver for BenchProgress<'_> {
 
     fn test_begun(&mut self, index: usize, test: &PlannedTest) {
         self.current = Some((index, planned_ns(test)));
-        let width = self.plan.tests.iter().map(|test| test.id.len()).max().unwrap_or(0);
-        let count = self.plan.tests.len();
-        self.bar.set_prefix(format!("{:>2}/{count} {:width$}", index + 1, test.id));
+        self.rounds_ns = 0;
+        self.bar.set_prefix(self.prefix(index, None));
         self.bar.set_message(String::new());
         self.bar.set_position(self.done_ns / 1_000_000);
+    }
+
+    fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
+        self.rounds_ns = so_far.elapsed_ns;
+        if let Some((test, _)) = self.current {
+            self.bar.set_prefix(self.prefix(test, Some(index)));
+        }
     }
 
     fn test_ended(&mut self, test: &TestRecord) {

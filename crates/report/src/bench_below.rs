@@ -6,9 +6,9 @@ use fathom_analysis::lasting::{Lasting, SUSTAINED_SECONDS, lasting};
 use fathom_model::units;
 use fathom_record::{ExpectationRecord, Finding, RunRecord, TestRecord, TestSummary};
 
-use crate::Style;
 use crate::bench_table::{INDENT, commits, count, decimal, name, row_latency};
 use crate::columns::{Align, Columns, wrap};
+use crate::{Style, bench_rounds};
 
 /// Writes everything below the table.
 pub(crate) fn render(
@@ -18,6 +18,7 @@ pub(crate) fn render(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     expectations(record, style, width, out)?;
+    bench_rounds::render(record, style, width, out)?;
     findings(record, style, width, out)?;
     conclusions(record, style, width, out)?;
     let mut notes = notes(record, summaries);
@@ -133,7 +134,7 @@ fn lasting_note(record: &RunRecord) -> Option<String> {
     match (labels.is_empty(), told.is_empty()) {
         (true, _) => None,
         (false, true) => Some(format!(
-            "Whether these rates last is undecided: it takes {} s of an even rate (--runtime).",
+            "Whether these rates last is undecided: it takes {} s of an even rate (--until-steady, or --runtime).",
             SUSTAINED_SECONDS
         )),
         (false, false) => {

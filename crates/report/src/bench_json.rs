@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::lasting::lasting;
-use fathom_record::{Conditions, ExpectationRecord, Finding, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{
+    Conditions, ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
+};
 
 use crate::{Style, history};
 
@@ -63,6 +65,9 @@ struct Test<'a> {
     fio: &'a str,
     /// `peak`, `sustained` or `undecided`; null where nothing was measured.
     lasting: Option<&'static str>,
+    /// Left out where the test was not repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<&'a RoundsRecord>,
     #[serde(flatten)]
     summary: TestSummary,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -116,6 +121,7 @@ fn test(test: &TestRecord) -> Test<'_> {
         reason: test.reason.as_deref(),
         fio: &test.fio,
         lasting: (!test.jobs.is_empty()).then(|| lasting(test).name()),
+        rounds: test.rounds.as_ref(),
         summary: TestSummary::new(test),
         expected: &test.expected,
         notes: &test.notes,

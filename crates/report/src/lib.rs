@@ -7,6 +7,7 @@
 
 mod bench_below;
 pub mod bench_json;
+mod bench_rounds;
 pub mod bench_table;
 mod columns;
 pub mod fio_banner;

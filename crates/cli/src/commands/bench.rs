@@ -38,9 +38,15 @@ pub struct BenchArguments {
     /// Size of the working file, or of the range used: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
-    /// Measured time of each test: 30, 30s, 2m
+    /// Measured time of each test, or of each round: 30, 30s, 2m
     #[arg(long, value_parser = positive_duration, value_name = "TIME")]
     runtime: Option<Nanos>,
+    /// Repeat each test in rounds of a minute until the last five agree (SNIA steady state), 25 rounds at most
+    #[arg(long)]
+    until_steady: bool,
+    /// Longest time for the rounds of one test: 10m, 1h
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "until_steady")]
+    budget: Option<Nanos>,
     /// Only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
     only: Vec<String>,
@@ -83,6 +89,7 @@ Examples:
   fathom bench --only rand-read,rand-write --runtime 60s /mnt/data
   fathom bench /dev/nvme1n1                 reads only
   fathom bench --destroy-data=/dev/nvme1n1 /dev/nvme1n1
+  fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json";
 
 fn positive_duration(text: &str) -> Result<Nanos, String> {
@@ -172,6 +179,8 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
         },
         size: arguments.size,
         runtime: arguments.runtime,
+        until_steady: arguments.until_steady,
+        budget: arguments.budget,
         only: arguments.only,
         engine: arguments.engine,
         buffered: arguments.buffered,
@@ -199,6 +208,9 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
     let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
     let what = format!("{}: {tests} on {}, {}.", plan.suite.title, plan.target_name(), time_text(&plan.cost));
     output::paragraph(&what, out)?;
+    if let Some(rounds) = rounds_text(plan) {
+        output::paragraph(&rounds, out)?;
+    }
     output::paragraph(&writes_text(plan), out)?;
     for note in &plan.notes {
         output::paragraph(&format!("Note: {note}."), out)?;
@@ -232,6 +244,7 @@ fn describe(test: &PlannedTest) -> String {
     if let Some(reason) = &test.skip {
         return format!("{}: skipped: {reason}", test.title);
     }
+    let at_most = test.rounds.map(|rounds| format!(", {} at most", precise(rounds.budget)));
     let time = match (test.runtime, test.io_bytes) {
         (Some(runtime), None) => precise(runtime),
         (Some(limit), Some(size)) => format!("to the end of {}, {} at most", bytes(size), precise(limit)),
@@ -243,13 +256,30 @@ fn describe(test: &PlannedTest) -> String {
     } else {
         String::new()
     };
-    format!("{}: {time}{ramp}", test.title)
+    let rounds = match (&test.rounds, test.io_bytes) {
+        (None, _) => "",
+        (Some(_), None) => "rounds of ",
+        (Some(_), Some(_)) => "rounds ",
+    };
+    format!("{}: {rounds}{time}{ramp}{}", test.title, at_most.unwrap_or_default())
+}
+
+/// How long the tests are repeated, where they are.
+fn rounds_text(plan: &BenchPlan) -> Option<String> {
+    let rounds = plan.tests.iter().find_map(|test| test.rounds.filter(|_| test.skip.is_none()))?;
+    let each = rounds.round.map_or_else(|| "as long as it takes".to_owned(), precise);
+    let rule = "until the last five range over at most 20 % of their mean and drift by at most 10 %";
+    Some(format!("Repeats each test in rounds ({each}) {rule}; within {}.", duration(rounds.budget)))
 }
 
 fn time_text(cost: &Cost) -> String {
+    let span = |most: Nanos| match cost.least_time {
+        Some(least) => format!("between {} and {}", duration(least), duration(most)),
+        None => format!("about {}", duration(most)),
+    };
     match (cost.time, cost.tests_time) {
-        (Some(time), _) => format!("about {}", duration(time)),
-        (None, Some(tests)) => format!("about {} after laying out", duration(tests)),
+        (Some(time), _) => span(time),
+        (None, Some(tests)) => format!("{} after laying out", span(tests)),
         (None, None) => "as long as it takes".to_owned(),
     }
 }
@@ -290,6 +320,8 @@ struct PlanDocument<'a> {
 struct CostDocument {
     /// Null where a test takes as long as it takes.
     time_ns: Option<u64>,
+    /// Null where no test may end early.
+    least_time_ns: Option<u64>,
     layout_bytes: u64,
     writing_time_ns: u64,
     writing_bytes: u64,
@@ -303,6 +335,8 @@ struct PlannedDocument<'a> {
     /// Null where it takes as long as it takes.
     runtime_ns: Option<u64>,
     ramp_ns: u64,
+    /// Longest time for all rounds; null where there is one.
+    rounds_budget_ns: Option<u64>,
     skipped: Option<&'a str>,
 }
 
@@ -313,6 +347,7 @@ fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
         fio: plan.fio_command(test, plan.size),
         runtime_ns: test.runtime.map(|runtime| runtime.0),
         ramp_ns: test.ramp.0,
+        rounds_budget_ns: test.rounds.map(|rounds| rounds.budget.0),
         skipped: test.skip.as_deref(),
     });
     let document = PlanDocument {
@@ -323,6 +358,7 @@ fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
         seed: plan.seed,
         cost: CostDocument {
             time_ns: plan.cost.time.map(|time| time.0),
+            least_time_ns: plan.cost.least_time.map(|time| time.0),
             layout_bytes: plan.cost.layout_bytes,
             writing_time_ns: plan.cost.writing_time.0,
             writing_bytes: plan.cost.writing_bytes,

@@ -1,0 +1,179 @@
+//! Repeats a measurement in rounds until its figure holds still, by the rule of `fathom_analysis::steady`.
+//!
+//! Knows nothing of what a round is: the caller measures it. Rounds follow each other at once, since a device that rests
+//! between them recovers.
+
+use fathom_analysis::steady::{self, MOST_ROUNDS, ROUND_NS, ROUNDS, Verdict};
+use fathom_model::Nanos;
+use fathom_record::{RoundsRecord, TestRecord, TestStatus, TestSummary, merge_rounds};
+use fathom_runner::Session;
+
+use crate::AssessError;
+
+/// How long rounds go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// What one is to last; `None` where it ends with its size.
+    pub round: Option<Nanos>,
+    /// No round begins that would not end within it.
+    pub budget: Nanos,
+}
+
+impl Rounds {
+    /// Rounds of `round` within `budget`: as many as the rule allows where nothing is said.
+    ///
+    /// # Errors
+    /// The budget is too short for the rounds that have to agree.
+    pub fn new(round: Option<Nanos>, budget: Option<Nanos>) -> Result<Rounds, AssessError> {
+        let length = round.unwrap_or(Nanos(ROUND_NS));
+        let most = Nanos(length.0.saturating_mul(MOST_ROUNDS as u64));
+        let least = Nanos(length.0.saturating_mul(ROUNDS as u64));
+        match budget {
+            Some(budget) if budget < least => {
+                Err(AssessError::Budget { budget, round: length, rounds: ROUNDS as u32 })
+            }
+            budget => Ok(Rounds { round, budget: budget.unwrap_or(most).min(most) }),
+        }
+    }
+
+    /// The shortest they can be; `None` where a round takes as long as it takes.
+    pub fn least(&self) -> Option<Nanos> {
+        self.round.map(|round| Nanos(round.0 * ROUNDS as u64))
+    }
+
+    fn has_time(&self, spent_ns: u64, rounds: usize) -> bool {
+        let next_ns = self.round.map_or_else(|| spent_ns / rounds.max(1) as u64, |round| round.0);
+        rounds < ROUNDS || spent_ns + next_ns <= self.budget.0
+    }
+}
+
+/// Measures round after round. `measure` is given the number of the round, from 0, and what came of those before it; a round that
+/// was broken off or failed is the last. The figures of the result are those of the last five.
+pub(crate) fn until_steady(
+    rounds: &Rounds,
+    session: &Session,
+    mut measure: impl FnMut(usize, &RoundsRecord) -> TestRecord,
+) -> TestRecord {
+    let began = session.now();
+    let mut told = RoundsRecord { round_ns: rounds.round.map_or(0, |round| round.0), ..Default::default() };
+    let mut last: Vec<TestRecord> = Vec::new();
+    let mut spent_ns = 0;
+    loop {
+        let measured = measure(told.values.len(), &told);
+        let is_whole = measured.status == TestStatus::Complete;
+        if is_whole {
+            let (tracked, value) = figure(&measured);
+            told.tracked = tracked.to_owned();
+            told.values.push(value);
+            spent_ns += measured.jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
+        }
+        last.push(measured);
+        last.drain(..last.len().saturating_sub(ROUNDS));
+        told.elapsed_ns = session.now() - began;
+        let verdict = steady::verdict(&told.values);
+        told.steady = is_whole && verdict == Verdict::Steady;
+        let goes_on = is_whole && verdict == Verdict::GoOn && !session.stop_handle().is_requested();
+        if !goes_on || !rounds.has_time(spent_ns, told.values.len()) {
+            break;
+        }
+    }
+    let spread = steady::of_rounds(&told.values);
+    told.range_fraction = spread.map(|spread| spread.range_fraction);
+    told.drift_fraction = spread.map(|spread| spread.drift_fraction);
+    told.counted = last.len() as u32;
+    let mut merged = merge_rounds(&last);
+    if let Some(end) = last.last() {
+        merged.status = end.status;
+        merged.reason.clone_from(&end.reason);
+        merged.interrupted.clone_from(&end.interrupted);
+    }
+    merged.rounds = Some(told);
+    merged
+}
+
+/// What is watched of a round, and its value: latency where one request is in flight, throughput where blocks follow each other,
+/// else requests per second.
+fn figure(test: &TestRecord) -> (&'static str, f64) {
+    let summary = TestSummary::new(test);
+    let total = summary.total.unwrap_or_default();
+    let is_single = matches!(test.jobs.as_slice(), [job] if job.iodepth == 1) && summary.sync.is_none();
+    let is_sequential = test.jobs.iter().all(|job| !job.rw.starts_with("rand"));
+    match total.lat_ns.mean.or(total.clat_ns.mean) {
+        Some(mean) if is_single => ("lat_ns", mean),
+        _ if is_sequential => ("bytes_per_second", total.bytes_per_second),
+        _ => ("iops", total.iops),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_engine::sim::FixedLatency;
+    use fathom_record::{IntervalOpRecord, IntervalRecord, JobRecord, OpRecord, PhaseRecord};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn session() -> Session {
+        let latency = Nanos::from_millis(1);
+        Session::simulated(
+            FixedLatency { read: latency, write: latency, flush: latency, parallelism: 1 },
+            1 << 30,
+        )
+    }
+
+    /// A round of a second with these requests.
+    fn round(ios: u64) -> TestRecord {
+        let op = IntervalOpRecord { ios, bytes: ios * 4096, ..Default::default() };
+        let series = vec![IntervalRecord { end_ns: SECOND, read: op, ..Default::default() }];
+        let read = OpRecord { issued: ios, ios, bytes: ios * 4096, ..Default::default() };
+        let measured = PhaseRecord { end_ns: SECOND, read, series, ..Default::default() };
+        let job = JobRecord { rw: "randread".to_owned(), iodepth: 8, measured, ..Default::default() };
+        TestRecord { status: TestStatus::Complete, jobs: vec![job], ..Default::default() }
+    }
+
+    #[test]
+    fn the_last_five_rounds_are_the_result() {
+        let check = |rates: &[u64], budget: Option<u64>, expected: (usize, bool, u64)| {
+            let rounds = Rounds::new(Some(Nanos(SECOND)), budget.map(Nanos::from_secs)).unwrap();
+            let merged =
+                until_steady(&rounds, &session(), |index, _| round(rates[index.min(rates.len() - 1)]));
+            let told = merged.rounds.clone().unwrap();
+            let ios: u64 = merged.jobs.iter().map(|job| job.measured.read.ios).sum();
+            assert_eq!((told.values.len(), told.steady, ios), expected, "{rates:?} {budget:?}");
+            assert_eq!((told.tracked.as_str(), told.counted), ("iops", 5));
+        };
+        check(&[100], None, (5, true, 500));
+        check(&[3000, 2000, 1000, 300], None, (8, true, 1500));
+        check(&[3000, 2000, 1000, 300], Some(7), (7, false, 1000 + 1200));
+        let restless: Vec<u64> = [100, 200].repeat(20);
+        check(&restless, None, (25, false, 700));
+    }
+
+    #[test]
+    fn a_round_that_was_broken_off_is_the_last_and_counts_for_nothing() {
+        let rounds = Rounds::new(Some(Nanos(SECOND)), None).unwrap();
+        let merged = until_steady(&rounds, &session(), |index, _| match index {
+            0..5 => round([100, 200, 100, 200, 100][index]),
+            _ => TestRecord {
+                status: TestStatus::Incomplete,
+                reason: Some("signal 2".to_owned()),
+                ..round(50)
+            },
+        });
+        let told = merged.rounds.unwrap();
+        assert_eq!((told.values.len(), told.steady, told.counted), (5, false, 5));
+        assert_eq!((merged.status, merged.reason.as_deref()), (TestStatus::Incomplete, Some("signal 2")));
+    }
+
+    #[test]
+    fn budgets() {
+        let rounds = |round: Option<u64>, budget: Option<u64>| {
+            Rounds::new(round.map(Nanos::from_secs), budget.map(Nanos::from_secs)).map(|rounds| rounds.budget)
+        };
+        assert_eq!(rounds(None, None).unwrap(), Nanos::from_secs(25 * 60));
+        assert_eq!(rounds(Some(2), None).unwrap(), Nanos::from_secs(50));
+        assert_eq!(rounds(Some(2), Some(1000)).unwrap(), Nanos::from_secs(50));
+        assert_eq!(rounds(Some(2), Some(10)).unwrap(), Nanos::from_secs(10));
+        assert!(rounds(Some(60), Some(299)).unwrap_err().is_usage());
+    }
+}
