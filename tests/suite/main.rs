@@ -18,6 +18,7 @@ mod ping;
 mod stalls;
 mod sweep;
 mod truth_bench;
+mod truth_bssplit;
 mod truth_caps;
 mod truth_kernel;
 mod truth_latency;

@@ -143,7 +143,9 @@ fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
     let kind = row.kind()?;
     let is_off = |job: &fathom_record::JobRecord| {
         let offset = job.plan.get("offset").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        let sizes = [(Kind::Read, job.block_sizes.read), (Kind::Write, job.block_sizes.write)];
+        // The sizes of a mix are multiples of its smallest.
+        let least = job.smallest_blocks();
+        let sizes = [(Kind::Read, least.read), (Kind::Write, least.write)];
         let used = sizes.iter().filter(|(of, _)| *of == kind || kind == Kind::Mixed);
         used.map(|(_, size)| *size).chain([offset]).any(|bytes| !bytes.is_multiple_of(physical))
     };

@@ -35,9 +35,9 @@ fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
     }
     let alone = |name: &&str| {
         let mine: Vec<&JobRecord> = together.jobs().iter().filter(|job| target(job) == *name).collect();
-        let alike = |job: &JobRecord| {
-            (&job.rw, job.block_sizes, job.iodepth) == (&mine[0].rw, mine[0].block_sizes, mine[0].iodepth)
-        };
+        let asked =
+            |job: &JobRecord| (job.rw.clone(), job.block_sizes, job.smallest_block_sizes, job.iodepth);
+        let alike = |job: &JobRecord| asked(job) == asked(mine[0]);
         rows.iter().find(|row| {
             self::targets(row) == [*name]
                 && counts(row)

@@ -94,20 +94,23 @@ impl<'a> Row<'a> {
 
     /// True where every job was told the same, so that one depth and one block size describe the row.
     pub(crate) fn is_uniform(&self) -> bool {
-        let told = |job: &JobRecord| (job.rw.clone(), job.block_sizes, job.iodepth, job.engine.clone());
+        let told = |job: &JobRecord| {
+            let sizes = (job.block_sizes, job.smallest_block_sizes);
+            (job.rw.clone(), sizes, job.iodepth, job.engine.clone())
+        };
         self.jobs().windows(2).all(|pair| told(&pair[0]) == told(&pair[1]))
     }
 
     /// Bytes of every request; `None` where they differ.
     pub(crate) fn block_bytes(&self) -> Option<u64> {
-        let sizes = &self.jobs().first()?.block_sizes;
-        let size = match self.kind()? {
-            Kind::Read => sizes.read,
-            Kind::Write => sizes.write,
-            Kind::Mixed if sizes.read == sizes.write => sizes.read,
-            Kind::Mixed => return None,
+        let job = self.jobs().first()?;
+        let (least, most) = (job.smallest_blocks(), job.block_sizes);
+        let (least, most) = match self.kind()? {
+            Kind::Read => (least.read, most.read),
+            Kind::Write => (least.write, most.write),
+            Kind::Mixed => (least.read.min(least.write), most.read.max(most.write)),
         };
-        (self.is_uniform() && size > 0).then_some(size)
+        (self.is_uniform() && least == most && most > 0).then_some(most)
     }
 
     /// Requests that were in flight on average, from rate and latency (Little); 0 where latencies were not recorded.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod block_size;
 mod op;
 mod option_row;
 mod per_op;
@@ -12,6 +13,7 @@ pub mod plan;
 mod rate;
 pub mod units;
 
+pub use block_size::{BlockSize, BlockSplit};
 pub use op::{Op, Request};
 pub use option_row::{Kind, OptionRow};
 pub use per_op::PerOp;

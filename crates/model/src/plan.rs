@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Nanos, PerOp, RatePlan};
+use crate::{BlockSize, Nanos, PerOp, RatePlan};
 
 /// One whole invocation: jobs in the order given, run in phases that wait for each other (stonewall).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -153,7 +153,7 @@ pub struct IoPlan {
     /// Operations and order.
     pub pattern: Pattern,
     /// Bytes per request.
-    pub block_size: PerOp<u64>,
+    pub block_size: PerOp<BlockSize>,
     /// Bytes of the target that are used, over all files; `None` = all there is.
     pub size: Option<SizeSpec>,
     /// Bytes to move per loop; `None` = once over `size`.

@@ -1,6 +1,6 @@
 //! The rate at which requests are offered, whether or not the target keeps up.
 
-use crate::PerOp;
+use crate::{BlockSize, PerOp};
 
 /// ns of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -21,10 +21,17 @@ impl Rate {
         (requests > 0).then_some(Rate { requests: requests.min(Self::MOST), per_ns: SECOND })
     }
 
-    /// Requests of `block` bytes that move so many bytes per second; `None` at 0.
-    pub fn bytes_per_second(bytes: u64, block: u64) -> Option<Rate> {
-        let per_ns = SECOND.saturating_mul(block.max(1));
-        (bytes > 0).then_some(Rate { requests: bytes.min(Self::MOST), per_ns })
+    /// Requests of these sizes that move so many bytes per second; `None` at 0. Where sizes are mixed, requests are
+    /// evenly spread and every hundred of them hold the rate.
+    pub fn bytes_per_second(bytes: u64, block: &BlockSize) -> Option<Rate> {
+        let hundred = block.bytes_of_hundred();
+        // In lowest terms, so that no rate overflows that did not before.
+        let (requests, of) = match hundred % 100 {
+            0 => (1, hundred / 100),
+            _ => (100, hundred),
+        };
+        let per_ns = SECOND.saturating_mul(of.max(1));
+        (bytes > 0).then_some(Rate { requests: bytes.saturating_mul(requests).min(Self::MOST), per_ns })
     }
 
     /// Whole ns from one request to the next, and the rest as a share of [`Rate::requests`].
@@ -74,14 +81,17 @@ mod tests {
     #[test]
     fn gaps_lose_nothing() {
         let gap = |rate: Option<Rate>| rate.map(|rate| (rate.gap(), rate.requests()));
+        // 5734.4 bytes on average.
+        let mix = BlockSize::of_shares(&[(4096, 60), (8192, 40)]).unwrap();
         for (rate, expected) in [
             (Rate::iops(0), None),
             (Rate::iops(200), Some(((5_000_000, 0), 200))),
             (Rate::iops(3), Some(((333_333_333, 1), 3))),
             (Rate::iops(u64::MAX), Some(((0, SECOND), 1 << 62))),
-            (Rate::bytes_per_second(0, 4096), None),
-            (Rate::bytes_per_second(1 << 20, 4096), Some(((3_906_250, 0), 1 << 20))),
-            (Rate::bytes_per_second(1, u64::MAX), Some(((u64::MAX, 0), 1))),
+            (Rate::bytes_per_second(0, &4096.into()), None),
+            (Rate::bytes_per_second(1 << 20, &4096.into()), Some(((3_906_250, 0), 1 << 20))),
+            (Rate::bytes_per_second(1, &(u64::MAX / 100).into()), Some(((u64::MAX, 0), 1))),
+            (Rate::bytes_per_second(573_440, &mix), Some(((10_000_000, 0), 57_344_000))),
         ] {
             assert_eq!(gap(rate), expected, "{rate:?}");
         }

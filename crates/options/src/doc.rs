@@ -161,6 +161,11 @@ const PAGE_HEAD: &str = "\
   and at most 32 KiB; sequential ones go one by one, as in fio, so that the kernel does not merge them. Where everything
   completes while it is submitted (the page cache, memory), batches grow to 32 and 128 KiB. All completions that are there
   are taken unless `iodepth_batch_complete_max` says otherwise. `iodepth_batch=1` with it at 1 is fio's way.
+- The shares of a `bssplit` must add up to 100 and its sizes be multiples of the smallest (fio gives what is left to the
+  smallest size and rounds sizes down). Every hundred requests hold the shares exactly. With a random map a pass goes over
+  the range once in requests of the sizes said; a rest at its end that the next one does not fit into is left out, where
+  fio cuts requests to the holes between those before, which moves the shares. Sequential passes leave out such a rest too.
+  Under `rate` the requests are spread evenly over time, not their bytes.
 - The numbers drawn from a seed are repeatable, but not those fio draws from the same seed.
 
 An option that fio has and that is not supported yet is refused by name, with the nearest thing to do instead, and an

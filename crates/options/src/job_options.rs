@@ -3,7 +3,7 @@
 //! Defaults live in `resolve`, which turns this into a plan; here `None` means "not said".
 
 use fathom_model::plan::{Fallocate, Mix, OpenSync, SizeSpec};
-use fathom_model::{Nanos, PerOp, RateProcess};
+use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 
 use crate::error::OptionError;
 use crate::section::apply_pair;
@@ -29,6 +29,8 @@ pub struct JobOptions {
     pub rw: Option<Direction>,
     /// Bytes per request.
     pub bs: PerOp<Option<u64>>,
+    /// Mixed sizes, which go before `bs`.
+    pub bssplit: PerOp<Option<BlockSize>>,
     /// Bytes of the target that are used; 0 bytes stands for "all".
     pub size: Option<SizeSpec>,
     /// Bytes to move.

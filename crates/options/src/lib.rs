@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arithmetic;
+mod block_split;
 mod cli;
 mod clones;
 mod command;

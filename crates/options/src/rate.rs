@@ -30,7 +30,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
         ));
     }
     let rate = |op: Op| {
-        let of_bytes = Rate::bytes_per_second(options.rate[op].unwrap_or(0), io.block_size[op]);
+        let of_bytes = Rate::bytes_per_second(options.rate[op].unwrap_or(0), &io.block_size[op]);
         of_bytes.or_else(|| Rate::iops(options.rate_iops[op].unwrap_or(0))).filter(|_| is_used(io, op))
     };
     Ok(RatePlan {
@@ -82,7 +82,7 @@ mod tests {
             assert_eq!(planned(&pairs), Ok(expected), "{pairs:?}");
         }
         let by_bytes = planned(&[("rate", "1m"), ("bs", "8k"), ("rate_process", "poisson")]).unwrap();
-        assert_eq!(by_bytes.rates.read, Rate::bytes_per_second(1 << 20, 8192));
+        assert_eq!(by_bytes.rates.read, Rate::bytes_per_second(1 << 20, &8192.into()));
         assert_eq!(by_bytes.process, RateProcess::Poisson);
     }
 

@@ -6,7 +6,7 @@ use fathom_model::plan::{
     DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, Pattern,
     Payload, SizeSpec, TimePlan,
 };
-use fathom_model::{JobPlan, Nanos, RunPlan};
+use fathom_model::{BlockSize, JobPlan, Nanos, Op, PerOp, RunPlan};
 
 use crate::clones;
 use crate::error::OptionError;
@@ -95,7 +95,7 @@ fn io(options: &JobOptions) -> IoPlan {
     let some = |size: Option<SizeSpec>| size.filter(|size| *size != SizeSpec::Bytes(0));
     IoPlan {
         pattern: Pattern { mix, random },
-        block_size: options.bs.map(|size| size.unwrap_or(DEFAULT_BLOCK)),
+        block_size: block_size(options),
         size: some(options.size),
         io_size: some(options.io_size),
         file_size: options.filesize,
@@ -113,6 +113,15 @@ fn io(options: &JobOptions) -> IoPlan {
     }
 }
 
+/// A mix of sizes goes before a size.
+fn block_size(options: &JobOptions) -> PerOp<BlockSize> {
+    let of = |op: Op| match &options.bssplit[op] {
+        Some(split) => split.clone(),
+        None => options.bs[op].unwrap_or(DEFAULT_BLOCK).into(),
+    };
+    PerOp { read: of(Op::Read), write: of(Op::Write), trim: of(Op::Trim) }
+}
+
 fn payload(options: &JobOptions) -> Payload {
     if options.zero_buffers == Some(true) {
         Payload::Zero
@@ -128,7 +137,7 @@ fn payload(options: &JobOptions) -> Payload {
 /// Batches and marks above the depth mean the depth, and so does 0, except for the completions waited for.
 fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     let depth = options.iodepth.unwrap_or(1);
-    let largest = io.block_size.iter().map(|(_, &size)| size).max().unwrap_or(DEFAULT_BLOCK);
+    let largest = io.block_size.iter().map(|(_, size)| size.largest()).max().unwrap_or(DEFAULT_BLOCK);
     let defaults = DepthPlan::batched(depth, io.pattern.random, largest);
     let within = |said: Option<u32>, default: u32| match said {
         None => default,

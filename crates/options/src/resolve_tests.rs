@@ -17,7 +17,7 @@ fn a_job_about_which_nothing_was_said() {
     assert_eq!((plan.group, plan.phase), (0, 0));
     assert_eq!(plan.engine, EnginePlan { name: "psync".to_owned(), options: vec![] });
     assert_eq!(plan.io.pattern, Pattern { mix: Mix::Read, random: false });
-    assert_eq!(plan.io.block_size, PerOp::splat(4096));
+    assert_eq!(plan.io.block_size, PerOp::splat(4096.into()));
     assert_eq!((plan.io.size, plan.io.io_size, plan.io.file_size), (None, None, None));
     assert_eq!((plan.io.offset, plan.io.offset_increment), (SizeSpec::Bytes(0), SizeSpec::Bytes(0)));
     assert!(plan.io.random_map && plan.io.invalidate && !plan.io.direct && !plan.io.end_fsync);
@@ -51,7 +51,18 @@ fn what_is_done() {
     });
     check(&[("rw", "rw"), ("rwmixwrite", "100")], |io| io.pattern.mix == Mix::ReadWrite { read_percent: 0 });
     check(&[("rw", "randread"), ("rwmixread", "75")], |io| io.pattern.mix == Mix::Read);
-    check(&[("bs", ",16k")], |io| io.block_size == PerOp { read: 4096, write: 16384, trim: 16384 });
+    check(&[("bs", ",16k")], |io| {
+        io.block_size == PerOp { read: 4096, write: 16384, trim: 16384 }.map(BlockSize::from)
+    });
+    fn mix(shares: &[(u64, u8)]) -> BlockSize {
+        BlockSize::of_shares(shares).unwrap()
+    }
+    check(&[("bssplit", "4k/60:8k/40"), ("bs", "1m")], |io| {
+        io.block_size == PerOp::splat(mix(&[(4096, 60), (8192, 40)]))
+    });
+    check(&[("bs", "1m"), ("bssplit", ",4k/50:64k/")], |io| {
+        io.block_size == PerOp { read: (1 << 20).into(), ..PerOp::splat(mix(&[(4096, 50), (65536, 50)])) }
+    });
     check(&[("size", "0")], |io| io.size.is_none());
     check(&[("size", "50%"), ("io_size", "2g")], |io| {
         (io.size, io.io_size) == (Some(SizeSpec::Percent(50)), Some(SizeSpec::Bytes(2 << 30)))

@@ -1,6 +1,7 @@
 //! From what was planned and counted to what is stored. Nothing is rounded or dropped on the way.
 
-use fathom_model::{Op, RunPlan};
+use fathom_model::plan::IoPlan;
+use fathom_model::{BlockSize, Op, RunPlan};
 use fathom_stats::{
     CpuUsage, DiskCounters, DiskOutcome, ErrorCount, Interval, IntervalOp, KernelThreads, Latency, Moments,
     OpOutcome, OpenLoop, PhaseOutcome, RunOutcome, SlowRequest, Stall, WorkerFailure, WorkerOutcome,
@@ -80,6 +81,7 @@ impl TestRecord {
 fn job_record(run: &RunPlan, worker: &WorkerOutcome) -> Option<JobRecord> {
     let plan = run.jobs.get(worker.job)?;
     let measure = &plan.measure;
+    let is_mixed = plan.io.block_size.iter().any(|(_, size)| size.split().is_some());
     Some(JobRecord {
         name: plan.name.clone(),
         description: plan.description.clone(),
@@ -94,11 +96,8 @@ fn job_record(run: &RunPlan, worker: &WorkerOutcome) -> Option<JobRecord> {
         engine: plan.engine.name.clone(),
         iodepth: plan.depth.iodepth,
         rw: plan.io.pattern.name().to_owned(),
-        block_sizes: BlockSizes {
-            read: plan.io.block_size.read,
-            write: plan.io.block_size.write,
-            trim: plan.io.block_size.trim,
-        },
+        block_sizes: block_sizes(&plan.io, BlockSize::largest),
+        smallest_block_sizes: is_mixed.then(|| block_sizes(&plan.io, BlockSize::smallest)),
         global_options: run.global_said.clone(),
         options: plan.said.clone(),
         plan: plan_fields(plan, worker.clone),
@@ -117,6 +116,11 @@ fn job_record(run: &RunPlan, worker: &WorkerOutcome) -> Option<JobRecord> {
         slowest: worker.slowest.iter().map(SlowRecord::from_stats).collect(),
         stalls: worker.stalls.iter().map(StallRecord::from_stats).collect(),
     })
+}
+
+fn block_sizes(io: &IoPlan, of: fn(&BlockSize) -> u64) -> BlockSizes {
+    let sizes = &io.block_size;
+    BlockSizes { read: of(&sizes.read), write: of(&sizes.write), trim: of(&sizes.trim) }
 }
 
 impl MomentsRecord {

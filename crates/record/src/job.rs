@@ -38,8 +38,11 @@ pub struct JobRecord {
     pub iodepth: u32,
     /// fio's word for the pattern (`randrw`).
     pub rw: String,
-    /// Bytes per request.
+    /// Bytes per request, the largest where sizes are mixed.
     pub block_sizes: BlockSizes,
+    /// Bytes of the smallest request, where the sizes of an operation are mixed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub smallest_block_sizes: Option<BlockSizes>,
     /// The global options as said, canonical names, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub global_options: Vec<(String, String)>,
@@ -72,6 +75,13 @@ pub struct JobRecord {
     /// Times in which nothing completed although requests were in flight, over both phases.
     #[serde(skip_serializing_if = "is_default")]
     pub stalls: Vec<StallRecord>,
+}
+
+impl JobRecord {
+    /// Bytes of the smallest request of each operation.
+    pub fn smallest_blocks(&self) -> BlockSizes {
+        self.smallest_block_sizes.unwrap_or(self.block_sizes)
+    }
 }
 
 /// Bytes per request, per operation.

@@ -39,6 +39,7 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         iodepth: last.iodepth,
         rw: first.rw.clone(),
         block_sizes: first.block_sizes,
+        smallest_block_sizes: first.smallest_block_sizes,
         global_options: last.global_options.clone(),
         options: last.options.clone(),
         plan: first.plan.clone(),

@@ -67,7 +67,10 @@ fn io_fields(io: &IoPlan, fields: &mut Fields) {
         fields.set("rwmixread", read_percent);
     }
     for (op, size) in io.block_size.iter() {
-        fields.set(&format!("bs.{op}"), size);
+        fields.set(&format!("bs.{op}"), size.largest());
+        if let Some(split) = size.split() {
+            fields.set(&format!("bssplit.{op}"), split);
+        }
     }
     if let Some(size) = io.size {
         fields.set("size", size_text(size));

@@ -6,7 +6,7 @@ use fathom_model::plan::{
     ClonePlan, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, OpenSync, Pattern,
     Payload, SizeSpec, TimePlan,
 };
-use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
+use fathom_model::{BlockSize, JobPlan, Nanos, PerOp, RunPlan};
 use fathom_record::{
     Conditions, DeviceRecord, FilesystemRecord, Finding, HostRecord, JobRecord, RunHeader, RunRecord,
     Severity, TargetRecord, TestMeta, TestRecord, TestStatus, entries, merge_jobs, test_record,
@@ -36,7 +36,7 @@ fn plan(clones: usize, group_reporting: bool) -> RunPlan {
         },
         io: IoPlan {
             pattern: Pattern { mix: Mix::ReadWrite { read_percent: 75 }, random: true },
-            block_size: PerOp { read: 4096, write: 8192, trim: 4096 },
+            block_size: PerOp { read: 4096, write: 8192, trim: 4096 }.map(BlockSize::from),
             size: Some(SizeSpec::Percent(50)),
             io_size: None,
             file_size: None,

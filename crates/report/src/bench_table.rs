@@ -212,16 +212,21 @@ pub(crate) fn commits(summary: &TestSummary) -> bool {
     summary.sync.as_ref().is_some_and(|sync| writes > 0 && sync.ios * 10 >= writes * 9)
 }
 
-/// `4k d64 75/25`, `128k d1 x8`, `4k d1 +fdatasync`.
+/// `4k d64 75/25`, `128k d1 x8`, `4k d1 +fdatasync`, `4k-64k d8`.
 fn shape(job: Option<&JobRecord>, workers: usize) -> String {
     let Some(job) = job else { return String::new() };
     let plan = |name: &str| job.plan.get(name).map(String::as_str).unwrap_or_default();
-    let (read, write) = (job.block_sizes.read, job.block_sizes.write);
+    let (least, most) = (job.smallest_blocks(), job.block_sizes);
+    let sizes = |least: u64, most: u64| match () {
+        () if least < most => format!("{}-{}", block(least), block(most)),
+        () => block(most),
+    };
+    let (read, write) = (sizes(least.read, most.read), sizes(least.write, most.write));
     let mut parts = vec![match job.rw.as_str() {
-        "rw" | "randrw" if read != write => format!("{}/{}", block(read), block(write)),
-        "write" | "randwrite" => block(write),
-        "trim" | "randtrim" => block(job.block_sizes.trim),
-        _ => block(read),
+        "rw" | "randrw" if read != write => format!("{read}/{write}"),
+        "write" | "randwrite" => write,
+        "trim" | "randtrim" => sizes(least.trim, most.trim),
+        _ => read,
     }];
     parts.push(format!("d{}", job.iodepth));
     if workers > 1 {

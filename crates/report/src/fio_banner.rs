@@ -14,8 +14,8 @@ struct BannerJob<'a> {
     name: &'a str,
     group: u32,
     rw: &'a str,
-    /// Bytes per request: read, write, trim.
-    block_sizes: [u64; 3],
+    /// Bytes of the smallest and the largest request: read, write, trim.
+    block_sizes: [(u64, u64); 3],
     engine: &'a str,
     iodepth: u32,
     workers: usize,
@@ -34,7 +34,8 @@ pub fn render_plan(plan: &RunPlan, out: &mut dyn Write) -> io::Result<()> {
             name: &job.name,
             group: job.group,
             rw: job.io.pattern.name(),
-            block_sizes: Op::DATA.map(|op| job.io.block_size[op]),
+            block_sizes: Op::DATA
+                .map(|op| (job.io.block_size[op].smallest(), job.io.block_size[op].largest())),
             engine: &job.engine.name,
             iodepth: job.depth.iodepth,
             workers: job.clones.len(),
@@ -58,12 +59,12 @@ pub fn render(record: &RunRecord, out: &mut dyn Write) -> io::Result<()> {
             }
             before = Some(worker.job);
             let ran = test.jobs.iter().filter(|other| other.job == worker.job).count();
-            let sizes = &worker.block_sizes;
+            let (least, most) = (worker.smallest_blocks(), worker.block_sizes);
             jobs.push(BannerJob {
                 name: &worker.name,
                 group: worker.group,
                 rw: &worker.rw,
-                block_sizes: [sizes.read, sizes.write, sizes.trim],
+                block_sizes: [(least.read, most.read), (least.write, most.write), (least.trim, most.trim)],
                 engine: &worker.engine,
                 iodepth: worker.iodepth,
                 workers: worker.plan.get("numjobs").and_then(|text| text.parse().ok()).unwrap_or(ran),
@@ -85,10 +86,9 @@ pub fn layout_line(job: &str, files: usize, total_bytes: u64) -> String {
 
 fn write_banner(jobs: &[BannerJob], out: &mut dyn Write) -> io::Result<()> {
     for job in jobs {
-        let [read, write, trim] = job.block_sizes.map(|size| {
-            let size = bytes(size, Family::Binary);
-            format!("{size}-{size}")
-        });
+        let [read, write, trim] = job
+            .block_sizes
+            .map(|(least, most)| format!("{}-{}", bytes(least, Family::Binary), bytes(most, Family::Binary)));
         writeln!(
             out,
             "{}: (g={}): rw={}, bs=(R) {read}, (W) {write}, (T) {trim}, ioengine={}, iodepth={}",
@@ -119,7 +119,7 @@ mod tests {
             name,
             group: 0,
             rw: "randread",
-            block_sizes: [3, 65_528, 512],
+            block_sizes: [(3, 3), (4096, 65_528), (512, 512)],
             engine: "psync",
             iodepth: 1,
             workers,
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn banners() {
-        let line = "rw=randread, bs=(R) 3B-3B, (W) 64.0KiB-64.0KiB, (T) 512B-512B, ioengine=psync, iodepth=1";
+        let line = "rw=randread, bs=(R) 3B-3B, (W) 4096B-64.0KiB, (T) 512B-512B, ioengine=psync, iodepth=1";
         check(&[job("a", 1, false)], &format!("a: (g=0): {line}\nfio-3.42\nStarting 1 process\n"));
         check(&[job("a", 3, false)], &format!("a: (g=0): {line}\n...\nfio-3.42\nStarting 3 processes\n"));
         check(

@@ -109,7 +109,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         },
         source: SourcePlan {
             pattern: Pattern { mix, random: false },
-            block_size: PerOp::splat(4096),
+            block_size: PerOp::splat(4096.into()),
             extents: vec![Extent { offset: 0, len: blocks * 4096 }],
             random_map: true,
             bytes_per_loop: blocks * 4096,

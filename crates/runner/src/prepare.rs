@@ -110,7 +110,7 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
     }
     let zero = match () {
         () if job.depth.iodepth == 0 => Some("iodepth"),
-        () if targets::ops_used(job).any(|op| job.io.block_size[op] == 0) => Some("bs"),
+        () if targets::ops_used(job).any(|op| job.io.block_size[op].smallest() == 0) => Some("bs"),
         () => None,
     };
     if let Some(what) = zero {
@@ -272,7 +272,7 @@ fn specify(
         },
         source: SourcePlan {
             pattern: io.pattern,
-            block_size: io.block_size,
+            block_size: io.block_size.clone(),
             extents,
             random_map: io.random_map,
             bytes_per_loop: targets::bytes_per_loop(io, range),
@@ -379,7 +379,7 @@ fn check_alignment(job: &JobPlan, target: &Target, file: &File, extent: Extent) 
         _ => direct_alignment(file).map(|alignment| u64::from(alignment.offset)),
     };
     let Some(unit) = unit.filter(|&unit| unit > 1) else { return Ok(()) };
-    let sizes = targets::ops_used(job).map(|op| ("bs", job.io.block_size[op]));
+    let sizes = targets::ops_used(job).map(|op| ("bs", job.io.block_size[op].smallest()));
     for (what, value) in sizes.chain([("offset", extent.offset)]) {
         if !value.is_multiple_of(unit) {
             return Err(RunError::Plan {

@@ -92,7 +92,7 @@ pub(crate) fn ops_used(job: &JobPlan) -> impl Iterator<Item = Op> {
 
 /// The largest request of a job, bytes.
 pub(crate) fn largest_block(job: &JobPlan) -> u64 {
-    ops_used(job).map(|op| job.io.block_size[op]).max().unwrap_or(0)
+    ops_used(job).map(|op| job.io.block_size[op].largest()).max().unwrap_or(0)
 }
 
 /// The bytes of `target` that clone number `clone` of `job` uses; the file may still have to grow to hold them.

@@ -203,7 +203,7 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     check(huge, "past the largest file");
     let mut odd = on(&file, read(), "psync", 64);
     odd.io.direct = true;
-    odd.io.block_size = fathom_model::PerOp::splat(1000);
+    odd.io.block_size = fathom_model::PerOp::splat(1000.into());
     check(odd, "is not a multiple of");
     assert!(!dir.path().join("no").exists());
 }
@@ -278,11 +278,11 @@ fn what_moves_nothing_or_does_not_fit_is_refused() {
         assert!(!path.exists());
     };
     check(|job| job.depth.iodepth = 0, "iodepth=0 moves nothing");
-    check(|job| job.io.block_size = fathom_model::PerOp::splat(0), "bs=0 moves nothing");
+    check(|job| job.io.block_size = fathom_model::PerOp::splat(0.into()), "bs=0 moves nothing");
     check(
         |job| {
             job.depth = fathom_model::plan::DepthPlan::new(30_000);
-            job.io.block_size = fathom_model::PerOp::splat(1 << 30);
+            job.io.block_size = fathom_model::PerOp::splat((1 << 30).into());
         },
         "MiB of memory are available",
     );

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 fn plan(mix: Mix, random: bool) -> SourcePlan {
     SourcePlan {
         pattern: Pattern { mix, random },
-        block_size: PerOp::splat(BLOCK),
+        block_size: PerOp::splat(BLOCK.into()),
         extents: vec![Extent { offset: 0, len: BLOCKS * BLOCK }],
         random_map: true,
         bytes_per_loop: BLOCKS * BLOCK,

@@ -39,7 +39,7 @@ fn sizes() -> Vec<(u64, u64)> {
 fn ns_per_request(blocks: u64, block_size: u64, rounds: usize) -> f64 {
     let mut source = Source::new(&SourcePlan {
         pattern: Pattern { mix: Mix::Read, random: true },
-        block_size: PerOp::splat(block_size),
+        block_size: PerOp::splat(block_size.into()),
         extents: vec![Extent { offset: 0, len: blocks * block_size }],
         random_map: true,
         bytes_per_loop: blocks * block_size,

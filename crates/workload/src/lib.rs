@@ -3,12 +3,15 @@
 //! Pure and seeded: no I/O, no clock, the same seed gives the same requests for ever, on every machine.
 #![forbid(unsafe_code)]
 
+mod block_deck;
 mod mix;
+mod mixed;
 mod offset;
 pub mod payload;
 mod random_map;
 mod rng;
 mod source;
+mod sync_countdown;
 
 pub use offset::{Extent, Offsets};
 pub use random_map::Permutation;

@@ -5,7 +5,7 @@ use fathom_model::{Kind, Op, OptionRow};
 
 use super::set;
 use crate::job_options::{Direction, JobOptions};
-use crate::value;
+use crate::{block_split, value};
 
 /// fio's share of reads in a mixed job where none is said.
 pub(crate) const DEFAULT_READ_PERCENT: u8 = 50;
@@ -49,6 +49,15 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "4096",
         doc: "Bytes per request: one size, or read,write,trim where a missing end repeats the last given.",
         apply: block_size,
+    },
+    OptionRow {
+        name: "bssplit",
+        aliases: &[],
+        kind: Kind::Text,
+        default: "",
+        doc: "Mixed sizes and the percentage of requests that has each, as 4k/60:8k/40 or read,write,trim lists of it; empty \
+              shares divide the rest.",
+        apply: block_split,
     },
     OptionRow {
         name: "rwmixread",
@@ -224,6 +233,21 @@ fn block_size(options: &mut JobOptions, text: &str) -> Result<(), String> {
         }
     }
     options.bs = sizes;
+    Ok(())
+}
+
+fn block_split(options: &mut JobOptions, text: &str) -> Result<(), String> {
+    let entries = value::per_operation(text)?;
+    if entries == [None; 3] {
+        return Err(block_split::NEEDED.to_owned());
+    }
+    let mut splits = options.bssplit.clone();
+    for (op, entry) in Op::DATA.into_iter().zip(entries) {
+        if let Some(entry) = entry {
+            splits[op] = Some(block_split::parse(entry, MAX_BLOCK)?);
+        }
+    }
+    options.bssplit = splits;
     Ok(())
 }
 

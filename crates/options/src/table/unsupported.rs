@@ -27,10 +27,9 @@ const fn row(tier: u8, name: &'static str) -> UnsupportedOption {
 pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption {
         aliases: &["blocksize_range"],
-        instead: "give one size with bs",
+        instead: "give one size with bs, or the sizes and their shares with bssplit",
         ..row(1, "bsrange")
     },
-    UnsupportedOption { instead: "give one size with bs, or one job per size", ..row(1, "bssplit") },
     UnsupportedOption { inert: &["0"], instead: "limit the bytes with io_size", ..row(1, "number_ios") },
     UnsupportedOption {
         inert: &["tausworthe"],

@@ -17,7 +17,7 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
         engine: EnginePlan { name: "io_uring".to_owned(), options: Vec::new() },
         io: IoPlan {
             pattern: Pattern { mix, random },
-            block_size: PerOp::splat(4096),
+            block_size: PerOp::splat(4096.into()),
             size: None,
             io_size: None,
             file_size: None,

@@ -1,0 +1,195 @@
+//! Where the next request of one operation goes within one file, and how large it is, where sizes are mixed.
+//!
+//! All offsets are multiples of the smallest size from the start of the file's range. In random order that visits each
+//! block once, a pass lays the range out in requests without gaps or overlaps, deck after deck in one shuffled order of
+//! sizes, and visits them by a permutation: so the shares hold however much of a pass is made, and nothing is remembered
+//! of what was visited. Each pass lays the range out anew.
+
+use fathom_model::BlockSplit;
+
+use crate::block_deck::BlockDeck;
+use crate::{Permutation, Rng};
+
+/// The order of the requests of one operation in one file. A rest of the range that the next request does not fit into is
+/// not touched in this pass.
+#[derive(Clone, Debug)]
+pub(crate) struct MixedOffsets {
+    /// Bytes of the range.
+    len: u64,
+    /// Smallest size.
+    unit: u64,
+    deck: BlockDeck,
+    order: Order,
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    /// One after the other.
+    Sequential { next: u64 },
+    /// Every part of the range once, in random order.
+    Tiles(Box<Tiles>),
+    /// Anywhere at any time, as many bytes as the range has.
+    Draw { moved: u64 },
+}
+
+/// A range laid out in requests: the same hundred sizes over and over, the last time as many as there is room for.
+#[derive(Clone, Debug)]
+struct Tiles {
+    /// Start within a deck, and size.
+    tiles: Box<[(u64, u64)]>,
+    deck_bytes: u64,
+    count: u64,
+    order: Permutation,
+    next: u64,
+}
+
+impl Tiles {
+    fn new(len: u64, cards: &[u64], rng: &mut Rng) -> Self {
+        let starts = cards.iter().scan(0, |end, &size| {
+            let start = *end;
+            *end += size;
+            Some((start, size))
+        });
+        let tiles: Box<[(u64, u64)]> = starts.collect();
+        let deck_bytes = cards.iter().sum::<u64>().max(1);
+        let rest = len % deck_bytes;
+        let in_rest = tiles.iter().take_while(|(start, size)| start + size <= rest).count() as u64;
+        let count = len / deck_bytes * tiles.len() as u64 + in_rest;
+        Tiles { tiles, deck_bytes, count, order: Permutation::new(count.max(1), rng), next: 0 }
+    }
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        if self.next >= self.count {
+            return None;
+        }
+        let tile = self.order.at(self.next);
+        self.next += 1;
+        let decks = tile / self.tiles.len() as u64;
+        let (start, size) = self.tiles[(tile % self.tiles.len() as u64) as usize];
+        Some((decks * self.deck_bytes + start, size))
+    }
+}
+
+impl MixedOffsets {
+    /// The order over `len` bytes, which hold the largest size of `split`.
+    pub(crate) fn new(random: bool, random_map: bool, len: u64, split: &BlockSplit, rng: &mut Rng) -> Self {
+        let deck = BlockDeck::new(split, rng.next_u64());
+        let unit = split.shares().first().map_or(1, |&(size, _)| size.max(1));
+        let order = match (random, random_map) {
+            (false, _) => Order::Sequential { next: 0 },
+            (true, true) => Order::Tiles(Box::new(Tiles::new(len, deck.cards(), rng))),
+            (true, false) => Order::Draw { moved: 0 },
+        };
+        MixedOffsets { len, unit, deck, order }
+    }
+
+    /// Offset and size of the next request, or `None` at the end of the pass.
+    pub(crate) fn next_range(&mut self, rng: &mut Rng) -> Option<(u64, u64)> {
+        match &mut self.order {
+            Order::Sequential { next } => {
+                let size = self.deck.draw(self.len - *next)?;
+                let offset = *next;
+                *next += size;
+                Some((offset, size))
+            }
+            Order::Tiles(tiles) => tiles.next(),
+            Order::Draw { moved } => {
+                let size = self.deck.draw(self.len - *moved)?;
+                *moved += size;
+                Some((rng.below((self.len - size) / self.unit + 1) * self.unit, size))
+            }
+        }
+    }
+
+    /// Starts a new pass; a range in random order is laid out anew.
+    pub(crate) fn restart(&mut self, rng: &mut Rng) {
+        match &mut self.order {
+            Order::Sequential { next } => *next = 0,
+            Order::Tiles(tiles) => {
+                self.deck.shuffle();
+                **tiles = Tiles::new(self.len, self.deck.cards(), rng);
+            }
+            Order::Draw { moved } => *moved = 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fathom_model::BlockSize;
+
+    use super::*;
+
+    const SHARES: [(u64, u8); 3] = [(4096, 50), (8192, 30), (65536, 20)];
+    /// Bytes of a hundred requests.
+    const HUNDRED: u64 = 50 * 4096 + 30 * 8192 + 20 * 65536;
+
+    fn mixed(order: (bool, bool), len: u64) -> (MixedOffsets, Rng) {
+        let size = BlockSize::of_shares(&SHARES).unwrap();
+        let mut rng = Rng::new(3);
+        (MixedOffsets::new(order.0, order.1, len, size.split().unwrap(), &mut rng), rng)
+    }
+
+    fn pass(mixed: &mut MixedOffsets, rng: &mut Rng) -> Vec<(u64, u64)> {
+        std::iter::from_fn(|| mixed.next_range(rng)).collect()
+    }
+
+    fn counts(requests: &[(u64, u64)]) -> Vec<u64> {
+        let mut counts = BTreeMap::new();
+        requests.iter().for_each(|&(_, size)| *counts.entry(size).or_default() += 1);
+        counts.into_values().collect()
+    }
+
+    #[test]
+    fn a_random_pass_covers_the_range_once_with_exact_shares() {
+        let (mut mixed, mut rng) = mixed((true, true), 70 * HUNDRED);
+        let passes = [pass(&mut mixed, &mut rng), {
+            mixed.restart(&mut rng);
+            pass(&mut mixed, &mut rng)
+        }];
+        assert_ne!(passes[0], passes[1]);
+        for mut requests in passes {
+            assert_eq!(counts(&requests), [3500, 2100, 1400]);
+            assert!(requests.windows(2).filter(|two| two[0].0 + two[0].1 == two[1].0).count() < 10);
+            requests.sort_unstable();
+            let end = requests.iter().try_fold(0, |end, &(at, size)| (at == end).then_some(at + size));
+            assert_eq!(end, Some(70 * HUNDRED));
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_range_is_smaller_than_a_request() {
+        for len in [65536, 100_000, HUNDRED - 4096, HUNDRED + 1, 3 * HUNDRED / 2] {
+            for order in [(false, true), (true, true), (true, false)] {
+                let (mut mixed, mut rng) = mixed(order, len);
+                for _ in 0..5 {
+                    let requests = pass(&mut mixed, &mut rng);
+                    let moved: u64 = requests.iter().map(|(_, size)| size).sum();
+                    assert!(moved <= len && len - moved < 65536, "{moved} of {len}, {order:?}");
+                    assert!(requests.iter().all(|&(at, size)| at % 4096 == 0 && at + size <= len));
+                    mixed.restart(&mut rng);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sequential_and_free_orders_hold_the_shares_over_passes() {
+        for order in [(false, true), (true, false)] {
+            let (mut mixed, mut rng) = mixed(order, 1 << 20);
+            let mut all = Vec::new();
+            while all.len() < 10_000 {
+                match mixed.next_range(&mut rng) {
+                    Some(range) => all.push(range),
+                    None => mixed.restart(&mut rng),
+                }
+            }
+            assert_eq!(counts(&all), [5000, 3000, 2000], "{order:?}");
+        }
+        let (mut mixed, mut rng) = mixed((false, true), 1 << 20);
+        let requests = pass(&mut mixed, &mut rng);
+        assert!(requests.windows(2).all(|two| two[0].0 + two[0].1 == two[1].0) && requests[0].0 == 0);
+    }
+}
