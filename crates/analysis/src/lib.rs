@@ -33,9 +33,11 @@ mod segments;
 mod stalled;
 pub mod steady;
 pub mod sweep;
+mod sweep_blocks;
 pub mod sweep_goal;
 pub mod sweep_plan;
 pub mod sweep_point;
+pub mod sweep_spec;
 
 use fathom_record::{Finding, RunRecord};
 

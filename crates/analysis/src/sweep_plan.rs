@@ -6,40 +6,9 @@
 
 use std::cmp::Ordering;
 
-use crate::cap_fit::{Level, at_the_top, levels, limits};
 use crate::knee::{curve, has_ended};
-use crate::sweep_goal::{Reach, Slo};
 use crate::sweep_point::{Pattern, Point, Spot};
-
-/// Values along one axis of the grid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Axis {
-    /// These and no others.
-    Exactly(Vec<u64>),
-    /// Chosen between two values, both included.
-    Within(u64, u64),
-}
-
-/// What a sweep covers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SweepSpec {
-    /// Patterns.
-    pub patterns: Vec<Pattern>,
-    /// Bytes per request.
-    pub blocks: Axis,
-    /// Requests in flight per job.
-    pub depths: Axis,
-    /// Numbers of jobs; the first is swept in full before the others.
-    pub jobs: Vec<u32>,
-    /// Blocks are multiples of this, bytes.
-    pub unit: u64,
-    /// Time for all points together, ns.
-    pub budget_ns: u64,
-    /// An objective for latency.
-    pub slo: Option<Slo>,
-    /// A rate to reach.
-    pub reach: Option<Reach>,
-}
+use crate::sweep_spec::{Axis, SweepSpec, depths, first_blocks};
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +36,6 @@ const BEFORE_SLICE_NS: u64 = 20_000_000;
 const EARLY: f64 = 0.008;
 /// Longest time of a point that an objective's percentile asks for.
 const LONGEST_FOR_SLO_NS: u64 = 30_000_000_000;
-/// The first sizes of a range are these, four times apart.
-const FIRST_BLOCK: u64 = 4096;
-const FIRST_LARGEST: u64 = 256 << 10;
-/// Blocks closer than this to the crossover need no other one.
-const CLOSE: f64 = 0.02;
-
 /// The next point.
 pub fn next(spec: &SweepSpec, points: &[Point]) -> Next {
     let plan = Planner { spec, points };
@@ -84,46 +47,19 @@ pub fn next(spec: &SweepSpec, points: &[Point]) -> Next {
     if spent + SETTLE_NS + runtime > spec.budget_ns { Next::OutOfTime } else { Next::Run(spot, runtime) }
 }
 
-/// The depths of a sweep, ascending.
-pub fn depths(spec: &SweepSpec) -> Vec<u32> {
-    let small = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
-    match &spec.depths {
-        Axis::Exactly(depths) => depths.iter().map(|&depth| small(depth)).collect(),
-        Axis::Within(least, most) => {
-            let doubled = std::iter::successors(Some(*least), |depth| depth.checked_mul(2));
-            let mut depths: Vec<u32> = doubled.take_while(|depth| depth < most).map(small).collect();
-            depths.push(small(*most));
-            depths
-        }
-    }
-}
-
-/// The block sizes to begin with, ascending.
-pub fn first_blocks(spec: &SweepSpec) -> Vec<u64> {
-    match &spec.blocks {
-        Axis::Exactly(blocks) => blocks.clone(),
-        Axis::Within(least, most) => {
-            let from = FIRST_BLOCK.clamp(*least, *most);
-            let to = FIRST_LARGEST.clamp(from, *most);
-            std::iter::successors(Some(from), |block| block.checked_mul(4))
-                .take_while(|&block| block <= to)
-                .collect()
-        }
-    }
-}
-
-struct Planner<'a> {
-    spec: &'a SweepSpec,
-    points: &'a [Point],
+/// What the next point is chosen from.
+pub(crate) struct Planner<'a> {
+    pub(crate) spec: &'a SweepSpec,
+    pub(crate) points: &'a [Point],
 }
 
 impl Planner<'_> {
-    fn main_jobs(&self) -> u32 {
+    pub(crate) fn main_jobs(&self) -> u32 {
         self.spec.jobs.first().copied().unwrap_or(1)
     }
 
     /// A point that stalled, or was too short for the objective, gets a second chance and no third.
-    fn is_measured(&self, spot: Spot) -> bool {
+    pub(crate) fn is_measured(&self, spot: Spot) -> bool {
         let mut there = self.points.iter().filter(|point| point.spot == spot);
         let is_good = |point: &Point| point.stalled_ns.is_none() && !self.is_too_short(point);
         there.next().is_some_and(|first| is_good(first) || there.next().is_some())
@@ -144,7 +80,7 @@ impl Planner<'_> {
     }
 
     /// A point of this block size could not be measured at all: the others cannot either.
-    fn is_refused(&self, rw: Pattern, block: u64) -> bool {
+    pub(crate) fn is_refused(&self, rw: Pattern, block: u64) -> bool {
         self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, block) && point.ios == 0)
     }
 
@@ -179,87 +115,6 @@ impl Planner<'_> {
         let place = |jobs| self.spec.jobs.iter().position(|&other| other == jobs);
         open.into_iter()
             .min_by_key(|spot| (place(spot.jobs), spot.in_flight(), spot.rw.writes(), spot.rw, spot.block))
-    }
-
-    /// More block sizes where the limits are not seen yet, and at their crossover.
-    fn finer(&self) -> Option<Spot> {
-        let Axis::Within(least, most) = self.spec.blocks else { return None };
-        self.spec.patterns.iter().find_map(|&rw| {
-            let levels = levels(self.points, rw, self.main_jobs());
-            let block =
-                self.unfinished(rw, &levels).or_else(|| self.block_to_add(rw, &levels, (least, most)))?;
-            self.at_level(rw, block, &levels)
-        })
-    }
-
-    /// A block size that was added and has no level yet.
-    fn unfinished(&self, rw: Pattern, levels: &[Level]) -> Option<u64> {
-        let of_pattern = self.points.iter().map(|point| point.spot).filter(|spot| spot.rw == rw);
-        let mut added = of_pattern.map(|spot| spot.block).filter(|block| {
-            !first_blocks(self.spec).contains(block) && !levels.iter().any(|level| level.block == *block)
-        });
-        added.find(|&block| self.at_level(rw, block, levels).is_some())
-    }
-
-    /// The next block size worth adding.
-    fn block_to_add(&self, rw: Pattern, levels: &[Level], (least, most): (u64, u64)) -> Option<u64> {
-        let (first, last) = (levels.first()?, levels.last()?);
-        let by_count = at_the_top(levels, |level| level.iops);
-        let by_bytes = at_the_top(levels, Level::bytes_per_second);
-        let is_in = |levels: &[Level], block: u64| levels.iter().any(|level| level.block == block);
-        let is_new = |block: &u64| {
-            (least..=most).contains(block)
-                && block.is_multiple_of(self.spec.unit)
-                && !self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, *block))
-        };
-        // Sizes below the smallest, while that one is not held by the count of requests alone.
-        if by_count.len() < 2 {
-            let is_held_by_bytes = is_in(&by_bytes, first.block) && by_bytes.len() > 1;
-            let smaller = first.block / if is_held_by_bytes { 4 } else { 2 };
-            let smaller = smaller.max(least);
-            let between = levels.get(1).map(|second| self.rounded((first.block * second.block) as f64));
-            let found = Some(smaller).filter(is_new).or_else(|| between.flatten().filter(is_new));
-            if found.is_some() {
-                return found;
-            }
-        }
-        // Sizes above the largest, while that one is held by the count, or alone in being held by bytes.
-        let largest_alone = by_bytes.len() < 2;
-        if is_in(&by_count, last.block) || largest_alone {
-            let larger = last.block.saturating_mul(2).min(most);
-            if is_new(&larger) {
-                return Some(larger);
-            }
-        }
-        let crossover = limits(self.points, rw, self.main_jobs()).crossover?.value()?;
-        let is_close = |level: &Level| (level.block as f64 / crossover - 1.0).abs() <= CLOSE;
-        let nearest = (crossover / self.spec.unit as f64).round() as u64 * self.spec.unit;
-        Some(nearest).filter(|_| !levels.iter().any(is_close)).filter(is_new)
-    }
-
-    /// The geometric middle of two sizes whose product is `product`.
-    fn rounded(&self, product: f64) -> Option<u64> {
-        let unit = self.spec.unit;
-        Some((product.sqrt() / unit as f64).round() as u64 * unit).filter(|&block| block > 0)
-    }
-
-    /// A depth for a block size that was added: from where its neighbour is flat, doubling, until it is flat itself.
-    fn at_level(&self, rw: Pattern, block: u64, levels: &[Level]) -> Option<Spot> {
-        let jobs = self.main_jobs();
-        if self.is_refused(rw, block) || levels.iter().any(|level| level.block == block) {
-            return None;
-        }
-        let apart = |level: &&Level| (level.block as f64 / block as f64).log2().abs();
-        let neighbour = levels.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)))?;
-        let flat = curve(self.points, (rw, neighbour.block, jobs))
-            .into_iter()
-            .find(|point| point.iops >= 0.95 * neighbour.iops)
-            .map_or(1, |point| point.spot.depth);
-        if has_ended(&curve(self.points, (rw, block, jobs))) {
-            return None;
-        }
-        let deeper = depths(self.spec).into_iter().filter(|&depth| depth >= flat);
-        deeper.map(|depth| Spot { rw, block, depth, jobs }).find(|&spot| !self.is_measured(spot))
     }
 
     /// Depths between two of the grid where a goal begins or ends to be met, and jobs in place of depth.
@@ -338,7 +193,8 @@ pub(crate) fn in_jobs(spot: Spot) -> Option<Spot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cap_fit::Estimate;
+    use crate::cap_fit::{Estimate, limits};
+    use crate::sweep_goal::{Reach, Slo};
     use crate::sweep_point::model::Model;
 
     const KIB: u64 = 1024;

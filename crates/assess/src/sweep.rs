@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_analysis::sweep_goal::{Reach, Slo};
-use fathom_analysis::sweep_plan::{Axis, Next, SETTLE_NS, SweepSpec, next};
+use fathom_analysis::sweep_plan::{Next, SETTLE_NS, next};
 use fathom_analysis::sweep_point::{Pattern, Point, Spot, block_name};
+use fathom_analysis::sweep_spec::{Axis, SweepSpec};
 use fathom_engine::registry;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
