@@ -4,6 +4,7 @@ use fathom_model::units;
 use fathom_record::{Finding, Severity};
 
 use crate::client;
+use crate::knee::{At, bend};
 use crate::rows::{Kind, Row};
 use crate::say::{block, count, finding, of};
 
@@ -17,9 +18,6 @@ const WORTHWHILE: f64 = 1.25;
 const NO_QUEUE: f64 = 1.3;
 /// Depths that a bend takes.
 const LEAST_DEPTHS: usize = 4;
-/// Gain per doubling below which a point lies on the plateau, and the share of it that is as good as all.
-const FLAT: f64 = 0.05;
-const MOST: f64 = 0.95;
 
 /// What the depths of each load tell.
 pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
@@ -110,19 +108,10 @@ fn knee(family: &[&Row<'_>]) -> Option<Finding> {
             curve.push(row);
         }
     }
-    let gain = |pair: &[&Row<'_>]| {
-        let doublings = (pair[1].held() / pair[0].held()).log2();
-        (pair[1].iops() / pair[0].iops().max(1e-9)).powf(1.0 / doublings) - 1.0
-    };
-    let flat: Vec<f64> =
-        curve.windows(2).rev().take_while(|pair| gain(pair) < FLAT).map(|pair| pair[1].iops()).collect();
-    if curve.len() < LEAST_DEPTHS || flat.is_empty() {
-        return None;
-    }
-    let plateau = flat.iter().sum::<f64>() / flat.len() as f64;
-    let enough = curve.iter().find(|row| row.iops() >= MOST * plateau)?;
-    let power = |row: &&&Row<'_>| row.iops() * row.iops() / row.held();
-    let frugal = curve.iter().max_by(|one, other| power(one).total_cmp(&power(other)))?;
+    let at = |row: &&Row<'_>| At { depth: row.held(), iops: row.iops(), lat_ns: Some(row.lat_ns()) };
+    let bend = bend(&curve.iter().map(at).collect::<Vec<_>>())?;
+    let (place, plateau) = bend.throughput.filter(|_| curve.len() >= LEAST_DEPTHS)?;
+    let (enough, frugal) = (curve[place], curve[bend.latency]);
     let claim = format!(
         "{} {} level off at {} a second: depth {} is enough for the rate, depth {} the best trade with latency.",
         block(enough.block_bytes()?),
