@@ -169,7 +169,7 @@ fn kernel_workers(job: &JobRecord, sums: &Sums, (words, may_pass): (Words, bool)
         units::latency(own.round() as u64),
     );
     let psync = match (words, sums.workers) {
-        (Words::Bench, _) => {
+        (Words::Own, _) => {
             "--engine=psync makes the same calls without handing them over, and is cheaper.".to_owned()
         }
         (Words::Fio, many) => {
@@ -198,8 +198,8 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     );
     let depth = u64::from(job.iodepth) * sums.clones;
     let remedy = match (words, is_direct(job)) {
-        (Words::Bench, true) => None,
-        (Words::Bench, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
+        (Words::Own, true) => None,
+        (Words::Own, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
         (Words::Fio, true) => Some(format!("--ioengine=psync --numjobs={depth} keeps {depth} under way.")),
         (Words::Fio, false) => Some(format!(
             "--direct=1 goes past the page cache; --ioengine=psync --numjobs={depth} keeps {depth} under way in it."
@@ -218,7 +218,7 @@ fn submission_completes(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     );
     let remedy = match (words, is_direct(job)) {
         (_, true) => None,
-        (Words::Bench, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
+        (Words::Own, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
         (Words::Fio, false) => Some("--direct=1 goes past the page cache.".to_owned()),
     };
     submission(new(Severity::Info, claim, remedy), sums)
@@ -413,14 +413,14 @@ mod tests {
         check(TMPFS, "0", (Words::Fio, false), &[punted, psync]);
         check(TMPFS, "1", (Words::Fio, true), &[punted, &format!("{PAGES_IN_THE_WAY} {psync}")]);
         let psync = "--engine=psync makes the same calls without handing them over, and is cheaper.";
-        check(TMPFS, "0", (Words::Bench, true), &[punted, psync]);
+        check(TMPFS, "0", (Words::Own, true), &[punted, psync]);
         let waited = "libaio was not asynchronous here: the submitting call waited for the requests, 99.8 % of their \
                       latency, so 0.02 of a depth of 16 were in flight.";
         let psync = "--ioengine=psync --numjobs=16 keeps 16 under way";
         check(COLD_LIBAIO, "1", (Words::Fio, true), &[waited, &format!("{psync}.")]);
         let both = format!("--direct=1 goes past the page cache; {psync} in it.");
         check(COLD_LIBAIO, "0", (Words::Fio, true), &[waited, &both]);
-        check(COLD_LIBAIO, "1", (Words::Bench, true), &[waited]);
+        check(COLD_LIBAIO, "1", (Words::Own, true), &[waited]);
         let completed = "io_uring completed its requests while it submitted them, without having to wait: 0.00 of a \
                          depth of 16 were in flight, so the depth made no queue.";
         check(CACHED_URING, "0", (Words::Fio, true), &[completed, "--direct=1 goes past the page cache."]);

@@ -54,7 +54,7 @@ fn served(row: &Row<'_>) -> Option<Finding> {
         ),
         (None, None) => return None,
     };
-    let remedy = match (row.is_direct(), row.is_bench) {
+    let remedy = match (row.is_direct(), row.is_own) {
         (true, _) => {
             "Something between keeps data although I/O is direct (a file system that does not support it, compression): measure the device below it."
         }
@@ -82,7 +82,7 @@ fn buffered(row: &Row<'_>) -> Option<Finding> {
     }
     let claim =
         "requests went through the page cache: rates and latencies are those of cache and target together.";
-    let remedy = if row.is_bench {
+    let remedy = if row.is_own {
         "Leave out --buffered where the file system supports direct I/O."
     } else {
         "--direct=1 goes past it."

@@ -4,9 +4,10 @@
 //! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
 
 use fathom_model::units;
+use fathom_record::stability::Second;
 use fathom_record::{Finding, RunRecord, Severity};
 
-use crate::rows::{Kind, Row};
+use crate::rows::{Kind, LEAST_SECONDS, Row};
 use crate::say::{block, count, finding, mebibytes, of};
 
 /// Points of one plateau agree within this share.
@@ -46,13 +47,9 @@ pub(crate) fn caps(record: &RunRecord, rows: &[Row<'_>]) -> Caps {
     let mut caps = Caps::default();
     for kind in [Kind::Read, Kind::Write] {
         let points: Vec<usize> = (0..rows.len()).filter(|&at| is_point(&rows[at], kind)).collect();
-        let iops = plateau(rows, &points, |row| row.iops(), &group_limits(record, kind, "iops"));
-        let bytes = plateau(
-            rows,
-            &points,
-            |row| row.bytes_per_second(),
-            &group_limits(record, kind, "bytes_per_second"),
-        );
+        let iops = plateau(rows, &points, |row| row.settled_iops(), &group_limits(record, kind, "iops"));
+        let limits = group_limits(record, kind, "bytes_per_second");
+        let bytes = plateau(rows, &points, |row| row.settled_bytes_per_second(), &limits);
         // Where one block size makes a plateau of both, its size decides which.
         let is_large = |cap: &Cap| cap.rows.iter().all(|&at| rows[at].block_bytes() >= Some(LARGE_BYTES));
         let is_one_size =
@@ -74,16 +71,27 @@ pub(crate) fn caps(record: &RunRecord, rows: &[Row<'_>]) -> Caps {
 
 /// True where a row can tell of a limit of the device: even, of one kind, held back by nothing on this side.
 fn is_point(row: &Row<'_>, kind: Kind) -> bool {
-    let Some(stability) = &row.summary.stability else { return false };
+    let Some(spread) = settled_spread(row) else { return false };
     // So few requests a second that their count moves by one.
     let even = EVEN + 1.5 / row.iops().max(1.0);
     row.kind() == Some(kind)
         && row.block_bytes().is_some()
         && row.is_direct()
-        && stability.cv <= even
+        && spread <= even
         && !row.is_paced()
         && !row.is_synced()
         && !crate::client::is_bound(row)
+}
+
+/// Standard deviation over mean of the settled seconds; `None` where there are too few.
+fn settled_spread(row: &Row<'_>) -> Option<f64> {
+    let rates: Vec<f64> = row.settled().iter().map(Second::iops).collect();
+    if rates.len() < LEAST_SECONDS {
+        return None;
+    }
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    (mean > 0.0).then(|| (squares / (rates.len() as f64 - 1.0)).sqrt() / mean)
 }
 
 /// The highest rate that two points of different depth or block size share, or one point and a known limit.
@@ -258,7 +266,7 @@ fn queueing(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
 fn small_block(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
     let (kind, size) = (row.kind()?, row.block_bytes()?);
     let cap = caps.iops.iter().find(|cap| cap.kind == kind)?;
-    let is_held = (row.iops() / cap.value - 1.0).abs() <= AGREE && !row.is_random();
+    let is_held = (row.settled_iops() / cap.value - 1.0).abs() <= AGREE && !row.is_random();
     let larger = rows.iter().filter(|other| {
         other.kind() == Some(kind)
             && other.block_bytes() > Some(size)
@@ -317,6 +325,12 @@ mod tests {
         assert_eq!(told(&[deep.clone(), load("randread", 4, 60, 2999.0)]), [""; 0]);
         let uneven = Load { seconds: vec![0.9, 1.1], ..load("randread", 4, 8, 2999.0) };
         assert_eq!(told(&[deep.clone(), uneven]), [""; 0]);
+        // What was let through at the start does not count, unless a ramp has seen to it.
+        let cold = Load { seconds: vec![1.1, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
+        assert_eq!(told(&[deep.clone(), cold.clone()]), ["iops-cap"]);
+        let mut warm = record(&[deep.clone(), cold]);
+        warm.tests[1].jobs[0].ramp = Some(Default::default());
+        assert_eq!(check(&warm), []);
         // Through the page cache, or held back by the job itself.
         for (name, value) in [("direct", "0"), ("thinktime_ns", "5"), ("rate_iops", "3000")] {
             let mut run = record(&[deep.clone(), load("randread", 4, 8, 2999.0)]);

@@ -56,7 +56,7 @@ fn bound(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         percent(most.min(1.0)),
         count(row.iops()),
     );
-    let remedy = match (all_busy, row.is_bench) {
+    let remedy = match (all_busy, row.is_own) {
         (true, _) => "All CPUs are busy: larger blocks or a machine with more CPUs reach further.",
         (false, true) => "More jobs spread it over more CPUs (`fathom fio --numjobs=N`).",
         (false, false) => "--numjobs spreads it over more CPUs.",

@@ -85,13 +85,13 @@ fn of_row(record: &RunRecord, row: &rows::Row<'_>) -> Vec<Finding> {
 enum Words {
     /// Those of fio.
     Fio,
-    /// Those of `bench`, whose suites say the rest.
-    Bench,
+    /// Those of fathom's own commands, which choose the rest.
+    Own,
 }
 
 impl Words {
     fn of(record: &RunRecord) -> Words {
-        if record.header.kind == "bench" { Words::Bench } else { Words::Fio }
+        if record.header.kind == "fio" { Words::Fio } else { Words::Own }
     }
 }
 

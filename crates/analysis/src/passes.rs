@@ -32,7 +32,7 @@ pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         return None;
     }
     // A working file has been written just now: nothing of it is left to be fetched.
-    let written = row.is_bench && record.header.conditions.target.kind == "directory";
+    let written = row.is_own && record.header.conditions.target.kind == "directory";
     let times = format!(
         "blocks took {} the first time and {} afterwards",
         units::latency(first),

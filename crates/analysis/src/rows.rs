@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{JobRecord, OpRecord, RunRecord, TestRecord, TestSummary};
 
+/// Full seconds that a rate takes to be told from one that moves.
+pub(crate) const LEAST_SECONDS: usize = 3;
+
 /// What a row did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -33,13 +36,14 @@ pub(crate) struct Row<'a> {
     pub(crate) seconds: Vec<Second>,
     /// Counters of the devices belong to this row alone.
     pub(crate) has_device: bool,
-    pub(crate) is_bench: bool,
+    /// Of one of fathom's own commands, whose reports name the tests of a finding.
+    pub(crate) is_own: bool,
 }
 
 /// The rows of a record, in the order they ran.
 pub(crate) fn rows(record: &RunRecord) -> Vec<Row<'_>> {
-    let is_bench = record.header.kind == "bench";
-    let of_test = |test| phases(test).into_iter().map(move |test| Row::new(test, is_bench));
+    let is_own = record.header.kind != "fio";
+    let of_test = |test| phases(test).into_iter().map(move |test| Row::new(test, is_own));
     record.tests.iter().flat_map(of_test).collect()
 }
 
@@ -59,10 +63,10 @@ fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
 }
 
 impl<'a> Row<'a> {
-    fn new(test: Cow<'a, TestRecord>, is_bench: bool) -> Row<'a> {
+    fn new(test: Cow<'a, TestRecord>, is_own: bool) -> Row<'a> {
         let jobs: Vec<&JobRecord> = test.jobs.iter().collect();
         let has_device = matches!(test, Cow::Borrowed(_)) && !test.disks.is_empty();
-        Row { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, is_bench, test }
+        Row { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, is_own, test }
     }
 
     /// True where what was seen of the machine belongs to this row.
@@ -76,7 +80,7 @@ impl<'a> Row<'a> {
 
     /// What the row is called in a sentence that names several.
     pub(crate) fn name(&self) -> &str {
-        match (self.is_bench, self.jobs().first()) {
+        match (self.is_own, self.jobs().first()) {
             (false, Some(job)) => &job.name,
             _ if self.test.title.is_empty() => &self.test.id,
             _ => &self.test.title,
@@ -126,6 +130,23 @@ impl<'a> Row<'a> {
         self.summary.total.as_ref().map_or(0.0, |total| total.bytes_per_second)
     }
 
+    /// The seconds that tell how even the rate is. A limiter lets through at the start what it had not used before, so the
+    /// first second is left out where there was no ramp and three more remain.
+    pub(crate) fn settled(&self) -> &[Second] {
+        let begins_cold = self.jobs().iter().any(|job| job.ramp.is_none());
+        if begins_cold && self.seconds.len() > LEAST_SECONDS { &self.seconds[1..] } else { &self.seconds }
+    }
+
+    /// Requests per second once settled; over the whole run where that is too short to tell.
+    pub(crate) fn settled_iops(&self) -> f64 {
+        rate(self.settled(), |second| second.ios).unwrap_or_else(|| self.iops())
+    }
+
+    /// Bytes per second once settled; over the whole run where that is too short to tell.
+    pub(crate) fn settled_bytes_per_second(&self) -> f64 {
+        rate(self.settled(), |second| second.bytes).unwrap_or_else(|| self.bytes_per_second())
+    }
+
     /// Mean latency, ns; 0 where none was recorded.
     pub(crate) fn lat_ns(&self) -> f64 {
         let total = self.summary.total.as_ref();
@@ -168,6 +189,12 @@ impl<'a> Row<'a> {
     pub(crate) fn sum(&self, field: fn(&OpRecord) -> u64, of: fn(&JobRecord) -> &OpRecord) -> u64 {
         self.jobs().iter().map(|job| field(of(job))).sum()
     }
+}
+
+fn rate(seconds: &[Second], of: fn(&Second) -> u64) -> Option<f64> {
+    let elapsed_ns: u64 = seconds.iter().map(|second| second.elapsed_ns).sum();
+    (seconds.len() >= LEAST_SECONDS)
+        .then(|| seconds.iter().map(of).sum::<u64>() as f64 * 1e9 / elapsed_ns.max(1) as f64)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn short_run(row: &Row<'_>) -> Option<Finding> {
         "{} are too short to tell an even rate from one that varies, or a burst from what lasts.",
         seconds(row.summary.measured_ns)
     );
-    let remedy = if row.is_bench {
+    let remedy = if row.is_own {
         "--runtime or --size make it longer."
     } else {
         "--time_based --runtime=30s makes it longer."

@@ -19,7 +19,7 @@ pub(crate) fn of<'a>(mut finding: Finding, rows: impl IntoIterator<Item = &'a Ro
         }
     }
     match rows.as_slice() {
-        [row] if !row.is_bench => Finding { claim: format!("{}: {}", row.name(), finding.claim), ..finding },
+        [row] if !row.is_own => Finding { claim: format!("{}: {}", row.name(), finding.claim), ..finding },
         _ => finding,
     }
 }
@@ -69,6 +69,19 @@ pub(crate) fn seconds(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{Load, record};
+    use crate::rows::rows;
+
+    /// Reports of fathom's own commands put the test before what is told of it.
+    #[test]
+    fn only_under_fios_name_a_claim_names_its_job() {
+        for (kind, expected) in [("fio", "t: slow."), ("bench", "slow."), ("sweep", "slow.")] {
+            let mut run = record(&[Load::default()]);
+            run.header.kind = kind.to_owned();
+            let told = of(finding("x", Severity::Info, "slow.".to_owned(), None), &rows(&run));
+            assert_eq!(told.claim, expected, "{kind}");
+        }
+    }
 
     #[test]
     fn numbers_in_words() {

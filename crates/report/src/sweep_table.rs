@@ -280,9 +280,7 @@ impl Page<'_> {
         for alike in record.findings.chunk_by(|one, next| one.id == next.id) {
             let (first, others) = (&alike[0], alike.len() - 1);
             let others = if others > 0 { format!(" ({others} more points alike)") } else { String::new() };
-            let is_named = first.tests.iter().all(|test| first.claim.contains(test.as_str()));
-            let tests = if is_named { String::new() } else { format!("{}: ", first.tests.join(", ")) };
-            notes.push(format!("{}: {tests}{}{others}", first.id, first.claim));
+            notes.push(format!("{}: {}: {}{others}", first.id, first.tests.join(", "), first.claim));
         }
         notes.extend(record.header.interrupted.iter().map(|why| format!("the sweep was broken off: {why}")));
         for line in notes.iter().flat_map(|note| wrap(note, self.width, INDENT, INDENT + 2)) {
