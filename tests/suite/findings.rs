@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Mount, NbdDisk, Throttle, fathom_path, fathom_under, measuring_alone, must_run, need,
-    scratch, wait_for,
+    Cap, LoopDevice, Mount, NbdDisk, Throttle, fathom_under, measuring_alone, must_run, need, scratch,
+    wait_for,
 };
 use serde_json::Value;
 
@@ -16,22 +16,22 @@ use crate::ours::{Ours, filename, steadily, within};
 const MIB: u64 = 1 << 20;
 
 /// The findings of a record or a document, by name.
-fn told<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
+pub(crate) fn told<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
     let all = document["findings"].as_array().expect("there is a list of findings");
     all.iter().find(|finding| finding["id"] == id)
 }
 
-fn ids(document: &Value) -> Vec<&str> {
+pub(crate) fn ids(document: &Value) -> Vec<&str> {
     let all = document["findings"].as_array().expect("there is a list of findings");
     all.iter().filter_map(|finding| finding["id"].as_str()).collect()
 }
 
 /// The finding of this name, or all there are.
-fn found<'a>(document: &'a Value, id: &str) -> Result<&'a Value, String> {
+pub(crate) fn found<'a>(document: &'a Value, id: &str) -> Result<&'a Value, String> {
     told(document, id).ok_or_else(|| format!("no {id} in {:#}", document["findings"]))
 }
 
-fn number(finding: &Value, name: &str) -> f64 {
+pub(crate) fn number(finding: &Value, name: &str) -> f64 {
     finding["evidence"][name].as_f64().unwrap_or_else(|| panic!("no {name} in {finding:#}"))
 }
 
@@ -43,7 +43,7 @@ fn reads<'a>(name: &'a str, more: &'a str) -> Vec<&'a str> {
 }
 
 /// The newest record of `ours`.
-fn newest(ours: &Ours) -> Value {
+pub(crate) fn newest(ours: &Ours) -> Value {
     let lines = must_run(ours.command().args(["history", "export"]));
     serde_json::from_str(lines.lines().last().expect("the run was kept")).expect("a line of JSON")
 }
@@ -87,31 +87,8 @@ fn a_cap_is_named_with_its_value() {
     });
 }
 
-#[test]
-fn a_cap_that_falls_in_mid_run_is_suspected_to_be_a_spent_burst() {
-    need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
-    let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
-    let throttle = Throttle::new(device.path(), &Cap::default());
-    let name = filename(device.path());
-    steadily(|| {
-        throttle.set(&Cap::iops(2000));
-        let mut command = with_environment(throttle.command(fathom_path()), &ours.command());
-        command.args(["fio", "--keep", "--eta=never"]).args(reads(&name, "--iodepth=16 --runtime=12"));
-        let before = device.stat()[0];
-        let mut child = command.stdout(Stdio::null()).spawn().expect("the program runs");
-        let is_half = wait_for(Duration::from_secs(30), || device.stat()[0] >= before + 11_500);
-        throttle.set(&Cap::iops(500));
-        assert!(child.wait().expect("a child can be waited for").success() && is_half);
-        let record = newest(&ours);
-        let burst = found(&record, "burst-suspected")?;
-        within("burst", number(burst, "burst_iops"), 2000.0, 5.0)?;
-        within("baseline", number(burst, "baseline_iops"), 500.0, 5.0)
-    });
-}
-
 /// `command` with the environment of `other`.
-fn with_environment(mut command: Command, other: &Command) -> Command {
+pub(crate) fn with_environment(mut command: Command, other: &Command) -> Command {
     for (name, value) in other.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -244,14 +221,14 @@ fn failed_requests_are_an_error() {
 }
 
 /// A partition of 30 MiB that the kernel was told of; forgotten on drop, else its disk could not be detached.
-struct Part {
+pub(crate) struct Part {
     disk: PathBuf,
     number: u32,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Part {
-    fn add(device: &LoopDevice, number: u32) -> Self {
+    pub(crate) fn add(device: &LoopDevice, number: u32) -> Self {
         const SECTORS: u32 = 30 << 11;
         let span = [number, 2048 + (number - 1) * SECTORS, SECTORS].map(|value| value.to_string());
         must_run(Command::new("addpart").arg(device.path()).args(span));
@@ -265,30 +242,6 @@ impl Drop for Part {
     fn drop(&mut self) {
         Command::new("delpart").arg(&self.disk).arg(self.number.to_string()).output().ok();
     }
-}
-
-#[test]
-fn two_partitions_of_a_capped_disk_share_its_limit() {
-    need!(root, limits, tool "losetup", tool "addpart", path "/dev/shm");
-    let _alone = measuring_alone();
-    let ours = Ours::new();
-    let device = LoopDevice::in_memory(64 * MIB);
-    let parts = [1, 2].map(|number| Part::add(&device, number));
-    let throttle = Throttle::new(device.path(), &Cap::iops(1000));
-    let names = parts.each_ref().map(|part| filename(&part.path));
-    let common =
-        "--rw=randread --bs=4k --ioengine=io_uring --direct=1 --iodepth=8 --time_based --runtime=2700ms";
-    steadily(|| {
-        let mut command = with_environment(throttle.command(fathom_path()), &ours.command());
-        command.args(["fio", "--keep", "--eta=never"]).args(common.split(' '));
-        command.args(["--name=first", &names[0], "--name=second", &names[1], "--stonewall"]);
-        command.args(["--name=both-first", &names[0], "--stonewall", "--name=both-second", &names[1]]);
-        must_run(&mut command);
-        let record = newest(&ours);
-        let shared = found(&record, "instance-cap")?;
-        within("together", number(shared, "iops_together"), 1000.0, 5.0)?;
-        within("apart", number(shared, "iops_apart"), 2000.0, 5.0)
-    });
 }
 
 /// A bench of commits on a file system: its document.

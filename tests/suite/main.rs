@@ -8,6 +8,7 @@
 mod async_is_not;
 mod bad_input;
 mod findings;
+mod findings_caps;
 mod fio_output;
 mod fixtures;
 mod guarded;
