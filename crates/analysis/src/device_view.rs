@@ -149,13 +149,17 @@ fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         let used = sizes.iter().filter(|(of, _)| *of == kind || kind == Kind::Mixed);
         used.map(|(_, size)| *size).chain([offset]).any(|bytes| !bytes.is_multiple_of(physical))
     };
-    if physical == 0 || !row.is_direct() || !row.jobs().iter().any(is_off) {
+    // What begins beside a block shifts every request, whatever its own offset.
+    let shifted = devices.iter().find_map(|device| {
+        device.start_bytes.filter(|start| !start.is_multiple_of(physical.max(1))).map(|start| (device, start))
+    });
+    let is_beside = shifted.is_some() || row.jobs().iter().any(is_off);
+    if physical == 0 || !row.is_direct() || !is_beside {
         return None;
     }
     let writes = kind != Kind::Read;
     let reads = row.summary.device.as_ref().filter(|_| row.has_device).map(|device| device.reads);
-    let claim = format!(
-        "requests do not begin and end with the device's blocks of {}: {}.",
+    let (block, does) = (
         units::bytes(physical),
         if writes {
             "it must read a block before it can write a part of it"
@@ -163,12 +167,26 @@ fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
             "it reads more than is asked for"
         },
     );
+    let (claim, remedy) = match shifted {
+        Some((device, start)) => (
+            format!(
+                "{} begins at byte {}, beside the device's blocks of {block}, and so does every request: {does}.",
+                device.name,
+                units::grouped(start)
+            ),
+            "Make the partition anew with its start at a multiple of 1 MiB.".to_owned(),
+        ),
+        None => (
+            format!("requests do not begin and end with the device's blocks of {block}: {does}."),
+            format!("Use a block size and an offset that are multiples of {block}."),
+        ),
+    };
     let severity = if writes { Severity::Warning } else { Severity::Info };
-    let remedy = format!("Use a block size and an offset that are multiples of {}.", units::bytes(physical));
     let found = finding("alignment", severity, claim, Some(remedy));
     Some(
         of(found, [row])
             .with("physical_block_size_bytes", physical)
+            .with("start_bytes", shifted.map(|(_, start)| start))
             .with("device_reads", reads.filter(|_| kind == Kind::Write)),
     )
 }
@@ -273,5 +291,12 @@ mod tests {
         case("randwrite", 4096, "512", Some(Severity::Warning));
         case("randread", 6144, "0", Some(Severity::Info));
         case("randread", 4096, "50%", None);
+        for (start, expected) in [(1 << 20, None), (2049 * 512, Some("Make the partition anew"))] {
+            let mut run = record(&[Load { rw: "randwrite", ..Load::default() }]);
+            run.header.conditions.target.devices[0].start_bytes = Some(start);
+            let found = findings(&run, &rows(&run)[0]).into_iter().find(|finding| finding.id == "alignment");
+            let remedy = found.and_then(|finding| finding.remedy);
+            assert!(remedy.as_deref().map(|text| &text[..23]) == expected, "{start}: {remedy:?}");
+        }
     }
 }

@@ -165,6 +165,7 @@ fn device(facts: &DeviceFacts, over: Option<&DeviceFacts>) -> DeviceRecord {
         under: over.map(|device| device.name.clone()),
         kind: facts.kind.word().to_owned(),
         size_bytes: facts.size_bytes,
+        start_bytes: facts.start_bytes,
         logical_block_size: whole(facts.logical_block_size).unwrap_or(0),
         physical_block_size: whole(facts.physical_block_size).unwrap_or(0),
         model: text(&facts.model),

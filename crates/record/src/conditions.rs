@@ -158,6 +158,9 @@ pub struct DeviceRecord {
     pub kind: String,
     /// Size, bytes.
     pub size_bytes: u64,
+    /// Where a partition, or a loop device over a part of its file, begins on what lies below, bytes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub start_bytes: Option<u64>,
     /// Logical block size, bytes.
     pub logical_block_size: u32,
     /// Physical block size, bytes.

@@ -24,6 +24,8 @@ pub struct DeviceFacts {
     pub minor: u32,
     /// Size in bytes.
     pub size_bytes: u64,
+    /// Where it begins on what lies below, in bytes: of a partition, and of a loop device over a part of its file.
+    pub start_bytes: Option<u64>,
     /// Smallest unit it can be addressed in, in bytes.
     pub logical_block_size: Option<u64>,
     /// Smallest unit it writes without reading first, in bytes.
@@ -82,6 +84,7 @@ pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceErr
         major,
         minor,
         size_bytes: root.number(dir.join("size")).unwrap_or(0).saturating_mul(512),
+        start_bytes: start_bytes(root, &dir, &kind),
         logical_block_size: root.number(queue.join("logical_block_size")),
         physical_block_size: root.number(queue.join("physical_block_size")),
         model: identity.model,
@@ -100,6 +103,15 @@ pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceErr
         kind,
         locality,
     })
+}
+
+fn start_bytes(root: &SysRoot, dir: &Path, kind: &DeviceKind) -> Option<u64> {
+    match kind {
+        // In sectors of 512 bytes, whatever those of the disk.
+        DeviceKind::Partition { .. } => Some(root.number(dir.join("start"))?.saturating_mul(512)),
+        DeviceKind::Loop { .. } => root.number(dir.join("loop/offset")),
+        _ => None,
+    }
 }
 
 /// The word in brackets of a sysfs choice, or all of it when there is none.
@@ -220,6 +232,7 @@ mod tests {
             major: 259,
             minor: 0,
             size_bytes: 100 << 30,
+            start_bytes: None,
             logical_block_size: Some(512),
             physical_block_size: Some(4096),
             model: Some("Amazon Elastic Block Store".into()),
@@ -243,7 +256,10 @@ mod tests {
 
     #[test]
     fn partition_takes_the_queue_of_its_disk() {
-        let facts = device_facts(&ebs().root(), "nvme0n1p1").unwrap();
+        let fixture = ebs();
+        fixture.write(&format!("sys/devices/{NVME}/block/nvme0n1/nvme0n1p1/start"), "2048\n");
+        let facts = device_facts(&fixture.root(), "nvme0n1p1").unwrap();
+        assert_eq!(facts.start_bytes, Some(1 << 20));
         assert_eq!((facts.kind, facts.size_bytes), (DeviceKind::Partition { number: 1 }, 1 << 20));
         assert_eq!((facts.major, facts.minor), (259, 1));
         assert_eq!(facts.under, ["nvme0n1"]);
