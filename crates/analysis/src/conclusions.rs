@@ -72,8 +72,8 @@ const STREAM_BYTES: (f64, f64) = (118e6, 40e6);
 const SMALL_BLOCK: u64 = 16 << 10;
 const LARGE_BLOCK: u64 = 64 << 10;
 /// Findings after which a number is that of something else.
-const DOUBTS: [&str; 6] =
-    ["cache-served", "errors", "stalled", "cgroup-throttled", "cpu-steal", "client-cpu-bound"];
+const DOUBTS: [&str; 7] =
+    ["cache-served", "host-cache", "errors", "stalled", "cgroup-throttled", "cpu-steal", "client-cpu-bound"];
 
 /// What a bench says of each use that its rows tell of; nothing for records of other commands.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
