@@ -79,6 +79,18 @@ impl LoopDevice {
         Self::with(&LoopOptions { written: true, ..options })
     }
 
+    /// A device over the file at `backing` through this machine's page cache, as a host that caches serves a guest; the
+    /// file stays.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn cached_over(backing: &Path) -> Self {
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--find", "--show", "--sector-size=512"]).arg(backing);
+        let path = PathBuf::from(must_run(&mut losetup));
+        LoopDevice { path, backing: backing.to_owned(), _directory: None }
+    }
+
     /// A device by `options`.
     ///
     /// # Panics

@@ -8,8 +8,8 @@ use fathom_tests::{
 };
 use serde_json::Value;
 
-use crate::findings::{Part, found, ids, newest, number, with_environment};
-use crate::ours::{Ours, filename, steadily, within};
+use crate::findings::{Case, Part, found, newest, number, only, side_by_side, with_environment};
+use crate::ours::{Ours, filename, within};
 
 const MIB: u64 = 1 << 20;
 
@@ -40,18 +40,6 @@ fn load(ours: &Ours, throttle: Option<&Throttle>, words: &str) -> Command {
 fn measured(ours: &Ours, throttle: Option<&Throttle>, words: &str) -> Value {
     must_run(load(ours, throttle, words).stdout(Stdio::piped()));
     newest(ours)
-}
-
-/// Nothing is told but these.
-fn only(record: &Value, expected: &[&str]) -> Result<(), String> {
-    // Whatever the host does to this machine meanwhile is no fault of the run.
-    let is_other =
-        |id: &&&str| !expected.contains(*id) && !matches!(**id, "cpu-steal" | "cpu-credit-suspected");
-    let all = ids(record);
-    match all.iter().find(is_other) {
-        Some(id) => Err(format!("{id} is told as well: {:#}", record["findings"])),
-        None => Ok(()),
-    }
 }
 
 /// One request takes 8 ms and ten are served at once, but no more than 400 a second are let through.
@@ -97,6 +85,10 @@ fn a_disk_that_could_do_more() -> Result<(), String> {
     let shallow = found(&record, "queue-too-shallow")?;
     within("the depth that is too small", number(shallow, "depth"), 2.0, 5.0)?;
     within("the depth it takes", number(shallow, "depth_needed"), 8.0, 26.0)?;
+    let short = found(&record, "short-run")?;
+    within("the run", number(short, "measured_ns"), 1.2e9, 5.0)?;
+    let few = found(&record, "low-sample")?;
+    within("the requests of the first", number(few, "requests"), 1.2 / 0.0085, 15.0)?;
     only(&record, &["not-saturated", "queue-too-shallow", "short-run", "low-sample"])
 }
 
@@ -195,7 +187,7 @@ fn limits_are_named_with_their_values() {
         path "/dev/shm"
     );
     let _alone = measuring_alone();
-    let cases: [(&str, fn() -> Result<(), String>); 7] = [
+    let cases: [Case; 7] = [
         ("a curve", a_curve_that_bends),
         ("no limit", a_disk_that_could_do_more),
         ("blocks", blocks_too_small_for_the_bandwidth),
@@ -204,10 +196,5 @@ fn limits_are_named_with_their_values() {
         ("partitions", two_partitions_share_the_limit_of_their_disk),
         ("volumes", two_volumes_share_the_limit_of_a_server),
     ];
-    fathom_path();
-    std::thread::scope(|scope| {
-        for (name, case) in cases {
-            scope.spawn(move || steadily(|| case().map_err(|error| format!("{name}: {error}"))));
-        }
-    });
+    side_by_side(&cases);
 }

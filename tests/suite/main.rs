@@ -9,6 +9,7 @@ mod async_is_not;
 mod bad_input;
 mod findings;
 mod findings_caps;
+mod findings_device;
 mod fio_output;
 mod fixtures;
 mod guarded;
