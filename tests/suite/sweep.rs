@@ -48,7 +48,7 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
         write_bps: Some(50 * MIB),
     };
     steadily(|| {
-        let arguments = ["--bs=4k-256k", "--budget=60", "--reach=iops>=1000", "--slo=mean<1s"];
+        let arguments = ["--bs=4k-256k", "--budget=60", "--reach=iops>=1000"];
         let document = swept(&device, &cap, &arguments, 0);
         assert_eq!(document["schema"], "fathom.sweep/1");
         let limits = &document["limits"];
@@ -72,8 +72,28 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
             (&document["reach"]["met"], &document["reach"]["answers"][0]["iodepth"]),
             (&true.into(), &1.into())
         );
-        assert_eq!(document["slo"]["met"], true);
         Ok(())
+    });
+}
+
+#[test]
+fn the_highest_rate_under_an_objective_is_what_the_cap_lets_through() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let device = LoopDevice::in_memory(128 * MIB);
+    let cap = Cap { read_iops: Some(2000), ..Cap::default() };
+    steadily(|| {
+        let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=15", "--slo=mean<1s"];
+        let document = swept(&device, &cap, &arguments, 0);
+        assert_eq!(document["slo"]["met"], true);
+        let offered = &document["slo"]["offered"][0];
+        // To the 3 % between two rates.
+        let highest = number(offered, "/rate_iops");
+        if !(1_900.0..=2_060.0).contains(&highest) || offered["found"] != true {
+            return Err(format!("the highest rate: {offered:#}"));
+        }
+        let samples = number(offered, "/response_ns/samples");
+        within("requests", samples, highest * number(offered, "/measured_ns") / 1e9, 2.0)
     });
 }
 

@@ -20,6 +20,7 @@ mod flushes;
 mod instance_cap;
 pub mod knee;
 pub mod lasting;
+pub mod offered;
 mod open_loop;
 mod passes;
 pub mod ping;

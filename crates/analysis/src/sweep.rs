@@ -4,6 +4,7 @@ use fathom_record::RunRecord;
 
 use crate::cap_fit::{Limits, limits};
 use crate::knee::{Knee, curve, knee};
+use crate::offered::{Highest, Offered, highest};
 use crate::sweep_goal::{Reach, Slo};
 use crate::sweep_plan::in_jobs;
 use crate::sweep_point::{Pattern, Point, Spot};
@@ -21,6 +22,8 @@ pub struct Sweep {
     pub write: Limits,
     /// What was asked about latency, and the answer for each pattern and block size.
     pub slo: Option<(String, Vec<Answer>)>,
+    /// The highest rate under that objective where requests come at their own pace; empty where none was offered.
+    pub offered: Vec<Highest>,
     /// What was asked about a rate, and the answer for each pattern and block size.
     pub reach: Option<(String, Vec<Answer>)>,
 }
@@ -70,6 +73,8 @@ pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&Reach>) -> S
         })
         .collect()
     };
+    let tried: Vec<Offered> = record.tests.iter().filter_map(Offered::of).collect();
+    let offered = slo.map(|slo| highest(slo, &points, &tried)).unwrap_or_default();
     let slo = slo.map(|slo| {
         let best = |curve: &[&Point]| {
             let met = curve.iter().filter(|point| slo.is_met(point) == Some(true));
@@ -83,7 +88,7 @@ pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&Reach>) -> S
         (reach.text().to_owned(), answers(&least, &|_| true))
     });
     let (read, write) = (direction(&points, false), direction(&points, true));
-    Sweep { knees, read, write, slo, reach, points }
+    Sweep { knees, read, write, slo, offered, reach, points }
 }
 
 /// The jobs of the curves that are swept in full.

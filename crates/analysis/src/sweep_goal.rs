@@ -3,6 +3,7 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
+use fathom_record::LatencySummary;
 
 use crate::sweep_point::Point;
 
@@ -70,7 +71,11 @@ impl Slo {
 
     /// Whether `point` meets it; `None` where its sample does not tell.
     pub fn is_met(&self, point: &Point) -> Option<bool> {
-        let lat = &point.lat;
+        self.is_met_by(&point.lat)
+    }
+
+    /// Whether a latency meets it; `None` where its sample does not tell.
+    pub fn is_met_by(&self, lat: &LatencySummary) -> Option<bool> {
         let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
         let value = match self.statistic {
             "mean" => lat.mean,

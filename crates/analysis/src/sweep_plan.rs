@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::knee::{curve, has_ended};
+use crate::offered::Offer;
 use crate::sweep_point::{Pattern, Point, Spot};
 use crate::sweep_spec::{Axis, SweepSpec, depths, first_blocks};
 
@@ -15,6 +16,8 @@ use crate::sweep_spec::{Axis, SweepSpec, depths, first_blocks};
 pub enum Next {
     /// Measure here, for so many ns.
     Run(Spot, u64),
+    /// Offer this rate, for so many ns.
+    Offer(Offer, u64),
     /// There is nothing left to find.
     Done,
     /// There would be more, and no time for it.

@@ -3,6 +3,8 @@
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
 
+use crate::offered::is_offer;
+
 /// What a point does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pattern {
@@ -131,8 +133,11 @@ const OWN_GAP_NS: f64 = 1_000.0;
 const BUSY: f64 = 0.9;
 
 impl Point {
-    /// The point that `test` measured; `None` where it is none of a sweep's.
+    /// The point that `test` measured; `None` where it is none of a sweep's, or offered a rate.
     pub fn of(test: &TestRecord) -> Option<Point> {
+        if is_offer(&test.id) {
+            return None;
+        }
         let spot = spot_of(test)?;
         let summary = TestSummary::new(test);
         let total = summary.total.clone().unwrap_or_default();

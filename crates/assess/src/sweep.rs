@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use fathom_analysis::offered::{Offered, next_offer};
 use fathom_analysis::sweep_goal::{Reach, Slo};
 use fathom_analysis::sweep_plan::{Next, SETTLE_NS, next};
 use fathom_analysis::sweep_point::{Pattern, Point, Spot, block_name};
@@ -84,8 +85,8 @@ pub struct SweepPlan {
 pub trait SweepObserver: RunObserver {
     /// The target is ready; measuring begins.
     fn begun(&mut self, _header: &RunHeader) {}
-    /// A point begins, so many ns of the budget being spent.
-    fn point_begun(&mut self, _spot: &Spot, _spent_ns: u64) {}
+    /// A point or an offered rate begins, so many ns of the budget being spent.
+    fn point_begun(&mut self, _title: &str, _spent_ns: u64) {}
     /// A point has ended or failed, or was measured by the sweep that this one goes on with.
     fn point_ended(&mut self, _test: &TestRecord) {}
 }
@@ -100,6 +101,8 @@ const LAYOUT_SHARE: u64 = 4;
 const DEEPEST: u64 = 256;
 /// Largest block where none is said.
 const LARGEST: u64 = 1 << 20;
+/// The finding of a rate that was offered and not kept: what a search for the highest one looks for.
+const TOO_MUCH: &str = "rate-not-sustained";
 /// Seeds of the points differ, so that none reads what another left in a cache on the way.
 const SEED_STEP: u64 = 0x9e37_79b9;
 
@@ -144,8 +147,8 @@ impl SweepPlan {
         self.target.name(&self.settings.target)
     }
 
-    /// fio's options for the point at `spot`.
-    fn said(&self, spot: &Spot, runtime_ns: u64) -> Vec<(String, String)> {
+    /// fio's options for the point at `spot`, the `turn`th of those that are alike.
+    fn said(&self, spot: &Spot, runtime_ns: u64, turn: u64) -> Vec<(String, String)> {
         let pair = |name: &str, value: String| (name.to_owned(), value);
         let apart = spot.rw.is_sequential() && spot.jobs > 1;
         let range = if apart { (self.size / u64::from(spot.jobs)) & !0xf_ffff } else { self.size };
@@ -164,7 +167,7 @@ impl SweepPlan {
         if apart {
             said.push(pair("offset_increment", size_word(range)));
         }
-        let place = spot.block.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight()));
+        let place = spot.block.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight())) ^ (turn << 40);
         said.extend([
             pair("time_based", "1".to_owned()),
             pair("startdelay", time_word(Nanos(SETTLE_NS))),
@@ -233,16 +236,26 @@ pub fn sweep(
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
     observer.begun(&header);
     let mut record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
-    let mut points = Vec::new();
+    let (mut points, mut offered) = (Vec::new(), Vec::new());
     // What was broken off or failed gets another chance.
     for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {
         observer.point_ended(&test);
         points.extend(Point::of(&test));
+        offered.extend(Offered::of(&test));
         record.tests.push(test);
     }
     loop {
-        let (spot, runtime_ns) = match next(&spec, &points) {
-            Next::Run(spot, runtime_ns) => (spot, runtime_ns),
+        let step = match next(&spec, &points) {
+            Next::Done => next_offer(&spec, &points, &offered),
+            step => step,
+        };
+        let (id, title, said) = match step {
+            Next::Run(spot, runtime_ns) => (spot.id(), spot.title(), plan.said(&spot, runtime_ns, 0)),
+            Next::Offer(offer, runtime_ns) => {
+                let mut said = plan.said(&offer.spot(), runtime_ns, offered.len() as u64 + 1);
+                said.push(("rate_iops".to_owned(), offer.rate.to_string()));
+                (offer.id(), offer.title(), said)
+            }
             Next::Done => break,
             Next::OutOfTime => {
                 let budget = duration(plan.settings.budget);
@@ -252,12 +265,12 @@ pub fn sweep(
                 break;
             }
         };
-        observer.point_begun(&spot, points.iter().map(|point: &Point| point.elapsed_ns).sum());
-        let said = plan.said(&spot, runtime_ns);
-        let test = measure((spot.id(), spot.title()), &said, session, observer);
+        observer.point_begun(&title, record.tests.iter().map(|test| test.elapsed_ns).sum());
+        let test = measure((id, title), &said, session, observer);
         observer.point_ended(&test);
-        // Whatever came of it, it is not tried again.
+        // Whatever came of it, it counts as tried.
         points.extend(Point::of(&test));
+        offered.extend(Offered::of(&test));
         record.header.job_text.push_str(&test.fio);
         record.header.job_text.push('\n');
         record.tests.push(test);
@@ -272,7 +285,7 @@ pub fn sweep(
     }
     // Points are short and go past the knee on purpose: what a single one suffers from counts, not what it is.
     record.findings = fathom_analysis::findings(&record);
-    record.findings.retain(|finding| finding.severity >= Severity::Warning);
+    record.findings.retain(|finding| finding.severity >= Severity::Warning && finding.id != TOO_MUCH);
     record.findings.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(record)
 }
@@ -296,6 +309,7 @@ fn header(plan: &SweepPlan, session: &Session) -> RunHeader {
 mod tests {
     use super::*;
     use fathom_analysis::knee::{curve, knee};
+    use fathom_analysis::sweep::assess;
     use fathom_engine::sim::FixedLatency;
 
     fn plan() -> SweepPlan {
@@ -330,6 +344,28 @@ mod tests {
     }
 
     #[test]
+    fn the_highest_rate_under_an_objective_is_offered_not_guessed() {
+        let millis = Nanos::from_millis(1);
+        let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 8 };
+        let slo = Slo::parse("p99<1500us").unwrap();
+        let mut plan = plan();
+        (plan.spec.slo, plan.spec.budget_ns) = (Some(slo.clone()), Nanos::from_secs(180).0);
+        let mut session = Session::simulated(model, 1 << 30);
+        let record = sweep(&plan, Vec::new(), &mut session, &mut ()).unwrap();
+        let result = assess(&record, Some(&slo), None);
+        let [highest] = &result.offered[..] else { panic!("{:?}", result.offered) };
+        let best = highest.best.as_ref().expect("a rate is kept");
+        assert!(highest.is_found && highest.times == 3, "{highest:?}");
+        // Eight at a time, a millisecond each.
+        assert!((7_750..=8_000).contains(&best.offer.rate), "{highest:?}");
+        assert!(best.response.p99.is_some_and(|p99| p99 < 1_500_000), "{highest:?}");
+        // Points of the grid are not mixed with offers, whose findings are none of the sweep's.
+        assert!(result.points.iter().all(|point| point.spot.depth <= 64 && point.holds_its_depth()));
+        assert_eq!(record.findings.iter().filter(|finding| finding.id == TOO_MUCH).count(), 0);
+        assert!(record.tests.iter().filter_map(Offered::of).any(|offered| !offered.is_sustained));
+    }
+
+    #[test]
     fn what_was_measured_before_is_not_measured_again() {
         let mut earlier = swept(Vec::new()).tests;
         earlier.truncate(3);
@@ -345,8 +381,11 @@ mod tests {
     #[test]
     fn commands_are_what_a_user_would_type() {
         let spot = Spot { rw: Pattern::Write, block: 65_536, depth: 4, jobs: 2 };
-        let words: Vec<String> =
-            plan().said(&spot, 980_000_000).iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let words: Vec<String> = plan()
+            .said(&spot, 980_000_000, 0)
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let words = words.join(" ");
         for part in
             ["rw=write bs=64k iodepth=4 numjobs=2", "size=512m", "offset_increment=512m", "runtime=980ms"]

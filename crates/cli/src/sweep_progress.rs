@@ -1,6 +1,5 @@
 //! What somebody at a terminal sees while a sweep runs, and the storing of each point as it ends. Quiet in a pipe.
 
-use fathom_analysis::sweep_point::Spot;
 use fathom_assess::sweep::{SweepObserver, SweepPlan};
 use fathom_history::{Place, Store};
 use fathom_model::Nanos;
@@ -89,9 +88,9 @@ impl SweepObserver for SweepProgress {
         self.bar.set_position(0);
     }
 
-    fn point_begun(&mut self, spot: &Spot, spent_ns: u64) {
+    fn point_begun(&mut self, title: &str, spent_ns: u64) {
         self.spent_ns = spent_ns;
-        self.bar.set_prefix(format!("point {:>2}, {}", self.points + 1, spot.title()));
+        self.bar.set_prefix(format!("point {:>2}, {title}", self.points + 1));
         self.bar.set_message(String::new());
     }
 

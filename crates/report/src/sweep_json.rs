@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use fathom_analysis::cap_fit::{Estimate, Limits};
 use fathom_analysis::knee::Knee;
+use fathom_analysis::offered::Highest;
 use fathom_analysis::sweep::{Answer, Sweep};
 use fathom_analysis::sweep_point::Point;
 use fathom_record::{Conditions, Finding, LatencySummary, RunRecord, TestStatus};
@@ -25,7 +26,7 @@ struct Document<'a> {
     limits: LimitsDocument,
     knees: Vec<KneeDocument>,
     /// Null where no objective was given.
-    slo: Option<GoalDocument<'a>>,
+    slo: Option<SloDocument<'a>>,
     /// Null where no rate to reach was given.
     reach: Option<GoalDocument<'a>>,
     findings: &'a [Finding],
@@ -143,6 +144,34 @@ struct GoalDocument<'a> {
 }
 
 #[derive(Serialize)]
+struct SloDocument<'a> {
+    #[serde(flatten)]
+    goal: GoalDocument<'a>,
+    /// The highest rates where requests come at their own pace; empty where there was no time to look.
+    offered: Vec<OfferedDocument>,
+}
+
+#[derive(Serialize)]
+struct OfferedDocument {
+    rw: &'static str,
+    block_size_bytes: u64,
+    /// Requests offered per second; null where no rate was kept.
+    rate_iops: Option<u32>,
+    /// The lowest rate that was not kept; null where none was tried.
+    too_much_iops: Option<u32>,
+    /// The search came to its end.
+    found: bool,
+    /// A rate could not be judged: too few requests for the percentile.
+    undecided: bool,
+    /// How often the answer was offered, and for how long the last time.
+    times: usize,
+    measured_ns: Option<u64>,
+    /// Due to completed.
+    response_ns: Option<LatencySummary>,
+    generator_late: Option<bool>,
+}
+
+#[derive(Serialize)]
 struct AnswerDocument {
     rw: &'static str,
     block_size_bytes: u64,
@@ -199,7 +228,10 @@ pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Wr
         points: sweep.points.iter().map(|point| point_document(point, fio_of(point))).collect(),
         limits: limits(&sweep.read, &sweep.write),
         knees: sweep.knees.iter().map(knee).collect(),
-        slo: sweep.slo.as_ref().map(goal),
+        slo: sweep.slo.as_ref().map(|asked| SloDocument {
+            goal: goal(asked),
+            offered: sweep.offered.iter().map(offered).collect(),
+        }),
         reach: sweep.reach.as_ref().map(goal),
         findings: &record.findings,
     };
@@ -273,6 +305,22 @@ fn goal((asked, answers): &(String, Vec<Answer>)) -> GoalDocument<'_> {
         asked,
         met: answers.iter().any(|answer| answer.best.is_some()),
         answers: answers.iter().map(answer).collect(),
+    }
+}
+
+fn offered(highest: &Highest) -> OfferedDocument {
+    let best = highest.best.as_ref();
+    OfferedDocument {
+        rw: highest.rw.name(),
+        block_size_bytes: highest.block,
+        rate_iops: best.map(|best| best.offer.rate),
+        too_much_iops: highest.too_much,
+        found: highest.is_found,
+        undecided: highest.is_undecided,
+        times: highest.times,
+        measured_ns: best.map(|best| best.measured_ns),
+        response_ns: best.map(|best| best.response.clone()),
+        generator_late: best.map(|best| best.is_generator_late),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use fathom_analysis::cap_fit::{Estimate, Limits};
 use fathom_analysis::knee::Knee;
+use fathom_analysis::offered::Highest;
 use fathom_analysis::sweep::{Answer, Sweep};
 use fathom_analysis::sweep_point::{Pattern, Point, block_name};
 use fathom_model::units;
@@ -32,6 +33,7 @@ pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Wr
     page.limits(sweep, out)?;
     page.knees(&sweep.knees, out)?;
     page.answers("the most under", sweep.slo.as_ref(), out)?;
+    page.offered(sweep, out)?;
     page.answers("the least depth for", sweep.reach.as_ref(), out)?;
     page.notes(record, sweep, out)
 }
@@ -254,6 +256,38 @@ impl Page<'_> {
         self.columns(&title, columns, &["MiB/s", "p99"], out)
     }
 
+    /// The highest rates under the objective.
+    fn offered(&self, sweep: &Sweep, out: &mut dyn Write) -> io::Result<()> {
+        let Some((asked, _)) = sweep.slo.as_ref().filter(|_| !sweep.offered.is_empty()) else {
+            return Ok(());
+        };
+        let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
+        let row = |highest: &Highest| {
+            let name = format!("{} {}", highest.rw.title(), block_name(highest.block));
+            let too_much =
+                highest.too_much.map_or("not found".to_owned(), |rate| units::grouped(u64::from(rate)));
+            let Some(best) = &highest.best else {
+                let nothing = if highest.is_undecided { "too few requests to tell" } else { "none" };
+                return vec![name, nothing.to_owned(), String::new(), String::new(), String::new(), too_much];
+            };
+            vec![
+                name,
+                units::grouped(u64::from(best.offer.rate)),
+                best.response.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
+                shown(best.response.p99),
+                format!("{} x {}", highest.times, units::duration(fathom_model::Nanos(best.measured_ns))),
+                too_much,
+            ]
+        };
+        let head = vec!["", "per second", "mean", "p99", "tried", "too many"];
+        let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
+        let rows = sweep.offered.iter().map(row).collect();
+        let columns = Columns { head, align: align.to_vec(), rows };
+        let title =
+            format!("The highest rate under {asked}, offered evenly, times from when a request was due");
+        self.columns(&title, columns, &["mean", "tried"], out)
+    }
+
     fn notes(&self, record: &RunRecord, sweep: &Sweep, out: &mut dyn Write) -> io::Result<()> {
         let mut notes = record.header.notes.clone();
         for point in &sweep.points {
@@ -270,13 +304,7 @@ impl Page<'_> {
             }
         }
         notes.extend(depths_not_held(&sweep.points));
-        if sweep.slo.is_some() {
-            notes.push(
-                "the objective was held against a fixed number of requests in flight: requests that come at their own \
-                 pace queue up and wait longer"
-                    .to_owned(),
-            );
-        }
+        notes.extend(about_the_objective(sweep));
         for alike in record.findings.chunk_by(|one, next| one.id == next.id) {
             let (first, others) = (&alike[0], alike.len() - 1);
             let others = if others > 0 { format!(" ({others} more points alike)") } else { String::new() };
@@ -288,6 +316,30 @@ impl Page<'_> {
         }
         Ok(())
     }
+}
+
+/// What the answers under an objective rest on.
+fn about_the_objective(sweep: &Sweep) -> Vec<String> {
+    if sweep.slo.is_none() {
+        return Vec::new();
+    }
+    let mut notes = vec![
+        "\"The most under\" holds for a fixed number of requests in flight: requests that come at their own pace \
+         queue up and wait longer"
+            .to_owned(),
+    ];
+    let unfinished = sweep.offered.iter().any(|highest| !highest.is_found);
+    if sweep.offered.is_empty() || unfinished {
+        let text = "the time was over before the highest rate was found; --budget gives more";
+        notes.push(text.to_owned());
+    }
+    let late = |highest: &Highest| highest.best.as_ref().is_some_and(|best| best.is_generator_late);
+    if sweep.offered.iter().any(late) {
+        let text =
+            "requests were made late by this machine itself, and the response times hold that lateness";
+        notes.push(text.to_owned());
+    }
+    notes
 }
 
 /// One line for all points that held another depth than was asked for.

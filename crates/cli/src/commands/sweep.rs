@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_analysis::offered::Highest;
 use fathom_analysis::sweep::{Sweep, assess};
 use fathom_analysis::sweep_goal::{Reach, Slo};
 use fathom_analysis::sweep_point::{Pattern, block_name};
@@ -44,7 +45,7 @@ pub struct SweepArguments {
     /// Time for everything: 90, 3m, 1h
     #[arg(long, value_parser = budget, default_value = "3m", value_name = "TIME")]
     budget: Nanos,
-    /// Look for the highest rate under this latency: 'p99<5ms', 'mean<=800us'
+    /// Look for the highest rate under this latency, also where requests come at their own pace: 'p99<5ms', 'mean<=800us'
     #[arg(long, value_parser = Slo::parse, value_name = "OBJECTIVE")]
     slo: Option<Slo>,
     /// Look for the least depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
@@ -193,8 +194,10 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 
 /// True where something was asked for that no point gave.
 fn misses_a_goal(result: &Sweep) -> bool {
-    let goals = result.slo.iter().chain(&result.reach);
-    goals.into_iter().any(|(_, answers)| answers.iter().all(|answer| answer.best.is_none()))
+    let mut goals = result.slo.iter().chain(&result.reach);
+    let never_kept = |highest: &Highest| highest.is_found && highest.best.is_none();
+    goals.any(|(_, answers)| answers.iter().all(|answer| answer.best.is_none()))
+        || !result.offered.is_empty() && result.offered.iter().all(never_kept)
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {

@@ -1,0 +1,431 @@
+//! The highest rate under an objective for latency: requests come at their own pace, and their response time counts from
+//! when they were due. Pure: the rates tried so far in, the next one out.
+//!
+//! A closed loop cannot tell it. It offers the next request only when one has completed, so that what waits behind a slow
+//! one is never counted.
+
+use fathom_model::units::parse_bytes;
+use fathom_record::{LatencySummary, ScheduleSummary, TestRecord, TestStatus, TestSummary};
+
+use crate::knee::curve;
+use crate::sweep_goal::Slo;
+use crate::sweep_plan::{Next, SETTLE_NS};
+use crate::sweep_point::{Pattern, Point, Spot, block_name};
+use crate::sweep_spec::{SweepSpec, depths, first_blocks};
+
+/// A rate to offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The pattern.
+    pub rw: Pattern,
+    /// Bytes per request.
+    pub block: u64,
+    /// Requests that may be under way; what finds no room waits, and its time counts.
+    pub depth: u32,
+    /// Requests per second, at even distances.
+    pub rate: u32,
+}
+
+impl Offer {
+    /// `randread-4k-r5000`.
+    pub fn id(&self) -> String {
+        format!("{}-{}-r{}", self.rw.name(), block_name(self.block), self.rate)
+    }
+
+    /// What [`Offer::id`] named, with a depth of 0.
+    fn of_id(id: &str) -> Option<Offer> {
+        let mut words = id.split('-');
+        let (name, block, rate) = (words.next()?, words.next()?, words.next()?);
+        let rw = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
+        let block = parse_bytes(block).ok()?;
+        let rate = rate.strip_prefix('r')?.parse().ok()?;
+        words.next().is_none().then_some(Offer { rw, block, depth: 0, rate })
+    }
+
+    /// `random read 4k at 5000/s`.
+    pub fn title(&self) -> String {
+        format!("{} {} at {}/s", self.rw.title(), block_name(self.block), self.rate)
+    }
+
+    /// The place on the grid that it shares its seed with.
+    pub fn spot(&self) -> Spot {
+        Spot { rw: self.rw, block: self.block, depth: self.depth, jobs: 1 }
+    }
+}
+
+/// What came of a rate that was offered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offered {
+    /// The rate.
+    pub offer: Offer,
+    /// How it ended.
+    pub status: TestStatus,
+    /// Requests completed per second.
+    pub iops: f64,
+    /// Due to completed.
+    pub response: LatencySummary,
+    /// The target kept up.
+    pub is_sustained: bool,
+    /// The client made requests late by more than a tenth of what they usually take.
+    pub is_generator_late: bool,
+    /// Of that, measured, ns.
+    pub measured_ns: u64,
+    /// From the start to the end, ns.
+    pub elapsed_ns: u64,
+}
+
+/// Share of a request's usual service time that the client may be late by.
+const LATE_SHARE: f64 = 0.1;
+
+impl Offered {
+    /// What `test` came to; `None` where it offered no rate.
+    pub fn of(test: &TestRecord) -> Option<Offered> {
+        let offer = Offer::of_id(&test.id)?;
+        let job = test.jobs.first();
+        let counted = job.map(|job| if offer.rw.writes() { &job.measured.write } else { &job.measured.read });
+        let schedule = job.zip(counted).and_then(|(job, op)| ScheduleSummary::new(&job.measured, op));
+        let service = counted.and_then(|op| op.clat.summary().p50);
+        let late = schedule.as_ref().and_then(|schedule| schedule.late_ns.p99).zip(service);
+        let summary = TestSummary::new(test);
+        Some(Offered {
+            offer: Offer { depth: job.map_or(0, |job| job.iodepth), ..offer },
+            status: test.status,
+            iops: summary.total.unwrap_or_default().iops,
+            measured_ns: summary.measured_ns,
+            response: counted.map(|op| op.open_loop.response.summary()).unwrap_or_default(),
+            is_sustained: schedule.is_some_and(|schedule| schedule.sustained),
+            is_generator_late: late.is_some_and(|(late, usual)| late as f64 > LATE_SHARE * usual as f64),
+            elapsed_ns: test.elapsed_ns,
+        })
+    }
+
+    /// Whether the rate was kept under the objective; `None` where the sample does not tell.
+    fn passes(&self, slo: &Slo) -> Option<bool> {
+        if self.status != TestStatus::Complete || !self.is_sustained {
+            return Some(false);
+        }
+        slo.is_met_by(&self.response)
+    }
+}
+
+/// True of the name of a test that offered a rate.
+pub(crate) fn is_offer(id: &str) -> bool {
+    Offer::of_id(id).is_some()
+}
+
+/// The rates of one pattern between which the answer lies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Highest {
+    /// The pattern.
+    pub rw: Pattern,
+    /// Bytes per request.
+    pub block: u64,
+    /// The highest rate that was kept, as measured; `None` where none was.
+    pub best: Option<Offered>,
+    /// How often that rate was offered.
+    pub times: usize,
+    /// The lowest rate that was not kept; `None` where none was tried or all were kept.
+    pub too_much: Option<u32>,
+    /// The search came to its end.
+    pub is_found: bool,
+    /// A rate could not be judged: too few requests for the percentile in the time there was.
+    pub is_undecided: bool,
+}
+
+/// Rates closer than this need no other one between them.
+const CLOSE: f64 = 1.03;
+/// How often the answer is offered, and how often it must be kept.
+const TIMES: usize = 3;
+const KEPT: usize = 2;
+/// Where a search begins, as a share of the rate that kept to the objective in a closed loop.
+const BEGINNING: f64 = 0.9;
+/// A rate this much smaller than what the target can do is not worth looking for.
+const LEAST_SHARE: f64 = 1e-3;
+
+/// Time of one offer: 30 s where the budget allows it.
+const LONGEST_NS: u64 = 30_000_000_000;
+const SHORTEST_NS: u64 = 1_000_000_000;
+/// Offers that a search is thought to take.
+const USUAL_OFFERS: u64 = 9;
+/// What a percentile needs, and a little more.
+const SAMPLES_MARGIN: f64 = 1.1;
+
+/// The rate to offer next, once the grid is measured; `points` are those of the closed loop.
+pub fn next_offer(spec: &SweepSpec, points: &[Point], offered: &[Offered]) -> Next {
+    let Some(slo) = &spec.slo else { return Next::Done };
+    let found = searches(slo, spec, points, offered).into_iter().find_map(|search| search.next());
+    let Some(offer) = found else { return Next::Done };
+    let measured: u64 = points.iter().map(|point| point.elapsed_ns).sum();
+    let left = spec.budget_ns.saturating_sub(measured) / spec.patterns.len().max(1) as u64;
+    let usual = (left / USUAL_OFFERS).saturating_sub(SETTLE_NS);
+    let needed = (slo.samples() * SAMPLES_MARGIN / f64::from(offer.rate) * 1e9) as u64;
+    let runtime = usual.max(needed).clamp(SHORTEST_NS, LONGEST_NS);
+    let spent = measured + offered.iter().map(|tried| tried.elapsed_ns).sum::<u64>();
+    if spent + SETTLE_NS + runtime > spec.budget_ns { Next::OutOfTime } else { Next::Offer(offer, runtime) }
+}
+
+/// The search of each pattern, over the first block size and one job.
+fn searches<'a>(
+    slo: &'a Slo,
+    spec: &SweepSpec,
+    points: &'a [Point],
+    offered: &'a [Offered],
+) -> Vec<Search<'a>> {
+    let Some(&block) = first_blocks(spec).first() else { return Vec::new() };
+    let depth = depths(spec).last().copied().unwrap_or(1);
+    let jobs = spec.jobs.first().copied().unwrap_or(1);
+    let search = |&rw| Search {
+        slo,
+        offer: Offer { rw, block, depth, rate: 0 },
+        curve: curve(points, (rw, block, jobs)),
+        offered,
+    };
+    spec.patterns.iter().map(search).collect()
+}
+
+/// What the offers of a sweep came to, for each pattern and block size that has any.
+pub(crate) fn highest(slo: &Slo, points: &[Point], offered: &[Offered]) -> Vec<Highest> {
+    let mut of: Vec<(Pattern, u64)> =
+        offered.iter().map(|tried| (tried.offer.rw, tried.offer.block)).collect();
+    of.sort_unstable();
+    of.dedup();
+    let jobs = points.first().map_or(1, |point| point.spot.jobs);
+    let search = |(rw, block)| Search {
+        slo,
+        offer: Offer { rw, block, depth: 0, rate: 0 },
+        curve: curve(points, (rw, block, jobs)),
+        offered,
+    };
+    of.into_iter().filter_map(|of| search(of).highest()).collect()
+}
+
+/// Everything that was tried for one pattern and block size.
+struct Search<'a> {
+    slo: &'a Slo,
+    offer: Offer,
+    /// The curve of the closed loop.
+    curve: Vec<&'a Point>,
+    offered: &'a [Offered],
+}
+
+/// What is known of one rate.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    /// Offered so many times more before it is known.
+    Open(usize),
+    Kept,
+    TooMuch,
+    Unknown,
+}
+
+impl Search<'_> {
+    fn tries(&self) -> impl Iterator<Item = &Offered> {
+        let is_ours = |tried: &Offer| (tried.rw, tried.block) == (self.offer.rw, self.offer.block);
+        self.offered.iter().filter(move |offered| is_ours(&offered.offer))
+    }
+
+    fn verdict(&self, rate: u32) -> Verdict {
+        let tries: Vec<Option<bool>> = self
+            .tries()
+            .filter(|tried| tried.offer.rate == rate)
+            .map(|tried| tried.passes(self.slo))
+            .collect();
+        let count = |wanted| tries.iter().filter(|passed| **passed == wanted).count();
+        match (count(Some(true)), count(Some(false)), count(None)) {
+            (_, _, 1..) => Verdict::Unknown,
+            // One failure ends it on the way; at the answer, two.
+            (0, 1.., _) => Verdict::TooMuch,
+            (_, failed, _) if failed > TIMES - KEPT => Verdict::TooMuch,
+            (kept, failed, _) if kept + failed >= TIMES => Verdict::Kept,
+            (kept, failed, _) => Verdict::Open(TIMES - kept - failed),
+        }
+    }
+
+    /// The highest rate not known to be too much, and the lowest that is.
+    fn bracket(&self) -> (Option<u32>, Option<u32>) {
+        let mut rates: Vec<u32> = self.tries().map(|tried| tried.offer.rate).collect();
+        rates.sort_unstable();
+        let too_much = rates.iter().copied().find(|&rate| self.verdict(rate) == Verdict::TooMuch);
+        let is_below = |rate: &&u32| too_much.is_none_or(|limit| **rate < limit);
+        (rates.iter().rev().find(is_below).copied(), too_much)
+    }
+
+    /// Requests a second in a closed loop: the most of all, and the most that kept to the objective.
+    fn closed(&self) -> Option<(f64, Option<f64>)> {
+        let sound = || self.curve.iter().filter(|point| point.is_sound());
+        let most = sound().map(|point| point.iops).reduce(f64::max)?;
+        let kept = sound().filter(|point| self.slo.is_met(point) == Some(true));
+        Some((most, kept.map(|point| point.iops).reduce(f64::max)))
+    }
+
+    /// The rate to offer next.
+    fn next(&self) -> Option<Offer> {
+        let (most, kept) = self.closed()?;
+        let (low, high) = self.bracket();
+        let rate = match (low, high) {
+            (None, None) => (kept.unwrap_or(most) * BEGINNING) as u32,
+            (None, Some(high)) => high / 2,
+            // More than a closed loop gets is not to be had.
+            (Some(low), high) => {
+                if self.verdict(low) == Verdict::Unknown {
+                    return None;
+                }
+                let limit = high.map_or(most * CLOSE, f64::from);
+                let middle = f64::midpoint(f64::from(low), limit) as u32;
+                let is_close = limit <= f64::from(low) * CLOSE || middle <= low;
+                if !is_close {
+                    middle
+                } else if matches!(self.verdict(low), Verdict::Open(_)) {
+                    low
+                } else {
+                    return None;
+                }
+            }
+        };
+        let is_worth_it = rate > 0 && f64::from(rate) >= most * LEAST_SHARE;
+        is_worth_it.then_some(Offer { rate, ..self.offer })
+    }
+
+    /// What came of it; `None` where nothing was offered.
+    fn highest(&self) -> Option<Highest> {
+        self.tries().next()?;
+        let (low, too_much) = self.bracket();
+        let verdict = low.map(|low| self.verdict(low));
+        let of_low = || self.tries().filter(|tried| Some(tried.offer.rate) == low);
+        let kept = of_low().filter(|tried| tried.passes(self.slo) == Some(true));
+        Some(Highest {
+            rw: self.offer.rw,
+            block: self.offer.block,
+            best: kept.last().cloned(),
+            times: of_low().count(),
+            too_much,
+            is_found: self.next().is_none() && verdict != Some(Verdict::Unknown),
+            is_undecided: verdict == Some(Verdict::Unknown),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep_point::model::Model;
+
+    const FIRST: Offer = Offer { rw: Pattern::RandRead, block: 4096, depth: 256, rate: 0 };
+
+    fn summary(samples: u64, ns: u64) -> LatencySummary {
+        let told = |beyond: u64| (samples / beyond >= 10).then_some(ns);
+        LatencySummary {
+            samples,
+            mean: Some(ns as f64),
+            p50: told(2),
+            p99: told(100),
+            max: Some(ns),
+            ..LatencySummary::default()
+        }
+    }
+
+    /// A device that keeps to 1 ms below its cap, where every try lasts `seconds`.
+    fn tried(offer: Offer, cap: u32, seconds: u32) -> Offered {
+        let is_sustained = offer.rate <= cap;
+        Offered {
+            offer,
+            status: TestStatus::Complete,
+            iops: f64::from(offer.rate.min(cap)),
+            response: summary(
+                u64::from(offer.rate * seconds),
+                if is_sustained { 1_000_000 } else { 1_000_000_000 },
+            ),
+            is_sustained,
+            is_generator_late: false,
+            measured_ns: u64::from(seconds) * 1_000_000_000,
+            elapsed_ns: u64::from(seconds) * 1_000_000_000,
+        }
+    }
+
+    fn searched(slo: &str, cap: u32, judge: impl Fn(&mut Offered, usize)) -> (Vec<u32>, Option<Highest>) {
+        let slo = Slo::parse(slo).expect("it is one");
+        let model = Model { rest_ns: 500_000.0, iops: f64::from(cap), bytes_per_second: 1e12 };
+        let points: Vec<Point> = [1, 4, 16, 64]
+            .map(|depth| model.measure(Spot { depth, ..FIRST.spot() }, 10_000_000_000, 0.0))
+            .to_vec();
+        let mut offered = Vec::new();
+        loop {
+            let search =
+                Search { slo: &slo, offer: FIRST, curve: points.iter().collect(), offered: &offered };
+            let Some(offer) = search.next() else {
+                return (offered.iter().map(|tried| tried.offer.rate).collect(), search.highest());
+            };
+            let mut outcome = tried(offer, cap, 10);
+            judge(&mut outcome, offered.len());
+            offered.push(outcome);
+            assert!(offered.len() < 60, "it does not end");
+        }
+    }
+
+    #[test]
+    fn the_highest_rate_is_within_three_percent_and_was_kept_more_than_once() {
+        for cap in [5, 40, 997, 5_000, 64_123] {
+            // The device does what it does up to its cap, whatever the closed loop was seen to do under the objective.
+            for slo in ["p50<2ms", "mean<1100us", "max<1s"] {
+                let (rates, highest) = searched(slo, cap, |_, _| {});
+                let highest = highest.expect("something was tried");
+                let best = highest.best.expect("a rate is kept").offer.rate;
+                let is_close = f64::from(best) >= f64::from(cap) / 1.03 - 1.0 && best <= cap;
+                assert!(is_close && highest.is_found, "{cap} {slo}: {best} of {rates:?}");
+                assert_eq!(highest.times, 3, "{cap} {slo}: {rates:?}");
+                assert!(rates.len() <= 12, "{cap} {slo}: {rates:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_bad_try_of_three_is_chance_and_two_are_not() {
+        let fail = |outcome: &mut Offered| outcome.is_sustained = false;
+        let rate_of =
+            |highest: Option<Highest>| highest.and_then(|found| found.best).map(|best| best.offer.rate);
+        let (rates, highest) = searched("p50<2ms", 1_000, |_, _| {});
+        let answer = rate_of(highest).expect("a rate is kept");
+        let first = rates.iter().position(|&rate| rate == answer).expect("it was tried");
+        let repeats: Vec<usize> = (first + 1..rates.len()).filter(|&index| rates[index] == answer).collect();
+        let (_, one_bad) = searched("p50<2ms", 1_000, |outcome, index| {
+            if index == repeats[0] {
+                fail(outcome);
+            }
+        });
+        assert_eq!(rate_of(one_bad), Some(answer));
+        let (_, two_bad) = searched("p50<2ms", 1_000, |outcome, index| {
+            if repeats.contains(&index) {
+                fail(outcome);
+            }
+        });
+        assert!(rate_of(two_bad) < Some(answer));
+    }
+
+    #[test]
+    fn no_rate_and_no_verdict() {
+        let (rates, highest) = searched("mean<10us", 1_000, |_, _| {});
+        let highest = highest.expect("something was tried");
+        assert_eq!((highest.best, highest.is_found), (None, true), "{rates:?}");
+        assert!(rates.windows(2).all(|pair| pair[1] == pair[0] / 2) && rates.len() <= 11, "{rates:?}");
+        // Ten times 50 requests tell no p99.
+        let (rates, highest) = searched("p99<2ms", 50, |_, _| {});
+        let highest = highest.expect("something was tried");
+        assert!(highest.is_undecided && !highest.is_found && rates.len() == 1, "{rates:?}");
+        let nothing = Search {
+            slo: &Slo::parse("max<1s").expect("it is one"),
+            offer: FIRST,
+            curve: Vec::new(),
+            offered: &[],
+        };
+        assert!(nothing.next().is_none() && nothing.highest().is_none());
+    }
+
+    #[test]
+    fn the_rate_is_in_the_name() {
+        let offer = Offer { rw: Pattern::Write, block: 1 << 20, depth: 0, rate: 5000 };
+        assert_eq!((offer.id().as_str(), Offer::of_id("write-1m-r5000")), ("write-1m-r5000", Some(offer)));
+        for id in ["randread-4k-d8", "randread-4k-r5-x2", "randread", "x-4k-r5", ""] {
+            assert_eq!(Offer::of_id(id), None, "{id}");
+        }
+    }
+}
