@@ -81,6 +81,13 @@ pub struct SweepPlan {
     engine: String,
 }
 
+/// One measurement in fio's words.
+struct Job {
+    id: String,
+    title: String,
+    said: Vec<(String, String)>,
+}
+
 /// Is told how a sweep goes on. Every method may be left out.
 pub trait SweepObserver: RunObserver {
     /// The target is ready; measuring begins.
@@ -176,6 +183,21 @@ impl SweepPlan {
         ]);
         said
     }
+
+    /// Name, title and options of the next measurement; `None` where there is none. `offers` have been made before it.
+    fn job_of(&self, step: Next, offers: u64) -> Option<Job> {
+        match step {
+            Next::Run(spot, runtime_ns) => {
+                Some(Job { id: spot.id(), title: spot.title(), said: self.said(&spot, runtime_ns, 0) })
+            }
+            Next::Offer(offer, runtime_ns) => {
+                let mut said = self.said(&offer.spot(), runtime_ns, offers + 1);
+                said.push(("rate_iops".to_owned(), offer.rate.to_string()));
+                Some(Job { id: offer.id(), title: offer.title(), said })
+            }
+            Next::Done | Next::OutOfTime => None,
+        }
+    }
 }
 
 /// What the points cover, for what was said and what the target allows.
@@ -249,21 +271,14 @@ pub fn sweep(
             Next::Done => next_offer(&spec, &points, &offered),
             step => step,
         };
-        let (id, title, said) = match step {
-            Next::Run(spot, runtime_ns) => (spot.id(), spot.title(), plan.said(&spot, runtime_ns, 0)),
-            Next::Offer(offer, runtime_ns) => {
-                let mut said = plan.said(&offer.spot(), runtime_ns, offered.len() as u64 + 1);
-                said.push(("rate_iops".to_owned(), offer.rate.to_string()));
-                (offer.id(), offer.title(), said)
-            }
-            Next::Done => break,
-            Next::OutOfTime => {
-                let budget = duration(plan.settings.budget);
+        let Some(Job { id, title, said }) = plan.job_of(step, offered.len() as u64) else {
+            if step == Next::OutOfTime {
                 record.header.notes.push(format!(
-                    "the time ({budget}) was over before everything was looked at; --budget gives more"
+                    "the time ({}) was over before everything was looked at; --budget gives more",
+                    duration(plan.settings.budget)
                 ));
-                break;
             }
+            break;
         };
         observer.point_begun(&title, record.tests.iter().map(|test| test.elapsed_ns).sum());
         let test = measure((id, title), &said, session, observer);

@@ -27,6 +27,7 @@ pub mod ping_json;
 pub mod ping_text;
 pub mod registry;
 mod style;
+mod sweep_goals;
 pub mod sweep_json;
 mod sweep_map;
 pub mod sweep_table;

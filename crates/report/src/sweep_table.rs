@@ -5,8 +5,7 @@ use std::io::{self, Write};
 
 use fathom_analysis::cap_fit::{Estimate, Limits};
 use fathom_analysis::knee::Knee;
-use fathom_analysis::offered::Highest;
-use fathom_analysis::sweep::{Answer, Sweep};
+use fathom_analysis::sweep::Sweep;
 use fathom_analysis::sweep_point::{Pattern, Point, block_name};
 use fathom_model::units;
 use fathom_record::{RunRecord, TestStatus};
@@ -14,6 +13,7 @@ use fathom_record::{RunRecord, TestStatus};
 use crate::Style;
 use crate::bench_table::{self, INDENT, count, decimal};
 use crate::columns::{Align, Columns, wrap};
+use crate::sweep_goals::about_the_objective;
 use crate::sweep_map::{Grid, Measure, bar, side_by_side};
 
 /// Writes everything.
@@ -51,9 +51,9 @@ fn grids(points: &[Point]) -> Vec<(Pattern, u32)> {
     grids
 }
 
-struct Page<'a> {
-    style: &'a Style,
-    width: usize,
+pub(crate) struct Page<'a> {
+    pub(crate) style: &'a Style,
+    pub(crate) width: usize,
 }
 
 impl Page<'_> {
@@ -147,7 +147,7 @@ impl Page<'_> {
         self.columns("The most of each block size", columns, &[], out)
     }
 
-    fn columns(
+    pub(crate) fn columns(
         &self,
         title: &str,
         mut columns: Columns,
@@ -224,70 +224,6 @@ impl Page<'_> {
         self.columns("Depth to choose", columns, &["plateau IOPS"], out)
     }
 
-    /// The answers to one question.
-    fn answers(
-        &self,
-        what: &str,
-        goal: Option<&(String, Vec<Answer>)>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let Some((asked, answers)) = goal else { return Ok(()) };
-        let row = |answer: &Answer| {
-            let name = format!("{} {}", answer.rw.title(), block_name(answer.block));
-            let nowhere = if answer.is_undecided { "too few requests to tell" } else { "nowhere" };
-            let Some(best) = &answer.best else { return vec![name, nowhere.to_owned()] };
-            let jobs = if best.spot.jobs > 1 { format!(" x{}", best.spot.jobs) } else { String::new() };
-            let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
-            vec![
-                name,
-                format!("d{}{jobs}", best.spot.depth),
-                count(best.iops),
-                decimal(best.bytes_per_second / 1_048_576.0),
-                best.lat.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
-                shown(best.lat.p99),
-                cheaper(answer),
-            ]
-        };
-        let head = vec!["", "at", "IOPS", "MiB/s", "mean", "p99", ""];
-        let align =
-            [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
-        let columns = Columns { head, align: align.to_vec(), rows: answers.iter().map(row).collect() };
-        let title = capital(&format!("{what} {asked}"));
-        self.columns(&title, columns, &["MiB/s", "p99"], out)
-    }
-
-    /// The highest rates under the objective.
-    fn offered(&self, sweep: &Sweep, out: &mut dyn Write) -> io::Result<()> {
-        let Some((asked, _)) = sweep.slo.as_ref().filter(|_| !sweep.offered.is_empty()) else {
-            return Ok(());
-        };
-        let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
-        let row = |highest: &Highest| {
-            let name = format!("{} {}", highest.rw.title(), block_name(highest.block));
-            let too_much =
-                highest.too_much.map_or("not found".to_owned(), |rate| units::grouped(u64::from(rate)));
-            let Some(best) = &highest.best else {
-                let nothing = if highest.is_undecided { "too few requests to tell" } else { "none" };
-                return vec![name, nothing.to_owned(), String::new(), String::new(), String::new(), too_much];
-            };
-            vec![
-                name,
-                units::grouped(u64::from(best.offer.rate)),
-                best.response.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
-                shown(best.response.p99),
-                format!("{} x {}", highest.times, units::duration(fathom_model::Nanos(best.measured_ns))),
-                too_much,
-            ]
-        };
-        let head = vec!["", "per second", "mean", "p99", "tried", "too many"];
-        let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
-        let rows = sweep.offered.iter().map(row).collect();
-        let columns = Columns { head, align: align.to_vec(), rows };
-        let title =
-            format!("The highest rate under {asked}, offered evenly, times from when a request was due");
-        self.columns(&title, columns, &["mean", "tried"], out)
-    }
-
     fn notes(&self, record: &RunRecord, sweep: &Sweep, out: &mut dyn Write) -> io::Result<()> {
         let mut notes = record.header.notes.clone();
         for point in &sweep.points {
@@ -318,30 +254,6 @@ impl Page<'_> {
     }
 }
 
-/// What the answers under an objective rest on.
-fn about_the_objective(sweep: &Sweep) -> Vec<String> {
-    if sweep.slo.is_none() {
-        return Vec::new();
-    }
-    let mut notes = vec![
-        "\"The most under\" holds for a fixed number of requests in flight: requests that come at their own pace \
-         queue up and wait longer"
-            .to_owned(),
-    ];
-    let unfinished = sweep.offered.iter().any(|highest| !highest.is_found);
-    if sweep.offered.is_empty() || unfinished {
-        let text = "the time was over before the highest rate was found; --budget gives more";
-        notes.push(text.to_owned());
-    }
-    let late = |highest: &Highest| highest.best.as_ref().is_some_and(|best| best.is_generator_late);
-    if sweep.offered.iter().any(late) {
-        let text =
-            "requests were made late by this machine itself, and the response times hold that lateness";
-        notes.push(text.to_owned());
-    }
-    notes
-}
-
 /// One line for all points that held another depth than was asked for.
 fn depths_not_held(points: &[Point]) -> Option<String> {
     let share = |point: &Point| point.depth_mean().map(|held| held / f64::from(point.spot.in_flight()));
@@ -355,16 +267,6 @@ fn depths_not_held(points: &[Point]) -> Option<String> {
          them",
         worst.spot.title()
     ))
-}
-
-/// Whether depth or jobs cost less.
-fn cheaper(answer: &Answer) -> String {
-    let (Some(best), Some(jobs)) = (&answer.best, &answer.in_jobs) else { return String::new() };
-    let (Some(one), Some(many)) = (best.cpu_per_request_ns, jobs.cpu_per_request_ns) else {
-        return String::new();
-    };
-    let cpu = |ns: f64| units::latency(ns as u64);
-    format!("CPU per request {}, with {} jobs {}", cpu(one), jobs.spot.jobs, cpu(many))
 }
 
 fn estimate(estimate: Estimate, text: impl Fn(f64) -> String, unit: &str) -> String {
@@ -411,7 +313,7 @@ fn near_both(sweep: &Sweep, direction: &str, (low, high): (f64, f64)) -> String 
     }
 }
 
-fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
