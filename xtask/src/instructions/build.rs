@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 /// Packages with a bench target called `instructions`.
-const PACKAGES: [&str; 3] = ["fathom-workload", "fathom-stats", "fathom-runner"];
+const PACKAGES: [&str; 4] = ["fathom-workload", "fathom-stats", "fathom-runner", "fathom-volume"];
 
 /// What translates the code, and for which machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

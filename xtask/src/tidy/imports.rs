@@ -41,7 +41,7 @@ const TOP: &str = "fathom";
 
 /// Crates that measure: what they run must be readable end to end, so of others' crates they use these alone.
 const MEASURING: &[&str] =
-    &["fathom-model", "fathom-stats", "fathom-workload", "fathom-engine", "fathom-runner"];
+    &["fathom-model", "fathom-stats", "fathom-workload", "fathom-volume", "fathom-engine", "fathom-runner"];
 const MEASURING_MAY_USE: &[&str] = &["thiserror", "crc32c", "twox-hash", "md-5", "sha1", "sha2", "sha3"];
 
 /// Others' crates that only these of ours may use.

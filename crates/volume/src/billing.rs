@@ -1,0 +1,101 @@
+//! What a burst on demand costs: transactions beyond the baseline, second by second.
+
+use crate::rate::Rate;
+use crate::stage::Stage;
+use crate::unit::Cost;
+
+/// ns of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// How bursts on demand are billed: in each second the larger of I/Os beyond the baseline and bytes beyond it, these
+/// counted in transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Billing {
+    /// Bytes of a transaction.
+    pub transaction_bytes: u64,
+}
+
+/// Adds up what is billed.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    billing: Billing,
+    base_ios: u64,
+    base_bytes: u64,
+    /// The second that is being counted, and what went in it.
+    second: u64,
+    ios: u64,
+    bytes: u64,
+    billed: u64,
+}
+
+impl Meter {
+    pub(crate) fn new(billing: Billing, stage: &Stage) -> Self {
+        // Of a limit that is not on demand nothing goes beyond, so nothing of it is billed.
+        let base = |limit: Option<crate::Limit>| match limit {
+            Some(crate::Limit::OnDemand { base, .. }) => in_a_second(base),
+            _ => u64::MAX,
+        };
+        let (base_ios, base_bytes) = (base(stage.ios), base(stage.bytes));
+        Meter { billing, base_ios, base_bytes, second: 0, ios: 0, bytes: 0, billed: 0 }
+    }
+
+    pub(crate) fn count(&mut self, at: u64, cost: Cost) {
+        let second = at / SECOND;
+        if second != self.second {
+            self.billed += self.open();
+            (self.second, self.ios, self.bytes) = (second, 0, 0);
+        }
+        self.ios += cost.ios;
+        self.bytes += cost.bytes;
+    }
+
+    /// Transactions billed, the current second's included.
+    pub(crate) fn billed(&self) -> u64 {
+        self.billed + self.open()
+    }
+
+    fn open(&self) -> u64 {
+        let bytes = self.bytes.saturating_sub(self.base_bytes);
+        self.ios.saturating_sub(self.base_ios).max(bytes / self.billing.transaction_bytes)
+    }
+}
+
+fn in_a_second(rate: Rate) -> u64 {
+    u64::try_from(rate.in_ns(SECOND)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limit;
+
+    const MB: u64 = 1_000_000;
+
+    /// What a P30 (5,000 I/Os and 200 MB a second) is billed for seconds of so many I/Os and MB each.
+    fn check(slots: &[(u64, u64, u64)], expected: u64) {
+        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let stage = Stage {
+            ios: Some(Limit::OnDemand { base: rate(5000), burst: rate(30_000) }),
+            bytes: Some(Limit::OnDemand { base: rate(200 * MB), burst: rate(1000 * MB) }),
+            ..Stage::default()
+        };
+        // A MB counts as 1,024 KB when divided by 256, so a transaction is a quarter of one.
+        let mut meter = Meter::new(Billing { transaction_bytes: MB / 4 }, &stage);
+        let mut second = 0;
+        for &(seconds, ios, megabytes) in slots {
+            for _ in 0..seconds {
+                meter.count(second * SECOND + 7, Cost { ios, bytes: megabytes * MB });
+                second += 1;
+            }
+        }
+        assert_eq!(meter.billed(), expected, "{slots:?}");
+    }
+
+    #[test]
+    fn the_providers_examples_come_out() {
+        check(&[(600, 4000, 50), (10, 6000, 50), (2930, 4900, 200), (60, 7000, 50)], 130_000);
+        check(&[(5, 10_000, 300)], 25_000);
+        check(&[(5, 6000, 600)], 8_000);
+        check(&[(5, 5000, 200)], 0);
+    }
+}

@@ -1,0 +1,144 @@
+//! The machine that asks: each request costs it CPU time, of which it may have less than it seems.
+
+use crate::bucket::div_ceil;
+use crate::limit::{Limit, Limiter, Standing};
+use crate::rate::Rate;
+
+/// A client whose CPU time is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// CPUs that work on requests.
+    pub cpus: u32,
+    /// CPU time of a request, ns.
+    pub request_ns: u32,
+    /// CPU time of each of its KiB, ns.
+    pub kib_ns: u32,
+    /// Thousandths of each CPU that the host keeps for others.
+    pub steal_per_mille: u32,
+    /// Where the machine lives on CPU credit.
+    pub credit: Option<CpuCredit>,
+}
+
+/// CPU credit: unused baseline is kept and lets the CPUs run in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuCredit {
+    /// Thousandths of all CPUs that are there for ever.
+    pub baseline_per_mille: u32,
+    /// The most that is kept, ns of CPU time.
+    pub capacity_ns: u64,
+    /// What there is at the beginning, ns of CPU time.
+    pub initial_ns: u64,
+}
+
+impl Client {
+    /// The limit on CPU time that it comes to; `Err((field, reason))` where it makes no sense.
+    pub(crate) fn limit(&self) -> Result<Limit, (&'static str, String)> {
+        let cpus = match self.cpus {
+            1..=4096 => u64::from(self.cpus),
+            cpus => return Err(("cpus", format!("{cpus} is not between 1 and 4096"))),
+        };
+        if self.steal_per_mille >= 1000 {
+            return Err(("steal_per_mille", format!("{} leaves nothing of a CPU", self.steal_per_mille)));
+        }
+        let full = Rate::ratio(cpus * u64::from(1000 - self.steal_per_mille), 1000);
+        let Some(full) = full else { return Err(("cpus", "gives no rate".to_owned())) };
+        let Some(credit) = self.credit else { return Ok(Limit::Rate(full)) };
+        let base = Rate::ratio(cpus * u64::from(credit.baseline_per_mille), 1000);
+        let Some(base) = base else { return Err(("credit.baseline_per_mille", "is 0".to_owned())) };
+        let (capacity, initial) = (credit.capacity_ns, credit.initial_ns);
+        // A host may take so much that less than the baseline is left; then credit makes no difference.
+        let limit = Limit::Credit { base: base.min(full), burst: Some(full), capacity, initial };
+        match limit.fault() {
+            Some(("capacity", reason)) => Err(("credit.capacity_ns", reason)),
+            Some(("initial", reason)) => Err(("credit.initial_ns", reason)),
+            Some((_, reason)) => Err(("credit.baseline_per_mille", reason)),
+            None => Ok(limit),
+        }
+    }
+}
+
+/// A client at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Issuer {
+    client: Client,
+    limit: Limit,
+    limiter: Limiter,
+    last: u64,
+}
+
+impl Issuer {
+    /// `limit` is [`Client::limit`]'s.
+    pub(crate) fn new(client: Client, limit: Limit) -> Self {
+        Issuer { client, limit, limiter: Limiter::new(limit, 0), last: 0 }
+    }
+
+    /// When a request that is asked for at `now` has left the machine.
+    pub(crate) fn issue(&mut self, now: u64, bytes: u32) -> u64 {
+        let kib = u64::from(bytes).div_ceil(1024);
+        let cost = u64::from(self.client.request_ns) + u64::from(self.client.kib_ns) * kib;
+        let begin = self.limiter.earliest(now.max(self.last), cost);
+        self.limiter.take(begin, cost);
+        self.last = begin;
+        // One CPU does the whole of a request, at what is left of it.
+        let left = u64::from(1000 - self.client.steal_per_mille);
+        begin.saturating_add(div_ceil(u128::from(cost) * 1000, left))
+    }
+
+    /// What its CPU credit stands at.
+    pub(crate) fn standing(&self, at: u64) -> Standing {
+        self.limiter.standing(&self.limit, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: Client =
+        Client { cpus: 1, request_ns: 10_000, kib_ns: 0, steal_per_mille: 0, credit: None };
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Requests issued in each of the first seconds, if there is always one to issue.
+    fn check(client: Client, expected: &[u64]) {
+        let mut issuer = Issuer::new(client, client.limit().unwrap());
+        let mut counts = vec![0; expected.len()];
+        loop {
+            // A request belongs to the second in which it leaves, one on the edge to the second it ends.
+            let second = (issuer.issue(0, 4096) - 1) / SECOND;
+            let Some(count) = counts.get_mut(second as usize) else { break };
+            *count += 1;
+        }
+        assert_eq!(counts, expected, "{client:?}");
+    }
+
+    #[test]
+    fn a_client_issues_what_its_cpu_time_allows() {
+        check(CLIENT, &[100_000, 100_000]);
+        check(Client { kib_ns: 2500, ..CLIENT }, &[50_000, 50_000]);
+        check(Client { steal_per_mille: 200, ..CLIENT }, &[80_000, 80_000]);
+        // A fifth of a CPU and 1.6 s of credit: a full CPU for two seconds. Only the last request waits, because all
+        // it costs must be there when it begins.
+        let credit =
+            CpuCredit { baseline_per_mille: 200, capacity_ns: 1_600_000_000, initial_ns: 1_600_000_000 };
+        check(Client { credit: Some(credit), ..CLIENT }, &[100_000, 99_999, 20_000, 20_000]);
+    }
+
+    #[test]
+    fn clients_that_make_no_sense_are_refused_by_field() {
+        let credit = CpuCredit { baseline_per_mille: 200, capacity_ns: 10, initial_ns: 10 };
+        let with = |credit| Client { credit: Some(credit), ..CLIENT };
+        for (client, expected) in [
+            (CLIENT, None),
+            (with(credit), None),
+            (Client { cpus: 0, ..CLIENT }, Some("cpus")),
+            (Client { steal_per_mille: 1000, ..CLIENT }, Some("steal_per_mille")),
+            (with(CpuCredit { baseline_per_mille: 0, ..credit }), Some("credit.baseline_per_mille")),
+            (with(CpuCredit { capacity_ns: 0, ..credit }), Some("credit.capacity_ns")),
+            (with(CpuCredit { initial_ns: 11, ..credit }), Some("credit.initial_ns")),
+            // The host took more than the baseline leaves.
+            (Client { steal_per_mille: 900, ..with(credit) }, None),
+        ] {
+            assert_eq!(client.limit().err().map(|(field, _)| field), expected, "{client:?}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! How long a request takes once it has been let through: drawn from a seeded distribution, plus its transfer.
+//!
+//! Integers throughout, so that a seed gives the same latencies on every machine.
+
+use crate::rate::Rate;
+use crate::rng::Rng;
+
+/// The time a request takes inside the volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latency {
+    /// What it takes whatever its size.
+    pub distribution: Distribution,
+    /// How fast a single request's bytes move; `None` = at once.
+    pub transfer: Option<Rate>,
+}
+
+/// How latencies are spread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Always the same, ns.
+    Fixed(u64),
+    /// Straight lines between quantiles, from the share 0 to the whole million.
+    Quantiles(Vec<Quantile>),
+}
+
+/// So many of a million requests take at most so many ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantile {
+    /// Requests of a million.
+    pub per_million: u32,
+    /// Their largest latency, ns.
+    pub ns: u64,
+}
+
+const MILLION: u32 = 1_000_000;
+/// No latency is longer: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+impl Latency {
+    /// Always `ns`.
+    pub fn fixed(ns: u64) -> Self {
+        Latency { distribution: Distribution::Fixed(ns), transfer: None }
+    }
+
+    /// A shape that is ours and no provider's, for volumes of which only a typical latency is known: nine tenths
+    /// within 0.8 and 1.25 times `median_ns`, p99 twice and p99.9 four times it, ten times at the most.
+    pub fn around(median_ns: u64) -> Self {
+        let points =
+            [(0, 80), (500_000, 100), (900_000, 125), (990_000, 200), (999_000, 400), (MILLION, 1000)];
+        let quantiles = points.map(|(per_million, percent)| Quantile {
+            per_million,
+            ns: (u128::from(median_ns) * percent / 100) as u64,
+        });
+        Latency { distribution: Distribution::Quantiles(quantiles.to_vec()), transfer: None }
+    }
+
+    /// Why it makes no sense; `(field, reason)`.
+    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+        let too_long = |ns: u64| (ns > LONGEST_NS).then(|| format!("{ns} ns are more than an hour"));
+        match &self.distribution {
+            Distribution::Fixed(ns) => too_long(*ns).map(|reason| ("distribution", reason)),
+            Distribution::Quantiles(quantiles) => {
+                let ends = (quantiles.first().map(|first| first.per_million), quantiles.last());
+                let reason = match ends {
+                    (Some(0), Some(last)) if last.per_million == MILLION => too_long(last.ns),
+                    _ => Some("must begin at 0 and end at a million".to_owned()),
+                };
+                let falls = quantiles
+                    .windows(2)
+                    .any(|pair| pair[0].per_million >= pair[1].per_million || pair[0].ns > pair[1].ns);
+                reason
+                    .or_else(|| falls.then(|| "must rise from one to the next".to_owned()))
+                    .map(|reason| ("distribution", reason))
+            }
+        }
+    }
+}
+
+/// Steps into which the quantiles are cut, and the last of them again.
+const CELLS: usize = 1024;
+
+/// Draws latencies.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler {
+    draw: Draw,
+    transfer: Option<Rate>,
+    /// Block sizes repeat: the last one and its time.
+    last: (u32, u64),
+    rng: Rng,
+}
+
+#[derive(Clone, Debug)]
+enum Draw {
+    Fixed(u64),
+    /// The edges of the cells over all requests, and over the slowest 1/1024 of them.
+    Table {
+        all: Box<[u64]>,
+        slowest: Box<[u64]>,
+    },
+}
+
+impl Sampler {
+    pub(crate) fn new(latency: &Latency, rng: Rng) -> Self {
+        let draw = match &latency.distribution {
+            Distribution::Fixed(ns) => Draw::Fixed(*ns),
+            Distribution::Quantiles(quantiles) => {
+                let cells = CELLS as u128;
+                let edges = |first: u128, parts: u128| -> Box<[u64]> {
+                    (0..=cells).map(|cell| quantile_at(quantiles, first + cell, parts)).collect()
+                };
+                Draw::Table { all: edges(0, cells), slowest: edges(cells * (cells - 1), cells * cells) }
+            }
+        };
+        Sampler { draw, transfer: latency.transfer, last: (0, 0), rng }
+    }
+
+    /// How long a request of `bytes` takes, ns.
+    #[inline(always)]
+    pub(crate) fn sample(&mut self, bytes: u32) -> u64 {
+        let base = match &self.draw {
+            Draw::Fixed(ns) => *ns,
+            Draw::Table { all, slowest } => {
+                let bits = self.rng.next_u64();
+                let cell = (bits >> 54) as usize;
+                if cell < CELLS - 1 {
+                    between(all, cell, bits >> 22)
+                } else {
+                    between(slowest, (bits >> 44) as usize % CELLS, bits >> 12)
+                }
+            }
+        };
+        base.saturating_add(self.transfer_ns(bytes))
+    }
+
+    #[inline(always)]
+    fn transfer_ns(&mut self, bytes: u32) -> u64 {
+        let Some(transfer) = self.transfer else { return 0 };
+        if self.last.0 != bytes {
+            self.last = (bytes, transfer.time_for(u64::from(bytes)));
+        }
+        self.last.1
+    }
+}
+
+/// A point of `cell`, where the low 32 bits of `bits` say.
+#[inline(always)]
+fn between(edges: &[u64], cell: usize, bits: u64) -> u64 {
+    let (low, high) = (edges[cell], edges[cell + 1]);
+    let share = bits & 0xffff_ffff;
+    low + ((u128::from(high - low) * u128::from(share)) >> 32) as u64
+}
+
+/// The latency at the share `part / parts` of all requests.
+fn quantile_at(quantiles: &[Quantile], part: u128, parts: u128) -> u64 {
+    let share = part * u128::from(MILLION);
+    let upper = quantiles
+        .iter()
+        .position(|quantile| u128::from(quantile.per_million) * parts >= share)
+        .unwrap_or(quantiles.len() - 1)
+        .max(1);
+    let (from, to) = (quantiles[upper - 1], quantiles[upper]);
+    let width = u128::from(to.per_million - from.per_million) * parts;
+    let into = share - u128::from(from.per_million) * parts;
+    from.ns + (u128::from(to.ns - from.ns) * into / width) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_drawn_has_the_quantiles_that_were_asked_for() {
+        let mut sampler = Sampler::new(&Latency::around(500_000), Rng::stream(1, 2));
+        let drawn: Vec<u64> = (0..200_000).map(|_| sampler.sample(4096)).collect();
+        for (within, per_million, spread) in [
+            (399_999, 0, 0),
+            (500_000, 500_000, 5000),
+            (625_000, 900_000, 3000),
+            (1_000_000, 990_000, 1000),
+            (2_000_000, 999_000, 400),
+            (5_000_000, 1_000_000, 0),
+        ] {
+            let count = drawn.iter().filter(|&&ns| ns <= within).count() as u64 * 5;
+            assert!(count.abs_diff(per_million) <= spread, "{count} of a million within {within} ns");
+        }
+        assert!(drawn.iter().any(|&ns| ns > 3_000_000), "the tail is drawn from");
+    }
+
+    #[test]
+    fn transfers_take_their_time() {
+        let transfer = Rate::per_second(100_000_000);
+        let latency = Latency { transfer, ..Latency::fixed(1000) };
+        let mut sampler = Sampler::new(&latency, Rng::stream(0, 0));
+        let times = [0, 1, 4096, 4096, 1 << 20].map(|bytes| sampler.sample(bytes));
+        assert_eq!(times, [1000, 1010, 41_960, 41_960, 10_486_760]);
+    }
+
+    #[test]
+    fn quantiles_are_refused_unless_they_rise_from_end_to_end() {
+        let of = |points: &[(u32, u64)]| {
+            let quantiles = points.iter().map(|&(per_million, ns)| Quantile { per_million, ns }).collect();
+            Latency { distribution: Distribution::Quantiles(quantiles), transfer: None }.fault().is_some()
+        };
+        for (points, refused) in [
+            (&[(0, 1), (MILLION, 2)][..], false),
+            (&[(0, 1), (MILLION, 1)], false),
+            (&[], true),
+            (&[(0, 1)], true),
+            (&[(1, 1), (MILLION, 2)], true),
+            (&[(0, 1), (999_999, 2)], true),
+            (&[(0, 2), (500, 1), (MILLION, 3)], true),
+            (&[(0, 1), (500, 1), (500, 2), (MILLION, 3)], true),
+            (&[(0, 1), (MILLION, LONGEST_NS + 1)], true),
+        ] {
+            assert_eq!(of(points), refused, "{points:?}");
+        }
+        assert!(Latency::fixed(u64::MAX).fault().is_some() && Latency::fixed(0).fault().is_none());
+    }
+}

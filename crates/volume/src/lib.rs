@@ -1,0 +1,35 @@
+//! How a cloud volume behaves: a composition of limits with credit, over a latency and a bounded parallelism.
+//!
+//! Pure and deterministic: no I/O, no clock, no threads, integers throughout. [`VolumeModel`] says what a volume is made of;
+//! [`Volume`] answers each request with the instant of its completion. Where models come from is not its business.
+#![forbid(unsafe_code)]
+
+mod billing;
+mod bucket;
+mod cache;
+mod client;
+mod fault;
+mod first_touch;
+mod latency;
+mod limit;
+mod model;
+mod rate;
+mod rng;
+mod servers;
+mod stage;
+mod unit;
+mod volume;
+mod window;
+
+pub use billing::Billing;
+pub use cache::Cache;
+pub use client::{Client, CpuCredit};
+pub use fault::{Fault, FaultKind};
+pub use first_touch::FirstTouch;
+pub use latency::{Distribution, Latency, Quantile};
+pub use limit::{Limit, Standing};
+pub use model::{ModelError, VolumeModel};
+pub use rate::Rate;
+pub use stage::Stage;
+pub use unit::Accounting;
+pub use volume::{Completion, Counters, Outcome, Request, StageStanding, Volume};

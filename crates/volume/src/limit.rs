@@ -1,0 +1,287 @@
+//! The rules by which providers limit, and each at work.
+
+use crate::bucket::Bucket;
+use crate::rate::Rate;
+use crate::window::{Phase, Window};
+
+/// A limit on I/Os or bytes. What is counted is said where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// One rate, always.
+    Rate(Rate),
+    /// Unused baseline is kept as credit, which lets a burst go beyond it. Earning and spending are one signed flow:
+    /// at the rate `d` the credit changes by `base - d`, so a full bucket lasts `capacity / (burst - base)`.
+    Credit {
+        /// The rate at which credit accrues, and the one that is left without any.
+        base: Rate,
+        /// The most while there is credit; `None` = no limit.
+        burst: Option<Rate>,
+        /// The most credit that is kept, tokens.
+        capacity: u64,
+        /// The credit at the beginning, tokens.
+        initial: u64,
+    },
+    /// The burst rate for a fixed time once the baseline is exceeded, then the baseline for another.
+    Window {
+        /// The rate outside bursts.
+        base: Rate,
+        /// The rate in them.
+        burst: Rate,
+        /// How long a burst lasts, ns.
+        burst_ns: u64,
+        /// How long none follows it, ns.
+        rest_ns: u64,
+    },
+    /// The burst rate always; what goes beyond the baseline is billed (see [`crate::Billing`]).
+    OnDemand {
+        /// What is paid for in advance.
+        base: Rate,
+        /// The most there is.
+        burst: Rate,
+    },
+}
+
+impl Limit {
+    /// What it gives for ever.
+    pub fn sustained(&self) -> Rate {
+        match *self {
+            Limit::Rate(rate) | Limit::OnDemand { burst: rate, .. } => rate,
+            Limit::Credit { base, .. } | Limit::Window { base, .. } => base,
+        }
+    }
+
+    /// The most it gives at any time; `None` = no limit.
+    pub fn peak(&self) -> Option<Rate> {
+        match *self {
+            Limit::Rate(rate) => Some(rate),
+            Limit::Credit { burst, .. } => burst,
+            Limit::Window { burst, .. } | Limit::OnDemand { burst, .. } => Some(burst),
+        }
+    }
+
+    /// How long `credit` tokens last at the full burst rate, ns rounded up. `None` where they do not run out, or no
+    /// burst rate says how fast.
+    pub fn time_to_empty_ns(&self, credit: u64) -> Option<u64> {
+        match *self {
+            Limit::Credit { base, burst, .. } => Some(burst?.minus(base)?.time_for(credit)),
+            Limit::Window { burst_ns, .. } => Some(burst_ns),
+            Limit::Rate(_) | Limit::OnDemand { .. } => None,
+        }
+    }
+
+    /// How long an idle volume takes from no credit to all of it, ns rounded up.
+    pub fn time_to_refill_ns(&self) -> Option<u64> {
+        match *self {
+            Limit::Credit { base, capacity, .. } => Some(base.time_for(capacity)),
+            Limit::Window { rest_ns, .. } => Some(rest_ns),
+            Limit::Rate(_) | Limit::OnDemand { .. } => None,
+        }
+    }
+
+    /// Why this limit makes no sense; `(field, reason)`.
+    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+        let slower = |base: Rate, burst: Rate| {
+            (burst < base).then(|| ("burst", format!("{burst} is below the baseline of {base}")))
+        };
+        match *self {
+            Limit::Rate(_) => None,
+            Limit::Credit { capacity: 0, .. } => Some(("capacity", "is 0".to_owned())),
+            Limit::Credit { capacity, .. } if capacity > MOST_TOKENS => {
+                Some(("capacity", format!("{capacity} is above {MOST_TOKENS}")))
+            }
+            Limit::Credit { capacity, initial, .. } if initial > capacity => {
+                Some(("initial", format!("{initial} is above the capacity of {capacity}")))
+            }
+            Limit::Credit { base, burst, .. } => burst.and_then(|burst| slower(base, burst)),
+            Limit::Window { burst_ns: 0, .. } => Some(("burst_ns", "is 0".to_owned())),
+            Limit::Window { rest_ns: 0, .. } => {
+                Some(("rest_ns", "is 0: the burst would never end".to_owned()))
+            }
+            Limit::Window { base, burst, burst_ns, rest_ns } => slower(base, burst).or_else(|| {
+                let fits = Window::new(base, burst, (burst_ns, rest_ns), 0).is_some();
+                (!fits).then(|| ("burst", "has no common measure with the baseline".to_owned()))
+            }),
+            Limit::OnDemand { base, burst } => slower(base, burst),
+        }
+    }
+}
+
+/// More credit than any volume has, and little enough to be counted exactly.
+pub(crate) const MOST_TOKENS: u64 = 1 << 62;
+
+/// A limit at work.
+#[derive(Clone, Debug)]
+pub(crate) enum Limiter {
+    Pace(Bucket),
+    Credit { pace: Option<Bucket>, store: Bucket },
+    Window(Box<Window>),
+}
+
+/// What a limit stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A rate that knows no credit.
+    Steady,
+    /// Credit that is left, in whole tokens, after everything that was accepted so far.
+    Credit {
+        /// Tokens left.
+        left: u64,
+        /// Tokens when full.
+        capacity: u64,
+    },
+    /// A window: the burst rate holds until this instant.
+    Burst {
+        /// ns on the volume's clock.
+        until_ns: u64,
+    },
+    /// A window: the baseline holds, and no burst begins before this instant.
+    Rest {
+        /// ns on the volume's clock.
+        until_ns: u64,
+    },
+    /// A window: a burst begins as soon as the baseline is exceeded.
+    Ready,
+}
+
+impl Limiter {
+    /// `limit` at the instant 0; it has been looked at by [`Limit::fault`]. Requests may be `slack_ns` ahead of its rates.
+    pub(crate) fn new(limit: Limit, slack_ns: u64) -> Self {
+        let pacing = |rate| Bucket::pacing(rate, slack_ns);
+        match limit {
+            Limit::Rate(rate) | Limit::OnDemand { burst: rate, .. } => Limiter::Pace(pacing(rate)),
+            Limit::Credit { base, burst, capacity, initial } => {
+                Limiter::Credit { pace: burst.map(pacing), store: Bucket::storing(base, capacity, initial) }
+            }
+            Limit::Window { base, burst, burst_ns, rest_ns } => {
+                match Window::new(base, burst, (burst_ns, rest_ns), slack_ns) {
+                    Some(window) => Limiter::Window(Box::new(window)),
+                    // Refused by `Limit::fault`; the baseline is what it comes to in the end.
+                    None => Limiter::Pace(pacing(base)),
+                }
+            }
+        }
+    }
+
+    /// The first instant from `now` on at which `cost` tokens may be taken.
+    #[inline(always)]
+    pub(crate) fn earliest(&mut self, now: u64, cost: u64) -> u64 {
+        match self {
+            Limiter::Pace(pace) => pace.earliest(now, cost),
+            Limiter::Credit { pace, store } => {
+                let paced = pace.as_ref().map_or(now, |pace| pace.earliest(now, cost));
+                store.earliest(paced, cost)
+            }
+            Limiter::Window(window) => window.earliest(now, cost),
+        }
+    }
+
+    /// Takes `cost` tokens at `at`, not before what [`Limiter::earliest`] said.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, at: u64, cost: u64) {
+        match self {
+            Limiter::Pace(pace) => pace.take(at, cost),
+            Limiter::Credit { pace, store } => {
+                if let Some(pace) = pace {
+                    pace.take(at, cost);
+                }
+                store.take(at, cost);
+            }
+            Limiter::Window(window) => window.take(at, cost),
+        }
+    }
+
+    /// What it stands at at `at`, if nothing more comes.
+    pub(crate) fn standing(&self, limit: &Limit, at: u64) -> Standing {
+        match (self, limit) {
+            (Limiter::Credit { store, .. }, Limit::Credit { capacity, .. }) => {
+                Standing::Credit { left: store.level(at), capacity: *capacity }
+            }
+            (Limiter::Window(window), _) => match window.phase(at) {
+                Phase::Ready => Standing::Ready,
+                Phase::Burst { until } => Standing::Burst { until_ns: until },
+                Phase::Rest { until } => Standing::Rest { until_ns: until },
+            },
+            _ => Standing::Steady,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn rate(tokens: u64) -> Rate {
+        Rate::per_second(tokens).unwrap()
+    }
+
+    /// gp2's rule at a baseline.
+    fn gp2(base: u64) -> Limit {
+        let capacity = 5_400_000;
+        Limit::Credit { base: rate(base), burst: Some(rate(3000)), capacity, initial: capacity }
+    }
+
+    #[test]
+    fn full_buckets_last_as_long_as_published() {
+        // 1, 100, 250, 334 (as printed, 2,703 s), 500 and 750 GiB; 50 GiB, where 1,894.7 s follow from the rule.
+        for (base, seconds) in
+            [(100, 1862), (300, 2000), (750, 2400), (1002, 2703), (1500, 3600), (2250, 7200), (150, 1895)]
+        {
+            let exact = gp2(base).time_to_empty_ns(5_400_000).unwrap();
+            assert_eq!((exact + SECOND / 2) / SECOND, seconds, "{base}");
+        }
+        // 214 GiB: 8,411.2 s to refill, where the table of the provider says 8,412.
+        assert_eq!(gp2(642).time_to_refill_ns(), Some(8_411_214_953_272));
+        assert_eq!(gp2(150).time_to_refill_ns(), Some(36_000 * SECOND));
+        assert_eq!(gp2(642).time_to_empty_ns(5_400_000).unwrap() / SECOND, 2290);
+    }
+
+    #[test]
+    fn hdd_and_dual_buckets_last_as_long_as_published() {
+        let mib = |count: u64| Rate::per_second(count << 20).unwrap();
+        let hdd = |base, burst| Limit::Credit {
+            base: mib(base),
+            burst: Some(mib(burst)),
+            capacity: 1 << 40,
+            initial: 1 << 40,
+        };
+        assert_eq!(hdd(40, 250).time_to_empty_ns(1 << 40).unwrap() / SECOND, 4993);
+        assert_eq!(hdd(12, 80).time_to_empty_ns(1 << 40).unwrap() / SECOND, 15_420);
+        // Azure P1 and P20: half an hour at most, refilled at the baseline.
+        for (base, capacity, refill) in [(120, 6_084_000, 50_700), (2300, 2_160_000, 939)] {
+            assert_eq!((3500 - base) * 1800, capacity);
+            let burst = Some(rate(3500));
+            let limit = Limit::Credit { base: rate(base), burst, capacity, initial: capacity };
+            assert_eq!(limit.time_to_empty_ns(capacity), Some(1800 * SECOND));
+            assert_eq!(limit.time_to_refill_ns().unwrap() / SECOND, refill);
+        }
+    }
+
+    #[test]
+    fn limits_that_make_no_sense_are_refused_by_field() {
+        let credit = |burst, capacity, initial| Limit::Credit { base: rate(100), burst, capacity, initial };
+        let window = |burst, burst_ns, rest_ns| Limit::Window {
+            base: rate(100),
+            burst: rate(burst),
+            burst_ns,
+            rest_ns,
+        };
+        for (limit, expected) in [
+            (gp2(150), None),
+            (credit(None, 1, 0), None),
+            (credit(Some(rate(100)), 1, 1), None),
+            (credit(Some(rate(99)), 1, 1), Some("burst")),
+            (credit(None, 0, 0), Some("capacity")),
+            (credit(None, u64::MAX, 0), Some("capacity")),
+            (credit(None, 5, 6), Some("initial")),
+            (window(150, 1, 1), None),
+            (window(99, 1, 1), Some("burst")),
+            (window(150, 0, 1), Some("burst_ns")),
+            (window(150, 1, 0), Some("rest_ns")),
+            (Limit::OnDemand { base: rate(2), burst: rate(1) }, Some("burst")),
+        ] {
+            assert_eq!(limit.fault().map(|(field, _)| field), expected, "{limit:?}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What a volume is made of, as plain data, and why some of it makes no sense.
+
+use thiserror::Error;
+
+use crate::cache::Cache;
+use crate::client::Client;
+use crate::fault::{Fault, fault_of};
+use crate::first_touch::FirstTouch;
+use crate::latency::Latency;
+use crate::stage::Stage;
+
+/// A volume: what a request passes, in this order, from the client to the medium.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeModel {
+    /// Its size.
+    pub size_bytes: u64,
+    /// Who asks; `None` = somebody with CPU time to spare.
+    pub client: Option<Client>,
+    /// What is served before the limits.
+    pub cache: Option<Cache>,
+    /// Limits on reads and writes together, one after the other.
+    pub shared: Vec<Stage>,
+    /// Limits on reads alone, behind those.
+    pub reads: Vec<Stage>,
+    /// Limits on everything but reads, behind those.
+    pub writes: Vec<Stage>,
+    /// How many requests are served at once; `None` = any number. Where there are limits on one direction alone each
+    /// direction has as many of its own.
+    pub parallelism: Option<u32>,
+    /// How long a read takes.
+    pub read_latency: Latency,
+    /// How long a write or trim takes.
+    pub write_latency: Latency,
+    /// How long it takes to make sure that what was written is kept. No limit counts it.
+    pub sync_latency: Latency,
+    /// What first accesses cost.
+    pub first_touch: Option<FirstTouch>,
+    /// What goes wrong, in the order of time.
+    pub faults: Vec<Fault>,
+}
+
+/// A volume that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{field} {reason}")]
+pub struct ModelError {
+    /// Which part, as a path: `shared[0].ios.capacity`.
+    pub field: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl ModelError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        Some("limits are whole numbers above 0; leave out those that do not exist")
+    }
+}
+
+/// Most requests served at once.
+const MOST_PARALLEL: u32 = 1 << 20;
+/// Most that requests may be ahead of a rate; beyond it is credit.
+const MOST_SLACK_NS: u64 = 10_000_000_000;
+
+impl VolumeModel {
+    /// A volume without limits that answers at once: what to begin with.
+    pub fn unlimited(size_bytes: u64) -> Self {
+        VolumeModel {
+            size_bytes,
+            client: None,
+            cache: None,
+            shared: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            parallelism: None,
+            read_latency: Latency::fixed(0),
+            write_latency: Latency::fixed(0),
+            sync_latency: Latency::fixed(0),
+            first_touch: None,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Refuses impossible numbers, naming the field.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        let parts: [Option<(String, String)>; 5] = [
+            self.size_fault(),
+            self.service_fault(),
+            self.stages_fault(),
+            self.latency_fault(),
+            fault_of(&self.faults).map(|(index, field, reason)| (format!("faults[{index}].{field}"), reason)),
+        ];
+        match parts.into_iter().flatten().next() {
+            Some((field, reason)) => Err(ModelError { field, reason }),
+            None => Ok(()),
+        }
+    }
+
+    fn size_fault(&self) -> Option<(String, String)> {
+        let reason = match self.size_bytes {
+            0 => "is 0",
+            1..=0x0fff_ffff_ffff_ffff => return None,
+            _ => "is above 2^60 - 1",
+        };
+        Some(("size_bytes".to_owned(), reason.to_owned()))
+    }
+
+    fn service_fault(&self) -> Option<(String, String)> {
+        let at = |part: &str, (field, reason): (&str, String)| (format!("{part}.{field}"), reason);
+        let client = self.client.and_then(|client| client.limit().err()).map(|fault| at("client", fault));
+        let cache = self.cache.and_then(|cache| cache.fault()).map(|fault| at("cache", fault));
+        let parallelism = self
+            .parallelism
+            .filter(|count| !(1..=MOST_PARALLEL).contains(count))
+            .map(|count| ("parallelism".to_owned(), format!("{count} is not between 1 and {MOST_PARALLEL}")));
+        let first_touch = self.first_touch.and_then(|touch| match touch {
+            FirstTouch { chunk_bytes: 0..512, .. } => Some(("chunk_bytes", "is below 512".to_owned())),
+            FirstTouch { counts_as: 0, .. } => Some(("counts_as", "is 0".to_owned())),
+            _ => None,
+        });
+        client.or(cache).or(parallelism).or(first_touch.map(|fault| at("first_touch", fault)))
+    }
+
+    fn stages_fault(&self) -> Option<(String, String)> {
+        let all = [("shared", &self.shared), ("reads", &self.reads), ("writes", &self.writes)];
+        all.into_iter().find_map(|(part, stages)| {
+            stages.iter().enumerate().find_map(|(index, stage)| {
+                let (field, reason) = stage.fault()?;
+                Some((format!("{part}[{index}].{field}"), reason))
+            })
+        })
+    }
+
+    fn latency_fault(&self) -> Option<(String, String)> {
+        let all = [
+            ("read_latency", &self.read_latency),
+            ("write_latency", &self.write_latency),
+            ("sync_latency", &self.sync_latency),
+        ];
+        all.into_iter().find_map(|(part, latency)| {
+            let (field, reason) = latency.fault()?;
+            Some((format!("{part}.{field}"), reason))
+        })
+    }
+}
+
+impl Stage {
+    fn fault(&self) -> Option<(String, String)> {
+        let limit = |name: &str, limit: Option<crate::Limit>| {
+            let (field, reason) = limit?.fault()?;
+            Some((format!("{name}.{field}"), reason))
+        };
+        let accounting = match self.accounting.unit_bytes {
+            Some(0) => Some(("accounting.unit_bytes", "is 0")),
+            None if self.accounting.merges_sequential => {
+                Some(("accounting.merges_sequential", "needs a unit to merge into"))
+            }
+            None if self.accounting.whole_units => Some(("accounting.whole_units", "needs a unit")),
+            _ => None,
+        };
+        let slack = (self.slack_ns > MOST_SLACK_NS).then(|| format!("{} is more than 10 s", self.slack_ns));
+        let billing = self.billing.filter(|billing| billing.transaction_bytes == 0);
+        accounting
+            .map(|(field, reason)| (field.to_owned(), reason.to_owned()))
+            .or_else(|| limit("ios", self.ios))
+            .or_else(|| limit("bytes", self.bytes))
+            .or_else(|| slack.map(|reason| ("slack_ns".to_owned(), reason)))
+            .or_else(|| billing.map(|_| ("billing.transaction_bytes".to_owned(), "is 0".to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Accounting, Billing, Limit, Rate};
+
+    #[test]
+    fn impossible_volumes_are_refused_by_field() {
+        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let check = |change: &dyn Fn(&mut VolumeModel), expected: Option<&str>| {
+            let mut model = VolumeModel::unlimited(1 << 30);
+            model.shared.push(Stage { ios: Some(Limit::Rate(rate(5000))), ..Stage::default() });
+            change(&mut model);
+            let found = model.validate().err();
+            assert_eq!(found.as_ref().map(|error| error.field.as_str()), expected, "{found:?}");
+        };
+        check(&|_| {}, None);
+        check(&|model| model.size_bytes = 0, Some("size_bytes"));
+        check(&|model| model.size_bytes = u64::MAX, Some("size_bytes"));
+        check(&|model| model.parallelism = Some(0), Some("parallelism"));
+        check(
+            &|model| {
+                let (base, burst) = (rate(100), Some(rate(50)));
+                let bytes = Some(Limit::Credit { base, burst, capacity: 1, initial: 1 });
+                model.reads = vec![Stage::default(), Stage { bytes, ..Stage::default() }];
+            },
+            Some("reads[1].bytes.burst"),
+        );
+        check(
+            &|model| model.shared[0].accounting.unit_bytes = Some(0),
+            Some("shared[0].accounting.unit_bytes"),
+        );
+        check(
+            &|model| {
+                let accounting = Accounting { merges_sequential: true, ..Accounting::default() };
+                model.writes.push(Stage { accounting, ..Stage::default() });
+            },
+            Some("writes[0].accounting.merges_sequential"),
+        );
+        check(
+            &|model| model.shared[0].billing = Some(Billing { transaction_bytes: 0 }),
+            Some("shared[0].billing.transaction_bytes"),
+        );
+        check(&|model| model.shared[0].slack_ns = u64::MAX, Some("shared[0].slack_ns"));
+        check(&|model| model.write_latency = Latency::fixed(u64::MAX), Some("write_latency.distribution"));
+        check(
+            &|model| model.first_touch = Some(FirstTouch { chunk_bytes: 4096, counts_as: 0, extra_ns: 0 }),
+            Some("first_touch.counts_as"),
+        );
+        check(
+            &|model| {
+                let kind = crate::FaultKind::Slow { percent: 0 };
+                model.faults.push(Fault { at_ns: 0, length_ns: 1, kind });
+            },
+            Some("faults[0].percent"),
+        );
+        check(
+            &|model| {
+                model.cache = Some(Cache { bytes: 1 << 20, line_bytes: 0, latency_ns: 0, dirty_bytes: 0 });
+            },
+            Some("cache.line_bytes"),
+        );
+    }
+}

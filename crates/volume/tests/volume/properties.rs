@@ -1,0 +1,283 @@
+//! What must hold for any volume and any requests.
+
+use fathom_model::Op;
+use fathom_volume::{
+    Accounting, Distribution, Fault, FaultKind, FirstTouch, Latency, Limit, Rate, Request, Stage, Standing,
+    Volume, VolumeModel,
+};
+use proptest::prelude::*;
+
+use crate::closed_loop::{GIB, SECOND, rate};
+
+/// ns since the one before, and the request.
+type Asked = (u64, Request);
+
+fn any_rate() -> impl Strategy<Value = Rate> {
+    (1u64..100_000, 1u64..10 * SECOND)
+        .prop_filter_map("a rate", |(tokens, per_ns)| Rate::ratio(tokens, per_ns))
+}
+
+/// A baseline and a burst that is no slower.
+fn rates() -> impl Strategy<Value = (Rate, Rate)> {
+    (any_rate(), any_rate()).prop_map(|(one, other)| (one.min(other), one.max(other)))
+}
+
+fn any_limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        any_rate().prop_map(Limit::Rate),
+        (rates(), 1u64..1_000_000, 0u64..1_000_000, any::<bool>()).prop_map(
+            |((base, burst), capacity, initial, is_limited)| Limit::Credit {
+                base,
+                burst: is_limited.then_some(burst),
+                capacity,
+                initial: initial.min(capacity),
+            }
+        ),
+        ((1u64..1000, 1u64..1000), 1u64..100 * SECOND, 1u64..100 * SECOND).prop_map(
+            |((one, other), burst_ns, rest_ns)| Limit::Window {
+                base: rate(one.min(other)),
+                burst: rate(one.max(other)),
+                burst_ns,
+                rest_ns,
+            }
+        ),
+        rates().prop_map(|(base, burst)| Limit::OnDemand { base, burst }),
+    ]
+}
+
+fn any_stage() -> impl Strategy<Value = Stage> {
+    let unit = prop_oneof![Just(None), Just(Some(16 << 10)), Just(Some(256 << 10))];
+    let slack = prop_oneof![Just(0), 0u64..SECOND];
+    (prop::option::of(any_limit()), prop::option::of(any_limit()), unit, any::<bool>(), slack).prop_map(
+        |(ios, bytes, unit_bytes, merges, slack_ns)| {
+            let merges_sequential = merges && unit_bytes.is_some();
+            let accounting = Accounting { unit_bytes, merges_sequential, whole_units: false };
+            Stage { accounting, ios, bytes, slack_ns, ..Stage::default() }
+        },
+    )
+}
+
+fn any_latency() -> impl Strategy<Value = Latency> {
+    let transfer = prop::option::of((1u64 << 20..1 << 30).prop_map(rate));
+    (0u64..10_000_000, any::<bool>(), transfer).prop_map(|(ns, is_fixed, transfer)| {
+        let distribution = if is_fixed { Distribution::Fixed(ns) } else { Latency::around(ns).distribution };
+        Latency { distribution, transfer }
+    })
+}
+
+fn any_faults() -> impl Strategy<Value = Vec<Fault>> {
+    let kind = prop_oneof![
+        Just(FaultKind::Stall),
+        Just(FaultKind::Error { per_million: 300_000, errno: 5 }),
+        Just(FaultKind::Slow { percent: 250 }),
+    ];
+    prop::collection::vec((0u64..5 * SECOND, 1u64..5 * SECOND, kind), 0..4).prop_map(|spells| {
+        let mut at = 0;
+        spells
+            .into_iter()
+            .map(|(gap, length_ns, kind)| {
+                let fault = Fault { at_ns: at + gap, length_ns, kind };
+                at = fault.at_ns + length_ns;
+                fault
+            })
+            .collect()
+    })
+}
+
+fn any_model() -> impl Strategy<Value = VolumeModel> {
+    let stages = || prop::collection::vec(any_stage(), 0..2);
+    let first_touch =
+        prop::option::of(Just(FirstTouch { chunk_bytes: 1 << 20, counts_as: 2, extra_ns: 5000 }));
+    let parts = (stages(), stages(), stages(), prop::option::of(1u32..9), any_latency(), any_latency());
+    (parts, first_touch, any_faults()).prop_map(
+        |((shared, reads, writes, parallelism, read_latency, write_latency), first_touch, faults)| {
+            VolumeModel {
+                shared,
+                reads,
+                writes,
+                parallelism,
+                read_latency,
+                write_latency,
+                first_touch,
+                faults,
+                ..VolumeModel::unlimited(GIB)
+            }
+        },
+    )
+}
+
+fn any_requests() -> impl Strategy<Value = Vec<Asked>> {
+    let op = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 1 => Just(Op::Trim), 1 => Just(Op::Sync)];
+    let gap = prop_oneof![3 => Just(0), 2 => 0u64..1_000_000, 1 => 0u64..5 * SECOND];
+    let request = (op, 0u64..(1 << 18) - 256, 1u32..257).prop_map(|(op, block, blocks)| match op {
+        Op::Sync => Request { op, offset: 0, bytes: 0 },
+        _ => Request { op, offset: block * 4096, bytes: blocks * 4096 },
+    });
+    prop::collection::vec((gap, request), 1..120)
+}
+
+/// When each request was made and when it is complete.
+fn play(volume: &mut Volume, asked: &[Asked], begin_ns: u64) -> Vec<(u64, u64)> {
+    let mut now = begin_ns;
+    asked
+        .iter()
+        .map(|(gap, request)| {
+            now += gap;
+            (now, volume.submit(now, request).at_ns)
+        })
+        .collect()
+}
+
+/// Tokens that `limit` may let through in `span_ns`, where no request costs more than `most`.
+fn allowance(limit: &Limit, span_ns: u64, slack_ns: u64, most: u64) -> u128 {
+    // A rate lets one request go before it is paid for, and instants are whole ns.
+    let paced = |rate: Rate| rate.in_ns(span_ns + slack_ns + 1) + 1 + u128::from(most);
+    match *limit {
+        Limit::Rate(rate) | Limit::OnDemand { burst: rate, .. } => paced(rate),
+        Limit::Credit { base, burst, capacity, .. } => {
+            let credit = u128::from(capacity.max(most)) + base.in_ns(span_ns + 1) + 1;
+            burst.map_or(credit, |burst| credit.min(paced(burst)))
+        }
+        Limit::Window { base, burst, burst_ns, rest_ns } => {
+            let bursts = span_ns / (burst_ns + rest_ns) + 2;
+            let beyond = burst.minus(base).map_or(0, |beyond| beyond.in_ns(burst_ns) + 1);
+            paced(burst).min(paced(base) + u128::from(bursts) * beyond)
+        }
+    }
+}
+
+/// Checks every window that begins and ends with a request.
+fn check_windows(limit: &Limit, slack_ns: u64, went: &[(u64, u64)]) -> Result<(), TestCaseError> {
+    let most = went.iter().map(|&(_, cost)| cost).max().unwrap_or_default();
+    for first in 0..went.len() {
+        let mut sum = 0u128;
+        for &(at, cost) in &went[first..] {
+            sum += u128::from(cost);
+            let span = at - went[first].0;
+            let allowed = allowance(limit, span, slack_ns, most);
+            prop_assert!(sum <= allowed, "{sum} in {span} ns, allowed are {allowed} by {limit:?}");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_window_exceeds_its_budget(
+        ios in prop::option::of(any_limit()),
+        bytes in prop::option::of(any_limit()),
+        slack_ns in prop_oneof![Just(0), 0u64..SECOND],
+        asked in any_requests(),
+    ) {
+        // Without latency a request is complete when it goes; trims and syncs are left out, which move no bytes.
+        let stage = Stage { ios, bytes, slack_ns, ..Stage::default() };
+        let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(GIB) };
+        let asked: Vec<Asked> = asked.into_iter().filter(|(_, it)| matches!(it.op, Op::Read | Op::Write)).collect();
+        let mut volume = Volume::new(&model, 0).unwrap();
+        let went = play(&mut volume, &asked, 0);
+        let went_with = |cost: &dyn Fn(&Request) -> u64| -> Vec<(u64, u64)> {
+            went.iter().zip(&asked).map(|(&(_, at), (_, request))| (at, cost(request))).collect()
+        };
+        if let Some(limit) = ios {
+            check_windows(&limit, slack_ns, &went_with(&|_| 1))?;
+        }
+        if let Some(limit) = bytes {
+            check_windows(&limit, slack_ns, &went_with(&|request| u64::from(request.bytes)))?;
+        }
+    }
+
+    #[test]
+    fn nothing_ends_before_it_began_and_everything_is_counted(
+        model in any_model(), asked in any_requests(), seed: u64,
+    ) {
+        let mut volume = Volume::new(&model, seed).unwrap();
+        for (made, ends) in play(&mut volume, &asked, 0) {
+            prop_assert!(ends >= made, "{ends} < {made}");
+            for stage in volume.standings(made) {
+                for standing in stage.ios.iter().chain(&stage.bytes) {
+                    let Standing::Credit { left, capacity } = standing else { continue };
+                    prop_assert!(left <= capacity);
+                }
+            }
+        }
+        let counters = volume.counters();
+        prop_assert_eq!(counters.issued, asked.len() as u64);
+        prop_assert_eq!(counters.issued, counters.done + counters.failed + counters.never);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_answers(model in any_model(), asked in any_requests(), seed: u64) {
+        let answers = || {
+            let mut volume = Volume::new(&model, seed).unwrap();
+            (play(&mut volume, &asked, 0), volume.counters())
+        };
+        prop_assert_eq!(answers(), answers());
+    }
+
+    #[test]
+    fn only_the_time_since_it_began_matters(
+        model in any_model(), asked in any_requests(), seed: u64, origin in 0..u64::MAX / 4,
+    ) {
+        let mut here = Volume::new(&model, seed).unwrap();
+        let mut there = Volume::beginning_at(&model, seed, origin).unwrap();
+        let shifted: Vec<(u64, u64)> = play(&mut here, &asked, 0)
+            .into_iter()
+            .map(|(made, ends)| (made + origin, ends + origin))
+            .collect();
+        prop_assert_eq!(shifted, play(&mut there, &asked, origin));
+    }
+
+    #[test]
+    fn requests_end_in_order_where_none_is_served_faster_than_another(
+        shared in prop::collection::vec(any_stage(), 0..3),
+        parallelism in prop::option::of(1u32..9),
+        faults in any_faults(),
+        ns in 0u64..10_000_000,
+        asked in any_requests(),
+    ) {
+        let faults = faults.into_iter().filter(|fault| !matches!(fault.kind, FaultKind::Slow { .. })).collect();
+        let latency = Latency::fixed(ns);
+        let model = VolumeModel {
+            shared,
+            parallelism,
+            faults,
+            read_latency: latency.clone(),
+            write_latency: latency,
+            ..VolumeModel::unlimited(GIB)
+        };
+        let asked: Vec<Asked> = asked.into_iter().filter(|(_, request)| !request.op.is_sync()).collect();
+        let mut volume = Volume::new(&model, 0).unwrap();
+        let ends: Vec<u64> = play(&mut volume, &asked, 0).into_iter().map(|(_, ends)| ends).collect();
+        prop_assert!(ends.is_sorted(), "{ends:?}");
+    }
+
+    #[test]
+    fn with_budgets_apart_reads_know_nothing_of_writes(
+        reads in any_stage(), writes in any_stage(), model in any_model(), asked in any_requests(), seed: u64,
+    ) {
+        // Errors are drawn in the order of all requests, and blocks are touched by either.
+        let model = VolumeModel {
+            shared: Vec::new(), reads: vec![reads], writes: vec![writes], first_touch: None, ..model
+        };
+        let mut together = Volume::new(&model, seed).unwrap();
+        let both = play(&mut together, &asked, 0);
+        let ends_of_reads: Vec<u64> = both
+            .iter()
+            .zip(&asked)
+            .filter(|(_, (_, request))| request.op == Op::Read)
+            .map(|(&(_, ends), _)| ends)
+            .collect();
+        let mut alone = Volume::new(&model, seed).unwrap();
+        let mut now = 0;
+        let mut ends_alone = Vec::new();
+        for (gap, request) in &asked {
+            now += gap;
+            if request.op == Op::Read {
+                ends_alone.push(alone.submit(now, request).at_ns);
+            }
+        }
+        prop_assert_eq!(ends_of_reads, ends_alone);
+    }
+}

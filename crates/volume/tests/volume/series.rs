@@ -1,0 +1,149 @@
+//! Several parts in one volume: directions apart, servers, caches, faults and clients.
+
+use fathom_model::Op;
+use fathom_volume::{
+    Cache, Client as Machine, Fault, FaultKind, Latency, Limit, Outcome, Request, Stage, Volume, VolumeModel,
+};
+
+use crate::closed_loop::{Client, GIB, KIB, Order, SECOND, rate, run, run_one};
+
+fn iops(limit: u64) -> Stage {
+    Stage { ios: Some(Limit::Rate(rate(limit))), ..Stage::default() }
+}
+
+fn with_latency(ns: u64) -> VolumeModel {
+    let latency = Latency::fixed(ns);
+    let write_latency = latency.clone();
+    VolumeModel { read_latency: latency, write_latency, ..VolumeModel::unlimited(100 * GIB) }
+}
+
+fn means(model: &VolumeModel, clients: &[Client]) -> Vec<u64> {
+    let mut volume = Volume::new(model, 1).expect("a volume that can be");
+    run(&mut volume, clients, 0, 11).iter().map(|seen| seen.mean(1, 11).round() as u64).collect()
+}
+
+const READS: Client = Client { op: Op::Read, block: 4 * KIB, depth: 32, order: Order::Random };
+const WRITES: Client = Client { op: Op::Write, ..READS };
+
+#[test]
+fn budgets_are_shared_or_apart() {
+    let shared = VolumeModel { shared: vec![iops(3000)], ..with_latency(500_000) };
+    let seen = means(&shared, &[READS, WRITES]);
+    assert!(seen[0] + seen[1] == 3000 && seen[0].abs_diff(seen[1]) <= 2, "{seen:?}");
+    let apart = VolumeModel { reads: vec![iops(3000)], writes: vec![iops(1000)], ..with_latency(500_000) };
+    assert_eq!(means(&apart, &[READS, WRITES]), [3000, 1000]);
+    assert_eq!(means(&apart, &[WRITES]), [1000]);
+    // Both: what passes the shared one first is limited by the tighter of the two.
+    let both = VolumeModel { shared: vec![iops(3500)], ..apart.clone() };
+    let seen = means(&both, &[READS, WRITES]);
+    assert_eq!((seen[0] + seen[1], seen[1]), (3500, 1000));
+    // Servers of one direction do not wait for the queue of the other.
+    let few = VolumeModel { parallelism: Some(4), ..apart };
+    assert_eq!(means(&few, &[READS, WRITES]), [3000, 1000]);
+}
+
+#[test]
+fn among_requests_of_many_sizes_slack_lets_one_limit_be_reached() {
+    // One of 252 KiB for each of 4: 250 of both reach both limits. Strictly by turns each waits for one of them.
+    let limits = Stage { bytes: Some(Limit::Rate(rate(64_000 * KIB))), ..iops(500) };
+    let clients = [Client { depth: 1, ..READS }, Client { depth: 1, block: 252 * KIB, ..READS }];
+    for (slack_ns, expected) in [(0, 168), (10_000_000, 250)] {
+        let stage = Stage { slack_ns, ..limits.clone() };
+        let model = VolumeModel { shared: vec![stage], ..with_latency(1000) };
+        assert_eq!(means(&model, &clients), [expected, expected], "{slack_ns}");
+    }
+}
+
+#[test]
+fn servers_limit_without_any_cap() {
+    let model = VolumeModel { parallelism: Some(4), ..with_latency(1_000_000) };
+    for (depth, expected) in [(1, 1000), (4, 4000), (32, 4000)] {
+        assert_eq!(means(&model, &[Client { depth, ..READS }]), [expected]);
+    }
+    // Both directions go to the same servers.
+    assert_eq!(means(&model, &[READS, WRITES]), [2000, 2000]);
+}
+
+#[test]
+fn a_cache_serves_what_it_holds_beyond_the_cap() {
+    let cache = Cache { bytes: GIB, line_bytes: 4096, latency_ns: 100_000, dirty_bytes: 0 };
+    let size_bytes = 256 << 20;
+    let model =
+        VolumeModel { size_bytes, cache: Some(cache), shared: vec![iops(20_000)], ..with_latency(500_000) };
+    let mut volume = Volume::new(&model, 1).unwrap();
+    let client = Client { order: Order::Sequential, ..READS };
+    // 65,536 blocks at 20,000 a second, then 32 at a time in 0.1 ms.
+    let seen = run_one(&mut volume, client, 6);
+    assert_eq!(seen.per_second[1..3], [20_000, 20_000]);
+    assert_eq!(seen.per_second[5], 320_000);
+    assert!(volume.counters().cache_hits > 320_000);
+}
+
+#[test]
+fn writes_are_acknowledged_early_until_the_cache_is_full() {
+    let cache = Cache { bytes: GIB, line_bytes: 4096, latency_ns: 100_000, dirty_bytes: 40_000 * 4096 };
+    let model = VolumeModel { cache: Some(cache), shared: vec![iops(1000)], ..with_latency(500_000) };
+    let mut volume = Volume::new(&model, 1).unwrap();
+    let seen = run_one(&mut volume, Client { depth: 2, ..WRITES }, 11);
+    // 20,000 a second fill 40,000 places, of which 1,000 a second become free: 2.1 s.
+    assert_eq!(seen.per_second[0..2], [20_000 - 2, 20_000]);
+    assert_eq!(seen.per_second[4..11], [1000; 7]);
+    // What was acknowledged is on the volume when a sync says so.
+    let sync = Request { op: Op::Sync, offset: 0, bytes: 0 };
+    let completion = volume.submit(11 * SECOND, &sync);
+    assert!(
+        (40 * SECOND..52 * SECOND).contains(&(completion.at_ns - 11 * SECOND + SECOND)),
+        "{completion:?}"
+    );
+}
+
+#[test]
+fn a_stall_is_a_gap_and_nothing_else() {
+    let stall = Fault { at_ns: 2 * SECOND, length_ns: 3 * SECOND, kind: FaultKind::Stall };
+    let model = VolumeModel { faults: vec![stall], shared: vec![iops(100)], ..with_latency(1_000_000) };
+    let mut volume = Volume::new(&model, 1).unwrap();
+    let seen = run_one(&mut volume, Client { depth: 4, ..READS }, 8);
+    assert_eq!(seen.per_second, [100, 100, 0, 0, 0, 100, 100, 100]);
+}
+
+#[test]
+fn a_volume_that_falls_silent_says_so() {
+    let stall = Fault { at_ns: SECOND, length_ns: u64::MAX, kind: FaultKind::Stall };
+    let model = VolumeModel { faults: vec![stall], ..with_latency(1_000_000) };
+    let mut volume = Volume::new(&model, 1).unwrap();
+    let request = Request { op: Op::Read, offset: 0, bytes: 4096 };
+    let ends = [0, SECOND - 1_000_001, SECOND - 1_000_000, SECOND - 999_999, 2 * SECOND]
+        .map(|now| volume.submit(now, &request).outcome);
+    assert_eq!(ends, [Outcome::Done, Outcome::Done, Outcome::Done, Outcome::Never, Outcome::Never]);
+    assert_eq!(volume.counters().never, 2);
+}
+
+#[test]
+fn requests_past_the_end_fail_and_cost_nothing() {
+    let model = VolumeModel { size_bytes: 8192, shared: vec![iops(1)], ..with_latency(0) };
+    let mut volume = Volume::new(&model, 1).unwrap();
+    for (offset, bytes, at_ns, outcome) in [
+        (4096, 8192, 0, Outcome::Failed(5)),
+        (u64::MAX, 4096, 0, Outcome::Failed(5)),
+        (4096, 4096, 0, Outcome::Done),
+        (0, 8192, SECOND, Outcome::Done),
+    ] {
+        let completion = volume.submit(0, &Request { op: Op::Read, offset, bytes });
+        assert_eq!((completion.at_ns, completion.outcome), (at_ns, outcome), "{offset}+{bytes}");
+    }
+}
+
+#[test]
+fn a_slow_client_hides_the_volume() {
+    let machine = Machine { cpus: 1, request_ns: 20_000, kib_ns: 0, steal_per_mille: 500, credit: None };
+    let model = VolumeModel { client: Some(machine), shared: vec![iops(100_000)], ..with_latency(100_000) };
+    // 20 us of half a CPU: 25,000 a second.
+    assert_eq!(means(&model, &[READS]), [25_000]);
+}
+
+#[test]
+fn trims_count_as_one_and_move_nothing() {
+    let bytes = Some(Limit::Rate(rate(1 << 20)));
+    let model = VolumeModel { shared: vec![Stage { bytes, ..iops(500) }], ..with_latency(1000) };
+    assert_eq!(means(&model, &[Client { op: Op::Trim, block: 1 << 20, ..READS }]), [500]);
+}
