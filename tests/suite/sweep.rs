@@ -172,6 +172,10 @@ fn a_sweep_that_was_killed_goes_on() {
         document["run"]["notes"].as_array().is_some_and(|notes| notes.contains(&note.as_str().into())),
         "{document:#}"
     );
+    // The history shows it as it was shown.
+    let shown = run(fathom(home.path()).args(["history", "show", "--json"]));
+    shown.assert_code(0);
+    assert_eq!(shown.document(), document);
     // That one came to its end: there is nothing to go on with.
     run(&mut command(&["--resume"])).assert_code(1).assert_told(&["came to its end"]);
 }

@@ -149,9 +149,10 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
     };
     let record = history.load(run)?;
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
-    output::print(|out| match json {
-        true => bench_json::render(&record, &style, out),
-        false => bench_table::render(&record, &style, out),
+    output::print(|out| match (record.header.kind.as_str(), json) {
+        ("sweep", _) => super::sweep::show(&record, &style, json, out),
+        (_, true) => bench_json::render(&record, &style, out),
+        (_, false) => bench_table::render(&record, &style, out),
     })?;
     Ok(Exit::Done)
 }

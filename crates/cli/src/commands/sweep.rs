@@ -16,7 +16,7 @@ use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
-use fathom_record::{TestRecord, TestStatus};
+use fathom_record::{RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, sweep_json, sweep_table};
 use fathom_runner::Session;
 
@@ -174,12 +174,12 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     };
     let style = Style { run_id, ..output::style() };
     output::print(|out| {
-        if json {
-            return sweep_json::render(&record, &result, &style, out);
-        }
-        sweep_table::render(&record, &result, &style, out)?;
+        render(&record, &result, &style, json, out)?;
         match &kept {
-            Kept::Run(run) => writeln!(out, "\nKept as run {run}."),
+            _ if json => Ok(()),
+            Kept::Run(run) => {
+                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")
+            }
             Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
             Kept::Nowhere => Ok(()),
         }
@@ -190,6 +190,41 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         TestStatus::Complete | TestStatus::Skipped if misses_a_goal(&result) => Exit::Broken,
         TestStatus::Complete | TestStatus::Skipped => Exit::Done,
     })
+}
+
+/// Shows a sweep that is kept, with the answers to what its command line asked for.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    let slo = said(&record.header.command, "--slo").and_then(|text| Slo::parse(text).ok());
+    let reach = said(&record.header.command, "--reach").and_then(|text| Reach::parse(text).ok());
+    render(record, &assess(record, slo.as_ref(), reach.as_ref()), style, json, out)
+}
+
+/// What a command line says of `option`, `--option=value` or `--option value`.
+fn said<'a>(command: &'a [String], option: &str) -> Option<&'a str> {
+    let position = command.iter().position(|word| {
+        word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    match command[position].split_once('=') {
+        Some((_, value)) => Some(value),
+        None => command.get(position + 1).map(String::as_str),
+    }
+}
+
+fn render(
+    record: &RunRecord,
+    result: &Sweep,
+    style: &Style,
+    json: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if json {
+        sweep_json::render(record, result, style, out)
+    } else {
+        sweep_table::render(record, result, style, out)
+    }
 }
 
 /// True where something was asked for that no point gave.
@@ -303,6 +338,19 @@ fn plan_text(plan: &SweepPlan, earlier: &Earlier, out: &mut dyn Write) -> io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_command_line_says_of_an_option() {
+        let check = |words: &[&str], expected: Option<&str>| {
+            let command: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            assert_eq!(said(&command, "--slo"), expected, "{words:?}");
+        };
+        check(&["fathom", "sweep", "--slo", "p99<5ms", "/x"], Some("p99<5ms"));
+        check(&["fathom", "sweep", "--slo=mean<=800us"], Some("mean<=800us"));
+        check(&["fathom", "sweep", "--slow", "x"], None);
+        check(&["fathom", "sweep", "--slo"], None);
+        check(&[], None);
+    }
 
     #[test]
     fn axes() {
