@@ -14,6 +14,7 @@ mod fio_output;
 mod fixtures;
 mod guarded;
 mod killed;
+mod monitor;
 mod open_loop;
 mod ours;
 mod ping;

@@ -10,6 +10,7 @@ mod eta;
 mod exit;
 mod output;
 mod progress;
+mod screen;
 mod signals;
 mod stall_note;
 mod store;
