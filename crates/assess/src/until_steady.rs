@@ -41,9 +41,14 @@ impl Rounds {
         self.round.map(|round| Nanos(round.0 * ROUNDS as u64))
     }
 
+    /// Whether another round may begin after `rounds` that took `spent_ns`. Each takes a little longer than planned, which is not
+    /// held against the last one.
     fn has_time(&self, spent_ns: u64, rounds: usize) -> bool {
-        let next_ns = self.round.map_or_else(|| spent_ns / rounds.max(1) as u64, |round| round.0);
-        rounds < ROUNDS || spent_ns + next_ns <= self.budget.0
+        let planned_ns = match self.round {
+            Some(round) => round.0.saturating_mul(rounds as u64 + 1),
+            None => spent_ns + spent_ns / rounds.max(1) as u64,
+        };
+        rounds < ROUNDS || (planned_ns <= self.budget.0 && spent_ns < self.budget.0)
     }
 }
 
