@@ -65,7 +65,7 @@ fn setup_on(entry: &EngineEntry, file: Arc<File>, size: u64, writes: bool, direc
     EngineSetup {
         depth: if entry.traits.synchronous { 1 } else { DEPTH },
         max_block: BLOCK,
-        files: vec![OpenFile { file: Some(file), size, is_block_device: false, volume: 0 }],
+        files: vec![OpenFile { file: Some(file), size, is_block_device: false }],
         direct,
         writes,
         random: true,
@@ -591,12 +591,7 @@ fn files_are_told_apart_and_shared_ones_keep_their_places() {
         let other = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(other.path(), vec![0xEE; BLOCK]).unwrap();
         let second = Arc::new(File::open(other.path()).unwrap());
-        setup.files.push(OpenFile {
-            file: Some(second),
-            size: BLOCK as u64,
-            is_block_device: false,
-            volume: 0,
-        });
+        setup.files.push(OpenFile { file: Some(second), size: BLOCK as u64, is_block_device: false });
         let shared =
             EngineSetup { files: setup.files.clone(), options: RawEngineOptions::default(), ..setup };
         let (Some(mut first), Some(mut second)) = (open(entry, setup), open(entry, shared)) else { continue };

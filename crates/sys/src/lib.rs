@@ -15,7 +15,6 @@ pub mod residency;
 pub mod signals;
 mod sqe;
 pub mod thread;
-pub mod tracepoint;
 pub mod transfer;
 pub mod uring;
 

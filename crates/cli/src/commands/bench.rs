@@ -92,7 +92,7 @@ Examples:
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json";
 
-fn positive_duration(text: &str) -> Result<Nanos, String> {
+pub(super) fn positive_duration(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
         Ok(Nanos(0)) => Err("a test needs some time to run".to_owned()),
         Ok(time) => Ok(time),

@@ -291,13 +291,11 @@ impl RunObserver for Observer<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        // What reads fio's output knows no such lines, so they are for people alone.
-        if let Some(line) = self.stall.line(snapshot).filter(|_| output::stderr_is_seen()) {
+        self.stall.tell(snapshot, || {
             if let Some(eta) = &mut self.eta {
                 eta.finish();
             }
-            output::warn(&line);
-        }
+        });
         if let Some(eta) = &mut self.eta {
             eta.show(snapshot);
         }

@@ -3,8 +3,8 @@
 pub mod bench;
 pub mod fio;
 pub mod history;
-pub mod monitor;
 pub mod ping;
+pub mod prepare;
 pub mod sweep;
 
 use std::ffi::OsString;
@@ -54,8 +54,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PING OPTIONS")]
         options: Vec<OsString>,
     },
-    /// Show what devices do now: rates, sizes, waits, queue, and whose load it is
-    Monitor(monitor::MonitorArguments),
+    /// Bring a device or file into the state that a measurement needs: fill, precondition, touch, trim
+    Prepare(Box<prepare::PrepareArguments>),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
 }
@@ -74,7 +74,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Fio { options } => Ok(fio::run(&options)),
         Command::Sweep(arguments) => sweep::run(*arguments, args),
         Command::Ping { options } => Ok(ping::run(&options)),
-        Command::Monitor(arguments) => monitor::run(arguments),
+        Command::Prepare(arguments) => prepare::run(*arguments, args),
         Command::History(arguments) => history::run(arguments),
     }
 }

@@ -1,0 +1,368 @@
+//! What `prepare` does next: a stage after the other, each in pieces from the start of the target to its end, so that one that
+//! was killed goes on with the next piece.
+//!
+//! Pure: the pieces that are done say everything, whoever did them.
+
+use fathom_record::{Finding, RunRecord, TestRecord, TestStatus, TestSummary};
+
+use crate::rows::rows;
+use crate::{samples, stalled};
+
+/// A pass over the target, or what comes after passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The device is told that nothing on it is needed.
+    Trim,
+    /// Every block is written once.
+    Fill,
+    /// The workload-independent part of the SNIA's preconditioning: every block is written, and then once more.
+    Sequential {
+        /// 1 or 2.
+        pass: u8,
+    },
+    /// The workload-dependent part: the workload itself until it is steady.
+    Workload,
+    /// Every block is read once.
+    Touch,
+}
+
+impl Stage {
+    /// Every stage there is, in the order they come in.
+    pub const ALL: [Stage; 6] = [
+        Stage::Trim,
+        Stage::Fill,
+        Stage::Sequential { pass: 1 },
+        Stage::Sequential { pass: 2 },
+        Stage::Workload,
+        Stage::Touch,
+    ];
+
+    /// Its name in JSON, and the beginning of the ids of its pieces.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Stage::Trim => "trim",
+            Stage::Fill => "fill",
+            Stage::Sequential { pass: 1 } => "precondition-1",
+            Stage::Sequential { .. } => "precondition-2",
+            Stage::Workload => "precondition-workload",
+            Stage::Touch => "touch",
+        }
+    }
+
+    /// The same for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Stage::Trim => "trim",
+            Stage::Fill => "fill",
+            Stage::Sequential { pass: 1 } => "precondition, first pass",
+            Stage::Sequential { .. } => "precondition, second pass",
+            Stage::Workload => "precondition, workload",
+            Stage::Touch => "touch",
+        }
+    }
+
+    /// fio's word for what a pass does.
+    pub const fn rw(self) -> &'static str {
+        match self {
+            Stage::Trim => "trim",
+            Stage::Touch => "read",
+            Stage::Fill | Stage::Sequential { .. } | Stage::Workload => "write",
+        }
+    }
+
+    /// Bytes per request of a pass: what the SNIA says, else large, so that the bandwidth is the limit.
+    pub const fn block(self) -> u64 {
+        match self {
+            // One request is one call, which nothing interrupts.
+            Stage::Trim => 64 << 20,
+            Stage::Sequential { .. } => 128 << 10,
+            Stage::Fill | Stage::Workload | Stage::Touch => 1 << 20,
+        }
+    }
+
+    /// Requests in flight: reads of a volume that is fetched from afar wait for each block.
+    pub const fn depth(self) -> u32 {
+        if matches!(self, Stage::Trim) { 1 } else { 32 }
+    }
+
+    /// True where it changes the target.
+    pub const fn modifies(self) -> bool {
+        !matches!(self, Stage::Touch)
+    }
+}
+
+/// A part of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The pass.
+    pub stage: Stage,
+    /// Where it begins, bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+impl Piece {
+    /// The id of its test.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.stage.id(), self.offset)
+    }
+
+    /// Bytes per request.
+    pub fn block(&self) -> u64 {
+        self.stage.block().min(self.length)
+    }
+}
+
+/// A piece that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Which.
+    pub piece: Piece,
+    /// How long it took, ns.
+    pub elapsed_ns: u64,
+}
+
+impl Done {
+    /// What `test` did, where it is a piece that came to its end. Requests that failed count as done: they would again.
+    pub fn of(test: &TestRecord) -> Option<Done> {
+        if test.status != TestStatus::Complete {
+            return None;
+        }
+        let (stage, offset) = place(&test.id)?;
+        let of_plan = |name: &str| test.jobs.first()?.plan.get(name)?.parse::<u64>().ok();
+        let measured = |job: &fathom_record::JobRecord| {
+            [&job.measured.read, &job.measured.write, &job.measured.trim]
+                .map(|op| op.bytes)
+                .iter()
+                .sum::<u64>()
+        };
+        let moved = test.jobs.iter().map(measured).sum();
+        let length = of_plan("size").unwrap_or(moved).max(moved);
+        let elapsed_ns = test.jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
+        Some(Done { piece: Piece { stage, offset, length }, elapsed_ns })
+    }
+}
+
+/// The pass and offset that the id of a piece tells.
+pub fn place(id: &str) -> Option<(Stage, u64)> {
+    let (stage, offset) = id.rsplit_once('-')?;
+    let stage = Stage::ALL.into_iter().find(|known| known.id() == stage && *known != Stage::Workload)?;
+    Some((stage, offset.parse().ok()?))
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This piece.
+    Piece(Piece),
+    /// The workload until it is steady.
+    Workload,
+    /// Nothing more.
+    Done,
+}
+
+/// The first piece of a pass, by which its pace is known.
+const FIRST_BYTES: u64 = 64 << 20;
+/// A piece shall take this long, or a twentieth of what its pass has taken: what a kill loses stays small, and so does the
+/// number of pieces.
+const PIECE_NS: u64 = 30_000_000_000;
+const SHARE: u64 = 20;
+/// A piece is at most so many times as long as the one before: the first may have gone into a cache.
+const GROWTH: u64 = 8;
+
+/// The next step of `stages` over a target of `size` bytes. A workload that has ended is not repeated.
+pub fn next(stages: &[Stage], size: u64, done: &[Done], workload_has_ended: bool) -> Next {
+    for &stage in stages {
+        if stage == Stage::Workload {
+            if workload_has_ended {
+                continue;
+            }
+            return Next::Workload;
+        }
+        let offset = covered(stage, done);
+        if offset < size {
+            let length = length(stage, size - offset, done);
+            return Next::Piece(Piece { stage, offset, length });
+        }
+    }
+    Next::Done
+}
+
+/// Bytes from the start of the target that a pass is through with.
+pub fn covered(stage: Stage, done: &[Done]) -> u64 {
+    let mut pieces: Vec<Piece> =
+        done.iter().map(|done| done.piece).filter(|piece| piece.stage == stage).collect();
+    pieces.sort_by_key(|piece| piece.offset);
+    pieces.iter().fold(0, |covered, piece| match piece.offset <= covered {
+        true => covered.max(piece.offset + piece.length),
+        false => covered,
+    })
+}
+
+/// Bytes of the next piece of a pass of which `rest` bytes are left: whole requests, or the last one.
+fn length(stage: Stage, rest: u64, done: &[Done]) -> u64 {
+    let of_stage: Vec<&Done> = done.iter().filter(|done| done.piece.stage == stage).collect();
+    let wanted = match of_stage.last() {
+        None => FIRST_BYTES,
+        Some(last) => {
+            let spent_ns: u64 = of_stage.iter().map(|done| done.elapsed_ns).sum();
+            let time_ns = PIECE_NS.max(spent_ns / SHARE);
+            let paced =
+                u128::from(last.piece.length) * u128::from(time_ns) / u128::from(last.elapsed_ns.max(1));
+            let most = last.piece.length.saturating_mul(GROWTH);
+            u64::try_from(paced).unwrap_or(u64::MAX).clamp(FIRST_BYTES, most.max(FIRST_BYTES))
+        }
+    };
+    let block = stage.block();
+    if rest < block {
+        return rest;
+    }
+    // The last block of a write is a piece of its own: a file has its full length only once all before it is written.
+    let last = if stage.rw() == "write" && rest > block { block } else { 0 };
+    let whole = match rest % block {
+        0 => rest - last,
+        part => rest - part,
+    };
+    (wanted - wanted % block).clamp(block, whole)
+}
+
+/// What the record of a run of `prepare` tells: requests that failed, and stalls. A pass is no measurement, so nothing else.
+pub fn findings(record: &RunRecord) -> Vec<Finding> {
+    let rows = rows(record);
+    let of_row = |row| samples::findings(row).into_iter().chain(stalled::findings(row));
+    rows.iter().flat_map(of_row).filter(|found| matches!(found.id.as_str(), "errors" | "stalled")).collect()
+}
+
+/// What became of a stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageResult {
+    /// Which.
+    pub stage: Stage,
+    /// Bytes from the start of the target that it is through with; 0 for the workload.
+    pub covered_bytes: u64,
+    /// It is through with all of it, or the workload has ended.
+    pub complete: bool,
+    /// Time its pieces took, ns.
+    pub elapsed_ns: u64,
+    /// Bytes that requests moved.
+    pub moved_bytes: u64,
+    /// Requests that failed.
+    pub errors: u64,
+}
+
+impl StageResult {
+    /// Bytes moved per second; `None` where nothing was.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        (self.elapsed_ns > 0 && self.moved_bytes > 0)
+            .then(|| self.moved_bytes as f64 * 1e9 / self.elapsed_ns as f64)
+    }
+}
+
+/// What became of each of `stages`, or, where those are not known, of every stage that was begun.
+pub fn results(record: &RunRecord, stages: &[Stage]) -> Vec<StageResult> {
+    let begun = |stage: &Stage| record.tests.iter().any(|test| stage_of(test) == Some(*stage));
+    let shown: Vec<Stage> =
+        if stages.is_empty() { Stage::ALL.into_iter().filter(begun).collect() } else { stages.to_vec() };
+    shown.into_iter().map(|stage| result(record, stage)).collect()
+}
+
+/// The stage that a test is of.
+pub fn stage_of(test: &TestRecord) -> Option<Stage> {
+    if test.id == Stage::Workload.id() {
+        return Some(Stage::Workload);
+    }
+    place(&test.id).map(|(stage, _)| stage)
+}
+
+fn result(record: &RunRecord, stage: Stage) -> StageResult {
+    let tests: Vec<&TestRecord> = record.tests.iter().filter(|test| stage_of(test) == Some(stage)).collect();
+    let done: Vec<Done> = tests.iter().filter_map(|test| Done::of(test)).collect();
+    let covered_bytes = covered(stage, &done);
+    let mut result =
+        StageResult { stage, covered_bytes, complete: false, elapsed_ns: 0, moved_bytes: 0, errors: 0 };
+    for test in &tests {
+        let summary = TestSummary::new(test);
+        result.elapsed_ns += summary.measured_ns;
+        result.moved_bytes += summary.total.map_or(0, |total| total.bytes);
+        result.errors += summary.errors.iter().map(|error| error.count).sum::<u64>();
+    }
+    result.complete = match stage {
+        Stage::Workload => tests.iter().any(|test| test.status == TestStatus::Complete),
+        _ => record.header.size_bytes > 0 && covered_bytes >= record.header.size_bytes,
+    };
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    fn done(stage: Stage, offset: u64, length: u64, seconds: u64) -> Done {
+        Done { piece: Piece { stage, offset, length }, elapsed_ns: seconds * 1_000_000_000 }
+    }
+
+    #[test]
+    fn pieces_follow_each_other_at_the_pace_of_the_device() {
+        let check = |size: u64, done: &[Done], expected: Option<(u64, u64)>| {
+            let found = match next(&[Stage::Fill], size, done, false) {
+                Next::Piece(piece) => Some((piece.offset, piece.length)),
+                _ => None,
+            };
+            assert_eq!(found, expected, "{size} {done:?}");
+        };
+        let fill = |offset, length, seconds| done(Stage::Fill, offset, length, seconds);
+        check(GIB, &[], Some((0, 64 * MIB)));
+        check(10 * MIB, &[], Some((0, 9 * MIB)));
+        check(10 * MIB, &[fill(0, 9 * MIB, 1)], Some((9 * MIB, MIB)));
+        check(10 * MIB + 512, &[], Some((0, 10 * MIB)));
+        check(10 * MIB + 512, &[fill(0, 10 * MIB, 1)], Some((10 * MIB, 512)));
+        check(10 * MIB + 512, &[fill(0, 10 * MIB, 1), fill(10 * MIB, 512, 0)], None);
+        check(512, &[], Some((0, 512)));
+        // 64 MiB/s makes 30 s 1,920 MiB, and a piece at most eight times the one before.
+        check(1000 * GIB, &[fill(0, 64 * MIB, 1)], Some((64 * MIB, 512 * MIB)));
+        check(1000 * GIB, &[fill(0, 512 * MIB, 8)], Some((512 * MIB, 1920 * MIB)));
+        // After 20 minutes a minute is a twentieth.
+        check(1000 * GIB, &[fill(0, 1200 * 64 * MIB, 1200)], Some((1200 * 64 * MIB, 3840 * MIB)));
+        // As slow as it may be, no piece is shorter than the first.
+        check(GIB, &[fill(0, 64 * MIB, 1000)], Some((64 * MIB, 64 * MIB)));
+        // A hole in what is done is not passed over.
+        check(GIB, &[fill(128 * MIB, 64 * MIB, 1)], Some((0, 64 * MIB * 8)));
+    }
+
+    #[test]
+    fn stages_come_one_after_the_other() {
+        let stages = [
+            Stage::Trim,
+            Stage::Sequential { pass: 1 },
+            Stage::Sequential { pass: 2 },
+            Stage::Workload,
+            Stage::Touch,
+        ];
+        let all = |stage| done(stage, 0, GIB, 1);
+        let mut passed: Vec<Done> = Vec::new();
+        for expected in [Stage::Trim, Stage::Sequential { pass: 1 }, Stage::Sequential { pass: 2 }] {
+            let Next::Piece(piece) = next(&stages, GIB, &passed, false) else { panic!("no piece") };
+            assert_eq!((piece.stage, piece.offset), (expected, 0));
+            passed.push(all(expected));
+        }
+        assert_eq!(next(&stages, GIB, &passed, false), Next::Workload);
+        assert!(matches!(next(&stages, GIB, &passed, true), Next::Piece(Piece { stage: Stage::Touch, .. })));
+        passed.push(all(Stage::Touch));
+        assert_eq!(next(&stages, GIB, &passed, true), Next::Done);
+    }
+
+    #[test]
+    fn ids_tell_stage_and_offset() {
+        for stage in Stage::ALL.into_iter().filter(|stage| *stage != Stage::Workload) {
+            let piece = Piece { stage, offset: 7 * GIB, length: 1 };
+            assert_eq!(place(&piece.id()), Some((stage, 7 * GIB)));
+        }
+        for other in ["precondition-workload", "rand-read", "fill", "fill-x", "seq-read-4"] {
+            assert_eq!(place(other), None, "{other}");
+        }
+    }
+}

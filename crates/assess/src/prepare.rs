@@ -1,0 +1,251 @@
+//! `prepare`: brings a device or file into the state that a measurement needs, a stage after the other, and hands out each piece
+//! as it ends, so that one that was killed can go on where it was.
+//!
+//! Every piece is a job like any other, so hung devices, failed requests and a stop are dealt with as everywhere.
+
+mod plan;
+mod settings;
+mod target;
+
+use fathom_analysis::prepare_plan::{Done, Next, Piece, Stage, findings, next};
+use fathom_model::Nanos;
+use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_runner::{RunObserver, Session, WritePermit};
+use fathom_sys::io::{FallocateMode, OpenFlags, fallocate, open_target};
+
+pub use plan::PreparePlan;
+pub use settings::{PrepareSettings, Workload};
+pub use target::{PrepareKind, PrepareTarget};
+
+use crate::AssessError;
+use crate::error::plain;
+use crate::header::Heading;
+use crate::measure::measure;
+use crate::until_steady::{Rounds, until_steady};
+
+/// Is told how it goes on. Every method may be left out.
+pub trait PrepareObserver: RunObserver {
+    /// The target is ready.
+    fn begun(&mut self, _header: &RunHeader) {}
+    /// A piece begins.
+    fn piece_begun(&mut self, _piece: &Piece) {}
+    /// A round of the workload begins, this being what came of those before it.
+    fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
+    /// A piece or the workload has ended or failed, or was done by the run that this one goes on with.
+    fn ended(&mut self, _test: &TestRecord) {}
+}
+
+impl PrepareObserver for () {}
+
+/// Carries out `plan` on `session`, going on from the pieces of an earlier run.
+///
+/// # Errors
+/// The file could not be made; nothing was done then.
+pub fn prepare(
+    plan: &PreparePlan,
+    earlier: Vec<TestRecord>,
+    session: &mut Session,
+    observer: &mut dyn PrepareObserver,
+) -> Result<RunRecord, AssessError> {
+    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    make_file(plan)?;
+    let mut record =
+        RunRecord { status: TestStatus::Complete, header: header(plan, session), ..RunRecord::default() };
+    observer.begun(&record.header);
+    let mut done = Vec::new();
+    for test in earlier {
+        // Rounds before a rest tell nothing of those after it.
+        let Some(piece) = Done::of(&test).filter(|done| plan.stages.contains(&done.piece.stage)) else {
+            continue;
+        };
+        observer.ended(&test);
+        done.push(piece);
+        record.tests.push(test);
+    }
+    let mut workload_has_ended = false;
+    loop {
+        let test = match next(&plan.stages, plan.target.size, &done, workload_has_ended) {
+            Next::Done => break,
+            Next::Piece(piece) => {
+                observer.piece_begun(&piece);
+                let title = piece.stage.title().to_owned();
+                measure((piece.id(), title), &plan.said(&piece), session, observer)
+            }
+            Next::Workload => {
+                workload_has_ended = true;
+                settle(plan, session, observer)
+            }
+        };
+        observer.ended(&test);
+        done.extend(Done::of(&test));
+        record.header.job_text.push_str(&test.fio);
+        record.header.job_text.push('\n');
+        let status = test.status;
+        record.tests.push(test);
+        if let Some(reason) = session.stop_handle().reason() {
+            record.header.interrupted = Some(reason);
+            record.status = TestStatus::Incomplete;
+            break;
+        }
+        if status != TestStatus::Complete {
+            record.status = TestStatus::Failed;
+            break;
+        }
+    }
+    if record.status == TestStatus::Complete && record.tests.iter().any(has_errors) {
+        record.status = TestStatus::Failed;
+    }
+    record.findings = findings(&record);
+    Ok(record)
+}
+
+fn has_errors(test: &TestRecord) -> bool {
+    TestSummary::new(test).errors.iter().any(|error| error.count > 0)
+}
+
+/// Runs the workload until it is steady.
+fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn PrepareObserver) -> TestRecord {
+    let workload = plan.settings.precondition.clone().unwrap_or_default();
+    let round =
+        plan.rounds.and_then(|rounds| rounds.round).unwrap_or(Nanos(fathom_analysis::steady::ROUND_NS));
+    let rounds = plan.rounds.unwrap_or(Rounds { round: Some(round), budget: round });
+    let stage = Stage::Workload;
+    until_steady(&rounds, session, |index, so_far| {
+        observer.round_begun(index, so_far);
+        let said = plan.said_in_round(&workload, round, index);
+        measure((stage.id().to_owned(), stage.title().to_owned()), &said, session, observer)
+    })
+}
+
+/// Makes the file where there is none, and reserves its space, so that it does not run out half way. It gets its length as it is
+/// filled: one that is left half done must not look whole.
+fn make_file(plan: &PreparePlan) -> Result<(), AssessError> {
+    let PrepareTarget { kind: PrepareKind::NewFile, file, size, .. } = &plan.target else { return Ok(()) };
+    let flags = OpenFlags { write: true, create: true, exclusive: true, ..OpenFlags::default() };
+    let fail = |what: &str, error: std::io::Error, hint: &str| AssessError::Target {
+        path: plan.settings.target.clone(),
+        reason: format!("cannot be {what}: {}", plain(&error)),
+        hint: Some(hint.to_owned()),
+    };
+    let made = open_target(file, flags)
+        .map_err(|error| fail("made", error, "choose a directory this user may write to"))?;
+    match fallocate(&made, FallocateMode::KeepSize, 0, *size) {
+        Ok(()) => Ok(()),
+        // Not every file system can reserve.
+        Err(error) if matches!(error.raw_os_error(), Some(95 | 38 | 22)) => Ok(()),
+        Err(error) => {
+            let _ = std::fs::remove_file(file);
+            Err(fail("given its space", error, "choose a smaller --size, or free some space"))
+        }
+    }
+}
+
+fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
+    let settings = &plan.settings;
+    let heading = Heading {
+        kind: "prepare",
+        target: &settings.target,
+        target_name: plan.target_name(),
+        command: &settings.command,
+        labels: &settings.labels,
+        suite: None,
+        seed: Some(plan.seed),
+        notes: &plan.notes,
+    };
+    RunHeader { size_bytes: plan.target.size, ..crate::header::header(&heading, session) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_analysis::prepare_plan::results;
+    use fathom_engine::sim::FixedLatency;
+
+    const MIB: u64 = 1 << 20;
+
+    fn target(size: u64) -> PrepareTarget {
+        PrepareTarget {
+            kind: PrepareKind::Simulated,
+            file: "simulated".into(),
+            size,
+            capacity: size,
+            may_write: true,
+            unit: 512,
+            sparse: false,
+            filesystem: None,
+        }
+    }
+
+    fn settings() -> PrepareSettings {
+        PrepareSettings {
+            trim: true,
+            precondition: Some(Workload::default()),
+            touch: true,
+            seed: Some(1),
+            round: Some(Nanos::from_secs(2)),
+            ..PrepareSettings::default()
+        }
+    }
+
+    fn prepared(earlier: Vec<TestRecord>, size: u64) -> RunRecord {
+        let plan = PreparePlan::on(target(size), settings()).unwrap();
+        let millis = Nanos::from_millis(1);
+        let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 8 };
+        prepare(&plan, earlier, &mut Session::simulated(model, size), &mut ()).unwrap()
+    }
+
+    #[test]
+    fn every_stage_covers_all_of_the_target_and_the_workload_settles() {
+        let size = 200 * MIB + 512;
+        let record = prepared(Vec::new(), size);
+        assert_eq!(record.status, TestStatus::Complete);
+        let ids: Vec<&str> = record.tests.iter().map(|test| test.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            [
+                "trim-0",
+                "trim-67108864",
+                "trim-201326592",
+                "precondition-1-0",
+                "precondition-1-67108864",
+                "precondition-1-209715200",
+                "precondition-2-0",
+                "precondition-2-67108864",
+                "precondition-2-209715200",
+                "precondition-workload",
+                "touch-0",
+                "touch-67108864",
+                "touch-209715200",
+            ]
+        );
+        let stages = PreparePlan::on(target(size), settings()).unwrap().stages;
+        for result in results(&record, &stages) {
+            assert!(result.complete, "{result:?}");
+            if result.stage != Stage::Workload {
+                assert_eq!((result.covered_bytes, result.moved_bytes), (size, size), "{result:?}");
+            }
+        }
+        let rounds = record.tests[9].rounds.clone().unwrap();
+        assert_eq!((rounds.values.len(), rounds.steady), (5, true));
+        assert_eq!(record.findings, []);
+    }
+
+    #[test]
+    fn what_was_done_before_is_not_done_again_but_the_rounds_are() {
+        let size = 200 * MIB;
+        let mut earlier = prepared(Vec::new(), size).tests;
+        earlier.retain(|test| !test.id.starts_with("touch"));
+        let record = prepared(earlier.clone(), size);
+        let again: Vec<&str> =
+            record.tests.iter().filter(|test| !earlier.contains(test)).map(|test| test.id.as_str()).collect();
+        let settled = record.tests.iter().filter(|test| test.id == "precondition-workload").count();
+        assert!(
+            again.iter().all(|id| id.starts_with("touch") || *id == "precondition-workload"),
+            "{again:?}"
+        );
+        assert_eq!((again.contains(&"touch-0"), settled), (true, 1));
+        earlier[0].status = TestStatus::Incomplete;
+        let ids: Vec<String> = prepared(earlier, size).tests.iter().map(|test| test.id.clone()).collect();
+        assert!(ids.contains(&"trim-0".to_owned()), "{ids:?}");
+    }
+}

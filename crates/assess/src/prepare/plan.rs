@@ -1,0 +1,385 @@
+//! What `prepare` is going to do and what that costs, before anything is touched.
+
+use std::path::Path;
+
+use fathom_analysis::prepare_plan::{Piece, Stage};
+use fathom_analysis::steady::ROUND_NS;
+use fathom_analysis::sweep_point::block_name;
+use fathom_engine::registry;
+use fathom_model::Nanos;
+use fathom_model::units::bytes;
+use fathom_record::RunHeader;
+use fathom_sys::device::TargetStack;
+
+use super::settings::{PrepareSettings, Workload};
+use super::target::{PrepareKind, PrepareTarget};
+use crate::AssessError;
+use crate::machine::{engine_rows, random};
+use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::suite::section_of;
+use crate::target::BenchTarget;
+use crate::until_steady::Rounds;
+
+/// What is going to be done.
+#[derive(Clone, Debug)]
+pub struct PreparePlan {
+    /// The target.
+    pub target: PrepareTarget,
+    /// In the order they come in.
+    pub stages: Vec<Stage>,
+    /// How long the workload is repeated, where there is one.
+    pub rounds: Option<Rounds>,
+    /// Things a reader of the results should know.
+    pub notes: Vec<String>,
+    /// What was asked for.
+    pub settings: PrepareSettings,
+    /// What all random choices derive from.
+    pub seed: u64,
+    engine: String,
+}
+
+/// Passes have other data each, and rounds other places.
+const SEED_STEP: u64 = 0x9e37_79b9;
+
+impl PreparePlan {
+    /// Plans what was asked for; looks at the target and changes nothing.
+    ///
+    /// # Errors
+    /// The target cannot be used, or may not be written to and would be; the time is too short for a steady state.
+    pub fn make(settings: PrepareSettings) -> Result<PreparePlan, AssessError> {
+        let target = PrepareTarget::inspect(&settings)?;
+        PreparePlan::on(target, settings)
+    }
+
+    /// Plans what was asked for on a target already looked at.
+    ///
+    /// # Errors
+    /// As for [`PreparePlan::make`].
+    pub fn on(target: PrepareTarget, settings: PrepareSettings) -> Result<PreparePlan, AssessError> {
+        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
+            return Err(AssessError::UnknownEngine { name: name.clone() });
+        }
+        let stages = stages(&target, &settings)?;
+        let rounds = match &settings.precondition {
+            Some(workload) => {
+                check_workload(workload, &target, &settings)?;
+                let round = settings.round.unwrap_or(Nanos(ROUND_NS));
+                Some(Rounds::new(Some(round), settings.budget)?)
+            }
+            None => None,
+        };
+        let mut notes = remarks(&target, &stages);
+        let of_bench = match target.kind {
+            PrepareKind::Simulated => BenchTarget::Simulated { size: target.size },
+            _ => BenchTarget::BlockDevice { path: target.file.clone(), size: target.size, destroy: true },
+        };
+        let engine = engine_or_substitute(settings.engine.as_deref(), &of_bench, &mut notes);
+        let seed = settings.seed.unwrap_or_else(|| random() >> 32);
+        Ok(PreparePlan { target, stages, rounds, notes, settings, seed, engine })
+    }
+
+    /// The target by a name that means the same everywhere on this machine.
+    pub fn target_name(&self) -> String {
+        match self.target.kind {
+            PrepareKind::Simulated => self.settings.target.display().to_string(),
+            _ => self.target.file.display().to_string(),
+        }
+    }
+
+    /// Bytes of all passes that read, write and trim, in this order.
+    pub fn bytes(&self) -> [u64; 3] {
+        let passes = |wanted: &str| {
+            let stages =
+                self.stages.iter().filter(|stage| **stage != Stage::Workload && stage.rw() == wanted);
+            stages.count() as u64 * self.target.size
+        };
+        [passes("read"), passes("write"), passes("trim")]
+    }
+
+    /// Why the run that `earlier` is the head of cannot be gone on with; `None` where it can. `first_ms` is when its first piece
+    /// began.
+    pub fn is_another(&self, earlier: &RunHeader, first_ms: Option<u64>) -> Option<String> {
+        if earlier.size_bytes != self.target.size {
+            let (was, is) = (bytes(earlier.size_bytes), bytes(self.target.size));
+            return Some(format!("it was to prepare {was}, and this is {is}"));
+        }
+        if self.target.kind == PrepareKind::File {
+            let made = std::fs::metadata(&self.target.file).and_then(|metadata| metadata.created()).ok()?;
+            let made_ms = made.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as u64;
+            return (made_ms > first_ms?).then(|| "the file was made anew since".to_owned());
+        }
+        let stack = TargetStack::of(&self.target.file).ok()?;
+        let (now, then) = (stack.devices.first()?, earlier.conditions.target.devices.first()?);
+        let serial = now.serial.clone().unwrap_or_default();
+        let differs = now.size_bytes != then.size_bytes || (!then.serial.is_empty() && serial != then.serial);
+        differs.then(|| "it is another device by its size or serial number".to_owned())
+    }
+
+    /// The fio command line that does what `stage` does, in one piece or for one round.
+    pub fn fio_command(&self, stage: Stage) -> String {
+        let said = match (stage, &self.settings.precondition, self.rounds.and_then(|rounds| rounds.round)) {
+            (Stage::Workload, Some(workload), Some(round)) => self.said_in_round(workload, round, 0),
+            _ => self.said(&Piece { stage, offset: 0, length: self.target.size }),
+        };
+        section_of(stage.id(), &said, &engine_rows())
+            .map(|section| section.command_line())
+            .unwrap_or_default()
+    }
+
+    /// fio's options for `piece`.
+    pub(super) fn said(&self, piece: &Piece) -> Vec<(String, String)> {
+        let stage = piece.stage;
+        // A discard is one call whatever the engine; the simplest does.
+        let by_call = stage == Stage::Trim && self.target.kind != PrepareKind::Simulated;
+        let mut said = self.base(if by_call { "psync" } else { &self.engine });
+        if piece.offset > 0 {
+            said.push(pair("offset", size_word(piece.offset)));
+        }
+        said.extend([
+            pair("size", size_word(piece.length)),
+            pair("rw", stage.rw()),
+            pair("bs", block_name(piece.block())),
+            pair("iodepth", stage.depth().to_string()),
+        ]);
+        match stage {
+            Stage::Fill | Stage::Sequential { .. } => said.push(pair("end_fsync", "1")),
+            // One block that cannot be read is no reason to leave the others untouched.
+            Stage::Touch => said.push(pair("continue_on_error", "io")),
+            Stage::Trim | Stage::Workload => {}
+        }
+        let pass = Stage::ALL.iter().position(|known| *known == stage).unwrap_or(0) as u64;
+        said.push(self.seed_word((piece.offset >> 9).wrapping_mul(31).wrapping_add(pass + 1)));
+        said
+    }
+
+    /// fio's options for a round of the workload, counted from 0.
+    pub(super) fn said_in_round(
+        &self,
+        workload: &Workload,
+        round: Nanos,
+        index: usize,
+    ) -> Vec<(String, String)> {
+        let size = self.target.size - self.target.size % workload.block;
+        let mut said = self.base(&self.engine);
+        said.extend([
+            pair("size", size_word(size)),
+            pair("rw", workload.rw.as_str()),
+            pair("bs", block_name(workload.block)),
+            pair("iodepth", workload.depth.to_string()),
+            pair("time_based", "1"),
+            pair("runtime", time_word(round)),
+            self.seed_word(index as u64 + 1_000_003),
+        ]);
+        said
+    }
+
+    fn base(&self, engine: &str) -> Vec<(String, String)> {
+        vec![
+            pair("ioengine", engine),
+            pair("filename", escaped(&self.target.file)),
+            pair("direct", if self.settings.buffered { "0" } else { "1" }),
+        ]
+    }
+
+    fn seed_word(&self, place: u64) -> (String, String) {
+        pair("randseed", (self.seed ^ place.wrapping_mul(SEED_STEP)).to_string())
+    }
+}
+
+fn pair(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
+
+fn refused(settings: &PrepareSettings, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
+    AssessError::Target { path: settings.target.clone(), reason: reason.into(), hint: Some(hint.into()) }
+}
+
+/// The stages that were asked for, or what suits the target.
+fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Stage>, AssessError> {
+    let passes = settings.precondition.is_some();
+    let nothing_said = !(settings.trim || settings.fill || settings.touch || passes);
+    let fill = settings.fill || nothing_said && target.may_write;
+    let touch = settings.touch || nothing_said && !target.may_write;
+    let wanted = |stage: &Stage| match stage {
+        Stage::Trim => settings.trim,
+        Stage::Fill => fill,
+        Stage::Sequential { .. } | Stage::Workload => passes,
+        Stage::Touch => touch,
+    };
+    let stages: Vec<Stage> = Stage::ALL.into_iter().filter(wanted).collect();
+    if !target.may_write && stages.iter().any(|stage| stage.modifies()) {
+        let path = settings.target.display();
+        let hint =
+            format!("add --destroy-data={path} if nothing on it is needed, or --touch alone, which reads");
+        return Err(refused(settings, format!("the {}'s data would be lost", target.noun()), hint));
+    }
+    if target.kind == PrepareKind::NewFile && (settings.trim || !(fill || passes)) {
+        return Err(refused(
+            settings,
+            "a file that is not there yet can only be filled",
+            "use --fill or --precondition",
+        ));
+    }
+    if settings.trim && target.kind == PrepareKind::BlockDevice && !discards(&settings.target) {
+        return Err(refused(
+            settings,
+            "the device has no discard",
+            "leave --trim out, or fill it instead: --fill",
+        ));
+    }
+    Ok(stages)
+}
+
+/// Whether the device can be told that blocks are not needed; true where that is not known.
+fn discards(path: &Path) -> bool {
+    let stack = TargetStack::of(path).ok();
+    let granularity = stack.and_then(|stack| stack.devices.first()?.discard_granularity);
+    granularity != Some(0)
+}
+
+fn check_workload(
+    workload: &Workload,
+    target: &PrepareTarget,
+    settings: &PrepareSettings,
+) -> Result<(), AssessError> {
+    if workload.block > target.size {
+        let reason = format!("a block of {} does not fit into {}", bytes(workload.block), bytes(target.size));
+        return Err(refused(settings, reason, "choose a smaller block: --precondition=randwrite:4k"));
+    }
+    if !settings.buffered && !workload.block.is_multiple_of(target.unit) {
+        let (unit, block) = (bytes(target.unit), bytes(workload.block));
+        let reason = format!("takes direct requests in multiples of {unit}, and {block} is none");
+        return Err(refused(settings, reason, "choose another block, or --buffered"));
+    }
+    Ok(())
+}
+
+/// What a reader should know of the target and the plan.
+fn remarks(target: &PrepareTarget, stages: &[Stage]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if target.filesystem.as_ref().is_some_and(|filesystem| filesystem.is_root_filesystem) {
+        notes.push("the file is on the root file system: other programs use it too".to_owned());
+    }
+    if target.sparse && stages.contains(&Stage::Touch) && !stages.contains(&Stage::Fill) {
+        notes.push("the file is sparse: reads of its holes never reach a device".to_owned());
+    }
+    if target.size < target.capacity {
+        notes.push(format!("{} of {} are prepared", bytes(target.size), bytes(target.capacity)));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn target(kind: PrepareKind, may_write: bool) -> PrepareTarget {
+        PrepareTarget {
+            kind,
+            file: "/t/x".into(),
+            size: 64 * MIB,
+            capacity: 64 * MIB,
+            may_write,
+            unit: 512,
+            sparse: false,
+            filesystem: None,
+        }
+    }
+
+    fn settings() -> PrepareSettings {
+        PrepareSettings {
+            target: "/t/x".into(),
+            seed: Some(1),
+            engine: Some("psync".to_owned()),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn stages_suit_the_target_unless_they_are_said() {
+        use PrepareKind::{BlockDevice, File, NewFile};
+        let check = |kind, may_write, settings: PrepareSettings, expected: Result<&[&str], &str>| {
+            let found = stages(&target(kind, may_write), &settings);
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => {
+                    assert_eq!(found.iter().map(|stage| stage.id()).collect::<Vec<_>>(), expected)
+                }
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (found, _) => panic!("{found:?}, expected {expected:?}"),
+            }
+        };
+        check(NewFile, true, settings(), Ok(&["fill"]));
+        check(File, false, settings(), Ok(&["touch"]));
+        check(File, true, settings(), Ok(&["fill"]));
+        check(BlockDevice, false, settings(), Ok(&["touch"]));
+        check(BlockDevice, true, settings(), Ok(&["fill"]));
+        let all = PrepareSettings {
+            trim: true,
+            precondition: Some(Workload::default()),
+            touch: true,
+            ..settings()
+        };
+        let in_order = ["trim", "precondition-1", "precondition-2", "precondition-workload", "touch"];
+        check(File, true, all.clone(), Ok(&in_order));
+        check(File, false, all.clone(), Err("data would be lost"));
+        check(NewFile, true, all, Err("can only be filled"));
+        check(NewFile, true, PrepareSettings { touch: true, ..settings() }, Err("can only be filled"));
+        check(
+            NewFile,
+            true,
+            PrepareSettings { touch: true, fill: true, ..settings() },
+            Ok(&["fill", "touch"]),
+        );
+    }
+
+    #[test]
+    fn commands_are_what_a_user_would_type() {
+        let plan = PreparePlan::on(target(PrepareKind::File, true), settings()).unwrap();
+        let words = |piece: Piece| {
+            let said = plan.said(&piece);
+            said.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        let piece = |stage, offset, length| Piece { stage, offset, length };
+        let base = "ioengine=psync filename=/t/x direct=1";
+        assert!(
+            words(piece(Stage::Fill, 0, 64 * MIB))
+                .starts_with(&format!("{base} size=64m rw=write bs=1m iodepth=32 end_fsync=1 randseed="))
+        );
+        assert!(
+            words(piece(Stage::Sequential { pass: 2 }, 16 * MIB, 32 * MIB))
+                .starts_with(&format!("{base} offset=16m size=32m rw=write bs=128k iodepth=32 end_fsync=1"))
+        );
+        assert!(words(piece(Stage::Touch, 63 * MIB, 512)).starts_with(&format!(
+            "{base} offset=63m size=512 rw=read bs=512 iodepth=32 continue_on_error=io"
+        )));
+        assert!(
+            words(piece(Stage::Trim, 0, 64 * MIB))
+                .starts_with(&format!("{base} size=64m rw=trim bs=64m iodepth=1"))
+        );
+        // The two passes write other data.
+        let [one, two] = [1, 2].map(|pass| words(piece(Stage::Sequential { pass }, 0, MIB)));
+        assert_ne!(one, two);
+        let round = plan.said_in_round(&Workload::default(), Nanos::from_secs(60), 0);
+        assert!(round.contains(&pair("runtime", "60s")) && round.contains(&pair("bs", "4k")));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_before() {
+        let check = |settings: PrepareSettings, expected: &str| {
+            let error = PreparePlan::on(target(PrepareKind::File, true), settings).unwrap_err();
+            assert!(error.to_string().contains(expected) && error.hint().is_some(), "{error}");
+        };
+        let with = |text: &str| Some(text.parse::<Workload>().unwrap());
+        check(PrepareSettings { precondition: with("randwrite:1g"), ..settings() }, "does not fit");
+        check(
+            PrepareSettings { precondition: with("write"), budget: Some(Nanos::from_secs(5)), ..settings() },
+            "5 rounds",
+        );
+        check(PrepareSettings { engine: Some("warp".to_owned()), ..settings() }, "warp");
+        let of_pages = PrepareTarget { unit: 4096, ..target(PrepareKind::File, true) };
+        let odd = PrepareSettings { precondition: with("randwrite:512"), ..settings() };
+        assert!(PreparePlan::on(of_pages, odd).unwrap_err().to_string().contains("multiples of 4.0 KiB"));
+    }
+}

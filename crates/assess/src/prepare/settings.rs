@@ -1,0 +1,120 @@
+//! What `prepare` was asked for.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use fathom_model::Nanos;
+use fathom_model::units::parse_bytes;
+
+/// What was asked for. Where no step is, the target decides.
+#[derive(Clone, Debug, Default)]
+pub struct PrepareSettings {
+    /// A block device, a file, or a file to be made.
+    pub target: PathBuf,
+    /// Tell the device that nothing on it is needed.
+    pub trim: bool,
+    /// Write every block once.
+    pub fill: bool,
+    /// Write every block twice, then this until it is steady.
+    pub precondition: Option<Workload>,
+    /// Read every block once.
+    pub touch: bool,
+    /// Size of a file to be made, or of the part that is used, bytes.
+    pub size: Option<u64>,
+    /// What a round of the workload lasts; `None` = a minute.
+    pub round: Option<Nanos>,
+    /// Longest time for the rounds; `None` = as many as the rule allows.
+    pub budget: Option<Nanos>,
+    /// The engine instead of io_uring.
+    pub engine: Option<String>,
+    /// Through the page cache.
+    pub buffered: bool,
+    /// Targets whose content may be destroyed.
+    pub destroy: Vec<PathBuf>,
+    /// Goes on with an earlier run, which made the file if there is one.
+    pub resume: bool,
+    /// What all random choices derive from; drawn where it is not said.
+    pub seed: Option<u64>,
+    /// What the user says of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+/// The workload that a device is brought into a steady state by: `randwrite:4k:32`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// fio's word: `randwrite`, `write`, `randrw` or `rw`, of which half are writes.
+    pub rw: String,
+    /// Bytes per request.
+    pub block: u64,
+    /// Requests in flight.
+    pub depth: u32,
+}
+
+impl Default for Workload {
+    /// Random writes of 4 KiB: what the SNIA's IOPS test watches.
+    fn default() -> Self {
+        Workload { rw: "randwrite".to_owned(), block: 4096, depth: 32 }
+    }
+}
+
+const PATTERNS: [&str; 4] = ["randwrite", "write", "randrw", "rw"];
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Workload, String> {
+        let mut workload = Workload::default();
+        let mut words = text.split(':').map(str::trim);
+        let rw = words.next().unwrap_or_default();
+        if !PATTERNS.contains(&rw) {
+            return Err(format!("write PATTERN[:BLOCK[:DEPTH]]; the patterns are {}", PATTERNS.join(", ")));
+        }
+        workload.rw = rw.to_owned();
+        if let Some(block) = words.next() {
+            workload.block = parse_bytes(block).map_err(|error| error.to_string())?;
+            if !(512..=1 << 30).contains(&workload.block) || !workload.block.is_multiple_of(512) {
+                return Err(format!("a block of '{block}' is not a multiple of 512 up to 1 GiB"));
+            }
+        }
+        if let Some(depth) = words.next() {
+            let number = depth.parse().ok().filter(|depth| (1..=65_536).contains(depth));
+            workload.depth =
+                number.ok_or_else(|| format!("a depth of '{depth}' is not between 1 and 65536"))?;
+        }
+        match words.next() {
+            Some(more) => Err(format!("'{more}' is too much: write PATTERN[:BLOCK[:DEPTH]]")),
+            None => Ok(workload),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads() {
+        let check = |text: &str, expected: Option<(&str, u64, u32)>| {
+            let found = text.parse::<Workload>().ok();
+            let found = found.as_ref().map(|found| (found.rw.as_str(), found.block, found.depth));
+            assert_eq!(found, expected, "{text}");
+        };
+        check("randwrite", Some(("randwrite", 4096, 32)));
+        check("write:128k", Some(("write", 131_072, 32)));
+        check("randrw:8k:1", Some(("randrw", 8192, 1)));
+        for wrong in [
+            "",
+            "randread",
+            "randwrite:0",
+            "randwrite:1000",
+            "randwrite:4k:0",
+            "randwrite:4k:1:2",
+            "write::3",
+        ] {
+            check(wrong, None);
+        }
+    }
+}

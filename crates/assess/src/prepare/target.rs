@@ -1,0 +1,282 @@
+//! What `prepare` was pointed at. Looks, and changes nothing.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fathom_model::units::bytes;
+use fathom_runner::WritePermit;
+use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack};
+
+use super::settings::PrepareSettings;
+use crate::AssessError;
+use crate::error::plain;
+use crate::target::{BenchTarget, absolute, never_overruled};
+use crate::working_file::ROOT_RESERVE;
+
+/// What is to be prepared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrepareTarget {
+    /// What it is.
+    pub kind: PrepareKind,
+    /// The path that jobs name.
+    pub file: PathBuf,
+    /// Bytes to be prepared, from its start.
+    pub size: u64,
+    /// Bytes it has, or will have.
+    pub capacity: u64,
+    /// Its content may be lost.
+    pub may_write: bool,
+    /// What its requests are multiples of, bytes.
+    pub unit: u64,
+    /// It occupies less than its size.
+    pub sparse: bool,
+    /// Where a file lies.
+    pub filesystem: Option<FilesystemFacts>,
+}
+
+/// The kinds of target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrepareKind {
+    /// A file that is not there yet.
+    NewFile,
+    /// A file that is there.
+    File,
+    /// A block device.
+    BlockDevice,
+    /// The device of a session on virtual time.
+    Simulated,
+}
+
+/// The least that is worth preparing.
+const LEAST: u64 = 1 << 20;
+
+fn refused(path: &Path, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
+    AssessError::Target { path: path.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
+}
+
+impl PrepareTarget {
+    /// Looks at the target of `settings`.
+    ///
+    /// # Errors
+    /// It is nothing that can be prepared, it may not be written to although the user allowed it, or there is no room.
+    pub fn inspect(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
+        let path = &settings.target;
+        let metadata = match std::fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => return new_file(settings),
+            Err(error) => {
+                let hint = "check its permissions and those of the directories above it";
+                return Err(refused(path, format!("cannot be looked at: {}", plain(&error)), hint));
+            }
+        };
+        if metadata.is_dir() {
+            let name = path.join("fathom.dat");
+            let hint =
+                format!("name a file in it, which is made: fathom prepare {} --size 10g", name.display());
+            return Err(refused(path, "is a directory, and what is prepared has to last", hint));
+        }
+        if !metadata.is_file() {
+            return device(settings);
+        }
+        existing_file(settings, &metadata)
+    }
+
+    /// The word used for it in sentences.
+    pub fn noun(&self) -> &'static str {
+        match self.kind {
+            PrepareKind::NewFile | PrepareKind::File => "file",
+            PrepareKind::BlockDevice | PrepareKind::Simulated => "device",
+        }
+    }
+}
+
+fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
+    let path = &settings.target;
+    let target = BenchTarget::inspect(path, &settings.destroy)?;
+    let BenchTarget::BlockDevice { size: capacity, destroy, .. } = target else {
+        return Err(refused(path, "is neither a regular file nor a block device", "choose one of these"));
+    };
+    let unit = target.request_unit(path);
+    let size = within(settings, capacity, unit)?;
+    Ok(PrepareTarget {
+        kind: PrepareKind::BlockDevice,
+        file: absolute(path),
+        size,
+        capacity,
+        may_write: destroy,
+        unit,
+        sparse: false,
+        filesystem: None,
+    })
+}
+
+/// The part of `capacity` that is used.
+fn within(settings: &PrepareSettings, capacity: u64, unit: u64) -> Result<u64, AssessError> {
+    let path = &settings.target;
+    let said = settings.size.unwrap_or(capacity);
+    if said > capacity {
+        let reason = format!("--size asks for {}, and it has {}", bytes(said), bytes(capacity));
+        return Err(refused(path, reason, "leave --size out to use all of it"));
+    }
+    let size = said - said % unit;
+    if size < LEAST {
+        return Err(refused(
+            path,
+            format!("{} are too little to prepare", bytes(said)),
+            "the least is 1 MiB",
+        ));
+    }
+    Ok(size)
+}
+
+fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
+    let path = &settings.target;
+    let parent = absolute(path).parent().map(Path::to_path_buf).unwrap_or_default();
+    if settings.resume || !settings.destroy.is_empty() {
+        let option = if settings.resume { "--resume" } else { "--destroy-data" };
+        let hint = format!("check the name, or leave {option} out to make it");
+        return Err(refused(path, "there is no such file", hint));
+    }
+    if !parent.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(refused(
+            path,
+            "there is no such file or directory",
+            "make the directory first, or check the name",
+        ));
+    }
+    let Some(size) = settings.size else {
+        let hint = "say how large it shall be: --size 10g";
+        return Err(refused(path, "there is no such file, and it is not said how large to make it", hint));
+    };
+    let filesystem = filesystem_of(path)?;
+    let unit = 4096;
+    let size = within(&PrepareSettings { size: Some(size), ..settings.clone() }, u64::MAX, unit)?;
+    has_room(path, &filesystem, size)?;
+    Ok(PrepareTarget {
+        kind: PrepareKind::NewFile,
+        file: absolute(path),
+        size,
+        capacity: size,
+        may_write: true,
+        unit,
+        sparse: false,
+        filesystem: Some(filesystem),
+    })
+}
+
+fn existing_file(
+    settings: &PrepareSettings,
+    metadata: &std::fs::Metadata,
+) -> Result<PrepareTarget, AssessError> {
+    let path = &settings.target;
+    if path.to_str().is_none() {
+        return Err(refused(
+            path,
+            "its name is not valid UTF-8",
+            "rename it, or reach it by a link whose name is",
+        ));
+    }
+    let permit = WritePermit { destroy: settings.destroy.clone(), own_command: true };
+    if let Some(other) = settings.destroy.iter().find(|_| !permit.names(path)) {
+        let reason = format!("is not what --destroy-data={} names", other.display());
+        return Err(refused(path, reason, "name the target itself, or leave --destroy-data out"));
+    }
+    let may_write = !settings.destroy.is_empty();
+    if may_write {
+        never_overruled(path)?;
+    }
+    let filesystem = filesystem_of(path)?;
+    let (has, occupied) = (metadata.len(), metadata.blocks().saturating_mul(512));
+    let capacity = if may_write { has.max(settings.size.unwrap_or(has)) } else { has };
+    let unit = BenchTarget::File { path: path.clone(), size: has, destroy: may_write, sparse: false }
+        .request_unit(path);
+    let size = within(settings, capacity, unit)?;
+    if may_write {
+        has_room(path, &filesystem, size.saturating_sub(occupied))?;
+    }
+    Ok(PrepareTarget {
+        kind: PrepareKind::File,
+        file: absolute(path),
+        size,
+        capacity,
+        may_write,
+        unit,
+        sparse: occupied < has / 10 * 9,
+        filesystem: Some(filesystem),
+    })
+}
+
+fn filesystem_of(path: &Path) -> Result<FilesystemFacts, AssessError> {
+    let stack = TargetStack::of(path)
+        .map_err(|error| refused(path, error.to_string(), error.hint().unwrap_or("check the path")))?;
+    match stack.target {
+        TargetKind::File | TargetKind::Missing => Ok(stack.filesystem.unwrap_or_default()),
+        _ => Err(refused(path, "is neither a regular file nor a block device", "choose one of these")),
+    }
+}
+
+/// Refuses what would fill a file system to the brim.
+fn has_room(path: &Path, filesystem: &FilesystemFacts, more: u64) -> Result<(), AssessError> {
+    if filesystem.read_only {
+        let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
+        return Err(refused(path, reason, "choose a directory that can be written"));
+    }
+    let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
+    let usable = filesystem.free_bytes.saturating_sub(reserve);
+    if more <= usable {
+        return Ok(());
+    }
+    let kept = if reserve > 0 { ", and 1.0 GiB of it is kept for the system" } else { "" };
+    let reason = format!("{} more are needed, {} are free{kept}", bytes(more), bytes(filesystem.free_bytes));
+    Err(refused(path, reason, "choose a smaller --size, or free some space"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inspect(target: &Path, size: Option<u64>, destroy: &[&Path]) -> Result<PrepareTarget, AssessError> {
+        PrepareTarget::inspect(&PrepareSettings {
+            target: target.to_owned(),
+            size,
+            destroy: destroy.iter().map(|path| path.to_path_buf()).collect(),
+            ..PrepareSettings::default()
+        })
+    }
+
+    #[test]
+    fn files_are_made_read_or_written_as_far_as_was_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, vec![1; 3 << 20]).unwrap();
+        let new = dir.path().join("new");
+        let check = |path: &Path,
+                     size: Option<u64>,
+                     destroy: &[&Path],
+                     expected: Result<(PrepareKind, u64, bool), &str>| {
+            match (inspect(path, size, destroy), expected) {
+                (Ok(target), Ok(expected)) => {
+                    assert_eq!((target.kind, target.size, target.may_write), expected)
+                }
+                (Err(error), Err(part)) => {
+                    assert!(error.to_string().contains(part), "{error}");
+                    assert!(error.hint().is_some(), "{error}");
+                }
+                (found, _) => panic!("{}: {found:?}, expected {expected:?}", path.display()),
+            }
+        };
+        check(&new, Some(2 << 20), &[], Ok((PrepareKind::NewFile, 2 << 20, true)));
+        check(&new, None, &[], Err("how large"));
+        check(&new, Some(1 << 60), &[], Err("more are needed"));
+        check(&new, Some(4096), &[], Err("too little"));
+        check(&new, Some(2 << 20), &[&new], Err("no such file"));
+        check(&dir.path().join("no/new"), Some(2 << 20), &[], Err("no such file or directory"));
+        check(&file, None, &[], Ok((PrepareKind::File, 3 << 20, false)));
+        check(&file, Some(5 << 20), &[], Err("it has 3.0 MiB"));
+        check(&file, Some(5 << 20), &[&file], Ok((PrepareKind::File, 5 << 20, true)));
+        check(&file, None, &[&new], Err("is not what --destroy-data="));
+        check(dir.path(), Some(2 << 20), &[], Err("is a directory"));
+        check(Path::new("/dev/null"), None, &[], Err("neither"));
+    }
+}

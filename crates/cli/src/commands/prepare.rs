@@ -1,0 +1,331 @@
+//! `fathom prepare`: brings a device or a file into the state that a measurement needs, and says what that costs first.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_analysis::prepare_plan::{Done, Stage};
+use fathom_analysis::sweep_point::block_name;
+use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload, prepare};
+use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, parse_bytes};
+use fathom_record::{RunRecord, TestRecord, TestStatus};
+use fathom_report::{Style, prepare_json, prepare_text};
+use fathom_runner::Session;
+use serde::Serialize;
+
+use crate::exit::{Complaint, Exit};
+use crate::prepare_progress::PrepareProgress;
+use crate::{output, signals, store};
+
+/// What `fathom prepare` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PrepareArguments {
+    /// A block device, a file, or a file to be made (with --size)
+    target: PathBuf,
+    /// Tell the device that nothing on it is needed (discard; in a file, punch a hole)
+    #[arg(long)]
+    trim: bool,
+    /// Write every block once with incompressible data; what is done to a new file, and where --destroy-data is said
+    #[arg(long, conflicts_with = "precondition")]
+    fill: bool,
+    /// Write every block twice, then this until it is steady (SNIA); RW[:BLOCK[:DEPTH]], randwrite:4k:32 where nothing is said
+    #[arg(long, value_name = "WORKLOAD", num_args = 0..=1, require_equals = true, default_missing_value = "randwrite")]
+    precondition: Option<Workload>,
+    /// Read every block once; what is done where the target may not be written
+    #[arg(long)]
+    touch: bool,
+    /// Size of a file to be made, or of the part that is prepared: 512m, 10g, 200MB
+    #[arg(long, value_parser = parse_bytes)]
+    size: Option<u64>,
+    /// Length of a round of the workload
+    #[arg(long, value_parser = super::bench::positive_duration, value_name = "TIME", requires = "precondition", default_value = "1m")]
+    round: Nanos,
+    /// Longest time for all rounds; without it there are 25 at most
+    #[arg(long, value_parser = super::bench::positive_duration, value_name = "TIME", requires = "precondition")]
+    budget: Option<Nanos>,
+    /// Go on with the last run for this target, which was broken off or killed; say the rest as it was said then
+    #[arg(long)]
+    resume: bool,
+    /// Allow writing to this block device or file, which must be the target: its data are lost
+    #[arg(long, value_name = "DEVICE")]
+    destroy_data: Option<PathBuf>,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Print the plan and its cost, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Something to know about the run (repeatable)
+    #[arg(long = "label", value_parser = super::bench::label, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
+    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Do not keep the run; it cannot be gone on with then
+    #[arg(long, conflicts_with_all = ["history", "resume"])]
+    no_history: bool,
+    /// Through the page cache, for file systems without direct I/O
+    #[arg(long)]
+    buffered: bool,
+    /// This engine instead of io_uring: libaio, psync, ...
+    #[arg(long)]
+    engine: Option<String>,
+    /// What all random choices derive from, to repeat a run exactly
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom prepare /dev/nvme1n1                                   read every block once: a volume restored from a snapshot
+  fathom prepare --destroy-data=/dev/nvme1n1 /dev/nvme1n1       write every block once
+  fathom prepare --trim --precondition --destroy-data=/dev/nvme1n1 /dev/nvme1n1
+  fathom prepare /mnt/data/fathom.dat --size 10g                a file for later: fathom bench /mnt/data/fathom.dat
+  fathom prepare --resume /dev/nvme1n1                          go on after a kill";
+
+/// Prepares a target.
+///
+/// # Errors
+/// It could not begin.
+pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    let wants_keeping = !arguments.no_history;
+    let place = store::place(arguments.history.clone(), wants_keeping);
+    let (json, resume, dry_run) = (arguments.json, arguments.resume, arguments.dry_run);
+    let mut plan = PreparePlan::make(settings(arguments, command))?;
+    let earlier = if resume { earlier(&mut plan, &place)? } else { Vec::new() };
+    if dry_run {
+        output::print(|out| if json { plan_json(&plan, out) } else { plan_text(&plan, out) })?;
+        return Ok(Exit::Done);
+    }
+    if !json {
+        output::print(|out| plan_text(&plan, out))?;
+    }
+    if wants_keeping && place.history.is_none() {
+        store::tell_of_no_place();
+    }
+    let mut session = Session::real();
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
+        let message = format!("cannot watch for signals: {}", output::plain(&error));
+        Complaint::failed(message, signals::hint(&error))
+    })?;
+    let mut progress = PrepareProgress::new(&plan, place);
+    let ran = prepare(&plan, earlier, &mut session, &mut progress);
+    let mut store = progress.finish();
+    let record = ran?;
+    store::tell(store.finish(record.status, &record.header, &record.findings));
+    show(&plan, &record, &store.kept(), json)?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSettings {
+    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = words.first_mut() {
+        *program = "fathom".to_owned();
+    }
+    PrepareSettings {
+        target: arguments.target,
+        trim: arguments.trim,
+        fill: arguments.fill,
+        precondition: arguments.precondition,
+        touch: arguments.touch,
+        size: arguments.size,
+        round: Some(arguments.round),
+        budget: arguments.budget,
+        engine: arguments.engine,
+        buffered: arguments.buffered,
+        destroy: arguments.destroy_data.into_iter().collect(),
+        resume: arguments.resume,
+        seed: arguments.seed,
+        labels: BTreeMap::from_iter(arguments.labels),
+        command: words,
+    }
+}
+
+/// The pieces that the last run for this target has done.
+fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Complaint> {
+    let target = plan.target_name();
+    let anew = || Some("leave --resume out to begin anew".to_owned());
+    let none =
+        || Complaint::failed(format!("the history knows of nothing done to {target} to go on with"), anew());
+    let path = place.history.as_ref().filter(|path| path.exists()).ok_or_else(none)?;
+    let history = History::open_existing(path, PATIENCE)?;
+    let filter = Filter {
+        target: Some(target.clone()),
+        kind: Some("prepare".to_owned()),
+        newest: Some(1),
+        ..Filter::default()
+    };
+    let row = history.list(&filter)?.pop().ok_or_else(none)?;
+    if row.status == TestStatus::Complete {
+        return Err(Complaint::failed(format!("run {} of {target} came to its end", row.id), anew()));
+    }
+    let record = history.load(RunId(row.id as i64))?;
+    let done =
+        |test: &&TestRecord| Done::of(test).is_some_and(|done| plan.stages.contains(&done.piece.stage));
+    let tests: Vec<TestRecord> = record.tests.iter().filter(done).cloned().collect();
+    let first_ms = tests.iter().map(|test| test.started_unix_ms).min();
+    if let Some(why) = plan.is_another(&record.header, first_ms) {
+        return Err(Complaint::failed(format!("cannot go on with run {}: {why}", row.id), anew()));
+    }
+    let moved = tests.iter().filter_map(Done::of).map(|done| done.piece.length).sum();
+    plan.notes.push(format!("goes on with run {}, which has done {} of it", row.id, bytes(moved)));
+    Ok(tests)
+}
+
+fn show(plan: &PreparePlan, record: &RunRecord, kept: &Kept, json: bool) -> io::Result<()> {
+    let run_id = match kept {
+        Kept::Run(run) => u64::try_from(run.0).ok(),
+        Kept::File(_) | Kept::Nowhere => None,
+    };
+    let style = Style { run_id, ..output::style() };
+    output::print(|out| {
+        if json {
+            return prepare_json::render(record, &plan.stages, &style, out);
+        }
+        prepare_text::render(record, &plan.stages, &style, out)?;
+        match kept {
+            Kept::Run(run) => writeln!(out, "\nKept as run {run}.")?,
+            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display())?,
+            Kept::Nowhere => {}
+        }
+        let can_go_on = run_id.is_some() && record.status != TestStatus::Complete;
+        if can_go_on { writeln!(out, "To go on: {}", resuming(plan)) } else { Ok(()) }
+    })
+}
+
+/// The command line that goes on with this run.
+fn resuming(plan: &PreparePlan) -> String {
+    let said = &plan.settings.command;
+    let mut words: Vec<String> =
+        said.iter().filter(|word| *word != "--resume").map(|word| quoted(word)).collect();
+    words.insert(2.min(words.len()), "--resume".to_owned());
+    if plan.target.kind == PrepareKind::NewFile {
+        words.push(format!("--destroy-data={}", quoted(&plan.settings.target.to_string_lossy())));
+    }
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// What is going to be done and what it costs.
+fn plan_text(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
+    let titles: Vec<&str> = plan.stages.iter().map(|stage| stage.title()).collect();
+    let (name, size) = (plan.target_name(), bytes(plan.target.size));
+    output::paragraph(&format!("Prepare {name}, {size}: {}.", titles.join("; ")), out)?;
+    output::paragraph(&cost_text(plan), out)?;
+    if let (Some(workload), Some(rounds)) = (&plan.settings.precondition, plan.rounds) {
+        let (round, most) = (rounds.round.unwrap_or_default(), rounds.budget);
+        output::paragraph(
+            &format!(
+                "Then {} of {} with {} in flight, in rounds of {} until the last five agree: between {} and {}.",
+                workload.rw,
+                block_name(workload.block),
+                workload.depth,
+                duration(round),
+                duration(rounds.least().unwrap_or_default()),
+                duration(most)
+            ),
+            out,
+        )?;
+    }
+    if plan.target.kind != PrepareKind::NewFile && plan.stages.iter().any(|stage| stage.modifies()) {
+        output::paragraph(&format!("All data on {name} are lost."), out)?;
+    }
+    for note in &plan.notes {
+        output::paragraph(&format!("Note: {note}."), out)?;
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+/// `Writes 300 GiB: 51 min 12 s at 100 MiB/s, 5 min at 1 GiB/s.`
+fn cost_text(plan: &PreparePlan) -> String {
+    let [read, written, trimmed] = plan.bytes();
+    let parts: Vec<String> = [("trims", trimmed), ("writes", written), ("reads", read)]
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(word, count)| format!("{word} {}", bytes(count)))
+        .collect();
+    let moved = read + written;
+    let time = |bytes_per_second: u64| duration(Nanos((moved as f64 * 1e9 / bytes_per_second as f64) as u64));
+    let pace = if moved == 0 {
+        "as long as the device takes".to_owned()
+    } else {
+        format!("{} at 100 MiB/s, {} at 1 GiB/s", time(100 << 20), time(1 << 30))
+    };
+    let mut text = parts.join(", ");
+    text[..1].make_ascii_uppercase();
+    format!("{text}: {pace}.")
+}
+
+#[derive(Serialize)]
+struct PlanDocument<'a> {
+    schema: &'static str,
+    target: String,
+    size_bytes: u64,
+    seed: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    trim_bytes: u64,
+    /// Shortest and longest time of the workload; null without one.
+    workload_time_ns: Option<[u64; 2]>,
+    stages: Vec<PlannedStage>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct PlannedStage {
+    stage: &'static str,
+    /// Over the whole target in one piece, or of one round.
+    fio: String,
+}
+
+fn plan_json(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
+    let [read_bytes, write_bytes, trim_bytes] = plan.bytes();
+    let time = |rounds: fathom_assess::Rounds| [rounds.least().unwrap_or_default().0, rounds.budget.0];
+    let planned = |&stage: &Stage| PlannedStage { stage: stage.id(), fio: plan.fio_command(stage) };
+    let document = PlanDocument {
+        schema: "fathom.prepare-plan/1",
+        target: plan.target_name(),
+        size_bytes: plan.target.size,
+        seed: plan.seed,
+        read_bytes,
+        write_bytes,
+        trim_bytes,
+        workload_time_ns: plan.rounds.map(time),
+        stages: plan.stages.iter().map(planned).collect(),
+        notes: &plan.notes,
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_shell() {
+        for (word, expected) in
+            [("/dev/sdb", "/dev/sdb"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What somebody at a terminal sees while a target is prepared, and the storing of each piece as it ends. Quiet in a pipe.
+
+use fathom_analysis::prepare_plan::{Done, Piece, Stage};
+use fathom_assess::prepare::{PrepareObserver, PreparePlan};
+use fathom_history::{Place, Store};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped};
+use fathom_record::{RoundsRecord, RunHeader, TestRecord};
+use fathom_runner::RunObserver;
+use fathom_stats::Snapshot;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::stall_note::{self, TOLD_FROM_NS};
+use crate::{output, store};
+
+/// Shows how far it has come, and stores its pieces.
+pub struct PrepareProgress<'a> {
+    plan: &'a PreparePlan,
+    place: Place,
+    store: Store,
+    bar: ProgressBar,
+    at: At,
+}
+
+/// Where it is.
+#[derive(Default)]
+struct At {
+    stage: Option<Stage>,
+    /// Bytes before the piece, and moved in it.
+    before: u64,
+    moved: f64,
+    /// Since the start of the piece or round, ns.
+    elapsed_ns: u64,
+    /// What this run has done of the stage: bytes and ns.
+    paced: (u64, u64),
+    /// Of the rounds that have ended, ns.
+    rounds_ns: u64,
+}
+
+impl<'a> PrepareProgress<'a> {
+    /// Nothing is shown or stored before it begins.
+    pub fn new(plan: &'a PreparePlan, place: Place) -> PrepareProgress<'a> {
+        let target = if output::stderr_is_seen() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        PrepareProgress { plan, place, store: Store::None, bar, at: At::default() }
+    }
+
+    /// Takes the display away and hands the store over.
+    pub fn finish(self) -> Store {
+        self.bar.finish_and_clear();
+        self.store
+    }
+
+    fn say(&self, warning: Option<fathom_history::Warning>) {
+        if warning.is_some() {
+            self.bar.suspend(|| store::tell(warning));
+        }
+    }
+
+    fn prefix(&self, stage: Stage, more: &str) -> String {
+        let number = self.plan.stages.iter().position(|known| *known == stage).unwrap_or(0) + 1;
+        format!("{number}/{} {}{more}", self.plan.stages.len(), stage.title())
+    }
+}
+
+impl RunObserver for PrepareProgress<'_> {
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        let rate: f64 = snapshot.bytes_per_second.iter().sum();
+        let at = &mut self.at;
+        at.moved += rate * snapshot.elapsed_ns.saturating_sub(at.elapsed_ns) as f64 / 1e9;
+        at.elapsed_ns = snapshot.elapsed_ns;
+        let is_workload = at.stage == Some(Stage::Workload);
+        let size = self.plan.target.size;
+        let done = (at.before + at.moved as u64).min(size);
+        self.bar.set_position(if is_workload { (at.rounds_ns + at.elapsed_ns) / 1_000_000 } else { done });
+        if snapshot.stalled_ns >= TOLD_FROM_NS {
+            self.bar.set_message(stall_note::describe(snapshot));
+            return;
+        }
+        if is_workload {
+            let iops: f64 = snapshot.iops.iter().sum();
+            let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
+            let left = budget.0.saturating_sub(at.rounds_ns + at.elapsed_ns);
+            let left = duration(Nanos(left));
+            self.bar.set_message(format!("{} IOPS  {left} left at most", grouped(iops.round() as u64)));
+            return;
+        }
+        let (paced, paced_ns) = (at.paced.0 + at.moved as u64, at.paced.1 + at.elapsed_ns);
+        let left = (paced > 0).then(|| {
+            let left_ns = (size - done) as f64 * paced_ns as f64 / paced as f64;
+            format!("  {} left", duration(Nanos(left_ns as u64)))
+        });
+        self.bar.set_message(format!(
+            "{} of {}  {}/s{}",
+            bytes(done),
+            bytes(size),
+            bytes(rate as u64),
+            left.unwrap_or_default()
+        ));
+    }
+}
+
+impl PrepareObserver for PrepareProgress<'_> {
+    fn begun(&mut self, header: &RunHeader) {
+        let (store, warning) = Store::begin(&self.place, header);
+        self.store = store;
+        self.say(warning);
+    }
+
+    fn piece_begun(&mut self, piece: &Piece) {
+        let same = self.at.stage == Some(piece.stage);
+        let paced = if same { self.at.paced } else { (0, 0) };
+        self.at = At { stage: Some(piece.stage), before: piece.offset, paced, ..At::default() };
+        self.bar.set_length(self.plan.target.size);
+        self.bar.set_position(piece.offset);
+        self.bar.set_prefix(self.prefix(piece.stage, ""));
+    }
+
+    fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
+        self.at = At { stage: Some(Stage::Workload), rounds_ns: so_far.elapsed_ns, ..At::default() };
+        let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
+        self.bar.set_length(budget.as_millis().max(1));
+        self.bar.set_position(so_far.elapsed_ns / 1_000_000);
+        self.bar.set_prefix(self.prefix(Stage::Workload, &format!(" round {}", index + 1)));
+    }
+
+    fn ended(&mut self, test: &TestRecord) {
+        if let Some(done) = Done::of(test).filter(|done| self.at.stage == Some(done.piece.stage)) {
+            self.at.paced.0 += done.piece.length;
+            self.at.paced.1 += done.elapsed_ns;
+        }
+        let warning = self.store.append(test);
+        self.say(warning);
+    }
+}

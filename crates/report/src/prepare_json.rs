@@ -1,0 +1,151 @@
+//! The document of `prepare --json`: `fathom.prepare/1`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use fathom_analysis::prepare_plan::{Done, Stage, StageResult, results, stage_of};
+use fathom_record::{Conditions, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
+use serde::Serialize;
+
+use crate::{Style, history};
+
+/// The `schema` of the document.
+pub const SCHEMA: &str = "fathom.prepare/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    run: Run<'a>,
+    target: &'a str,
+    conditions: &'a Conditions,
+    size_bytes: u64,
+    stages: Vec<StageDocument<'a>>,
+    findings: &'a [Finding],
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    /// Number in the history; null where the run is not kept.
+    id: Option<u64>,
+    status: TestStatus,
+    interrupted: Option<&'a str>,
+    command: &'a [String],
+    started: Option<String>,
+    started_unix_ms: u64,
+    tool_version: &'a str,
+    seed: Option<u64>,
+    labels: &'a BTreeMap<String, String>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct StageDocument<'a> {
+    stage: &'static str,
+    complete: bool,
+    /// Bytes from the start of the target that it is through with; null for the workload, which goes anywhere.
+    covered_bytes: Option<u64>,
+    moved_bytes: u64,
+    elapsed_ns: u64,
+    /// Null where nothing was moved.
+    bytes_per_second: Option<f64>,
+    errors: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workload: Option<Workload<'a>>,
+    pieces: Vec<Piece<'a>>,
+}
+
+#[derive(Serialize)]
+struct Workload<'a> {
+    rw: &'a str,
+    block_size_bytes: u64,
+    iodepth: u32,
+    /// Of the rounds that count; null where nothing completed.
+    iops: Option<f64>,
+    rounds: Option<&'a RoundsRecord>,
+}
+
+#[derive(Serialize)]
+struct Piece<'a> {
+    /// Null for the workload.
+    offset_bytes: Option<u64>,
+    /// Bytes of the piece; null where it did not come to its end.
+    bytes: Option<u64>,
+    elapsed_ns: u64,
+    bytes_per_second: Option<f64>,
+    status: TestStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    fio: &'a str,
+}
+
+/// Writes the document, indented; `stages` as for the text.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let header = &record.header;
+    let document = Document {
+        schema: SCHEMA,
+        run: Run {
+            id: style.run_id,
+            status: record.status,
+            interrupted: header.interrupted.as_deref(),
+            command: &header.command,
+            started: (header.started_unix_ms > 0).then(|| history::started(header.started_unix_ms)),
+            started_unix_ms: header.started_unix_ms,
+            tool_version: &header.tool_version,
+            seed: header.seed,
+            labels: &header.labels,
+            notes: &header.notes,
+        },
+        target: &header.target,
+        conditions: &header.conditions,
+        size_bytes: header.size_bytes,
+        stages: results(record, stages).iter().map(|result| stage(record, result)).collect(),
+        findings: &record.findings,
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn stage<'a>(record: &'a RunRecord, result: &StageResult) -> StageDocument<'a> {
+    let tests: Vec<&TestRecord> =
+        record.tests.iter().filter(|test| stage_of(test) == Some(result.stage)).collect();
+    let is_workload = result.stage == Stage::Workload;
+    StageDocument {
+        stage: result.stage.id(),
+        complete: result.complete,
+        covered_bytes: (!is_workload).then_some(result.covered_bytes),
+        moved_bytes: result.moved_bytes,
+        elapsed_ns: result.elapsed_ns,
+        bytes_per_second: result.bytes_per_second(),
+        errors: result.errors,
+        workload: tests.first().filter(|_| is_workload).map(|test| workload(test)),
+        pieces: tests.into_iter().map(piece).collect(),
+    }
+}
+
+fn workload(test: &TestRecord) -> Workload<'_> {
+    let job = test.jobs.first();
+    Workload {
+        rw: job.map_or("", |job| &job.rw),
+        block_size_bytes: job.map_or(0, |job| job.block_sizes.write),
+        iodepth: job.map_or(0, |job| job.iodepth),
+        iops: TestSummary::new(test).total.map(|total| total.iops),
+        rounds: test.rounds.as_ref(),
+    }
+}
+
+fn piece(test: &TestRecord) -> Piece<'_> {
+    let done = Done::of(test).map(|done| done.piece);
+    let summary = TestSummary::new(test);
+    Piece {
+        offset_bytes: fathom_analysis::prepare_plan::place(&test.id).map(|(_, offset)| offset),
+        bytes: done.map(|piece| piece.length),
+        elapsed_ns: summary.measured_ns,
+        bytes_per_second: summary.total.map(|total| total.bytes_per_second),
+        status: test.status,
+        reason: test.reason.as_deref(),
+        fio: &test.fio,
+    }
+}
