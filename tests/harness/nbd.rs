@@ -31,6 +31,20 @@ impl NbdDisk {
     /// # Panics
     /// When it does not come up; the message holds what nbdkit said.
     pub fn new(size: u64, filters: &[&str], parameters: &[&str]) -> Self {
+        let mut words: Vec<String> = filters.iter().map(|filter| format!("--filter={filter}")).collect();
+        words.extend(["memory".to_owned(), format!("size={size}")]);
+        Self::serving(&words, parameters)
+    }
+
+    /// A volume with known limits by the plugin at `source`, which nbdkit compiles, with its `parameters`.
+    ///
+    /// # Panics
+    /// When it does not come up; the message holds what nbdkit and the compiler said.
+    pub fn compiled(source: &Path, parameters: &[&str]) -> Self {
+        Self::serving(&["cc".to_owned(), source.display().to_string()], parameters)
+    }
+
+    fn serving(plugin: &[String], parameters: &[&str]) -> Self {
         let directory = scratch();
         let mount_point = directory.path().join("disk");
         std::fs::create_dir(&mount_point).expect("the scratch directory is new and ours");
@@ -38,8 +52,7 @@ impl NbdDisk {
         let said = File::create(&log).expect("the scratch directory is new and ours");
         let mut command = Command::new("nbdfuse");
         command.arg(mount_point.join("file")).args(["[", "nbdkit"]);
-        command.args(filters.iter().map(|filter| format!("--filter={filter}")));
-        command.arg("memory").arg(format!("size={size}")).args(parameters).arg("]");
+        command.args(plugin).args(parameters).arg("]");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let server = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
         let mut disk = NbdDisk { server, directory, log };

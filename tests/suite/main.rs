@@ -7,6 +7,7 @@
 
 mod async_is_not;
 mod bad_input;
+mod dd;
 mod findings;
 mod findings_caps;
 mod findings_device;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 
 /// A program and the Debian package that brings it.
 pub struct Tool {
-    /// Its name on the search path.
+    /// Its name on the search path, or the path of the file that is needed of it.
     pub program: &'static str,
     /// The package.
     pub package: &'static str,
@@ -19,6 +19,7 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
 
 /// What the tests start, in order; `cargo xtask tidy` holds the list against the tests.
 pub const TOOLS: &[Tool] = &[
+    tool("/usr/include/nbdkit-plugin.h", "nbdkit-plugin-dev"),
     tool("addpart", "util-linux"),
     tool("blkid", "util-linux"),
     tool("chrt", "util-linux"),
