@@ -15,6 +15,7 @@ mod fio_output;
 mod fixtures;
 mod guarded;
 mod killed;
+mod monitor;
 mod open_loop;
 mod ours;
 mod ping;

@@ -1,16 +1,20 @@
 //! Devices that stop answering: noticed while it lasts, kept in the record, and no reason to hang.
+//!
+//! What is told while it lasts goes by the program's own clock ("nothing completed for 1 s" was said before two were over),
+//! so a test that is itself held up judges nothing wrongly.
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, Ended, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, must_run, need,
-    scratch, wait_for,
+    Cap, Ended, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_alone,
+    must_run, need, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::findings::{found, number, told};
 use crate::ours::filename;
 
 const MIB: u64 = 1 << 20;
@@ -90,4 +94,146 @@ fn a_run_whose_requests_do_not_come_back_is_gone_when_asked() {
         (1, &Value::Bool(false), &Value::from(4))
     );
     drop(held);
+}
+
+/// One test that goes on for as long as it is told.
+const SUITE: &str = r#"
+title = "Reads"
+description = "Random reads."
+source = "fathom"
+[options]
+ioengine = "io_uring"
+direct = 1
+[profile.quick]
+runtime = "24s"
+ramp = "0s"
+size = "16MiB"
+[profile.default]
+runtime = "24s"
+ramp = "0s"
+size = "16MiB"
+[profile.thorough]
+runtime = "24s"
+ramp = "0s"
+size = "16MiB"
+[[test]]
+id = "reads"
+title = "reads"
+options = { rw = "randread", bs = "4k", iodepth = 4 }
+"#;
+
+/// How the commands of fathom are run on a disk of their own; sizes and times as [`SUITE`] has them.
+const COMMANDS: [(&str, &[&str]); 3] = [
+    ("bench", &["--json", "--quick", "--size=16m", "--suite=suite.toml"]),
+    ("sweep", &["--json", "--bs=4k", "--iodepth=4,8", "--budget=60"]),
+    ("ping", &["--json", "-i", "100ms", "-w", "24s"]),
+];
+
+/// The commands of [`COMMANDS`], each on a disk of its own and well into measuring.
+struct Running {
+    disks: Vec<NbdDisk>,
+    homes: Vec<tempfile::TempDir>,
+    programs: Vec<Program>,
+}
+
+impl Running {
+    fn start() -> Self {
+        let disks: Vec<NbdDisk> = COMMANDS.iter().map(|_| NbdDisk::new(16 * MIB, &[], &[])).collect();
+        let homes: Vec<tempfile::TempDir> = COMMANDS.iter().map(|_| scratch()).collect();
+        let start = |((name, words), (disk, home)): (&(&str, &[&str]), (&NbdDisk, &tempfile::TempDir))| {
+            std::fs::write(home.path().join("suite.toml"), SUITE).expect("the directory is new and ours");
+            let mut command = fathom(home.path());
+            command.current_dir(home.path()).arg(name).args(*words).arg(disk.path());
+            Program::start(&mut command)
+        };
+        let programs = COMMANDS.iter().zip(disks.iter().zip(&homes)).map(start).collect();
+        let mut running = Running { disks, homes, programs };
+        let has_ended = |running: &mut Running| running.programs.iter_mut().any(Program::has_ended);
+        // The sweep waits a moment before its first point, which takes a second.
+        let ended_early = wait_for(Duration::from_millis(900), || has_ended(&mut running));
+        assert!(!ended_early, "a command is over before its device hangs");
+        running.disks.iter().for_each(NbdDisk::hang);
+        running
+    }
+}
+
+/// Twenty seconds, and what the machine took longer to count them.
+#[track_caller]
+fn assert_twenty(length_ns: f64) {
+    assert!((19.9e9..26e9).contains(&length_ns), "{length_ns} ns");
+}
+
+/// A device that does not answer for 20 s is told of while it lasts, survived, and in the record.
+#[test]
+fn a_hang_of_twenty_seconds_is_told_of_survived_and_kept() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _alone = measuring_alone();
+    let Running { disks, homes, programs } = Running::start();
+    let early = [
+        "nothing completed for 1 s, 4 in flight",
+        "nothing completed for 1 s, 4 in flight",
+        "no answer for 1.",
+    ];
+    let is_told = || programs.iter().zip(early).all(|(program, early)| program.stderr().contains(early));
+    let mut told_while_it_lasts = false;
+    wait_for(Duration::from_secs(5), || {
+        told_while_it_lasts |= is_told();
+        false
+    });
+    let said: Vec<String> = programs.iter().map(Program::stderr).collect();
+    wait_for(Duration::from_secs(15), || false);
+    disks.iter().for_each(NbdDisk::resume);
+    let ended: Vec<Ended> = programs.into_iter().map(Program::finish).collect();
+    assert!(told_while_it_lasts, "{said:#?}");
+    for ended in &ended {
+        ended.assert_code(0);
+    }
+    ended[0].assert_told(&["requests complete again"]);
+    ended[2].assert_told(&["answered after "]);
+    let [bench, sweep, ping] = [0, 1, 2].map(|at| ended[at].document());
+    for (document, home) in [(&bench, &homes[0]), (&sweep, &homes[1])] {
+        let stalled = found(document, "stalled").unwrap();
+        assert_twenty(number(stalled, "length_ns"));
+        assert_eq!((number(stalled, "depth"), &stalled["severity"]), (4.0, &"warning".into()), "{stalled:#}");
+        assert_eq!(stalled["evidence"]["offsets_bytes"].as_array().map(Vec::len), Some(4), "{stalled:#}");
+        assert!(told(document, "not-steady").is_none(), "{:#}", document["findings"]);
+        let kept = stalls(home.path());
+        assert_eq!((kept.len(), &kept[0]["over"], &kept[0]["depth"]), (1, &true.into(), &4.into()));
+        assert_twenty(kept[0]["length_ns"].as_f64().unwrap_or(0.0));
+        let start_ns = kept[0]["start_ns"].as_f64().unwrap_or(f64::MAX);
+        assert!(start_ns < 3e9, "{:#}", kept[0]);
+    }
+    // The point that stalled was measured once more, and the sweep went on behind it.
+    let points = sweep["points"].as_array().expect("points");
+    let seen: Vec<(Option<u64>, bool)> =
+        points.iter().map(|point| (point["iodepth"].as_u64(), !point["stalled_ns"].is_null())).collect();
+    assert_eq!(seen, [(Some(4), true), (Some(4), false), (Some(8), false)], "{sweep:#}");
+    assert_twenty(points[0]["stalled_ns"].as_f64().unwrap_or(0.0));
+    let stall = &ping["stalls"][0];
+    assert_twenty(stall["length_ns"].as_f64().unwrap_or(0.0));
+    let offset = stall["offset_bytes"].as_u64().unwrap_or(u64::MAX);
+    assert!(offset < 16 * MIB && ping["stall_count"] == 1, "{ping:#}");
+}
+
+/// Asked to end while nothing comes back, each command reports what it has within five seconds.
+#[test]
+fn commands_on_devices_that_never_answer_end_when_asked() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _alone = measuring_alone();
+    let Running { disks, mut programs, .. } = Running::start();
+    wait_for(Duration::from_secs(1), || false);
+    programs.iter().for_each(|program| program.signal(Signal::INT));
+    // Five seconds, and as many again for a machine that does much else.
+    let is_document = |program: &Program| serde_json::from_str::<Value>(&program.stdout()).is_ok();
+    let is_reported =
+        wait_for(Duration::from_secs(10), || programs.iter_mut().all(|program| is_document(program)));
+    let said: Vec<String> = programs.iter().map(|program| program.stdout() + &program.stderr()).collect();
+    disks.iter().for_each(NbdDisk::resume);
+    assert!(is_reported, "no report:\n{said:#?}");
+    for (program, (name, _)) in programs.into_iter().zip(COMMANDS) {
+        let ended = program.finish();
+        ended.assert_code(130);
+        let all = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(all.contains("stuck"), "{name} does not name the thread:\n{ended}");
+    }
 }

@@ -29,6 +29,7 @@ pub const TOOLS: &[Tool] = &[
     tool("fusermount3", "fuse3"),
     tool("gzip", "gzip"),
     tool("ioping", "ioping"),
+    tool("iostat", "sysstat"),
     tool("losetup", "mount"),
     tool("mkfs.ext4", "e2fsprogs"),
     tool("mkfs.xfs", "xfsprogs"),

@@ -7,6 +7,7 @@ use crate::client;
 use crate::rows::{Kind, Row};
 use crate::say::{count, finding, of, seconds};
 use crate::segments::{Segment, segments};
+use crate::stalled;
 use crate::steady::{self, ROUNDS, SCREENED, Spread, fifths, mean};
 
 /// Full seconds below which a fifth of a run is too short.
@@ -21,7 +22,8 @@ pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
     let per_fifth = (rates.len() / ROUNDS).max(1);
     let too_few = mean(&rates) * per_fifth as f64 <= LEAST_REQUESTS;
-    if rates.len() < LEAST_SECONDS || row.is_paced() || too_few {
+    // What stood still is told as such.
+    if rates.len() < LEAST_SECONDS || row.is_paced() || too_few || stalled::findings(row).is_some() {
         return None;
     }
     burst(row, &rates).or_else(|| not_steady(row, &rates))

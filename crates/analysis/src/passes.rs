@@ -1,6 +1,8 @@
 //! Reads that are slow the first time and quick afterwards: blocks that are fetched on first use, or a cache beyond this
 //! machine that has them by then.
 
+use std::collections::BTreeMap;
+
 use fathom_model::units;
 use fathom_record::{Finding, IntervalRecord, LatencyRecord, RunRecord, Severity};
 
@@ -11,6 +13,8 @@ use crate::say::{count, finding, of};
 const SLOWER: f64 = 2.0;
 /// Requests of each pass that a median takes here.
 const LEAST: u64 = 200;
+/// Intervals of the first pass below which its latency may be that of a moment.
+const LEAST_INTERVALS: usize = 2;
 /// Share of the bytes that must have come from the device, where one was watched: else it was this machine's cache.
 const FROM_DEVICE: f64 = 0.98;
 
@@ -28,9 +32,6 @@ pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
     let ramp = job.ramp.as_ref().map_or(0, |ramp| ramp.read.bytes);
     let (first, later) = medians(&job.measured.series, ramp, size)?;
     let ratio = first as f64 / later.max(1) as f64;
-    if ratio < SLOWER {
-        return None;
-    }
     // A working file has been written just now: nothing of it is left to be fetched.
     let written = row.is_own && record.header.conditions.target.kind == "directory";
     let times = format!(
@@ -59,30 +60,35 @@ pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
     )
 }
 
-/// Median latencies of the first pass over `size` bytes and of those after it, ns, where both have enough requests.
+/// Median latencies of the first pass over `size` bytes and of those after it, ns, where both have enough requests and
+/// the first is slower all the way: a machine that was busy for a moment at the start is no cache.
 fn medians(series: &[IntervalRecord], before: u64, size: u64) -> Option<(u64, u64)> {
-    let (mut first, mut later) = (LatencyRecord::default(), LatencyRecord::default());
+    let (mut first, mut later) = (Vec::new(), Vec::new());
     let mut moved = before;
     for interval in series {
         let from = moved;
         moved += interval.read.bytes;
-        let pass = match (from, moved) {
-            (_, to) if to <= size => &mut first,
-            (from, _) if from >= size => &mut later,
+        match (from, moved) {
+            (_, to) if to <= size => first.push(interval),
+            (from, _) if from >= size => later.push(interval),
             _ => continue,
-        };
-        for &(bin, count) in &interval.read.clat_bins {
-            match pass.bins.binary_search_by_key(&bin, |&(known, _)| known) {
-                Ok(at) => pass.bins[at].1 += count,
-                Err(at) => pass.bins.insert(at, (bin, count)),
-            }
         }
     }
-    let median = |pass: &LatencyRecord| {
-        let samples: u64 = pass.bins.iter().map(|&(_, count)| count).sum();
-        if samples < LEAST { None } else { pass.fio_percentile(50.0) }
-    };
-    Some((median(&first)?, median(&later)?))
+    let (first_ns, later_ns) = (median(&first, LEAST)?, median(&later, LEAST)?);
+    let slow_ns = (later_ns as f64 * SLOWER) as u64;
+    let is_slow = |interval: &&IntervalRecord| median(&[interval], 1).is_none_or(|ns| ns >= slow_ns);
+    (first.len() >= LEAST_INTERVALS && first.iter().all(is_slow)).then_some((first_ns, later_ns))
+}
+
+/// The median over intervals with at least so many requests, ns.
+fn median(intervals: &[&IntervalRecord], least: u64) -> Option<u64> {
+    let mut bins = BTreeMap::new();
+    for &(bin, count) in intervals.iter().flat_map(|interval| &interval.read.clat_bins) {
+        *bins.entry(bin).or_insert(0) += count;
+    }
+    let samples: u64 = bins.values().sum();
+    let all = LatencyRecord { bins: bins.into_iter().collect(), ..LatencyRecord::default() };
+    if samples < least { None } else { all.fio_percentile(50.0) }
 }
 
 #[cfg(test)]
@@ -121,6 +127,12 @@ mod tests {
         };
         assert_eq!(spoilt(|run| run.tests[0].disks[0].counters.read_sectors /= 2), None);
         assert_eq!(spoilt(|run| run.header.size_bytes = 1 << 40), None);
+        // A moment at the start, however slow; most of the pass, but not all of it.
+        assert_eq!(spoilt(|run| run.header.size_bytes = 2000 * 4096), None);
+        let quick = |run: &mut RunRecord| {
+            run.tests[0].jobs[0].measured.series[3].read.clat_bins = latency(2000, 500_000).bins;
+        };
+        assert_eq!(spoilt(quick), None);
         assert_eq!(spoilt(|run| crate::fixture::plan(run, "norandommap", "1")), None);
     }
 }

@@ -215,7 +215,7 @@ fn parse_id(id: &str) -> Option<Spot> {
     Some(Spot { rw, block, depth, jobs })
 }
 
-/// The longest stretch of intervals in which no job completed anything.
+/// The longest stretch of intervals in which no job completed anything; of a single job as long as it was seen to last.
 fn stalled_ns(test: &TestRecord) -> Option<u64> {
     let mut busy: Vec<(u64, u64)> = Vec::new();
     let (mut from, mut to) = (u64::MAX, 0);
@@ -235,7 +235,12 @@ fn stalled_ns(test: &TestRecord) -> Option<u64> {
     longest = longest.max(to.saturating_sub(last));
     // A device so slow that each request takes this long stands still by nature, not by accident.
     let typical = TestSummary::new(test).total.and_then(|total| total.lat_ns.p50).unwrap_or(0);
-    (longest >= STALL_NS && longest > typical.saturating_mul(2)).then_some(longest)
+    let is_stall = longest >= STALL_NS && longest > typical.saturating_mul(2);
+    let seen = match &test.jobs[..] {
+        [job] => job.stalls.iter().map(|stall| stall.length_ns).max(),
+        _ => None,
+    };
+    is_stall.then_some(longest.max(seen.unwrap_or(0)))
 }
 
 #[cfg(test)]

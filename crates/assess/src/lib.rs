@@ -14,6 +14,7 @@ mod header;
 mod layout;
 mod machine;
 mod measure;
+pub mod monitor;
 pub mod ping;
 mod plan;
 mod planned;

@@ -1,4 +1,5 @@
-//! What somebody at a terminal sees while a bench runs: which test, how fast, how long still. Quiet in a pipe.
+//! What somebody at a terminal sees while a bench runs: which test, how fast, how long still. In a pipe only that nothing
+//! completes.
 
 use fathom_assess::{BenchObserver, BenchPlan, PlannedTest};
 use fathom_history::{Place, Store};
@@ -9,7 +10,7 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::stall_note::{self, TOLD_FROM_NS};
+use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 use crate::{output, store};
 
 /// Shows a bench and stores each test of it as it ends.
@@ -18,6 +19,7 @@ pub struct BenchProgress<'a> {
     place: Place,
     store: Store,
     bar: ProgressBar,
+    stall: StallNote,
     /// Planned ns of the tests that have ended.
     done_ns: u64,
     /// Of the rounds of this test that have ended.
@@ -37,7 +39,8 @@ impl<'a> BenchProgress<'a> {
         let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        BenchProgress { plan, place, store: Store::None, bar, done_ns: 0, rounds_ns: 0, current: None }
+        let (store, stall) = (Store::None, StallNote::default());
+        BenchProgress { plan, place, store, bar, stall, done_ns: 0, rounds_ns: 0, current: None }
     }
 
     /// Takes the display away and hands the store over.
@@ -77,6 +80,9 @@ impl RunObserver for BenchProgress<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        if let Some(line) = self.stall.line(snapshot) {
+            self.bar.suspend(|| output::warn(&line));
+        }
         let Some((_, planned)) = self.current else { return };
         let in_test = match (planned, snapshot.remaining_ns) {
             (0, _) => 0,

@@ -1,15 +1,13 @@
-//! Says on a terminal that nothing completes, while it lasts.
+//! Says that nothing completes, while it lasts.
 
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_stats::Snapshot;
 
-use crate::output;
-
 /// Nothing has completed for so long where it is told of, ns. Snapshots come every half second.
 pub const TOLD_FROM_NS: u64 = 1_000_000_000;
 
-/// Notes on standard error, where somebody looks at it: when a stall begins, each time it has doubled, and its end.
+/// Notes for standard error: when a stall begins, each time it has doubled, and its end.
 #[derive(Debug, Default)]
 pub struct StallNote {
     /// The length of the stall that goes on, as it was last seen; 0 where none does.
@@ -19,22 +17,17 @@ pub struct StallNote {
 }
 
 impl StallNote {
-    /// Says what there is to say of `snapshot`; `before` is called first where that is anything.
-    pub fn tell(&mut self, snapshot: &Snapshot, before: impl FnOnce()) {
-        if let Some(line) = self.line(snapshot).filter(|_| output::stderr_is_seen()) {
-            before();
-            output::warn(&line);
-        }
-    }
-
-    fn line(&mut self, snapshot: &Snapshot) -> Option<String> {
+    /// What there is to say of `snapshot`.
+    pub fn line(&mut self, snapshot: &Snapshot) -> Option<String> {
         let (was, now) = (self.seen_ns, snapshot.stalled_ns);
         self.seen_ns = if now >= TOLD_FROM_NS { now } else { 0 };
         if self.seen_ns == 0 || now < was {
             self.next_ns = TOLD_FROM_NS;
         }
         if self.seen_ns == 0 {
-            return (was > 0).then(|| format!("fathom: requests complete again, after {}", length(was)));
+            // It went on for a while after it was last seen.
+            let after = length(was + TOLD_FROM_NS / 2);
+            return (was > 0).then(|| format!("fathom: requests complete again, after {after}"));
         }
         (now >= self.next_ns).then(|| {
             self.next_ns = now * 2;

@@ -1,4 +1,5 @@
-//! What somebody at a terminal sees while a sweep runs, and the storing of each point as it ends. Quiet in a pipe.
+//! What somebody at a terminal sees while a sweep runs, and the storing of each point as it ends. In a pipe only that
+//! nothing completes.
 
 use fathom_assess::sweep::{SweepObserver, SweepPlan};
 use fathom_history::{Place, Store};
@@ -9,6 +10,7 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 use crate::{output, store};
 
 /// Shows a sweep and stores its points.
@@ -16,13 +18,11 @@ pub struct SweepProgress {
     place: Place,
     store: Store,
     bar: ProgressBar,
+    stall: StallNote,
     budget: Nanos,
     points: usize,
     spent_ns: u64,
 }
-
-/// No request completing for this long is told.
-const STALL_NS: u64 = 2_000_000_000;
 
 impl SweepProgress {
     /// Nothing is shown or stored before the sweep begins.
@@ -36,7 +36,8 @@ impl SweepProgress {
         let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        SweepProgress { place, store: Store::None, bar, budget: plan.settings.budget, points: 0, spent_ns: 0 }
+        let (store, stall) = (Store::None, StallNote::default());
+        SweepProgress { place, store, bar, stall, budget: plan.settings.budget, points: 0, spent_ns: 0 }
     }
 
     /// Takes the display away and hands the store over.
@@ -63,9 +64,11 @@ impl RunObserver for SweepProgress {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         let spent = self.spent_ns + snapshot.elapsed_ns;
         self.bar.set_position(spent / 1_000_000);
-        if snapshot.stalled_ns >= STALL_NS {
-            let stalled = duration(Nanos(snapshot.stalled_ns));
-            self.bar.set_message(format!("no request has completed for {stalled}"));
+        if let Some(line) = self.stall.line(snapshot) {
+            self.bar.suspend(|| output::warn(&line));
+        }
+        if snapshot.stalled_ns >= TOLD_FROM_NS {
+            self.bar.set_message(stall_note::describe(snapshot));
             return;
         }
         let iops: f64 = snapshot.iops.iter().sum();

@@ -69,6 +69,8 @@ pub struct OpenFile {
     pub size: u64,
     /// A block device rather than a regular file.
     pub is_block_device: bool,
+    /// Which of the session's modelled volumes it is; without meaning on real time.
+    pub volume: usize,
 }
 
 /// What an engine is opened with.

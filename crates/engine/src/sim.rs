@@ -1,18 +1,23 @@
-//! A device of fixed latency on virtual time.
+//! Modelled volumes on virtual time.
 //!
-//! All workers of a run share one [`SimDevice`]: it serves `parallelism` requests at once, each for a fixed time, first
-//! come first served. It shows that the seam carries an engine on virtual time, and makes golden outputs exact.
+//! All workers of a run share one [`World`]: its clock, and volumes that answer each request with the instant at which it
+//! will be complete. Only the session's executor moves the clock.
 
-use std::cell::RefCell;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-use fathom_model::{Nanos, Op, Request};
+use fathom_model::{Nanos, Request};
+use fathom_volume::{Latency, Outcome, VolumeModel};
+
+pub use fathom_volume::Volume;
 
 use crate::{Completion, Engine, EngineError, Queued, Reaped};
 
-/// The latency and width of the modelled device.
+/// When virtual time begins, ns: counters use zero for "not yet".
+pub const BEGIN_NS: u64 = 1_000_000_000;
+
+/// A volume of fixed latency and width, without limits: what makes a run easy to predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedLatency {
     /// Service time of a read.
@@ -21,81 +26,122 @@ pub struct FixedLatency {
     pub write: Nanos,
     /// Service time of a flush.
     pub flush: Nanos,
-    /// Requests served at once.
+    /// Reads, writes and trims served at once.
     pub parallelism: u32,
 }
 
-/// The device that all workers of a simulated run share, with its clock.
-#[derive(Debug)]
-pub struct SimDevice {
-    model: FixedLatency,
-    /// Virtual now; only the session's executor moves it.
-    now: Nanos,
-    /// When each server is free again.
-    free: BinaryHeap<Reverse<Nanos>>,
+impl FixedLatency {
+    /// The same as a model, of `size` bytes.
+    pub fn model(&self, size: u64) -> VolumeModel {
+        VolumeModel {
+            parallelism: Some(self.parallelism),
+            read_latency: Latency::fixed(self.read.0),
+            write_latency: Latency::fixed(self.write.0),
+            sync_latency: Latency::fixed(self.flush.0),
+            ..VolumeModel::unlimited(size)
+        }
+    }
 }
 
-impl SimDevice {
-    /// A device that is idle at time zero.
-    pub fn new(model: FixedLatency) -> Rc<RefCell<Self>> {
-        let free = (0..model.parallelism.max(1)).map(|_| Reverse(Nanos::ZERO)).collect();
-        Rc::new(RefCell::new(SimDevice { model, now: Nanos::ZERO, free }))
+/// The volumes of a session and their clock.
+#[derive(Debug)]
+pub struct World {
+    now: Cell<u64>,
+    volumes: RefCell<Vec<Volume>>,
+}
+
+impl World {
+    /// Volumes that begin at [`BEGIN_NS`], where the clock stands.
+    pub fn new(volumes: Vec<Volume>) -> Rc<World> {
+        Rc::new(World { now: Cell::new(BEGIN_NS), volumes: RefCell::new(volumes) })
     }
 
     /// Virtual now.
+    #[inline]
     pub fn now(&self) -> Nanos {
-        self.now
+        Nanos(self.now.get())
     }
 
     /// Moves virtual time on; never back.
-    pub fn advance_to(&mut self, time: Nanos) {
-        debug_assert!(time >= self.now, "virtual time never goes back");
-        self.now = self.now.max(time);
+    #[inline]
+    pub fn advance_to(&self, time: Nanos) {
+        debug_assert!(time.0 >= self.now.get(), "virtual time never goes back");
+        self.now.set(time.0.max(self.now.get()));
     }
 
-    fn admit(&mut self, op: Op) -> Nanos {
-        let service = match op {
-            Op::Read => self.model.read,
-            Op::Write | Op::Trim => self.model.write,
-            Op::Sync | Op::Datasync => self.model.flush,
-        };
-        let Reverse(free) = self.free.pop().expect("a device has at least one server");
-        let done = free.max(self.now).plus(service);
-        self.free.push(Reverse(done));
-        done
+    /// Bytes of the volume at `index`; 0 where there is none.
+    pub fn size_of(&self, index: usize) -> u64 {
+        self.volumes.borrow().get(index).map_or(0, |volume| volume.model().size_bytes)
+    }
+
+    /// Looks at the volume at `index` as it is now.
+    pub fn look<T>(&self, index: usize, look: impl FnOnce(&Volume) -> T) -> Option<T> {
+        self.volumes.borrow().get(index).map(look)
     }
 }
 
-/// One worker's connection to the shared device.
+/// A request that will be complete.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    at: u64,
+    slot: u32,
+    result: i32,
+}
+
+/// One worker's connection to the volumes.
 pub struct SimEngine {
-    device: Rc<RefCell<SimDevice>>,
-    queued: Vec<(u32, Op, u32)>,
-    in_flight: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
+    world: Rc<World>,
+    /// The volume behind each of the worker's files.
+    volumes: Vec<usize>,
+    queued: Vec<(u32, Request)>,
+    /// In the order of completion. Volumes answer nearly in order, so that a new one belongs at the end, or close to it.
+    in_flight: VecDeque<Pending>,
 }
 
 impl SimEngine {
-    /// Connects a worker to `device`.
-    pub fn new(device: Rc<RefCell<SimDevice>>) -> Self {
-        SimEngine { device, queued: Vec::new(), in_flight: BinaryHeap::new() }
+    /// Connects a worker to `world`; `volumes` are the indices of those its files stand for.
+    pub fn new(world: Rc<World>, volumes: Vec<usize>) -> Self {
+        SimEngine { world, volumes, queued: Vec::new(), in_flight: VecDeque::new() }
+    }
+
+    #[inline]
+    fn insert(&mut self, pending: Pending) {
+        let mut place = self.in_flight.len();
+        while place > 0 && self.in_flight[place - 1].at > pending.at {
+            place -= 1;
+        }
+        if place == self.in_flight.len() {
+            self.in_flight.push_back(pending);
+        } else {
+            self.in_flight.insert(place, pending);
+        }
     }
 }
 
 impl Engine for SimEngine {
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
-        self.queued.extend(slots.iter().map(|&slot| {
-            let request = &requests[slot as usize];
-            (slot, request.op, request.len)
-        }));
+        self.queued.extend(slots.iter().map(|&slot| (slot, requests[slot as usize])));
         Queued::Accepted(slots.len() as u32)
     }
 
     fn submit(&mut self) -> Result<u32, EngineError> {
-        let mut device = self.device.borrow_mut();
         let count = self.queued.len() as u32;
-        for (slot, op, len) in self.queued.drain(..) {
-            let done = device.admit(op);
-            self.in_flight.push(Reverse((done, slot, len)));
+        let world = self.world.clone();
+        let mut volumes = world.volumes.borrow_mut();
+        let now = world.now.get();
+        let mut queued = std::mem::take(&mut self.queued);
+        for (slot, request) in queued.drain(..) {
+            let volume = &mut volumes[self.volumes[request.file as usize]];
+            let asked = fathom_volume::Request { op: request.op, offset: request.offset, bytes: request.len };
+            let answer = volume.submit(now, &asked);
+            let result = match answer.outcome {
+                Outcome::Done => i32::try_from(request.len).unwrap_or(i32::MAX),
+                Outcome::Failed(errno) => -errno,
+                Outcome::Never => 0,
+            };
+            self.insert(Pending { at: answer.at_ns, slot, result });
         }
+        self.queued = queued;
         Ok(count)
     }
 
@@ -106,23 +152,20 @@ impl Engine for SimEngine {
         _wait: Option<Nanos>,
         done: &mut Vec<Completion>,
     ) -> Result<Reaped, EngineError> {
-        let now = self.device.borrow().now();
+        let now = self.world.now.get();
         let mut count = 0;
-        while count < max {
-            match self.in_flight.peek() {
-                Some(&Reverse((at, slot, len))) if at <= now => {
-                    self.in_flight.pop();
-                    done.push(Completion { slot, result: i64::from(len) });
-                    count += 1;
-                }
-                _ => break,
-            }
+        while count < max
+            && let Some(first) = self.in_flight.front()
+            && first.at <= now
+        {
+            done.push(Completion { slot: first.slot, result: i64::from(first.result) });
+            self.in_flight.pop_front();
+            count += 1;
         }
         if count > 0 {
             return Ok(Reaped::Some(count));
         }
-        let next = self.in_flight.peek().map_or(Nanos::MAX, |&Reverse((at, ..))| at);
-        Ok(Reaped::NothingBefore(next))
+        Ok(Reaped::NothingBefore(Nanos(self.in_flight.front().map_or(u64::MAX, |first| first.at))))
     }
 
     fn payload(&mut self, _slot: u32) -> &mut [u8] {

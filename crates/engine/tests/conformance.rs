@@ -65,7 +65,7 @@ fn setup_on(entry: &EngineEntry, file: Arc<File>, size: u64, writes: bool, direc
     EngineSetup {
         depth: if entry.traits.synchronous { 1 } else { DEPTH },
         max_block: BLOCK,
-        files: vec![OpenFile { file: Some(file), size, is_block_device: false }],
+        files: vec![OpenFile { file: Some(file), size, is_block_device: false, volume: 0 }],
         direct,
         writes,
         random: true,
@@ -591,7 +591,12 @@ fn files_are_told_apart_and_shared_ones_keep_their_places() {
         let other = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(other.path(), vec![0xEE; BLOCK]).unwrap();
         let second = Arc::new(File::open(other.path()).unwrap());
-        setup.files.push(OpenFile { file: Some(second), size: BLOCK as u64, is_block_device: false });
+        setup.files.push(OpenFile {
+            file: Some(second),
+            size: BLOCK as u64,
+            is_block_device: false,
+            volume: 0,
+        });
         let shared =
             EngineSetup { files: setup.files.clone(), options: RawEngineOptions::default(), ..setup };
         let (Some(mut first), Some(mut second)) = (open(entry, setup), open(entry, shared)) else { continue };

@@ -1,9 +1,8 @@
 //! The session's clock as the loop sees it: real or virtual, never both in one run.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use fathom_engine::sim::SimDevice;
+use fathom_engine::sim::World;
 use fathom_sys::clock::RealClock;
 
 /// ns since the session began.
@@ -20,10 +19,11 @@ impl Clock for RealClock {
 
 /// Virtual time: stands still until the executor moves it.
 #[derive(Clone)]
-pub(crate) struct VirtualClock(pub Rc<RefCell<SimDevice>>);
+pub(crate) struct VirtualClock(pub Rc<World>);
 
 impl Clock for VirtualClock {
+    #[inline(always)]
     fn now(&self) -> u64 {
-        self.0.borrow().now().0
+        self.0.now().0
     }
 }

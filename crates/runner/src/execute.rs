@@ -90,7 +90,7 @@ pub(crate) fn run(
         };
         let workers = match &session.time {
             Time::Real(clock) => threads::run_phase(&mut run, phase, *clock, gate, observer),
-            Time::Virtual { device, .. } => virtual_time::run_phase(&mut run, phase, device, gate, observer),
+            Time::Virtual { world, .. } => virtual_time::run_phase(&mut run, phase, world, gate, observer),
         };
         outcome.workers.extend(workers);
     }

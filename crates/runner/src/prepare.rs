@@ -330,6 +330,7 @@ fn open_file(
             file: None,
             size,
             is_block_device: matches!(session.time, Time::Virtual { .. }),
+            volume: target.volume,
         });
     }
     let io = &job.io;
@@ -369,7 +370,8 @@ fn open_file(
         TargetKind::BlockDevice => target.size,
         _ => file.metadata().map_err(failed)?.len(),
     };
-    Ok(OpenFile { file: Some(Arc::new(file)), size, is_block_device: target.kind == TargetKind::BlockDevice })
+    let is_block_device = target.kind == TargetKind::BlockDevice;
+    Ok(OpenFile { file: Some(Arc::new(file)), size, is_block_device, volume: 0 })
 }
 
 /// With O_DIRECT every request must be a multiple of the logical block size; better said now than as EINVAL later.

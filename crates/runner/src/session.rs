@@ -1,14 +1,13 @@
 //! What outlives one run: the clock, targets held open, permissions to write, and the request to stop.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fathom_engine::sim::{FixedLatency, SimDevice};
-use fathom_model::{Nanos, RunPlan};
+use fathom_engine::sim::{BEGIN_NS, FixedLatency, Volume, World};
+use fathom_model::RunPlan;
 use fathom_stats::RunOutcome;
 use fathom_sys::clock::RealClock;
 
@@ -22,7 +21,7 @@ use crate::{LayoutProgress, RunError, layout};
 #[derive(Clone)]
 pub(crate) enum Time {
     Real(RealClock),
-    Virtual { device: Rc<RefCell<SimDevice>>, target_size: u64 },
+    Virtual { world: Rc<World>, names: VolumeNames },
 }
 
 impl Time {
@@ -30,7 +29,26 @@ impl Time {
     pub fn now(&self) -> u64 {
         match self {
             Time::Real(clock) => clock.now(),
-            Time::Virtual { device, .. } => device.borrow().now().0,
+            Time::Virtual { world, .. } => world.now().0,
+        }
+    }
+}
+
+/// Which paths mean which modelled volume.
+#[derive(Clone)]
+pub(crate) enum VolumeNames {
+    /// Any path means the only one.
+    Any,
+    /// The path at the same index.
+    These(Vec<PathBuf>),
+}
+
+impl VolumeNames {
+    /// The volume that `path` means.
+    pub fn find(&self, path: &Path) -> Option<usize> {
+        match self {
+            VolumeNames::Any => Some(0),
+            VolumeNames::These(names) => names.iter().position(|name| name == path),
         }
     }
 }
@@ -56,12 +74,18 @@ impl Session {
         Session::on(Time::Real(RealClock::start()))
     }
 
-    /// A session on virtual time, in which every target is one modelled device of `target_size` bytes.
+    /// A session on virtual time, in which every target is one modelled volume of `target_size` bytes.
     pub fn simulated(model: FixedLatency, target_size: u64) -> Self {
-        let device = SimDevice::new(model);
-        // Counters use time zero for "not yet", so virtual time begins later.
-        device.borrow_mut().advance_to(Nanos::from_secs(1));
-        Session::on(Time::Virtual { device, target_size })
+        let volume = Volume::beginning_at(&model.model(target_size), 0, BEGIN_NS)
+            .expect("latencies and a width without limits make a volume");
+        Session::on(Time::Virtual { world: World::new(vec![volume]), names: VolumeNames::Any })
+    }
+
+    /// A session on virtual time, in which targets are the volumes of these names; their credit lives on between runs.
+    /// They begin at [`BEGIN_NS`].
+    pub fn on_volumes(volumes: Vec<(PathBuf, Volume)>) -> Self {
+        let (names, volumes) = volumes.into_iter().unzip();
+        Session::on(Time::Virtual { world: World::new(volumes), names: VolumeNames::These(names) })
     }
 
     fn on(time: Time) -> Self {

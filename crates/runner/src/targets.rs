@@ -31,13 +31,21 @@ pub(crate) struct Target {
     pub kind: TargetKind,
     /// Bytes it has now.
     pub size: u64,
+    /// Which modelled volume it is; without meaning on real time.
+    pub volume: usize,
 }
 
 /// Looks at `path` without changing it.
 pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Result<Target, RunError> {
-    let target = |kind, size| Ok(Target { path: path.to_owned(), kind, size });
-    if let Time::Virtual { target_size, .. } = session.time {
-        return target(TargetKind::Virtual, target_size);
+    let target = |kind, size| Ok(Target { path: path.to_owned(), kind, size, volume: 0 });
+    if let Time::Virtual { world, names } = &session.time {
+        let Some(volume) = names.find(path) else {
+            let reason = "is none of the modelled volumes of this run".to_owned();
+            let hint = "a run is on modelled volumes or on real ones, never on both".to_owned();
+            return Err(RunError::Unsuitable { path: path.to_owned(), reason, hint });
+        };
+        let (path, size) = (path.to_owned(), world.size_of(volume));
+        return Ok(Target { path, kind: TargetKind::Virtual, size, volume });
     }
     if !needs_file {
         return target(TargetKind::Virtual, 0);

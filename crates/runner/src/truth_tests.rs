@@ -275,7 +275,7 @@ fn recorded_latencies_are_those_of_every_request() {
         {
             let flags = OpenFlags { read: true, write: true, direct, ..OpenFlags::default() };
             let file = match open_target(&path, flags) {
-                Ok(file) => OpenFile { file: Some(Arc::new(file)), size, is_block_device: false },
+                Ok(file) => OpenFile { file: Some(Arc::new(file)), size, is_block_device: false, volume: 0 },
                 Err(error) => {
                     println!("skipped {} direct={direct}: {error}", entry.name);
                     continue;

@@ -15,6 +15,7 @@ pub mod residency;
 pub mod signals;
 mod sqe;
 pub mod thread;
+pub mod tracepoint;
 pub mod transfer;
 pub mod uring;
 

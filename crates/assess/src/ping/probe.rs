@@ -53,6 +53,7 @@ impl Probe {
                 file: Some(target.file.clone()),
                 size: settings.offset + target.range,
                 is_block_device: target.facts.is_block_device,
+                volume: 0,
             }],
             direct: settings.direct,
             writes: settings.operation.writes(),

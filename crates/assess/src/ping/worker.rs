@@ -180,14 +180,22 @@ impl Worker {
             Operation::Mixed | Operation::Write => Op::Write,
         };
         let offset = settings.offset + self.place();
+        let clock = shared.clock;
+        let ready_from = clock.now();
+        // A device that does not answer holds up also who asks where its blocks are.
+        shared.busy_at.store(offset, Ordering::Relaxed);
+        shared.busy_since.store(ready_from + 1, Ordering::Release);
         let served = self.make_ready(op, offset);
         if op == Op::Write {
             self.random.fill(self.probe.payload());
         }
-        let clock = shared.clock;
         let start = clock.now();
-        shared.busy_at.store(offset, Ordering::Relaxed);
         shared.busy_since.store(start + 1, Ordering::Release);
+        let length_ns = start - ready_from;
+        if length_ns >= STALL_NS {
+            let begin_ns = ready_from - self.begin;
+            shared.tally().stalled(Stall { begin_ns, length_ns, offset, unanswered: false });
+        }
         let mut result = self.probe.ask(op, offset, settings.size as u32)?;
         if result >= 0 && op == Op::Write && settings.flushes() {
             let flushed = self.probe.ask(Op::Datasync, 0, 0)?;

@@ -291,11 +291,13 @@ impl RunObserver for Observer<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        self.stall.tell(snapshot, || {
+        // What reads fio's output knows no such lines, so they are for people alone.
+        if let Some(line) = self.stall.line(snapshot).filter(|_| output::stderr_is_seen()) {
             if let Some(eta) = &mut self.eta {
                 eta.finish();
             }
-        });
+            output::warn(&line);
+        }
         if let Some(eta) = &mut self.eta {
             eta.show(snapshot);
         }

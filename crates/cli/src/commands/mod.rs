@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod fio;
 pub mod history;
+pub mod monitor;
 pub mod ping;
 pub mod prepare;
 pub mod sweep;
@@ -56,6 +57,8 @@ enum Command {
     },
     /// Bring a device or file into the state that a measurement needs: fill, precondition, touch, trim
     Prepare(Box<prepare::PrepareArguments>),
+    /// Show what devices do now: rates, sizes, waits, queue, and whose load it is
+    Monitor(monitor::MonitorArguments),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
 }
@@ -75,6 +78,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Sweep(arguments) => sweep::run(*arguments, args),
         Command::Ping { options } => Ok(ping::run(&options)),
         Command::Prepare(arguments) => prepare::run(*arguments, args),
+        Command::Monitor(arguments) => monitor::run(arguments),
         Command::History(arguments) => history::run(arguments),
     }
 }

@@ -1,12 +1,11 @@
 //! A phase in virtual time: all workers on one thread, woken in the order of a shared clock.
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fathom_engine::sim::{SimDevice, SimEngine};
+use fathom_engine::sim::{SimEngine, World};
 use fathom_model::Nanos;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
 
@@ -21,16 +20,17 @@ use crate::worker::{self, WorkerSpec};
 pub(super) fn run_phase(
     run: &mut Run<'_>,
     specs: Vec<WorkerSpec>,
-    device: &Rc<RefCell<SimDevice>>,
+    world: &Rc<World>,
     gate: impl FnOnce(),
     observer: &mut dyn RunObserver,
 ) -> Vec<WorkerOutcome> {
     let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
-    let clock = VirtualClock(device.clone());
+    let clock = VirtualClock(world.clone());
     let mut running: Vec<Running> = Vec::new();
     let mut workers: Vec<Worker<VirtualClock>> = Vec::new();
     for spec in specs {
-        let (live, engine) = (spec.live(), Box::new(SimEngine::new(device.clone())));
+        let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
+        let (live, engine) = (spec.live(), Box::new(SimEngine::new(world.clone(), volumes)));
         workers.push(worker::build(
             &spec,
             engine,
@@ -41,7 +41,7 @@ pub(super) fn run_phase(
         running.push(Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None });
     }
     gate();
-    let begin = device.borrow().now();
+    let begin = world.now();
     let mut watch = run.observer(&running, begin.0);
     let mut next_tick = begin.plus(Nanos(TICK_NS));
     let mut wakes: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
@@ -51,11 +51,11 @@ pub(super) fn run_phase(
     }
     while let Some(Reverse((time, index))) = wakes.pop() {
         while next_tick < time {
-            device.borrow_mut().advance_to(next_tick);
+            world.advance_to(next_tick);
             run.tick(&mut watch, next_tick.0, observer);
             next_tick = next_tick.plus(Nanos(TICK_NS));
         }
-        device.borrow_mut().advance_to(time);
+        world.advance_to(time);
         let worker = &mut workers[index];
         worker.wake();
         match turn(worker, time) {
@@ -70,7 +70,7 @@ pub(super) fn run_phase(
             }
         }
     }
-    let now = device.borrow().now().0;
+    let now = world.now().0;
     run.tick(&mut watch, now, observer);
     for (running, worker) in running.iter_mut().zip(workers) {
         running.end = Some(worker.into_end());

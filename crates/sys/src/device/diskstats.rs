@@ -89,8 +89,8 @@ impl DiskStats {
         })
     }
 
-    /// What was counted since `earlier`; `in_flight` stays the present value. Counters that the kernel keeps in 32 bits
-    /// are followed over one wrap.
+    /// What was counted since `earlier`; `in_flight` stays the present value. Counters that the kernel prints in 32 bits
+    /// are followed over one wrap; those that began anew count from there.
     pub fn since(&self, earlier: &DiskStats) -> DiskStats {
         DiskStats {
             read_ios: grown(self.read_ios, earlier.read_ios),
@@ -122,18 +122,24 @@ impl DiskStats {
     pub fn write_bytes(&self) -> u64 {
         self.write_sectors * SECTOR_BYTES
     }
+
+    /// Bytes discarded.
+    pub fn discard_bytes(&self) -> u64 {
+        self.discard_sectors * SECTOR_BYTES
+    }
 }
 
 fn grown(now: u64, earlier: u64) -> u64 {
+    // More than any interval brings: 2^31 sectors are a TiB, 2^31 ms a thousand requests waiting for 35 minutes.
+    const MOST: u64 = 1 << 31;
     if now >= earlier {
-        now - earlier
-    } else if earlier <= u64::from(u32::MAX) {
-        // Milliseconds are printed as unsigned int and wrap after 49 days of summed waiting.
-        now + (1 << 32) - earlier
-    } else {
-        // The device was replaced under the same name; its counters began anew.
-        now
+        return now - earlier;
     }
+    // Milliseconds are printed as unsigned int and wrap after 49 days of summed waiting.
+    let wrapped = (now + (1 << 32)).saturating_sub(earlier);
+    let has_wrapped = earlier <= u64::from(u32::MAX) && wrapped < MOST;
+    // Else the counters began anew, as those of a device that was set up again.
+    if has_wrapped { wrapped } else { now }
 }
 
 /// Parse the whole of `/proc/diskstats` into counters by kernel name; lines that do not fit are left out.
@@ -200,6 +206,14 @@ impl DiskSampler {
     /// The kernel names, in the order of the samples.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.sources.iter().map(|source| source.name.as_str())
+    }
+
+    /// One reading of the first device. Fails when it has gone away, also where another has its name by now.
+    pub fn first(&self) -> Result<DiskStats, DeviceError> {
+        match self.sources.first() {
+            Some(source) => source.read(),
+            None => Err(DeviceError::UnknownDevice { name: String::new() }),
+        }
     }
 
     /// Replace `out` by one reading per device. Fails when a device has gone away.
@@ -280,6 +294,7 @@ mod tests {
         check(3, 3, 0);
         check(4, u64::from(u32::MAX) - 5, 10);
         check(7, 1 << 40, 7);
+        check(7, 90_000, 7);
         let start = DiskStats { read_ios: 10, in_flight: 9, ..DiskStats::default() };
         let end = DiskStats { read_ios: 25, in_flight: 2, ..DiskStats::default() };
         assert_eq!(end.since(&start), DiskStats { read_ios: 15, in_flight: 2, ..DiskStats::default() });

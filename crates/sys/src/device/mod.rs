@@ -3,6 +3,7 @@
 //! Parsers work on text and readers take a [`SysRoot`], so everything but the guard's real checks is tested without
 //! hardware. Nothing here writes to a device, and an attribute that cannot be read is absent, never guessed.
 
+pub mod block_trace;
 pub mod cgroup;
 pub mod diskstats;
 pub mod error;
@@ -17,12 +18,14 @@ pub mod kind;
 pub mod locality;
 mod magic;
 pub mod obstacle;
+pub mod processes;
 pub mod provider;
 pub mod root;
 pub mod signature;
 pub mod stack;
 pub mod topology;
 
+pub use block_trace::{BlockTrace, TraceError};
 pub use diskstats::{DiskSampler, DiskStats};
 pub use error::DeviceError;
 pub use facts::DeviceFacts;

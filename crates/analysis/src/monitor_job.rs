@@ -1,0 +1,312 @@
+//! From a load that was seen to the jobs that would make it again: one per kind, order and size of request, each with its
+//! own rate, so that the mix comes out as it was and not rounded to percents. Pure.
+
+use std::collections::BTreeMap;
+
+use fathom_model::Op;
+
+use crate::monitor::Interval;
+use crate::monitor_load::{Class, OpLoad};
+
+/// From this share on all requests of a kind are taken to be sequential: at depth some of a stream overtake each other.
+const ALL_SEQUENTIAL: f64 = 0.8;
+/// Up to this share none is: small random ranges are hit in order by chance.
+const NONE_SEQUENTIAL: f64 = 0.1;
+/// What makes up less than this of the requests and of the bytes is left out.
+const NEGLIGIBLE: f64 = 0.003;
+/// Sizes kept as they are; the others are gathered by powers of two.
+const EXACT_SIZES: usize = 12;
+/// This share of the requests found no more in flight when they were issued than the job will have.
+const DEPTH_SHARE: f64 = 0.95;
+/// More than any job needs.
+const MOST_DEPTH: u64 = 1024;
+
+/// One job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// Its name.
+    pub name: String,
+    /// Read, write or trim.
+    pub op: Op,
+    /// In random order.
+    pub random: bool,
+    /// Bytes per request.
+    pub block: u64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Requests in flight at most.
+    pub depth: u64,
+    /// The part of the device that was used: first byte, bytes.
+    pub range: Option<(u64, u64)>,
+    /// A flush after this many requests.
+    pub fdatasync: Option<u64>,
+}
+
+/// What the jobs stand for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// The jobs, most requests first.
+    pub sections: Vec<Section>,
+    /// Sizes and order were seen; else there are only means.
+    pub is_exact: bool,
+    /// The share of requests that are in none of the jobs, 0 to 1.
+    pub left_out: f64,
+}
+
+/// The jobs of a load.
+pub fn job(seen: &Interval) -> Job {
+    let is_exact = seen.load.as_ref().is_some_and(|load| !load.ops.is_empty());
+    let mut sections = Vec::new();
+    for op in Op::DATA.into_iter().filter(|&op| seen.activity.ops[op].ios > 0) {
+        let traced = seen.load.as_ref().and_then(|load| load.ops.get(&op));
+        match traced.filter(|traced| traced.all().requests > 0) {
+            Some(traced) => sections.extend(of_trace(seen, op, traced)),
+            None => sections.extend(of_means(seen, op)),
+        }
+    }
+    let sum = |sections: &[Section], of: fn(&Section) -> f64| sections.iter().map(of).sum::<f64>();
+    let bytes = |section: &Section| section.iops * section.block as f64;
+    let (all, all_bytes) = (sum(&sections, |section| section.iops), sum(&sections, bytes));
+    sections.retain(|section| section.iops >= NEGLIGIBLE * all || bytes(section) >= NEGLIGIBLE * all_bytes);
+    sections.sort_by(|a, b| b.iops.total_cmp(&a.iops));
+    add_flushes(seen, &mut sections);
+    let kept = sum(&sections, |section| section.iops);
+    let left_out = if all > 0.0 { (1.0 - kept / all).max(0.0) } else { 0.0 };
+    Job { sections, is_exact, left_out }
+}
+
+/// Jobs by order and size.
+fn of_trace(seen: &Interval, op: Op, traced: &OpLoad) -> Vec<Section> {
+    let share = traced.sequential_share().unwrap_or(0.0);
+    let (sequential, random, all) = (&traced.sequential, &traced.random, traced.all());
+    let classes: Vec<(bool, &Class, &str)> = match share {
+        _ if share >= ALL_SEQUENTIAL => vec![(false, &all, "")],
+        _ if share <= NONE_SEQUENTIAL => vec![(true, &all, "")],
+        _ => vec![(false, sequential, "-sequential"), (true, random, "-random")],
+    };
+    // The bytes are whole even where events were missed. The count of requests would not do: the kernel also counts a
+    // flush without data as a write.
+    let moved = seen.activity.ops[op].bytes as f64 * 1e9 / seen.elapsed_ns as f64;
+    let rate = moved * all.requests as f64 / all.bytes.max(1) as f64;
+    let mut sections = Vec::new();
+    for (random, class, suffix) in classes {
+        let sizes = gathered(&class.sizes, seen.device.logical_block_bytes);
+        let single = sizes.len() == 1;
+        for (block, count) in sizes {
+            let part = count as f64 / all.requests as f64;
+            let of_class = count as f64 / class.requests as f64;
+            let depth = match class.depth_at(DEPTH_SHARE) {
+                Some(depth) => (depth as f64 * of_class).ceil() as u64,
+                None => little(seen, op, part),
+            };
+            let size = if single { String::new() } else { format!("-{}", short(block)) };
+            sections.push(Section {
+                name: format!("{op}s{suffix}{size}"),
+                op,
+                random,
+                block,
+                iops: rate * part,
+                depth: depth.clamp(1, MOST_DEPTH),
+                range: used(class, block),
+                fdatasync: None,
+            });
+        }
+    }
+    sections
+}
+
+/// One job of the mean size, in random order, since the order is not known.
+fn of_means(seen: &Interval, op: Op) -> Option<Section> {
+    let done = &seen.activity.ops[op];
+    let unit = seen.device.logical_block_bytes.max(512);
+    // Most flushes have no data of their own and were counted as a write of nothing, too.
+    let empty = if op == Op::Write { seen.activity.flush.ios } else { 0 };
+    let with_data = done.ios.saturating_sub(empty).max(1);
+    let block = ((done.bytes as f64 / with_data as f64 / unit as f64).round() as u64).max(1) * unit;
+    let moved = done.bytes as f64 * 1e9 / seen.elapsed_ns as f64;
+    (done.bytes > 0).then(|| Section {
+        name: format!("{op}s"),
+        op,
+        random: true,
+        block,
+        iops: moved / block as f64,
+        depth: little(seen, op, 1.0),
+        range: None,
+        fdatasync: None,
+    })
+}
+
+/// The depth that a share of the requests of `op` had on average, rounded up: rate times wait.
+fn little(seen: &Interval, op: Op, share: f64) -> u64 {
+    let done = &seen.activity.ops[op];
+    let depth = done.ticks_ms as f64 * 1e6 / seen.elapsed_ns as f64 * share;
+    (depth.ceil() as u64).clamp(1, MOST_DEPTH)
+}
+
+/// The part of the device that a class used; at least one request of `block`.
+fn used(class: &Class, block: u64) -> Option<(u64, u64)> {
+    const UNIT: u64 = 4096;
+    let (low, high) = class.range?;
+    let start = low / UNIT * UNIT;
+    Some((start, (high.next_multiple_of(UNIT) - start).max(block)))
+}
+
+/// Sizes with their counts: the most frequent as they are, the others by powers of two at their mean.
+fn gathered(sizes: &BTreeMap<u64, u64>, unit: u64) -> Vec<(u64, u64)> {
+    let mut by_count: Vec<(u64, u64)> =
+        sizes.iter().filter(|(size, _)| **size > 0).map(|(&size, &count)| (size, count)).collect();
+    by_count.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
+    let rest = by_count.split_off(by_count.len().min(EXACT_SIZES));
+    let mut gathered: BTreeMap<u64, u64> = by_count.into_iter().collect();
+    let mut octaves: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for (size, count) in rest {
+        let octave = octaves.entry(size.ilog2()).or_default();
+        *octave = (octave.0 + size * count, octave.1 + count);
+    }
+    let unit = unit.max(512);
+    for (bytes, count) in octaves.into_values() {
+        let mean = (bytes as f64 / count as f64 / unit as f64).round().max(1.0) as u64 * unit;
+        *gathered.entry(mean).or_default() += count;
+    }
+    gathered.into_iter().collect()
+}
+
+/// Gives the busiest writing job the flushes that were seen.
+fn add_flushes(seen: &Interval, sections: &mut [Section]) {
+    let flushes = seen.activity.flush.ios as f64 * 1e9 / seen.elapsed_ns.max(1) as f64;
+    if flushes > 0.0
+        && let Some(writer) = sections.iter_mut().find(|section| section.op == Op::Write)
+    {
+        writer.fdatasync = Some((writer.iops / flushes).round().max(1.0) as u64);
+    }
+}
+
+/// `64k`, `512`: a size as options write it.
+pub fn short(bytes: u64) -> String {
+    for (unit, letter) in [(1 << 20, 'm'), (1 << 10, 'k')] {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
+            return format!("{}{letter}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor_load::LoadWatch;
+
+    /// Ten seconds of these requests, one after the other.
+    fn seen(requests: impl IntoIterator<Item = (Op, u64, u64)>) -> Interval {
+        let mut interval = Interval { elapsed_ns: 10_000_000_000, ..Interval::default() };
+        let mut watch = LoadWatch::default();
+        for (turn, (op, at, bytes)) in requests.into_iter().enumerate() {
+            watch.issued(op, at, bytes, turn as u64);
+            watch.completed(op, at, turn as u64);
+            if op.is_sync() {
+                interval.activity.flush.ios += 1;
+                interval.activity.ops.write.ios += 1;
+                continue;
+            }
+            let done = &mut interval.activity.ops[op];
+            done.ios += 1;
+            done.bytes += bytes;
+            done.ticks_ms += 20;
+        }
+        interval.load = Some(watch.take());
+        interval
+    }
+
+    fn scattered(n: u64) -> u64 {
+        n * 514_229 % 262_144 * 65_536
+    }
+
+    #[test]
+    fn one_kind_of_request_is_one_job() {
+        let job = job(&seen((0..4000).map(|n| (Op::Read, scattered(n), 4096))));
+        assert!(job.is_exact && job.left_out < 1e-9);
+        let [section] = job.sections.as_slice() else { panic!("{job:#?}") };
+        assert_eq!((section.name.as_str(), section.op, section.random), ("reads", Op::Read, true));
+        assert_eq!((section.block, section.iops, section.depth), (4096, 400.0, 1));
+        let highest = (0..4000).map(scattered).max().unwrap();
+        assert_eq!(section.range, Some((0, highest + 4096)));
+    }
+
+    #[test]
+    fn kinds_orders_and_sizes_get_rates_of_their_own() {
+        let requests = (0..10_000).map(|n| match n % 10 {
+            0..6 => (Op::Read, scattered(n), 4096),
+            6..8 => (Op::Read, scattered(n), 65_536),
+            8 => (Op::Write, 1 << 40 | (n / 10 * 131_072), 131_072),
+            _ => (Op::Sync, 0, 0),
+        });
+        let job = job(&seen(requests));
+        let got: Vec<_> =
+            job.sections.iter().map(|s| (s.name.as_str(), s.random, s.block, s.iops, s.fdatasync)).collect();
+        assert_eq!(
+            got,
+            [
+                ("reads-4k", true, 4096, 600.0, None),
+                ("reads-64k", true, 65_536, 200.0, None),
+                ("writes", false, 131_072, 100.0, Some(1)),
+            ]
+        );
+        assert_eq!(job.sections[2].range, Some((1 << 40, 1000 * 131_072)));
+    }
+
+    #[test]
+    fn a_stream_among_scattered_requests_of_its_kind_is_a_job_of_its_own() {
+        let requests = (0..4000).map(|n| match n % 4 {
+            0 => (Op::Read, 1 << 40 | (n / 4 * 65_536), 65_536),
+            _ => (Op::Read, scattered(n), 4096),
+        });
+        let job = job(&seen(requests));
+        let names: Vec<&str> = job.sections.iter().map(|section| section.name.as_str()).collect();
+        assert!(
+            names.contains(&"reads-sequential") && names.iter().any(|name| name.starts_with("reads-random"))
+        );
+        let total: f64 = job.sections.iter().map(|section| section.iops).sum();
+        assert!((total / 400.0 + job.left_out - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn means_make_a_job_where_requests_were_not_seen() {
+        let mut seen = seen((0..1000).map(|n| (Op::Write, scattered(n), 4096 + n % 2 * 8192)));
+        seen.load = None;
+        let job = job(&seen);
+        let [section] = job.sections.as_slice() else { panic!("{job:#?}") };
+        assert!(!job.is_exact && section.random);
+        // 100 requests a second of 20 ms each are two in flight.
+        assert_eq!((section.block, section.iops, section.depth, section.range), (8192, 100.0, 2, None));
+    }
+
+    #[test]
+    fn rare_requests_are_left_out_and_counted() {
+        let requests =
+            (0..1000).map(|n| if n == 500 { (Op::Write, 0, 512) } else { (Op::Read, scattered(n), 4096) });
+        let job = job(&seen(requests));
+        assert_eq!(job.sections.len(), 1);
+        assert!((job.left_out - 0.001).abs() < 1e-9);
+        assert!(super::job(&seen([])).sections.is_empty());
+    }
+
+    #[test]
+    fn many_sizes_keep_their_mean() {
+        let sizes: BTreeMap<u64, u64> = (1..=256).map(|pages| (pages * 4096, 300 - pages)).collect();
+        let gathered = gathered(&sizes, 512);
+        assert!(gathered.len() <= EXACT_SIZES + 10, "{gathered:?}");
+        let mean = |list: &mut dyn Iterator<Item = (u64, u64)>| {
+            let (bytes, count) =
+                list.fold((0, 0), |sum, (size, count)| (sum.0 + size * count, sum.1 + count));
+            bytes as f64 / count as f64
+        };
+        let (before, after) =
+            (mean(&mut sizes.iter().map(|(&a, &b)| (a, b))), mean(&mut gathered.iter().copied()));
+        assert!((after / before - 1.0).abs() < 0.005, "{before} {after}");
+    }
+
+    #[test]
+    fn sizes_are_short_where_that_is_exact() {
+        assert_eq!([512, 4096, 6656, 1 << 20, 3 << 19].map(short), ["512", "4k", "6656", "1m", "1536k"]);
+    }
+}

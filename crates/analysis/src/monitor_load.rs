@@ -1,0 +1,309 @@
+//! A load told from its single requests: sizes, order, depth, how long the device took, and what part of it is used.
+//!
+//! A request is sequential where it begins where one of the last requests of its kind ended; several streams at once are
+//! followed. Memory is bounded whatever is seen. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fathom_model::Op;
+use fathom_stats::Latency;
+
+/// Streams that are followed at once per kind of request.
+const STREAMS: usize = 32;
+/// Different sizes that are told apart per class; further ones count as the next smaller one.
+const SIZES: usize = 4096;
+/// Depths that are told apart.
+const DEPTHS: usize = 4096;
+/// Requests in flight that are remembered. More than any device holds: their completions were missed.
+const WAITING: usize = 1 << 18;
+
+/// Requests of one kind and order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// How many.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many of each size in bytes.
+    pub sizes: BTreeMap<u64, u64>,
+    /// Where the first began and the last ended, bytes from the start of the device.
+    pub range: Option<(u64, u64)>,
+    /// How many were issued as the n-th in flight of their class, from n = 1 on.
+    depths: Vec<u64>,
+}
+
+impl Class {
+    fn record(&mut self, at: u64, bytes: u64) {
+        self.requests += 1;
+        self.bytes += bytes;
+        let is_known = self.sizes.contains_key(&bytes) || self.sizes.len() < SIZES;
+        let below = self.sizes.range(..bytes).next_back().or_else(|| self.sizes.iter().next());
+        let size = if is_known { bytes } else { below.map_or(bytes, |(&size, _)| size) };
+        *self.sizes.entry(size).or_default() += 1;
+        let (low, high) = self.range.unwrap_or((at, at + bytes));
+        self.range = Some((low.min(at), high.max(at + bytes)));
+    }
+
+    fn record_depth(&mut self, depth: usize) {
+        let index = depth.clamp(1, DEPTHS) - 1;
+        if self.depths.len() <= index {
+            self.depths.resize(index + 1, 0);
+        }
+        self.depths[index] += 1;
+    }
+
+    /// The depth that `share` (0 to 1) of the requests were issued at or below; `None` where it was not seen.
+    pub fn depth_at(&self, share: f64) -> Option<u64> {
+        let all: u64 = self.depths.iter().sum();
+        let mut below = 0;
+        let index = self.depths.iter().position(|count| {
+            below += count;
+            below > 0 && below as f64 >= share * all as f64
+        })?;
+        Some(index as u64 + 1)
+    }
+
+    /// Adds the requests of `other`.
+    pub fn merge(&mut self, other: &Class) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        for (&size, count) in &other.sizes {
+            *self.sizes.entry(size).or_default() += count;
+        }
+        self.range = match (self.range, other.range) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+        self.depths.resize(self.depths.len().max(other.depths.len()), 0);
+        for (mine, theirs) in self.depths.iter_mut().zip(&other.depths) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// What was seen of one kind of request.
+#[derive(Clone, Debug, Default)]
+pub struct OpLoad {
+    /// Those that continue another.
+    pub sequential: Class,
+    /// All others.
+    pub random: Class,
+    /// From issue to completion.
+    pub service: Latency,
+}
+
+impl OpLoad {
+    /// All of them.
+    pub fn all(&self) -> Class {
+        let mut all = self.sequential.clone();
+        all.merge(&self.random);
+        all
+    }
+
+    /// The share of sequential ones, 0 to 1.
+    pub fn sequential_share(&self) -> Option<f64> {
+        let all = self.sequential.requests + self.random.requests;
+        (all > 0).then(|| self.sequential.requests as f64 / all as f64)
+    }
+}
+
+/// What was seen of all requests.
+#[derive(Clone, Debug, Default)]
+pub struct Load {
+    /// By kind; a flush is [`Op::Sync`].
+    pub ops: BTreeMap<Op, OpLoad>,
+    /// Events that were missed because they came too fast.
+    pub lost: u64,
+}
+
+impl Load {
+    /// Adds what `other` has seen.
+    pub fn merge(&mut self, other: &Load) {
+        self.lost += other.lost;
+        for (&op, theirs) in &other.ops {
+            let mine = self.ops.entry(op).or_default();
+            mine.sequential.merge(&theirs.sequential);
+            mine.random.merge(&theirs.random);
+            mine.service.merge(&theirs.service);
+        }
+    }
+}
+
+/// A stream: where its next request would begin, and when it last went on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    next: u64,
+    used: u64,
+}
+
+/// Looks at the requests of one device as they come by.
+#[derive(Clone, Debug, Default)]
+pub struct LoadWatch {
+    load: Load,
+    streams: HashMap<Op, Vec<Stream>>,
+    waiting: HashMap<(Op, u64), (u64, bool)>,
+    /// In flight now, by kind and whether sequential.
+    depths: HashMap<(Op, bool), usize>,
+    turn: u64,
+}
+
+impl LoadWatch {
+    /// A request is issued to the driver. One that is still in flight is issued anew and counts once.
+    pub fn issued(&mut self, op: Op, at: u64, bytes: u64, time_ns: u64) {
+        if self.waiting.contains_key(&(op, at)) {
+            return;
+        }
+        if self.waiting.len() >= WAITING {
+            self.forget();
+        }
+        let sequential = self.count(op, at, bytes);
+        self.waiting.insert((op, at), (time_ns, sequential));
+        let depth = self.depths.entry((op, sequential)).or_default();
+        *depth += 1;
+        let depth = *depth;
+        self.class(op, sequential).record_depth(depth);
+    }
+
+    /// A request enters a device that does not tell when it is issued or done.
+    pub fn entered(&mut self, op: Op, at: u64, bytes: u64) {
+        self.count(op, at, bytes);
+    }
+
+    /// A request has come back.
+    pub fn completed(&mut self, op: Op, at: u64, time_ns: u64) {
+        let Some((issued_ns, sequential)) = self.waiting.remove(&(op, at)) else { return };
+        if let Some(depth) = self.depths.get_mut(&(op, sequential)) {
+            *depth = depth.saturating_sub(1);
+        }
+        self.load.ops.entry(op).or_default().service.record(time_ns.saturating_sub(issued_ns));
+    }
+
+    /// So many events were missed; what is in flight is not known any more.
+    pub fn missed(&mut self, events: u64) {
+        self.load.lost += events;
+        self.forget();
+    }
+
+    /// What was seen since the last call; what is in flight stays known.
+    pub fn take(&mut self) -> Load {
+        std::mem::take(&mut self.load)
+    }
+
+    fn forget(&mut self) {
+        self.waiting.clear();
+        self.depths.clear();
+    }
+
+    fn class(&mut self, op: Op, sequential: bool) -> &mut Class {
+        let load = self.load.ops.entry(op).or_default();
+        if sequential { &mut load.sequential } else { &mut load.random }
+    }
+
+    /// Counts a request; answers whether it is sequential.
+    fn count(&mut self, op: Op, at: u64, bytes: u64) -> bool {
+        self.turn += 1;
+        let streams = self.streams.entry(op).or_default();
+        let stream = Stream { next: at + bytes, used: self.turn };
+        let known = streams.iter().position(|stream| stream.next == at);
+        let sequential = known.is_some() && !op.is_sync();
+        let oldest = || (0..streams.len()).min_by_key(|&index| streams[index].used);
+        match known.or_else(|| oldest().filter(|_| streams.len() == STREAMS)) {
+            Some(index) => streams[index] = stream,
+            None => streams.push(stream),
+        }
+        self.class(op, sequential).record(at, bytes);
+        sequential
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The load of requests that are each done before the next.
+    fn load(requests: impl IntoIterator<Item = (Op, u64, u64)>) -> Load {
+        let mut watch = LoadWatch::default();
+        for (turn, (op, at, bytes)) in requests.into_iter().enumerate() {
+            watch.issued(op, at, bytes, turn as u64 * 1000);
+            watch.completed(op, at, turn as u64 * 1000 + 300);
+        }
+        watch.take()
+    }
+
+    #[test]
+    fn streams_are_sequential_also_when_they_alternate() {
+        let share = |load: &Load, op: Op| load.ops[&op].sequential_share().unwrap();
+        let one = load((0..1000).map(|n| (Op::Read, n * 4096, 4096)));
+        assert!(share(&one, Op::Read) > 0.99);
+        let four = load((0..1000).map(|n| (Op::Write, ((n % 4) << 30) + n / 4 * 8192, 8192)));
+        assert!(share(&four, Op::Write) > 0.99);
+        // Scattered over 4 GiB by a multiplier without a common divisor.
+        let random = load((0..1000).map(|n| (Op::Read, n * 514_229 % 1_048_576 * 4096, 4096)));
+        assert!(share(&random, Op::Read) < 0.01);
+        // A stream of writes among scattered reads.
+        let mixed = load((0..1000).map(|n| match n % 2 {
+            0 => (Op::Read, n * 514_229 % 1_048_576 * 4096, 4096),
+            _ => (Op::Write, n / 2 * 4096, 4096),
+        }));
+        assert!(share(&mixed, Op::Read) < 0.01 && share(&mixed, Op::Write) > 0.99);
+    }
+
+    #[test]
+    fn sizes_ranges_and_times_are_exact() {
+        let load = load([(Op::Read, 8192, 4096), (Op::Read, 1 << 20, 65_536), (Op::Read, 12_288, 4096)]);
+        let read = &load.ops[&Op::Read];
+        let all = read.all();
+        assert_eq!((all.requests, all.bytes), (3, 73_728));
+        assert_eq!(all.sizes, BTreeMap::from([(4096, 2), (65_536, 1)]));
+        assert_eq!(all.range, Some((8192, (1 << 20) + 65_536)));
+        assert_eq!((read.service.moments.count, read.service.moments.max), (3, 300));
+        assert_eq!(read.sequential.requests, 1);
+    }
+
+    #[test]
+    fn depth_is_that_at_issue() {
+        let mut watch = LoadWatch::default();
+        for n in 0..100 {
+            watch.issued(Op::Read, n * 1_000_000, 4096, n);
+            if n >= 7 {
+                watch.completed(Op::Read, (n - 7) * 1_000_000, n);
+            }
+        }
+        let class = watch.take().ops[&Op::Read].all();
+        assert_eq!((class.depth_at(0.95), class.depth_at(0.0)), (Some(8), Some(1)));
+        assert_eq!(Class::default().depth_at(0.5), None);
+    }
+
+    #[test]
+    fn a_request_issued_again_counts_once_and_a_stray_completion_not_at_all() {
+        let mut watch = LoadWatch::default();
+        watch.completed(Op::Read, 0, 5);
+        watch.issued(Op::Read, 4096, 4096, 10);
+        watch.issued(Op::Read, 4096, 4096, 20);
+        watch.completed(Op::Read, 4096, 30);
+        let load = watch.take();
+        let read = &load.ops[&Op::Read];
+        assert_eq!((read.all().requests, read.service.moments.count, read.service.moments.max), (1, 1, 20));
+        assert!(watch.take().ops.is_empty());
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut watch = LoadWatch::default();
+        for n in 0..WAITING as u64 + 10 {
+            watch.issued(Op::Write, n * 4096 * 7, 512 * (n % 10_000 + 1), n);
+        }
+        assert!(watch.waiting.len() <= WAITING);
+        let write = &watch.take().ops[&Op::Write];
+        assert!(write.random.sizes.len() <= SIZES);
+        assert_eq!(write.all().sizes.values().sum::<u64>(), WAITING as u64 + 10);
+    }
+
+    #[test]
+    fn loads_add_up() {
+        let mut sum = load([(Op::Read, 0, 4096)]);
+        sum.merge(&load([(Op::Read, 1 << 20, 8192), (Op::Sync, 0, 0)]));
+        let all = sum.ops[&Op::Read].all();
+        assert_eq!((all.requests, all.range, sum.ops.len()), (2, Some((0, (1 << 20) + 8192)), 2));
+    }
+}

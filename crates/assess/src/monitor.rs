@@ -1,0 +1,164 @@
+//! `monitor`: reads what the kernel counts of block devices, interval after interval.
+//!
+//! Never touches a device, and asks file systems on threads of their own, so that one that does not answer holds nothing
+//! up. Prints nothing: a [`MonitorObserver`] is told.
+
+mod devices;
+mod error;
+mod owners;
+mod requests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fathom_analysis::monitor::{Interval, Watched};
+use fathom_model::Nanos;
+use fathom_runner::StopHandle;
+use fathom_sys::clock::{RealClock, unix_ms};
+use fathom_sys::device::SysRoot;
+
+pub use error::MonitorError;
+
+use devices::{Choice, Watch};
+use owners::Owners;
+use requests::Requests;
+
+/// Nothing completed for so long although something is in flight: a stall.
+pub const STALL_NS: u64 = 1_500_000_000;
+/// A last interval shorter than this is left out.
+const SHORT_NS: u64 = 100_000_000;
+/// Requests are read this often where they are traced, so that the kernel finds room for the next.
+const TRACE_TURN_NS: u64 = 20_000_000;
+/// Devices are looked at this often at least, for what is in flight and for stalls.
+const LOOK_TURN_NS: u64 = 100_000_000;
+/// Looking takes some µs per device; with this much time for each it is no more than about a hundredth.
+const LOOK_COST_NS: u64 = 1_000_000;
+
+/// What to watch and how.
+#[derive(Clone, Debug)]
+pub struct MonitorSettings {
+    /// Devices by name or node, or files and directories on them; all disks where there is none.
+    pub devices: Vec<PathBuf>,
+    /// Length of an interval.
+    pub interval: Nanos,
+    /// How many intervals; none is without end.
+    pub count: Option<u64>,
+    /// Trace single requests where that is allowed.
+    pub trace: bool,
+    /// Look for the processes behind the load.
+    pub owners: bool,
+}
+
+/// Is told what devices do.
+pub trait MonitorObserver {
+    /// An interval has ended; one entry per device.
+    fn interval(&mut self, intervals: &[Interval]);
+    /// A device with requests in flight has not answered for `length_ns`.
+    fn stalled(&mut self, _device: &Watched, _length_ns: u64, _in_flight: u64) {}
+    /// A device told of as stalled answers again, after `length_ns`.
+    fn answered(&mut self, _device: &Watched, _length_ns: u64) {}
+    /// Requests cannot be traced: why, and what to do about it.
+    fn untraced(&mut self, _reason: &str, _hint: Option<&str>) {}
+}
+
+/// Watches until the count is reached or `stop` asks for the end.
+///
+/// # Errors
+/// A device that was named is not there, or there is none at all.
+pub fn run(
+    settings: &MonitorSettings,
+    stop: &StopHandle,
+    observer: &mut dyn MonitorObserver,
+) -> Result<(), MonitorError> {
+    let root = SysRoot::real();
+    let choice = Choice::of(&root, &settings.devices)?;
+    let clock = RealClock::start();
+    let mut monitor = Monitor {
+        watches: choice.initial(&root).into_iter().map(|device| Watch::start(device, clock.now())).collect(),
+        requests: None,
+        owners: if settings.owners { Owners::start() } else { None },
+        choice,
+        root,
+        clock,
+    };
+    if settings.trace {
+        match Requests::start(&monitor.root, &monitor.watches) {
+            Ok(requests) => monitor.requests = Some(requests),
+            Err(error) => observer.untraced(&error.to_string(), error.hint()),
+        }
+    }
+    monitor.go(settings, stop, observer);
+    Ok(())
+}
+
+struct Monitor {
+    root: SysRoot,
+    clock: RealClock,
+    choice: Choice,
+    watches: Vec<Watch>,
+    requests: Option<Requests>,
+    owners: Option<Owners>,
+}
+
+impl Monitor {
+    fn go(&mut self, settings: &MonitorSettings, stop: &StopHandle, observer: &mut dyn MonitorObserver) {
+        let began = self.clock.now();
+        let mut number = 0;
+        while settings.count.is_none_or(|count| number < count) && !stop.is_requested() {
+            number += 1;
+            let from = self.clock.now();
+            let turn = self.turn(settings.interval.0);
+            let deadline = began.saturating_add(settings.interval.0.saturating_mul(number));
+            self.wait(deadline, turn, stop, observer);
+            let length = self.clock.now() - from;
+            if stop.is_requested() && length < SHORT_NS.min(settings.interval.0) && number > 1 {
+                break;
+            }
+            let intervals = self.end_interval(number);
+            observer.interval(&intervals);
+        }
+    }
+
+    /// How often the devices are looked at within an interval, evenly, so that a mean over these moments is one over time.
+    fn turn(&self, interval: u64) -> u64 {
+        let most = if self.requests.is_some() { TRACE_TURN_NS } else { LOOK_TURN_NS };
+        (interval / 10).clamp(1_000_000, most).max(LOOK_COST_NS * self.watches.len() as u64)
+    }
+
+    /// Until `deadline`, looking at the devices every `turn` ns.
+    fn wait(&mut self, deadline: u64, turn: u64, stop: &StopHandle, observer: &mut dyn MonitorObserver) {
+        const PIECE: Duration = Duration::from_millis(50);
+        let mut next = self.clock.now();
+        while next < deadline && !stop.is_requested() {
+            next = next.saturating_add(turn).max(self.clock.now()).min(deadline);
+            self.clock.sleep_until(next, PIECE, || !stop.is_requested());
+            self.look(observer);
+        }
+    }
+
+    fn look(&mut self, observer: &mut dyn MonitorObserver) {
+        let now = self.clock.now();
+        for watch in &mut self.watches {
+            watch.look(now, observer);
+        }
+        if let Some(requests) = &mut self.requests {
+            requests.read(&mut self.watches);
+        }
+    }
+
+    fn end_interval(&mut self, number: u64) -> Vec<Interval> {
+        if let Some(requests) = &mut self.requests {
+            requests.read(&mut self.watches);
+        }
+        let mut intervals: Vec<Interval> =
+            self.watches.iter_mut().map(|watch| watch.end_interval(number, self.clock, unix_ms())).collect();
+        if let Some(owners) = &mut self.owners {
+            owners.attribute(self.clock.now(), &mut intervals);
+        }
+        self.watches.retain(|watch| watch.is_there() || self.choice.is_by_name());
+        for device in self.choice.appeared(&self.root, &self.watches) {
+            self.watches.push(Watch::start(device, self.clock.now()));
+        }
+        intervals
+    }
+}

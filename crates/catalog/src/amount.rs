@@ -1,0 +1,69 @@
+//! Figures of the catalogue as whole numbers. They are decimals with up to eight places, and are calculated with as such, so
+//! that a rule like 3 a GiB is exact at every size.
+
+/// Bytes of a GiB.
+pub(crate) const GIB: u64 = 1 << 30;
+/// Bytes of a TiB.
+pub(crate) const TIB: u64 = 1 << 40;
+/// Parts in which figures are counted.
+const PARTS: u128 = 100_000_000;
+
+/// A figure in [`PARTS`]. What is negative or no number is 0; the check has refused it.
+fn parts(figure: f64) -> u128 {
+    (figure * PARTS as f64).round() as u128
+}
+
+/// `figure` times `unit`, rounded down.
+pub(crate) fn of(figure: f64, unit: u64) -> u64 {
+    whole(parts(figure) * u128::from(unit) / PARTS)
+}
+
+/// `intercept + slope * size` times `unit`, rounded down; the slope holds for so many bytes.
+pub(crate) fn linear(intercept: f64, (slope, per_bytes): (f64, u64), size_bytes: u64, unit: u64) -> u64 {
+    let sum = parts(intercept) * u128::from(per_bytes) + parts(slope) * u128::from(size_bytes);
+    whole(sum.saturating_mul(u128::from(unit)) / (u128::from(per_bytes) * PARTS))
+}
+
+/// A size in GiB, in bytes.
+pub(crate) fn gib(figure: f64) -> u64 {
+    of(figure, GIB)
+}
+
+/// ns of so many seconds.
+pub(crate) fn seconds(figure: f64) -> u64 {
+    of(figure, 1_000_000_000)
+}
+
+/// ns of so many ms.
+pub(crate) fn milliseconds(figure: f64) -> u64 {
+    of(figure, 1_000_000)
+}
+
+fn whole(amount: u128) -> u64 {
+    u64::try_from(amount).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        for (intercept, per_gib, gib, unit, expected) in [
+            (0.0, 3.0, 34, 1, 102),
+            (0.0, 0.75, 10, 1, 7),
+            (0.0, 453.3, 375, 1, 169_987),
+            (120.0, 0.2, 1024, 1_000_000, 324_800_000),
+            (140.0, 0.28, 100, 1 << 20, 176_160_768),
+            (0.0, 0.1, 3, 10, 3),
+        ] {
+            assert_eq!(
+                linear(intercept, (per_gib, GIB), gib * GIB, unit),
+                expected,
+                "{intercept} + {per_gib} * {gib}"
+            );
+        }
+        assert_eq!(linear(0.0, (40.0, TIB), 3 * TIB, 1 << 20), 120 << 20);
+        assert_eq!((gib(0.5), seconds(1800.0), milliseconds(0.556)), (1 << 29, 1_800_000_000_000, 556_000));
+    }
+}

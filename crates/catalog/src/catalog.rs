@@ -1,0 +1,197 @@
+//! The entries that are shipped, and those of a user beside them.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use thiserror::Error;
+
+use crate::check::problem;
+use crate::entry::Entry;
+use crate::wire::File;
+
+/// What is shipped: file name and text.
+const FILES: &[(&str, &str)] = &[
+    ("alibaba.toml", include_str!("../data/alibaba.toml")),
+    ("aws.toml", include_str!("../data/aws.toml")),
+    ("azure.toml", include_str!("../data/azure.toml")),
+    ("digitalocean.toml", include_str!("../data/digitalocean.toml")),
+    ("gcp.toml", include_str!("../data/gcp.toml")),
+    ("others.toml", include_str!("../data/others.toml")),
+    ("qingcloud.toml", include_str!("../data/qingcloud.toml")),
+    ("tencent.toml", include_str!("../data/tencent.toml")),
+];
+
+/// Volume types by their ids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalog {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// A catalogue file that is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}:{line}: {reason}")]
+pub struct CatalogError {
+    /// Its name.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The field, where it is one.
+    pub field: Option<String>,
+    /// What is wrong, the entry and the field named.
+    pub reason: String,
+}
+
+impl CatalogError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        Some("`fathom catalog show ID` shows the fields of an entry that is shipped")
+    }
+}
+
+impl Catalog {
+    /// The entries that are shipped. They are read once.
+    pub fn shipped() -> &'static Catalog {
+        static SHIPPED: OnceLock<Catalog> = OnceLock::new();
+        SHIPPED.get_or_init(|| {
+            let parsed = FILES.iter().map(|(file, text)| Catalog::parse(file, text));
+            parsed.fold(Catalog::default(), |all, catalog| match catalog {
+                Ok(catalog) => all.with(catalog),
+                // A test reads all of them, so this is never taken.
+                Err(_) => all,
+            })
+        })
+    }
+
+    /// Reads a file; one bad entry refuses it all.
+    pub fn parse(file: &str, text: &str) -> Result<Catalog, CatalogError> {
+        let at = |line, field: Option<&str>, reason: String| CatalogError {
+            file: file.to_owned(),
+            line,
+            field: field.map(str::to_owned),
+            reason,
+        };
+        let parsed: File = toml::from_str(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            at(line_at(text, offset), None, error.message().trim_end().to_owned())
+        })?;
+        let mut entries = BTreeMap::new();
+        for (id, wire) in parsed.volume {
+            let entry = Entry::new(id.clone(), wire);
+            if let Some((field, reason)) = problem(&entry) {
+                return Err(at(line_of(text, &id, field), Some(field), format!("{id}: {field} {reason}")));
+            }
+            entries.insert(id, entry);
+        }
+        Ok(Catalog { entries })
+    }
+
+    /// Both together; where both have an id, the other's entry holds.
+    pub fn with(mut self, other: Catalog) -> Catalog {
+        self.entries.extend(other.entries);
+        self
+    }
+
+    /// The entry of that id.
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    /// All entries in the order of their ids.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
+}
+
+/// The line on which an entry says `field`, or the one on which it begins.
+fn line_of(text: &str, id: &str, field: &str) -> usize {
+    let mut lines = text.lines().enumerate();
+    let is_header = |line: &str| {
+        let name = line.trim().strip_prefix("[volume.").and_then(|rest| rest.split_once(']'));
+        name.is_some_and(|(name, _)| name.trim_matches(['"', '\'']) == id)
+    };
+    let Some((header, _)) = lines.find(|(_, line)| is_header(line)) else { return 1 };
+    let body = lines.take_while(|(_, line)| !line.trim_start().starts_with('['));
+    let names = |line: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == field);
+    body.into_iter().find(|(_, line)| names(line)).map_or(header, |(index, _)| index) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[volume.mine]
+provider = "Me"
+type_name = "Box"
+media = "ssd"
+lifecycle = "current"
+source = "https://example.com/volumes"
+as_of = "2026-11"
+confidence = "quoted"
+limits_shared_read_write = true
+iops_model = "fixed"
+iops_max = 5000
+throughput_unit = "MB/s"
+throughput_max = 200
+burst_model = "none"
+"#;
+
+    #[test]
+    fn all_that_is_shipped_can_be_read() {
+        for (file, text) in FILES {
+            if let Err(error) = Catalog::parse(file, text) {
+                panic!("{error}");
+            }
+        }
+        assert_eq!(Catalog::shipped().entries().count(), 53);
+    }
+
+    #[test]
+    fn a_users_entries_join_or_replace_those_shipped() {
+        let mine = Catalog::parse("mine.toml", GOOD).unwrap();
+        let both = Catalog::shipped().clone().with(mine);
+        assert_eq!(both.entries().count(), 54);
+        let own = Catalog::parse("mine.toml", &GOOD.replace("volume.mine", "volume.aws-gp3")).unwrap();
+        let both = Catalog::shipped().clone().with(own);
+        assert_eq!(both.get("aws-gp3").map(Entry::provider), Some("Me"));
+    }
+
+    /// What the file says when one line of it is another.
+    fn check(from: &str, to: &str, expected: &str) {
+        assert!(GOOD.contains(from), "{from}");
+        let error = Catalog::parse("mine.toml", &GOOD.replace(from, to)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with(expected), "{text}\ninstead of\n{expected}");
+    }
+
+    #[test]
+    fn bad_files_are_refused_by_line_and_field() {
+        check("iops_max = 5000", "iops_max = -1", "mine.toml:12: mine: iops_max -1 is below 0");
+        check("iops_max = 5000", "iops_max = nan", "mine.toml:12: mine: iops_max NaN is no number");
+        check("iops_max = 5000", "iops_mx = 5000", "mine.toml:12: unknown field `iops_mx`");
+        check("iops_max = 5000", "iops_max = \"many\"", "mine.toml:12: invalid type");
+        check("iops_max = 5000", "iops_max = ", "mine.toml:12: ");
+        check("iops_max = 5000\n", "", "mine.toml:2: mine: iops_max is missing");
+        check("iops_max = 5000", "iops_max = 0", "mine.toml:12: mine: iops_max is 0");
+        let empty = "source = \"\"";
+        check("source = \"https://example.com/volumes\"", empty, "mine.toml:7: mine: source is empty");
+        check("as_of = \"2026-11\"", "as_of = \"lately\"", "mine.toml:8: mine: as_of");
+        check("throughput_unit = \"MB/s\"\n", "", "mine.toml:2: mine: throughput_unit is missing");
+        check("media = \"ssd\"", "media = \"glass\"", "mine.toml:5: mine: media");
+        check(
+            "burst_model = \"none\"",
+            "burst_model = \"timed_window\"",
+            "mine.toml:2: mine: burst_iops is missing",
+        );
+        let slow = "burst_model = \"timed_window\"\nburst_iops = 4000\nburst_duration_s = 60";
+        check("burst_model = \"none\"", slow, "mine.toml:16: mine: burst_iops");
+        let priced = "burst_model = \"none\"\nprice_per_gib_month = 0.1";
+        check("burst_model = \"none\"", priced, "mine.toml:2: mine: price_currency is missing");
+        let remembered = "burst_model = \"none\"\nprice_per_gib_month = 0.1\nprice_currency = \"USD\"\nprice_confidence = \"from_memory\"";
+        check("burst_model = \"none\"", remembered, "mine.toml:18: mine: price_confidence");
+    }
+}

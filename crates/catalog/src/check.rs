@@ -1,0 +1,282 @@
+//! What an entry must have to be one: a source, a date, and numbers that can be.
+
+use crate::amount;
+use crate::entry::{Confidence, Entry};
+use crate::resolve::Parameters;
+use crate::wire::{BurstModel, IopsModel, ThroughputUnit, Wire};
+
+const MEDIA: [&str; 8] = ["hdd", "ssd", "nvme", "hybrid", "local", "local_ssd", "local_nvme", "unknown"];
+
+/// The first thing that is wrong with an entry: its field and what is wrong.
+pub(crate) fn problem(entry: &Entry) -> Option<(&'static str, String)> {
+    let wire = &entry.wire;
+    said(wire)
+        .or_else(|| numbers(wire))
+        .or_else(|| ordered(wire))
+        .or_else(|| present(wire))
+        .or_else(|| priced(wire))
+        .or_else(|| comes_to_volumes(entry))
+}
+
+/// Names, source and date.
+fn said(wire: &Wire) -> Option<(&'static str, String)> {
+    let texts = [("provider", &wire.provider), ("type_name", &wire.type_name), ("source", &wire.source)];
+    if let Some((field, _)) = texts.into_iter().find(|(_, text)| text.trim().is_empty()) {
+        return Some((field, "is empty".to_owned()));
+    }
+    let year = wire.as_of.get(..4).and_then(|year| year.parse::<u16>().ok());
+    if !year.is_some_and(|year| (2006..2100).contains(&year)) {
+        return Some(("as_of", format!("{:?} does not begin with a year", wire.as_of)));
+    }
+    let is_known = MEDIA.contains(&wire.media.as_str());
+    (!is_known).then(|| ("media", format!("{:?} is none of {}", wire.media, MEDIA.join(", "))))
+}
+
+/// A field that is a number, and what it says.
+type Figure = (&'static str, Option<f64>);
+
+/// Every figure of an entry. Those of the second list may be 0.
+fn figures(wire: &Wire) -> (Vec<Figure>, Vec<Figure>) {
+    macro_rules! named {
+        ($($field:ident),* $(,)?) => { vec![$((stringify!($field), wire.$field)),*] };
+    }
+    let positive = named![
+        size_min_gib,
+        size_max_gib,
+        iops_per_gib,
+        iops_read_per_gib,
+        iops_write_per_gib,
+        iops_min,
+        iops_max,
+        iops_read_max,
+        iops_write_max,
+        iops_included,
+        iops_provisioned_min,
+        iops_provisioned_max,
+        iops_provisioned_per_gib_max,
+        iops_per_provisioned_throughput,
+        throughput_per_gib,
+        throughput_per_tib,
+        throughput_min,
+        throughput_max,
+        throughput_read_max,
+        throughput_write_max,
+        throughput_included,
+        throughput_provisioned_min,
+        throughput_provisioned_max,
+        throughput_provisioned_per_tib_min,
+        throughput_provisioned_per_tib_max,
+        throughput_per_provisioned_iops_min,
+        throughput_per_provisioned_iops_max,
+        burst_iops,
+        burst_applies_below_gib,
+        burst_bucket_ios,
+        burst_bucket_mib_per_tib,
+        burst_duration_s,
+        burst_cooldown_s,
+        burst_throughput,
+        burst_throughput_per_tib,
+        burst_throughput_max,
+        burst_transaction_bytes,
+        io_unit_kib_max,
+        latency_typical_ms,
+        latency_read_ms_max,
+        latency_write_ms_max,
+        queue_depth_per_iops,
+        first_touch_penalty_fraction,
+        sla_iops_fraction,
+        sla_time_fraction,
+        price_per_gib_month,
+        price_per_iops_month,
+        price_per_throughput_month,
+        price_per_million_ios,
+    ];
+    let any = named![iops_intercept, throughput_intercept, burst_initial_ios, burst_initial_fill_fraction];
+    (positive, any)
+}
+
+/// No figure is negative, no share above 1.
+fn numbers(wire: &Wire) -> Option<(&'static str, String)> {
+    let (positive, any) = figures(wire);
+    for (field, figure) in positive.iter().chain(&any) {
+        let reason = match figure {
+            Some(figure) if !figure.is_finite() => format!("{figure} is no number"),
+            Some(figure) if *figure < 0.0 => format!("{figure} is below 0"),
+            Some(figure) if *figure > 1e12 => format!("{figure} is too much"),
+            Some(figure) if field.ends_with("_fraction") && *figure > 1.0 => {
+                format!("{figure} is more than all")
+            }
+            _ => continue,
+        };
+        return Some((field, reason));
+    }
+    if wire.first_touch_penalty_fraction.is_some_and(|lost| lost >= 1.0) {
+        return Some(("first_touch_penalty_fraction", "leaves nothing".to_owned()));
+    }
+    let zero = positive.into_iter().find(|(_, figure)| *figure == Some(0.0));
+    zero.map(|(field, _)| (field, "is 0: leave it out where there is none".to_owned()))
+        .or_else(|| tiers(wire))
+}
+
+fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
+    let is_bad = |figure: Option<f64>| figure.is_some_and(|figure| !(figure > 0.0 && figure <= 1e12));
+    let bad = wire.tiers.iter().find(|tier| {
+        [
+            tier.size_gib,
+            tier.iops,
+            tier.read_iops,
+            tier.write_iops,
+            tier.throughput,
+            tier.burst_iops,
+            tier.burst_throughput,
+        ]
+        .into_iter()
+        .any(is_bad)
+    });
+    if let Some(tier) = bad {
+        return Some(("tiers", format!("{} has a figure that cannot be", tier.name)));
+    }
+    let falls = wire.tiers.windows(2).find(|pair| pair[0].size_gib > pair[1].size_gib);
+    if let Some(pair) = falls {
+        return Some(("tiers", format!("{} is smaller than the one before it", pair[1].name)));
+    }
+    let steps = wire
+        .throughput_by_size
+        .iter()
+        .map(|step| step.above_gib)
+        .zip(wire.throughput_by_size.iter().map(|step| step.throughput));
+    if steps.clone().any(|(above, throughput)| above < 0.0 || is_bad(Some(throughput)))
+        || !steps.map(|(above, _)| above).is_sorted_by(|one, next| one < next)
+    {
+        return Some(("throughput_by_size", "must rise in size, and be above 0".to_owned()));
+    }
+    let is_bad_step = |step: &crate::wire::IopsStep| {
+        step.above_iops < 0.0 || is_bad(Some(step.per_iops)) || is_bad(Some(step.throughput_max))
+    };
+    let bad = wire.throughput_by_iops.iter().any(is_bad_step);
+    bad.then(|| ("throughput_by_iops", "has a figure that cannot be".to_owned()))
+}
+
+/// What is the least is not above what is the most.
+fn ordered(wire: &Wire) -> Option<(&'static str, String)> {
+    let pairs = [
+        ("size_min_gib", wire.size_min_gib, wire.size_max_gib),
+        ("iops_min", wire.iops_min, wire.iops_max),
+        ("iops_included", wire.iops_included, wire.iops_provisioned_max),
+        ("iops_provisioned_min", wire.iops_provisioned_min, wire.iops_provisioned_max),
+        ("throughput_min", wire.throughput_min, wire.throughput_max),
+        ("throughput_included", wire.throughput_included, wire.throughput_provisioned_max),
+        ("throughput_provisioned_min", wire.throughput_provisioned_min, wire.throughput_provisioned_max),
+        ("burst_initial_ios", wire.burst_initial_ios, wire.burst_bucket_ios),
+    ];
+    let found = pairs
+        .into_iter()
+        .find(|(_, least, most)| matches!((least, most), (Some(least), Some(most)) if least > most));
+    if let Some((field, Some(least), Some(most))) = found {
+        return Some((field, format!("{least} is above the most, which is {most}")));
+    }
+    let is_fixed = wire.iops_model == IopsModel::Fixed && wire.burst_model == BurstModel::TimedWindow;
+    let slower = |burst: Option<f64>, base: Option<f64>| {
+        is_fixed && matches!((burst, base), (Some(burst), Some(base)) if burst < base)
+    };
+    let reason = || "is below what there is without a burst".to_owned();
+    if slower(wire.burst_iops, wire.iops_max) {
+        return Some(("burst_iops", reason()));
+    }
+    slower(wire.burst_throughput, wire.throughput_max).then(|| ("burst_throughput", reason()))
+}
+
+/// What the models cannot do without.
+fn present(wire: &Wire) -> Option<(&'static str, String)> {
+    let needed: &[(&'static str, bool)] = match wire.iops_model {
+        IopsModel::Fixed => &[("iops_max", wire.iops_max.is_some())],
+        IopsModel::LinearClamped | IopsModel::AffineClamped => {
+            &[("iops_per_gib", wire.iops_per_gib.or(wire.iops_read_per_gib).is_some())]
+        }
+        IopsModel::Provisioned => &[(
+            "iops_provisioned_max",
+            wire.iops_provisioned_max.or(wire.iops_per_provisioned_throughput).is_some(),
+        )],
+        IopsModel::TieredBySize | IopsModel::TieredByInstance | IopsModel::TieredByCount => {
+            &[("tiers", !wire.tiers.is_empty())]
+        }
+        IopsModel::DerivedFromThroughput => &[("throughput_per_tib", wire.throughput_per_tib.is_some())],
+        IopsModel::Range | IopsModel::MeasuredOnly | IopsModel::Unspecified => &[],
+    };
+    let bursts: &[(&'static str, bool)] = match wire.burst_model {
+        BurstModel::IoCreditBucket => &[
+            ("burst_iops", wire.burst_iops.is_some()),
+            ("burst_bucket_ios", wire.burst_bucket_ios.is_some()),
+        ],
+        BurstModel::ThroughputCreditBucket => &[
+            ("burst_throughput_per_tib", wire.burst_throughput_per_tib.is_some()),
+            ("burst_bucket_mib_per_tib", wire.burst_bucket_mib_per_tib.is_some()),
+        ],
+        BurstModel::DualCreditBucket => &[("burst_duration_s", wire.burst_duration_s.is_some())],
+        BurstModel::TimedWindow => &[("burst_iops", wire.burst_iops.or(wire.burst_throughput).is_some())],
+        BurstModel::None | BurstModel::OnDemandBilled | BurstModel::Unspecified => &[],
+    };
+    let (positive, any) = figures(wire);
+    let has_throughput =
+        positive.iter().chain(&any).any(|(field, figure)| field.contains("throughput") && figure.is_some());
+    let has_throughput =
+        has_throughput || !wire.throughput_by_size.is_empty() || !wire.throughput_by_iops.is_empty();
+    let unit = [("throughput_unit", wire.throughput_unit.is_some() || !has_throughput)];
+    let all = needed.iter().chain(bursts).chain(&unit);
+    let missing = all.into_iter().find(|(_, is_there)| !is_there)?;
+    Some((missing.0, "is missing".to_owned()))
+}
+
+/// A price says in what, and is not remembered.
+fn priced(wire: &Wire) -> Option<(&'static str, String)> {
+    let figures = [
+        wire.price_per_gib_month,
+        wire.price_per_iops_month,
+        wire.price_per_throughput_month,
+        wire.price_per_million_ios,
+    ];
+    if figures.iter().all(Option::is_none) {
+        return None;
+    }
+    match (&wire.price_currency, wire.price_confidence) {
+        (None, _) => Some(("price_currency", "is missing".to_owned())),
+        (_, Some(Confidence::FromMemory)) => {
+            Some(("price_confidence", "is from memory: prices need a source".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+/// At both ends of what is sold, the rules come to a volume.
+fn comes_to_volumes(entry: &Entry) -> Option<(&'static str, String)> {
+    if entry.unmodelled().is_some() {
+        return None;
+    }
+    let (least, most) = entry.size_range();
+    let wire = &entry.wire;
+    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    let by_name = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
+    for size in [least, most].into_iter().flatten().chain([1 << 40]) {
+        let size_bytes = size.clamp(least.unwrap_or(1), most.unwrap_or(u64::MAX));
+        let mut parameters = Parameters { size_bytes: Some(size_bytes), ..Parameters::default() };
+        parameters.tier = wire.tiers.first().filter(|_| by_name).map(|tier| tier.name.clone());
+        if wire.iops_model == IopsModel::Provisioned && wire.iops_per_provisioned_throughput.is_none() {
+            let least =
+                wire.iops_included.or(wire.iops_provisioned_min).map_or(1, |least| amount::of(least, 1));
+            parameters.iops = Some(least);
+        }
+        if wire.throughput_provisioned_max.is_some() && wire.throughput_included.is_none() {
+            let slope = (wire.throughput_provisioned_per_tib_min.unwrap_or_default(), amount::TIB);
+            let by_size = amount::linear(0.0, slope, size_bytes, unit);
+            let least = wire.throughput_provisioned_min.map_or(1, |least| amount::of(least, unit));
+            parameters.bytes_per_second = Some(least.max(by_size));
+        }
+        if let Err(refusal) = entry.resolve(&parameters) {
+            return Some((
+                "iops_model",
+                format!("comes to nothing at {size_bytes} bytes: {}", refusal.reason),
+            ));
+        }
+    }
+    None
+}

@@ -1,0 +1,184 @@
+//! A volume type: what it is called, where its rules come from, and what it costs where that is known.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::wire::Wire;
+
+/// How sure a figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Nobody looked it up.
+    FromMemory,
+    /// Calculated from quoted or measured figures.
+    Derived,
+    /// The source says so.
+    Quoted,
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confidence::FromMemory => "from memory",
+            Confidence::Derived => "derived",
+            Confidence::Quoted => "quoted",
+        })
+    }
+}
+
+/// Whether a type is sold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// It is.
+    Current,
+    /// It is, but its provider recommends another.
+    Previous,
+    /// Its rules are no longer those of any volume.
+    Historical,
+}
+
+impl fmt::Display for Lifecycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lifecycle::Current => "current",
+            Lifecycle::Previous => "previous",
+            Lifecycle::Historical => "historical",
+        })
+    }
+}
+
+/// A volume type of a provider, of one generation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    id: String,
+    pub(crate) wire: Wire,
+}
+
+/// What a volume costs a month. A part that is not known is not free.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Price {
+    /// The currency's code.
+    pub currency: String,
+    /// Where it holds.
+    pub region: String,
+    /// When it held, where that is said.
+    pub as_of: Option<String>,
+    /// For each GiB.
+    pub per_gib_month: Option<f64>,
+    /// For each provisioned I/O a second beyond those included.
+    pub per_iops_month: Option<f64>,
+    /// For each unit of provisioned throughput beyond what is included.
+    pub per_throughput_month: Option<f64>,
+    /// For a million I/Os.
+    pub per_million_ios: Option<f64>,
+    /// Where it comes from.
+    pub source: String,
+}
+
+impl Entry {
+    pub(crate) fn new(id: String, wire: Wire) -> Self {
+        Entry { id, wire }
+    }
+
+    /// Its name in the catalogue: `aws-gp2-2016`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Who sells it.
+    pub fn provider(&self) -> &str {
+        &self.wire.provider
+    }
+
+    /// What the provider calls it.
+    pub fn type_name(&self) -> &str {
+        &self.wire.type_name
+    }
+
+    /// What it is called in the provider's interface.
+    pub fn api_name(&self) -> Option<&str> {
+        self.wire.api_name.as_deref()
+    }
+
+    /// What it is made of: `hdd`, `ssd`, `nvme`, `hybrid`, `local`, `local_ssd`, `local_nvme` or `unknown`.
+    pub fn media(&self) -> &str {
+        &self.wire.media
+    }
+
+    /// False where its data is lost with the instance.
+    pub fn is_persistent(&self) -> bool {
+        self.wire.persistent.unwrap_or(true)
+    }
+
+    /// Whether it is sold.
+    pub fn lifecycle(&self) -> Lifecycle {
+        self.wire.lifecycle
+    }
+
+    /// Where its rules come from, the main source first.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.wire.source).chain(&self.wire.sources_more).map(String::as_str)
+    }
+
+    /// When they held.
+    pub fn as_of(&self) -> &str {
+        &self.wire.as_of
+    }
+
+    /// How sure they are, but for the fields that are less so.
+    pub fn confidence(&self) -> Confidence {
+        self.wire.confidence
+    }
+
+    /// How sure one field is.
+    pub fn confidence_of(&self, field: &str) -> Confidence {
+        let is_in = |fields: &[String]| fields.iter().any(|name| name == field);
+        match () {
+            () if is_in(&self.wire.from_memory_fields) => Confidence::FromMemory,
+            () if is_in(&self.wire.derived_fields) => self.wire.confidence.min(Confidence::Derived),
+            () => self.wire.confidence,
+        }
+    }
+
+    /// What should be known about it.
+    pub fn notes(&self) -> Option<&str> {
+        self.wire.notes.as_deref()
+    }
+
+    /// What is told of it and not calculated with: name and text.
+    pub fn facts(&self) -> impl Iterator<Item = (&str, String)> {
+        self.wire.facts.iter().map(|(name, value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            (name.as_str(), text)
+        })
+    }
+
+    /// Its smallest and largest size in bytes, where they are known.
+    pub fn size_range(&self) -> (Option<u64>, Option<u64>) {
+        let bytes = |gib: Option<f64>| gib.map(crate::amount::gib);
+        (bytes(self.wire.size_min_gib), bytes(self.wire.size_max_gib))
+    }
+
+    /// The share of its rate that is promised, and of the time in which it is.
+    pub fn promise(&self) -> (Option<f64>, Option<f64>) {
+        (self.wire.sla_iops_fraction, self.wire.sla_time_fraction)
+    }
+
+    /// What it costs, where a source says so.
+    pub fn price(&self) -> Option<Price> {
+        let wire = &self.wire;
+        Some(Price {
+            currency: wire.price_currency.clone()?,
+            region: wire.price_region.clone().unwrap_or_default(),
+            as_of: wire.price_as_of.clone(),
+            per_gib_month: wire.price_per_gib_month,
+            per_iops_month: wire.price_per_iops_month,
+            per_throughput_month: wire.price_per_throughput_month,
+            per_million_ios: wire.price_per_million_ios,
+            source: wire.price_source.clone().unwrap_or_else(|| wire.source.clone()),
+        })
+    }
+}

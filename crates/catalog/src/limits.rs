@@ -1,0 +1,154 @@
+//! From baselines to limits: a type's burst rule on top of what a volume gives for ever.
+
+use fathom_volume::{Billing, Limit, Rate};
+
+use crate::amount::{self, TIB};
+use crate::levels::Wanted;
+use crate::wire::{BurstKind, BurstModel, ThroughputUnit, Wire};
+
+/// How long a burst lasts where nobody says.
+const USUAL_BURST_S: f64 = 60.0;
+
+/// The limits on both directions together, and what was assumed to find them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) ios: Option<Limit>,
+    pub(crate) bytes: Option<Limit>,
+    pub(crate) billing: Option<Billing>,
+    pub(crate) assumptions: Vec<String>,
+}
+
+/// A limit without any burst; `None` where the level is 0 or beyond what can be told.
+pub(crate) fn plain(level: Option<u64>) -> Result<Option<Limit>, String> {
+    match level {
+        None => Ok(None),
+        Some(level) => rate(level).map(|rate| Some(Limit::Rate(rate))),
+    }
+}
+
+fn rate(level: u64) -> Result<Rate, String> {
+    Rate::per_second(level).ok_or_else(|| format!("its rules come to {level} a second"))
+}
+
+/// The limits of a volume with the baselines `ios` and `bytes`.
+pub(crate) fn of(
+    wire: &Wire,
+    wanted: Wanted<'_>,
+    (ios, bytes): (Option<u64>, Option<u64>),
+    on_demand: bool,
+) -> Result<Limits, String> {
+    let mut limits = Limits { ios: plain(ios)?, bytes: plain(bytes)?, ..Limits::default() };
+    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    match wire.burst_model {
+        BurstModel::None => {}
+        BurstModel::Unspecified => {
+            limits.assumptions.push("its burst rule is not published and left out".to_owned())
+        }
+        BurstModel::OnDemandBilled => {
+            limits.assumptions.push("bursts on demand, which are billed, are left out".to_owned());
+        }
+        BurstModel::IoCreditBucket => {
+            let ends = wire.burst_applies_below_gib.map_or(u64::MAX, amount::gib);
+            if wanted.size_bytes < ends {
+                let capacity = wire.burst_bucket_ios.map_or(0, |ios| amount::of(ios, 1));
+                let initial = wire.burst_initial_ios.map_or(capacity, |ios| amount::of(ios, 1));
+                let burst = wire.burst_iops.map(|burst| amount::of(burst, 1));
+                limits.ios = credit(ios, burst, (capacity, initial))?;
+            }
+        }
+        BurstModel::ThroughputCreditBucket => {
+            let slope = |per_tib: Option<f64>| (per_tib.unwrap_or_default(), TIB);
+            let burst = amount::linear(0.0, slope(wire.burst_throughput_per_tib), wanted.size_bytes, unit);
+            let most = wire.burst_throughput_max.map_or(u64::MAX, |most| amount::of(most, unit));
+            let capacity =
+                amount::linear(0.0, slope(wire.burst_bucket_mib_per_tib), wanted.size_bytes, 1 << 20);
+            let initial =
+                wire.burst_initial_fill_fraction.map_or(capacity, |share| amount::of(share, capacity));
+            limits.bytes = credit(bytes, Some(burst.min(most)), (capacity, initial))?;
+        }
+        BurstModel::DualCreditBucket => dual(wire, wanted, (ios, bytes), on_demand, &mut limits)?,
+        BurstModel::TimedWindow => windows(wire, (ios, bytes), unit, &mut limits)?,
+    }
+    Ok(limits)
+}
+
+/// Two buckets, I/Os and bytes, each of what the burst is beyond the baseline for a time; or a burst that is billed.
+fn dual(
+    wire: &Wire,
+    wanted: Wanted<'_>,
+    (ios, bytes): (Option<u64>, Option<u64>),
+    on_demand: bool,
+    limits: &mut Limits,
+) -> Result<(), String> {
+    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    let Some(tier) = wanted.tier else { return Ok(()) };
+    let burst_ios = tier.burst_iops.map(|burst| amount::of(burst, 1));
+    let burst_bytes = tier.burst_throughput.map(|burst| amount::of(burst, unit));
+    let lasts = wire.burst_duration_s.unwrap_or_default();
+    let bucket = |base: Option<u64>, burst: Option<u64>| {
+        let beyond = burst.unwrap_or_default().saturating_sub(base.unwrap_or_default());
+        let capacity = amount::of(lasts, beyond);
+        (capacity, wire.burst_initial_fill_fraction.map_or(capacity, |share| amount::of(share, capacity)))
+    };
+    if tier.burst_kind != Some(BurstKind::OnDemand) {
+        limits.ios = credit(ios, burst_ios, bucket(ios, burst_ios))?;
+        limits.bytes = credit(bytes, burst_bytes, bucket(bytes, burst_bytes))?;
+        return Ok(());
+    }
+    if !on_demand {
+        limits.assumptions.push("bursts on demand, which have to be ordered, are left out".to_owned());
+        return Ok(());
+    }
+    let billed = |base: Option<u64>, burst: Option<u64>| match (base, burst) {
+        (Some(base), Some(burst)) => Ok(Some(Limit::OnDemand { base: rate(base)?, burst: rate(burst)? })),
+        (base, _) => plain(base),
+    };
+    limits.ios = billed(ios, burst_ios)?;
+    limits.bytes = billed(bytes, burst_bytes)?;
+    limits.billing =
+        wire.burst_transaction_bytes.map(|bytes| Billing { transaction_bytes: amount::of(bytes, 1) });
+    Ok(())
+}
+
+fn windows(
+    wire: &Wire,
+    (ios, bytes): (Option<u64>, Option<u64>),
+    unit: u64,
+    limits: &mut Limits,
+) -> Result<(), String> {
+    if wire.burst_duration_s.is_none() {
+        limits.assumptions.push("how long its bursts last is not published: taken as 60 s".to_owned());
+    }
+    let lasts = wire.burst_duration_s.unwrap_or(USUAL_BURST_S);
+    if wire.burst_cooldown_s.is_none() {
+        let text =
+            format!("how long no burst follows another is not published: taken as the {lasts} s of a burst");
+        limits.assumptions.push(text);
+    }
+    let (burst_ns, rest_ns) =
+        (amount::seconds(lasts), amount::seconds(wire.burst_cooldown_s.unwrap_or(lasts)));
+    let window = |base: Option<u64>, burst: Option<u64>| match (base, burst) {
+        (Some(base), Some(burst)) if burst > base => {
+            Ok(Some(Limit::Window { base: rate(base)?, burst: rate(burst)?, burst_ns, rest_ns }))
+        }
+        (base, _) => plain(base),
+    };
+    limits.ios = window(ios, wire.burst_iops.map(|burst| amount::of(burst, 1)))?;
+    limits.bytes = window(bytes, wire.burst_throughput.map(|burst| amount::of(burst, unit)))?;
+    Ok(())
+}
+
+/// Credit where the burst is beyond the baseline, else the baseline alone.
+fn credit(
+    base: Option<u64>,
+    burst: Option<u64>,
+    (capacity, initial): (u64, u64),
+) -> Result<Option<Limit>, String> {
+    match (base, burst) {
+        (Some(base), Some(burst)) if burst > base => {
+            let (base, burst) = (rate(base)?, Some(rate(burst)?));
+            Ok(Some(Limit::Credit { base, burst, capacity, initial }))
+        }
+        (base, _) => plain(base),
+    }
+}

@@ -1,0 +1,216 @@
+//! From an entry and what is chosen of it to the model of one volume.
+
+use fathom_volume::{Accounting, FirstTouch, Latency, Stage, VolumeModel};
+use thiserror::Error;
+
+use crate::amount::{self, GIB};
+use crate::entry::{Confidence, Entry};
+use crate::levels::{self, Wanted};
+use crate::limits;
+use crate::wire::{IopsModel, Shared, Tier};
+
+/// What is chosen of a type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    /// The size; 100 GiB, or what is nearest to that, where it is left out.
+    pub size_bytes: Option<u64>,
+    /// Provisioned IOPS.
+    pub iops: Option<u64>,
+    /// Provisioned bandwidth, bytes a second.
+    pub bytes_per_second: Option<u64>,
+    /// The tier's name, where tiers are not found by size.
+    pub tier: Option<String>,
+    /// Bursts that are billed are ordered.
+    pub on_demand: bool,
+    /// The volume was restored, or its blocks are new: first accesses cost what they cost on this type.
+    pub first_touch: bool,
+}
+
+/// A volume of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// What it is made of.
+    pub model: VolumeModel,
+    /// The tier it belongs to.
+    pub tier: Option<String>,
+    /// What the source does not say and was assumed, in whole sentences.
+    pub assumptions: Vec<String>,
+}
+
+/// Why there is no model of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{id}: {reason}")]
+pub struct Refusal {
+    /// The entry.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Refusal {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        Some("`fathom catalog show ID` tells what can be chosen; `sim:custom` takes limits of your own")
+    }
+}
+
+const USUAL_SIZE: u64 = 100 * GIB;
+/// How far ahead of a rate requests may be: among requests of many sizes both caps hold over 10 ms and not by turns.
+const SLACK_NS: u64 = 10_000_000;
+/// What comes with a first access; no provider says.
+const FIRST_TOUCH_BYTES: u32 = 512 << 10;
+
+impl Entry {
+    /// The model of a volume of this type; refused where the provider publishes no rule, or would not sell it.
+    pub fn resolve(&self, parameters: &Parameters) -> Result<Resolved, Refusal> {
+        self.resolved(parameters).map_err(|reason| Refusal { id: self.id().to_owned(), reason })
+    }
+
+    /// Why no volume of this type can be modelled, whatever is chosen.
+    pub fn unmodelled(&self) -> Option<&'static str> {
+        match self.wire.iops_model {
+            IopsModel::MeasuredOnly => Some("its provider publishes no limits: there are measurements alone"),
+            IopsModel::Range => Some("its provider publishes a range and no rule"),
+            IopsModel::Unspecified => Some("no rule of its provider was found"),
+            _ => None,
+        }
+    }
+
+    fn resolved(&self, parameters: &Parameters) -> Result<Resolved, String> {
+        if let Some(reason) = self.unmodelled() {
+            return Err(reason.to_owned());
+        }
+        let wire = &self.wire;
+        let mut assumptions = Vec::new();
+        if self.confidence() == Confidence::FromMemory {
+            assumptions.push("its rules are from memory and were not found in a source".to_owned());
+        }
+        let size_bytes = self.size(parameters.size_bytes, &mut assumptions)?;
+        let tier = self.tier(size_bytes, parameters.tier.as_deref())?;
+        let wanted =
+            Wanted { size_bytes, tier, iops: parameters.iops, bytes_per_second: parameters.bytes_per_second };
+        let (mut ios, mut bytes) = levels::of(wire, wanted)?;
+        match wire.limits_shared_read_write {
+            Shared::Known(true) => {}
+            Shared::Known(false) => (ios, bytes) = (ios.apart(), bytes.apart()),
+            Shared::Unknown(_) => {
+                assumptions.push(
+                    "whether reads and writes share its limits is not published: taken as shared".to_owned(),
+                );
+            }
+        }
+        let mut shared = limits::of(wire, wanted, (ios.shared, bytes.shared), parameters.on_demand)?;
+        assumptions.append(&mut shared.assumptions);
+        let stage = |ios, bytes, billing| Stage {
+            name: "volume".to_owned(),
+            accounting: self.accounting(),
+            slack_ns: SLACK_NS,
+            ios,
+            bytes,
+            billing,
+        };
+        let is_limited = |stage: &Stage| stage.ios.is_some() || stage.bytes.is_some();
+        let one_way = |ios, bytes| -> Result<Vec<Stage>, String> {
+            let stage = stage(limits::plain(ios)?, limits::plain(bytes)?, None);
+            Ok(Some(stage).filter(is_limited).into_iter().collect())
+        };
+        let (read_latency, write_latency) = self.latencies(&mut assumptions);
+        let model = VolumeModel {
+            shared: Some(stage(shared.ios, shared.bytes, shared.billing))
+                .filter(is_limited)
+                .into_iter()
+                .collect(),
+            reads: one_way(ios.read, bytes.read)?,
+            writes: one_way(ios.write, bytes.write)?,
+            read_latency,
+            write_latency,
+            first_touch: self.first_touch(parameters.first_touch, &mut assumptions),
+            ..VolumeModel::unlimited(size_bytes)
+        };
+        model.validate().map_err(|error| error.to_string())?;
+        Ok(Resolved { model, tier: tier.map(|tier| tier.name.clone()), assumptions })
+    }
+
+    fn size(&self, asked: Option<u64>, assumptions: &mut Vec<String>) -> Result<u64, String> {
+        let (least, most) = self.size_range();
+        let (least, most) = (least.unwrap_or(1), most.unwrap_or(u64::MAX));
+        let size = asked.unwrap_or_else(|| USUAL_SIZE.clamp(least, most.max(least)));
+        if asked.is_none() {
+            assumptions.push(format!("no size was given: {} GiB", size / GIB));
+        }
+        if (least..=most).contains(&size) {
+            return Ok(size);
+        }
+        let gib = |bytes: u64| bytes as f64 / GIB as f64;
+        let range = match (self.wire.size_min_gib, self.wire.size_max_gib) {
+            (Some(least), Some(most)) => format!("from {least} to {most} GiB"),
+            (Some(least), None) => format!("from {least} GiB on"),
+            (None, _) => format!("up to {} GiB", gib(most)),
+        };
+        Err(format!("there are none of {} GiB, only {range}", gib(size)))
+    }
+
+    fn tier(&self, size_bytes: u64, name: Option<&str>) -> Result<Option<&Tier>, String> {
+        let tiers = &self.wire.tiers;
+        let names = || tiers.iter().map(|tier| tier.name.as_str()).collect::<Vec<_>>().join(", ");
+        let by_size = |tier: &&Tier| tier.size_gib.is_some_and(|size| size_bytes <= amount::gib(size));
+        match (self.wire.iops_model, name) {
+            (IopsModel::TieredBySize, None) => {
+                tiers.iter().find(by_size).map(Some).ok_or_else(|| "it has no tier of that size".to_owned())
+            }
+            (IopsModel::TieredByInstance | IopsModel::TieredByCount, None) => {
+                Err(format!("what it gives depends on what it belongs to; choose a tier of {}", names()))
+            }
+            (
+                IopsModel::TieredBySize | IopsModel::TieredByInstance | IopsModel::TieredByCount,
+                Some(name),
+            ) => {
+                let found = tiers.iter().find(|tier| tier.name == name);
+                found.map(Some).ok_or_else(|| format!("it has no tier {name}, only {}", names()))
+            }
+            (_, Some(_)) => Err("it has no tiers: leave the tier out".to_owned()),
+            (_, None) => Ok(None),
+        }
+    }
+
+    fn accounting(&self) -> Accounting {
+        Accounting {
+            unit_bytes: self.wire.io_unit_kib_max.and_then(|kib| u32::try_from(amount::of(kib, 1024)).ok()),
+            merges_sequential: self.wire.io_merge_sequential,
+            whole_units: self.wire.io_whole_units,
+        }
+    }
+
+    /// Of reads and of writes.
+    fn latencies(&self, assumptions: &mut Vec<String>) -> (Latency, Latency) {
+        let wire = &self.wire;
+        if let Some(depth_per_iops) = wire.queue_depth_per_iops {
+            // One under way for every so many a second: that is how long each takes.
+            let latency = Latency::fixed(amount::seconds(depth_per_iops));
+            return (latency.clone(), latency);
+        }
+        if let Some(typical) = wire.latency_typical_ms {
+            let latency = Latency::around(amount::milliseconds(typical));
+            return (latency.clone(), latency);
+        }
+        let usual: f64 = match wire.media.as_str() {
+            "hdd" => 5.0,
+            "nvme" | "local" | "local_ssd" | "local_nvme" => 0.2,
+            _ => 0.5,
+        };
+        assumptions.push(format!("its latency is not published: taken as about {usual} ms"));
+        let below = |most: Option<f64>| {
+            let typical = most.map_or(usual, |most| usual.min(most));
+            Latency::around(amount::milliseconds(typical))
+        };
+        (below(wire.latency_read_ms_max), below(wire.latency_write_ms_max))
+    }
+
+    fn first_touch(&self, is_wanted: bool, assumptions: &mut Vec<String>) -> Option<FirstTouch> {
+        let lost = self.wire.first_touch_penalty_fraction.filter(|_| is_wanted)?;
+        assumptions.push("how much a first access brings is not published: taken as 512 KiB".to_owned());
+        // Of a rate of which that share is lost, each counts for as many.
+        let counts_as = (1.0 / (1.0 - lost)).round() as u32;
+        Some(FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns: 0 })
+    }
+}

@@ -1,0 +1,304 @@
+//! `fathom monitor`: shows what devices do now, and writes the job that would do it again.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_analysis::monitor::{Interval, Presence, Watched};
+use fathom_analysis::monitor_capture::Capture;
+use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
+use fathom_model::Nanos;
+use fathom_model::units::{duration, parse_duration};
+use fathom_report::{Style, monitor_job, monitor_json, monitor_table};
+use fathom_runner::StopHandle;
+
+use crate::exit::{Complaint, Exit};
+use crate::screen::Screen;
+use crate::{output, signals};
+
+/// What `fathom monitor` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct MonitorArguments {
+    /// Devices by name or node, or files and directories on them; without any, all disks
+    devices: Vec<PathBuf>,
+    /// Length of an interval: 1, 500ms, 1m
+    #[arg(long, short, value_parser = interval, default_value = "1s", value_name = "TIME")]
+    interval: Nanos,
+    /// End after so many intervals
+    #[arg(long, short, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
+    count: Option<u64>,
+    /// Print a JSON object per interval and device, one per line
+    #[arg(long)]
+    json: bool,
+    /// Trace single requests (as root): exact sizes, order, and time at the device
+    #[arg(long)]
+    trace: bool,
+    /// Do not look for the processes behind the load
+    #[arg(long)]
+    no_owners: bool,
+    /// At the end, write a job file that makes the load of the device again; implies --trace where that is allowed
+    #[arg(long, value_name = "FILE")]
+    to_job: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom monitor                            all disks, every second, until Ctrl-C
+  fathom monitor /mnt/data --interval 5     the device under a directory
+  fathom monitor --json --count 60 nvme0n1 > minute.ndjson
+  fathom monitor --to-job load.fio --count 60 nvme0n1
+  TARGET=/dev/nvme1n1 fathom fio load.fio   does the same to another device";
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text) {
+        Ok(time) if time < Nanos::from_millis(10) => Err("an interval is 10 ms or more".to_owned()),
+        Ok(time) if time > Nanos::from_secs(86_400) => Err("an interval is a day or less".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl From<MonitorError> for Complaint {
+    fn from(error: MonitorError) -> Complaint {
+        let hint = error.hint();
+        Complaint::failed(error.to_string(), hint)
+    }
+}
+
+/// Watches until the count is reached or a signal comes.
+///
+/// # Errors
+/// It could not begin, or the job file cannot be written.
+pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
+    let stop = StopHandle::default();
+    let caught =
+        signals::watch_saying(stop.clone(), Exit::Interrupted, "stopped at once").map_err(|error| {
+            let message = format!("cannot watch for signals: {}", output::plain(&error));
+            Complaint::failed(message, signals::hint(&error))
+        })?;
+    let settings = MonitorSettings {
+        devices: arguments.devices,
+        interval: arguments.interval,
+        count: arguments.count,
+        trace: arguments.trace || arguments.to_job.is_some(),
+        owners: !arguments.no_owners,
+    };
+    // Now rather than after hours of watching.
+    let job_file = arguments.to_job.as_ref().map(|path| JobFile::check(path)).transpose()?;
+    let form = match (arguments.json, io::stdout().is_terminal()) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Live(Screen::default()),
+        (false, false) => Form::Lines,
+    };
+    let mut printer = Printer {
+        form,
+        style: output::style(),
+        stop: stop.clone(),
+        captures: BTreeMap::new(),
+        captures_wanted: job_file.is_some(),
+        sums: Vec::new(),
+        begun: false,
+        failed: None,
+    };
+    monitor::run(&settings, &stop, &mut printer)?;
+    let captures = printer.finish()?;
+    if let Some(file) = job_file {
+        file.write(&captures)?;
+    }
+    Ok(if caught.number().is_some() { Exit::Interrupted } else { Exit::Done })
+}
+
+enum Form {
+    /// A table that is drawn over.
+    Live(Screen),
+    /// A line per device and interval.
+    Lines,
+    /// An object per device and interval.
+    Json,
+}
+
+/// Shows each interval as it ends.
+struct Printer {
+    form: Form,
+    style: Style,
+    stop: StopHandle,
+    /// What each device did, for the job file.
+    captures: BTreeMap<String, Capture>,
+    captures_wanted: bool,
+    /// All intervals of each device as one, for the last table.
+    sums: Vec<Interval>,
+    begun: bool,
+    /// What went wrong with writing; nothing more is written then.
+    failed: Option<io::Error>,
+}
+
+impl Printer {
+    /// What was captured; on a terminal, means over all the time take the place of the last interval.
+    fn finish(mut self) -> Result<BTreeMap<String, Capture>, Complaint> {
+        let failed = self.failed.take().map_or(Ok(()), Err);
+        if let (Form::Live(screen), Ok(())) = (&mut self.form, &failed) {
+            let longest = self.sums.iter().map(|sum| sum.elapsed_ns).max().unwrap_or(0);
+            let title = format!("Mean over {}.", duration(Nanos(longest)));
+            screen.draw(&live(title, &self.sums, &self.style), &mut io::stdout().lock())?;
+        }
+        output::forgive_closed_pipe(failed)?;
+        Ok(self.captures)
+    }
+
+    fn sum_up(&mut self, intervals: &[Interval]) {
+        for interval in intervals {
+            match self.sums.iter_mut().find(|sum| sum.device.name == interval.device.name) {
+                Some(sum) if sum.presence != Presence::Gone => sum.add(interval),
+                Some(sum) => *sum = interval.clone(),
+                None => self.sums.push(interval.clone()),
+            }
+        }
+    }
+
+    fn show(&mut self, intervals: &[Interval]) -> io::Result<()> {
+        let style = &self.style;
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        match &mut self.form {
+            Form::Live(screen) => {
+                self.style.width = output::style().width;
+                let first = intervals.first();
+                let length = first.map_or(0, |first| (first.elapsed_ns + 500_000) / 1_000_000);
+                let number = first.map_or(0, |first| first.number);
+                let title =
+                    format!("Interval {number} of {}; Ctrl-C ends.", duration(Nanos::from_millis(length)));
+                screen.draw(&live(title, intervals, &self.style), &mut out)?;
+            }
+            Form::Lines => {
+                if !self.begun {
+                    writeln!(out, "{}", monitor_table::head())?;
+                }
+                for interval in intervals {
+                    writeln!(out, "{}", monitor_table::line(interval, style))?;
+                }
+            }
+            Form::Json => intervals.iter().try_for_each(|interval| monitor_json::line(interval, &mut out))?,
+        }
+        self.begun = true;
+        out.flush()
+    }
+
+    /// A line on standard error that does not stand in the way of the table.
+    fn say(&mut self, line: &str) {
+        if let Form::Live(screen) = &mut self.form {
+            let _ = screen.clear(&mut io::stdout().lock());
+        }
+        output::warn(line);
+    }
+}
+
+/// The table with what its columns mean.
+fn live(title: String, intervals: &[Interval], style: &Style) -> Vec<String> {
+    let mut lines = vec![title, String::new()];
+    lines.extend(monitor_table::table(intervals, style));
+    lines.push(String::new());
+    lines.extend(monitor_table::legend(intervals, style));
+    lines
+}
+
+impl MonitorObserver for Printer {
+    fn interval(&mut self, intervals: &[Interval]) {
+        if matches!(self.form, Form::Live(_)) {
+            self.sum_up(intervals);
+        }
+        if self.captures_wanted {
+            for interval in intervals {
+                self.captures.entry(interval.device.name.clone()).or_default().add(interval);
+            }
+        }
+        if self.failed.is_none()
+            && let Err(error) = self.show(intervals)
+        {
+            self.failed = Some(error);
+            self.stop.request("the reader of standard output has gone");
+        }
+    }
+
+    fn stalled(&mut self, device: &Watched, length_ns: u64, in_flight: u64) {
+        let length = duration(Nanos(length_ns));
+        self.say(&format!(
+            "monitor: {}: stalled: nothing completed for {length}, {in_flight} in flight",
+            device.name
+        ));
+    }
+
+    fn answered(&mut self, device: &Watched, length_ns: u64) {
+        self.say(&format!("monitor: {}: answers again after {}", device.name, duration(Nanos(length_ns))));
+    }
+
+    fn untraced(&mut self, reason: &str, hint: Option<&str>) {
+        self.say(&format!("monitor: only means are known: {reason}"));
+        if let Some(hint) = hint {
+            self.say(&format!("hint: {hint}"));
+        }
+    }
+}
+
+/// Where the job goes.
+struct JobFile {
+    path: PathBuf,
+}
+
+impl JobFile {
+    /// A file that can be made at `path`, as far as that can be said without making it.
+    fn check(path: &std::path::Path) -> Result<JobFile, Complaint> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let is_fine = parent.is_none_or(std::path::Path::is_dir) && (!path.exists() || path.is_file());
+        if is_fine {
+            return Ok(JobFile { path: path.to_owned() });
+        }
+        let message =
+            format!("{} cannot be written: it is no file in a directory that is there", path.display());
+        Err(Complaint::usage(message, Some("--to-job takes the name of a file".to_owned())))
+    }
+
+    /// Writes the job of the one device that did most.
+    fn write(&self, captures: &BTreeMap<String, Capture>) -> Result<(), Complaint> {
+        let mut loads: Vec<Interval> = captures.values().filter_map(Capture::load).collect();
+        loads.sort_by_key(|load| std::cmp::Reverse(load.activity.total().ios));
+        let text = loads.first().and_then(|load| Some((load, monitor_job::render(load)?)));
+        let Some((load, text)) = text else {
+            let hint = "monitor while the load runs".to_owned();
+            return Err(Complaint::failed("no I/O was seen, so there is no job to write", Some(hint)));
+        };
+        std::fs::write(&self.path, text).map_err(|error| {
+            Complaint::failed(
+                format!("cannot write {}: {}", self.path.display(), output::plain(&error)),
+                None,
+            )
+        })?;
+        let others = loads.len() - 1;
+        let more = if others == 0 { String::new() } else { format!(" ({others} other devices did less)") };
+        let name = self.path.display();
+        output::warn(&format!(
+            "The load of {}{more} is in {name}: TARGET=... fathom fio {name}",
+            load.device.name
+        ));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_between_ten_milliseconds_and_a_day() {
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(interval(text).ok().map(|time| time.0 / 1_000_000), expected, "{text}");
+        };
+        check("1", Some(1000));
+        check("500ms", Some(500));
+        check("2m", Some(120_000));
+        check("9ms", None);
+        check("0", None);
+        check("25h", None);
+        check("soon", None);
+    }
+}

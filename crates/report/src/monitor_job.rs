@@ -1,0 +1,147 @@
+//! The job file of `monitor --to-job`: what was seen as comments, then jobs that fio and fathom both take. Pure.
+
+use std::fmt::Write as _;
+
+use fathom_analysis::monitor::Interval;
+use fathom_analysis::monitor_job::{Job, Section, job, short};
+use fathom_model::Nanos;
+use fathom_model::Op;
+use fathom_model::units::{bytes, duration};
+
+/// A rate below this is given in bytes: whole requests per second would be too coarse.
+const FINE_IOPS: f64 = 100.0;
+
+/// The text of the file; `None` where the device did nothing.
+pub fn render(seen: &Interval) -> Option<String> {
+    let job = job(seen);
+    if job.sections.is_empty() {
+        return None;
+    }
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = comments(seen, &job, &mut text);
+    let seconds = (seen.elapsed_ns as f64 / 1e9).round().max(1.0);
+    let _ = write!(
+        text,
+        "\n[global]\nfilename=${{TARGET}}\ndirect=1\nioengine=libaio\ntime_based=1\nruntime={seconds}\ngroup_reporting=1\n"
+    );
+    for section in &job.sections {
+        let _ = section_text(section, &mut text);
+    }
+    Some(text)
+}
+
+fn comments(seen: &Interval, job: &Job, text: &mut String) -> std::fmt::Result {
+    let device = &seen.device;
+    writeln!(
+        text,
+        "; The load of {} as `fathom monitor` saw it for {}.",
+        device.path,
+        duration(Nanos(seen.elapsed_ns))
+    )?;
+    let seconds = seen.elapsed_ns as f64 / 1e9;
+    for (op, done) in seen.activity.ops.iter().filter(|(_, done)| done.ios > 0) {
+        let mean = done.mean_bytes().unwrap_or(0.0).round() as u64;
+        writeln!(text, "; {op}: {:.1} per second of {} on average", done.ios as f64 / seconds, bytes(mean))?;
+    }
+    let flush = &seen.activity.flush;
+    if flush.ios > 0 {
+        writeln!(text, "; flush: {:.1} per second", flush.ios as f64 / seconds)?;
+    }
+    if let Some(load) = &seen.load {
+        for (op, load) in load.ops.iter().filter(|(op, _)| !op.is_sync()) {
+            if let Some(share) = load.sequential_share() {
+                writeln!(text, "; {op}: {:.0} % of the requests go on where another ended", share * 100.0)?;
+            }
+        }
+        if load.lost > 0 {
+            writeln!(
+                text,
+                "; {} events came too fast to be seen; the rates are whole all the same",
+                load.lost
+            )?;
+        }
+    }
+    if !job.is_exact {
+        writeln!(text, "; Requests were not traced: sizes are means, and random order is a guess.")?;
+    }
+    if job.left_out >= 0.0005 {
+        writeln!(text, "; Left out, being rare: {:.1} % of the requests.", job.left_out * 100.0)?;
+    }
+    writeln!(text, ";\n; To run it, name the file or device in the environment:")?;
+    writeln!(text, ";   TARGET=/path/to/file fathom fio THIS_FILE")?;
+    if job.sections.iter().any(|section| section.op != Op::Read) {
+        writeln!(text, "; What TARGET holds is overwritten.")?;
+    }
+    Ok(())
+}
+
+fn section_text(section: &Section, text: &mut String) -> std::fmt::Result {
+    let pattern = match (section.random, section.op) {
+        (true, op) => format!("rand{op}"),
+        (false, op) => op.to_string(),
+    };
+    writeln!(
+        text,
+        "\n[{}]\nrw={pattern}\nbs={}\niodepth={}",
+        section.name,
+        short(section.block),
+        section.depth
+    )?;
+    if section.iops >= FINE_IOPS {
+        writeln!(text, "rate_iops={}", section.iops.round())?;
+    } else {
+        writeln!(text, "rate={}", (section.iops * section.block as f64).round().max(1.0))?;
+    }
+    if let Some((offset, size)) = section.range {
+        writeln!(text, "offset={}\nsize={}", short(offset), short(size))?;
+    }
+    if let Some(writes) = section.fdatasync {
+        writeln!(text, "fdatasync={writes}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fathom_analysis::monitor::Watched;
+    use fathom_analysis::monitor_load::LoadWatch;
+
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_was_seen_and_how_to_do_it_again() {
+        let mut watch = LoadWatch::default();
+        let mut seen = Interval {
+            elapsed_ns: 4_000_000_000,
+            device: Arc::new(Watched { path: "/dev/sdb".into(), ..Watched::default() }),
+            ..Interval::default()
+        };
+        for n in 0..2000 {
+            let (op, at, size) = match n % 10 {
+                9 => (Op::Write, n / 10 * 65_536, 65_536),
+                _ => (Op::Read, n * 514_229 % 262_144 * 4096, 4096),
+            };
+            watch.issued(op, at, size, n);
+            watch.completed(op, at, n);
+            seen.activity.ops[op].ios += 1;
+            seen.activity.ops[op].bytes += size;
+        }
+        seen.load = Some(watch.take());
+        let text = render(&seen).unwrap();
+        assert!(text.starts_with("; The load of /dev/sdb as `fathom monitor` saw it for 4 s.\n"), "{text}");
+        for part in [
+            "; read: 450.0 per second of 4.0 KiB on average\n",
+            "; What TARGET holds is overwritten.\n",
+            "filename=${TARGET}\n",
+            "runtime=4\n",
+            "[reads]\nrw=randread\nbs=4k\niodepth=1\nrate_iops=450\noffset=0\nsize=",
+            "[writes]\nrw=write\nbs=64k\niodepth=1\nrate=3276800\noffset=0\nsize=12800k\n",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+        assert_eq!(render(&Interval { elapsed_ns: 1, ..Interval::default() }), None);
+    }
+}

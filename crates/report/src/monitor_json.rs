@@ -1,0 +1,284 @@
+//! The lines of `monitor --json`, `fathom.monitor/1`: one object per interval and device. Pure.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use fathom_analysis::monitor::{Done, Interval, Presence};
+use fathom_analysis::monitor_load::OpLoad;
+use fathom_model::Op;
+use fathom_record::{LatencyRecord, LatencySummary};
+use serde::Serialize;
+
+/// The `schema` of each line.
+pub const SCHEMA: &str = "fathom.monitor/1";
+
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: &'static str,
+    interval: u64,
+    end_unix_ms: u64,
+    elapsed_ns: u64,
+    device: DeviceDocument<'a>,
+    /// `there`, `appeared` (numbers count from then) or `gone` (there are none).
+    presence: &'static str,
+    /// For how long nothing has completed although requests are in flight; null where that is no stall. Rates are then
+    /// null.
+    stalled_ns: Option<u64>,
+    read: OpDocument,
+    write: OpDocument,
+    trim: OpDocument,
+    flush: FlushDocument,
+    total: OpDocument,
+    in_flight: InFlightDocument,
+    /// Time spent in the device's queue and in service by the requests that completed, over the interval.
+    queue_depth_mean: Option<f64>,
+    /// Share of the time with a request in flight, 0 to 1.
+    utilisation: Option<f64>,
+    /// Busy time over requests; a service time only where the device serves one at a time.
+    busy_per_request_ns: Option<f64>,
+    /// The requests one by one; null where they are not traced.
+    requests: Option<RequestsDocument>,
+    owners: Vec<OwnerDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct DeviceDocument<'a> {
+    name: &'a str,
+    path: &'a str,
+    /// As typed, where that is another name or something on the device.
+    asked: Option<&'a str>,
+    size_bytes: u64,
+    /// What it lies on, nearest first.
+    under: &'a [String],
+    /// It has no queue of its own: requests count before they are merged or split.
+    stacked: bool,
+}
+
+#[derive(Serialize)]
+struct OpDocument {
+    ios: u64,
+    merges: u64,
+    iops: Option<f64>,
+    bytes_per_second: Option<f64>,
+    /// Null where nothing completed.
+    request_bytes_mean: Option<f64>,
+    await_mean_ns: Option<f64>,
+    /// How far off it may be: the kernel counts whole ms.
+    await_error_ns: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct FlushDocument {
+    ios: u64,
+    iops: Option<f64>,
+    await_mean_ns: Option<f64>,
+    /// How far off it may be: the kernel counts whole ms.
+    await_error_ns: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct InFlightDocument {
+    last: u64,
+    mean: Option<f64>,
+    max: u64,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct RequestsDocument {
+    /// Events that came too fast to be seen.
+    lost: u64,
+    read: Option<RequestDocument>,
+    write: Option<RequestDocument>,
+    trim: Option<RequestDocument>,
+    flush: Option<RequestDocument>,
+}
+
+#[derive(Serialize)]
+struct RequestDocument {
+    seen: u64,
+    /// Requests that begin where another ended, 0 to 1.
+    sequential_share: Option<f64>,
+    /// How many of each size in bytes.
+    sizes: BTreeMap<u64, u64>,
+    /// From the issue to the driver to the completion.
+    service_ns: LatencySummary,
+}
+
+#[derive(Serialize)]
+struct OwnerDocument<'a> {
+    process: u32,
+    command: &'a str,
+    /// Of the process on all its devices.
+    read_bytes_per_second: f64,
+    write_bytes_per_second: f64,
+    file: &'a str,
+}
+
+/// Writes the line of one device in one interval.
+///
+/// # Errors
+/// Those of `out`.
+pub fn line(interval: &Interval, out: &mut dyn Write) -> io::Result<()> {
+    let device = &interval.device;
+    let activity = &interval.activity;
+    let in_flight = &interval.in_flight;
+    let line = Line {
+        schema: SCHEMA,
+        interval: interval.number,
+        end_unix_ms: interval.end_unix_ms,
+        elapsed_ns: interval.elapsed_ns,
+        device: DeviceDocument {
+            name: &device.name,
+            path: &device.path,
+            asked: device.asked.as_deref(),
+            size_bytes: device.size_bytes,
+            under: &device.under,
+            stacked: device.stacked,
+        },
+        presence: match interval.presence {
+            Presence::There => "there",
+            Presence::Appeared => "appeared",
+            Presence::Gone => "gone",
+        },
+        stalled_ns: interval.stalled_ns,
+        read: op(interval, &activity.ops.read),
+        write: op(interval, &activity.ops.write),
+        trim: op(interval, &activity.ops.trim),
+        flush: FlushDocument {
+            ios: activity.flush.ios,
+            iops: interval.per_second(activity.flush.ios),
+            await_mean_ns: activity.flush.await_ns(),
+            await_error_ns: activity.flush.await_error_ns(),
+        },
+        total: op(interval, &activity.total()),
+        in_flight: InFlightDocument {
+            last: in_flight.last,
+            mean: in_flight.mean(),
+            max: in_flight.most,
+            samples: in_flight.samples,
+        },
+        queue_depth_mean: interval.queue_depth_mean(),
+        utilisation: interval.utilisation(),
+        busy_per_request_ns: interval.busy_per_request_ns(),
+        requests: interval.load.as_ref().map(|load| {
+            let of = |op| load.ops.get(&op).map(request);
+            RequestsDocument {
+                lost: load.lost,
+                read: of(Op::Read),
+                write: of(Op::Write),
+                trim: of(Op::Trim),
+                flush: of(Op::Sync),
+            }
+        }),
+        owners: interval
+            .owners
+            .iter()
+            .map(|owner| OwnerDocument {
+                process: owner.process,
+                command: &owner.command,
+                read_bytes_per_second: owner.read_bytes_per_second,
+                write_bytes_per_second: owner.write_bytes_per_second,
+                file: &owner.file,
+            })
+            .collect(),
+    };
+    serde_json::to_writer(&mut *out, &line)?;
+    out.write_all(b"\n")
+}
+
+fn op(interval: &Interval, done: &Done) -> OpDocument {
+    OpDocument {
+        ios: done.ios,
+        merges: done.merges,
+        iops: interval.per_second(done.ios),
+        bytes_per_second: interval.per_second(done.bytes),
+        request_bytes_mean: done.mean_bytes(),
+        await_mean_ns: done.await_ns(),
+        await_error_ns: done.await_error_ns(),
+    }
+}
+
+fn request(load: &OpLoad) -> RequestDocument {
+    let all = load.all();
+    RequestDocument {
+        seen: all.requests,
+        sequential_share: load.sequential_share(),
+        sizes: all.sizes,
+        service_ns: LatencyRecord::from_stats(&load.service).summary(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fathom_analysis::monitor::{Activity, Watched};
+    use fathom_analysis::monitor_load::LoadWatch;
+    use fathom_model::PerOp;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn document(interval: &Interval) -> Value {
+        let mut out = Vec::new();
+        line(interval, &mut out).unwrap();
+        assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line");
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_line_has_rates_and_nulls_where_nothing_was() {
+        let read = Done { ios: 200, merges: 4, bytes: 200 * 4096, ticks_ms: 100 };
+        let mut watch = LoadWatch::default();
+        watch.issued(Op::Read, 0, 4096, 10);
+        watch.completed(Op::Read, 0, 510);
+        let interval = Interval {
+            number: 3,
+            elapsed_ns: 2_000_000_000,
+            device: Arc::new(Watched {
+                name: "sda1".into(),
+                under: vec!["sda".into()],
+                ..Watched::default()
+            }),
+            activity: Activity {
+                ops: PerOp { read, ..PerOp::default() },
+                busy_ms: 90,
+                queue_ms: 100,
+                ..Activity::default()
+            },
+            load: Some(watch.take()),
+            ..Interval::default()
+        };
+        let document = document(&interval);
+        assert_eq!(document["schema"], "fathom.monitor/1");
+        assert_eq!(
+            (&document["device"]["name"], &document["device"]["under"]),
+            (&json!("sda1"), &json!(["sda"]))
+        );
+        assert_eq!(
+            document["read"],
+            json!({"ios": 200, "merges": 4, "iops": 100.0, "bytes_per_second": 409_600.0,
+                   "request_bytes_mean": 4096.0, "await_mean_ns": 500_000.0, "await_error_ns": 5_000.0})
+        );
+        assert_eq!(
+            (&document["write"]["iops"], &document["write"]["await_mean_ns"]),
+            (&json!(0.0), &Value::Null)
+        );
+        assert_eq!((&document["queue_depth_mean"], &document["utilisation"]), (&json!(0.05), &json!(0.045)));
+        assert_eq!(document["requests"]["read"]["sizes"], json!({"4096": 1}));
+        assert_eq!(document["requests"]["read"]["service_ns"]["max"], 500);
+        assert_eq!(document["requests"]["write"], Value::Null);
+    }
+
+    #[test]
+    fn a_stall_has_no_rates() {
+        let stalled = Interval { elapsed_ns: 1, stalled_ns: Some(2_000_000_000), ..Interval::default() };
+        let document = document(&stalled);
+        assert_eq!(
+            (&document["stalled_ns"], &document["total"]["iops"]),
+            (&json!(2_000_000_000_u64), &Value::Null)
+        );
+        assert_eq!(document["requests"], Value::Null);
+    }
+}

@@ -1,0 +1,93 @@
+//! Jobs on modelled volumes: limits with credit are met exactly, whoever asks, and credit lives on between runs.
+
+mod plans;
+
+use fathom_engine::sim::{BEGIN_NS, Volume};
+use fathom_model::plan::Mix;
+use fathom_model::{JobPlan, RunPlan};
+use fathom_runner::{RunError, Session};
+use fathom_stats::RunOutcome;
+use fathom_volume::{Fault, FaultKind, Latency, Limit, Rate, Stage, VolumeModel};
+use plans::{job, timed};
+
+/// 50 GiB: 3,000 a second while the credit lasts, then 150; half a millisecond each.
+fn volume(credit: u64) -> VolumeModel {
+    let rate = |tokens| Rate::per_second(tokens).expect("it is one");
+    let ios =
+        Limit::Credit { base: rate(150), burst: Some(rate(3000)), capacity: 5_400_000, initial: credit };
+    VolumeModel {
+        read_latency: Latency::fixed(500_000),
+        shared: vec![Stage { ios: Some(ios), ..Stage::default() }],
+        ..VolumeModel::unlimited(50 << 30)
+    }
+}
+
+fn session(models: &[(&str, VolumeModel)]) -> Session {
+    let begun = |(name, model): &(&str, VolumeModel)| {
+        ((*name).into(), Volume::beginning_at(model, 1, BEGIN_NS).expect("the model is sound"))
+    };
+    Session::on_volumes(models.iter().map(begun).collect())
+}
+
+fn reading(target: &str, depth: u32, seconds: u64) -> JobPlan {
+    let mut job = timed(job("read", Mix::Read, true, depth), seconds);
+    job.clones[0].paths = vec![target.into()];
+    job
+}
+
+fn run(session: &Session, jobs: Vec<JobPlan>) -> RunOutcome {
+    session.run(&RunPlan { jobs, ..RunPlan::default() }, &mut ()).expect("the plan fits the volumes")
+}
+
+fn ios(outcome: &RunOutcome) -> Vec<u64> {
+    outcome.workers.iter().map(|worker| worker.measured.ops[0].ios).collect()
+}
+
+#[test]
+fn three_jobs_on_one_bucket_get_its_rate_together_and_little_holds() {
+    let session = session(&[("v", volume(5_400_000))]);
+    let outcome = run(&session, vec![reading("v", 1, 60), reading("v", 4, 60), reading("v", 16, 60)]);
+    let total: u64 = ios(&outcome).iter().sum();
+    // What was in flight at the end drains: 21 more at the most.
+    assert!((180_000..=180_021).contains(&total), "{:?}", ios(&outcome));
+    for (worker, depth) in outcome.workers.iter().zip([1.0, 4.0, 16.0]) {
+        let read = &worker.measured.ops[0];
+        let seconds = (worker.measured.end_ns - worker.measured.start_ns) as f64 / 1e9;
+        let held = read.ios as f64 / seconds * read.lat.moments.mean() / 1e9;
+        assert!((held / depth - 1.0).abs() < 1e-3, "{held} of {depth}");
+    }
+}
+
+#[test]
+fn credit_is_spent_by_one_run_and_gone_for_the_next() {
+    // 2,850 a second above the baseline: ten seconds' worth.
+    let session = session(&[("v", volume(28_500))]);
+    let first = ios(&run(&session, vec![reading("v", 8, 10)]))[0];
+    assert!((29_990..=30_010).contains(&first), "{first}");
+    let second = ios(&run(&session, vec![reading("v", 8, 10)]))[0];
+    assert!((1_490..=1_520).contains(&second), "{second}");
+}
+
+#[test]
+fn volumes_are_told_apart_by_name_and_others_are_refused() {
+    let session = session(&[("small", volume(0)), ("large", volume(5_400_000))]);
+    let outcome = run(&session, vec![reading("small", 4, 10), reading("large", 4, 10)]);
+    let ios = ios(&outcome);
+    assert!(ios[0] <= 1_510 && ios[1] >= 29_990, "{ios:?}");
+    let plan = RunPlan { jobs: vec![reading("other", 1, 1)], ..RunPlan::default() };
+    let error = session.run(&plan, &mut ()).err();
+    assert!(matches!(error, Some(RunError::Unsuitable { .. })), "{error:?}");
+}
+
+#[test]
+fn a_failing_volume_ends_the_run_and_is_counted() {
+    let fault = |kind| Fault { at_ns: 1_000_000_000, length_ns: 1_000_000_000, kind };
+    let mut failing = volume(5_400_000);
+    failing.faults.push(fault(FaultKind::Error { errno: 5, per_million: 1_000_000 }));
+    let outcome = run(&session(&[("v", failing)]), vec![reading("v", 4, 3)]);
+    let worker = &outcome.workers[0];
+    assert_eq!(worker.failure.as_ref().map(|failure| failure.errno), Some(5));
+    let read = &worker.measured.ops[0];
+    assert_eq!(read.issued, read.ios + read.failed);
+    assert!((2_990..=3_010).contains(&read.ios), "{}", read.ios);
+}
