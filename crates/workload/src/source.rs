@@ -46,33 +46,37 @@ struct FileOffsets {
     base: u64,
     /// Where operations of one block size share a random map, reads use the writes' entry.
     offsets: [Option<Offsets>; 3],
-    /// The same for operations whose sizes are mixed.
-    mixed: [Option<MixedOffsets>; 3],
 }
 
-impl FileOffsets {
-    fn new(plan: &SourcePlan, shared: [usize; 3], extent: Extent, rng: &mut Rng) -> Self {
-        let used = used_ops(plan.pattern.mix);
-        let mut file =
-            FileOffsets { base: extent.offset, offsets: [const { None }; 3], mixed: [const { None }; 3] };
-        let (random, random_map) = (plan.pattern.random, plan.random_map);
-        for op in Op::DATA {
-            let entry = op as usize;
-            if !used[entry] || shared[entry] != entry {
-                continue;
+/// The order of the operations of one file whose sizes are mixed, each in the place that its offsets would have.
+type MixedFile = [Option<MixedOffsets>; 3];
+
+/// The offsets of one file, those of operations of one size and those of operations of mixed sizes.
+fn offsets_of(
+    plan: &SourcePlan,
+    shared: [usize; 3],
+    extent: Extent,
+    rng: &mut Rng,
+) -> (FileOffsets, MixedFile) {
+    let used = used_ops(plan.pattern.mix);
+    let (mut offsets, mut mixed) = ([const { None }; 3], [const { None }; 3]);
+    let (random, random_map) = (plan.pattern.random, plan.random_map);
+    for op in Op::DATA {
+        let entry = op as usize;
+        if !used[entry] || shared[entry] != entry {
+            continue;
+        }
+        match &plan.block_size[op] {
+            BlockSize::Fixed(size) => {
+                let blocks = (extent.len / size).max(1);
+                offsets[entry] = Some(Offsets::new(random, random_map, blocks, rng));
             }
-            match &plan.block_size[op] {
-                BlockSize::Fixed(size) => {
-                    let blocks = (extent.len / size).max(1);
-                    file.offsets[entry] = Some(Offsets::new(random, random_map, blocks, rng));
-                }
-                BlockSize::Split(split) => {
-                    file.mixed[entry] = Some(MixedOffsets::new(random, random_map, extent.len, split, rng));
-                }
+            BlockSize::Split(split) => {
+                mixed[entry] = Some(MixedOffsets::new(random, random_map, extent.len, split, rng));
             }
         }
-        file
     }
+    (FileOffsets { base: extent.offset, offsets }, mixed)
 }
 
 /// The request stream of one worker.
@@ -85,6 +89,8 @@ pub struct Source {
     /// Index of the offsets that each operation draws from.
     shared: [usize; 3],
     files: Vec<FileOffsets>,
+    /// One entry per file.
+    mixed: Vec<MixedFile>,
     next_file: usize,
     wraps: bool,
     bytes_per_loop: u64,
@@ -105,8 +111,8 @@ impl Source {
         let mut offset_rng = Rng::stream(plan.seed, 1);
         let range: u64 = plan.extents.iter().map(|extent| extent.len).sum();
         let shared = share_maps(plan.pattern, &plan.block_size);
-        let files =
-            plan.extents.iter().map(|extent| FileOffsets::new(plan, shared, *extent, &mut offset_rng));
+        let files = plan.extents.iter().map(|extent| offsets_of(plan, shared, *extent, &mut offset_rng));
+        let (files, mixed) = files.unzip();
         // Work without an end has no loops: each operation wraps where it has been everywhere, as fio's does.
         let bytes_per_loop = if plan.loops.is_none() { u64::MAX } else { plan.bytes_per_loop };
         Source {
@@ -120,7 +126,8 @@ impl Source {
                 BlockSize::Split(_) => 0,
             }),
             shared,
-            files: files.collect(),
+            files,
+            mixed,
             next_file: 0,
             wraps: bytes_per_loop > range,
             bytes_per_loop,
@@ -191,8 +198,9 @@ impl Source {
                 Mix::ReadWrite { .. } if self.share.next_is_read(&mut self.op_rng) => Op::Read,
                 Mix::ReadWrite { .. } => Op::Write,
             };
-            // Where its pass is over in every file, it wraps; where it may not, the loop is over.
-            if let Some(request) = self.place(op).or_else(|| self.wrap(op)) {
+            // Where its pass is over in every file, it wraps; where it may not, the loop is over. Mixed sizes have no
+            // offsets to be placed by, and so cost those of one size nothing.
+            if let Some(request) = self.place(op).or_else(|| self.place_otherwise(op)) {
                 self.account(&request);
                 return Some(request);
             }
@@ -207,11 +215,16 @@ impl Source {
         self.bytes_left == 0 && self.loops_left.is_some_and(|left| left <= 1)
     }
 
-    /// The first request of a new pass of `op`, where it may have one.
+    /// A request of mixed sizes, or the first of a new pass of `op`, where it may have one.
     #[cold]
-    fn wrap(&mut self, op: Op) -> Option<Request> {
+    fn place_otherwise(&mut self, op: Op) -> Option<Request> {
+        let is_mixed = self.block_size[op as usize] == 0;
+        if is_mixed && let Some(request) = self.place_mixed(op) {
+            return Some(request);
+        }
         let entry = self.shared[op as usize];
-        self.wraps.then(|| self.restart(entry..=entry)).and_then(|()| self.place(op))
+        self.wraps.then(|| self.restart(entry..=entry))?;
+        if is_mixed { self.place_mixed(op) } else { self.place(op) }
     }
 
     /// A request for `op` in the next file that still has a block for it.
@@ -219,9 +232,6 @@ impl Source {
     fn place(&mut self, op: Op) -> Option<Request> {
         let entry = self.shared[op as usize];
         let size = self.block_size[op as usize];
-        if size == 0 {
-            return self.place_mixed(op);
-        }
         for _ in 0..self.files.len() {
             let index = self.next_file;
             self.next_file = if index + 1 == self.files.len() { 0 } else { index + 1 };
@@ -240,21 +250,15 @@ impl Source {
     }
 
     /// As [`Source::place`], where sizes are mixed.
-    #[cold]
     fn place_mixed(&mut self, op: Op) -> Option<Request> {
         let entry = self.shared[op as usize];
         for _ in 0..self.files.len() {
             let index = self.next_file;
             self.next_file = if index + 1 == self.files.len() { 0 } else { index + 1 };
-            let file = &mut self.files[index];
-            let range = file.mixed[entry].as_mut().and_then(|mixed| mixed.next_range(&mut self.offset_rng));
-            if let Some((offset, size)) = range {
-                return Some(Request {
-                    op,
-                    file: index as u32,
-                    len: size as u32,
-                    offset: file.base + offset,
-                });
+            let mixed = self.mixed[index][entry].as_mut();
+            if let Some((offset, size)) = mixed.and_then(|mixed| mixed.next_range(&mut self.offset_rng)) {
+                let offset = self.files[index].base + offset;
+                return Some(Request { op, file: index as u32, len: size as u32, offset });
             }
         }
         None
@@ -303,9 +307,9 @@ impl Source {
             for offsets in file.offsets[entries.clone()].iter_mut().flatten() {
                 offsets.restart(&mut self.offset_rng);
             }
-            for mixed in file.mixed[entries.clone()].iter_mut().flatten() {
-                mixed.restart(&mut self.offset_rng);
-            }
+        }
+        for mixed in self.mixed.iter_mut().flat_map(|file| file[entries.clone()].iter_mut()).flatten() {
+            mixed.restart(&mut self.offset_rng);
         }
     }
 }
