@@ -20,6 +20,7 @@ mod open_loop;
 mod ours;
 mod ping;
 mod prepare;
+mod profiles;
 mod stalls;
 mod sweep;
 mod truth_bench;

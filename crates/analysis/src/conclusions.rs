@@ -3,11 +3,14 @@
 //! Rules over the rows by what they did, not by their names, so that any suite with such rows gets its conclusions. A
 //! row whose number is in doubt decides nothing.
 
+mod profiles;
+
 use fathom_model::units;
 use fathom_record::{LatencySummary, RunRecord, TestStatus};
 
 use crate::rows::{Kind, Row, rows};
 use crate::say::{count, mebibytes};
+pub use profiles::{MARGINAL, YES};
 
 /// Whether a volume serves a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
     /// The use (`OLTP`).
-    pub purpose: &'static str,
+    pub purpose: String,
     /// Whether the volume serves it.
     pub verdict: Verdict,
     /// Why, without the use and the verdict.
@@ -82,9 +85,12 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
     }
     let mut rows = rows(record);
     rows.retain(|row| row.test.status == TestStatus::Complete);
+    // A profile is judged by what its use needs, and not taken for a row of a suite.
+    let profiles = record.tests.iter().filter_map(profiles::of_profile);
+    rows.retain(|row| row.test.purpose.is_empty());
     let small = |row: &&Row<'_>, kind| {
         row.kind() == Some(kind)
-            && row.block_bytes() <= Some(SMALL_BLOCK)
+            && row.block_bytes().is_some_and(|block| block <= SMALL_BLOCK)
             && row.is_random()
             && !row.is_synced()
     };
@@ -97,7 +103,7 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
         within("virtual machines", (&mixed, "reads and writes"), GUESTS_P99_NS, GUESTS_IOPS),
         stream(&rows),
     ];
-    uses.into_iter().flatten().map(|conclusion| doubted(conclusion, record)).collect()
+    uses.into_iter().flatten().chain(profiles).map(|conclusion| doubted(conclusion, record)).collect()
 }
 
 /// Latencies of all requests of a row, of the sync where each write has one.
@@ -132,7 +138,7 @@ fn within(
             )
         }
     };
-    Some(Conclusion { purpose, verdict, reason, tests: vec![row.test.id.clone()] })
+    Some(Conclusion { purpose: purpose.to_owned(), verdict, reason, tests: vec![row.test.id.clone()] })
 }
 
 fn log(rows: &[Row<'_>]) -> Option<Conclusion> {
@@ -147,14 +153,16 @@ fn log(rows: &[Row<'_>]) -> Option<Conclusion> {
     };
     let reason =
         format!("commit p99 is {}, {} one after another a second", units::latency(p99), count(row.iops()));
-    Some(Conclusion { purpose: "database log", verdict, reason, tests: vec![row.test.id.clone()] })
+    Some(Conclusion { purpose: "database log".to_owned(), verdict, reason, tests: vec![row.test.id.clone()] })
 }
 
 /// Streams in both directions, as far as both were measured.
 fn stream(rows: &[Row<'_>]) -> Option<Conclusion> {
     let best = |kind| {
         let large = rows.iter().filter(|row| {
-            row.kind() == Some(kind) && row.block_bytes() >= Some(LARGE_BLOCK) && !row.is_synced()
+            row.kind() == Some(kind)
+                && row.block_bytes().is_some_and(|block| block >= LARGE_BLOCK)
+                && !row.is_synced()
         });
         large.max_by(|one, other| one.bytes_per_second().total_cmp(&other.bytes_per_second()))
     };
@@ -166,7 +174,7 @@ fn stream(rows: &[Row<'_>]) -> Option<Conclusion> {
         found.iter().map(|(row, what)| format!("{what} {}", mebibytes(row.bytes_per_second()))).collect();
     let tests = found.iter().map(|(row, _)| row.test.id.clone()).collect();
     let verdict = Verdict::of(least, STREAM_BYTES);
-    Some(Conclusion { purpose: "file server, backups", verdict, reason: parts.join(", "), tests })
+    Some(Conclusion { purpose: "file server, backups".to_owned(), verdict, reason: parts.join(", "), tests })
 }
 
 /// What rests on a number in doubt is undecided; what a burst gave lasts as long as that.

@@ -104,6 +104,7 @@ fn run_test(
             measure_plan(meta, plan.resolve(&round, size, &engines), session, observer)
         }),
     };
+    record.purpose = test.purpose.clone().unwrap_or_default();
     if record.status == TestStatus::Complete {
         let summary = TestSummary::new(&record);
         record.expected = expect::judge(&test.id, &test.expected, plan.suite.tolerance_percent, &summary);

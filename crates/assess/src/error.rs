@@ -18,6 +18,12 @@ pub enum AssessError {
         /// As typed.
         name: String,
     },
+    /// No profile of this name.
+    #[error("there is no profile called '{name}'")]
+    UnknownProfile {
+        /// As typed.
+        name: String,
+    },
     /// A suite file cannot be read.
     #[error("cannot read the suite {}: {}", path.display(), plain(source))]
     ReadSuite {
@@ -114,6 +120,10 @@ impl AssessError {
                 let names: Vec<&str> = crate::SUITES.iter().map(|(name, _)| *name).collect();
                 Some(format!("there are {}; or give the path of a TOML file", names.join(", ")))
             }
+            AssessError::UnknownProfile { .. } => {
+                let names: Vec<&str> = crate::PROFILES.iter().map(|(name, _)| *name).collect();
+                Some(format!("there are {}, and all; --profile list tells of each", names.join(", ")))
+            }
             AssessError::ReadSuite { .. } => Some("check the path and its permissions".to_owned()),
             AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => Some(
                 "the shipped suites in the program's source (suites/*.toml) show how one is written"
@@ -141,6 +151,7 @@ impl AssessError {
         matches!(
             self,
             AssessError::UnknownSuite { .. }
+                | AssessError::UnknownProfile { .. }
                 | AssessError::ReadSuite { .. }
                 | AssessError::MalformedSuite { .. }
                 | AssessError::Suite { .. }

@@ -10,10 +10,10 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawExpectation {
-    class: String,
-    metric: String,
-    is: String,
-    value: String,
+    pub(crate) class: String,
+    pub(crate) metric: String,
+    pub(crate) is: String,
+    pub(crate) value: String,
 }
 
 /// What a volume of one class is expected to reach.
@@ -42,6 +42,13 @@ pub enum Comparison {
     Below,
 }
 
+impl Comparison {
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        COMPARISONS.iter().find(|(_, comparison)| *comparison == self).map_or("", |(sign, _)| *sign)
+    }
+}
+
 const COMPARISONS: [(&str, Comparison); 4] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
@@ -49,7 +56,11 @@ const COMPARISONS: [(&str, Comparison); 4] = [
     ("<", Comparison::Below),
 ];
 
-const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "total"];
+/// The classes of what a use needs: to be served, and to be served at a pinch.
+pub(crate) use fathom_analysis::conclusions::{MARGINAL, YES};
+
+/// `sync` are the calls of fsync and fdatasync, which have a rate and a latency of their own.
+const DIRECTIONS: [&str; 5] = ["read", "write", "trim", "total", "sync"];
 const RATES: [&str; 2] = ["iops", "bytes_per_second"];
 const LATENCIES: [&str; 3] = ["slat_ns", "clat_ns", "lat_ns"];
 const STATISTICS: [&str; 9] = ["min", "mean", "max", "p50", "p90", "p95", "p99", "p999", "p9999"];
@@ -124,6 +135,14 @@ fn holds(expectation: &Expectation, tolerance_percent: f64, observed: f64) -> bo
 /// The value of a metric; `None` where nothing was measured or the sample does not carry it.
 fn metric(summary: &TestSummary, address: &str) -> Option<f64> {
     let mut parts = address.split('.');
+    if let Some(metric) = address.strip_prefix("sync.") {
+        let sync = summary.sync.as_ref()?;
+        return match metric.split_once('.') {
+            None => (metric == "iops").then_some(sync.iops),
+            Some(("lat_ns", statistic)) => of_latency(&sync.lat_ns, statistic),
+            Some(_) => None,
+        };
+    }
     let op: &OpSummary = match parts.next()? {
         "read" => summary.read.as_ref(),
         "write" => summary.write.as_ref(),
@@ -137,8 +156,12 @@ fn metric(summary: &TestSummary, address: &str) -> Option<f64> {
         "clat_ns" => &op.clat_ns,
         _ => &op.lat_ns,
     };
+    of_latency(latency, parts.next()?)
+}
+
+fn of_latency(latency: &LatencySummary, statistic: &str) -> Option<f64> {
     let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
-    match parts.next()? {
+    match statistic {
         "min" => whole(latency.min),
         "mean" => latency.mean,
         "max" => whole(latency.max),

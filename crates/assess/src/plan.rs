@@ -23,6 +23,8 @@ pub struct BenchSettings {
     pub target: PathBuf,
     /// Name or path of the suite.
     pub suite: String,
+    /// Names of profiles that are run instead of a suite.
+    pub profiles: Vec<String>,
     /// How long it may take.
     pub effort: Effort,
     /// Size of the working file, bytes, instead of the suite's.
@@ -119,7 +121,10 @@ impl BenchPlan {
     /// As for [`BenchPlan::make`].
     pub fn on(target: BenchTarget, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let engines = engine_rows();
-        let suite = Suite::load(&settings.suite, &engines)?;
+        let suite = match settings.profiles.as_slice() {
+            [] => Suite::load(&settings.suite, &engines)?,
+            names => Suite::of_profiles(names, &engines)?,
+        };
         if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
             return Err(AssessError::UnknownEngine { name: name.clone() });
         }

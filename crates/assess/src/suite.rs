@@ -26,7 +26,7 @@ pub const SUITES: &[(&str, &str)] = &[
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// What `bench` says itself; a suite that said it too would be lying about one of them.
-const RESERVED: &[&str] = &[
+pub(crate) const RESERVED: &[&str] = &[
     "name",
     "description",
     "filename",
@@ -107,6 +107,8 @@ pub struct SuiteTest {
     pub id: String,
     /// The same for people.
     pub title: String,
+    /// The use it stands for, where it is a profile.
+    pub purpose: Option<String>,
     /// fio options as written, those for all tests first; a test's own replace them.
     pub options: Vec<(String, String)>,
     /// What ends it.
@@ -306,18 +308,13 @@ fn read_test(
     if !(time_share > 0.0 && time_share <= 100.0) {
         return Err(spot.error("time_share", "is a factor above 0 and up to 100"));
     }
-    let said = &section.options;
-    let jobs = said.numjobs.unwrap_or(1).max(1);
-    let writes = said.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read);
-    let io_bytes = match said.io_size {
-        Some(SizeSpec::Bytes(bytes)) => Some(bytes.saturating_mul(u64::from(jobs))),
-        _ => None,
-    };
+    let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
     let expected =
         raw.expect.iter().map(|raw| expect::read(raw).map_err(|reason| spot.error("expect", reason)));
     Ok(SuiteTest {
         id: raw.id.clone(),
         title: raw.title.clone(),
+        purpose: None,
         options,
         ends: raw.ends,
         split: raw.split,
@@ -327,6 +324,20 @@ fn read_test(
         io_bytes,
         expected: expected.collect::<Result<_, _>>()?,
     })
+}
+
+impl SuiteTest {
+    /// Workers, whether they write, and the bytes they move together where that is said.
+    pub(crate) fn extent(section: &Section) -> (u32, bool, Option<u64>) {
+        let said = &section.options;
+        let jobs = said.numjobs.unwrap_or(1).max(1);
+        let writes = said.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read);
+        let io_bytes = match said.io_size {
+            Some(SizeSpec::Bytes(bytes)) => Some(bytes.saturating_mul(u64::from(jobs))),
+            _ => None,
+        };
+        (jobs, writes, io_bytes)
+    }
 }
 
 /// The job that `options` describe.

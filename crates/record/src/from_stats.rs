@@ -47,6 +47,7 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: &RunOutcome) -> Test
         disks: outcome.disks.iter().map(DiskRecord::from_stats).collect(),
         host_load: outcome.host_load.iter().map(HostIntervalRecord::from_stats).collect(),
         rounds: None,
+        purpose: String::new(),
         expected: Vec::new(),
         notes: outcome.notes.clone(),
         interrupted: outcome.interrupted.clone(),

@@ -62,6 +62,9 @@ pub struct TestRecord {
     /// The rounds it was repeated in, where it was.
     #[serde(skip_serializing_if = "is_default")]
     pub rounds: Option<RoundsRecord>,
+    /// The use whose access pattern it is, where it is one; what it was expected to reach are then the needs of that use.
+    #[serde(skip_serializing_if = "is_default")]
+    pub purpose: String,
     /// What it was expected to reach, and whether it did.
     #[serde(skip_serializing_if = "is_default")]
     pub expected: Vec<ExpectationRecord>,

@@ -45,8 +45,10 @@ fn expectations(record: &RunRecord, style: &Style, width: usize, out: &mut dyn W
         let observed = expected.observed.map(shown).unwrap_or_default();
         vec![name(test).to_owned(), expected.class.clone(), quantity, value, observed, verdict.to_owned()]
     };
+    // What a use needs is told of with the use.
+    let is_of_class = |test: &&TestRecord| test.purpose.is_empty();
     let of_test = |test: &TestRecord| test.expected.iter().map(|one| judged(test, one)).collect::<Vec<_>>();
-    let rows: Vec<Vec<String>> = record.tests.iter().flat_map(of_test).collect();
+    let rows: Vec<Vec<String>> = record.tests.iter().filter(is_of_class).flat_map(of_test).collect();
     if rows.is_empty() {
         return Ok(());
     }
@@ -114,7 +116,7 @@ fn conclusions(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Wr
     for conclusion in &all {
         let text = format!("{}: {}.", conclusion.verdict.name(), conclusion.reason);
         for (index, line) in wrap(&text, width, indent, indent).iter().enumerate() {
-            let label = if index == 0 { conclusion.purpose } else { "" };
+            let label = if index == 0 { conclusion.purpose.as_str() } else { "" };
             writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
         }
     }

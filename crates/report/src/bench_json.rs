@@ -31,7 +31,7 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Use {
     #[serde(rename = "use")]
-    purpose: &'static str,
+    purpose: String,
     verdict: &'static str,
     reason: String,
     tests: Vec<String>,

@@ -1,5 +1,7 @@
 //! `fathom bench`: says what it will do, does it, shows what came out, and keeps it.
 
+mod profile_list;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -29,6 +31,9 @@ pub struct BenchArguments {
     /// standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
     #[arg(long, default_value = "standard", value_name = "NAME")]
     suite: String,
+    /// Access patterns instead of a suite, judged by what their use needs: names by commas, all, or list to see them
+    #[arg(long = "profile", value_delimiter = ',', value_name = "NAME,...", conflicts_with_all = ["suite", "only"])]
+    profiles: Vec<String>,
     /// Under a minute
     #[arg(long, conflicts_with = "thorough")]
     quick: bool,
@@ -89,6 +94,7 @@ Examples:
   fathom bench --only rand-read,rand-write --runtime 60s /mnt/data
   fathom bench /dev/nvme1n1                 reads only
   fathom bench --destroy-data=/dev/nvme1n1 /dev/nvme1n1
+  fathom bench --profile oltp,database-log /mnt/data
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json";
 
@@ -114,6 +120,10 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    if arguments.profiles.iter().any(|name| name == "list") {
+        profile_list::print(arguments.json)?;
+        return Ok(Exit::Done);
+    }
     let wants_keeping = !arguments.no_history;
     let place = store::place(arguments.history.clone(), wants_keeping);
     let (json, dry_run, show_fio) = (arguments.json, arguments.dry_run, arguments.show_fio);
@@ -172,6 +182,7 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
     BenchSettings {
         target: arguments.target,
         suite: arguments.suite,
+        profiles: arguments.profiles,
         effort: match (arguments.quick, arguments.thorough) {
             (true, _) => Effort::Quick,
             (false, true) => Effort::Thorough,

@@ -1,0 +1,70 @@
+//! The access patterns of `bench --profile`: fio takes their files, and a capped device is judged by what uses need.
+
+use std::path::{Path, PathBuf};
+
+use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_alone, must_run, need, run, scratch};
+use serde_json::Value;
+
+use crate::ours::Ours;
+
+/// The job files in the source.
+fn files() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiles");
+    let entries = std::fs::read_dir(&directory).expect("the profiles are beside the tests");
+    entries.map(|entry| entry.expect("a directory that can be read").path()).collect()
+}
+
+#[test]
+fn debians_fio_takes_every_profile_as_it_is() {
+    need!(tool "fio");
+    let (ours, directory) = (Ours::new(), scratch());
+    let listed = must_run(ours.command().args(["bench", "--profile", "list", "--json"]));
+    let listed: Value = serde_json::from_str(&listed).expect("one document");
+    let listed = listed["profiles"].as_array().expect("profiles");
+    assert_eq!(listed.len(), files().len(), "a file in profiles/ that is not listed, or the other way round");
+    for file in files() {
+        let mut fio = std::process::Command::new("fio");
+        let taken = run(fio.current_dir(directory.path()).arg("--parse-only").arg(&file));
+        taken.assert_code(0);
+        let said = must_run(ours.command().arg("fio").arg("--showcmd").arg(&file));
+        let name = file.file_stem().and_then(|name| name.to_str()).expect("ASCII");
+        assert!(said.contains(&format!("--name={name} ")), "{said}");
+    }
+}
+
+#[test]
+fn uses_of_a_capped_device_are_judged_by_their_needs() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let device = LoopDevice::in_memory(64 << 20);
+    let throttle = Throttle::new(device.path(), &Cap::iops(400));
+    let home = scratch();
+    let path = device.path().to_str().expect("ASCII").to_owned();
+    let bench = |more: &[&str]| {
+        let mut command = fathom_under(&throttle, home.path());
+        let profiles = ["bench", "--profile", "oltp,web-server,streaming-read", "--runtime", "3s", "--json"];
+        let document = must_run(command.args(profiles).args(more).arg(&path));
+        serde_json::from_str::<Value>(&document).expect("one document")
+    };
+    let verdict = |document: &Value, purpose: &str| {
+        let all = document["conclusions"].as_array().expect("conclusions");
+        let found = all.iter().find(|conclusion| conclusion["use"] == purpose)?;
+        Some(found["verdict"].as_str().expect("a word").to_owned())
+    };
+
+    let reads = bench(&[]);
+    assert_eq!(reads["tests"][0]["status"], "skipped", "a profile that writes, on a device");
+    assert_eq!(verdict(&reads, "OLTP"), None);
+    // 400 reads a second where 500 are wanted, in slices of 100 ms; 400 MiB/s where 113 are.
+    let web = verdict(&reads, "web server").expect("it ran");
+    assert!(["marginal", "no"].contains(&web.as_str()), "{web}: {:#}", reads["conclusions"]);
+    assert_eq!(verdict(&reads, "streaming read").as_deref(), Some("yes"));
+    assert_eq!(reads["tests"][1]["expected"].as_array().map(Vec::len), Some(4));
+
+    let all = bench(&[&format!("--destroy-data={path}")]);
+    // Depth 4 at 400 a second, in slices of 100 ms: p99 is far above 5 ms.
+    let oltp = verdict(&all, "OLTP").expect("it ran");
+    assert!(["marginal", "no"].contains(&oltp.as_str()), "{oltp}: {:#}", all["conclusions"]);
+    let sizes = all["tests"][0]["fio"].as_str().expect("a command");
+    assert!(sizes.contains("--bssplit=4k/20:8k/60:16k/20"), "{sizes}");
+}
