@@ -238,11 +238,8 @@ impl Interval {
             (load @ None, more) => load.clone_from(more),
             (Some(_), None) => {}
         }
-        for owner in &later.owners {
-            if !self.owners.iter().any(|known| known.process == owner.process) {
-                self.owners.push(owner.clone());
-            }
-        }
+        // Whose it was changes from one to the next.
+        self.owners.clear();
     }
 }
 

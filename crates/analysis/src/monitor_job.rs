@@ -1,5 +1,7 @@
-//! From a load that was seen to the jobs that would make it again: one per kind, order and size of request, each with its
-//! own rate, so that the mix comes out as it was and not rounded to percents. Pure.
+//! From a load that was seen to the jobs that would make it again: one per kind and order of request, each with its own
+//! rate, so that the mix comes out as it was and not rounded to percents. Pure.
+//!
+//! Several sizes are one job where whole percents say their shares well enough, else a job each.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +20,13 @@ const NEGLIGIBLE: f64 = 0.003;
 const EXACT_SIZES: usize = 12;
 /// This share of the requests found no more in flight when they were issued than the job will have.
 const DEPTH_SHARE: f64 = 0.95;
+/// How far the mean size may be off where shares are rounded to whole percents.
+const SPLIT_MEAN_ERROR: f64 = 0.01;
 /// More than any job needs.
 const MOST_DEPTH: u64 = 1024;
+
+/// Bytes per request, and the percentage of requests that have them.
+pub type Shares = Vec<(u64, u8)>;
 
 /// One job.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +37,8 @@ pub struct Section {
     pub op: Op,
     /// In random order.
     pub random: bool,
-    /// Bytes per request.
-    pub block: u64,
+    /// Their sizes.
+    pub sizes: Shares,
     /// Requests per second.
     pub iops: f64,
     /// Requests in flight at most.
@@ -42,11 +49,20 @@ pub struct Section {
     pub fdatasync: Option<u64>,
 }
 
+impl Section {
+    /// Mean bytes per request.
+    pub fn mean_bytes(&self) -> f64 {
+        self.sizes.iter().map(|&(size, percent)| size as f64 * f64::from(percent) / 100.0).sum()
+    }
+}
+
 /// What the jobs stand for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// The jobs, most requests first.
     pub sections: Vec<Section>,
+    /// What was seen of each kind: requests per second, and their mean bytes.
+    pub rates: Vec<(Op, f64, f64)>,
     /// Sizes and order were seen; else there are only means.
     pub is_exact: bool,
     /// The share of requests that are in none of the jobs, 0 to 1.
@@ -57,26 +73,30 @@ pub struct Job {
 pub fn job(seen: &Interval) -> Job {
     let is_exact = seen.load.as_ref().is_some_and(|load| !load.ops.is_empty());
     let mut sections = Vec::new();
-    for op in Op::DATA.into_iter().filter(|&op| seen.activity.ops[op].ios > 0) {
+    let mut rates = Vec::new();
+    for op in Op::DATA.into_iter().filter(|&op| seen.activity.ops[op].bytes > 0) {
         let traced = seen.load.as_ref().and_then(|load| load.ops.get(&op));
-        match traced.filter(|traced| traced.all().requests > 0) {
-            Some(traced) => sections.extend(of_trace(seen, op, traced)),
-            None => sections.extend(of_means(seen, op)),
-        }
+        let mut of_op = match traced.filter(|traced| traced.all().bytes > 0) {
+            Some(traced) => of_trace(seen, op, traced),
+            None => of_means(seen, op).map_or((0.0, Vec::new()), |section| (section.iops, vec![section])),
+        };
+        let moved = seen.activity.ops[op].bytes as f64 * 1e9 / seen.elapsed_ns as f64;
+        rates.push((op, of_op.0, moved / of_op.0));
+        sections.append(&mut of_op.1);
     }
-    let sum = |sections: &[Section], of: fn(&Section) -> f64| sections.iter().map(of).sum::<f64>();
-    let bytes = |section: &Section| section.iops * section.block as f64;
-    let (all, all_bytes) = (sum(&sections, |section| section.iops), sum(&sections, bytes));
+    let all: f64 = rates.iter().map(|(_, iops, _)| iops).sum();
+    let bytes = |section: &Section| section.iops * section.mean_bytes();
+    let all_bytes: f64 = sections.iter().map(bytes).sum();
     sections.retain(|section| section.iops >= NEGLIGIBLE * all || bytes(section) >= NEGLIGIBLE * all_bytes);
     sections.sort_by(|a, b| b.iops.total_cmp(&a.iops));
     add_flushes(seen, &mut sections);
-    let kept = sum(&sections, |section| section.iops);
+    let kept: f64 = sections.iter().map(|section| section.iops).sum();
     let left_out = if all > 0.0 { (1.0 - kept / all).max(0.0) } else { 0.0 };
-    Job { sections, is_exact, left_out }
+    Job { sections, rates, is_exact, left_out }
 }
 
-/// Jobs by order and size.
-fn of_trace(seen: &Interval, op: Op, traced: &OpLoad) -> Vec<Section> {
+/// All requests of a kind per second, and jobs by order and, where they do not fit into one, size.
+fn of_trace(seen: &Interval, op: Op, traced: &OpLoad) -> (f64, Vec<Section>) {
     let share = traced.sequential_share().unwrap_or(0.0);
     let (sequential, random, all) = (&traced.sequential, &traced.random, traced.all());
     let classes: Vec<(bool, &Class, &str)> = match share {
@@ -87,32 +107,61 @@ fn of_trace(seen: &Interval, op: Op, traced: &OpLoad) -> Vec<Section> {
     // The bytes are whole even where events were missed. The count of requests would not do: the kernel also counts a
     // flush without data as a write.
     let moved = seen.activity.ops[op].bytes as f64 * 1e9 / seen.elapsed_ns as f64;
-    let rate = moved * all.requests as f64 / all.bytes.max(1) as f64;
+    let rate = moved * all.requests as f64 / all.bytes as f64;
     let mut sections = Vec::new();
     for (random, class, suffix) in classes {
-        let sizes = gathered(&class.sizes, seen.device.logical_block_bytes);
-        let single = sizes.len() == 1;
-        for (block, count) in sizes {
+        let mut sizes = gathered(&class.sizes, seen.device.logical_block_bytes);
+        sizes.retain(|&(size, count)| {
+            let is_some = |part: u64, all: u64| part as f64 >= NEGLIGIBLE * all as f64;
+            is_some(count, class.requests) || is_some(size * count, class.bytes)
+        });
+        let all_sizes: u64 = sizes.iter().map(|(_, count)| count).sum();
+        let one_job = split(&sizes);
+        let jobs: Vec<(String, Shares, u64)> = match one_job {
+            Some(shares) => vec![(String::new(), shares, all_sizes)],
+            None => sizes
+                .iter()
+                .map(|&(size, count)| (format!("-{}", short(size)), vec![(size, 100)], count))
+                .collect(),
+        };
+        for (size, sizes, count) in jobs {
             let part = count as f64 / all.requests as f64;
             let of_class = count as f64 / class.requests as f64;
             let depth = match class.depth_at(DEPTH_SHARE) {
                 Some(depth) => (depth as f64 * of_class).ceil() as u64,
                 None => little(seen, op, part),
             };
-            let size = if single { String::new() } else { format!("-{}", short(block)) };
+            let largest = sizes.iter().map(|&(size, _)| size).max().unwrap_or(0);
             sections.push(Section {
                 name: format!("{op}s{suffix}{size}"),
                 op,
                 random,
-                block,
+                sizes,
                 iops: rate * part,
                 depth: depth.clamp(1, MOST_DEPTH),
-                range: used(class, block),
+                range: used(class, largest),
                 fdatasync: None,
             });
         }
     }
-    sections
+    (rate, sections)
+}
+
+/// The shares of sizes in whole percents; `None` where that would be too coarse, or where the sizes do not fit together:
+/// they must be multiples of the smallest.
+fn split(sizes: &[(u64, u64)]) -> Option<Shares> {
+    let all: u64 = sizes.iter().map(|(_, count)| count).sum();
+    let smallest = sizes.iter().map(|&(size, _)| size).min()?;
+    let share = |count: u64| count as f64 * 100.0 / all as f64;
+    let mut split: Shares = sizes.iter().map(|&(size, count)| (size, share(count).round() as u8)).collect();
+    let given: i32 = split.iter().map(|&(_, percent)| i32::from(percent)).sum();
+    // What rounding left over or took goes to the largest share, where it matters least.
+    let most = split.iter_mut().max_by_key(|(_, percent)| *percent)?;
+    most.1 = u8::try_from(i32::from(most.1) + 100 - given).ok()?;
+    let fits = split.iter().all(|&(size, percent)| size.is_multiple_of(smallest) && percent > 0);
+    let mean = sizes.iter().map(|&(size, count)| size as f64 * share(count) / 100.0).sum::<f64>();
+    let said = split.iter().map(|&(size, percent)| size as f64 * f64::from(percent) / 100.0).sum::<f64>();
+    (fits && (said / mean - 1.0).abs() <= SPLIT_MEAN_ERROR).then_some(split)
 }
 
 /// One job of the mean size, in random order, since the order is not known.
@@ -128,7 +177,7 @@ fn of_means(seen: &Interval, op: Op) -> Option<Section> {
         name: format!("{op}s"),
         op,
         random: true,
-        block,
+        sizes: vec![(block, 100)],
         iops: moved / block as f64,
         depth: little(seen, op, 1.0),
         range: None,
@@ -143,7 +192,7 @@ fn little(seen: &Interval, op: Op, share: f64) -> u64 {
     (depth.ceil() as u64).clamp(1, MOST_DEPTH)
 }
 
-/// The part of the device that a class used; at least one request of `block`.
+/// The part of the device that a class used; at least one request of `block` bytes.
 fn used(class: &Class, block: u64) -> Option<(u64, u64)> {
     const UNIT: u64 = 4096;
     let (low, high) = class.range?;
@@ -227,7 +276,7 @@ mod tests {
         assert!(job.is_exact && job.left_out < 1e-9);
         let [section] = job.sections.as_slice() else { panic!("{job:#?}") };
         assert_eq!((section.name.as_str(), section.op, section.random), ("reads", Op::Read, true));
-        assert_eq!((section.block, section.iops, section.depth), (4096, 400.0, 1));
+        assert_eq!((section.sizes.as_slice(), section.iops, section.depth), (&[(4096, 100)][..], 400.0, 1));
         let highest = (0..4000).map(scattered).max().unwrap();
         assert_eq!(section.range, Some((0, highest + 4096)));
     }
@@ -241,17 +290,21 @@ mod tests {
             _ => (Op::Sync, 0, 0),
         });
         let job = job(&seen(requests));
-        let got: Vec<_> =
-            job.sections.iter().map(|s| (s.name.as_str(), s.random, s.block, s.iops, s.fdatasync)).collect();
+        let got: Vec<_> = job
+            .sections
+            .iter()
+            .map(|s| (s.name.as_str(), s.random, s.sizes.clone(), s.iops, s.fdatasync))
+            .collect();
         assert_eq!(
             got,
             [
-                ("reads-4k", true, 4096, 600.0, None),
-                ("reads-64k", true, 65_536, 200.0, None),
-                ("writes", false, 131_072, 100.0, Some(1)),
+                ("reads", true, vec![(4096, 75), (65_536, 25)], 800.0, None),
+                ("writes", false, vec![(131_072, 100)], 100.0, Some(1)),
             ]
         );
-        assert_eq!(job.sections[2].range, Some((1 << 40, 1000 * 131_072)));
+        let rates: Vec<(Op, f64)> = job.rates.iter().map(|&(op, iops, _)| (op, iops)).collect();
+        assert_eq!(rates, [(Op::Read, 800.0), (Op::Write, 100.0)]);
+        assert_eq!(job.sections[1].range, Some((1 << 40, 1000 * 131_072)));
     }
 
     #[test]
@@ -277,7 +330,8 @@ mod tests {
         let [section] = job.sections.as_slice() else { panic!("{job:#?}") };
         assert!(!job.is_exact && section.random);
         // 100 requests a second of 20 ms each are two in flight.
-        assert_eq!((section.block, section.iops, section.depth, section.range), (8192, 100.0, 2, None));
+        assert_eq!((section.sizes.as_slice(), section.iops), (&[(8192, 100)][..], 100.0));
+        assert_eq!((section.depth, section.range), (2, None));
     }
 
     #[test]
@@ -303,6 +357,29 @@ mod tests {
         let (before, after) =
             (mean(&mut sizes.iter().map(|(&a, &b)| (a, b))), mean(&mut gathered.iter().copied()));
         assert!((after / before - 1.0).abs() < 0.005, "{before} {after}");
+    }
+
+    #[test]
+    fn shares_are_percents_where_that_is_near_enough() {
+        let check = |sizes: &[(u64, u64)], expected: Option<&[(u64, u8)]>| {
+            assert_eq!(split(sizes).as_deref(), expected, "{sizes:?}");
+        };
+        check(&[(4096, 5)], Some(&[(4096, 100)]));
+        check(&[(4096, 698), (16_384, 302)], Some(&[(4096, 70), (16_384, 30)]));
+        check(&[(4096, 1), (8192, 1), (16_384, 1)], Some(&[(4096, 33), (8192, 33), (16_384, 34)]));
+        check(&[(4096, 986), (8192, 14)], Some(&[(4096, 99), (8192, 1)]));
+        // Less than half a percent; 27k is no multiple of 4k; a megabyte now and then is most of the bytes.
+        check(&[(4096, 996), (8192, 4)], None);
+        check(&[(4096, 50), (27_648, 50)], None);
+        check(&[(4096, 9_795), (1 << 20, 205)], None);
+        check(&[], None);
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_together_get_a_job_each() {
+        let job = job(&seen((0..1000).map(|n| (Op::Read, scattered(n), 4096 + n % 5 / 4 * 512))));
+        let got: Vec<_> = job.sections.iter().map(|s| (s.name.as_str(), s.iops)).collect();
+        assert_eq!(got, [("reads-4k", 80.0), ("reads-4608", 20.0)]);
     }
 
     #[test]

@@ -171,11 +171,37 @@ impl LoadWatch {
 
     /// A request has come back.
     pub fn completed(&mut self, op: Op, at: u64, time_ns: u64) {
-        let Some((issued_ns, sequential)) = self.waiting.remove(&(op, at)) else { return };
-        if let Some(depth) = self.depths.get_mut(&(op, sequential)) {
+        if let Some(issued_ns) = self.done((op, at)) {
+            self.load.ops.entry(op).or_default().service.record(time_ns.saturating_sub(issued_ns));
+        }
+    }
+
+    /// Forgets a request that was waited for; answers when it was issued.
+    fn done(&mut self, key: (Op, u64)) -> Option<u64> {
+        let (issued_ns, sequential) = self.waiting.remove(&key)?;
+        if let Some(depth) = self.depths.get_mut(&(key.0, sequential)) {
             *depth = depth.saturating_sub(1);
         }
-        self.load.ops.entry(op).or_default().service.record(time_ns.saturating_sub(issued_ns));
+        Some(issued_ns)
+    }
+
+    /// No more than `in_flight` were in flight at this moment. Where more are waited for, the completions of the oldest of them
+    /// were not seen as such; those issued at `recent_ns` or later are spared, since they may have come in between.
+    pub fn settle(&mut self, in_flight: u64, recent_ns: u64) {
+        let excess = (self.waiting.len() as u64).saturating_sub(in_flight) as usize;
+        if excess == 0 {
+            return;
+        }
+        let mut old: Vec<(u64, (Op, u64))> = self
+            .waiting
+            .iter()
+            .filter(|(_, (at, _))| *at < recent_ns)
+            .map(|(&key, &(at, _))| (at, key))
+            .collect();
+        old.sort_unstable();
+        for (_, key) in old.into_iter().take(excess) {
+            self.done(key);
+        }
     }
 
     /// So many events were missed; what is in flight is not known any more.
@@ -285,6 +311,27 @@ mod tests {
         let read = &load.ops[&Op::Read];
         assert_eq!((read.all().requests, read.service.moments.count, read.service.moments.max), (1, 1, 20));
         assert!(watch.take().ops.is_empty());
+    }
+
+    #[test]
+    fn requests_whose_completion_was_missed_do_not_deepen_the_queue() {
+        let mut watch = LoadWatch::default();
+        for n in 0..10 {
+            watch.issued(Op::Read, n * 1_000_000, 4096, n * 100);
+        }
+        watch.settle(10, 2000);
+        assert_eq!(watch.waiting.len(), 10);
+        // Of the ten three are really there; those from 800 ns on may have come after it was looked.
+        watch.settle(3, 800);
+        assert_eq!(watch.waiting.len(), 3);
+        watch.settle(0, 800);
+        let mut left: Vec<u64> = watch.waiting.values().map(|&(at, _)| at).collect();
+        left.sort_unstable();
+        assert_eq!(left, [800, 900]);
+        watch.settle(0, 2000);
+        watch.take();
+        watch.issued(Op::Read, 77, 4096, 3000);
+        assert_eq!(watch.take().ops[&Op::Read].all().depth_at(1.0), Some(1));
     }
 
     #[test]

@@ -40,9 +40,8 @@ fn comments(seen: &Interval, job: &Job, text: &mut String) -> std::fmt::Result {
         duration(Nanos(seen.elapsed_ns))
     )?;
     let seconds = seen.elapsed_ns as f64 / 1e9;
-    for (op, done) in seen.activity.ops.iter().filter(|(_, done)| done.ios > 0) {
-        let mean = done.mean_bytes().unwrap_or(0.0).round() as u64;
-        writeln!(text, "; {op}: {:.1} per second of {} on average", done.ios as f64 / seconds, bytes(mean))?;
+    for (op, iops, mean) in &job.rates {
+        writeln!(text, "; {op}: {iops:.1} per second of {} on average", bytes(mean.round() as u64))?;
     }
     let flush = &seen.activity.flush;
     if flush.ios > 0 {
@@ -81,17 +80,12 @@ fn section_text(section: &Section, text: &mut String) -> std::fmt::Result {
         (true, op) => format!("rand{op}"),
         (false, op) => op.to_string(),
     };
-    writeln!(
-        text,
-        "\n[{}]\nrw={pattern}\nbs={}\niodepth={}",
-        section.name,
-        short(section.block),
-        section.depth
-    )?;
-    if section.iops >= FINE_IOPS {
+    writeln!(text, "\n[{}]\nrw={pattern}\n{}\niodepth={}", section.name, sizes(section), section.depth)?;
+    // fio reckons a rate in requests by the smallest of several sizes.
+    if section.iops >= FINE_IOPS && section.sizes.len() == 1 {
         writeln!(text, "rate_iops={}", section.iops.round())?;
     } else {
-        writeln!(text, "rate={}", (section.iops * section.block as f64).round().max(1.0))?;
+        writeln!(text, "rate={}", (section.iops * section.mean_bytes()).round().max(1.0))?;
     }
     if let Some((offset, size)) = section.range {
         writeln!(text, "offset={}\nsize={}", short(offset), short(size))?;
@@ -100,6 +94,16 @@ fn section_text(section: &Section, text: &mut String) -> std::fmt::Result {
         writeln!(text, "fdatasync={writes}")?;
     }
     Ok(())
+}
+
+/// `bs=4k`, or `bssplit=4k/70:16k/30`.
+fn sizes(section: &Section) -> String {
+    if let [(size, _)] = section.sizes.as_slice() {
+        return format!("bs={}", short(*size));
+    }
+    let shares: Vec<String> =
+        section.sizes.iter().map(|&(size, percent)| format!("{}/{percent}", short(size))).collect();
+    format!("bssplit={}", shares.join(":"))
 }
 
 #[cfg(test)]
@@ -121,6 +125,7 @@ mod tests {
         };
         for n in 0..2000 {
             let (op, at, size) = match n % 10 {
+                0..2 => (Op::Read, n * 514_229 % 262_144 * 4096, 16_384),
                 9 => (Op::Write, n / 10 * 65_536, 65_536),
                 _ => (Op::Read, n * 514_229 % 262_144 * 4096, 4096),
             };
@@ -133,11 +138,11 @@ mod tests {
         let text = render(&seen).unwrap();
         assert!(text.starts_with("; The load of /dev/sdb as `fathom monitor` saw it for 4 s.\n"), "{text}");
         for part in [
-            "; read: 450.0 per second of 4.0 KiB on average\n",
+            "; read: 450.0 per second of 6.7 KiB on average\n",
             "; What TARGET holds is overwritten.\n",
             "filename=${TARGET}\n",
             "runtime=4\n",
-            "[reads]\nrw=randread\nbs=4k\niodepth=1\nrate_iops=450\noffset=0\nsize=",
+            "[reads]\nrw=randread\nbssplit=4k/78:16k/22\niodepth=1\nrate=3059712\noffset=0\nsize=",
             "[writes]\nrw=write\nbs=64k\niodepth=1\nrate=3276800\noffset=0\nsize=12800k\n",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");

@@ -1,5 +1,6 @@
 //! Which devices are watched, and what is known of each between two readings.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use fathom_analysis::monitor::{Activity, Done, InFlight, Interval, Presence, Watched};
 use fathom_analysis::monitor_load::LoadWatch;
 use fathom_model::PerOp;
-use fathom_sys::clock::RealClock;
+use fathom_sys::clock::{RealClock, monotonic_ns};
 use fathom_sys::device::diskstats::SECTOR_BYTES;
 use fathom_sys::device::stack::beneath;
 use fathom_sys::device::{DiskSampler, DiskStats, SysRoot, TargetKind, TargetStack, topology};
@@ -147,6 +148,8 @@ pub(super) struct Watch {
     told: bool,
     /// Fed where requests are traced.
     pub load: Option<LoadWatch>,
+    /// When it was looked at, by `CLOCK_MONOTONIC`, and what was in flight then; only where requests are traced.
+    pub looks: VecDeque<(u64, u64)>,
 }
 
 impl Watch {
@@ -161,6 +164,7 @@ impl Watch {
             progress: (now, 0),
             told: false,
             load: None,
+            looks: VecDeque::new(),
         };
         watch.find(now);
         watch
@@ -190,8 +194,12 @@ impl Watch {
 
     /// How many are in flight now, and whether any of them comes back.
     pub fn look(&mut self, now: u64, observer: &mut dyn MonitorObserver) {
+        let at_ns = monotonic_ns();
         let Some(stats) = self.read() else { return };
         self.in_flight.record(stats.in_flight);
+        if self.load.is_some() {
+            self.looks.push_back((at_ns, stats.in_flight));
+        }
         let done = completed(&stats);
         let length = now.saturating_sub(self.progress.0);
         if stats.in_flight == 0 || done != self.progress.1 {

@@ -8,8 +8,9 @@ use fathom_sys::device::{BlockTrace, SysRoot, TraceError};
 
 use super::devices::Watch;
 
-/// A CPU may still be writing an event that is so young, while a later one of another CPU is already there.
-const YOUNG_NS: u64 = 1_000_000;
+/// A CPU may still be writing an event that is so young, while a later one of another CPU is already there: a virtual CPU
+/// may be taken away in between.
+const YOUNG_NS: u64 = 20_000_000;
 
 /// The trace of the devices that were there at the start, the first of the watches.
 pub(super) struct Requests {
@@ -47,9 +48,30 @@ impl Requests {
         }
         let ripe = self.events.partition_point(|event| event.time_ns <= until);
         for event in self.events.drain(..ripe) {
-            if let Some(load) = places[event.device].and_then(|place| watches[place].load.as_mut()) {
-                hand_on(load, &event);
+            if let Some(place) = places[event.device] {
+                settle(&mut watches[place], event.time_ns);
+                if let Some(load) = &mut watches[place].load {
+                    hand_on(load, &event);
+                }
             }
+        }
+        for place in places.into_iter().flatten() {
+            settle(&mut watches[place], until);
+        }
+    }
+}
+
+/// Holds what is waited for against what was in flight when the device was looked at, up to `until`.
+fn settle(watch: &mut Watch, until: u64) {
+    /// Between reading the clock and the counters.
+    const SLACK_NS: u64 = 5_000_000;
+    while let Some((at_ns, in_flight)) = watch.looks.pop_front() {
+        if at_ns > until {
+            watch.looks.push_front((at_ns, in_flight));
+            return;
+        }
+        if let Some(load) = &mut watch.load {
+            load.settle(in_flight, at_ns.saturating_sub(SLACK_NS));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! complete, after merging and splitting. One without (device mapper, md, zram) is seen where requests enter it.
 //! A partition is the part of its disk's requests that begin in its range.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::DeviceError;
@@ -105,8 +106,8 @@ pub struct BlockTrace {
     points: Tracepoints,
 }
 
-/// Memory for the records of all CPUs together; at least a quarter MiB and at most 4 MiB for each.
-const RINGS_BYTES: usize = 32 << 20;
+/// Memory for the records of all CPUs together; at least a quarter MiB and at most 8 MiB, about 70,000 events, for each.
+const RINGS_BYTES: usize = 64 << 20;
 
 impl BlockTrace {
     /// Traces the devices of these kernel names from now on.
@@ -120,10 +121,7 @@ impl BlockTrace {
                     name: names.first().map_or(String::new(), |name| name.as_ref().to_owned()),
                 })
             })?;
-        let events = events_dir(root).ok_or_else(|| {
-            let path = PathBuf::from("/sys/kernel/tracing");
-            TraceError::NoEvents(DeviceError::Open { path, source: std::io::ErrorKind::NotFound.into() })
-        })?;
+        let events = events_dir(root)?;
         let mut formats = Vec::new();
         let mut points = Vec::new();
         for (name, stage) in EVENTS {
@@ -136,7 +134,7 @@ impl BlockTrace {
             formats.push(format);
         }
         let cpus = online_cpus(root);
-        let ring = (RINGS_BYTES / cpus.len().max(1)).clamp(256 << 10, 4 << 20);
+        let ring = (RINGS_BYTES / cpus.len().max(1)).clamp(256 << 10, 8 << 20);
         let points = Tracepoints::open(&cpus, &points, ring).map_err(TraceError::Refused)?;
         Ok(BlockTrace { devices, formats, points })
     }
@@ -203,13 +201,20 @@ const EVENTS: &[(&str, BlockStage)] = &[
 ];
 
 /// Where the block events are described: wherever the trace file system is mounted.
-fn events_dir(root: &SysRoot) -> Option<PathBuf> {
+fn events_dir(root: &SysRoot) -> Result<PathBuf, TraceError> {
     let mounts = filesystem::read_mounts(root).unwrap_or_default();
     let of_kind = |kind: &'static str| mounts.iter().filter(move |mount| mount.fs_type == kind);
     let tracefs = of_kind("tracefs").map(|mount| mount.mount_point.clone());
     let debugfs = of_kind("debugfs").map(|mount| mount.mount_point.join("tracing"));
-    let mut places = tracefs.chain(debugfs).map(|place| place.join("events/block"));
-    places.find(|place| root.exists(place.join("block_rq_issue/id")))
+    let places: Vec<PathBuf> = tracefs.chain(debugfs).collect();
+    let mut events = places.iter().map(|place| place.join("events/block"));
+    let found = events.find(|events| root.exists(events.join("block_rq_issue/id")));
+    found.ok_or_else(|| {
+        // Only root may look into it.
+        let kind = if places.is_empty() { ErrorKind::NotFound } else { ErrorKind::PermissionDenied };
+        let path = places.into_iter().next().unwrap_or_else(|| PathBuf::from("/sys/kernel/tracing"));
+        TraceError::NoEvents(DeviceError::Open { path, source: kind.into() })
+    })
 }
 
 fn online_cpus(root: &SysRoot) -> Vec<u32> {
@@ -392,6 +397,17 @@ print fmt: \"field:char rwbs[10]\"
         check(1, 4096, BlockStage::Completed, false);
         check(2, 0, BlockStage::Entered, false);
         assert_eq!(traced(&root, "sdz"), None);
+    }
+
+    #[test]
+    fn events_are_found_wherever_they_are_mounted() {
+        let mut fixture = Fixture::new();
+        let reason = |fixture: &Fixture| events_dir(&fixture.root()).unwrap_err().to_string();
+        assert!(reason(&fixture).ends_with("cannot open /sys/kernel/tracing: entity not found"));
+        fixture.mount("0:12", "/sys/kernel/debug", "debugfs", "debugfs").mount("0:13", "/t", "tracefs", "t");
+        assert!(reason(&fixture).ends_with("cannot open /t: permission denied"));
+        fixture.write("t/events/block/block_rq_issue/id", "5\n");
+        assert_eq!(events_dir(&fixture.root()).unwrap(), Path::new("/t/events/block"));
     }
 
     #[test]
