@@ -42,11 +42,26 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What it gives for ever.
-    pub fn sustained(&self) -> Rate {
+    /// The rate that is there at any time, without a bill.
+    pub fn baseline(&self) -> Rate {
         match *self {
-            Limit::Rate(rate) | Limit::OnDemand { burst: rate, .. } => rate,
-            Limit::Credit { base, .. } | Limit::Window { base, .. } => base,
+            Limit::Rate(base)
+            | Limit::Credit { base, .. }
+            | Limit::Window { base, .. }
+            | Limit::OnDemand { base, .. } => base,
+        }
+    }
+
+    /// Tokens a second in the long run where there is always something to do.
+    pub fn long_run(&self) -> f64 {
+        match *self {
+            Limit::Rate(rate) | Limit::Credit { base: rate, .. } | Limit::OnDemand { burst: rate, .. } => {
+                rate.as_f64()
+            }
+            Limit::Window { base, burst, burst_ns, rest_ns } => {
+                let (burst_ns, rest_ns) = (burst_ns as f64, rest_ns as f64);
+                (burst.as_f64() * burst_ns + base.as_f64() * rest_ns) / (burst_ns + rest_ns)
+            }
         }
     }
 
@@ -83,6 +98,8 @@ impl Limit {
         let slower = |base: Rate, burst: Rate| {
             (burst < base).then(|| ("burst", format!("{burst} is below the baseline of {base}")))
         };
+        let too_long =
+            |ns: u64| format!("{ns} ns are more than {} days", LONGEST_NS / (86_400 * 1_000_000_000));
         match *self {
             Limit::Rate(_) => None,
             Limit::Credit { capacity: 0, .. } => Some(("capacity", "is 0".to_owned())),
@@ -97,6 +114,8 @@ impl Limit {
             Limit::Window { rest_ns: 0, .. } => {
                 Some(("rest_ns", "is 0: the burst would never end".to_owned()))
             }
+            Limit::Window { burst_ns, .. } if burst_ns > LONGEST_NS => Some(("burst_ns", too_long(burst_ns))),
+            Limit::Window { rest_ns, .. } if rest_ns > LONGEST_NS => Some(("rest_ns", too_long(rest_ns))),
             Limit::Window { base, burst, burst_ns, rest_ns } => slower(base, burst).or_else(|| {
                 let fits = Window::new(base, burst, (burst_ns, rest_ns), 0).is_some();
                 (!fits).then(|| ("burst", "has no common measure with the baseline".to_owned()))
@@ -108,6 +127,8 @@ impl Limit {
 
 /// More credit than any volume has, and little enough to be counted exactly.
 pub(crate) const MOST_TOKENS: u64 = 1 << 62;
+/// No window is longer.
+const LONGEST_NS: u64 = 1 << 55;
 
 /// A limit at work.
 #[derive(Clone, Debug)]
@@ -259,6 +280,24 @@ mod tests {
     }
 
     #[test]
+    fn in_the_long_run_windows_give_the_mean_of_their_rates() {
+        let window = |base, burst| {
+            let (base, burst) = (rate(base), rate(burst));
+            Limit::Window { base, burst, burst_ns: 60 * SECOND, rest_ns: 60 * SECOND }
+        };
+        for (limit, baseline, peak, long_run) in [
+            (window(5000, 7500), 5000, 7500, 6250.0),
+            (window(7500, 10_000), 7500, 10_000, 8750.0),
+            (gp2(150), 150, 3000, 150.0),
+            (Limit::Rate(rate(5000)), 5000, 5000, 5000.0),
+            (Limit::OnDemand { base: rate(5000), burst: rate(30_000) }, 5000, 30_000, 30_000.0),
+        ] {
+            assert_eq!((limit.baseline(), limit.peak()), (rate(baseline), Some(rate(peak))), "{limit:?}");
+            assert_eq!(limit.long_run(), long_run, "{limit:?}");
+        }
+    }
+
+    #[test]
     fn limits_that_make_no_sense_are_refused_by_field() {
         let credit = |burst, capacity, initial| Limit::Credit { base: rate(100), burst, capacity, initial };
         let window = |burst, burst_ns, rest_ns| Limit::Window {
@@ -279,6 +318,8 @@ mod tests {
             (window(99, 1, 1), Some("burst")),
             (window(150, 0, 1), Some("burst_ns")),
             (window(150, 1, 0), Some("rest_ns")),
+            (window(150, u64::MAX, 1), Some("burst_ns")),
+            (window(150, 1, u64::MAX), Some("rest_ns")),
             (Limit::OnDemand { base: rate(2), burst: rate(1) }, Some("burst")),
         ] {
             assert_eq!(limit.fault().map(|(field, _)| field), expected, "{limit:?}");

@@ -31,7 +31,7 @@ impl Rate {
         let rate = Rate { tokens: tokens / divisor, per_ns: per_ns / divisor };
         let most = u128::from(Rate::MOST_PER_SECOND) * u128::from(rate.per_ns);
         let is_fast = u128::from(rate.tokens) * u128::from(SECOND) > most;
-        (!is_fast && rate.per_ns <= 1 << 50).then_some(rate)
+        (!is_fast && rate.per_ns <= 1 << 50 && rate.tokens <= 1 << 62).then_some(rate)
     }
 
     /// Tokens gained in [`Rate::per_ns`] ns.
@@ -57,10 +57,10 @@ impl Rate {
 
     /// What is left of this rate after `slower`; `None` where nothing is.
     pub fn minus(self, slower: Rate) -> Option<Rate> {
-        let gained = u128::from(self.tokens) * u128::from(slower.per_ns);
-        let spent = u128::from(slower.tokens) * u128::from(self.per_ns);
-        let tokens = u64::try_from(gained.checked_sub(spent)?).ok()?;
-        Rate::ratio(tokens, self.per_ns.checked_mul(slower.per_ns)?)
+        let per_ns = least_common_multiple(self.per_ns, slower.per_ns)?;
+        let gained = u128::from(self.tokens) * u128::from(per_ns / self.per_ns);
+        let spent = u128::from(slower.tokens) * u128::from(per_ns / slower.per_ns);
+        Rate::ratio(u64::try_from(gained.checked_sub(spent)?).ok()?, per_ns)
     }
 
     /// For printing; calculations stay with the fraction.
@@ -117,6 +117,8 @@ mod tests {
             (0, SECOND, None),
             (5, 0, None),
             (1, u64::MAX, None),
+            // 2^13 in a ns is slow enough, but would not leave room for the clock.
+            ((1 << 63) - 1, 1 << 50, None),
         ] {
             let rate = Rate::ratio(tokens, per_ns).map(|rate| (rate.tokens(), rate.per_ns()));
             assert_eq!(rate, expected, "{tokens} in {per_ns}");

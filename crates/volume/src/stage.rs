@@ -28,6 +28,14 @@ pub struct Stage {
     pub billing: Option<Billing>,
 }
 
+impl Stage {
+    /// The block size in bytes at which both baselines hold at once: below it I/Os limit, above it bytes. `None` where
+    /// one of them does not.
+    pub fn crossover_bytes(&self) -> Option<f64> {
+        Some(self.bytes?.baseline().as_f64() / self.ios?.baseline().as_f64())
+    }
+}
+
 /// A stage at work.
 #[derive(Clone, Debug)]
 pub(crate) struct Passage {

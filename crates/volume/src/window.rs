@@ -70,9 +70,10 @@ impl Window {
             return now;
         }
         self.pay_until(now.max(self.at));
-        while self.owed > 0 {
+        while self.owed > 0 && self.at < u64::MAX {
             let (gain, end) = match self.phase(self.at) {
                 Phase::Ready => {
+                    self.skip_whole_turns();
                     self.began = Some(self.at);
                     continue;
                 }
@@ -104,6 +105,17 @@ impl Window {
             _ if at < rest_end => Phase::Rest { until: rest_end },
             _ => Phase::Ready,
         }
+    }
+
+    /// Pays what is owed for longer than a burst and a rest, which go by so often until it is less.
+    fn skip_whole_turns(&mut self) {
+        let paid = i128::from(self.gain_burst) * i128::from(self.burst_ns)
+            + i128::from(self.gain_base) * i128::from(self.rest_ns);
+        let turns = (self.owed - 1) / paid;
+        let turn_ns = u128::from(self.burst_ns) + u128::from(self.rest_ns);
+        let skipped = u64::try_from(turns as u128 * turn_ns).unwrap_or(u64::MAX);
+        self.at = self.at.saturating_add(skipped);
+        self.owed -= turns * paid;
     }
 
     fn pay_until(&mut self, now: u64) {
@@ -152,6 +164,18 @@ mod tests {
     fn a_saturated_window_alternates() {
         // 75 and 50 a second by turns: the mean is that of the two.
         assert_eq!(saturate(&mut window(50, 75), 4), [4500, 3000, 4500, 3000]);
+    }
+
+    #[test]
+    fn what_takes_many_turns_is_told_at_once() {
+        // 3 tokens in 2 s, by turns of a ns each: a million of them.
+        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let mut window = Window::new(rate(1), rate(2), (1, 1), 0).unwrap();
+        window.take(0, 1_500_000);
+        assert_eq!(window.earliest(0, 1), 1_000_000 * SECOND);
+        // What is never paid is told as that.
+        window.take(u64::MAX, 1);
+        assert_eq!(window.earliest(0, 1), u64::MAX);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What providers publish, and what was measured on their volumes, comes out of their models.
 
 use fathom_model::Op;
-use fathom_volume::{Accounting, Latency, Limit, Stage, Standing, Volume, VolumeModel};
+use fathom_volume::{Accounting, Latency, Limit, Rate, Stage, Standing, Volume, VolumeModel};
 
 use crate::closed_loop::{Client, GIB, KIB, MIB, Order, SECOND, rate, run, run_one};
 
@@ -99,8 +99,8 @@ fn two_caps_cross_where_the_table_of_digitalocean_says() {
             close(seen.mean(1, 11), expected, 2e-4);
         }
     }
-    // The crossover: 200 MiB/s over 5,000 are 40.96 KiB.
-    assert_eq!(200 * MIB * 100 / 5000, 40 * 102_400 + 96 * 1024);
+    let crossover = caps(5000, 200 * MIB).crossover_bytes().unwrap();
+    close(crossover, 40.96 * 1024.0, 1e-9);
 }
 
 #[test]
@@ -113,6 +113,33 @@ fn latency_under_a_cap_is_depth_over_rate() {
     let seen = run(&mut volume, &[client], 20 * SECOND, 120).remove(0);
     close(seen.mean_latency_ns(), 167.64e6, 2e-3);
     close(seen.mean(10, 120) * 1048576.0 / 1e6, 200.159, 1e-3);
+}
+
+#[test]
+fn littles_law_holds() {
+    let latency = Latency::around(700_000);
+    let stage = Stage { ios: Some(Limit::Rate(rate(20_000))), ..Stage::default() };
+    for (parallelism, depth) in [(None, 1), (None, 8), (None, 64), (Some(4), 2), (Some(4), 64)] {
+        let model = VolumeModel {
+            shared: vec![stage.clone()],
+            parallelism,
+            read_latency: latency.clone(),
+            ..VolumeModel::unlimited(GIB)
+        };
+        let mut volume = Volume::new(&model, 1).unwrap();
+        let seen = run_one(&mut volume, Client::random_read(4 * KIB, depth), 60);
+        close(seen.count as f64 / 60.0 * seen.mean_latency_ns() / 1e9, depth as f64, 1e-3);
+    }
+}
+
+#[test]
+fn a_day_of_credit_loses_nothing() {
+    // 3 in 2 s and 5,400 of credit, as much as can be asked for: 129,600 + 5,400 in a day.
+    let base = Rate::ratio(3, 2 * SECOND).unwrap();
+    let ios = Limit::Credit { base, burst: Some(rate(30)), capacity: 5400, initial: 5400 };
+    let mut volume = volume(Stage { ios: Some(ios), ..Stage::default() }, 1000);
+    let seen = run_one(&mut volume, Client::random_read(4 * KIB, 4), 86_400);
+    assert!((134_999..=135_000).contains(&seen.count), "{}", seen.count);
 }
 
 #[test]
