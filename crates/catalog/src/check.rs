@@ -7,6 +7,9 @@ use crate::wire::{BurstModel, IopsModel, ThroughputUnit, Wire};
 
 const MEDIA: [&str; 8] = ["hdd", "ssd", "nvme", "hybrid", "local", "local_ssd", "local_nvme", "unknown"];
 
+/// Sizes that a volume can have.
+const SIZES_GIB: std::ops::RangeInclusive<f64> = 0.001..=1e9;
+
 /// The first thing that is wrong with an entry: its field and what is wrong.
 pub(crate) fn problem(entry: &Entry) -> Option<(&'static str, String)> {
     let wire = &entry.wire;
@@ -103,6 +106,9 @@ fn numbers(wire: &Wire) -> Option<(&'static str, String)> {
             Some(figure) if !figure.is_finite() => format!("{figure} is no number"),
             Some(figure) if *figure < 0.0 => format!("{figure} is below 0"),
             Some(figure) if *figure > 1e12 => format!("{figure} is too much"),
+            Some(figure) if field.starts_with("size_") && !SIZES_GIB.contains(figure) => {
+                format!("{figure} is not between {} and {}", SIZES_GIB.start(), SIZES_GIB.end())
+            }
             Some(figure) if field.ends_with("_fraction") && *figure > 1.0 => {
                 format!("{figure} is more than all")
             }
@@ -279,4 +285,84 @@ fn comes_to_volumes(entry: &Entry) -> Option<(&'static str, String)> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Catalog;
+
+    /// What one model or another cannot do without.
+    const NEEDED: [(&str, f64); 8] = [
+        ("iops_max", 5000.0),
+        ("iops_per_gib", 3.0),
+        ("iops_provisioned_max", 16_000.0),
+        ("throughput_per_tib", 40.0),
+        ("burst_iops", 6000.0),
+        ("burst_bucket_ios", 1e6),
+        ("burst_throughput_per_tib", 250.0),
+        ("burst_bucket_mib_per_tib", 1e6),
+    ];
+
+    /// An entry whose first lines are sure and whose numbers are anything.
+    fn any_entry() -> impl Strategy<Value = String> {
+        let shipped = Catalog::shipped().entries().next().expect("entries");
+        let (positive, any) = figures(&shipped.wire);
+        let fields: Vec<&str> = positive.iter().chain(&any).map(|(field, _)| *field).collect();
+        let models = [
+            "fixed",
+            "linear_clamped",
+            "affine_clamped",
+            "provisioned",
+            "derived_from_throughput",
+            "measured_only",
+        ];
+        let bursts = [
+            "none",
+            "io_credit_bucket",
+            "throughput_credit_bucket",
+            "timed_window",
+            "on_demand_billed",
+            "unspecified",
+        ];
+        let number = prop::sample::select(vec![1e-9, 0.5, 1.0, 100.0, 3000.0, 50_000.0, 1e6, 1e9, 1e12]);
+        let unit = prop::sample::select(vec!["MiB/s", "MB/s"]);
+        let figures = prop::collection::btree_map(prop::sample::select(fields), number, 0..4);
+        (prop::sample::select(models.to_vec()), prop::sample::select(bursts.to_vec()), unit, figures).prop_map(
+            |(model, burst, unit, mut figures)| {
+                for (field, figure) in NEEDED {
+                    figures.entry(field).or_insert(figure);
+                }
+                let head = "[volume.x]\nprovider = \"x\"\ntype_name = \"x\"\nmedia = \"ssd\"\nlifecycle = \"current\"\n\
+                     source = \"x\"\nas_of = \"2026\"\nconfidence = \"quoted\"\nlimits_shared_read_write = true";
+                let figures: Vec<String> =
+                    figures.into_iter().map(|(field, figure)| format!("{field} = {figure:?}\n")).collect();
+                let models = format!("iops_model = \"{model}\"\nburst_model = \"{burst}\"\nthroughput_unit = \"{unit}\"");
+                format!("{head}\n{models}\nprice_currency = \"USD\"\n{}", figures.concat())
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_passes_comes_to_volumes_and_what_does_not_names_its_line(
+            text in any_entry(), size_gib in 1u64..100_000, iops in prop::option::of(1u64..1_000_000),
+        ) {
+            match Catalog::parse("x.toml", &text) {
+                Err(error) => {
+                    let field = error.field.unwrap_or_default();
+                    let line = text.lines().nth(error.line - 1).unwrap_or_default();
+                    prop_assert!(line.starts_with(&field) || error.line == 1, "{field} is not in {line}\n{text}");
+                }
+                Ok(catalog) => {
+                    let parameters = Parameters { size_bytes: Some(size_gib << 30), iops, ..Parameters::default() };
+                    if let Ok(resolved) = catalog.get("x").expect("it was read").resolve(&parameters) {
+                        prop_assert!(resolved.model.validate().is_ok());
+                    }
+                }
+            }
+        }
+    }
 }

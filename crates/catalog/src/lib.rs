@@ -2,18 +2,22 @@
 //!
 //! An entry and its parameters (size, provisioned IOPS and bandwidth) make a [`fathom_volume::VolumeModel`]; a type whose
 //! provider publishes no rule is refused with the reason. Generations are entries of their own: what a type gave in 2016
-//! stays as it was. The fields are explained in `data/README.md`.
+//! stays as it was. [`Target`] reads what the command line calls such a volume. The fields are explained in `data/README.md`.
 #![forbid(unsafe_code)]
 
 mod amount;
 mod catalog;
 mod check;
+mod custom;
 mod entry;
 mod levels;
 mod limits;
+mod parts;
 mod resolve;
+mod target;
 mod wire;
 
 pub use catalog::{Catalog, CatalogError};
 pub use entry::{Confidence, Entry, Lifecycle, Price};
 pub use resolve::{Parameters, Refusal, Resolved};
+pub use target::{Target, TargetError};

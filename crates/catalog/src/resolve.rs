@@ -1,6 +1,6 @@
 //! From an entry and what is chosen of it to the model of one volume.
 
-use fathom_volume::{Accounting, FirstTouch, Latency, Stage, VolumeModel};
+use fathom_volume::{Accounting, FirstTouch, Latency, Limit, Stage, VolumeModel};
 use thiserror::Error;
 
 use crate::amount::{self, GIB};
@@ -54,11 +54,24 @@ impl Refusal {
     }
 }
 
-const USUAL_SIZE: u64 = 100 * GIB;
-/// How far ahead of a rate requests may be: among requests of many sizes both caps hold over 10 ms and not by turns.
+/// The size where none is given.
+pub(crate) const USUAL_SIZE: u64 = 100 * GIB;
+/// How far ahead of a rate requests may be where there are two: among requests of many sizes both hold over 10 ms and not
+/// by turns.
 const SLACK_NS: u64 = 10_000_000;
 /// What comes with a first access; no provider says.
-const FIRST_TOUCH_BYTES: u32 = 512 << 10;
+pub(crate) const FIRST_TOUCH_BYTES: u32 = 512 << 10;
+
+/// Limits on I/Os and bytes of one owner.
+pub(crate) fn stage(name: &str, accounting: Accounting, ios: Option<Limit>, bytes: Option<Limit>) -> Stage {
+    let slack_ns = if ios.is_some() && bytes.is_some() { SLACK_NS } else { 0 };
+    Stage { name: name.to_owned(), accounting, ios, bytes, slack_ns, billing: None }
+}
+
+/// True where a stage limits anything; one that does not is left out.
+pub(crate) fn is_limited(stage: &Stage) -> bool {
+    stage.ios.is_some() || stage.bytes.is_some()
+}
 
 impl Entry {
     /// The model of a volume of this type; refused where the provider publishes no rule, or would not sell it.
@@ -101,15 +114,8 @@ impl Entry {
         }
         let mut shared = limits::of(wire, wanted, (ios.shared, bytes.shared), parameters.on_demand)?;
         assumptions.append(&mut shared.assumptions);
-        let stage = |ios, bytes, billing| Stage {
-            name: "volume".to_owned(),
-            accounting: self.accounting(),
-            slack_ns: SLACK_NS,
-            ios,
-            bytes,
-            billing,
-        };
-        let is_limited = |stage: &Stage| stage.ios.is_some() || stage.bytes.is_some();
+        let accounting = self.accounting();
+        let stage = |ios, bytes, billing| Stage { billing, ..stage("volume", accounting, ios, bytes) };
         let one_way = |ios, bytes| -> Result<Vec<Stage>, String> {
             let stage = stage(limits::plain(ios)?, limits::plain(bytes)?, None);
             Ok(Some(stage).filter(is_limited).into_iter().collect())

@@ -1,0 +1,97 @@
+//! `sim:custom`: a volume by its limits. What is left out is unlimited.
+
+use fathom_volume::{Accounting, Latency, Limit, Rate, Stage, VolumeModel};
+
+use crate::parts::Parts;
+use crate::resolve::{USUAL_SIZE, is_limited, stage};
+use crate::target::{Target, first_touch};
+
+/// Reads what is particular to it.
+pub(crate) fn read(parts: &mut Parts<'_>) -> Result<Target, String> {
+    let size_bytes = parts.bytes("size")?.unwrap_or(USUAL_SIZE);
+    let unit =
+        parts.bytes("io_unit")?.map(|bytes| u32::try_from(bytes).map_err(|_| "io_unit is 4 GiB or more"));
+    let unit_bytes = unit.transpose()?;
+    let merges_sequential = parts.switch("io_merge")?.unwrap_or(false);
+    let accounting = Accounting { unit_bytes, merges_sequential, whole_units: false };
+    let is_shared = parts.switch("shared")?.unwrap_or(true);
+    let both = limits(parts, "", accounting)?;
+    let mut reads = limits(parts, "read_", accounting)?;
+    let mut writes = limits(parts, "write_", accounting)?;
+    let mut shared = vec![both];
+    if !is_shared {
+        // The same for each direction, but where one has its own.
+        for one in [&mut reads, &mut writes] {
+            let both = &shared[0];
+            *one = stage("volume", accounting, one.ios.or(both.ios), one.bytes.or(both.bytes));
+        }
+        shared.clear();
+    }
+    let limited = |stages: Vec<Stage>| stages.into_iter().filter(is_limited).collect::<Vec<_>>();
+    let (read_latency, write_latency) = latencies(parts)?;
+    let model = VolumeModel {
+        shared: limited(shared),
+        reads: limited(vec![reads]),
+        writes: limited(vec![writes]),
+        read_latency,
+        write_latency,
+        first_touch: penalty(parts)?,
+        ..VolumeModel::unlimited(size_bytes)
+    };
+    Ok(Target { id: "custom".to_owned(), model, seed: 0, tier: None, assumptions: Vec::new() })
+}
+
+/// The limits whose names begin with `prefix`.
+fn limits(parts: &mut Parts<'_>, prefix: &str, accounting: Accounting) -> Result<Stage, String> {
+    let key = |name: &str| format!("{prefix}{name}");
+    let base = parts.number(&key("iops"))?;
+    let (burst, bucket) = (parts.number(&key("burst_iops"))?, parts.number(&key("bucket_ios"))?);
+    let ios = limit((base, burst, bucket), &[key("iops"), key("burst_iops"), key("bucket_ios")])?;
+    let base = parts.bytes(&key("bandwidth"))?;
+    let (burst, bucket) = (parts.bytes(&key("burst_bandwidth"))?, parts.bytes(&key("bucket_bytes"))?);
+    let bytes =
+        limit((base, burst, bucket), &[key("bandwidth"), key("burst_bandwidth"), key("bucket_bytes")])?;
+    Ok(stage("volume", accounting, ios, bytes))
+}
+
+/// A baseline alone, or with a bucket, whose burst is unlimited where it is not given.
+fn limit(
+    (base, burst, bucket): (Option<u64>, Option<u64>, Option<u64>),
+    [base_key, burst_key, bucket_key]: &[String; 3],
+) -> Result<Option<Limit>, String> {
+    let rate =
+        |key: &str, level: u64| Rate::per_second(level).ok_or_else(|| format!("{key}={level} is too fast"));
+    match (base, burst, bucket) {
+        (None, None, None) => Ok(None),
+        (Some(base), None, None) => Ok(Some(Limit::Rate(rate(base_key, base)?))),
+        (Some(base), burst, Some(capacity)) => {
+            let burst = burst.map(|burst| rate(burst_key, burst)).transpose()?;
+            Ok(Some(Limit::Credit { base: rate(base_key, base)?, burst, capacity, initial: capacity }))
+        }
+        (None, _, _) => Err(format!("a burst needs a baseline: give {base_key}")),
+        (Some(_), Some(_), None) => {
+            Err(format!("{burst_key} needs the credit it lasts for: give {bucket_key}"))
+        }
+    }
+}
+
+fn latencies(parts: &mut Parts<'_>) -> Result<(Latency, Latency), String> {
+    let both = parts.duration("latency")?.unwrap_or(0);
+    let read = parts.duration("read_latency")?.unwrap_or(both);
+    let write = parts.duration("write_latency")?.unwrap_or(both);
+    let is_spread = parts.switch("latency_spread")?.unwrap_or(false);
+    let of = |ns| if is_spread { Latency::around(ns) } else { Latency::fixed(ns) };
+    Ok((of(read), of(write)))
+}
+
+/// `first_touch=1`: a first access counts twice; `first_touch=5ms`: it takes that much longer.
+fn penalty(parts: &mut Parts<'_>) -> Result<Option<fathom_volume::FirstTouch>, String> {
+    match parts.text("first_touch") {
+        None | Some("0") => Ok(None),
+        Some("1") => Ok(Some(first_touch(2, 0))),
+        Some(text) => match fathom_model::units::parse_duration(text) {
+            Ok(extra) => Ok(Some(first_touch(1, extra.0))),
+            Err(_) => Err(format!("first_touch={text} is not 0, 1 or a time, as in 5ms")),
+        },
+    }
+}

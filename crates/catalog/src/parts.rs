@@ -1,0 +1,105 @@
+//! The `KEY=VALUE` parts of a simulated target: each is used once, and one that nobody used is refused.
+
+use fathom_model::units::{parse_bytes, parse_duration};
+use fathom_volume::{Fault, FaultKind};
+
+/// Parts that are still to be used.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts<'a> {
+    left: Vec<(&'a str, &'a str)>,
+    /// All keys that were asked for, to name them where one is unknown.
+    known: Vec<String>,
+}
+
+impl<'a> Parts<'a> {
+    /// Reads `KEY=VALUE&KEY=VALUE`.
+    pub(crate) fn read(text: &'a str) -> Result<Self, String> {
+        let mut left: Vec<(&str, &str)> = Vec::new();
+        for part in text.split('&').filter(|part| !part.is_empty()) {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(format!("{part:?} is not KEY=VALUE"));
+            };
+            if key != "stall" && left.iter().any(|(other, _)| *other == key) {
+                return Err(format!("{key} is given twice"));
+            }
+            left.push((key, value));
+        }
+        Ok(Parts { left, known: Vec::new() })
+    }
+
+    /// The value of `key`, if it is given.
+    pub(crate) fn text(&mut self, key: &str) -> Option<&'a str> {
+        if !self.known.iter().any(|known| known == key) {
+            self.known.push(key.to_owned());
+        }
+        let index = self.left.iter().position(|(given, _)| *given == key)?;
+        Some(self.left.remove(index).1)
+    }
+
+    /// A whole number above 0.
+    pub(crate) fn number(&mut self, key: &str) -> Result<Option<u64>, String> {
+        self.parsed(key, "a whole number above 0", |text| text.parse().ok().filter(|number| *number > 0))
+    }
+
+    /// A number that may be 0.
+    pub(crate) fn seed(&mut self, key: &str) -> Result<Option<u64>, String> {
+        self.parsed(key, "a whole number", |text| text.parse().ok())
+    }
+
+    /// Bytes, above 0; of a rate, `/s` may follow.
+    pub(crate) fn bytes(&mut self, key: &str) -> Result<Option<u64>, String> {
+        self.parsed(key, "a number of bytes above 0, as in 200MB or 50GiB", |text| {
+            parse_bytes(text.strip_suffix("/s").unwrap_or(text)).ok().filter(|bytes| *bytes > 0)
+        })
+    }
+
+    /// A span in ns.
+    pub(crate) fn duration(&mut self, key: &str) -> Result<Option<u64>, String> {
+        self.parsed(key, "a time, as in 500us or 2s", |text| Some(parse_duration(text).ok()?.0))
+    }
+
+    /// 0 or 1.
+    pub(crate) fn switch(&mut self, key: &str) -> Result<Option<bool>, String> {
+        self.parsed(key, "0 or 1", |text| match text {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        })
+    }
+
+    /// Every `stall=AT+LENGTH`, in the order of time.
+    pub(crate) fn stalls(&mut self) -> Result<Vec<Fault>, String> {
+        let mut faults = Vec::new();
+        while let Some(text) = self.text("stall") {
+            let fault = text.split_once('+').and_then(|(at, length)| {
+                let length_ns = match length {
+                    "inf" => u64::MAX,
+                    length => parse_duration(length).ok()?.0,
+                };
+                Some(Fault { at_ns: parse_duration(at).ok()?.0, length_ns, kind: FaultKind::Stall })
+            });
+            let wanted = "is not AT+LENGTH, as in 30s+20s, or 30s+inf for a volume that never answers again";
+            faults.push(fault.ok_or_else(|| format!("stall={text} {wanted}"))?);
+        }
+        faults.sort_by_key(|fault| fault.at_ns);
+        Ok(faults)
+    }
+
+    /// Refuses what was not asked for.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        match self.left.first() {
+            None => Ok(()),
+            Some((key, _)) => Err(format!("{key} is not known here; there are {}", self.known.join(", "))),
+        }
+    }
+
+    fn parsed<T>(
+        &mut self,
+        key: &str,
+        wanted: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        read(text).map(Some).ok_or_else(|| format!("{key}={text} is not {wanted}"))
+    }
+}

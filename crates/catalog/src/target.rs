@@ -1,0 +1,121 @@
+//! Simulated volumes as they are named on the command line: `sim:ID?size=50GiB&…` for a type of the catalogue, and
+//! `sim:custom?iops=…` for limits of one's own.
+
+use fathom_volume::{Accounting, FirstTouch, Latency, VolumeModel};
+use thiserror::Error;
+
+use crate::catalog::Catalog;
+use crate::custom;
+use crate::limits::plain;
+use crate::parts::Parts;
+use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
+
+/// What a simulated target stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The entry's id, or `custom`.
+    pub id: String,
+    /// What the volume is made of.
+    pub model: VolumeModel,
+    /// What decides everything that is drawn at random.
+    pub seed: u64,
+    /// The tier it belongs to.
+    pub tier: Option<String>,
+    /// What the source does not say and was assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// A simulated target that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{target}: {reason}")]
+pub struct TargetError {
+    /// What was said.
+    pub target: String,
+    /// Why not.
+    pub reason: String,
+}
+
+impl TargetError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        Some(
+            "write sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000&bandwidth=128MiB",
+        )
+    }
+}
+
+/// What a target begins with.
+const PREFIX: &str = "sim:";
+
+impl Target {
+    /// True where `text` names a simulated volume.
+    pub fn is_one(text: &str) -> bool {
+        text.starts_with(PREFIX)
+    }
+
+    /// Reads `sim:ID?KEY=VALUE&…`.
+    pub fn parse(catalog: &Catalog, text: &str) -> Result<Target, TargetError> {
+        let refuse = |reason| TargetError { target: text.to_owned(), reason };
+        let named = text.strip_prefix(PREFIX).unwrap_or(text);
+        let (id, rest) = named.split_once('?').unwrap_or((named, ""));
+        let mut parts = Parts::read(rest).map_err(refuse)?;
+        let target = if id == "custom" {
+            custom::read(&mut parts)
+        } else {
+            Target::of_catalog(catalog, id, &mut parts)
+        };
+        let mut target = target.map_err(refuse)?;
+        target.add_common(&mut parts).map_err(refuse)?;
+        parts.finish().map_err(refuse)?;
+        target.model.validate().map_err(|error| refuse(error.to_string()))?;
+        Ok(target)
+    }
+
+    fn of_catalog(catalog: &Catalog, id: &str, parts: &mut Parts<'_>) -> Result<Target, String> {
+        let Some(entry) = catalog.get(id) else {
+            return Err(format!("there is no type {id} in the catalogue"));
+        };
+        let parameters = Parameters {
+            size_bytes: parts.bytes("size")?,
+            iops: parts.number("iops")?,
+            bytes_per_second: parts.bytes("bandwidth")?,
+            tier: parts.text("tier").map(str::to_owned),
+            on_demand: parts.switch("on_demand")?.unwrap_or(false),
+            first_touch: parts.switch("first_touch")?.unwrap_or(false),
+        };
+        let resolved = entry.resolve(&parameters).map_err(|refusal| refusal.reason)?;
+        let mut target = Target {
+            id: id.to_owned(),
+            model: resolved.model,
+            seed: 0,
+            tier: resolved.tier,
+            assumptions: resolved.assumptions,
+        };
+        if let Some(ns) = parts.duration("latency")? {
+            target.assumptions.retain(|assumption| !assumption.starts_with("its latency"));
+            (target.model.read_latency, target.model.write_latency) =
+                (Latency::fixed(ns), Latency::fixed(ns));
+        }
+        Ok(target)
+    }
+
+    /// What every volume may have: who else limits it, and what goes wrong.
+    fn add_common(&mut self, parts: &mut Parts<'_>) -> Result<(), String> {
+        self.seed = parts.seed("seed")?.unwrap_or(0);
+        if let Some(parallelism) = parts.number("parallelism")? {
+            self.model.parallelism = Some(u32::try_from(parallelism).unwrap_or(u32::MAX));
+        }
+        let (ios, bytes) = (parts.number("instance_iops")?, parts.bytes("instance_bandwidth")?);
+        let instance = stage("instance", Accounting::default(), plain(ios)?, plain(bytes)?);
+        if is_limited(&instance) {
+            self.model.shared.insert(0, instance);
+        }
+        self.model.faults = parts.stalls()?;
+        Ok(())
+    }
+}
+
+/// A first access that counts so many times, or takes so much longer.
+pub(crate) fn first_touch(counts_as: u32, extra_ns: u64) -> FirstTouch {
+    FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns }
+}

@@ -1,0 +1,205 @@
+//! Simulated targets as they are written on the command line.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use fathom_catalog::{Catalog, Parameters, Target};
+use fathom_volume::{Accounting, Fault, FaultKind, FirstTouch, Latency, Limit, Rate, Stage, VolumeModel};
+use proptest::prelude::*;
+
+const GIB: u64 = 1 << 30;
+const SECOND: u64 = 1_000_000_000;
+
+fn rate(tokens: u64) -> Rate {
+    Rate::per_second(tokens).unwrap()
+}
+
+fn parse(text: &str) -> Result<Target, String> {
+    Target::parse(Catalog::shipped(), text).map_err(|error| error.reason)
+}
+
+fn named(name: &str, ios: Option<Limit>, bytes: Option<Limit>) -> Stage {
+    let slack_ns = if ios.is_some() && bytes.is_some() { 10_000_000 } else { 0 };
+    Stage { name: name.to_owned(), ios, bytes, slack_ns, ..Stage::default() }
+}
+
+/// Checks what `sim:custom?` and `text` come to, on a volume of 100 GiB unless `expected` says otherwise.
+fn check(text: &str, expected: VolumeModel) {
+    let target = parse(&format!("sim:custom?{text}")).unwrap();
+    assert_eq!((target.model, target.id.as_str()), (expected, "custom"), "{text}");
+}
+
+#[test]
+fn custom_volumes_have_the_limits_that_are_given() {
+    let plain = VolumeModel::unlimited(100 * GIB);
+    let of = |tokens| Some(Limit::Rate(rate(tokens)));
+    let ios = |tokens| named("volume", of(tokens), None);
+    let credit = |base, burst, capacity| {
+        let burst: Option<u64> = burst;
+        Some(Limit::Credit { base: rate(base), burst: burst.map(rate), capacity, initial: capacity })
+    };
+    check("", plain.clone());
+    check("size=50GiB", VolumeModel::unlimited(50 * GIB));
+    check("iops=5000", VolumeModel { shared: vec![ios(5000)], ..plain.clone() });
+    let both = named("volume", of(5000), of(200_000_000));
+    check("iops=5000&bandwidth=200MB/s", VolumeModel { shared: vec![both], ..plain.clone() });
+    let burst = named("volume", credit(150, Some(3000), 5_400_000), of(128 << 20));
+    let text = "iops=150&burst_iops=3000&bucket_ios=5400000&bandwidth=128MiB";
+    check(text, VolumeModel { shared: vec![burst], ..plain.clone() });
+    let bytes = named("volume", None, credit(40 << 20, None, 1 << 40));
+    check("bandwidth=40m&bucket_bytes=1TiB", VolumeModel { shared: vec![bytes], ..plain.clone() });
+    // Apart: the same for both, but where one has its own.
+    check(
+        "iops=3000&shared=0&write_iops=1000",
+        VolumeModel { reads: vec![ios(3000)], writes: vec![ios(1000)], ..plain.clone() },
+    );
+    check("read_iops=3000", VolumeModel { reads: vec![ios(3000)], ..plain.clone() });
+    let together = VolumeModel { shared: vec![ios(3500)], reads: vec![ios(3000)], ..plain.clone() };
+    check("iops=3500&read_iops=3000", together);
+    let instance = named("instance", of(4000), of(62_500_000));
+    check(
+        "iops=5000&instance_iops=4000&instance_bandwidth=62500kB",
+        VolumeModel { shared: vec![instance, ios(5000)], ..plain.clone() },
+    );
+    let accounting = Accounting { unit_bytes: Some(16 << 10), ..Accounting::default() };
+    let unit = Stage { accounting, ..ios(1000) };
+    check("iops=1000&io_unit=16k", VolumeModel { shared: vec![unit], ..plain.clone() });
+    let (read_latency, write_latency) = (Latency::fixed(500_000), Latency::fixed(2_000_000));
+    check(
+        "latency=500us&write_latency=2ms&parallelism=8",
+        VolumeModel { read_latency, write_latency, parallelism: Some(8), ..plain.clone() },
+    );
+    let first_touch = |counts_as, extra_ns| Some(FirstTouch { chunk_bytes: 512 << 10, counts_as, extra_ns });
+    check("first_touch=0", plain.clone());
+    check("first_touch=1", VolumeModel { first_touch: first_touch(2, 0), ..plain.clone() });
+    check("first_touch=5ms", VolumeModel { first_touch: first_touch(1, 5_000_000), ..plain.clone() });
+    let stall = |at, length_ns| Fault { at_ns: at * SECOND, length_ns, kind: FaultKind::Stall };
+    let faults = vec![stall(30, 20 * SECOND), stall(90, u64::MAX)];
+    check("stall=90s+inf&stall=30s+20s", VolumeModel { faults, ..plain });
+    assert_eq!(parse("sim:custom?seed=7").unwrap().seed, 7);
+}
+
+#[test]
+fn types_of_the_catalogue_take_what_can_be_chosen() {
+    let entry = |id: &str, parameters: &Parameters| {
+        Catalog::shipped().get(id).unwrap().resolve(parameters).unwrap().model
+    };
+    let sized = |gib: u64| Parameters { size_bytes: Some(gib * GIB), ..Parameters::default() };
+    let model = |text: &str| parse(text).unwrap().model;
+    assert_eq!(model("sim:aws-gp2-2016?size=50GiB"), entry("aws-gp2-2016", &sized(50)));
+    let provisioned = Parameters { iops: Some(6000), bytes_per_second: Some(250 << 20), ..sized(200) };
+    assert_eq!(model("sim:aws-gp3?size=200GiB&iops=6000&bandwidth=250MiB"), entry("aws-gp3", &provisioned));
+    let billed = Parameters { on_demand: true, ..sized(1024) };
+    assert_eq!(model("sim:azure-premium-ssd?size=1TiB&on_demand=1"), entry("azure-premium-ssd", &billed));
+    let premium = parse("sim:azure-premium-ssd?size=100GiB&latency=1ms&seed=3").unwrap();
+    assert_eq!((premium.tier.as_deref(), premium.seed), (Some("P10"), 3));
+    assert_eq!(premium.model.read_latency, Latency::fixed(1_000_000));
+    assert!(premium.assumptions.is_empty(), "{:?}", premium.assumptions);
+    let capped = model("sim:aws-gp2?size=50GiB&instance_iops=2000");
+    assert_eq!(
+        capped.shared.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>(),
+        ["instance", "volume"]
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    for (text, expected) in [
+        ("sim:aws-gp9", "there is no type aws-gp9 in the catalogue"),
+        ("sim:aws-io1", "its IOPS must be chosen, between 100 and 5000"),
+        ("sim:custom?iops", "\"iops\" is not KEY=VALUE"),
+        ("sim:custom?iops=0", "iops=0 is not a whole number above 0"),
+        ("sim:custom?iops=many", "iops=many is not a whole number above 0"),
+        ("sim:custom?iops=1&iops=2", "iops is given twice"),
+        ("sim:custom?size=0", "size=0 is not a number of bytes above 0, as in 200MB or 50GiB"),
+        ("sim:custom?burst_iops=5", "a burst needs a baseline: give iops"),
+        ("sim:custom?iops=5&burst_iops=9", "burst_iops needs the credit it lasts for: give bucket_ios"),
+        (
+            "sim:custom?write_iops=5&write_burst_iops=9",
+            "write_burst_iops needs the credit it lasts for: give write_bucket_ios",
+        ),
+        (
+            "sim:custom?iops=9&burst_iops=5&bucket_ios=1",
+            "shared[0].ios.burst 5/s is below the baseline of 9/s",
+        ),
+        ("sim:custom?parallelism=99999999999", "parallelism 4294967295 is not between 1 and 1048576"),
+        ("sim:custom?shared=yes", "shared=yes is not 0 or 1"),
+        ("sim:custom?first_touch=2x", "first_touch=2x is not 0, 1 or a time, as in 5ms"),
+        ("sim:custom?stall=5s+0s", "faults[0].length_ns is 0"),
+        ("sim:custom?stall=5s+9s&stall=6s+1s", "faults[1].at_ns lies in another stall"),
+        ("sim:custom?latency=2h", "read_latency.distribution 7200000000000 ns are more than an hour"),
+    ] {
+        assert_eq!(parse(text).unwrap_err(), expected, "{text}");
+    }
+    let unknown = parse("sim:custom?iosp=5").unwrap_err();
+    assert!(unknown.starts_with("iosp is not known here; there are size, io_unit,"), "{unknown}");
+    assert!(Target::is_one("sim:custom") && !Target::is_one("/dev/sim:custom"));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_is_refused_or_comes_to_a_volume(
+        id in prop_oneof![Just("custom".to_owned()), "[a-z0-9-]{0,12}", any_id()],
+        parts in prop::collection::vec((any_key(), any_value()), 0..5),
+    ) {
+        let parts: Vec<String> = parts.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if let Ok(target) = parse(&format!("sim:{id}?{}", parts.join("&"))) {
+            prop_assert!(fathom_volume::Volume::new(&target.model, target.seed).is_ok());
+        }
+    }
+}
+
+fn any_id() -> impl Strategy<Value = String> {
+    let ids: Vec<String> = Catalog::shipped().entries().map(|entry| entry.id().to_owned()).collect();
+    prop::sample::select(ids)
+}
+
+fn any_key() -> impl Strategy<Value = String> {
+    let keys = [
+        "size",
+        "iops",
+        "burst_iops",
+        "bucket_ios",
+        "bandwidth",
+        "burst_bandwidth",
+        "bucket_bytes",
+        "io_unit",
+        "latency",
+        "parallelism",
+        "shared",
+        "instance_iops",
+        "instance_bandwidth",
+        "first_touch",
+        "seed",
+        "stall",
+        "read_iops",
+        "write_bandwidth",
+        "tier",
+        "on_demand",
+        "nonsense",
+    ];
+    prop::sample::select(keys.to_vec()).prop_map(str::to_owned)
+}
+
+fn any_value() -> impl Strategy<Value = String> {
+    let likely = [
+        "0",
+        "1",
+        "100",
+        "3000",
+        "50GiB",
+        "1TiB",
+        "18446744073709551615",
+        "200MB",
+        "5ms",
+        "1s+2s",
+        "1s+inf",
+        "-1",
+        "1e9",
+        "P10",
+    ];
+    prop_oneof![
+        prop::sample::select(likely.to_vec()).prop_map(str::to_owned),
+        any::<u64>().prop_map(|n| n.to_string()),
+        ".{0,6}"
+    ]
+}
