@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, LoopOptions, Mount, Program, Throttle, fathom, fathom_under, measuring_alone, need, run,
-    scratch, wait_for,
+    Cap, LoopDevice, LoopOptions, Mount, Program, Throttle, fathom, fathom_under, loading, measuring_alone,
+    need, run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -207,11 +207,40 @@ fn a_bench_runs_on_until_a_rate_that_fell_is_steady() {
     });
 }
 
-/// Pieces that the newest run in the history has stored.
-fn stored(home: &Path) -> u64 {
+#[test]
+fn a_device_that_hangs_is_told_of_and_left_when_asked() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _loading = loading();
+    let device = LoopDevice::in_memory(64 * MIB);
+    let home = scratch();
+    let held = Throttle::new(device.path(), &Cap { write_bps: Some(64), ..Cap::default() });
+    let mut command = fathom_under(&held, home.path());
+    command.args(["prepare", "--json", &destroying(&device)]).arg(device.path());
+    let mut program = Program::start(&mut command);
+    let is_held = wait_for(Duration::from_secs(20), || program.has_ended() || runs(home.path()).len() == 1);
+    assert!(is_held && !wait_for(Duration::from_secs(3), || program.has_ended()), "{}", program.stderr());
+    program.signal(Signal::INT);
+    // Five seconds, and as many again for a machine that does much else.
+    let ended = program.finish_within(Duration::from_secs(10));
+    ended.assert_code(130);
+    let document = ended.document();
+    assert_eq!(document["findings"][0]["id"], "stalled", "{document:#}");
+    assert_eq!(document["run"]["status"], "incomplete");
+    let fill = stage(&document, "fill");
+    assert_eq!((&fill["complete"], &fill["covered_bytes"]), (&false.into(), &0.into()));
+    drop(held);
+}
+
+/// The runs in the history, oldest first.
+fn runs(home: &Path) -> Vec<Value> {
     let ended = run(fathom(home).args(["history", "list", "--json"]));
     let rows = if ended.status.success() { ended.document() } else { Value::Null };
-    rows.as_array().and_then(|rows| rows.last()).and_then(|row| row["tests"].as_u64()).unwrap_or(0)
+    rows.as_array().cloned().unwrap_or_default()
+}
+
+/// Pieces that the newest run has stored.
+fn stored(home: &Path) -> u64 {
+    runs(home).last().and_then(|row| row["tests"].as_u64()).unwrap_or(0)
 }
 
 #[test]

@@ -54,9 +54,9 @@ impl Stage {
         match self {
             Stage::Trim => "trim",
             Stage::Fill => "fill",
-            Stage::Sequential { pass: 1 } => "precondition, first pass",
-            Stage::Sequential { .. } => "precondition, second pass",
-            Stage::Workload => "precondition, workload",
+            Stage::Sequential { pass: 1 } => "precondition, pass 1",
+            Stage::Sequential { .. } => "precondition, pass 2",
+            Stage::Workload => "precondition, rounds",
             Stage::Touch => "touch",
         }
     }

@@ -95,15 +95,11 @@ impl RunObserver for PrepareProgress<'_> {
         let (paced, paced_ns) = (at.paced.0 + at.moved as u64, at.paced.1 + at.elapsed_ns);
         let left = (paced > 0).then(|| {
             let left_ns = (size - done) as f64 * paced_ns as f64 / paced as f64;
-            format!("  {} left", duration(Nanos(left_ns as u64)))
+            format!("{} left  ", duration(Nanos(left_ns as u64)))
         });
-        self.bar.set_message(format!(
-            "{} of {}  {}/s{}",
-            bytes(done),
-            bytes(size),
-            bytes(rate as u64),
-            left.unwrap_or_default()
-        ));
+        // What matters least stands where a narrow terminal cuts.
+        let (left, rate) = (left.unwrap_or_default(), bytes(rate as u64));
+        self.bar.set_message(format!("{left}{rate}/s  {} of {}", bytes(done), bytes(size)));
     }
 }
 
@@ -120,6 +116,9 @@ impl PrepareObserver for PrepareProgress<'_> {
         self.at = At { stage: Some(piece.stage), before: piece.offset, paced, ..At::default() };
         self.bar.set_length(self.plan.target.size);
         self.bar.set_position(piece.offset);
+        if !same {
+            self.bar.set_message(String::new());
+        }
         self.bar.set_prefix(self.prefix(piece.stage, ""));
     }
 
@@ -128,7 +127,10 @@ impl PrepareObserver for PrepareProgress<'_> {
         let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
         self.bar.set_length(budget.as_millis().max(1));
         self.bar.set_position(so_far.elapsed_ns / 1_000_000);
-        self.bar.set_prefix(self.prefix(Stage::Workload, &format!(" round {}", index + 1)));
+        if index == 0 {
+            self.bar.set_message(String::new());
+        }
+        self.bar.set_prefix(self.prefix(Stage::Workload, &format!(" {}", index + 1)));
     }
 
     fn ended(&mut self, test: &TestRecord) {
