@@ -9,7 +9,7 @@ use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_record::LatencyRecord;
 
 use crate::Style;
-use crate::columns::{Align, Columns};
+use crate::columns::{Align, Columns, wrap};
 
 /// A column of the lines: its head, and its width, which more digits may exceed.
 const LINE: [(&str, usize); 20] = [
@@ -116,8 +116,8 @@ pub fn table(intervals: &[Interval], style: &Style) -> Vec<String> {
     let head = style.bold(&lines.remove(0));
     let rows = lines.into_iter().zip(intervals).flat_map(|(row, interval)| {
         let row = if stall(interval).is_some() { style.red(&row) } else { row };
-        std::iter::once(row)
-            .chain(below(interval).into_iter().map(|line| style.dim(&cut(&line, style.width))))
+        let below = below(interval).into_iter().flat_map(|text| wrap(&text, style.width, 2, 4));
+        std::iter::once(row).chain(below.map(|line| style.dim(&line)).collect::<Vec<_>>())
     });
     std::iter::once(head).chain(rows.collect::<Vec<_>>()).collect()
 }
@@ -167,9 +167,9 @@ fn below(interval: &Interval) -> Vec<String> {
     }
     let in_flight = &interval.in_flight;
     parts.push(format!("in flight {} now, {} at most", in_flight.last, in_flight.most));
-    let mut lines = vec![format!("  {}", parts.join("; "))];
-    lines.extend(traced(interval).iter().map(|text| format!("  {text}")));
-    lines.extend(owners(interval).map(|text| format!("  {text}")));
+    let mut lines = vec![parts.join("; ")];
+    lines.extend(traced(interval));
+    lines.extend(owners(interval));
     lines
 }
 
@@ -225,7 +225,7 @@ pub fn legend(intervals: &[Interval], style: &Style) -> Vec<String> {
     let text = "rawait, wawait: from when a request is made to its completion. queue: requests waiting or served, mean over time. \
                 busy: share of time with any request in flight; a device that serves several at once can be 100 % busy \
                 and take more.";
-    let mut lines = crate::columns::wrap(text, style.width, 0, 0);
+    let mut lines = wrap(text, style.width, 0, 0);
     for device in intervals.iter().map(|interval| &interval.device) {
         let mut parts = vec![device.name.clone()];
         parts.extend(device.asked.as_ref().map(|asked| format!("asked for as {asked}")));
@@ -236,12 +236,7 @@ pub fn legend(intervals: &[Interval], style: &Style) -> Vec<String> {
             parts.push("counts requests before they are merged or split".to_owned());
         }
         if parts.len() > 1 {
-            lines.extend(crate::columns::wrap(
-                &format!("{}: {}", parts[0], parts[1..].join("; ")),
-                style.width,
-                0,
-                2,
-            ));
+            lines.extend(wrap(&format!("{}: {}", parts[0], parts[1..].join("; ")), style.width, 0, 2));
         }
     }
     lines.into_iter().map(|line| style.dim(&line)).collect()
