@@ -56,16 +56,15 @@ impl Refusal {
 
 /// The size where none is given.
 pub(crate) const USUAL_SIZE: u64 = 100 * GIB;
-/// How far ahead of a rate requests may be where there are two: among requests of many sizes both hold over 10 ms and not
-/// by turns.
+/// How far ahead of a rate requests may be: limits hold over 10 ms, so that a late request is made up for, and among
+/// requests of many sizes two limits do not hold by turns.
 const SLACK_NS: u64 = 10_000_000;
 /// What comes with a first access; no provider says.
 pub(crate) const FIRST_TOUCH_BYTES: u32 = 512 << 10;
 
 /// Limits on I/Os and bytes of one owner.
 pub(crate) fn stage(name: &str, accounting: Accounting, ios: Option<Limit>, bytes: Option<Limit>) -> Stage {
-    let slack_ns = if ios.is_some() && bytes.is_some() { SLACK_NS } else { 0 };
-    Stage { name: name.to_owned(), accounting, ios, bytes, slack_ns, billing: None }
+    Stage { name: name.to_owned(), accounting, ios, bytes, slack_ns: SLACK_NS, billing: None }
 }
 
 /// True where a stage limits anything; one that does not is left out.
@@ -190,13 +189,13 @@ impl Entry {
     /// Of reads and of writes.
     fn latencies(&self, assumptions: &mut Vec<String>) -> (Latency, Latency) {
         let wire = &self.wire;
+        if let Some(typical) = wire.latency_typical_ms {
+            let latency = Latency::around(amount::milliseconds(typical));
+            return (latency.clone(), latency);
+        }
         if let Some(depth_per_iops) = wire.queue_depth_per_iops {
             // One under way for every so many a second: that is how long each takes.
             let latency = Latency::fixed(amount::seconds(depth_per_iops));
-            return (latency.clone(), latency);
-        }
-        if let Some(typical) = wire.latency_typical_ms {
-            let latency = Latency::around(amount::milliseconds(typical));
             return (latency.clone(), latency);
         }
         let usual: f64 = match wire.media.as_str() {

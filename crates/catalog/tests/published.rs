@@ -4,7 +4,7 @@
 
 use fathom_catalog::{Catalog, Confidence, Entry, Lifecycle, Parameters};
 use fathom_model::Op;
-use fathom_volume::{Limit, Request, Stage, Volume};
+use fathom_volume::{Latency, Limit, Request, Stage, Volume};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -218,9 +218,9 @@ fn tiers_of_azure() {
 #[test]
 fn formulas_of_tencent_alibaba_and_gcp() {
     let mb = 1_000_000;
-    check_sizes("tencent-cbs-ssd", mb, &[(100, "4800", "140"), (1024, "26000", "260")]);
+    check_sizes("tencent-cbs-ssd", MIB, &[(100, "4800", "140"), (1024, "26000", "260")]);
     // The provider's own examples: 460 GB are 24,800 and 350, 964 GB are 50,000.
-    check_sizes("tencent-cbs-enhanced-ssd", mb, &[(460, "24800", "350"), (964, "50000", "350")]);
+    check_sizes("tencent-cbs-enhanced-ssd", MIB, &[(460, "24800", "350"), (964, "50000", "350")]);
     check_sizes(
         "alibaba-essd-pl1",
         mb,
@@ -361,7 +361,8 @@ fn every_entry_has_a_source_and_a_model_or_a_reason() {
 fn a_first_access_of_2012_costs_twice() {
     let parameters = |first_touch| Parameters { first_touch, iops: Some(1000), ..sized(100) };
     for (first_touch, expected) in [(false, 1), (true, 2)] {
-        let model = entry("aws-io1-2012").resolve(&parameters(first_touch)).unwrap().model;
+        let mut model = entry("aws-io1-2012").resolve(&parameters(first_touch)).unwrap().model;
+        model.read_latency = Latency::fixed(400_000);
         let mut volume = Volume::new(&model, 1).unwrap();
         let mut at = |chunk: u64| {
             let request = Request { op: Op::Read, offset: chunk * MIB, bytes: 4096 };

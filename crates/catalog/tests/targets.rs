@@ -18,8 +18,7 @@ fn parse(text: &str) -> Result<Target, String> {
 }
 
 fn named(name: &str, ios: Option<Limit>, bytes: Option<Limit>) -> Stage {
-    let slack_ns = if ios.is_some() && bytes.is_some() { 10_000_000 } else { 0 };
-    Stage { name: name.to_owned(), ios, bytes, slack_ns, ..Stage::default() }
+    Stage { name: name.to_owned(), ios, bytes, slack_ns: 10_000_000, ..Stage::default() }
 }
 
 /// Checks what `sim:custom?` and `text` come to, on a volume of 100 GiB unless `expected` says otherwise.
