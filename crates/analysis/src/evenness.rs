@@ -54,7 +54,7 @@ fn not_steady(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
         seconds((rates.len() / ROUNDS) as u64 * 1_000_000_000),
         end.unwrap_or_default(),
     );
-    let remedy = "Look for another load (a snapshot, a scrub, a neighbour), or run until it settles.";
+    let remedy = "Look for another load (a snapshot, a scrub, a neighbour), or run until it settles: `fathom bench --until-steady`.";
     let found = finding("not-steady", Severity::Warning, claim, Some(remedy.to_owned()));
     let found = match settled {
         Some(last) => found.with("last_30_seconds_iops", last.mean),

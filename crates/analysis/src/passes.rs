@@ -49,7 +49,11 @@ pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         let claim = format!(
             "{times}: they are fetched when first used (a volume made from a snapshot), or a cache has them since."
         );
-        ("first-touch", claim, "Read every block once before it is measured or put to use.")
+        (
+            "first-touch",
+            claim,
+            "Read every block once before it is measured or put to use: `fathom prepare --touch`.",
+        )
     };
     let found = finding(id, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(

@@ -70,7 +70,7 @@ impl FromStr for Workload {
         let mut words = text.split(':').map(str::trim);
         let rw = words.next().unwrap_or_default();
         if !PATTERNS.contains(&rw) {
-            return Err(format!("write PATTERN[:BLOCK[:DEPTH]]; the patterns are {}", PATTERNS.join(", ")));
+            return Err(format!("write RW[:BLOCK[:DEPTH]], RW being one of {}", PATTERNS.join(", ")));
         }
         workload.rw = rw.to_owned();
         if let Some(block) = words.next() {
@@ -85,7 +85,7 @@ impl FromStr for Workload {
                 number.ok_or_else(|| format!("a depth of '{depth}' is not between 1 and 65536"))?;
         }
         match words.next() {
-            Some(more) => Err(format!("'{more}' is too much: write PATTERN[:BLOCK[:DEPTH]]")),
+            Some(more) => Err(format!("'{more}' is too much: write RW[:BLOCK[:DEPTH]]")),
             None => Ok(workload),
         }
     }

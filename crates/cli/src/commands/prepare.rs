@@ -82,11 +82,11 @@ pub struct PrepareArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom prepare /dev/nvme1n1                                   read every block once: a volume restored from a snapshot
-  fathom prepare --destroy-data=/dev/nvme1n1 /dev/nvme1n1       write every block once
+  fathom prepare /dev/nvme1n1                          read every block once
+  fathom prepare --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom prepare --trim --precondition --destroy-data=/dev/nvme1n1 /dev/nvme1n1
-  fathom prepare /mnt/data/fathom.dat --size 10g                a file for later: fathom bench /mnt/data/fathom.dat
-  fathom prepare --resume /dev/nvme1n1                          go on after a kill";
+  fathom prepare /mnt/data/fathom.dat --size 10g       a file for bench, sweep and ping
+  fathom prepare --resume /dev/nvme1n1                 go on after a kill";
 
 /// Prepares a target.
 ///
@@ -233,7 +233,7 @@ fn plan_text(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
         let (round, most) = (rounds.round.unwrap_or_default(), rounds.budget);
         output::paragraph(
             &format!(
-                "Then {} of {} with {} in flight, in rounds of {} until the last five agree: between {} and {}.",
+                "Then {} of {} with {} in flight, in rounds of {} until the last five agree: {} at least, {} at most.",
                 workload.rw,
                 block_name(workload.block),
                 workload.depth,
