@@ -49,6 +49,8 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: &RunOutcome) -> Test
         rounds: None,
         purpose: String::new(),
         expected: Vec::new(),
+        content: None,
+        scan: None,
         notes: outcome.notes.clone(),
         interrupted: outcome.interrupted.clone(),
     }

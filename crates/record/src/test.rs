@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{DiskRecord, HostIntervalRecord, JobRecord, RoundsRecord};
+use crate::{ContentRecord, DiskRecord, HostIntervalRecord, JobRecord, RoundsRecord, ScanRecord};
 
 /// How a test or a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,12 @@ pub struct TestRecord {
     /// What it was expected to reach, and whether it did.
     #[serde(skip_serializing_if = "is_default")]
     pub expected: Vec<ExpectationRecord>,
+    /// What was found at the place of a surface's point, where it was looked at.
+    #[serde(skip_serializing_if = "is_default")]
+    pub content: Option<ContentRecord>,
+    /// What a scan found in the range of this test.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scan: Option<ScanRecord>,
     /// Things a reader should know, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,

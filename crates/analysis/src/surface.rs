@@ -1,0 +1,330 @@
+//! What a surface tells: its points and their spread, access time, burst rate, processor use, the file benchmark and the
+//! scan. Made from the stored tests alone.
+
+use fathom_record::{JobRecord, LatencyRecord, LatencySummary, RunRecord, TestRecord, TestStatus};
+
+use crate::surface_file::FileRow;
+use crate::surface_point::{ACCESS, Point, State, TRANSFER, job, longest_stall, moved};
+use crate::surface_scan::Scan;
+
+/// A surface as a reader wants it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Surface {
+    /// In the order they were measured.
+    pub points: Vec<Point>,
+    /// The rates of the points that have one.
+    pub transfer: Option<Spread>,
+    /// The rate with many requests under way, place by place.
+    pub saturated: Vec<Rate>,
+    /// Requests under way and bytes of each where that was measured.
+    pub saturated_with: Option<(u32, u64)>,
+    /// The burst rate, where it was measured.
+    pub burst: Option<Rate>,
+    /// Single requests all over the area.
+    pub access: LatencySummary,
+    /// Some of them: where each went and how long it took.
+    pub probes: Vec<Probe>,
+    /// CPU time of the transfers over their time: 1 is one CPU.
+    pub cpu_fraction: Option<f64>,
+    /// Share of all CPUs of the machine that was busy meanwhile, whoever used them.
+    pub machine_busy_fraction: Option<f64>,
+    /// The file benchmark.
+    pub file: Vec<FileRow>,
+    /// The scan.
+    pub scan: Option<Scan>,
+}
+
+/// The spread of the rates of points, bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Points.
+    pub count: usize,
+    /// Least.
+    pub min: f64,
+    /// Greatest.
+    pub max: f64,
+    /// Arithmetic mean over the points.
+    pub mean: f64,
+    /// Median.
+    pub median: f64,
+    /// 5 % of the points have less.
+    pub p5: f64,
+    /// Standard deviation over the mean.
+    pub cv: f64,
+    /// All bytes over all time.
+    pub weighted_mean: f64,
+}
+
+/// One rate, or why there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// Where it begins, bytes.
+    pub offset: u64,
+    /// Bytes per second; `None` where nothing completed or a stall is part of it.
+    pub bytes_per_second: Option<f64>,
+    /// Nothing completed for so many ns.
+    pub stalled_ns: Option<u64>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+/// A single request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Where it went, bytes.
+    pub offset: u64,
+    /// How long it took, ns.
+    pub time_ns: u64,
+    /// From the beginning of the surface to the beginning of its test, ns.
+    pub elapsed_ns: u64,
+}
+
+/// The tests beside the points.
+pub const SATURATED: &str = "saturated-";
+/// The burst rate's test.
+pub const BURST: &str = "burst";
+/// All zero and this many times as fast as what is not: nothing was read from a medium.
+const TOO_FAST: f64 = 1.5;
+
+/// Assesses the tests of `record`.
+pub fn assess(record: &RunRecord) -> Surface {
+    let began = record.tests.first().map_or(0, |test| test.started_unix_ms);
+    let mut elapsed_ns = 0;
+    let mut surface = Surface::default();
+    let mut access = fathom_stats::Latency::default();
+    for test in &record.tests {
+        if test.started_unix_ms > 0 {
+            elapsed_ns = test.started_unix_ms.saturating_sub(began) * 1_000_000;
+        }
+        surface.points.extend(Point::of(test, elapsed_ns));
+        surface.file.extend(FileRow::of(test));
+        if let Some(probed) = job(test, ACCESS) {
+            access.merge(&moved(probed).lat.to_stats());
+            surface.probes.extend(probed.slowest.iter().map(|slow| Probe {
+                offset: slow.offset,
+                time_ns: slow.lat_ns,
+                elapsed_ns,
+            }));
+        }
+        if test.id.starts_with(SATURATED) {
+            let job = test.jobs.first();
+            surface.saturated_with =
+                job.map(|job| (job.iodepth, job.block_sizes.read.max(job.block_sizes.write)));
+            surface.saturated.push(rate(test, mean_rate));
+        } else if test.id == BURST {
+            surface.burst = Some(rate(test, best_rate));
+        }
+        elapsed_ns += test.elapsed_ns;
+    }
+    name_the_unwritten(&mut surface.points);
+    surface.transfer = spread(&surface.points);
+    surface.access = LatencyRecord::from_stats(&access).summary();
+    surface.cpu_fraction = cpu_fraction(record);
+    surface.machine_busy_fraction = machine_busy_fraction(record);
+    surface.scan = Scan::of(record);
+    surface
+}
+
+impl Surface {
+    /// Points in a state, by its name.
+    pub fn count(&self, state: &str) -> usize {
+        self.points.iter().filter(|point| point.state.name() == state).count()
+    }
+
+    /// True where a point within `length` bytes from `offset` on was found to be answered by no medium.
+    pub fn is_answered_elsewhere(&self, offset: u64, length: u64) -> bool {
+        let elsewhere =
+            self.points.iter().filter(|point| matches!(point.state, State::Unwritten | State::Cached));
+        elsewhere
+            .into_iter()
+            .any(|point| point.offset < offset + length && point.offset + point.bytes > offset)
+    }
+
+    /// True where everything that was looked at is zero, and nothing else to hold its rate against.
+    pub fn is_all_zero(&self) -> bool {
+        let measured = || self.points.iter().filter(|point| point.state == State::Measured);
+        measured().next().is_some() && measured().all(|point| point.is_zero)
+    }
+
+    /// Mean of the rates with many requests under way; `None` where there is none.
+    pub fn saturated_rate(&self) -> Option<f64> {
+        let rates: Vec<f64> = self.saturated.iter().filter_map(|rate| rate.bytes_per_second).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+    }
+}
+
+/// Zeros that come faster than data do come from no medium. Where there are only zeros, nobody can tell.
+fn name_the_unwritten(points: &mut [Point]) {
+    let data: Vec<f64> = points.iter().filter(|point| !point.is_zero).filter_map(Point::rate).collect();
+    let Some(usual) = median(data) else { return };
+    for point in points.iter_mut().filter(|point| point.is_zero) {
+        if point.rate().is_some_and(|rate| rate >= TOO_FAST * usual) {
+            point.state = State::Unwritten;
+        }
+    }
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        count if count.is_multiple_of(2) => Some((values[middle - 1] + values[middle]) / 2.0),
+        _ => Some(values[middle]),
+    }
+}
+
+fn spread(points: &[Point]) -> Option<Spread> {
+    let measured: Vec<(&Point, f64)> =
+        points.iter().filter_map(|point| Some((point, point.rate()?))).collect();
+    let mut rates: Vec<f64> = measured.iter().map(|(_, rate)| *rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let (min, max) = (*rates.first()?, *rates.last()?);
+    let count = rates.len();
+    let mean = rates.iter().sum::<f64>() / count as f64;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    let (bytes, ns) = measured.iter().fold((0.0, 0.0), |(bytes, ns), (point, _)| {
+        (bytes + point.bytes as f64, ns + point.measured_ns as f64)
+    });
+    Some(Spread {
+        count,
+        min,
+        max,
+        mean,
+        p5: rates[(count - 1) / 20],
+        cv: if count > 1 { (squares / (count - 1) as f64).sqrt() / mean } else { 0.0 },
+        weighted_mean: bytes * 1e9 / ns,
+        median: median(rates)?,
+    })
+}
+
+fn rate(test: &TestRecord, of: fn(&JobRecord) -> Option<f64>) -> Rate {
+    let job = test.jobs.first();
+    let stalled_ns = test.jobs.iter().filter_map(longest_stall).max();
+    let bytes_per_second = job.and_then(of).filter(|_| stalled_ns.is_none());
+    let offset = job.and_then(|job| job.plan.get("offset")?.parse().ok()).unwrap_or(0);
+    let why = (test.status != TestStatus::Complete).then(|| test.reason.clone()).flatten();
+    Rate { offset, bytes_per_second, stalled_ns, reason: why }
+}
+
+fn mean_rate(job: &JobRecord) -> Option<f64> {
+    let (bytes, ns) = (moved(job).bytes, job.measured.elapsed_ns());
+    (bytes > 0 && ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
+}
+
+/// Intervals shorter than this are ends, not samples, ns.
+const WHOLE_INTERVAL_NS: u64 = 400_000_000;
+
+/// The best half second, or the whole where there is none.
+fn best_rate(job: &JobRecord) -> Option<f64> {
+    let whole = job
+        .measured
+        .series
+        .iter()
+        .filter(|interval| interval.end_ns - interval.start_ns >= WHOLE_INTERVAL_NS);
+    let rates = whole.map(|interval| {
+        let bytes = interval.read.bytes + interval.write.bytes;
+        bytes as f64 * 1e9 / (interval.end_ns - interval.start_ns) as f64
+    });
+    rates.chain(mean_rate(job)).max_by(f64::total_cmp)
+}
+
+fn cpu_fraction(record: &RunRecord) -> Option<f64> {
+    let jobs = || {
+        record.tests.iter().filter_map(|test| job(test, TRANSFER)).filter(|job| longest_stall(job).is_none())
+    };
+    let used = |job: &JobRecord| {
+        let (own, kernel) = (&job.measured.cpu, &job.measured.kernel_threads);
+        own.user_ns + own.system_ns + kernel.workers_ns + kernel.submitter_ns
+    };
+    let (cpu, time): (u64, u64) =
+        jobs().fold((0, 0), |(cpu, time), job| (cpu + used(job), time + job.measured.elapsed_ns()));
+    // In virtual time nothing costs anything, and nothing is said of it.
+    (time > 0 && cpu > 0).then(|| cpu as f64 / time as f64)
+}
+
+fn machine_busy_fraction(record: &RunRecord) -> Option<f64> {
+    let of_points = record.tests.iter().filter(|test| job(test, TRANSFER).is_some());
+    let (busy, all) = of_points
+        .flat_map(|test| &test.host_load)
+        .fold((0, 0), |(busy, all), interval| (busy + interval.busy_ns, all + interval.cpu_ns));
+    (all > 0).then(|| busy as f64 / all as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{ContentRecord, IntervalOpRecord, IntervalRecord, StallRecord};
+
+    use super::*;
+    use crate::surface_point::tests::point;
+
+    const MIB: f64 = 1_048_576.0;
+
+    fn record(tests: Vec<TestRecord>) -> RunRecord {
+        RunRecord { tests, ..RunRecord::default() }
+    }
+
+    fn zeros(mut test: TestRecord) -> TestRecord {
+        test.content = Some(ContentRecord { looked_bytes: 4096, zero_bytes: 4096, is_hole: false });
+        test
+    }
+
+    #[test]
+    fn the_spread_is_over_points_that_are_the_mediums() {
+        let mut stalled = point(1 << 30, 1);
+        stalled.jobs[0].stalls = vec![StallRecord { length_ns: 20_000_000_000, ..StallRecord::default() }];
+        let mut tests: Vec<TestRecord> = [100, 80, 120, 100].map(|mib| point(mib << 20, mib)).to_vec();
+        tests.extend([stalled, zeros(point(2 << 30, 900)), zeros(point(3 << 30, 100))]);
+        let surface = assess(&record(tests));
+        let spread = surface.transfer.unwrap();
+        let rates = [spread.min, spread.max, spread.mean, spread.median].map(|rate| rate / MIB);
+        assert_eq!((spread.count, rates), (5, [80.0, 120.0, 100.0, 100.0]));
+        assert_eq!(
+            (surface.count("stalled"), surface.count("unwritten"), surface.is_all_zero()),
+            (1, 1, false)
+        );
+        assert!((surface.cpu_fraction.unwrap() - 0.01).abs() < 1e-9);
+        let elsewhere = [(0, 1 << 30), (2 << 30, 1), ((2 << 30) + (900 << 20), 1), (1 << 30, 1 << 30)];
+        let elsewhere = elsewhere.map(|(offset, length)| surface.is_answered_elsewhere(offset, length));
+        assert_eq!(elsewhere, [false, true, false, false]);
+        assert_eq!((surface.access.samples, surface.access.mean), (35, Some(200_000.0)));
+    }
+
+    #[test]
+    fn zeros_alone_are_measured_and_said_to_be_zeros() {
+        let surface = assess(&record(vec![zeros(point(0, 900)), zeros(point(1 << 30, 100))]));
+        assert!(surface.is_all_zero() && surface.transfer.is_some_and(|spread| spread.count == 2));
+        let nothing = assess(&RunRecord::default());
+        assert_eq!((nothing.transfer, nothing.access.samples, nothing.is_all_zero()), (None, 0, false));
+    }
+
+    #[test]
+    fn the_burst_is_its_best_half_second() {
+        let mut test = TestRecord { id: BURST.to_owned(), ..point(0, 100) };
+        test.jobs.truncate(1);
+        let interval = |start_ns, end_ns, bytes| IntervalRecord {
+            start_ns,
+            end_ns,
+            read: IntervalOpRecord { bytes, ..IntervalOpRecord::default() },
+            ..IntervalRecord::default()
+        };
+        test.jobs[0].measured.series = vec![
+            interval(0, 500_000_000, 40 << 20),
+            interval(500_000_000, 1_000_000_000, 60 << 20),
+            interval(1_000_000_000, 1_000_001_000, 1 << 20),
+        ];
+        let burst = |test: &TestRecord| assess(&record(vec![test.clone()])).burst.unwrap().bytes_per_second;
+        assert_eq!(burst(&test), Some(120.0 * MIB));
+        test.jobs[0].measured.series.clear();
+        assert_eq!(burst(&test), Some(100.0 * MIB));
+    }
+
+    #[test]
+    fn times_count_from_the_first_test() {
+        let mut tests = vec![point(0, 100), point(1 << 30, 100)];
+        let elapsed = |tests: &[TestRecord]| assess(&record(tests.to_vec())).points[1].elapsed_ns;
+        assert_eq!(elapsed(&tests), 1_000_000_000);
+        (tests[0].started_unix_ms, tests[1].started_unix_ms) = (5_000, 7_500);
+        assert_eq!(elapsed(&tests), 2_500_000_000);
+    }
+}

@@ -1,0 +1,193 @@
+//! The file benchmark of a surface: its rows, and what was measured in each. Read back from stored tests.
+
+use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
+
+use crate::surface_point::longest_stall;
+use crate::sweep_point::{Pattern, block_name};
+
+/// What a row tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The rate of large blocks in order.
+    Sequential,
+    /// Small random blocks one at a time.
+    Single,
+    /// Small random blocks, many at a time.
+    Multi,
+    /// One block size of the ladder.
+    Block,
+}
+
+/// One row as it is to be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileTest {
+    /// The test's name.
+    pub id: String,
+    /// The same for people.
+    pub title: String,
+    /// What it tells.
+    pub kind: Kind,
+    /// What it does.
+    pub rw: Pattern,
+    /// Bytes per request.
+    pub block: u64,
+    /// Requests under way.
+    pub depth: u32,
+    /// Measured time, ns.
+    pub runtime_ns: u64,
+}
+
+/// Block of the sequential rows.
+const SEQUENTIAL: u64 = 1 << 20;
+/// Block of the random rows.
+const RANDOM: u64 = 4096;
+/// The ladder goes from this to that by doubling.
+const LADDER: (u64, u64) = (512, 8 << 20);
+/// Range of the ladder: a small file of its own.
+pub const LADDER_RANGE: u64 = 64 << 20;
+/// Weight in time of a row of each kind beside one of the ladder.
+const WEIGHT: u64 = 5;
+/// A row that takes less tells nothing.
+const LEAST_NS: u64 = 100_000_000;
+/// Longest useful time of a row.
+const LONGEST_NS: u64 = 10_000_000_000;
+
+/// What every id begins with.
+pub const FILE: &str = "file-";
+
+/// The rows in the order they are measured, writes before reads, in `time_ns` altogether; `depth` is that of the rows
+/// with many requests.
+pub fn file_tests(time_ns: u64, depth: u32) -> Vec<FileTest> {
+    let test = |id: &str, kind, rw: Pattern, (block, depth): (u64, u32)| FileTest {
+        id: format!("{FILE}{id}-{}", if rw.writes() { "write" } else { "read" }),
+        title: format!("{} {}, {depth} at a time", rw.title(), block_name(block)),
+        kind,
+        rw,
+        block,
+        depth,
+        runtime_ns: 0,
+    };
+    let mut tests = Vec::new();
+    for rw in [Pattern::Write, Pattern::Read] {
+        tests.push(test("sequential", Kind::Sequential, rw, (SEQUENTIAL, 1)));
+    }
+    for (id, kind, depth) in [("single", Kind::Single, 1), ("multi", Kind::Multi, depth)] {
+        for rw in [Pattern::RandWrite, Pattern::RandRead] {
+            tests.push(test(id, kind, rw, (RANDOM, depth)));
+        }
+    }
+    let mut block = LADDER.0;
+    while block <= LADDER.1 {
+        for rw in [Pattern::Write, Pattern::Read] {
+            tests.push(test(&block_name(block), Kind::Block, rw, (block, 1)));
+        }
+        block *= 2;
+    }
+    let weight = |kind: Kind| if kind == Kind::Block { 1 } else { WEIGHT };
+    let whole: u64 = tests.iter().map(|test| weight(test.kind)).sum();
+    for test in &mut tests {
+        test.runtime_ns = (time_ns / whole * weight(test.kind)).clamp(LEAST_NS, LONGEST_NS);
+    }
+    tests
+}
+
+/// One row as it was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileRow {
+    /// What was measured.
+    pub test: FileTest,
+    /// How it ended.
+    pub status: TestStatus,
+    /// Why it has no numbers.
+    pub reason: Option<String>,
+    /// Requests per second; `None` where nothing completed or a stall is part of it.
+    pub iops: Option<f64>,
+    /// Bytes per second, likewise.
+    pub bytes_per_second: Option<f64>,
+    /// Start to completed.
+    pub lat: LatencySummary,
+    /// Nothing completed for so many ns.
+    pub stalled_ns: Option<u64>,
+}
+
+impl FileRow {
+    /// The row that `test` measured; `None` where it is none of the file benchmark.
+    pub fn of(test: &TestRecord) -> Option<FileRow> {
+        if !test.id.starts_with(FILE) {
+            return None;
+        }
+        let depth = test.jobs.first().map_or(0, |job| job.iodepth);
+        let mut row = file_tests(0, depth).into_iter().find(|row| row.id == test.id)?;
+        row.title.clone_from(&test.title);
+        let summary = TestSummary::new(test);
+        row.runtime_ns = summary.measured_ns;
+        let stalled_ns = test.jobs.iter().filter_map(longest_stall).max();
+        let total = summary.total.filter(|_| stalled_ns.is_none());
+        Some(FileRow {
+            status: test.status,
+            reason: test.reason.clone(),
+            iops: total.as_ref().map(|total| total.iops),
+            bytes_per_second: total.as_ref().map(|total| total.bytes_per_second),
+            lat: total.map(|total| total.lat_ns).unwrap_or_default(),
+            stalled_ns,
+            test: row,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{JobRecord, OpRecord, PhaseRecord, StallRecord};
+
+    use super::*;
+    use crate::fixture::latency;
+
+    #[test]
+    fn the_rows() {
+        let tests = file_tests(60_000_000_000, 32);
+        let ids: Vec<&str> = tests.iter().map(|test| test.id.as_str()).collect();
+        assert_eq!(
+            &ids[..4],
+            ["file-sequential-write", "file-sequential-read", "file-single-write", "file-single-read"]
+        );
+        assert_eq!(&ids[4..8], ["file-multi-write", "file-multi-read", "file-512-write", "file-512-read"]);
+        assert_eq!((ids.len(), ids[35]), (36, "file-8m-read"));
+        let time: u64 = tests.iter().map(|test| test.runtime_ns).sum();
+        assert!(time <= 60_000_000_000 && time > 59_000_000_000, "{time}");
+        assert_eq!((tests[4].depth, tests[4].title.as_str()), (32, "random write 4k, 32 at a time"));
+        for (index, id) in ids.iter().enumerate() {
+            assert!(!ids[..index].contains(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_row_comes_back_from_its_test_and_a_stall_is_no_number() {
+        let job = JobRecord {
+            iodepth: 32,
+            measured: PhaseRecord {
+                end_ns: 2_000_000_000,
+                read: OpRecord {
+                    ios: 2_000,
+                    bytes: 2_000 * 4096,
+                    lat: latency(2_000, 9),
+                    ..OpRecord::default()
+                },
+                ..PhaseRecord::default()
+            },
+            ..JobRecord::default()
+        };
+        let mut test = TestRecord {
+            id: "file-multi-read".to_owned(),
+            status: TestStatus::Complete,
+            jobs: vec![job],
+            ..TestRecord::default()
+        };
+        let row = FileRow::of(&test).unwrap();
+        assert_eq!((row.test.kind, row.test.depth, row.iops), (Kind::Multi, 32, Some(1000.0)));
+        test.jobs[0].stalls = vec![StallRecord { length_ns: 20_000_000_000, ..StallRecord::default() }];
+        let row = FileRow::of(&test).unwrap();
+        assert_eq!((row.iops, row.stalled_ns, row.lat.samples), (None, Some(20_000_000_000), 0));
+        test.id = "file-odd".to_owned();
+        assert_eq!(FileRow::of(&test), None);
+    }
+}

@@ -1,0 +1,392 @@
+//! What a surface tells beyond its numbers: whether the rate follows the place or the time, what no medium answered, and
+//! what a scan found.
+
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, latency};
+use fathom_record::{Finding, RunRecord, Severity};
+
+use crate::say::{count, finding, mebibytes, percent, seconds};
+use crate::segments::{Segment, segments};
+use crate::surface::{Surface, median};
+use crate::surface_point::{Point, State};
+use crate::surface_scan::Scan;
+
+/// Points below which nothing is said of a course.
+const LEAST_POINTS: usize = 16;
+/// Share of the squared deviations that the levels along one axis have to explain.
+const EXPLAINS: f64 = 0.5;
+/// Burst rate over mean rate from which on something beside the medium answers.
+const BURST_TIMES: f64 = 5.0;
+
+/// Everything there is to say of `surface`, which `record` holds; what goes wrong in single tests included.
+pub fn findings(record: &RunRecord, surface: &Surface) -> Vec<Finding> {
+    let mut found = of_tests(record);
+    // Where each failed is said below.
+    found.retain(|found| found.id != "errors" || surface.scan.is_none());
+    found.extend(stalled(surface));
+    found.extend(content(surface));
+    found.extend(courses(surface, &record.header.command));
+    found.extend(burst(surface));
+    found.extend(surface.scan.iter().flat_map(scan));
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    found
+}
+
+/// What the rules for tests say, once for each kind: points are many, short and alike.
+fn of_tests(record: &RunRecord) -> Vec<Finding> {
+    /// A point that is short or reads in order may look like these; what is said of courses says it better.
+    const NOT_OF_POINTS: [&str; 5] =
+        ["stalled", "burst-suspected", "not-steady", "host-cache", "first-touch"];
+    let all = crate::findings(record);
+    let matters =
+        |found: &&Finding| found.severity >= Severity::Warning && !NOT_OF_POINTS.contains(&found.id.as_str());
+    let mut kept: Vec<Finding> = Vec::new();
+    for found in all.iter().filter(matters) {
+        match kept.iter_mut().find(|kept| kept.id == found.id) {
+            Some(kept) => kept.tests.extend(found.tests.iter().cloned()),
+            None => kept.push(found.clone()),
+        }
+    }
+    for found in &mut kept {
+        found.tests.dedup();
+        if found.tests.len() > 1 {
+            found.claim = format!("{} ({} more tests alike)", found.claim, found.tests.len() - 1);
+            found.tests.truncate(1);
+        }
+    }
+    kept
+}
+
+fn stalled(surface: &Surface) -> Option<Finding> {
+    let of_points = surface.points.iter().filter_map(|point| match point.state {
+        State::Stalled(ns) => Some((bytes(point.offset), ns)),
+        _ => None,
+    });
+    let of_rates = surface.saturated.iter().chain(&surface.burst);
+    let of_rates = of_rates.filter_map(|rate| Some((bytes(rate.offset), rate.stalled_ns?)));
+    let of_rows = surface.file.iter().filter_map(|row| Some((row.test.title.clone(), row.stalled_ns?)));
+    let all: Vec<(String, u64)> = of_points.chain(of_rates).chain(of_rows).collect();
+    let (place, longest) = all.iter().max_by_key(|(_, ns)| *ns)?;
+    let claim = format!(
+        "nothing completed for {} ({place}){}: the device did not answer. No rate rests on what was measured meanwhile.",
+        seconds(*longest),
+        if all.len() > 1 { format!(", and in {} tests altogether", all.len()) } else { String::new() },
+    );
+    let remedy = "The kernel log (dmesg) tells what the driver saw.".to_owned();
+    let found = finding("stalled", Severity::Warning, claim, Some(remedy));
+    Some(found.with("length_ns", *longest).with("tests", all.len() as u64))
+}
+
+/// What answered instead of the medium.
+fn content(surface: &Surface) -> Vec<Finding> {
+    let all = surface.points.len();
+    let share =
+        |some: usize| format!("{} of the area ({some} of {all} points)", percent(some as f64 / all as f64));
+    let mut found = Vec::new();
+    let unwritten = surface.count("unwritten");
+    if unwritten > 0 {
+        let claim = format!(
+            "unwritten: {} hold nothing that was ever written, so no medium answers there. They are left out of least, \
+             greatest, mean and median; single requests that went there are not.",
+            share(unwritten)
+        );
+        let remedy = "Write it once before it is measured, if all of it is going to be used.".to_owned();
+        let what = finding("unwritten", Severity::Warning, claim, Some(remedy));
+        found.push(what.with("points", unwritten as u64).with("of_points", all as u64));
+    }
+    let cached = surface.count("cached");
+    if cached > 0 {
+        let claim = format!(
+            "memory of this machine answered for {}, not the device: they are left out of least, greatest, mean and \
+             median.",
+            share(cached)
+        );
+        let remedy = "Without --buffered requests go past the page cache.".to_owned();
+        let what = finding("cache-served", Severity::Warning, claim, Some(remedy));
+        found.push(what.with("points", cached as u64).with("of_points", all as u64));
+    }
+    if surface.is_all_zero() {
+        let claim = "everything that was looked at is zero. If nothing was ever written there, these are not the rates \
+                     of the medium, and there is nothing to hold them against.";
+        found.push(finding("unwritten", Severity::Warning, claim.to_owned(), None));
+    }
+    found
+}
+
+/// Whether the rate follows the time or the place.
+fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
+    let mut by_time: Vec<(&Point, f64)> =
+        surface.points.iter().filter_map(|point| Some((point, point.rate()?))).collect();
+    if by_time.len() < LEAST_POINTS {
+        return Vec::new();
+    }
+    let in_order = by_time.windows(2).all(|pair| pair[0].0.offset < pair[1].0.offset)
+        || by_time.windows(2).all(|pair| pair[0].0.offset > pair[1].0.offset);
+    let of_time = Course::along(&by_time);
+    if in_order {
+        let ordered = of_time.filter(|course| course.explains >= EXPLAINS);
+        return ordered.map(|course| course.of_either(command)).into_iter().collect();
+    }
+    let mut by_place = by_time.clone();
+    by_place.sort_by_key(|(point, _)| point.offset);
+    let of_place = Course::along(&by_place);
+    let explained = |course: &Option<Course>| course.as_ref().map_or(0.0, |course| course.explains);
+    let mut found = Vec::new();
+    if explained(&of_time) >= explained(&of_place) {
+        let Some(course) = of_time.filter(|course| course.explains >= EXPLAINS) else { return found };
+        found.push(course.of_time());
+        course.divide(&mut by_time);
+        by_time.sort_by_key(|(point, _)| point.offset);
+        found.extend(
+            Course::along(&by_time).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_place()),
+        );
+    } else {
+        let Some(course) = of_place.filter(|course| course.explains >= EXPLAINS) else { return found };
+        found.push(course.of_place());
+        course.divide(&mut by_place);
+        by_place.sort_by_key(|(point, _)| point.elapsed_ns);
+        found.extend(
+            Course::along(&by_place).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_time()),
+        );
+    }
+    found
+}
+
+/// The levels of the rate along an axis.
+struct Course {
+    levels: Vec<(Segment, u64, u64)>,
+    /// Share of the squared deviations of the logarithms that they explain.
+    explains: f64,
+}
+
+impl Course {
+    /// The levels of `points` in their order; `None` where there is one.
+    fn along(points: &[(&Point, f64)]) -> Option<Course> {
+        let rates: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
+        let found = segments(&rates);
+        if found.len() < 2 {
+            return None;
+        }
+        let squares = |rates: &[f64]| {
+            let mean = rates.iter().map(|rate| rate.ln()).sum::<f64>() / rates.len().max(1) as f64;
+            rates.iter().map(|rate| (rate.ln() - mean).powi(2)).sum::<f64>()
+        };
+        let (mut start, mut within) = (0, 0.0);
+        let mut levels = Vec::new();
+        for segment in found {
+            within += squares(&rates[start..start + segment.length]);
+            let first = points[start].0;
+            start += segment.length;
+            levels.push((segment, first.offset, first.elapsed_ns));
+        }
+        Some(Course { levels, explains: 1.0 - within / squares(&rates).max(f64::MIN_POSITIVE) })
+    }
+
+    /// Takes the levels out of the rates that they were found in.
+    fn divide(&self, points: &mut [(&Point, f64)]) {
+        let mut start = 0;
+        for (segment, ..) in &self.levels {
+            for (_, rate) in &mut points[start..start + segment.length] {
+                *rate /= segment.median;
+            }
+            start += segment.length;
+        }
+    }
+
+    /// `120 MiB/s, then 30 MiB/s from 83 s on`.
+    fn words(&self, at: impl Fn(&(Segment, u64, u64)) -> String) -> String {
+        // What is left when other levels are taken out is a ratio, and no device has so low a rate.
+        let level = |rate: f64| {
+            if rate < 100.0 { format!("{} times the usual", count(rate)) } else { mebibytes(rate) }
+        };
+        match self.levels.as_slice() {
+            [first, rest @ ..] if rest.len() <= 3 => {
+                let rest: Vec<String> = rest
+                    .iter()
+                    .map(|step| format!("{} from {} on", level(step.0.median), at(step)))
+                    .collect();
+                format!("{} at first, {}", level(first.0.median), rest.join(", "))
+            }
+            all => {
+                let medians = || all.iter().map(|(segment, ..)| segment.median);
+                let least = medians().fold(f64::INFINITY, f64::min);
+                let most = medians().fold(0.0, f64::max);
+                let (first, last) = (all[0].0.median, all[all.len() - 1].0.median);
+                let (first, last, least, most) = (level(first), level(last), level(least), level(most));
+                format!(
+                    "{} levels between {least} and {most}, {first} at first and {last} at the end",
+                    all.len()
+                )
+            }
+        }
+    }
+
+    fn first_and_last(&self) -> (f64, f64) {
+        let median = |level: Option<&(Segment, u64, u64)>| level.map_or(0.0, |(segment, ..)| segment.median);
+        (median(self.levels.first()), median(self.levels.last()))
+    }
+
+    fn of_time(&self) -> Finding {
+        let words = self.words(|(_, _, elapsed)| duration(Nanos(*elapsed)));
+        let (first, last) = self.first_and_last();
+        let lasts = self.levels.len() == 2 && last < first;
+        let what = match lasts {
+            true => "as where a burst credit is spent, or a cache is full",
+            false => "as with neighbours on the same device, or a limit that comes and goes",
+        };
+        let claim = format!("the rate follows the time, wherever it is read: {words}. It looks {what}.");
+        let remedy = "Measure again after a rest: what comes back by itself was credit.".to_owned();
+        let found = match lasts {
+            true => finding("burst-suspected", Severity::Warning, claim, Some(remedy)),
+            false => finding("rate-follows-time", Severity::Warning, claim, None),
+        };
+        self.with_evidence(found)
+    }
+
+    fn of_place(&self) -> Finding {
+        let words = self.words(|(_, offset, _)| bytes(*offset));
+        let (first, last) = self.first_and_last();
+        let what = match self.levels.windows(2).all(|pair| pair[1].0.median < pair[0].0.median) {
+            true if last < 0.8 * first => "as on a disk with zones, which is quick outside and slow inside",
+            _ => "as where parts of a volume lie on other media, or have yet to be fetched",
+        };
+        let claim = format!("the rate follows the place, whenever it is read: {words}. It looks {what}.");
+        self.with_evidence(finding("rate-follows-place", Severity::Info, claim, None))
+    }
+
+    fn of_either(&self, command: &[String]) -> Finding {
+        let words = self.words(|(_, offset, _)| bytes(*offset));
+        let said = command.iter().any(|word| word.starts_with("--order"));
+        let claim = format!(
+            "the rate changes on the way: {words}. Places were visited in their order{}, so it may follow the time as \
+             well as the place.",
+            if said { ", as asked" } else { "" }
+        );
+        let remedy = "--order random tells the two apart.".to_owned();
+        self.with_evidence(finding("rate-changes", Severity::Info, claim, Some(remedy)))
+    }
+
+    fn with_evidence(&self, found: Finding) -> Finding {
+        let (first, last) = self.first_and_last();
+        found
+            .with("levels", self.levels.len() as u64)
+            .with("first_bytes_per_second", first)
+            .with("last_bytes_per_second", last)
+            .with("explained_share", self.explains)
+    }
+}
+
+/// Something that answers what was just read much faster than the rest.
+fn burst(surface: &Surface) -> Option<Finding> {
+    let rates = surface.points.iter().filter_map(Point::rate).collect();
+    let (burst, usual) = (surface.burst.as_ref()?.bytes_per_second?, median(rates)?);
+    if burst < BURST_TIMES * usual {
+        return None;
+    }
+    let claim = format!(
+        "what was read a moment ago comes at {}, the rest at {}: a cache between this machine and the medium holds it.",
+        mebibytes(burst),
+        mebibytes(usual)
+    );
+    let remedy =
+        "Data that are read again and again fit into it; the rates of the surface are those of the rest.";
+    let found = finding("host-cache", Severity::Info, claim, Some(remedy.to_owned()));
+    Some(found.with("burst_bytes_per_second", burst).with("median_bytes_per_second", usual))
+}
+
+fn scan(scan: &Scan) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let unreadable: u64 = scan.unreadable.iter().map(|range| range.length).sum();
+    if let Some(first) = scan.unreadable.first() {
+        let places = if scan.unreadable.len() == 1 { "1 place" } else { "several places" };
+        let claim = format!(
+            "{} of {} cannot be read, in {places}, the first at {}.",
+            bytes(unreadable),
+            bytes(scan.scanned_bytes),
+            first.offset
+        );
+        let remedy =
+            "Save what is there and replace the device; a write to such a sector may make it readable again.";
+        let what = finding("unreadable", Severity::Error, claim, Some(remedy.to_owned()));
+        found.push(
+            what.with("unreadable_bytes", unreadable)
+                .with("places", scan.unreadable.len() as u64)
+                .with("first_offset_bytes", first.offset),
+        );
+    }
+    let again = scan.slow.iter().filter(|block| scan.is_slow_again(block)).count();
+    if let Some(worst) = scan.slow.iter().max_by_key(|block| block.time_ns) {
+        let claim = format!(
+            "{} took {} or more, the slowest, at {}, {}; {} when read once more.",
+            if scan.slow.len() == 1 { "1 block".to_owned() } else { format!("{} blocks", scan.slow.len()) },
+            latency(scan.slow_from_ns),
+            worst.offset,
+            latency(worst.time_ns),
+            match again {
+                0 => "none of them was slow".to_owned(),
+                again => format!("{again} of them slow again"),
+            }
+        );
+        let severity = if again > 0 { Severity::Warning } else { Severity::Info };
+        let what = finding("slow-blocks", severity, claim, None);
+        found.push(what.with("blocks", scan.slow.len() as u64).with("slow_again", again as u64));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::ids;
+    use crate::surface::assess;
+    use crate::surface_plan::{Order, places, visits};
+    use crate::surface_point::tests::point;
+
+    /// Points in random order whose rate in MiB/s is `rate(place, time)`, both from 0 to 1.
+    fn told(order: Order, rate: impl Fn(f64, f64) -> f64) -> Vec<Finding> {
+        let places = visits(places(1 << 40, 65_536, 100), order, 7);
+        let tests = places.iter().enumerate().map(|(number, place)| {
+            let noise = 1.0 + ((number * 7919 % 101) as f64 / 50.0 - 1.0) * 0.03;
+            let mib = rate(place.offset as f64 / (1u64 << 40) as f64, number as f64 / 100.0) * noise;
+            point(place.offset, mib.round() as u64)
+        });
+        let record = RunRecord { tests: tests.collect(), ..RunRecord::default() };
+        findings(&record, &assess(&record))
+    }
+
+    #[test]
+    fn time_and_place_are_told_apart() {
+        let check = |order, rate: &dyn Fn(f64, f64) -> f64, expected: &[&str]| {
+            assert_eq!(ids(&told(order, rate)), expected);
+        };
+        check(Order::Random, &|_, _| 500.0, &[]);
+        check(Order::Random, &|_, time| if time < 0.6 { 1200.0 } else { 300.0 }, &["burst-suspected"]);
+        check(
+            Order::Random,
+            &|_, time| if (0.3..0.6).contains(&time) { 300.0 } else { 1200.0 },
+            &["rate-follows-time"],
+        );
+        check(Order::Random, &|place, _| 2000.0 - 1000.0 * place, &["rate-follows-place"]);
+        check(Order::Random, &|place, _| if place < 0.5 { 300.0 } else { 600.0 }, &["rate-follows-place"]);
+        check(Order::Ascending, &|place, _| 2000.0 - 1000.0 * place, &["rate-changes"]);
+        check(Order::Descending, &|_, time| if time < 0.6 { 1200.0 } else { 300.0 }, &["rate-changes"]);
+        let both = |place: f64, time: f64| (if time < 0.5 { 4.0 } else { 1.0 }) * (600.0 - 300.0 * place);
+        check(Order::Random, &both, &["burst-suspected", "rate-follows-place"]);
+    }
+
+    #[test]
+    fn claims_hold_the_levels() {
+        let found = told(Order::Random, |_, time| if time < 0.6 { 1200.0 } else { 300.0 });
+        let claim = &found[0].claim;
+        assert!(claim.contains("MiB/s at first, 3") && claim.contains("from 1 min on"), "{claim}");
+        let found = told(Order::Random, |place, _| 2000.0 - 1000.0 * place);
+        assert!(found[0].claim.contains("a disk with zones"), "{}", found[0].claim);
+    }
+
+    #[test]
+    fn a_few_points_tell_no_course() {
+        let tests = [100, 100, 100, 100, 100, 30, 30, 30, 30, 30].map(|mib| point(mib << 30, mib)).to_vec();
+        let record = RunRecord { tests, ..RunRecord::default() };
+        assert_eq!(findings(&record, &assess(&record)), []);
+    }
+}
