@@ -21,6 +21,7 @@ mod planned;
 pub mod prepare;
 mod profile;
 mod suite;
+pub mod surface;
 pub mod sweep;
 mod target;
 mod until_steady;

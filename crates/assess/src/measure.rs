@@ -1,7 +1,7 @@
 //! One measurement: options in, the record of a test out. What goes wrong is its result.
 
 use fathom_model::RunPlan;
-use fathom_options::OptionError;
+use fathom_options::{OptionError, Section};
 use fathom_record::{TestMeta, TestRecord, TestStatus, test_record};
 use fathom_runner::{RunError, RunObserver, Session};
 
@@ -19,6 +19,30 @@ pub(crate) fn measure(
     let fio = section.as_ref().map(|section| section.command_line()).unwrap_or_default();
     let plan = section.and_then(|section| fathom_options::resolve(&[section], &host_facts()));
     measure_plan(TestMeta { id, title, fio }, plan, session, observer)
+}
+
+/// A job by its name and fio's options.
+pub(crate) type Job<'a> = (&'a str, Vec<(String, String)>);
+
+/// Runs several jobs, one after the other, as one test. All but the first wait for the one
+/// before.
+pub(crate) fn measure_in_turn(
+    (id, title): (String, String),
+    jobs: &[Job<'_>],
+    session: &Session,
+    observer: &mut dyn RunObserver,
+) -> TestRecord {
+    let engines = engine_rows();
+    let section = |(index, (name, said)): (usize, &Job<'_>)| {
+        let waits = (index > 0).then(|| ("stonewall".to_owned(), String::new()));
+        let said: Vec<(String, String)> = said.iter().cloned().chain(waits).collect();
+        section_of(name, &said, &engines)
+    };
+    let sections: Result<Vec<Section>, OptionError> = jobs.iter().enumerate().map(section).collect();
+    let commands = sections.iter().flatten().map(Section::command_line);
+    let fio = commands.reduce(|all, next| format!("{all}{}", next.strip_prefix("fio").unwrap_or(&next)));
+    let plan = sections.and_then(|sections| fathom_options::resolve(&sections, &host_facts()));
+    measure_plan(TestMeta { id, title, fio: fio.unwrap_or_default() }, plan, session, observer)
 }
 
 /// Runs a plan, if there is one.

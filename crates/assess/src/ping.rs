@@ -4,7 +4,7 @@
 //! nothing: a [`PingObserver`] is told.
 
 mod error;
-mod probe;
+pub(crate) mod probe;
 mod random;
 mod settings;
 mod target;

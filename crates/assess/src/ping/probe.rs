@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_engine::registry::{self, ENGINES};
-use fathom_engine::{Completion, Engine, EngineSetup, OpenFile, Queued, RawEngineOptions};
+use fathom_engine::{Completion, Engine, EngineEntry, EngineSetup, OpenFile, Queued, RawEngineOptions};
 use fathom_model::{Nanos, Op, Request};
 
 use super::error::PingError;
@@ -15,7 +15,7 @@ use crate::machine;
 const WAIT: Nanos = Nanos::from_millis(500);
 
 /// An open engine.
-pub(super) struct Probe {
+pub(crate) struct Probe {
     pub name: String,
     engine: Box<dyn Engine>,
     done: Vec<Completion>,
@@ -23,7 +23,7 @@ pub(super) struct Probe {
 
 impl Probe {
     /// Opens the engine of `settings` on `target`.
-    pub fn open(settings: &PingSettings, target: &OpenedTarget) -> Result<Probe, PingError> {
+    pub(super) fn open(settings: &PingSettings, target: &OpenedTarget) -> Result<Probe, PingError> {
         let name = name_of(settings);
         let refused = |reason: String, hint: Option<String>| PingError::Engine { reason, hint };
         let entry = registry::find(name).filter(|entry| entry.traits.needs_files).ok_or_else(|| {
@@ -60,11 +60,16 @@ impl Probe {
             random: !settings.linear,
             options: RawEngineOptions(options),
         };
+        Probe::with(entry, setup)
+    }
+
+    /// Opens `entry` with one slot.
+    pub fn with(entry: &EngineEntry, setup: EngineSetup) -> Result<Probe, PingError> {
         let engine = (entry.open)(setup).map_err(PingError::EngineFailed)?;
         Ok(Probe { name: entry.name.to_owned(), engine, done: Vec::with_capacity(1) })
     }
 
-    /// The bytes that the next write will carry.
+    /// The bytes that the next write will carry, and those that the last read brought.
     pub fn payload(&mut self) -> &mut [u8] {
         self.engine.payload(0)
     }

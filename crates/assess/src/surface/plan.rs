@@ -1,0 +1,389 @@
+//! What a surface is going to do: its settings held against the target, and fio's options for each of its tests.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fathom_analysis::surface_file::{FileTest, Kind, LADDER_RANGE};
+use fathom_analysis::surface_plan::{
+    Order, Parts, Place, Times, places, points, probes, time_of_places, times, visits,
+};
+use fathom_analysis::surface_point::{ACCESS, SEEK, TRANSFER};
+use fathom_analysis::sweep_point::block_name;
+use fathom_engine::registry;
+use fathom_model::Nanos;
+use fathom_model::units::bytes;
+
+use crate::AssessError;
+use crate::machine::random;
+use crate::plan::{remarks, size_on};
+use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::target::BenchTarget;
+
+/// What the file benchmark writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing that can be made smaller.
+    #[default]
+    Random,
+    /// Zeros.
+    Zero,
+}
+
+impl Content {
+    /// All of them.
+    pub const ALL: [Content; 2] = [Content::Random, Content::Zero];
+
+    /// As typed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Content::Random => "random",
+            Content::Zero => "zero",
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct SurfaceSettings {
+    /// A directory, file or block device.
+    pub target: PathBuf,
+    /// What is measured; `None` = what suits the target.
+    pub parts: Option<Parts>,
+    /// Read every block once instead.
+    pub scan: bool,
+    /// Write instead of read.
+    pub writes: bool,
+    /// Places; `None` = as many as suit the area and the time.
+    pub points: Option<u32>,
+    /// Bytes per request of the transfer.
+    pub block: u64,
+    /// The order of the places.
+    pub order: Order,
+    /// Requests under way where many are.
+    pub depth: u32,
+    /// Time for everything, laying out included.
+    pub budget: Nanos,
+    /// Size of the working file, or of the range used, bytes.
+    pub size: Option<u64>,
+    /// What the file benchmark writes.
+    pub content: Content,
+    /// The engine instead of io_uring.
+    pub engine: Option<String>,
+    /// Through the page cache.
+    pub buffered: bool,
+    /// Targets whose content may be destroyed.
+    pub destroy: Vec<PathBuf>,
+    /// What all random choices derive from; drawn where it is not said.
+    pub seed: Option<u64>,
+    /// What the user says of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+impl Default for SurfaceSettings {
+    fn default() -> Self {
+        SurfaceSettings {
+            target: PathBuf::from("."),
+            parts: None,
+            scan: false,
+            writes: false,
+            points: None,
+            block: BLOCK,
+            order: Order::default(),
+            depth: DEPTH,
+            budget: Nanos::from_secs(60),
+            size: None,
+            content: Content::default(),
+            engine: None,
+            buffered: false,
+            destroy: Vec::new(),
+            seed: None,
+            labels: BTreeMap::new(),
+            command: Vec::new(),
+        }
+    }
+}
+
+/// Bytes per request where none are said.
+pub const BLOCK: u64 = 65_536;
+/// Requests under way where many are and no number is said.
+pub const DEPTH: u32 = 32;
+/// Size of the working file where none is said.
+const FILE_SIZE: u64 = 1 << 30;
+/// Largest share of the time that laying out may take.
+const LAYOUT_SHARE: u64 = 4;
+/// Least block where many requests are under way: small ones meet a limit on requests before one on bytes.
+const SATURATED_BLOCK: u64 = 262_144;
+/// The region that is read over and over.
+const BURST_RANGE: u64 = 1 << 20;
+/// Block of a scan.
+pub(super) const SCAN_BLOCK: u64 = 1 << 20;
+
+/// fio's options of one job.
+type Said = Vec<(String, String)>;
+
+/// What is going to be done, as far as that is known before.
+#[derive(Clone, Debug)]
+pub struct SurfacePlan {
+    /// The target.
+    pub target: BenchTarget,
+    /// The path that tests name; in a directory a file that exists under no name.
+    pub file: PathBuf,
+    /// Bytes of it that are used.
+    pub size: u64,
+    /// What is measured.
+    pub parts: Parts,
+    /// Longest time for laying out; `None` where nothing is laid out, or as long as it takes.
+    pub layout_time: Option<Nanos>,
+    /// Things a reader of the results should know.
+    pub notes: Vec<String>,
+    /// What was asked for.
+    pub settings: SurfaceSettings,
+    /// What all random choices derive from.
+    pub seed: u64,
+    /// What direct requests are multiples of, bytes.
+    pub unit: u64,
+    pub(super) engine: String,
+}
+
+impl SurfacePlan {
+    /// Plans what was asked for; looks at the target and changes nothing.
+    ///
+    /// # Errors
+    /// The target is not there, cannot be used, or may not be written to and would be.
+    pub fn make(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
+        let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
+        SurfacePlan::on(target, settings)
+    }
+
+    /// Plans what was asked for on a target already looked at.
+    ///
+    /// # Errors
+    /// As for [`SurfacePlan::make`].
+    pub fn on(target: BenchTarget, settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
+        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
+            return Err(AssessError::UnknownEngine { name: name.clone() });
+        }
+        let refuse = |reason: String, hint: &str| AssessError::Target {
+            path: settings.target.clone(),
+            reason,
+            hint: Some(hint.to_owned()),
+        };
+        let is_directory = matches!(target, BenchTarget::Directory { .. });
+        if let Some(reason) = target.write_refusal().filter(|_| settings.writes) {
+            return Err(refuse(reason, "or leave --write out to read only"));
+        }
+        if settings.scan && is_directory {
+            let reason = "is a directory, and the file that would be made in it has nothing to look for";
+            return Err(refuse(reason.to_owned(), "name a block device or a file"));
+        }
+        let unit = if settings.buffered { 512 } else { target.request_unit(&settings.target) };
+        if !settings.block.is_multiple_of(unit) {
+            let (unit, block) = (bytes(unit), bytes(settings.block));
+            let reason = format!("takes direct requests in multiples of {unit}, and {block} is none");
+            return Err(refuse(reason, "choose another --bs, or --buffered"));
+        }
+        let size = size_on(&target, &settings.target, settings.size, FILE_SIZE)?;
+        if size.size < settings.block {
+            let reason = format!("has {}, less than one block", bytes(size.size));
+            return Err(refuse(reason, "choose a smaller --bs"));
+        }
+        let mut notes: Vec<String> = size.note.into_iter().chain(remarks(&target)).collect();
+        let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
+        let otherwise =
+            Parts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };
+        let parts = settings.parts.unwrap_or(otherwise);
+        let limits_layout = is_directory && settings.size.is_none();
+        let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
+        let file = target.working_path();
+        let seed = settings.seed.unwrap_or_else(|| random() >> 32);
+        let size = size.size - size.size % unit;
+        Ok(SurfacePlan { target, file, size, parts, layout_time, notes, settings, seed, unit, engine })
+    }
+
+    /// The target by a name that means the same everywhere on this machine.
+    pub fn target_name(&self) -> String {
+        self.target.name(&self.settings.target)
+    }
+
+    /// The places in the order of visiting, where `budget_ns` are there for everything.
+    pub fn visits(&self, budget_ns: u64) -> Vec<Place> {
+        if !self.parts.transfer && !self.parts.access {
+            return Vec::new();
+        }
+        let SurfaceSettings { block, order, points: wanted, .. } = self.settings;
+        let count = points(self.size, block, wanted, time_of_places(budget_ns, &self.parts));
+        visits(places(self.size, block, count), order, self.seed)
+    }
+
+    /// How long each part takes.
+    pub fn times(&self, budget_ns: u64, places: usize) -> Times {
+        times(budget_ns, places as u32, &self.parts)
+    }
+
+    /// What every job has in common.
+    fn job(&self, rw: &str, block: u64, depth: u32) -> Said {
+        let direct = if self.settings.buffered { "0" } else { "1" };
+        [
+            ("ioengine", self.engine.clone()),
+            ("filename", escaped(&self.file)),
+            ("direct", direct.to_owned()),
+            ("rw", rw.to_owned()),
+            ("bs", block_name(block)),
+            ("iodepth", depth.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+
+    /// fio's words for the direction.
+    fn words(&self) -> (&'static str, &'static str) {
+        if self.settings.writes { ("write", "randwrite") } else { ("read", "randread") }
+    }
+
+    /// The jobs of a place.
+    pub(super) fn place(&self, place: &Place, times: &Times, probes_each: u32) -> Vec<(&'static str, Said)> {
+        let (rw, rand) = self.words();
+        let mut jobs = Vec::new();
+        if self.parts.transfer {
+            let seek = range(self.job("read", self.unit, 1), place.offset, self.unit);
+            let transfer = range(self.job(rw, self.settings.block, 1), place.offset, place.length);
+            jobs.push((SEEK, goes_on(seek)));
+            jobs.push((TRANSFER, goes_on(ends(transfer, times.transfer_ns))));
+        }
+        if self.parts.access {
+            let mut access = range(self.job(rand, self.unit, 1), 0, self.size);
+            access.push(("io_size".to_owned(), (u64::from(probes_each) * self.unit).to_string()));
+            let seed = self.seed ^ u64::from(place.index).wrapping_mul(SEED_STEP);
+            access.push(("randseed".to_owned(), seed.to_string()));
+            jobs.push((ACCESS, goes_on(ends(access, times.access_ns))));
+        }
+        jobs
+    }
+
+    /// Places for many requests under way: the second halves of even parts.
+    pub(super) fn saturated_places(&self, count: u32) -> Vec<Place> {
+        let block = self.saturated_block();
+        let count = u64::from(count).min(self.size / (2 * block)).max(1) as u32;
+        let half = |place: Place| {
+            let skip = place.length / 2 / block * block;
+            Place { offset: place.offset + skip, length: place.length - skip, ..place }
+        };
+        places(self.size, block, count).into_iter().map(half).collect()
+    }
+
+    fn saturated_block(&self) -> u64 {
+        self.settings.block.max(SATURATED_BLOCK).min(self.size / self.settings.block * self.settings.block)
+    }
+
+    /// The job that reads or writes at a place with many requests under way.
+    pub(super) fn saturated(&self, place: &Place, runtime_ns: u64) -> Said {
+        let job = self.job(self.words().0, self.saturated_block(), self.settings.depth);
+        goes_on(ends(range(job, place.offset, place.length), runtime_ns))
+    }
+
+    /// The job that goes over one small region again and again.
+    pub(super) fn burst(&self, offset: u64, runtime_ns: u64) -> Said {
+        let length = BURST_RANGE.max(self.settings.block).min(self.size);
+        let offset = offset.min(self.size - length) / self.settings.block * self.settings.block;
+        let mut job = range(self.job(self.words().0, self.settings.block, 1), offset, length);
+        job.push(("time_based".to_owned(), "1".to_owned()));
+        goes_on(ends(job, runtime_ns))
+    }
+
+    /// The job of a row of the file benchmark.
+    pub(super) fn file_row(&self, row: &FileTest) -> Said {
+        let length = if row.kind == Kind::Block { self.size.min(LADDER_RANGE) } else { self.size };
+        let mut job = range(self.job(row.rw.name(), row.block, row.depth), 0, length);
+        if row.rw.writes() && self.settings.content == Content::Zero {
+            job.push(("zero_buffers".to_owned(), String::new()));
+        }
+        job.push(("time_based".to_owned(), "1".to_owned()));
+        job.push(("randseed".to_owned(), (self.seed ^ row.block).to_string()));
+        goes_on(ends(job, row.runtime_ns))
+    }
+
+    /// The job of a part of a scan: the first error ends it, so that it is known where that was.
+    pub(super) fn scan(&self, offset: u64, length: u64) -> Said {
+        range(self.job("read", SCAN_BLOCK.min(length), 1), offset, length)
+    }
+
+    /// Probes at each of so many places.
+    pub(super) fn probes_each(&self, places: usize) -> u32 {
+        probes(places as u32)
+    }
+}
+
+const SEED_STEP: u64 = 0x9e37_79b9;
+
+fn range(mut job: Said, offset: u64, length: u64) -> Said {
+    job.push(("offset".to_owned(), size_word(offset)));
+    job.push(("size".to_owned(), size_word(length)));
+    job
+}
+
+fn ends(mut job: Said, runtime_ns: u64) -> Said {
+    job.push(("runtime".to_owned(), time_word(Nanos(runtime_ns))));
+    job
+}
+
+/// A request that fails is counted, and the next one made.
+fn goes_on(mut job: Said) -> Said {
+    job.push(("continue_on_error".to_owned(), "all".to_owned()));
+    job
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn plan(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
+        SurfacePlan::on(BenchTarget::Simulated { size: GIB }, SurfaceSettings { seed: Some(1), ..settings })
+    }
+
+    fn text(said: &Said) -> String {
+        said.iter().map(|(name, value)| format!("{name}={value} ")).collect()
+    }
+
+    #[test]
+    fn jobs_are_what_a_user_would_type() {
+        let plan = plan(SurfaceSettings::default()).unwrap();
+        let places = plan.visits(60_000_000_000);
+        let times = plan.times(60_000_000_000, places.len());
+        assert_eq!(places.len(), 200);
+        let place = Place { index: 3, offset: 15 << 20, length: 5 << 20 };
+        let jobs = plan.place(&place, &times, 5);
+        let check = |said: &str, parts: &[&str]| {
+            for part in parts {
+                assert!(said.contains(part), "{part} in {said}");
+            }
+        };
+        assert_eq!(jobs.iter().map(|(name, _)| *name).collect::<Vec<_>>(), [SEEK, TRANSFER, ACCESS]);
+        check(&text(&jobs[0].1), &["rw=read bs=512 iodepth=1 offset=15m size=512 "]);
+        check(
+            &text(&jobs[1].1),
+            &["rw=read bs=64k iodepth=1 offset=15m size=5m runtime=", "continue_on_error=all"],
+        );
+        check(&text(&jobs[2].1), &["rw=randread bs=512 iodepth=1 offset=0 size=1g io_size=2560"]);
+        check(&text(&plan.burst(15 << 20, 1)), &["offset=15m size=1m time_based=1"]);
+        let saturated = plan.saturated_places(8);
+        assert_eq!((saturated.len(), saturated[7].offset), (8, GIB / 16 * 15));
+        check(&text(&plan.saturated(&saturated[0], 1)), &["bs=256k iodepth=32 offset=64m size=64m"]);
+        check(&text(&plan.scan(GIB, 64 << 20)), &["rw=read bs=1m iodepth=1 offset=1g size=64m"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let check = |settings: SurfaceSettings, part: &str| {
+            let error = plan(settings).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        check(SurfaceSettings { block: 1000, ..SurfaceSettings::default() }, "multiples of 512 B");
+        check(SurfaceSettings { block: 2 * GIB, ..SurfaceSettings::default() }, "less than one block");
+        let engine = Some("warp".to_owned());
+        check(SurfaceSettings { engine, ..SurfaceSettings::default() }, "no engine called 'warp'");
+    }
+}
