@@ -76,7 +76,12 @@ fn quantity(metric: &str) -> (String, fn(f64) -> String) {
     }
 }
 
-fn findings(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn findings(
+    record: &RunRecord,
+    style: &Style,
+    width: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if record.findings.is_empty() {
         return Ok(());
     }

@@ -10,6 +10,8 @@ pub struct Style {
     pub width: usize,
     /// Use ANSI colours.
     pub colour: bool,
+    /// Plots may use characters beyond ASCII.
+    pub unicode: bool,
     /// Print the exact fio command of each test.
     pub show_fio: bool,
     /// The zone that times are shown in.
@@ -21,7 +23,14 @@ pub struct Style {
 impl Default for Style {
     /// 80 columns, plain, UTC.
     fn default() -> Self {
-        Style { width: 80, colour: false, show_fio: false, time_zone: TimeZone::UTC, run_id: None }
+        Style {
+            width: 80,
+            colour: false,
+            unicode: true,
+            show_fio: false,
+            time_zone: TimeZone::UTC,
+            run_id: None,
+        }
     }
 }
 
