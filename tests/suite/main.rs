@@ -22,6 +22,7 @@ mod ping;
 mod prepare;
 mod profiles;
 mod stalls;
+mod surface;
 mod sweep;
 mod truth_bench;
 mod truth_bssplit;

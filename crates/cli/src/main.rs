@@ -15,6 +15,7 @@ mod screen;
 mod signals;
 mod stall_note;
 mod store;
+mod surface_progress;
 mod sweep_progress;
 
 use std::ffi::OsString;

@@ -39,7 +39,7 @@ pub fn plain(error: &io::Error) -> String {
 pub fn style() -> Style {
     let terminal = io::stdout().is_terminal();
     let width = if terminal { terminal_width() } else { PLAIN_WIDTH };
-    Style { width, colour: terminal && colours_wanted(), ..Style::local() }
+    Style { width, colour: terminal && colours_wanted(), unicode: is_utf8(), ..Style::local() }
 }
 
 fn terminal_width() -> usize {
@@ -77,6 +77,15 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 fn colours_wanted() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Whether the locale has more than ASCII: the first of its variables that is set tells.
+fn is_utf8() -> bool {
+    let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
+        let value = std::env::var_os(name)?;
+        (!value.is_empty()).then(|| value.to_string_lossy().to_ascii_lowercase())
+    });
+    said.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
 }
 
 /// Whether somebody is looking at standard error.

@@ -38,7 +38,7 @@ enum Action {
         /// Its number; the newest run where none is given
         #[arg(value_parser = number)]
         run: Option<RunId>,
-        /// As the JSON document of `bench --json`
+        /// As the JSON document of the command that made it (`bench --json`)
         #[arg(long)]
         json: bool,
         /// Print the exact fio command of each test
@@ -153,6 +153,7 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
         ("sweep", _) => super::sweep::show(&record, &style, json, out),
         ("prepare", true) => prepare_json::render(&record, &[], &style, out),
         ("prepare", false) => prepare_text::render(&record, &[], &style, out),
+        ("surface", _) => super::surface::show(&record, &style, json, out),
         (_, true) => bench_json::render(&record, &style, out),
         (_, false) => bench_table::render(&record, &style, out),
     })?;

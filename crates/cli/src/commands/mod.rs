@@ -6,6 +6,7 @@ pub mod history;
 pub mod monitor;
 pub mod ping;
 pub mod prepare;
+pub mod surface;
 pub mod sweep;
 
 use std::ffi::OsString;
@@ -49,6 +50,8 @@ enum Command {
     },
     /// Measure over block size, depth, jobs and pattern: knees, limits, crossover
     Sweep(Box<sweep::SweepArguments>),
+    /// Transfer rate over the whole surface, access time, burst rate; file benchmark; scan for unreadable blocks
+    Surface(Box<surface::SurfaceArguments>),
     /// Latency of single requests, one line each, as ioping shows it (also when this program is called `ioping`)
     Ping {
         /// As ioping takes them, and some more; `fathom ping --help` lists them
@@ -76,6 +79,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Bench(arguments) => bench::run(*arguments, args),
         Command::Fio { options } => Ok(fio::run(&options)),
         Command::Sweep(arguments) => sweep::run(*arguments, args),
+        Command::Surface(arguments) => surface::run(*arguments, args),
         Command::Ping { options } => Ok(ping::run(&options)),
         Command::Prepare(arguments) => prepare::run(*arguments, args),
         Command::Monitor(arguments) => monitor::run(arguments),

@@ -1,0 +1,274 @@
+//! `fathom surface`: the transfer rate over a whole volume, place by place; access time, burst rate, file benchmark, scan.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_analysis::surface::assess;
+use fathom_analysis::surface_plan::{Order, Parts};
+use fathom_assess::BenchTarget;
+use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
+use fathom_history::Kept;
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
+use fathom_record::{RunRecord, TestStatus};
+use fathom_report::{Style, surface_json, surface_table};
+use fathom_runner::Session;
+
+use crate::exit::{Complaint, Exit};
+use crate::surface_progress::SurfaceProgress;
+use crate::{output, signals, store};
+
+/// What `fathom surface` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SurfaceArguments {
+    /// A block device or file, whose places are measured, or a directory (a working file is made in it and removed)
+    target: PathBuf,
+    /// Only these parts: transfer, saturated, access, burst, file; without it all but file, and in a directory all
+    #[arg(long, value_delimiter = ',', value_parser = ["transfer", "saturated", "access", "burst", "file"], value_name = "PART,...")]
+    only: Vec<String>,
+    /// Read every block once instead: what cannot be read, to the sector, and what is slow
+    #[arg(long, conflicts_with_all = ["only", "write", "points", "bs", "order", "iodepth", "budget", "pattern"])]
+    scan: bool,
+    /// Write instead of read (a device or file needs --destroy-data)
+    #[arg(long)]
+    write: bool,
+    /// Places; without it 200, or as many as suit the size and the time
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
+    points: Option<u32>,
+    /// Bytes per request of the transfer: 512 to 8m [default: 64k]
+    #[arg(long, value_parser = block, value_name = "SIZE")]
+    bs: Option<u64>,
+    /// The order of the places: random, so that time and place are told apart, ascending or descending
+    #[arg(long, value_parser = order, default_value = "random", value_name = "ORDER")]
+    order: Order,
+    /// Requests under way in the saturated and the file part
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), default_value_t = DEPTH, value_name = "DEPTH")]
+    iodepth: u32,
+    /// Time for everything: 90, 3m, 1h [default: 1m, with the file benchmark 2m]
+    #[arg(long, value_parser = budget, value_name = "TIME")]
+    budget: Option<Nanos>,
+    /// Only so much from the beginning of the target, or the size of the working file: 512m, 10g, 200MB
+    #[arg(long, value_parser = parse_bytes)]
+    size: Option<u64>,
+    /// What the file benchmark writes: random or zero
+    #[arg(long, value_parser = content, default_value = "random", value_name = "PATTERN")]
+    pattern: Content,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Something to know about the run (repeatable)
+    #[arg(long = "label", value_parser = super::bench::label, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
+    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Do not keep the run
+    #[arg(long, conflicts_with = "history")]
+    no_history: bool,
+    /// Allow --write and the writing rows of the file benchmark on this block device or file, which must be the target: its
+    /// data are lost
+    #[arg(long, value_name = "DEVICE")]
+    destroy_data: Option<PathBuf>,
+    /// Through the page cache, for file systems without direct I/O
+    #[arg(long)]
+    buffered: bool,
+    /// This engine instead of io_uring: libaio, psync, ...
+    #[arg(long)]
+    engine: Option<String>,
+    /// What all random choices derive from, to repeat a run exactly
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom surface /dev/nvme1n1                  200 places of the whole volume, about a minute, nothing written
+  fathom surface /mnt/data                     a working file in there, and the file benchmark
+  fathom surface --order ascending --bs 1m --budget 5m /dev/sdb
+  fathom surface --size 100g --only transfer,access /dev/sdb
+  fathom surface --scan /dev/sdb               every block once: what cannot be read, what is slow
+  fathom surface --write --destroy-data=/dev/nvme1n1 /dev/nvme1n1";
+
+fn block(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(size) if !(512..=8 << 20).contains(&size) => Err("choose 512 to 8m".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn budget(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text) {
+        Ok(time) if time < Nanos::from_secs(2) => Err("a surface needs 2 s or more".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    let found = Order::ALL.into_iter().find(|order| order.name() == text.trim());
+    found.ok_or_else(|| format!("there are {}", Order::ALL.map(Order::name).join(", ")))
+}
+
+fn content(text: &str) -> Result<Content, String> {
+    let found = Content::ALL.into_iter().find(|content| content.name() == text.trim());
+    found.ok_or_else(|| format!("there are {}", Content::ALL.map(Content::name).join(", ")))
+}
+
+/// Measures a surface.
+///
+/// # Errors
+/// It could not begin.
+pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    let wants_keeping = !arguments.no_history;
+    let place = store::place(arguments.history.clone(), wants_keeping);
+    let json = arguments.json;
+    let plan = SurfacePlan::make(settings(arguments, command))?;
+    if !json {
+        output::print(|out| plan_text(&plan, out))?;
+    }
+    if wants_keeping && place.history.is_none() {
+        store::tell_of_no_place();
+    }
+    let mut session = Session::real();
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
+        let message = format!("cannot watch for signals: {}", output::plain(&error));
+        Complaint::failed(message, signals::hint(&error))
+    })?;
+    let mut progress = SurfaceProgress::new(&plan, place);
+    let ran = surface(&plan, &mut session, &mut progress);
+    let mut store = progress.finish();
+    let record = ran?;
+    store::tell(store.finish(record.status, &record.header, &record.findings));
+    let kept = store.kept();
+    let run_id = match kept {
+        Kept::Run(run) => u64::try_from(run.0).ok(),
+        Kept::File(_) | Kept::Nowhere => None,
+    };
+    let style = Style { run_id, ..output::style() };
+    output::print(|out| {
+        show(&record, &style, json, out)?;
+        match &kept {
+            _ if json => Ok(()),
+            Kept::Run(run) => writeln!(out, "\nKept as run {run}."),
+            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
+            Kept::Nowhere => Ok(()),
+        }
+    })?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+/// Writes the report of `record`, of a surface that may have been measured long ago.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    let surface = assess(record);
+    match json {
+        true => surface_json::render(record, &surface, style, out),
+        false => surface_table::render(record, &surface, style, out),
+    }
+}
+
+fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSettings {
+    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = words.first_mut() {
+        *program = "fathom".to_owned();
+    }
+    let has = |part: &str| arguments.only.iter().any(|only| only == part);
+    let parts = (!arguments.only.is_empty()).then(|| Parts {
+        transfer: has("transfer"),
+        saturated: has("saturated"),
+        access: has("access"),
+        burst: has("burst"),
+        file: has("file"),
+    });
+    let has_file = parts.map_or(arguments.target.is_dir(), |parts| parts.file);
+    let otherwise = Nanos::from_secs(if has_file { 120 } else { 60 });
+    SurfaceSettings {
+        target: arguments.target,
+        parts,
+        scan: arguments.scan,
+        writes: arguments.write,
+        points: arguments.points,
+        block: arguments.bs.unwrap_or(BLOCK),
+        order: arguments.order,
+        depth: arguments.iodepth,
+        budget: arguments.budget.unwrap_or(otherwise),
+        size: arguments.size,
+        content: arguments.pattern,
+        engine: arguments.engine,
+        buffered: arguments.buffered,
+        destroy: arguments.destroy_data.into_iter().collect(),
+        seed: arguments.seed,
+        labels: BTreeMap::from_iter(arguments.labels),
+        command: words,
+    }
+}
+
+/// What is going to be done and what it costs.
+fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
+    let settings = &plan.settings;
+    let (name, size) = (plan.target_name(), bytes(plan.size));
+    let lays_out = matches!(plan.target, BenchTarget::Directory { .. });
+    if settings.scan {
+        let what =
+            format!("Scan of {name}: all of {size} once, one block of 1 MiB at a time. Writes nothing.");
+        output::paragraph(&what, out)?;
+    } else {
+        let places = plan.visits(settings.budget.0).len();
+        let parts = [
+            (plan.parts.transfer, format!("{places} places in {} order", settings.order.name())),
+            (plan.parts.access, "access time".to_owned()),
+            (plan.parts.burst, "burst rate".to_owned()),
+            (plan.parts.saturated, format!("{} requests at a time", settings.depth)),
+            (plan.parts.file, "file benchmark".to_owned()),
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
+        let budget = duration(settings.budget);
+        output::paragraph(&format!("Surface of {name}, {size}: {}; about {budget}.", parts.join(", ")), out)?;
+        let mut writes = Vec::new();
+        if lays_out {
+            writes.push(format!("{size} to lay out a working file"));
+        }
+        if settings.writes {
+            writes.push("all over it, as fast as it goes".to_owned());
+        }
+        let may_write = lays_out || !settings.destroy.is_empty();
+        if plan.parts.file && may_write {
+            writes.push("as fast as it goes in the writing half of the file benchmark".to_owned());
+        }
+        let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
+        output::paragraph(&format!("Writes {writes}."), out)?;
+    }
+    for note in &plan.notes {
+        output::paragraph(&format!("Note: {note}."), out)?;
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_understood() {
+        for (text, expected) in
+            [("64k", Some(65_536)), ("512", Some(512)), ("8m", Some(8 << 20)), ("9m", None), ("1", None)]
+        {
+            assert_eq!(block(text).ok(), expected, "{text}");
+        }
+        assert_eq!((order("ascending"), order("up").is_err()), (Ok(Order::Ascending), true));
+        assert_eq!((content("zero"), content("mixed").is_err()), (Ok(Content::Zero), true));
+        assert!(budget("1").is_err() && budget("2").is_ok());
+    }
+}
