@@ -24,6 +24,7 @@ mod profiles;
 mod stalls;
 mod surface;
 mod sweep;
+mod together;
 mod truth_bench;
 mod truth_bssplit;
 mod truth_caps;

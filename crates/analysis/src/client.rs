@@ -34,6 +34,14 @@ pub(crate) fn is_bound(row: &Row<'_>) -> bool {
     row.jobs().iter().any(|job| share(job) >= BUSY_THREAD)
 }
 
+/// True where a thread, or all CPUs, had nothing left to give.
+pub(crate) fn has_no_more(record: &RunRecord, row: &Row<'_>) -> bool {
+    let host = &record.header.conditions.host;
+    let cpus = f64::from(if host.cpus_allowed > 0 { host.cpus_allowed } else { host.cpus_online });
+    let busy: f64 = row.jobs().iter().map(share).sum();
+    is_bound(row) || cpus > 0.0 && busy >= BUSY_MACHINE * cpus
+}
+
 /// What there is to say of the client of each row.
 pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
     let all = [bound(record, row), steal(row), throttled(record, row)];

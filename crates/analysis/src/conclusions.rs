@@ -80,7 +80,8 @@ const DOUBTS: [&str; 7] =
 
 /// What a bench says of each use that its rows tell of; nothing for records of other commands.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
-    if record.header.kind != "bench" {
+    if record.header.kind != "bench" || !crate::together::together(record).is_empty() {
+        // Of several volumes there is nothing to say as of one.
         return Vec::new();
     }
     let mut rows = rows(record);

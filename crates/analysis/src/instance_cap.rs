@@ -28,9 +28,13 @@ fn targets<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
     targets
 }
 
-fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
+/// The targets of a row that has several, and the rows of the same jobs on each by itself.
+pub(crate) fn apart<'r, 'a>(
+    together: &'r Row<'a>,
+    rows: &'r [Row<'a>],
+) -> Option<(Vec<&'r str>, Vec<&'r Row<'a>>)> {
     let targets = targets(together);
-    if targets.len() < 2 || !counts(together) {
+    if targets.len() < 2 {
         return None;
     }
     let alone = |name: &&str| {
@@ -39,13 +43,18 @@ fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
             |job: &JobRecord| (job.rw.clone(), job.block_sizes, job.smallest_block_sizes, job.iodepth);
         let alike = |job: &JobRecord| asked(job) == asked(mine[0]);
         rows.iter().find(|row| {
-            self::targets(row) == [*name]
-                && counts(row)
-                && row.jobs().len() == mine.len()
-                && row.jobs().iter().all(alike)
+            self::targets(row) == [*name] && row.jobs().len() == mine.len() && row.jobs().iter().all(alike)
         })
     };
-    let apart: Vec<&Row<'_>> = targets.iter().map(alone).collect::<Option<_>>()?;
+    let apart = targets.iter().map(alone).collect::<Option<_>>()?;
+    Some((targets, apart))
+}
+
+fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
+    let (targets, apart) = apart(together, rows)?;
+    if !counts(together) || !apart.iter().all(|row| counts(row)) {
+        return None;
+    }
     let sum: f64 = apart.iter().map(|row| row.iops()).sum();
     if sum <= 0.0 || together.iops() > TOGETHER * sum {
         return None;

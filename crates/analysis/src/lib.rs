@@ -50,6 +50,7 @@ pub mod sweep_goal;
 pub mod sweep_plan;
 pub mod sweep_point;
 pub mod sweep_spec;
+pub mod together;
 
 use fathom_record::{Finding, RunRecord};
 

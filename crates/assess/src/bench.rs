@@ -1,6 +1,7 @@
 //! Runs a plan test by test. Each finished test is handed out at once; the failure of one is its result, and the next
 //! one runs.
 
+use fathom_model::Nanos;
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary};
 use fathom_runner::{RunObserver, Session, WritePermit};
 
@@ -38,14 +39,14 @@ pub fn run(
 ) -> Result<RunRecord, AssessError> {
     session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
     let mut header = header(plan, session);
-    let layout = Layout {
-        target: &plan.target,
-        file: &plan.file,
-        size: plan.size,
-        direct: !plan.settings.buffered,
-        limit: plan.cost.layout_time,
-    };
-    let size = lay_out(&layout, session, observer, &mut header.notes)?;
+    let further = plan.further.iter().map(|further| (&further.target, &further.file));
+    let mut size = plan.size;
+    for (target, file) in std::iter::once((&plan.target, &plan.file)).chain(further) {
+        let (direct, limit) = (!plan.settings.buffered, plan.cost.layout_time);
+        let limit = limit.map(|limit| Nanos(limit.0 / (1 + plan.further.len() as u64)));
+        let layout = Layout { target, file, size, direct, limit };
+        size = size.min(lay_out(&layout, session, observer, &mut header.notes)?);
+    }
     header.size_bytes = size;
     header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
     observer.begun(&header);

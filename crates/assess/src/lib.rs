@@ -24,6 +24,7 @@ mod suite;
 pub mod surface;
 pub mod sweep;
 mod target;
+mod together;
 mod until_steady;
 mod working_file;
 
@@ -37,4 +38,5 @@ pub use planned::PlannedTest;
 pub use profile::{PROFILES, UseProfile, profiles};
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
+pub use together::FurtherTarget;
 pub use until_steady::Rounds;

@@ -7,13 +7,14 @@ use fathom_analysis::steady;
 use fathom_engine::registry;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
-use fathom_options::{EngineRow, OptionError};
+use fathom_options::{EngineRow, OptionError, Section};
 
 use crate::AssessError;
 use crate::machine::{engine_rows, host_facts, random};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
+use crate::together::{self, FurtherTarget};
 use crate::working_file::{self, SizePlan};
 
 /// What was asked for.
@@ -21,6 +22,8 @@ use crate::working_file::{self, SizePlan};
 pub struct BenchSettings {
     /// A directory, file or block device.
     pub target: PathBuf,
+    /// Further targets: each test runs on each by itself, then on all at once.
+    pub further: Vec<PathBuf>,
     /// Name or path of the suite.
     pub suite: String,
     /// Names of profiles that are run instead of a suite.
@@ -91,7 +94,9 @@ pub struct BenchPlan {
     pub target: BenchTarget,
     /// The path that tests name; in a directory a file that exists under no name.
     pub file: PathBuf,
-    /// Bytes of it that are used.
+    /// The targets beside it.
+    pub further: Vec<FurtherTarget>,
+    /// Bytes of each that are used.
     pub size: u64,
     /// In the order they run.
     pub tests: Vec<PlannedTest>,
@@ -111,8 +116,9 @@ impl BenchPlan {
     /// # Errors
     /// The suite, one of its tests or the target is not there or cannot be used.
     pub fn make(settings: BenchSettings) -> Result<BenchPlan, AssessError> {
-        let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
-        BenchPlan::on(target, settings)
+        let paths: Vec<PathBuf> =
+            std::iter::once(&settings.target).chain(&settings.further).cloned().collect();
+        BenchPlan::on_all(together::inspect(&paths, &settings.destroy)?, settings)
     }
 
     /// Plans what was asked for on a target already looked at.
@@ -120,6 +126,11 @@ impl BenchPlan {
     /// # Errors
     /// As for [`BenchPlan::make`].
     pub fn on(target: BenchTarget, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
+        BenchPlan::on_all(vec![target], settings)
+    }
+
+    /// Plans on targets already looked at: those that the settings name, in that order, at least one.
+    fn on_all(targets: Vec<BenchTarget>, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let engines = engine_rows();
         let suite = match settings.profiles.as_slice() {
             [] => Suite::load(&settings.suite, &engines)?,
@@ -130,24 +141,48 @@ impl BenchPlan {
         }
         let mut notes = Vec::new();
         let profile = profile_of(&suite, &settings);
-        let SizePlan { size, note } = size_on(&target, &settings.target, settings.size, profile.size)?;
-        notes.extend(note);
-        notes.extend(remarks(&target));
+        let typed: Vec<&Path> =
+            std::iter::once(&settings.target).chain(&settings.further).map(PathBuf::as_path).collect();
+        let mut size = u64::MAX;
+        for (target, typed) in targets.iter().zip(&typed) {
+            let planned = size_on(target, typed, settings.size, profile.size)?;
+            size = size.min(planned.size);
+            notes.extend(planned.note);
+            notes.extend(remarks(target));
+        }
+        let refusals: Vec<(String, Option<String>)> = targets
+            .iter()
+            .zip(&typed)
+            .map(|(target, typed)| (target.name(typed), target.write_refusal()))
+            .collect();
+        let mut targets = targets.into_iter().zip(&refusals);
+        let Some((target, _)) = targets.next() else { unreachable!("a bench has a target") };
+        let further: Vec<FurtherTarget> = targets
+            .map(|(target, (name, _))| FurtherTarget {
+                file: target.working_path(),
+                name: name.clone(),
+                target,
+            })
+            .collect();
         let seed = settings.seed.unwrap_or_else(|| random() >> 32);
         let engine = engine_for(&suite, &settings, &target, &mut notes);
         let refusal = target.write_refusal();
         let mut tests = Vec::new();
-        for (index, test) in chosen(&suite, &settings.only)?.into_iter().enumerate() {
+        let only = usual(&settings, &suite);
+        for (index, test) in chosen(&suite, &only)?.into_iter().enumerate() {
             let mut planned = planned(test, &profile, size, &settings);
             replace_engine(&mut planned, &engine);
             planned.seed = seed.wrapping_add(index as u64 + 1);
             planned.skip = refusal.clone().filter(|_| test.writes);
             tests.push(if settings.until_steady { planned.in_rounds(settings.budget)? } else { planned });
         }
+        let tests = together::spread(tests, &refusals);
         let file = target.working_path();
-        let is_directory = matches!(target, BenchTarget::Directory { .. });
-        let cost = cost_of(&tests, size, is_directory, settings.size.is_some());
-        let plan = BenchPlan { suite, target, file, size, tests, cost, notes, settings, seed };
+        let is_directory = |target: &BenchTarget| matches!(target, BenchTarget::Directory { .. });
+        let all = std::iter::once(&target).chain(further.iter().map(|further| &further.target));
+        let lays_out = all.filter(|target| is_directory(target)).count() as u64;
+        let cost = cost_of(&tests, size * lays_out, lays_out > 0, settings.size.is_some());
+        let plan = BenchPlan { suite, target, file, further, size, tests, cost, notes, settings, seed };
         for test in &plan.tests {
             plan.resolve(test, plan.size, &engines).map_err(AssessError::Options)?;
         }
@@ -156,15 +191,21 @@ impl BenchPlan {
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        self.target.name(&self.settings.target)
+        let first = self.target.name(&self.settings.target);
+        let names: Vec<&str> = std::iter::once(first.as_str())
+            .chain(self.further.iter().map(|target| target.name.as_str()))
+            .collect();
+        names.join(", ")
     }
 
     /// The fio command line that does what `test` does over `size` bytes.
     pub fn fio_command(&self, test: &PlannedTest, size: u64) -> String {
-        let words = test.said(&self.file, size);
         let engines = engine_rows();
         // A test that was planned has been resolved from these very words.
-        section_of(&test.id, &words, &engines).map(|section| section.command_line()).unwrap_or_default()
+        let sections = self.sections(test, size, &engines).unwrap_or_default();
+        let lines: Vec<String> = sections.iter().map(|section| section.command_line()).collect();
+        // Each line begins with the program's name, which stands once.
+        lines.join(" ").replace(" fio --name=", " --name=")
     }
 
     /// What `test` means over `size` bytes.
@@ -174,8 +215,24 @@ impl BenchPlan {
         size: u64,
         engines: &[EngineRow],
     ) -> Result<RunPlan, OptionError> {
-        let section = section_of(&test.id, &test.said(&self.file, size), engines)?;
-        fathom_options::resolve(&[section], &host_facts())
+        fathom_options::resolve(&self.sections(test, size, engines)?, &host_facts())
+    }
+
+    /// A job for each target that `test` runs on.
+    fn sections(
+        &self,
+        test: &PlannedTest,
+        size: u64,
+        engines: &[EngineRow],
+    ) -> Result<Vec<Section>, OptionError> {
+        let of_target = |&index: &usize| {
+            let further = index.checked_sub(1).and_then(|index| self.further.get(index));
+            let file = further.map_or(self.file.as_path(), |further| further.file.as_path());
+            let name =
+                if test.targets.len() > 1 { format!("{}-{}", test.id, index + 1) } else { test.id.clone() };
+            section_of(&name, &test.said(file, size), engines)
+        };
+        test.targets.iter().map(of_target).collect()
     }
 }
 
@@ -237,6 +294,15 @@ pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// The tests that were asked for; on several targets a few, unless others are named.
+fn usual(settings: &BenchSettings, suite: &Suite) -> Vec<String> {
+    let are_there = together::USUAL.iter().all(|id| suite.tests.iter().any(|test| test.id == *id));
+    if settings.further.is_empty() || !settings.only.is_empty() || !are_there {
+        return settings.only.clone();
+    }
+    together::USUAL.map(str::to_owned).to_vec()
 }
 
 fn chosen<'a>(suite: &'a Suite, only: &[String]) -> Result<Vec<&'a SuiteTest>, AssessError> {

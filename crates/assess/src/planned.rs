@@ -36,6 +36,8 @@ pub struct PlannedTest {
     pub io_bytes: Option<u64>,
     /// Why it is not going to run.
     pub skip: Option<String>,
+    /// Which of the plan's targets it runs on, all at once; 0 is the first.
+    pub targets: Vec<usize>,
     options: Vec<(String, String)>,
     ends: Ending,
     split_over: Option<u32>,
@@ -151,6 +153,7 @@ pub(crate) fn planned(
         writes: test.writes,
         io_bytes: whole,
         skip: None,
+        targets: vec![0],
         options,
         ends: test.ends,
         split_over: test.split.then_some(test.jobs),

@@ -8,7 +8,7 @@ use fathom_record::{ExpectationRecord, Finding, RunRecord, TestRecord, TestSumma
 
 use crate::bench_table::{INDENT, commits, count, decimal, name, row_latency};
 use crate::columns::{Align, Columns, wrap};
-use crate::{Style, bench_rounds};
+use crate::{Style, bench_rounds, bench_together};
 
 /// Writes everything below the table.
 pub(crate) fn render(
@@ -20,6 +20,7 @@ pub(crate) fn render(
     expectations(record, style, width, out)?;
     bench_rounds::render(record, style, width, out)?;
     findings(record, style, width, out)?;
+    bench_together::render(record, style, width, out)?;
     conclusions(record, style, width, out)?;
     let mut notes = notes(record, summaries);
     notes.splice(0..0, legend(summaries));

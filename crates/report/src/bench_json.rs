@@ -11,7 +11,7 @@ use fathom_record::{
     Conditions, ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
 };
 
-use crate::{Style, history};
+use crate::{Style, bench_together, history};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
@@ -25,6 +25,9 @@ struct Document<'a> {
     tests: Vec<Test<'a>>,
     findings: &'a [Finding],
     conclusions: Vec<Use>,
+    /// What several targets do together; left out where there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    together: Vec<bench_together::Document>,
 }
 
 /// Whether the volume serves a use.
@@ -103,6 +106,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
         tests: record.tests.iter().map(test).collect(),
         findings: &record.findings,
         conclusions: conclusions(record).into_iter().map(of_use).collect(),
+        together: bench_together::documents(record),
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")

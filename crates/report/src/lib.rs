@@ -9,6 +9,7 @@ mod bench_below;
 pub mod bench_json;
 mod bench_rounds;
 pub mod bench_table;
+mod bench_together;
 mod columns;
 pub mod fio_banner;
 mod fio_disk;

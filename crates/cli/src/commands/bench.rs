@@ -25,9 +25,10 @@ use crate::{output, signals, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArguments {
-    /// A directory (a working file is made in it and removed), a file or a block device
-    #[arg(default_value = ".")]
-    target: PathBuf,
+    /// A directory (a working file is made in it and removed), a file or a block device; several are measured each by
+    /// itself, then together, to see whether they share a limit
+    #[arg(default_value = ".", value_name = "TARGET")]
+    targets: Vec<PathBuf>,
     /// standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
     #[arg(long, default_value = "standard", value_name = "NAME")]
     suite: String,
@@ -67,9 +68,9 @@ pub struct BenchArguments {
     /// Do not keep the run
     #[arg(long, conflicts_with = "history")]
     no_history: bool,
-    /// Allow write tests on this block device or file, which must be the target: its data are lost
+    /// Allow write tests on this block device or file, which must be a target: its data are lost (once per target)
     #[arg(long, value_name = "DEVICE")]
-    destroy_data: Option<PathBuf>,
+    destroy_data: Vec<PathBuf>,
     /// Through the page cache, for file systems without direct I/O
     #[arg(long)]
     buffered: bool,
@@ -95,6 +96,7 @@ Examples:
   fathom bench /dev/nvme1n1                 reads only
   fathom bench --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom bench --profile oltp,database-log /mnt/data
+  fathom bench /mnt/a /mnt/b                each by itself, then together: do they share a limit?
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json";
 
@@ -179,8 +181,11 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
     if let Some(program) = words.first_mut() {
         *program = "fathom".to_owned();
     }
+    let mut targets = arguments.targets.into_iter();
+    let (target, further) = (targets.next().unwrap_or_else(|| PathBuf::from(".")), targets.collect());
     BenchSettings {
-        target: arguments.target,
+        target,
+        further,
         suite: arguments.suite,
         profiles: arguments.profiles,
         effort: match (arguments.quick, arguments.thorough) {
@@ -195,7 +200,7 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
         only: arguments.only,
         engine: arguments.engine,
         buffered: arguments.buffered,
-        destroy: arguments.destroy_data.into_iter().collect(),
+        destroy: arguments.destroy_data,
         seed: arguments.seed,
         labels: BTreeMap::from_iter(arguments.labels),
         command: words,

@@ -1,0 +1,176 @@
+//! Whether targets that were measured apart and together share a limit: what they do together, as a share of what they do
+//! apart, with the interval that the seconds of the runs leave.
+//!
+//! Nothing is said where the client itself may be the limit: it is shared by all targets, and tells of none.
+
+use fathom_record::stability::Second;
+use fathom_record::{RunRecord, TestStatus};
+
+use crate::client;
+use crate::instance_cap::apart;
+use crate::rows::{Row, rows};
+
+/// Share of the sum apart below which targets hold each other back.
+const INDEPENDENT: f64 = 0.95;
+/// Seconds of even rate that an interval takes.
+const LEAST_SECONDS: usize = 5;
+/// No two runs agree better than this, whatever their seconds say.
+const LEAST_ERROR: f64 = 0.01;
+/// How the working file of a directory is called.
+const WORKING_FILE: &str = "/fathom.tmp";
+/// Standard errors to either side: about 95 %.
+const WIDTH: f64 = 2.0;
+
+/// What is known of a limit above several targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// They do less together than apart.
+    SharesLimit,
+    /// They do together what they do apart.
+    Independent,
+    /// The interval holds both, or the numbers are in doubt.
+    Undecided,
+}
+
+impl Sharing {
+    /// The word used in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Sharing::SharesLimit => "shares-limit",
+            Sharing::Independent => "independent",
+            Sharing::Undecided => "undecided",
+        }
+    }
+}
+
+/// One test on several targets, apart and together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Together {
+    /// The test that ran on all of them.
+    pub test: String,
+    /// The tests that ran on one each.
+    pub apart: Vec<String>,
+    /// The targets, in the order of `apart`.
+    pub targets: Vec<String>,
+    /// Requests per second of each by itself.
+    pub iops_apart: Vec<f64>,
+    /// Requests per second of all at once.
+    pub iops_together: f64,
+    /// Together as a share of the sum apart.
+    pub ratio: f64,
+    /// Its interval; `None` where the runs are too short for one.
+    pub interval: Option<(f64, f64)>,
+    /// Whether they share a limit.
+    pub sharing: Sharing,
+    /// Why it is undecided.
+    pub why: Option<&'static str>,
+}
+
+/// What a record tells of targets that were measured apart and together, test by test.
+pub fn together(record: &RunRecord) -> Vec<Together> {
+    let mut rows = rows(record);
+    rows.retain(|row| row.test.status == TestStatus::Complete);
+    rows.iter().filter_map(|row| of_row(record, row, &rows)).collect()
+}
+
+fn of_row(record: &RunRecord, all: &Row<'_>, rows: &[Row<'_>]) -> Option<Together> {
+    let (targets, apart) = apart(all, rows)?;
+    let sum: f64 = apart.iter().map(|row| row.iops()).sum();
+    if sum <= 0.0 {
+        return None;
+    }
+    let ratio = all.iops() / sum;
+    let weighted = |row: &&Row<'_>| Some((error(&row.seconds)? * row.iops() / sum).powi(2));
+    let of_sum: Option<f64> = apart.iter().map(weighted).sum();
+    let relative = error(&all.seconds).zip(of_sum).map(|(own, sum)| (own.powi(2) + sum).sqrt());
+    let interval = relative.map(|relative| {
+        let half = ratio * (WIDTH * relative).max(LEAST_ERROR);
+        (ratio - half, ratio + half)
+    });
+    let client = std::iter::once(&all).chain(&apart).any(|row| client::has_no_more(record, row));
+    let (sharing, why) = match interval {
+        _ if client => {
+            (Sharing::Undecided, Some("the client's CPUs are the limit, and all targets share them"))
+        }
+        None => (Sharing::Undecided, Some("it takes at least 5 s of each")),
+        Some((_, high)) if high < INDEPENDENT => (Sharing::SharesLimit, None),
+        Some((low, _)) if low > INDEPENDENT => (Sharing::Independent, None),
+        Some(_) => (Sharing::Undecided, Some("the interval holds both: run longer")),
+    };
+    Some(Together {
+        test: all.test.id.clone(),
+        apart: apart.iter().map(|row| row.test.id.clone()).collect(),
+        // A working file exists under no name: the directory is the target.
+        targets: targets
+            .into_iter()
+            .map(|name| name.strip_suffix(WORKING_FILE).unwrap_or(name).to_owned())
+            .collect(),
+        iops_apart: apart.iter().map(|row| row.iops()).collect(),
+        iops_together: all.iops(),
+        ratio,
+        interval,
+        sharing,
+        why,
+    })
+}
+
+/// Standard error of the mean rate, as a share of it, from second to second.
+fn error(seconds: &[Second]) -> Option<f64> {
+    let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
+    let count = rates.len() as f64;
+    if rates.len() < LEAST_SECONDS {
+        return None;
+    }
+    let mean = rates.iter().sum::<f64>() / count;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (mean > 0.0).then(|| (variance / count).sqrt() / mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Load, record};
+
+    fn record_of(apart: [f64; 2], iops: f64, change: fn(&mut RunRecord)) -> Vec<Together> {
+        let load = |id, iops| Load { id, depth: 8, iops, ..Load::default() };
+        let both = Load { id: "both", jobs: 2, depth: 8, iops, ..Load::default() };
+        let mut run = record(&[load("one", apart[0]), load("two", apart[1]), both]);
+        for (test, names) in run.tests.iter_mut().zip([["/a"; 2], ["/b"; 2], ["/a", "/b"]]) {
+            for (job, name) in test.jobs.iter_mut().zip(names) {
+                job.plan.insert("filename".to_owned(), name.to_owned());
+            }
+        }
+        change(&mut run);
+        together(&run)
+    }
+
+    fn told(apart: [f64; 2], iops: f64) -> (Sharing, f64) {
+        let found = record_of(apart, iops, |_| ());
+        assert_eq!((found.len(), found[0].apart.join(" ")), (1, "one two".to_owned()));
+        (found[0].sharing, (found[0].ratio * 100.0).round())
+    }
+
+    #[test]
+    fn less_together_is_a_limit() {
+        assert_eq!(told([1000.0, 1000.0], 1000.0), (Sharing::SharesLimit, 50.0));
+        assert_eq!(told([1000.0, 1000.0], 2000.0), (Sharing::Independent, 100.0));
+        assert_eq!(told([1000.0, 500.0], 1350.0), (Sharing::SharesLimit, 90.0));
+        assert_eq!(told([1000.0, 500.0], 1425.0), (Sharing::Undecided, 95.0));
+    }
+
+    #[test]
+    fn a_client_at_its_end_tells_of_no_target() {
+        let found = record_of([1000.0, 1000.0], 1000.0, |run| {
+            for job in &mut run.tests[2].jobs {
+                job.measured.cpu.user_ns = job.measured.elapsed_ns();
+            }
+        });
+        assert_eq!(found[0].sharing, Sharing::Undecided);
+        assert!(found[0].why.is_some_and(|why| why.contains("CPUs")));
+    }
+
+    #[test]
+    fn one_target_shares_nothing() {
+        assert_eq!(together(&record(&[Load::default(), Load { jobs: 2, ..Load::default() }])), []);
+    }
+}

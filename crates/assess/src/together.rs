@@ -1,0 +1,86 @@
+//! Several targets: each test on each of them by itself, then on all at once, so that a limit they share shows.
+
+use std::path::{Path, PathBuf};
+
+use fathom_runner::WritePermit;
+
+use crate::AssessError;
+use crate::planned::PlannedTest;
+use crate::target::BenchTarget;
+
+/// The tests that are run on several targets unless others are named: they write nothing, and meet one limit each.
+pub(crate) const USUAL: [&str; 2] = ["rand-read", "seq-read"];
+
+/// A target beside the first.
+#[derive(Clone, Debug)]
+pub struct FurtherTarget {
+    /// What it is.
+    pub target: BenchTarget,
+    /// The path that tests name.
+    pub file: PathBuf,
+    /// A name that means the same everywhere on this machine.
+    pub name: String,
+}
+
+/// Looks at each of `paths`. Every entry of `destroy` must name one of them, and counts for that one alone.
+///
+/// # Errors
+/// One cannot be measured, stands twice, or `destroy` names something else.
+pub(crate) fn inspect(paths: &[PathBuf], destroy: &[PathBuf]) -> Result<Vec<BenchTarget>, AssessError> {
+    let names = |entry: &PathBuf, path: &Path| {
+        WritePermit { destroy: vec![entry.clone()], own_command: true }.names(path)
+    };
+    let refused = |path: &Path, reason: String, hint: &str| AssessError::Target {
+        path: path.to_owned(),
+        reason,
+        hint: Some(hint.to_owned()),
+    };
+    if let [path] = paths {
+        return Ok(vec![BenchTarget::inspect(path, destroy)?]);
+    }
+    for (index, path) in paths.iter().enumerate() {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        if paths[..index].iter().any(|other| real(other) == real(path)) {
+            return Err(refused(path, "is named twice".to_owned(), "name different targets"));
+        }
+    }
+    if let Some(other) = destroy.iter().find(|entry| !paths.iter().any(|path| names(entry, path))) {
+        let reason = "is none of the targets, and --destroy-data names it".to_owned();
+        return Err(refused(other, reason, "name the targets themselves, or leave --destroy-data out"));
+    }
+    let inspect_one = |path: &PathBuf| {
+        let own: Vec<PathBuf> = destroy.iter().filter(|entry| names(entry, path)).cloned().collect();
+        BenchTarget::inspect(path, &own)
+    };
+    paths.iter().map(inspect_one).collect()
+}
+
+/// Each of `tests` on each target by itself, then on all of them; `targets` are names and what stands against writing.
+pub(crate) fn spread(tests: Vec<PlannedTest>, targets: &[(String, Option<String>)]) -> Vec<PlannedTest> {
+    if targets.len() < 2 {
+        return tests;
+    }
+    tests.into_iter().flat_map(|test| on_each_and_all(&test, targets)).collect()
+}
+
+fn on_each_and_all(test: &PlannedTest, targets: &[(String, Option<String>)]) -> Vec<PlannedTest> {
+    let refusal = |index: usize| targets[index].1.clone().filter(|_| test.writes);
+    let mut spread = Vec::with_capacity(targets.len() + 1);
+    for (index, (name, _)) in targets.iter().enumerate() {
+        let mut alone = test.clone();
+        alone.id = format!("{}-{}", test.id, index + 1);
+        alone.title = format!("{}, {name}", test.title);
+        alone.targets = vec![index];
+        alone.skip = refusal(index);
+        alone.seed = test.seed.wrapping_add((index as u64 + 1) << 20);
+        spread.push(alone);
+    }
+    let mut all = test.clone();
+    all.id = format!("{}-together", test.id);
+    all.title = format!("{}, together", test.title);
+    all.targets = (0..targets.len()).collect();
+    all.skip = (0..targets.len()).find_map(refusal);
+    all.io_bytes = test.io_bytes.map(|bytes| bytes.saturating_mul(targets.len() as u64));
+    spread.push(all);
+    spread
+}
