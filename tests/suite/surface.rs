@@ -223,7 +223,7 @@ fn a_directory_gets_the_file_benchmark_and_nothing_stays_in_it() {
     let _loading = loading();
     let (home, directory) = (scratch(), scratch());
     let mut command = fathom(home.path());
-    command.args(["surface", "--json", "--no-history", "--budget=7", "--size=32m", "--pattern=zero"]);
+    command.args(["surface", "--json", "--no-history", "--budget=7", "--size=32m", "--pattern=mixed"]);
     let ended = run(command.arg(directory.path()));
     ended.assert_code(0);
     let document = ended.document();

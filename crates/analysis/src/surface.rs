@@ -83,7 +83,7 @@ pub struct Probe {
 pub const SATURATED: &str = "saturated-";
 /// The burst rate's test.
 pub const BURST: &str = "burst";
-/// All zero and this many times as fast as what is not: nothing was read from a medium.
+/// All zero, this many times as fast as what is not, and as fast as hardly any of it: nothing was read from a medium.
 const TOO_FAST: f64 = 1.5;
 
 /// Assesses the tests of `record`.
@@ -155,10 +155,13 @@ impl Surface {
 
 /// Zeros that come faster than data do come from no medium. Where there are only zeros, nobody can tell.
 fn name_the_unwritten(points: &mut [Point]) {
-    let data: Vec<f64> = points.iter().filter(|point| !point.is_zero).filter_map(Point::rate).collect();
+    let mut data: Vec<f64> = points.iter().filter(|point| !point.is_zero).filter_map(Point::rate).collect();
+    data.sort_by(f64::total_cmp);
+    // Where data come at any rate, zeros that are quick are nothing special.
+    let Some(quick) = data.get(data.len().saturating_sub(1) * 19 / 20).copied() else { return };
     let Some(usual) = median(data) else { return };
     for point in points.iter_mut().filter(|point| point.is_zero) {
-        if point.rate().is_some_and(|rate| rate >= TOO_FAST * usual) {
+        if point.rate().is_some_and(|rate| rate >= quick.max(TOO_FAST * usual)) {
             point.state = State::Unwritten;
         }
     }
@@ -288,6 +291,15 @@ mod tests {
         let elsewhere = elsewhere.map(|(offset, length)| surface.is_answered_elsewhere(offset, length));
         assert_eq!(elsewhere, [false, true, false, false]);
         assert_eq!((surface.access.samples, surface.access.mean), (35, Some(200_000.0)));
+    }
+
+    #[test]
+    fn zeros_among_data_of_any_rate_are_nothing_special() {
+        let mut tests: Vec<TestRecord> = (1..21u64).map(|mib| point(mib << 30, 50 * mib)).collect();
+        tests.push(zeros(point(0, 900)));
+        assert_eq!(assess(&record(tests.clone())).count("unwritten"), 0);
+        tests.push(zeros(point(1 << 40, 4_000)));
+        assert_eq!(assess(&record(tests)).count("unwritten"), 1);
     }
 
     #[test]

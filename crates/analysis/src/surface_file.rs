@@ -120,14 +120,17 @@ impl FileRow {
         let mut row = file_tests(0, depth).into_iter().find(|row| row.id == test.id)?;
         row.title.clone_from(&test.title);
         let summary = TestSummary::new(test);
-        row.runtime_ns = summary.measured_ns;
+        row.runtime_ns = test.jobs.iter().map(|job| job.measured.elapsed_ns()).sum();
         let stalled_ns = test.jobs.iter().filter_map(longest_stall).max();
         let total = summary.total.filter(|_| stalled_ns.is_none());
+        // Jobs of a row follow each other, so their times add up.
+        let elapsed_ns: u64 = test.jobs.iter().map(|job| job.measured.elapsed_ns()).sum();
+        let rate = |count: u64| count as f64 * 1e9 / elapsed_ns.max(1) as f64;
         Some(FileRow {
             status: test.status,
             reason: test.reason.clone(),
-            iops: total.as_ref().map(|total| total.iops),
-            bytes_per_second: total.as_ref().map(|total| total.bytes_per_second),
+            iops: total.as_ref().map(|total| rate(total.ios)),
+            bytes_per_second: total.as_ref().map(|total| rate(total.bytes)),
             lat: total.map(|total| total.lat_ns).unwrap_or_default(),
             stalled_ns,
             test: row,
@@ -184,6 +187,8 @@ mod tests {
         };
         let row = FileRow::of(&test).unwrap();
         assert_eq!((row.test.kind, row.test.depth, row.iops), (Kind::Multi, 32, Some(1000.0)));
+        test.jobs.push(test.jobs[0].clone());
+        assert_eq!(FileRow::of(&test).unwrap().iops, Some(1000.0));
         test.jobs[0].stalls = vec![StallRecord { length_ns: 20_000_000_000, ..StallRecord::default() }];
         let row = FileRow::of(&test).unwrap();
         assert_eq!((row.iops, row.stalled_ns, row.lat.samples), (None, Some(20_000_000_000), 0));

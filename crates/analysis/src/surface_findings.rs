@@ -86,8 +86,8 @@ fn content(surface: &Surface) -> Vec<Finding> {
     let unwritten = surface.count("unwritten");
     if unwritten > 0 {
         let claim = format!(
-            "unwritten: {} hold nothing that was ever written, so no medium answers there. They are left out of least, \
-             greatest, mean and median; single requests that went there are not.",
+            "{} answered as what was never written does (holes, or zeros that come faster than data): no medium is behind \
+             it. It is left out of least, greatest, mean and median; single requests that went there are not.",
             share(unwritten)
         );
         let remedy = "Write it once before it is measured, if all of it is going to be used.".to_owned();

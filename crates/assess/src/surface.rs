@@ -162,7 +162,7 @@ impl Run<'_> {
                     let meta = TestMeta { id: meta.0, title: meta.1, fio: String::new() };
                     self.keep(TestRecord::skipped(meta, reason));
                 }
-                None => self.run(meta, &[(row.id.as_str(), plan.file_row(row))]),
+                None => self.run(meta, &plan.file_row(row)),
             }
         }
     }
@@ -337,7 +337,9 @@ mod tests {
     #[test]
     fn parts_can_be_chosen_and_the_file_benchmark_writes() {
         let parts = Parts { transfer: false, saturated: false, access: true, burst: false, file: true };
-        let (_, surface) = measured(SurfaceSettings { parts: Some(parts), ..SurfaceSettings::default() });
+        let content = Content::Mixed;
+        let (_, surface) =
+            measured(SurfaceSettings { parts: Some(parts), content, ..SurfaceSettings::default() });
         assert_eq!((surface.points.len(), surface.burst, surface.access.samples), (0, None, 1_000));
         let iops: Vec<Option<u64>> =
             surface.file[..6].iter().map(|row| row.iops.map(|iops| iops.round() as u64)).collect();

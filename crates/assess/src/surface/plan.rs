@@ -27,17 +27,20 @@ pub enum Content {
     Random,
     /// Zeros.
     Zero,
+    /// Half zeros, half random: half of the range where it is written in order, half of the time where not.
+    Mixed,
 }
 
 impl Content {
     /// All of them.
-    pub const ALL: [Content; 2] = [Content::Random, Content::Zero];
+    pub const ALL: [Content; 3] = [Content::Random, Content::Zero, Content::Mixed];
 
     /// As typed.
     pub const fn name(self) -> &'static str {
         match self {
             Content::Random => "random",
             Content::Zero => "zero",
+            Content::Mixed => "mixed",
         }
     }
 }
@@ -292,16 +295,33 @@ impl SurfacePlan {
         goes_on(ends(job, runtime_ns))
     }
 
-    /// The job of a row of the file benchmark.
-    pub(super) fn file_row(&self, row: &FileTest) -> Said {
+    /// The jobs of a row of the file benchmark.
+    pub(super) fn file_row(&self, row: &FileTest) -> Vec<(&'static str, Said)> {
         let length = if row.kind == Kind::Block { self.size.min(LADDER_RANGE) } else { self.size };
-        let mut job = range(self.job(row.rw.name(), row.block, row.depth), 0, length);
-        if row.rw.writes() && self.settings.content == Content::Zero {
+        let job = |offset: u64, length: u64, runtime_ns: u64| {
+            let mut job = range(self.job(row.rw.name(), row.block, row.depth), offset, length);
+            job.push(("time_based".to_owned(), "1".to_owned()));
+            job.push(("randseed".to_owned(), (self.seed ^ row.block).to_string()));
+            goes_on(ends(job, runtime_ns))
+        };
+        let zeros = |mut job: Said| {
             job.push(("zero_buffers".to_owned(), String::new()));
+            job
+        };
+        match self.settings.content {
+            Content::Zero if row.rw.writes() => vec![("file", zeros(job(0, length, row.runtime_ns)))],
+            Content::Mixed if row.rw.writes() => {
+                let half = length / 2 / row.block * row.block;
+                let halves =
+                    if row.rw.is_sequential() && half > 0 { (half, length - half) } else { (length, length) };
+                let time = row.runtime_ns / 2;
+                let second = length - halves.1;
+                vec![("zero", zeros(job(0, halves.0, time))), ("random", job(second, halves.1, time))]
+            }
+            Content::Random | Content::Zero | Content::Mixed => {
+                vec![("file", job(0, length, row.runtime_ns))]
+            }
         }
-        job.push(("time_based".to_owned(), "1".to_owned()));
-        job.push(("randseed".to_owned(), (self.seed ^ row.block).to_string()));
-        goes_on(ends(job, row.runtime_ns))
     }
 
     /// The job of a part of a scan: the first error ends it, so that it is known where that was.
@@ -372,6 +392,14 @@ mod tests {
         let saturated = plan.saturated_places(8);
         assert_eq!((saturated.len(), saturated[7].offset), (8, GIB / 16 * 15));
         check(&text(&plan.saturated(&saturated[0], 1)), &["bs=256k iodepth=32 offset=64m size=64m"]);
+        let mixed = SurfaceSettings { content: Content::Mixed, ..SurfaceSettings::default() };
+        let mixed = SurfacePlan { settings: mixed, ..plan.clone() };
+        let rows = fathom_analysis::surface_file::file_tests(41_000_000_000, 32);
+        let jobs = mixed.file_row(&rows[0]);
+        check(&text(&jobs[0].1), &["rw=write bs=1m iodepth=1 offset=0 size=512m", "zero_buffers="]);
+        check(&text(&jobs[1].1), &["rw=write bs=1m iodepth=1 offset=512m size=512m"]);
+        assert_eq!((jobs.len(), mixed.file_row(&rows[1]).len()), (2, 1));
+        check(&text(&mixed.file_row(&rows[4])[1].1), &["rw=randwrite bs=4k iodepth=32 offset=0 size=1g"]);
         check(&text(&plan.scan(GIB, 64 << 20)), &["rw=read bs=1m iodepth=1 offset=1g size=64m"]);
     }
 

@@ -54,7 +54,7 @@ pub struct SurfaceArguments {
     /// Only so much from the beginning of the target, or the size of the working file: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
-    /// What the file benchmark writes: random or zero
+    /// What the file benchmark writes: random, zero or mixed
     #[arg(long, value_parser = content, default_value = "random", value_name = "PATTERN")]
     pattern: Content,
     /// Print one JSON document and nothing else
@@ -268,7 +268,7 @@ mod tests {
             assert_eq!(block(text).ok(), expected, "{text}");
         }
         assert_eq!((order("ascending"), order("up").is_err()), (Ok(Order::Ascending), true));
-        assert_eq!((content("zero"), content("mixed").is_err()), (Ok(Content::Zero), true));
+        assert_eq!((content("mixed"), content("ones").is_err()), (Ok(Content::Mixed), true));
         assert!(budget("1").is_err() && budget("2").is_ok());
     }
 }
