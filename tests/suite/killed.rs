@@ -3,14 +3,14 @@
 //! What was measured is reported, the history says how far it came, and nothing of ours stays in the target.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
     Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, loading,
     measuring_alone, must_run, need, run, scratch, wait_for,
 };
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -227,13 +227,14 @@ fn nothing_is_left_in_memory_or_where_files_cannot_be_nameless() {
 }
 
 /// An ext4 image mounted without the kernel's ext4, and so without O_TMPFILE; unmounted on drop.
-struct FuseMount {
-    path: PathBuf,
+pub(crate) struct FuseMount {
+    pub(crate) path: PathBuf,
+    server: Child,
     _directory: TempDir,
 }
 
 impl FuseMount {
-    fn new(size: u64) -> Self {
+    pub(crate) fn new(size: u64) -> Self {
         let directory = scratch();
         let image = directory.path().join("image");
         let path = directory.path().join("mounted");
@@ -241,19 +242,34 @@ impl FuseMount {
         file.set_len(size).expect("a sparse file may be long");
         std::fs::create_dir(&path).expect("the directory is new and ours");
         must_run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image));
-        must_run(Command::new("fuse2fs").args(["-o", "rw,fakeroot"]).arg(&image).arg(&path));
-        FuseMount { path, _directory: directory }
+        let mut server = Command::new("fuse2fs");
+        server.args(["-f", "-o", "rw,fakeroot"]).arg(&image).arg(&path);
+        let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("fuse2fs runs");
+        let mount = FuseMount { path, server, _directory: directory };
+        assert!(wait_for(BEGIN, || mount.path.join("lost+found").exists()), "fuse2fs did not come up");
+        mount
+    }
+
+    /// Whoever looks for a name in it waits until [`FuseMount::resume`].
+    pub(crate) fn hang(&self) {
+        kill_process(Pid::from_child(&self.server), Signal::STOP).expect("the server is there");
+    }
+
+    pub(crate) fn resume(&self) {
+        kill_process(Pid::from_child(&self.server), Signal::CONT).expect("the server is there");
     }
 }
 
 impl Drop for FuseMount {
     fn drop(&mut self) {
+        kill_process(Pid::from_child(&self.server), Signal::CONT).ok();
         let unmount = || {
             let output = Command::new("fusermount3").arg("-u").arg(&self.path).output();
             output.is_ok_and(|output| output.status.success())
         };
         // Releases come after the process that held the file has gone.
         wait_for(Duration::from_secs(5), unmount);
+        wait_for(Duration::from_secs(5), || !matches!(self.server.try_wait(), Ok(None)));
     }
 }
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use fathom_tests::{
     Cap, Ended, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_alone,
-    must_run, need, scratch, wait_for,
+    must_run, need, run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::findings::{found, number, told};
+use crate::killed::FuseMount;
 use crate::ours::filename;
 
 const MIB: u64 = 1 << 20;
@@ -236,4 +237,42 @@ fn commands_on_devices_that_never_answer_end_when_asked() {
         let all = format!("{}{}", ended.stdout, ended.stderr);
         assert!(all.contains("stuck"), "{name} does not name the thread:\n{ended}");
     }
+}
+
+/// Between two tests it is the first thread that asks the target, and nothing gives that up but a second look at it.
+#[test]
+fn a_target_that_hangs_between_tests_does_not_hang_the_report() {
+    need!(root, tool "fuse2fs", tool "mkfs.ext4", tool "fusermount3", path "/dev/fuse");
+    let _loading = loading();
+    let (home, names) = (scratch(), FuseMount::new(32 * MIB));
+    let (file, link) = (home.path().join("data"), names.path.join("link"));
+    std::fs::write(&file, vec![7; 16 * MIB as usize]).expect("the directory is new and ours");
+    std::os::unix::fs::symlink(&file, &link).expect("the file system has room");
+    let second =
+        "[[test]]\nid = \"again\"\ntitle = \"again\"\noptions = { rw = \"randread\", bs = \"4k\" }\n";
+    let suite = SUITE.replace("24s", "3s") + second;
+    std::fs::write(home.path().join("suite.toml"), suite).expect("the directory is new and ours");
+    let mut command = fathom(home.path());
+    command.current_dir(home.path()).args(["bench", "--json", "--quick", "--size=16m", "--suite=suite.toml"]);
+    let mut program = Program::start(command.arg(&link));
+    let ended_early = wait_for(Duration::from_millis(1500), || program.has_ended());
+    // The data is elsewhere: the test goes on and ends, and whoever looks for its name waits.
+    names.hang();
+    let is_kept = wait_for(Duration::from_secs(20), || {
+        let kept = run(fathom(home.path()).args(["history", "list", "--json"]));
+        kept.status.success()
+            && kept.document().as_array().is_some_and(|runs| runs.iter().any(|run| run["tests"] == 1))
+    });
+    program.signal(Signal::INT);
+    // Five seconds, and as many again for a machine that does much else.
+    let is_reported =
+        wait_for(Duration::from_secs(10), || serde_json::from_str::<Value>(&program.stdout()).is_ok());
+    names.resume();
+    assert!(is_kept && !ended_early && is_reported, "{}\n{}", program.stdout(), program.stderr());
+    let ended = program.finish_within(Duration::from_secs(10));
+    ended.assert_code(130).assert_told(&["first thread is stuck in the kernel"]);
+    let document = ended.document();
+    assert_eq!(document["run"]["status"], "incomplete");
+    let tests = document["tests"].as_array().expect("tests");
+    assert_eq!((tests.len(), &tests[0]["status"]), (1, &"complete".into()), "{document:#}");
 }

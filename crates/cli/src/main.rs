@@ -11,6 +11,7 @@ mod exit;
 mod output;
 mod prepare_progress;
 mod progress;
+mod rescue;
 mod screen;
 mod signals;
 mod stall_note;

@@ -10,6 +10,7 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::rescue::Rescue;
 use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 use crate::{output, store};
 
@@ -17,7 +18,7 @@ use crate::{output, store};
 pub struct BenchProgress<'a> {
     plan: &'a BenchPlan,
     place: Place,
-    store: Store,
+    rescue: Rescue,
     bar: ProgressBar,
     stall: StallNote,
     /// Planned ns of the tests that have ended.
@@ -29,7 +30,7 @@ pub struct BenchProgress<'a> {
 
 impl<'a> BenchProgress<'a> {
     /// Nothing is shown or stored before the bench begins.
-    pub fn new(plan: &'a BenchPlan, place: Place) -> BenchProgress<'a> {
+    pub fn new(plan: &'a BenchPlan, place: Place, rescue: Rescue) -> BenchProgress<'a> {
         let target = if output::stderr_is_seen() {
             ProgressDrawTarget::stderr()
         } else {
@@ -39,14 +40,14 @@ impl<'a> BenchProgress<'a> {
         let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        let (store, stall) = (Store::None, StallNote::default());
-        BenchProgress { plan, place, store, bar, stall, done_ns: 0, rounds_ns: 0, current: None }
+        let stall = StallNote::default();
+        BenchProgress { plan, place, rescue, bar, stall, done_ns: 0, rounds_ns: 0, current: None }
     }
 
     /// Takes the display away and hands the store over.
     pub fn finish(self) -> Store {
         self.bar.finish_and_clear();
-        self.store
+        self.rescue.into_store()
     }
 
     fn say(&self, warning: Option<fathom_history::Warning>) {
@@ -58,6 +59,7 @@ impl<'a> BenchProgress<'a> {
 
 impl RunObserver for BenchProgress<'_> {
     fn layout(&mut self, progress: &LayoutProgress) {
+        self.rescue.laying_out();
         let LayoutProgress { done_bytes, total_bytes, elapsed_ns, .. } = *progress;
         let rate = if elapsed_ns > 0 { done_bytes as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
         self.bar.set_length(total_bytes);
@@ -80,6 +82,7 @@ impl RunObserver for BenchProgress<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.rescue.working();
         if let Some(line) = self.stall.line(snapshot) {
             self.bar.suspend(|| output::warn(&line));
         }
@@ -155,13 +158,14 @@ fn mib(bytes: f64) -> String {
 impl BenchObserver for BenchProgress<'_> {
     fn begun(&mut self, header: &RunHeader) {
         let (store, warning) = Store::begin(&self.place, header);
-        self.store = store;
+        self.rescue.begun(header, store);
         self.say(warning);
         self.bar.set_length((self.planned_total() / 1_000_000).max(1));
         self.bar.set_position(0);
     }
 
     fn test_begun(&mut self, index: usize, test: &PlannedTest) {
+        self.rescue.preparing();
         self.current = Some((index, planned_ns(test)));
         self.rounds_ns = 0;
         self.bar.set_prefix(self.prefix(index, None));
@@ -170,6 +174,7 @@ impl BenchObserver for BenchProgress<'_> {
     }
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
+        self.rescue.preparing();
         self.rounds_ns = so_far.elapsed_ns;
         if let Some((test, _)) = self.current {
             self.bar.set_prefix(self.prefix(test, Some(index)));
@@ -180,7 +185,7 @@ impl BenchObserver for BenchProgress<'_> {
         if let Some((_, planned)) = self.current.take() {
             self.done_ns += planned;
         }
-        let warning = self.store.append(test);
+        let warning = self.rescue.ended(test);
         self.say(warning);
     }
 }

@@ -10,13 +10,14 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::rescue::Rescue;
 use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 use crate::{output, store};
 
 /// Shows a sweep and stores its points.
 pub struct SweepProgress {
     place: Place,
-    store: Store,
+    rescue: Rescue,
     bar: ProgressBar,
     stall: StallNote,
     budget: Nanos,
@@ -26,7 +27,7 @@ pub struct SweepProgress {
 
 impl SweepProgress {
     /// Nothing is shown or stored before the sweep begins.
-    pub fn new(plan: &SweepPlan, place: Place) -> SweepProgress {
+    pub fn new(plan: &SweepPlan, place: Place, rescue: Rescue) -> SweepProgress {
         let target = if output::stderr_is_seen() {
             ProgressDrawTarget::stderr()
         } else {
@@ -36,14 +37,14 @@ impl SweepProgress {
         let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        let (store, stall) = (Store::None, StallNote::default());
-        SweepProgress { place, store, bar, stall, budget: plan.settings.budget, points: 0, spent_ns: 0 }
+        let stall = StallNote::default();
+        SweepProgress { place, rescue, bar, stall, budget: plan.settings.budget, points: 0, spent_ns: 0 }
     }
 
     /// Takes the display away and hands the store over.
     pub fn finish(self) -> Store {
         self.bar.finish_and_clear();
-        self.store
+        self.rescue.into_store()
     }
 
     fn say(&self, warning: Option<fathom_history::Warning>) {
@@ -55,6 +56,7 @@ impl SweepProgress {
 
 impl RunObserver for SweepProgress {
     fn layout(&mut self, progress: &LayoutProgress) {
+        self.rescue.laying_out();
         self.bar.set_length(progress.total_bytes);
         self.bar.set_position(progress.done_bytes);
         self.bar.set_prefix("laying out");
@@ -62,6 +64,7 @@ impl RunObserver for SweepProgress {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.rescue.working();
         let spent = self.spent_ns + snapshot.elapsed_ns;
         self.bar.set_position(spent / 1_000_000);
         if let Some(line) = self.stall.line(snapshot) {
@@ -85,13 +88,14 @@ impl RunObserver for SweepProgress {
 impl SweepObserver for SweepProgress {
     fn begun(&mut self, header: &RunHeader) {
         let (store, warning) = Store::begin(&self.place, header);
-        self.store = store;
+        self.rescue.begun(header, store);
         self.say(warning);
         self.bar.set_length(self.budget.as_millis());
         self.bar.set_position(0);
     }
 
     fn point_begun(&mut self, title: &str, spent_ns: u64) {
+        self.rescue.preparing();
         self.spent_ns = spent_ns;
         self.bar.set_prefix(format!("point {:>2}, {title}", self.points + 1));
         self.bar.set_message(String::new());
@@ -99,7 +103,7 @@ impl SweepObserver for SweepProgress {
 
     fn point_ended(&mut self, test: &TestRecord) {
         self.points += 1;
-        let warning = self.store.append(test);
+        let warning = self.rescue.ended(test);
         self.say(warning);
     }
 }

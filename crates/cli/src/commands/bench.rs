@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, PlannedTest};
-use fathom_history::{Kept, Place};
+use fathom_history::{Kept, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestStatus};
@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::exit::{Complaint, Exit};
 use crate::progress::BenchProgress;
+use crate::rescue::{self, Rescue};
 use crate::{output, signals, store};
 
 /// What `fathom bench` takes.
@@ -147,7 +148,26 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
     })?;
-    let (record, kept) = measure(&plan, &mut session, place)?;
+    let rescue = Rescue::new();
+    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
+        rescue::end(record, Exit::Interrupted, |record| report(record, store, (json, show_fio)));
+    })?;
+    let mut progress = BenchProgress::new(&plan, place, rescue);
+    let ran = fathom_assess::run(&plan, &mut session, &mut progress);
+    let store = progress.finish();
+    let record = ran?;
+    report(&record, store, (json, show_fio))?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+/// Stores how it ended and shows what came out.
+fn report(record: &RunRecord, mut store: Store, (json, show_fio): (bool, bool)) -> io::Result<()> {
+    store::tell(store.finish(record.status, &record.header, &record.findings));
+    let kept = store.kept();
     let style = Style {
         show_fio,
         run_id: match kept {
@@ -158,9 +178,9 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     };
     output::print(|out| {
         if json {
-            return bench_json::render(&record, &style, out);
+            return bench_json::render(record, &style, out);
         }
-        bench_table::render(&record, &style, out)?;
+        bench_table::render(record, &style, out)?;
         match &kept {
             Kept::Run(run) => {
                 writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")
@@ -168,11 +188,6 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
             Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
             Kept::Nowhere => Ok(()),
         }
-    })?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
     })
 }
 
@@ -205,17 +220,6 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
         labels: BTreeMap::from_iter(arguments.labels),
         command: words,
     }
-}
-
-/// Runs the plan and stores what came out.
-fn measure(plan: &BenchPlan, session: &mut Session, place: Place) -> Result<(RunRecord, Kept), Complaint> {
-    let mut progress = BenchProgress::new(plan, place);
-    let ran = fathom_assess::run(plan, session, &mut progress);
-    let mut store = progress.finish();
-    let record = ran?;
-    store::tell(store.finish(record.status, &record.header, &record.findings));
-    let kept = store.kept();
-    Ok((record, kept))
 }
 
 /// What is going to be done and what it costs.

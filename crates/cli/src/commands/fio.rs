@@ -24,6 +24,7 @@ use fathom_stats::Snapshot;
 
 use crate::eta::EtaLine;
 use crate::exit::Exit;
+use crate::rescue::{self, Rescue};
 use crate::stall_note::StallNote;
 use crate::{output, signals};
 use keeper::Keeper;
@@ -155,6 +156,14 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
         message: format!("fio: cannot watch for signals: {}", output::plain(&error)),
         hint: signals::hint(&error),
     })?;
+    let rescue = Rescue::new();
+    let watch = rescue.watch(session.stop_handle(), |record, _| {
+        rescue::end(record, Exit::FioInterrupted, |_| Ok(()));
+    });
+    let _watch = watch.map_err(|error| Refusal {
+        message: format!("fio: cannot start a thread: {}", output::plain(&error)),
+        hint: None,
+    })?;
     let mut notes = Vec::new();
     if sink.has_text() {
         sink.write(|out| {
@@ -172,8 +181,10 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
         announced: Vec::new(),
         eta: shows_eta.then(|| eta_line(command)),
         stall: StallNote::default(),
+        rescue: rescue.clone(),
     };
     let ran = session.run(plan, &mut observer);
+    drop(rescue.into_store());
     if let Some(eta) = &mut observer.eta {
         eta.finish();
     }
@@ -265,10 +276,13 @@ struct Observer<'a> {
     announced: Vec<(usize, usize)>,
     eta: Option<EtaLine>,
     stall: StallNote,
+    rescue: Rescue,
 }
 
 impl RunObserver for Observer<'_> {
     fn layout(&mut self, progress: &LayoutProgress) {
+        // It ends by itself, and the report of fio's own form follows.
+        self.rescue.working();
         if !self.sink.has_text() {
             return;
         }
@@ -291,6 +305,7 @@ impl RunObserver for Observer<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.rescue.working();
         // What reads fio's output knows no such lines, so they are for people alone.
         if let Some(line) = self.stall.line(snapshot).filter(|_| output::stderr_is_seen()) {
             if let Some(eta) = &mut self.eta {

@@ -13,7 +13,7 @@ use fathom_analysis::sweep_point::{Pattern, block_name};
 use fathom_analysis::sweep_spec::{Axis, depths, first_blocks};
 use fathom_assess::BenchTarget;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
-use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId};
+use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
@@ -21,6 +21,7 @@ use fathom_report::{Style, sweep_json, sweep_table};
 use fathom_runner::Session;
 
 use crate::exit::{Complaint, Exit};
+use crate::rescue::{self, Rescue};
 use crate::sweep_progress::SweepProgress;
 use crate::{output, signals, store};
 
@@ -161,20 +162,43 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
     })?;
-    let mut progress = SweepProgress::new(&plan, place);
+    let rescue = Rescue::new();
+    let goals = (slo.clone(), reach.clone());
+    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
+        rescue::end(record, Exit::Interrupted, |record| {
+            report(record, store, json, (goals.0.as_ref(), goals.1.as_ref())).map(drop)
+        });
+    })?;
+    let mut progress = SweepProgress::new(&plan, place, rescue);
     let ran = sweep(&plan, earlier.tests, &mut session, &mut progress);
-    let mut store = progress.finish();
+    let store = progress.finish();
     let record = ran?;
+    let result = report(&record, store, json, (slo.as_ref(), reach.as_ref()))?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped if misses_a_goal(&result) => Exit::Broken,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+/// Stores how it ended and shows what came out.
+fn report(
+    record: &RunRecord,
+    mut store: Store,
+    json: bool,
+    (slo, reach): (Option<&Slo>, Option<&Reach>),
+) -> io::Result<Sweep> {
     store::tell(store.finish(record.status, &record.header, &record.findings));
     let kept = store.kept();
-    let result = assess(&record, slo.as_ref(), reach.as_ref());
+    let result = assess(record, slo, reach);
     let run_id = match kept {
         Kept::Run(run) => u64::try_from(run.0).ok(),
         Kept::File(_) | Kept::Nowhere => None,
     };
     let style = Style { run_id, ..output::style() };
     output::print(|out| {
-        render(&record, &result, &style, json, out)?;
+        render(record, &result, &style, json, out)?;
         match &kept {
             _ if json => Ok(()),
             Kept::Run(run) => {
@@ -184,12 +208,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
             Kept::Nowhere => Ok(()),
         }
     })?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped if misses_a_goal(&result) => Exit::Broken,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
-    })
+    Ok(result)
 }
 
 /// Shows a sweep that is kept, with the answers to what its command line asked for.
