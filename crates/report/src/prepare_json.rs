@@ -149,3 +149,35 @@ fn piece(test: &TestRecord) -> Piece<'_> {
         fio: &test.fio,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn what_is_not_known_is_null_and_never_zero() {
+        let rounds =
+            RoundsRecord { values: vec![1.0; 5], steady: true, counted: 5, ..RoundsRecord::default() };
+        let test = TestRecord {
+            id: Stage::Workload.id().to_owned(),
+            status: TestStatus::Complete,
+            rounds: Some(rounds),
+            ..TestRecord::default()
+        };
+        let record = RunRecord { tests: vec![test], ..RunRecord::default() };
+        let mut out = Vec::new();
+        render(&record, &[Stage::Fill, Stage::Workload], &Style::default(), &mut out).unwrap();
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(document["schema"], SCHEMA);
+        let [fill, workload] = [&document["stages"][0], &document["stages"][1]];
+        assert_eq!(
+            (&fill["stage"], &fill["covered_bytes"], &fill["pieces"]),
+            (&"fill".into(), &0.into(), &Value::Array(vec![]))
+        );
+        assert_eq!((&fill["bytes_per_second"], &fill["workload"]), (&Value::Null, &Value::Null));
+        assert_eq!((&workload["complete"], &workload["covered_bytes"]), (&true.into(), &Value::Null));
+        assert_eq!(workload["workload"]["rounds"]["steady"], true);
+        assert_eq!(workload["workload"]["iops"], Value::Null);
+    }
+}

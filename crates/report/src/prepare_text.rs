@@ -126,3 +126,60 @@ fn rounds_text(rounds: &RoundsRecord) -> String {
         percent(rounds.drift_fraction),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_record::{ErrorCountRecord, JobRecord, OpRecord, PhaseRecord, RunHeader, TestRecord};
+
+    const MIB: u64 = 1 << 20;
+
+    /// A piece of 100 MiB that took two seconds.
+    fn piece(id: &str, status: TestStatus, errors: u64) -> TestRecord {
+        let op = OpRecord { issued: 100, ios: 100, bytes: 100 * MIB, ..OpRecord::default() };
+        let measured = PhaseRecord { end_ns: 2_000_000_000, write: op, ..PhaseRecord::default() };
+        let errors = match errors {
+            0 => Vec::new(),
+            count => vec![ErrorCountRecord { op: "write".to_owned(), errno: 5, count }],
+        };
+        let job = JobRecord { rw: "write".to_owned(), measured, errors, ..JobRecord::default() };
+        let reason = (status != TestStatus::Complete).then(|| "signal 2".to_owned());
+        TestRecord { id: id.to_owned(), status, reason, jobs: vec![job], ..TestRecord::default() }
+    }
+
+    fn lines(tests: Vec<TestRecord>, stages: &[Stage]) -> Vec<String> {
+        let header = RunHeader { size_bytes: 200 * MIB, ..RunHeader::default() };
+        let record = RunRecord { tests, header, ..RunRecord::default() };
+        let mut out = Vec::new();
+        render(&record, stages, &Style::default(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        text.lines().skip_while(|line| !line.starts_with("  ")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn each_stage_has_a_line_and_what_ended_it() {
+        let second = format!("fill-{}", 100 * MIB);
+        let tests = vec![piece("fill-0", TestStatus::Complete, 0), piece(&second, TestStatus::Incomplete, 0)];
+        assert_eq!(
+            lines(tests.clone(), &[Stage::Fill, Stage::Workload, Stage::Touch]),
+            [
+                "  stage                     done       of  time  MiB/s",
+                "  fill                   100 MiB  200 MiB   4 s   50.0  incomplete",
+                "  precondition, rounds  0 rounds                        not begun",
+                "  touch                      0 B  200 MiB               not begun",
+                "",
+                "  fill: incomplete: signal 2.",
+            ]
+        );
+        // Where the plan is not known, what was begun is told.
+        assert_eq!(lines(tests, &[]).len(), 4);
+        assert_eq!(lines(Vec::new(), &[]), ["  Nothing was done."]);
+    }
+
+    #[test]
+    fn failed_requests_have_a_column() {
+        let found = lines(vec![piece("fill-0", TestStatus::Complete, 3)], &[]);
+        assert_eq!(found[0], "  stage     done       of  time  MiB/s  errors");
+        assert_eq!(found[1], "  fill   100 MiB  200 MiB   2 s   50.0       3  incomplete");
+    }
+}
