@@ -79,7 +79,7 @@ pub(crate) fn newest(ours: &Ours) -> Value {
 fn a_run_without_a_cause_tells_nothing() {
     need!(root, tool "losetup", path "/dev/shm");
     let _alone = measuring_alone();
-    let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
+    let (ours, device) = (Ours::new(), LoopDevice::in_memory(256 * MIB));
     let (_, record) = ours.record(reads(&filename(device.path()), "--iodepth=1 --runtime=3300ms"));
     // Whatever the host does to this machine meanwhile is no fault of the run.
     let mut found = ids(&record);
@@ -199,9 +199,6 @@ fn reads_from_memory_are_told_from_reads_of_the_device() {
     let found = found(&record, "cache-served").unwrap();
     assert!(number(found, "read_fraction_unseen") > 0.98, "{found:#}");
     assert!(told(&record, "buffered").is_some());
-    let (_, written) = ours.record(reads(&name, "--direct=0 --rw=randwrite --runtime=300ms"));
-    let kept = self::found(&written, "cache-served").unwrap();
-    assert!(number(kept, "write_fraction_unseen") > 0.5, "{kept:#}");
     let notes = report.document["fathom"]["notes"].to_string();
     assert!(notes.contains("never came from"), "{notes}");
     fs::File::open(&path).and_then(|file| file.sync_all()).expect("the device takes it");
