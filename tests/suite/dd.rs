@@ -65,7 +65,7 @@ fn holds(what: &str, is_true: bool, figures: [f64; 2]) -> Result<(), String> {
 
 #[test]
 fn dd_does_not_see_a_limit_on_requests() {
-    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
+    need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _alone = measuring_alone();
     let volumes = ["iops=150", "iops=1200"].map(|iops| Mounted::new(&[iops, "bandwidth=50000000"]));
     steadily(|| {
@@ -80,7 +80,7 @@ fn dd_does_not_see_a_limit_on_requests() {
 
 #[test]
 fn dd_within_a_cache_does_not_see_the_disk() {
-    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
+    need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _alone = measuring_alone();
     let volume = Mounted::new(&["cache=40M"]);
     steadily(|| {
@@ -97,7 +97,7 @@ fn dd_within_a_cache_does_not_see_the_disk() {
 
 #[test]
 fn dd_does_not_see_what_a_commit_takes() {
-    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
+    need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _alone = measuring_alone();
     let volumes = ["flush=0", "flush=20000"].map(|flush| Mounted::new(&[flush, "bandwidth=50000000"]));
     steadily(|| {
@@ -112,12 +112,12 @@ fn dd_does_not_see_what_a_commit_takes() {
 
 #[test]
 fn dd_is_over_before_the_credit_is() {
-    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
+    need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _alone = measuring_alone();
-    let volume = Mounted::new(&["bandwidth=10000000", "credit=120000000", "burst=50000000"]);
+    let volume = Mounted::new(&["bandwidth=10000000", "credit=70000000", "burst=50000000"]);
     let rate = volume.dd();
     // Its working file takes what is left of the credit.
-    let document = volume.bench("--only=seq-write-jobs --runtime=1500ms --size=112m");
+    let document = volume.bench("--only=seq-write-jobs --runtime=1500ms --size=64m");
     let lasts = number(&document, "/write/bytes_per_second");
     let figures = holds("dd and what lasts, bytes a second", rate > 2.0 * lasts, [rate, lasts]);
     assert_eq!(figures, Ok(()));
