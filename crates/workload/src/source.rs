@@ -149,9 +149,11 @@ impl Source {
     pub fn next_requests(&mut self, most: u64, mut each: impl FnMut(Request)) -> u64 {
         let mut made = 0;
         while made < most {
-            made += self.next_plain(most - made, &mut each);
-            if made == most {
-                break;
+            if self.plain {
+                made += self.next_plain(most - made, &mut each);
+                if made == most {
+                    break;
+                }
             }
             let Some(request) = self.next_request() else { break };
             each(request);

@@ -7,18 +7,16 @@ use fathom_model::{BlockSize, Op, Request};
 use super::{Source, SourcePlan};
 
 impl Source {
-    /// What can be drawn in a row: requests of a plain source up to the end of its loop, or of a pass that is its last.
+    /// What can be drawn in a row: requests of a source, which must be plain, up to the end of its loop, or of a pass that is its last.
     #[inline(always)]
     pub(super) fn next_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
-        if !self.plain {
-            return 0;
-        }
-        let size = self.block_size[self.plain_op() as usize];
+        let op = self.plain_op();
+        let size = self.block_size[op as usize];
         let whole = size.saturating_mul(most) <= self.bytes_left;
         let most = if whole { most } else { self.bytes_left.div_ceil(size) };
-        let mut made = self.draw_plain(most, each);
+        let mut made = self.draw_plain(op, most, each);
         if made < most && self.wraps {
-            made += self.wrap_plain(most - made, each);
+            made += self.wrap_plain(op, most - made, each);
         }
         self.bytes_left = self.bytes_left.saturating_sub(made * size);
         made
@@ -26,8 +24,7 @@ impl Source {
 
     /// Requests of a plain source from the pass that has begun.
     #[inline(always)]
-    fn draw_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
-        let op = self.plain_op();
+    fn draw_plain(&mut self, op: Op, most: u64, each: &mut impl FnMut(Request)) -> u64 {
         let size = self.block_size[op as usize];
         let Some(file) = self.files.first_mut() else { return 0 };
         let Some(offsets) = &mut file.offsets[self.shared[op as usize]] else { return 0 };
@@ -45,12 +42,12 @@ impl Source {
 
     /// Requests of a plain source from new passes.
     #[cold]
-    fn wrap_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
-        let entry = self.shared[self.plain_op() as usize];
+    fn wrap_plain(&mut self, op: Op, most: u64, each: &mut impl FnMut(Request)) -> u64 {
+        let entry = self.shared[op as usize];
         let mut made = 0;
         while made < most {
             self.restart(entry..=entry);
-            let drawn = self.draw_plain(most - made, each);
+            let drawn = self.draw_plain(op, most - made, each);
             if drawn == 0 {
                 break;
             }
