@@ -22,7 +22,7 @@ pub struct Surface {
     pub burst: Option<Rate>,
     /// Single requests all over the area.
     pub access: LatencySummary,
-    /// Some of them: where each went and how long it took.
+    /// Where each went and how long it took, of the tests that kept all of theirs.
     pub probes: Vec<Probe>,
     /// CPU time of the transfers over their time: 1 is one CPU.
     pub cpu_fraction: Option<f64>,
@@ -99,8 +99,11 @@ pub fn assess(record: &RunRecord) -> Surface {
         surface.points.extend(Point::of(test, elapsed_ns));
         surface.file.extend(FileRow::of(test));
         if let Some(probed) = job(test, ACCESS) {
-            access.merge(&moved(probed).lat.to_stats());
-            surface.probes.extend(probed.slowest.iter().map(|slow| Probe {
+            let times = moved(probed).lat;
+            access.merge(&times.to_stats());
+            // A record keeps the slowest requests; where those are not all, they would tell of the others' places.
+            let kept = probed.slowest.iter().filter(|_| probed.slowest.len() as u64 == times.samples());
+            surface.probes.extend(kept.map(|slow| Probe {
                 offset: slow.offset,
                 time_ns: slow.lat_ns,
                 elapsed_ns,
