@@ -6,7 +6,7 @@ use fathom_record::{Finding, Severity};
 use crate::client;
 use crate::rows::{Kind, Row};
 use crate::say::{count, finding, of, seconds};
-use crate::segments::{Segment, segments};
+use crate::segments::{EVEN, Fall, fall};
 use crate::stalled;
 use crate::steady::{self, ROUNDS, SCREENED, Spread, fifths, mean};
 
@@ -14,8 +14,6 @@ use crate::steady::{self, ROUNDS, SCREENED, Spread, fifths, mean};
 const LEAST_SECONDS: usize = 10;
 /// Requests in a fifth below which their number is a matter of chance.
 const LEAST_REQUESTS: f64 = 100.0;
-/// Spread of the rate that a limit leaves, after the fall.
-const EVEN: f64 = 0.05;
 
 /// What there is to say of one row.
 pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
@@ -69,10 +67,9 @@ fn not_steady(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
 }
 
 fn burst(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
-    let found = segments(rates);
-    let [high, low]: &[Segment; 2] = found.as_slice().try_into().ok()?;
+    let Fall { before: high, after: low } = fall(rates)?;
     let held_back = row.test.host_load.iter().any(|load| load.throttled_ns > 0) || client::is_bound(row);
-    if high.median <= low.median || low.cv > EVEN || held_back {
+    if low.cv > EVEN || held_back {
         return None;
     }
     let used: f64 = rates[..high.length].iter().map(|rate| (rate - low.median).max(0.0)).sum();

@@ -3,7 +3,7 @@
 use fathom_record::TestRecord;
 use fathom_record::stability::{Second, seconds};
 
-use crate::segments::segments;
+use crate::segments::fall;
 use crate::steady::{Spread, fifths, is_worst_so_far};
 
 /// How long a rate lasts, as far as it was watched.
@@ -39,8 +39,6 @@ pub fn lasting(test: &TestRecord) -> Lasting {
     let seconds = seconds(&jobs);
     let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
     let seen_ns: u64 = seconds.iter().map(|second| second.elapsed_ns).sum();
-    let levels = segments(&rates);
-    let falls = levels.windows(2).any(|pair| pair[1].median < pair[0].median);
     let is_long = seen_ns as f64 >= SUSTAINED_SECONDS as f64 * 1e9 * SEEN;
     let settled = test.rounds.as_ref().filter(|rounds| rounds.steady);
     match () {
@@ -49,7 +47,7 @@ pub fn lasting(test: &TestRecord) -> Lasting {
             Lasting::Undecided
         }
         () if settled.is_some() && is_long => Lasting::Sustained,
-        () if levels.len() == 2 && falls => Lasting::Peak,
+        () if fall(&rates).is_some() => Lasting::Peak,
         () if is_long && Spread::of(&fifths(&rates)).is_steady() => Lasting::Sustained,
         () => Lasting::Undecided,
     }

@@ -7,6 +7,11 @@ const APART: f64 = 0.10;
 /// Noise below this is taken for this: a rate that is held exactly has none.
 const LEAST_NOISE: f64 = 0.003;
 
+/// Samples of what is left after a fall whose beginning was uneven, and its spread.
+const LONG: usize = 30;
+/// Spread of the rate that a limit leaves.
+pub(crate) const EVEN: f64 = 0.05;
+
 /// A span of one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Segment {
@@ -27,6 +32,27 @@ pub(crate) fn segments(rates: &[f64]) -> Vec<Segment> {
         bounds.sort_unstable();
     }
     merge(rates, bounds)
+}
+
+/// A last level below everything before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fall {
+    /// All that came before, whatever its levels.
+    pub(crate) before: Segment,
+    /// What was left.
+    pub(crate) after: Segment,
+}
+
+/// The one fall of a series, for good. What came before may go up and down, as a burst beside another's load does,
+/// where what is left is even for long enough that it is no coincidence.
+pub(crate) fn fall(rates: &[f64]) -> Option<Fall> {
+    let levels = segments(rates);
+    let (&after, earlier) = levels.split_last()?;
+    let least = earlier.iter().map(|level| level.median).reduce(f64::min)?;
+    let is_plain = earlier.len() == 1;
+    let is_clear = after.length >= LONG && after.cv <= EVEN && after.median <= (1.0 - APART) * least;
+    let is_fall = after.median < least && (is_plain || is_clear);
+    is_fall.then(|| Fall { before: segment(&rates[..rates.len() - after.length]), after })
 }
 
 /// Standard deviation of single samples, from the differences of neighbours, so that levels do not count.
@@ -108,5 +134,25 @@ mod tests {
         check([vec![10.0; 20], vec![9.5; 20]].concat(), &[40]);
         check([vec![10.0; 20], vec![5.0; 4]].concat().into_iter().take(22).collect(), &[22]);
         check([vec![10.0; 20], vec![0.0; 20]].concat(), &[40]);
+    }
+
+    #[test]
+    fn falls() {
+        let check = |rates: Vec<f64>, expected: Option<(usize, usize)>| {
+            let found = fall(&rates).map(|fall| (fall.before.length, fall.after.length));
+            assert_eq!(found, expected, "{rates:?}");
+        };
+        let uneven = [vec![1500.0; 8], vec![650.0; 6], vec![1700.0; 7], vec![585.0; 6]].concat();
+        let then =
+            |level: f64, length: usize, percent| [uneven.clone(), noisy(level, length, percent)].concat();
+        check([vec![10.0; 20], vec![5.0; 20]].concat(), Some((20, 20)));
+        check([vec![5.0; 20], vec![10.0; 20]].concat(), None);
+        check(then(305.0, 40, 1.0), Some((27, 40)));
+        // Too short, too uneven, or not below all of it.
+        check(then(305.0, 20, 1.0), None);
+        check(then(305.0, 40, 9.0), None);
+        check(then(900.0, 40, 1.0), None);
+        check(vec![10.0; 40], None);
+        check(Vec::new(), None);
     }
 }
