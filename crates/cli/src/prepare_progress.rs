@@ -1,4 +1,5 @@
-//! What somebody at a terminal sees while a target is prepared, and the storing of each piece as it ends. Quiet in a pipe.
+//! What somebody at a terminal sees while a target is prepared, and the storing of each piece as it ends. In a pipe
+//! only that nothing completes.
 
 use fathom_analysis::prepare_plan::{Done, Piece, Stage};
 use fathom_assess::prepare::{PrepareObserver, PreparePlan};
@@ -10,15 +11,17 @@ use fathom_runner::RunObserver;
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::stall_note::{self, TOLD_FROM_NS};
+use crate::rescue::Rescue;
+use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 use crate::{output, store};
 
 /// Shows how far it has come, and stores its pieces.
 pub struct PrepareProgress<'a> {
     plan: &'a PreparePlan,
     place: Place,
-    store: Store,
+    rescue: Rescue,
     bar: ProgressBar,
+    stall: StallNote,
     at: At,
 }
 
@@ -39,7 +42,7 @@ struct At {
 
 impl<'a> PrepareProgress<'a> {
     /// Nothing is shown or stored before it begins.
-    pub fn new(plan: &'a PreparePlan, place: Place) -> PrepareProgress<'a> {
+    pub fn new(plan: &'a PreparePlan, place: Place, rescue: Rescue) -> PrepareProgress<'a> {
         let target = if output::stderr_is_seen() {
             ProgressDrawTarget::stderr()
         } else {
@@ -49,13 +52,13 @@ impl<'a> PrepareProgress<'a> {
         let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        PrepareProgress { plan, place, store: Store::None, bar, at: At::default() }
+        PrepareProgress { plan, place, rescue, bar, stall: StallNote::default(), at: At::default() }
     }
 
     /// Takes the display away and hands the store over.
     pub fn finish(self) -> Store {
         self.bar.finish_and_clear();
-        self.store
+        self.rescue.into_store()
     }
 
     fn say(&self, warning: Option<fathom_history::Warning>) {
@@ -72,6 +75,10 @@ impl<'a> PrepareProgress<'a> {
 
 impl RunObserver for PrepareProgress<'_> {
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.rescue.working();
+        if let Some(line) = self.stall.line(snapshot) {
+            self.bar.suspend(|| output::warn(&line));
+        }
         let rate: f64 = snapshot.bytes_per_second.iter().sum();
         let at = &mut self.at;
         at.moved += rate * snapshot.elapsed_ns.saturating_sub(at.elapsed_ns) as f64 / 1e9;
@@ -106,11 +113,12 @@ impl RunObserver for PrepareProgress<'_> {
 impl PrepareObserver for PrepareProgress<'_> {
     fn begun(&mut self, header: &RunHeader) {
         let (store, warning) = Store::begin(&self.place, header);
-        self.store = store;
+        self.rescue.begun(header, store);
         self.say(warning);
     }
 
     fn piece_begun(&mut self, piece: &Piece) {
+        self.rescue.preparing();
         let same = self.at.stage == Some(piece.stage);
         let paced = if same { self.at.paced } else { (0, 0) };
         self.at = At { stage: Some(piece.stage), before: piece.offset, paced, ..At::default() };
@@ -123,6 +131,7 @@ impl PrepareObserver for PrepareProgress<'_> {
     }
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
+        self.rescue.preparing();
         self.at = At { stage: Some(Stage::Workload), rounds_ns: so_far.elapsed_ns, ..At::default() };
         let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
         self.bar.set_length(budget.as_millis().max(1));
@@ -138,7 +147,7 @@ impl PrepareObserver for PrepareProgress<'_> {
             self.at.paced.0 += done.piece.length;
             self.at.paced.1 += done.elapsed_ns;
         }
-        let warning = self.store.append(test);
+        let warning = self.rescue.ended(test);
         self.say(warning);
     }
 }

@@ -10,13 +10,14 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::rescue::Rescue;
 use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 use crate::{output, store};
 
 /// Shows a surface and stores its tests.
 pub struct SurfaceProgress {
     place: Place,
-    store: Store,
+    rescue: Rescue,
     bar: ProgressBar,
     /// Of a scan it is not known how long it takes.
     budget: Option<Nanos>,
@@ -26,7 +27,7 @@ pub struct SurfaceProgress {
 
 impl SurfaceProgress {
     /// Nothing is shown or stored before the surface begins.
-    pub fn new(plan: &SurfacePlan, place: Place) -> SurfaceProgress {
+    pub fn new(plan: &SurfacePlan, place: Place, rescue: Rescue) -> SurfaceProgress {
         let target = if output::stderr_is_seen() {
             ProgressDrawTarget::stderr()
         } else {
@@ -38,13 +39,13 @@ impl SurfaceProgress {
         bar.set_style(style.progress_chars("=> "));
         let budget = (!plan.settings.scan).then_some(plan.settings.budget);
         let step = Step { title: String::new(), number: 0, of: 1, spent_ns: 0 };
-        SurfaceProgress { place, store: Store::None, bar, budget, step, stall: StallNote::default() }
+        SurfaceProgress { place, rescue, bar, budget, step, stall: StallNote::default() }
     }
 
     /// Takes the display away and hands the store over.
     pub fn finish(self) -> Store {
         self.bar.finish_and_clear();
-        self.store
+        self.rescue.into_store()
     }
 
     fn say(&self, warning: Option<fathom_history::Warning>) {
@@ -66,6 +67,7 @@ impl SurfaceProgress {
 
 impl RunObserver for SurfaceProgress {
     fn layout(&mut self, progress: &LayoutProgress) {
+        self.rescue.laying_out();
         self.bar.set_length(progress.total_bytes);
         self.bar.set_position(progress.done_bytes);
         self.bar.set_prefix("laying out");
@@ -73,6 +75,7 @@ impl RunObserver for SurfaceProgress {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.rescue.working();
         if let Some(line) = self.stall.line(snapshot) {
             self.bar.suspend(|| output::warn(&line));
         }
@@ -90,12 +93,13 @@ impl RunObserver for SurfaceProgress {
 impl SurfaceObserver for SurfaceProgress {
     fn begun(&mut self, header: &RunHeader) {
         let (store, warning) = Store::begin(&self.place, header);
-        self.store = store;
+        self.rescue.begun(header, store);
         self.say(warning);
         self.bar.set_message(String::new());
     }
 
     fn test_begun(&mut self, step: &Step) {
+        self.rescue.preparing();
         self.step = step.clone();
         self.bar.set_length(step.of as u64);
         self.bar.set_position(step.number as u64 - 1);
@@ -106,7 +110,7 @@ impl SurfaceObserver for SurfaceProgress {
     }
 
     fn test_ended(&mut self, test: &TestRecord) {
-        let warning = self.store.append(test);
+        let warning = self.rescue.ended(test);
         self.say(warning);
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use fathom_analysis::prepare_plan::{Done, Stage};
 use fathom_analysis::sweep_point::block_name;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload, prepare};
-use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId};
+use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::exit::{Complaint, Exit};
 use crate::prepare_progress::PrepareProgress;
+use crate::rescue::{self, Rescue};
 use crate::{output, signals, store};
 
 /// What `fathom prepare` takes.
@@ -113,12 +114,16 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
     })?;
-    let mut progress = PrepareProgress::new(&plan, place);
+    let rescue = Rescue::new();
+    let what = plan.clone();
+    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
+        rescue::end(record, Exit::Interrupted, |record| report(&what, record, store, json));
+    })?;
+    let mut progress = PrepareProgress::new(&plan, place, rescue);
     let ran = prepare(&plan, earlier, &mut session, &mut progress);
-    let mut store = progress.finish();
+    let store = progress.finish();
     let record = ran?;
-    store::tell(store.finish(record.status, &record.header, &record.findings));
-    show(&plan, &record, &store.kept(), json)?;
+    report(&plan, &record, store, json)?;
     Ok(match record.status {
         _ if caught.number().is_some() => Exit::Interrupted,
         TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
@@ -181,7 +186,10 @@ fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Com
     Ok(tests)
 }
 
-fn show(plan: &PreparePlan, record: &RunRecord, kept: &Kept, json: bool) -> io::Result<()> {
+/// Stores how it ended and shows what came out.
+fn report(plan: &PreparePlan, record: &RunRecord, mut store: Store, json: bool) -> io::Result<()> {
+    store::tell(store.finish(record.status, &record.header, &record.findings));
+    let kept = &store.kept();
     let run_id = match kept {
         Kept::Run(run) => u64::try_from(run.0).ok(),
         Kept::File(_) | Kept::Nowhere => None,
@@ -193,7 +201,9 @@ fn show(plan: &PreparePlan, record: &RunRecord, kept: &Kept, json: bool) -> io::
         }
         prepare_text::render(record, &plan.stages, &style, out)?;
         match kept {
-            Kept::Run(run) => writeln!(out, "\nKept as run {run}.")?,
+            Kept::Run(run) => {
+                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")?
+            }
             Kept::File(path) => writeln!(out, "\nKept in {}.", path.display())?,
             Kept::Nowhere => {}
         }

@@ -10,7 +10,7 @@ use fathom_analysis::surface::assess;
 use fathom_analysis::surface_plan::{Order, Parts};
 use fathom_assess::BenchTarget;
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
-use fathom_history::Kept;
+use fathom_history::{Kept, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestStatus};
@@ -18,6 +18,7 @@ use fathom_report::{Style, surface_json, surface_table};
 use fathom_runner::Session;
 
 use crate::exit::{Complaint, Exit};
+use crate::rescue::{self, Rescue};
 use crate::surface_progress::SurfaceProgress;
 use crate::{output, signals, store};
 
@@ -139,10 +140,24 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
     })?;
-    let mut progress = SurfaceProgress::new(&plan, place);
+    let rescue = Rescue::new();
+    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
+        rescue::end(record, Exit::Interrupted, |record| report(record, store, json));
+    })?;
+    let mut progress = SurfaceProgress::new(&plan, place, rescue);
     let ran = surface(&plan, &mut session, &mut progress);
-    let mut store = progress.finish();
+    let store = progress.finish();
     let record = ran?;
+    report(&record, store, json)?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+/// Stores how it ended and shows what came out.
+fn report(record: &RunRecord, mut store: Store, json: bool) -> io::Result<()> {
     store::tell(store.finish(record.status, &record.header, &record.findings));
     let kept = store.kept();
     let run_id = match kept {
@@ -151,18 +166,15 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
     };
     let style = Style { run_id, ..output::style() };
     output::print(|out| {
-        show(&record, &style, json, out)?;
+        show(record, &style, json, out)?;
         match &kept {
             _ if json => Ok(()),
-            Kept::Run(run) => writeln!(out, "\nKept as run {run}."),
+            Kept::Run(run) => {
+                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")
+            }
             Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
             Kept::Nowhere => Ok(()),
         }
-    })?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
     })
 }
 
