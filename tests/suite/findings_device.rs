@@ -231,6 +231,8 @@ fn a_client_that_is_busy_is_told_from_a_slow_target() {
     need!(root, tool "chrt", path "/dev/shm");
     let _alone = measuring_alone();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(16 * MIB));
+    // A device that nobody holds open has no cached pages.
+    let _held = std::fs::File::open(device.path()).expect("the device is there");
     let mut command = Command::new("cat");
     assert!(command.arg(device.path()).stdout(Stdio::null()).status().expect("cat runs").success());
     steadily(|| {

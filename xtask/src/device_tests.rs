@@ -3,7 +3,7 @@
 //! A test that measures can be disturbed by its neighbours or by the machine; code that is wrong fails alone as well. A
 //! second try is told, never silent, and more than a few failures get none.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{Read, Write as _};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -46,17 +46,20 @@ fn passed_on(command: &mut Command) -> anyhow::Result<(bool, String)> {
     Ok((status.success(), said))
 }
 
-fn copy(from: impl Read, said: &mut String) -> std::io::Result<()> {
-    let mut from = BufReader::new(from);
-    let mut line = Vec::new();
+/// Passes on what comes as it comes: the harness writes a dot per test.
+fn copy(mut from: impl Read, said: &mut String) -> std::io::Result<()> {
+    let (mut all, mut part) = (Vec::new(), [0; 4096]);
     let mut ours = std::io::stdout().lock();
-    while from.read_until(b'\n', &mut line)? > 0 {
-        ours.write_all(&line)?;
+    loop {
+        let count = from.read(&mut part)?;
+        if count == 0 {
+            said.push_str(&String::from_utf8_lossy(&all));
+            return Ok(());
+        }
+        ours.write_all(&part[..count])?;
         ours.flush()?;
-        said.push_str(&String::from_utf8_lossy(&line));
-        line.clear();
+        all.extend_from_slice(&part[..count]);
     }
-    Ok(())
 }
 
 /// The names in the last list of failures that the test harness of Rust prints.
