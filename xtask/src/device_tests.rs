@@ -3,7 +3,7 @@
 //! A test that measures can be disturbed by its neighbours or by the machine; code that is wrong fails alone as well. A
 //! second try is told, never silent, and more than a few failures get none.
 
-use std::io::{Read, Write as _};
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -11,12 +11,17 @@ use anyhow::{Context as _, bail};
 /// More failures than this are no disturbance.
 const AT_MOST: usize = 3;
 
-/// Runs `all`, then each test that failed in it with `alone(name)`; says which held only alone.
+/// Runs `all`, then each test that failed in it with `alone(name)`; says which held only alone. What they print goes to
+/// `out` as it comes.
 ///
 /// # Errors
 /// Tests failed twice, too many failed, or the run ended without naming any.
-pub fn run(all: &mut Command, alone: impl Fn(&str) -> Command) -> anyhow::Result<String> {
-    let (ok, said) = passed_on(all)?;
+pub fn run(
+    all: &mut Command,
+    alone: impl Fn(&str) -> Command,
+    out: &mut dyn Write,
+) -> anyhow::Result<String> {
+    let (ok, said) = passed_on(all, out)?;
     if ok {
         return Ok(String::new());
     }
@@ -25,8 +30,8 @@ pub fn run(all: &mut Command, alone: impl Fn(&str) -> Command) -> anyhow::Result
         bail!("{} device tests failed: their messages are above", failed.len());
     }
     for name in &failed {
-        println!("      {name} failed; it is tried once more, alone");
-        let (ok, said) = passed_on(&mut alone(name))?;
+        writeln!(out, "      {name} failed; it is tried once more, alone")?;
+        let (ok, said) = passed_on(&mut alone(name), out)?;
         if !ok || !ran_one(&said) {
             bail!("{name} failed, and again alone: its messages are above");
         }
@@ -34,30 +39,29 @@ pub fn run(all: &mut Command, alone: impl Fn(&str) -> Command) -> anyhow::Result
     Ok(format!("held only alone: {}", failed.join(", ")))
 }
 
-/// Whether the command ended well, and what it wrote to stdout, which also goes to ours as it comes.
-fn passed_on(command: &mut Command) -> anyhow::Result<(bool, String)> {
+/// Whether the command ended well, and what it wrote to stdout.
+fn passed_on(command: &mut Command, out: &mut dyn Write) -> anyhow::Result<(bool, String)> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {command:?}"))?;
     let mut said = String::new();
     if let Some(stdout) = child.stdout.take() {
-        copy(stdout, &mut said).context("cannot read what the tests say")?;
+        copy(stdout, &mut said, out).context("cannot read what the tests say")?;
     }
     let status = child.wait().context("cannot wait for the tests")?;
     Ok((status.success(), said))
 }
 
 /// Passes on what comes as it comes: the harness writes a dot per test.
-fn copy(mut from: impl Read, said: &mut String) -> std::io::Result<()> {
+fn copy(mut from: impl Read, said: &mut String, out: &mut dyn Write) -> std::io::Result<()> {
     let (mut all, mut part) = (Vec::new(), [0; 4096]);
-    let mut ours = std::io::stdout().lock();
     loop {
         let count = from.read(&mut part)?;
         if count == 0 {
             said.push_str(&String::from_utf8_lossy(&all));
             return Ok(());
         }
-        ours.write_all(&part[..count])?;
-        ours.flush()?;
+        out.write_all(&part[..count])?;
+        out.flush()?;
         all.extend_from_slice(&part[..count]);
     }
 }
@@ -103,7 +107,7 @@ mod tests {
     fn what_fails_once_is_told_and_what_fails_twice_stops() {
         let passes = "test result: ok. 1 passed; 0 failed";
         let check = |all: &str, ok, again: &str, again_ok, expected: Result<&str, &str>| {
-            let result = run(&mut told(all, ok), |_| told(again, again_ok));
+            let result = run(&mut told(all, ok), |_| told(again, again_ok), &mut Vec::new());
             match expected {
                 Ok(note) => assert_eq!(result.expect("it holds"), note),
                 Err(part) => assert!(result.expect_err("it stops").to_string().contains(part)),

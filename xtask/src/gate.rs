@@ -96,7 +96,7 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
                 command
             };
             let alone = |name: &str| command(&["--", "--exact", name]);
-            device_tests::run(&mut command(&[]), alone).map(Done::Held)
+            device_tests::run(&mut command(&[]), alone, &mut std::io::stdout().lock()).map(Done::Held)
         }),
     ]
 }
