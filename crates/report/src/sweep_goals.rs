@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::offered::Highest;
+use fathom_analysis::offered::{Highest, Offered};
 use fathom_analysis::sweep::{Answer, Sweep};
 use fathom_analysis::sweep_point::block_name;
-use fathom_model::units;
+use fathom_model::{Nanos, units};
 
 use crate::bench_table::{count, decimal};
 use crate::columns::{Align, Columns};
@@ -64,7 +64,7 @@ impl Page<'_> {
                 units::grouped(u64::from(best.offer.rate)),
                 best.response.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
                 shown(best.response.p99),
-                format!("{} x {}", highest.times, units::duration(fathom_model::Nanos(best.measured_ns))),
+                tried(highest, best),
                 too_much,
             ]
         };
@@ -72,10 +72,15 @@ impl Page<'_> {
         let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
         let rows = sweep.offered.iter().map(row).collect();
         let columns = Columns { head, align: align.to_vec(), rows };
-        let title =
-            format!("The highest rate under {asked}, offered evenly, times from when a request was due");
+        let title = format!("The highest rate under {asked}, offered evenly");
         self.columns(&title, columns, &["mean", "tried"], out)
     }
+}
+
+/// How often and how long the answer was offered, and whether it is the last word.
+fn tried(highest: &Highest, best: &Offered) -> String {
+    let text = format!("{} x {}", highest.times, units::duration(Nanos(best.measured_ns)));
+    if highest.is_found { text } else { format!("{text}, unfinished") }
 }
 
 /// What the answers under an objective rest on.
@@ -88,10 +93,11 @@ pub(crate) fn about_the_objective(sweep: &Sweep) -> Vec<String> {
          queue up and wait longer"
             .to_owned(),
     ];
-    let unfinished = sweep.offered.iter().any(|highest| !highest.is_found);
-    if sweep.offered.is_empty() || unfinished {
-        let text = "the time was over before the highest rate was found; --budget gives more";
+    if sweep.offered.is_empty() {
+        let text = "the time was over before a rate was offered; --budget gives more";
         notes.push(text.to_owned());
+    } else {
+        notes.push("the times of rates that were offered count from when a request was due".to_owned());
     }
     let late = |highest: &Highest| highest.best.as_ref().is_some_and(|best| best.is_generator_late);
     if sweep.offered.iter().any(late) {
