@@ -1,6 +1,5 @@
 //! The document of `bench --json`: `fathom.bench/1`.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -11,7 +10,8 @@ use fathom_record::{
     Conditions, ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
 };
 
-use crate::{Style, bench_together, history};
+use crate::run_json::RunDocument;
+use crate::{Style, bench_together};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
@@ -19,7 +19,7 @@ pub const SCHEMA: &str = "fathom.bench/1";
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    run: Run<'a>,
+    run: RunDocument<'a>,
     target: &'a str,
     conditions: &'a Conditions,
     tests: Vec<Test<'a>>,
@@ -38,24 +38,6 @@ struct Use {
     verdict: &'static str,
     reason: String,
     tests: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Run<'a> {
-    /// Number in the history; null where the run is not kept.
-    id: Option<u64>,
-    kind: &'a str,
-    suite: Option<&'a str>,
-    status: TestStatus,
-    interrupted: Option<&'a str>,
-    command: &'a [String],
-    started: Option<String>,
-    started_unix_ms: u64,
-    tool_version: &'a str,
-    size_bytes: u64,
-    seed: Option<u64>,
-    labels: &'a BTreeMap<String, String>,
-    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -86,21 +68,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     let header = &record.header;
     let document = Document {
         schema: SCHEMA,
-        run: Run {
-            id: style.run_id,
-            kind: &header.kind,
-            suite: header.suite.as_deref(),
-            status: record.status,
-            interrupted: header.interrupted.as_deref(),
-            command: &header.command,
-            started: (header.started_unix_ms > 0).then(|| history::started(header.started_unix_ms)),
-            started_unix_ms: header.started_unix_ms,
-            tool_version: &header.tool_version,
-            size_bytes: header.size_bytes,
-            seed: header.seed,
-            labels: &header.labels,
-            notes: &header.notes,
-        },
+        run: RunDocument::new(record, style),
         target: &header.target,
         conditions: &header.conditions,
         tests: record.tests.iter().map(test).collect(),

@@ -33,6 +33,7 @@ mod plot;
 pub mod prepare_json;
 pub mod prepare_text;
 pub mod registry;
+mod run_json;
 mod style;
 pub mod surface_json;
 pub mod surface_table;

@@ -1,13 +1,13 @@
 //! The document of `prepare --json`: `fathom.prepare/1`.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_analysis::prepare_plan::{Done, Stage, StageResult, results, stage_of};
 use fathom_record::{Conditions, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 use serde::Serialize;
 
-use crate::{Style, history};
+use crate::Style;
+use crate::run_json::RunDocument;
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.prepare/1";
@@ -15,27 +15,12 @@ pub const SCHEMA: &str = "fathom.prepare/1";
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    run: Run<'a>,
+    run: RunDocument<'a>,
     target: &'a str,
     conditions: &'a Conditions,
     size_bytes: u64,
     stages: Vec<StageDocument<'a>>,
     findings: &'a [Finding],
-}
-
-#[derive(Serialize)]
-struct Run<'a> {
-    /// Number in the history; null where the run is not kept.
-    id: Option<u64>,
-    status: TestStatus,
-    interrupted: Option<&'a str>,
-    command: &'a [String],
-    started: Option<String>,
-    started_unix_ms: u64,
-    tool_version: &'a str,
-    seed: Option<u64>,
-    labels: &'a BTreeMap<String, String>,
-    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -86,18 +71,7 @@ pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut dyn
     let header = &record.header;
     let document = Document {
         schema: SCHEMA,
-        run: Run {
-            id: style.run_id,
-            status: record.status,
-            interrupted: header.interrupted.as_deref(),
-            command: &header.command,
-            started: (header.started_unix_ms > 0).then(|| history::started(header.started_unix_ms)),
-            started_unix_ms: header.started_unix_ms,
-            tool_version: &header.tool_version,
-            seed: header.seed,
-            labels: &header.labels,
-            notes: &header.notes,
-        },
+        run: RunDocument::new(record, style),
         target: &header.target,
         conditions: &header.conditions,
         size_bytes: header.size_bytes,

@@ -1,6 +1,5 @@
 //! The document of `surface --json`: `fathom.surface/1`.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_analysis::surface::{Rate, Spread, Surface};
@@ -10,7 +9,8 @@ use fathom_analysis::surface_scan::Scan;
 use fathom_record::{Conditions, Finding, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 
-use crate::{Style, history};
+use crate::Style;
+use crate::run_json::RunDocument;
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.surface/1";
@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "fathom.surface/1";
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    run: Run<'a>,
+    run: RunDocument<'a>,
     target: &'a str,
     conditions: &'a Conditions,
     /// Bytes per second over the points that were measured; null where there is none.
@@ -40,22 +40,6 @@ struct Document<'a> {
     /// Null without `--scan`.
     scan: Option<ScanDocument<'a>>,
     findings: &'a [Finding],
-}
-
-#[derive(Serialize)]
-struct Run<'a> {
-    /// Number in the history; null where the run is not kept.
-    id: Option<u64>,
-    status: TestStatus,
-    interrupted: Option<&'a str>,
-    command: &'a [String],
-    started: Option<String>,
-    started_unix_ms: u64,
-    tool_version: &'a str,
-    size_bytes: u64,
-    seed: Option<u64>,
-    labels: &'a BTreeMap<String, String>,
-    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -201,19 +185,7 @@ pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut dy
     };
     let document = Document {
         schema: SCHEMA,
-        run: Run {
-            id: style.run_id,
-            status: record.status,
-            interrupted: header.interrupted.as_deref(),
-            command: &header.command,
-            started: (header.started_unix_ms > 0).then(|| history::started(header.started_unix_ms)),
-            started_unix_ms: header.started_unix_ms,
-            tool_version: &header.tool_version,
-            size_bytes: header.size_bytes,
-            seed: header.seed,
-            labels: &header.labels,
-            notes: &header.notes,
-        },
+        run: RunDocument::new(record, style),
         target: &header.target,
         conditions: &header.conditions,
         transfer_rate: surface.transfer.map(spread),

@@ -1,0 +1,49 @@
+//! What every document of a run says of the run itself.
+
+use std::collections::BTreeMap;
+
+use fathom_record::{RunRecord, TestStatus};
+use serde::Serialize;
+
+use crate::{Style, history};
+
+/// The member `run`.
+#[derive(Serialize)]
+pub(crate) struct RunDocument<'a> {
+    /// Number in the history; null where the run is not kept.
+    id: Option<u64>,
+    kind: &'a str,
+    /// Null where the command has none.
+    suite: Option<&'a str>,
+    status: TestStatus,
+    interrupted: Option<&'a str>,
+    command: &'a [String],
+    started: Option<String>,
+    started_unix_ms: u64,
+    tool_version: &'a str,
+    size_bytes: u64,
+    seed: Option<u64>,
+    labels: &'a BTreeMap<String, String>,
+    notes: &'a [String],
+}
+
+impl<'a> RunDocument<'a> {
+    pub(crate) fn new(record: &'a RunRecord, style: &Style) -> Self {
+        let header = &record.header;
+        RunDocument {
+            id: style.run_id,
+            kind: &header.kind,
+            suite: header.suite.as_deref(),
+            status: record.status,
+            interrupted: header.interrupted.as_deref(),
+            command: &header.command,
+            started: (header.started_unix_ms > 0).then(|| history::started(header.started_unix_ms)),
+            started_unix_ms: header.started_unix_ms,
+            tool_version: &header.tool_version,
+            size_bytes: header.size_bytes,
+            seed: header.seed,
+            labels: &header.labels,
+            notes: &header.notes,
+        }
+    }
+}
