@@ -1,9 +1,10 @@
 //! Which history a run goes to, and how its warnings reach the user.
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-use fathom_history::{Place, Warning, default_path};
+use fathom_history::{Kept, Place, Warning, default_path};
 
 use crate::exit::Complaint;
 use crate::output;
@@ -54,5 +55,25 @@ pub fn tell(warning: Option<Warning>) {
     output::warn(&format!("warning: {warning}"));
     if let Some(hint) = warning.hint() {
         output::warn(&format!("hint: {hint}"));
+    }
+}
+
+/// The number of a run in the history; `None` where it is not in one.
+pub fn run_id(kept: &Kept) -> Option<u64> {
+    match kept {
+        Kept::Run(run) => u64::try_from(run.0).ok(),
+        Kept::File(_) | Kept::Nowhere => None,
+    }
+}
+
+/// Says below a report where the run is kept.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_kept(kept: &Kept, out: &mut dyn Write) -> io::Result<()> {
+    match kept {
+        Kept::Run(run) => writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again."),
+        Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
+        Kept::Nowhere => Ok(()),
     }
 }

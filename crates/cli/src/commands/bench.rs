@@ -2,14 +2,13 @@
 
 mod profile_list;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
 use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, PlannedTest};
-use fathom_history::{Kept, Store};
+use fathom_history::Store;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestStatus};
@@ -17,6 +16,7 @@ use fathom_report::{Style, bench_json, bench_table};
 use fathom_runner::Session;
 use serde::Serialize;
 
+use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::progress::BenchProgress;
 use crate::rescue::{self, Rescue};
@@ -57,36 +57,17 @@ pub struct BenchArguments {
     /// Only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
     only: Vec<String>,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
-    /// Something to know about the run; provider and instance fill in what the machine does not tell (repeatable)
-    #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
-    labels: Vec<(String, String)>,
-    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
-    #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
-    /// Do not keep the run
-    #[arg(long, conflicts_with = "history")]
-    no_history: bool,
     /// Allow write tests on this block device or file, which must be a target: its data are lost (once per target)
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Vec<PathBuf>,
-    /// Through the page cache, for file systems without direct I/O
-    #[arg(long)]
-    buffered: bool,
-    /// This engine instead of the suite's: io_uring, libaio, psync, ...
-    #[arg(long)]
-    engine: Option<String>,
-    /// What all random choices derive from, to repeat a run exactly
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
     /// Print the exact fio command of each test
     #[arg(long)]
     show_fio: bool,
     /// Print the plan and its cost, and stop
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -109,27 +90,17 @@ pub(super) fn positive_duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
-pub(super) fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err("write NAME=VALUE".to_owned()),
-    }
-}
-
 /// Runs a bench.
 ///
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     if arguments.profiles.iter().any(|name| name == "list") {
-        profile_list::print(arguments.json)?;
+        profile_list::print(arguments.run.json)?;
         return Ok(Exit::Done);
     }
-    let wants_keeping = !arguments.no_history;
-    let place = store::place(arguments.history.clone(), wants_keeping);
-    let (json, dry_run, show_fio) = (arguments.json, arguments.dry_run, arguments.show_fio);
+    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
+    let (json, dry_run, show_fio) = (arguments.run.json, arguments.dry_run, arguments.show_fio);
     let plan = BenchPlan::make(settings(arguments, command))?;
     if dry_run {
         output::print(
@@ -140,7 +111,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     if !json {
         output::print(|out| plan_text(&plan, false, false, out))?;
     }
-    if wants_keeping && place.history.is_none() {
+    if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
     let mut session = Session::real();
@@ -168,34 +139,18 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
 fn report(record: &RunRecord, mut store: Store, (json, show_fio): (bool, bool)) -> io::Result<()> {
     store::tell(store.finish(record.status, &record.header, &record.findings));
     let kept = store.kept();
-    let style = Style {
-        show_fio,
-        run_id: match kept {
-            Kept::Run(run) => u64::try_from(run.0).ok(),
-            Kept::File(_) | Kept::Nowhere => None,
-        },
-        ..output::style()
-    };
+    let style = Style { show_fio, run_id: store::run_id(&kept), ..output::style() };
     output::print(|out| {
         if json {
             return bench_json::render(record, &style, out);
         }
         bench_table::render(record, &style, out)?;
-        match &kept {
-            Kept::Run(run) => {
-                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")
-            }
-            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
-            Kept::Nowhere => Ok(()),
-        }
+        store::write_kept(&kept, out)
     })
 }
 
 fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
-    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(program) = words.first_mut() {
-        *program = "fathom".to_owned();
-    }
+    let labels = arguments.run.labels();
     let mut targets = arguments.targets.into_iter();
     let (target, further) = (targets.next().unwrap_or_else(|| PathBuf::from(".")), targets.collect());
     BenchSettings {
@@ -213,12 +168,12 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
         until_steady: arguments.until_steady,
         budget: arguments.budget,
         only: arguments.only,
-        engine: arguments.engine,
-        buffered: arguments.buffered,
+        engine: arguments.run.engine,
+        buffered: arguments.run.buffered,
         destroy: arguments.destroy_data,
-        seed: arguments.seed,
-        labels: BTreeMap::from_iter(arguments.labels),
-        command: words,
+        seed: arguments.run.seed,
+        labels,
+        command: super::words(command),
     }
 }
 

@@ -6,7 +6,8 @@ pub mod history;
 pub mod monitor;
 pub mod ping;
 pub mod prepare;
-pub mod surface;
+pub mod run_arguments;
+mod surface;
 pub mod sweep;
 
 use std::ffi::OsString;
@@ -85,6 +86,12 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Monitor(arguments) => monitor::run(arguments),
         Command::History(arguments) => history::run(arguments),
     }
+}
+
+/// A command line for the record, beginning with the name that everybody knows the program by.
+fn words(command: &[OsString]) -> Vec<String> {
+    let said = command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("fathom".to_owned()).chain(said).collect()
 }
 
 /// Help and version are answers; everything else is a mistake.

@@ -1,6 +1,5 @@
 //! `fathom prepare`: brings a device or a file into the state that a measurement needs, and says what that costs first.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +8,7 @@ use clap::Args;
 use fathom_analysis::prepare_plan::{Done, Stage};
 use fathom_analysis::sweep_point::block_name;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload, prepare};
-use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId, Store};
+use fathom_history::{Filter, History, PATIENCE, Place, RunId, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
@@ -17,6 +16,7 @@ use fathom_report::{Style, prepare_json, prepare_text};
 use fathom_runner::Session;
 use serde::Serialize;
 
+use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::prepare_progress::PrepareProgress;
 use crate::rescue::{self, Rescue};
@@ -50,35 +50,16 @@ pub struct PrepareArguments {
     #[arg(long, value_parser = super::bench::positive_duration, value_name = "TIME", requires = "precondition")]
     budget: Option<Nanos>,
     /// Go on with the last run for this target, which was broken off or killed; say the rest as it was said then
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_history")]
     resume: bool,
     /// Allow writing to this block device or file, which must be the target: its data are lost
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
     /// Print the plan and its cost, and stop
     #[arg(long)]
     dry_run: bool,
-    /// Something to know about the run (repeatable)
-    #[arg(long = "label", value_parser = super::bench::label, value_name = "NAME=VALUE")]
-    labels: Vec<(String, String)>,
-    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
-    #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
-    /// Do not keep the run; it cannot be gone on with then
-    #[arg(long, conflicts_with_all = ["history", "resume"])]
-    no_history: bool,
-    /// Through the page cache, for file systems without direct I/O
-    #[arg(long)]
-    buffered: bool,
-    /// This engine instead of io_uring: libaio, psync, ...
-    #[arg(long)]
-    engine: Option<String>,
-    /// What all random choices derive from, to repeat a run exactly
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -94,9 +75,8 @@ Examples:
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let wants_keeping = !arguments.no_history;
-    let place = store::place(arguments.history.clone(), wants_keeping);
-    let (json, resume, dry_run) = (arguments.json, arguments.resume, arguments.dry_run);
+    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
+    let (json, resume, dry_run) = (arguments.run.json, arguments.resume, arguments.dry_run);
     let mut plan = PreparePlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&mut plan, &place)? } else { Vec::new() };
     if dry_run {
@@ -106,7 +86,7 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
     if !json {
         output::print(|out| plan_text(&plan, out))?;
     }
-    if wants_keeping && place.history.is_none() {
+    if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
     let mut session = Session::real();
@@ -132,10 +112,7 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
 }
 
 fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSettings {
-    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(program) = words.first_mut() {
-        *program = "fathom".to_owned();
-    }
+    let labels = arguments.run.labels();
     PrepareSettings {
         target: arguments.target,
         trim: arguments.trim,
@@ -145,13 +122,13 @@ fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSetting
         size: arguments.size,
         round: Some(arguments.round),
         budget: arguments.budget,
-        engine: arguments.engine,
-        buffered: arguments.buffered,
+        engine: arguments.run.engine,
+        buffered: arguments.run.buffered,
         destroy: arguments.destroy_data.into_iter().collect(),
         resume: arguments.resume,
-        seed: arguments.seed,
-        labels: BTreeMap::from_iter(arguments.labels),
-        command: words,
+        seed: arguments.run.seed,
+        labels,
+        command: super::words(command),
     }
 }
 
@@ -189,24 +166,15 @@ fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Com
 /// Stores how it ended and shows what came out.
 fn report(plan: &PreparePlan, record: &RunRecord, mut store: Store, json: bool) -> io::Result<()> {
     store::tell(store.finish(record.status, &record.header, &record.findings));
-    let kept = &store.kept();
-    let run_id = match kept {
-        Kept::Run(run) => u64::try_from(run.0).ok(),
-        Kept::File(_) | Kept::Nowhere => None,
-    };
+    let kept = store.kept();
+    let run_id = store::run_id(&kept);
     let style = Style { run_id, ..output::style() };
     output::print(|out| {
         if json {
             return prepare_json::render(record, &plan.stages, &style, out);
         }
         prepare_text::render(record, &plan.stages, &style, out)?;
-        match kept {
-            Kept::Run(run) => {
-                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")?
-            }
-            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display())?,
-            Kept::Nowhere => {}
-        }
+        store::write_kept(&kept, out)?;
         let can_go_on = run_id.is_some() && record.status != TestStatus::Complete;
         if can_go_on { writeln!(out, "To go on: {}", resuming(plan)) } else { Ok(()) }
     })

@@ -1,6 +1,5 @@
 //! `fathom surface`: the transfer rate over a whole volume, place by place; access time, burst rate, file benchmark, scan.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,13 +9,14 @@ use fathom_analysis::surface::assess;
 use fathom_analysis::surface_plan::{Order, Parts};
 use fathom_assess::BenchTarget;
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
-use fathom_history::{Kept, Store};
+use fathom_history::Store;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestStatus};
 use fathom_report::{Style, surface_json, surface_table};
 use fathom_runner::Session;
 
+use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::rescue::{self, Rescue};
 use crate::surface_progress::SurfaceProgress;
@@ -58,31 +58,12 @@ pub struct SurfaceArguments {
     /// What the file benchmark writes: random, zero or mixed
     #[arg(long, value_parser = content, default_value = "random", value_name = "PATTERN")]
     pattern: Content,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
-    /// Something to know about the run (repeatable)
-    #[arg(long = "label", value_parser = super::bench::label, value_name = "NAME=VALUE")]
-    labels: Vec<(String, String)>,
-    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
-    #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
-    /// Do not keep the run
-    #[arg(long, conflicts_with = "history")]
-    no_history: bool,
     /// Allow --write and the writing rows of the file benchmark on this block device or file, which must be the target: its
     /// data are lost
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
-    /// Through the page cache, for file systems without direct I/O
-    #[arg(long)]
-    buffered: bool,
-    /// This engine instead of io_uring: libaio, psync, ...
-    #[arg(long)]
-    engine: Option<String>,
-    /// What all random choices derive from, to repeat a run exactly
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -125,14 +106,13 @@ fn content(text: &str) -> Result<Content, String> {
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let wants_keeping = !arguments.no_history;
-    let place = store::place(arguments.history.clone(), wants_keeping);
-    let json = arguments.json;
+    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
+    let json = arguments.run.json;
     let plan = SurfacePlan::make(settings(arguments, command))?;
     if !json {
         output::print(|out| plan_text(&plan, out))?;
     }
-    if wants_keeping && place.history.is_none() {
+    if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
     let mut session = Session::real();
@@ -160,21 +140,11 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
 fn report(record: &RunRecord, mut store: Store, json: bool) -> io::Result<()> {
     store::tell(store.finish(record.status, &record.header, &record.findings));
     let kept = store.kept();
-    let run_id = match kept {
-        Kept::Run(run) => u64::try_from(run.0).ok(),
-        Kept::File(_) | Kept::Nowhere => None,
-    };
+    let run_id = store::run_id(&kept);
     let style = Style { run_id, ..output::style() };
     output::print(|out| {
         show(record, &style, json, out)?;
-        match &kept {
-            _ if json => Ok(()),
-            Kept::Run(run) => {
-                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")
-            }
-            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
-            Kept::Nowhere => Ok(()),
-        }
+        if json { Ok(()) } else { store::write_kept(&kept, out) }
     })
 }
 
@@ -191,10 +161,7 @@ pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) 
 }
 
 fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSettings {
-    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(program) = words.first_mut() {
-        *program = "fathom".to_owned();
-    }
+    let labels = arguments.run.labels();
     let has = |part: &str| arguments.only.iter().any(|only| only == part);
     let parts = (!arguments.only.is_empty()).then(|| Parts {
         transfer: has("transfer"),
@@ -217,12 +184,12 @@ fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSetting
         budget: arguments.budget.unwrap_or(otherwise),
         size: arguments.size,
         content: arguments.pattern,
-        engine: arguments.engine,
-        buffered: arguments.buffered,
+        engine: arguments.run.engine,
+        buffered: arguments.run.buffered,
         destroy: arguments.destroy_data.into_iter().collect(),
-        seed: arguments.seed,
-        labels: BTreeMap::from_iter(arguments.labels),
-        command: words,
+        seed: arguments.run.seed,
+        labels,
+        command: super::words(command),
     }
 }
 

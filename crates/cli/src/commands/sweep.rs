@@ -1,6 +1,5 @@
 //! `fathom sweep`: measures over block size, depth, jobs and pattern, and says where the limits lie.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,13 +12,14 @@ use fathom_analysis::sweep_point::{Pattern, block_name};
 use fathom_analysis::sweep_spec::{Axis, depths, first_blocks};
 use fathom_assess::BenchTarget;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
-use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId, Store};
+use fathom_history::{Filter, History, PATIENCE, Place, RunId, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, sweep_json, sweep_table};
 use fathom_runner::Session;
 
+use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::rescue::{self, Rescue};
 use crate::sweep_progress::SweepProgress;
@@ -53,35 +53,16 @@ pub struct SweepArguments {
     #[arg(long, value_parser = Reach::parse, value_name = "RATE")]
     reach: Option<Reach>,
     /// Go on with the last sweep of this target, which was broken off; say the rest as it was said then
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_history")]
     resume: bool,
     /// Size of the working file, or of the range used: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
-    /// Something to know about the run (repeatable)
-    #[arg(long = "label", value_parser = super::bench::label, value_name = "NAME=VALUE")]
-    labels: Vec<(String, String)>,
-    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
-    #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
-    /// Do not keep the run
-    #[arg(long, conflicts_with_all = ["history", "resume"])]
-    no_history: bool,
     /// Allow write patterns on this block device or file, which must be the target: its data are lost
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
-    /// Through the page cache, for file systems without direct I/O
-    #[arg(long)]
-    buffered: bool,
-    /// This engine instead of io_uring: libaio, psync, ...
-    #[arg(long)]
-    engine: Option<String>,
-    /// What all random choices derive from, to repeat a run exactly
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -144,9 +125,8 @@ fn axis(
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let wants_keeping = !arguments.no_history;
-    let place = store::place(arguments.history.clone(), wants_keeping);
-    let (json, resume) = (arguments.json, arguments.resume);
+    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
+    let (json, resume) = (arguments.run.json, arguments.resume);
     let (slo, reach) = (arguments.slo.clone(), arguments.reach.clone());
     let mut plan = SweepPlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&plan, &place)? } else { Earlier::default() };
@@ -154,7 +134,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     if !json {
         output::print(|out| plan_text(&plan, &earlier, out))?;
     }
-    if wants_keeping && place.history.is_none() {
+    if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
     let mut session = Session::real();
@@ -192,21 +172,11 @@ fn report(
     store::tell(store.finish(record.status, &record.header, &record.findings));
     let kept = store.kept();
     let result = assess(record, slo, reach);
-    let run_id = match kept {
-        Kept::Run(run) => u64::try_from(run.0).ok(),
-        Kept::File(_) | Kept::Nowhere => None,
-    };
+    let run_id = store::run_id(&kept);
     let style = Style { run_id, ..output::style() };
     output::print(|out| {
         render(record, &result, &style, json, out)?;
-        match &kept {
-            _ if json => Ok(()),
-            Kept::Run(run) => {
-                writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again.")
-            }
-            Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
-            Kept::Nowhere => Ok(()),
-        }
+        if json { Ok(()) } else { store::write_kept(&kept, out) }
     })?;
     Ok(result)
 }
@@ -255,10 +225,7 @@ fn misses_a_goal(result: &Sweep) -> bool {
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
-    let mut words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(program) = words.first_mut() {
-        *program = "fathom".to_owned();
-    }
+    let labels = arguments.run.labels();
     let once = |values: Vec<Pattern>| {
         let mut values = values;
         values.sort_unstable();
@@ -278,12 +245,12 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
         slo: arguments.slo,
         reach: arguments.reach,
         size: arguments.size,
-        engine: arguments.engine,
-        buffered: arguments.buffered,
+        engine: arguments.run.engine,
+        buffered: arguments.run.buffered,
         destroy: arguments.destroy_data.into_iter().collect(),
-        seed: arguments.seed,
-        labels: BTreeMap::from_iter(arguments.labels),
-        command: words,
+        seed: arguments.run.seed,
+        labels,
+        command: super::words(command),
     }
 }
 

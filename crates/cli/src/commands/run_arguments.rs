@@ -1,0 +1,61 @@
+//! The options that every command that runs tests takes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_history::Place;
+
+use crate::store;
+
+/// What is said of a run, whatever it measures.
+#[derive(Args)]
+pub struct RunArguments {
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Something to know about the run; provider and instance fill in what the machine does not tell (repeatable)
+    #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
+    labels: Vec<(String, String)>,
+    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Do not keep the run
+    #[arg(long, conflicts_with = "history")]
+    no_history: bool,
+    /// Through the page cache, for file systems without direct I/O
+    #[arg(long)]
+    pub buffered: bool,
+    /// This engine instead of the usual one, io_uring: libaio, psync, ...
+    #[arg(long)]
+    pub engine: Option<String>,
+    /// What all random choices derive from, to repeat a run exactly
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+}
+
+impl RunArguments {
+    /// What the user says of the run.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.labels.iter().cloned().collect()
+    }
+
+    /// Where the run is kept.
+    pub fn place(&self) -> Place {
+        store::place(self.history.clone(), self.keeps())
+    }
+
+    /// True where the run is to be kept.
+    pub fn keeps(&self) -> bool {
+        !self.no_history
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
