@@ -17,6 +17,7 @@ mod evenness;
 #[cfg(test)]
 mod fixture;
 mod flushes;
+pub mod identify;
 mod instance_cap;
 pub mod knee;
 pub mod lasting;
