@@ -120,7 +120,7 @@ pub enum Confounder {
     Client,
 }
 
-/// What identifying cost.
+/// What identifying cost, or may cost at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Time, ns.
@@ -156,6 +156,9 @@ pub struct Identified {
     pub bursts: Vec<Burst>,
     /// Why there is none, or how far it was looked for.
     pub burst_why: Option<String>,
+    /// The longest that small requests, or large ones, went on at the highest rate without a fall, ns: a bucket that would
+    /// have run dry by then is not there. `None` = not looked for.
+    pub held_ns: Option<u64>,
     /// What first accesses cost; `None` = nothing was seen.
     pub first_touch: Option<FirstTouchCost>,
     /// Why nothing was seen of first accesses.
