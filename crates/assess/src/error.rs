@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use fathom_catalog::CatalogError;
 use fathom_engine::registry::ENGINES;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
@@ -82,6 +83,17 @@ pub enum AssessError {
         /// What to do about it.
         hint: Option<String>,
     },
+    /// The user's own catalogue cannot be read.
+    #[error("cannot read the catalogue {}: {}", path.display(), plain(source))]
+    ReadCatalogue {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// An entry of the user's own catalogue cannot be.
+    #[error("{0}")]
+    Catalogue(#[from] CatalogError),
     /// No engine of this name.
     #[error("there is no engine called '{name}'")]
     UnknownEngine {
@@ -124,6 +136,10 @@ impl AssessError {
                 let names: Vec<&str> = crate::PROFILES.iter().map(|(name, _)| *name).collect();
                 Some(format!("there are {}, and all; --profile list tells of each", names.join(", ")))
             }
+            AssessError::ReadCatalogue { .. } => {
+                Some("check the path and its permissions; --catalog or FATHOM_CATALOG names it".to_owned())
+            }
+            AssessError::Catalogue(error) => error.hint().map(str::to_owned),
             AssessError::ReadSuite { .. } => Some("check the path and its permissions".to_owned()),
             AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => Some(
                 "the shipped suites in the program's source (suites/*.toml) show how one is written"
@@ -153,6 +169,8 @@ impl AssessError {
             AssessError::UnknownSuite { .. }
                 | AssessError::UnknownProfile { .. }
                 | AssessError::ReadSuite { .. }
+                | AssessError::ReadCatalogue { .. }
+                | AssessError::Catalogue(_)
                 | AssessError::MalformedSuite { .. }
                 | AssessError::Suite { .. }
                 | AssessError::SuiteOption { .. }

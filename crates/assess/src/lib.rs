@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod catalogue;
 mod conditions;
 mod error;
 mod expect;
@@ -29,6 +30,7 @@ mod until_steady;
 mod working_file;
 
 pub use bench::{BenchObserver, run};
+pub use catalogue::{catalogue, read_catalogue, use_catalogue};
 pub use conditions::conditions;
 pub use error::AssessError;
 pub use expect::{Comparison, Expectation};

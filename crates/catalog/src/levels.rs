@@ -82,14 +82,20 @@ fn iops(wire: &Wire, wanted: Wanted<'_>) -> Result<Directions, String> {
 
 /// The IOPS that were asked for, or those included.
 fn provisioned_iops(wire: &Wire, wanted: Wanted<'_>) -> Result<u64, String> {
+    let (least, most) = iops_range(wire, wanted.size_bytes);
+    let included = wire.iops_included.map(|included| amount::of(included, 1));
+    choose("IOPS", wanted.iops.or(included), least, most, 1)
+}
+
+/// What may be chosen of IOPS, at a size.
+pub(crate) fn iops_range(wire: &Wire, size_bytes: u64) -> (u64, u64) {
     let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
     let included = whole(wire.iops_included);
     let least = whole(wire.iops_provisioned_min).or(included).unwrap_or(1);
-    let by_size = wire
-        .iops_provisioned_per_gib_max
-        .map(|ratio| amount::linear(0.0, (ratio, GIB), wanted.size_bytes, 1));
+    let by_size =
+        wire.iops_provisioned_per_gib_max.map(|ratio| amount::linear(0.0, (ratio, GIB), size_bytes, 1));
     let most = whole(wire.iops_provisioned_max).unwrap_or(u64::MAX).min(by_size.unwrap_or(u64::MAX));
-    choose("IOPS", wanted.iops.or(included), least, most.max(included.unwrap_or(0)), 1)
+    (least, most.max(included.unwrap_or(0)))
 }
 
 fn throughput(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> Result<Directions, String> {
@@ -135,12 +141,20 @@ fn throughput(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> Result<D
 
 /// The bandwidth that was asked for, or what is included.
 fn provisioned_bytes(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> Result<u64, String> {
+    let (least, most) = bytes_range(wire, wanted.size_bytes, iops);
+    let included = wire.throughput_included.map(|included| amount::of(included, unit));
+    let chosen = wanted.bytes_per_second.or(included.map(|included| included.max(least)));
+    choose("bandwidth", chosen, least, most, unit)
+}
+
+/// What may be chosen of bandwidth, at a size and with so many IOPS.
+pub(crate) fn bytes_range(wire: &Wire, size_bytes: u64, iops: u64) -> (u64, u64) {
+    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
     let bytes = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
     let ratio =
         |figure: Option<f64>, of: u64| figure.map(|figure| amount::of(figure, of.saturating_mul(unit)));
-    let by_size = |figure: Option<f64>| {
-        figure.map(|per_tib| amount::linear(0.0, (per_tib, TIB), wanted.size_bytes, unit))
-    };
+    let by_size =
+        |figure: Option<f64>| figure.map(|per_tib| amount::linear(0.0, (per_tib, TIB), size_bytes, unit));
     let included = bytes(wire.throughput_included);
     let lows = [
         bytes(wire.throughput_provisioned_min).or(included),
@@ -154,8 +168,7 @@ fn provisioned_bytes(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> R
     ];
     let least = lows.into_iter().flatten().max().unwrap_or(1);
     let most = highs.into_iter().flatten().min().unwrap_or(u64::MAX).max(included.unwrap_or(0));
-    let chosen = wanted.bytes_per_second.or(included.map(|included| included.max(least)));
-    choose("bandwidth", chosen, least, most, unit)
+    (least, most)
 }
 
 /// `chosen` if it lies between; the message is in `unit`s.
