@@ -8,6 +8,7 @@
 mod amount;
 mod catalog;
 mod check;
+mod cost;
 mod custom;
 mod entry;
 mod levels;
@@ -18,6 +19,7 @@ mod target;
 mod wire;
 
 pub use catalog::{Catalog, CatalogError};
+pub use cost::{CostPart, MonthlyCost, MonthlyUse};
 pub use entry::{Confidence, Entry, Lifecycle, Price};
 pub use resolve::{Parameters, Refusal, Resolved};
 pub use target::{Target, TargetError};

@@ -1,0 +1,133 @@
+//! What a volume costs a month, as far as sources tell. A part that is not known is named, never taken as free.
+
+use crate::amount::{self, GIB};
+use crate::entry::{Entry, Price};
+use crate::levels;
+use crate::resolve::{Parameters, Refusal};
+
+/// What a volume does in a month.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MonthlyUse {
+    /// Requests.
+    pub ios: f64,
+    /// Transactions of bursts that are billed.
+    pub billed_transactions: f64,
+}
+
+/// What a volume costs a month.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MonthlyCost {
+    /// The rates, with their currency and source.
+    pub price: Price,
+    /// What is paid for, each with its cost.
+    pub parts: Vec<CostPart>,
+    /// What is paid for at a rate that no source tells.
+    pub unknown: Vec<&'static str>,
+}
+
+/// One thing that is paid for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CostPart {
+    /// What it is: `size`, `provisioned IOPS`, `provisioned throughput`, `I/Os`.
+    pub what: &'static str,
+    /// How much of it is paid for: GiB, IOPS, units of throughput, I/Os.
+    pub amount: f64,
+    /// What it costs.
+    pub cost: f64,
+}
+
+impl MonthlyCost {
+    /// All parts that are known.
+    pub fn total(&self) -> f64 {
+        self.parts.iter().map(|part| part.cost).sum()
+    }
+}
+
+impl Entry {
+    /// What the volume costs in a month in which it is used like that; `None` where no price is sourced.
+    ///
+    /// # Errors
+    /// There is no such volume of this type.
+    pub fn cost_of_month(
+        &self,
+        parameters: &Parameters,
+        used: MonthlyUse,
+    ) -> Result<Option<MonthlyCost>, Refusal> {
+        let Some(price) = self.price() else { return Ok(None) };
+        let size_bytes = self.resolve(parameters)?.model.size_bytes;
+        let refuse = |reason| Refusal { id: self.id().to_owned(), reason };
+        let (iops, throughput) = self.paid_for(parameters, size_bytes).map_err(refuse)?;
+        let wanted = [
+            ("size", size_bytes as f64 / GIB as f64, price.per_gib_month),
+            ("provisioned IOPS", iops, price.per_iops_month),
+            ("provisioned throughput", throughput, price.per_throughput_month),
+            ("billed bursts", used.billed_transactions, None),
+        ];
+        let mut cost = MonthlyCost { price, parts: Vec::new(), unknown: Vec::new() };
+        for (what, amount, rate) in wanted.into_iter().filter(|(_, amount, _)| *amount > 0.0) {
+            match rate {
+                Some(rate) => cost.parts.push(CostPart { what, amount, cost: amount * rate }),
+                None => cost.unknown.push(what),
+            }
+        }
+        // Most types are not paid for by the request, and no source would say so of each.
+        if let Some(rate) = cost.price.per_million_ios {
+            cost.parts.push(CostPart { what: "I/Os", amount: used.ios, cost: used.ios / 1e6 * rate });
+        }
+        Ok(Some(cost))
+    }
+
+    /// Provisioned IOPS and units of throughput beyond those included.
+    fn paid_for(&self, parameters: &Parameters, size_bytes: u64) -> Result<(f64, f64), String> {
+        let wire = &self.wire;
+        let wanted = levels::Wanted {
+            size_bytes,
+            tier: None,
+            iops: parameters.iops,
+            bytes_per_second: parameters.bytes_per_second,
+        };
+        let iops = if wire.iops_provisioned_max.is_some() && wire.iops_per_provisioned_throughput.is_none() {
+            let chosen = levels::of(wire, wanted)?.0.shared.unwrap_or(0) as f64;
+            (chosen - wire.iops_included.unwrap_or(0.0)).max(0.0)
+        } else {
+            0.0
+        };
+        let unit = wire.throughput_unit.map_or(1, |unit| unit.bytes());
+        let included = wire.throughput_included.map_or(0, |included| amount::of(included, unit));
+        let bytes = parameters.bytes_per_second.unwrap_or(included).saturating_sub(included);
+        Ok((iops, bytes as f64 / unit as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalog;
+
+    fn cost(id: &str, parameters: &Parameters, ios: f64) -> Option<MonthlyCost> {
+        let entry = Catalog::shipped().get(id).unwrap();
+        entry.cost_of_month(parameters, MonthlyUse { ios, billed_transactions: 0.0 }).unwrap()
+    }
+
+    #[test]
+    fn what_is_known_is_added_up_and_the_rest_is_named() {
+        let of = |size: u64, iops: Option<u64>| Parameters {
+            size_bytes: Some(size * GIB),
+            iops,
+            ..Parameters::default()
+        };
+        let check = |id: &str, parameters: Parameters, total: f64, unknown: &[&str]| {
+            let cost = cost(id, &parameters, 1e9).unwrap();
+            assert!((cost.total() - total).abs() < 1e-6, "{id}: {cost:?}");
+            assert_eq!(cost.unknown, unknown, "{id}");
+        };
+        // 500 GiB at 0.10; 100 GiB at 0.125 and 2,000 IOPS at 0.065; 3,000 IOPS of gp3 are included, and 5,000 are not.
+        check("aws-gp2", of(500, None), 50.0, &[]);
+        check("aws-io1", of(100, Some(2000)), 12.5 + 130.0, &[]);
+        check("aws-gp3", of(100, None), 8.0, &[]);
+        check("aws-gp3", of(100, Some(5000)), 8.0, &["provisioned IOPS"]);
+        // 100 GiB of unknown price; 1,000 IOPS at 0.10.
+        check("aws-io1-2012", of(100, Some(1000)), 100.0, &["size"]);
+        assert_eq!(cost("aws-gp2-2016", &of(50, None), 0.0), None);
+    }
+}
