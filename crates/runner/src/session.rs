@@ -117,6 +117,12 @@ impl Session {
         self.stop.clone()
     }
 
+    /// Looks at the modelled volume that `path` means, with the session's clock as it stands; `None` where there is none.
+    pub fn look<T>(&self, path: &Path, look: impl FnOnce(&Volume, u64) -> T) -> Option<T> {
+        let Time::Virtual { world, names } = &self.time else { return None };
+        world.look(names.find(path)?, |volume| look(volume, world.now().0))
+    }
+
     /// Says what may be written to.
     pub fn set_permit(&mut self, permit: WritePermit) {
         self.permit = permit;

@@ -7,7 +7,7 @@ use fathom_model::plan::Mix;
 use fathom_model::{JobPlan, RunPlan};
 use fathom_runner::{RunError, Session};
 use fathom_stats::RunOutcome;
-use fathom_volume::{Fault, FaultKind, Latency, Limit, Rate, Stage, VolumeModel};
+use fathom_volume::{Fault, FaultKind, Latency, Limit, Rate, Stage, Standing, VolumeModel};
 use plans::{job, timed};
 
 /// 50 GiB: 3,000 a second while the credit lasts, then 150; half a millisecond each.
@@ -66,6 +66,22 @@ fn credit_is_spent_by_one_run_and_gone_for_the_next() {
     assert!((29_990..=30_010).contains(&first), "{first}");
     let second = ios(&run(&session, vec![reading("v", 8, 10)]))[0];
     assert!((1_490..=1_520).contains(&second), "{second}");
+}
+
+#[test]
+fn a_volume_can_be_looked_at_between_runs() {
+    let session = session(&[("v", volume(5_400_000))]);
+    let left = || {
+        session.look("v".as_ref(), |volume, now| match volume.standings(now).next().and_then(|one| one.ios) {
+            Some(Standing::Credit { left, .. }) => left,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(left(), Some(5_400_000));
+    run(&session, vec![reading("v", 8, 10)]);
+    // 2,850 a second, and what was in flight at the end.
+    assert!(left().is_some_and(|left| (5_371_490..=5_371_510).contains(&left)), "{:?}", left());
+    assert_eq!(session.look("other".as_ref(), |_, _| ()), None);
 }
 
 #[test]
