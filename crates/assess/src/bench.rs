@@ -115,6 +115,8 @@ fn run_test(
 
 #[cfg(test)]
 mod tests {
+    use fathom_volume::VolumeModel;
+
     use super::*;
     use crate::plan::{BenchSettings, Effort};
     use crate::target::BenchTarget;
@@ -152,7 +154,9 @@ mod tests {
             seed: Some(1),
             ..BenchSettings::default()
         };
-        let plan = BenchPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap();
+        let plan =
+            BenchPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings)
+                .unwrap();
         let mut session = Session::simulated(model, 1 << 30);
         let mut heard = Heard::default();
         let record = run(&plan, &mut session, &mut heard).unwrap();
@@ -195,7 +199,9 @@ mod tests {
             seed: Some(1),
             ..BenchSettings::default()
         };
-        let plan = BenchPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap();
+        let plan =
+            BenchPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings)
+                .unwrap();
         assert_eq!(plan.cost.least_time, Some(Nanos(plan.tests[0].ramp.0 + 300 * 1_000_000_000)));
         assert_eq!(plan.cost.time, Some(Nanos(plan.tests[0].ramp.0 + 1500 * 1_000_000_000)));
         let millis = Nanos::from_millis(1);
@@ -242,7 +248,9 @@ mod tests {
         }
         let settings =
             BenchSettings { suite: "standard".to_owned(), effort: Effort::Quick, ..BenchSettings::default() };
-        let plan = BenchPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap();
+        let plan =
+            BenchPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings)
+                .unwrap();
         let instant = FixedLatency {
             read: Nanos::from_millis(10),
             write: Nanos::from_millis(10),

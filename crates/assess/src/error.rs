@@ -94,6 +94,16 @@ pub enum AssessError {
     /// An entry of the user's own catalogue cannot be.
     #[error("{0}")]
     Catalogue(#[from] CatalogError),
+    /// A modelled volume that cannot be.
+    #[error("{target}: {reason}")]
+    Simulated {
+        /// As typed.
+        target: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// No engine of this name.
     #[error("there is no engine called '{name}'")]
     UnknownEngine {
@@ -147,7 +157,7 @@ impl AssessError {
             ),
             AssessError::SuiteOption { source, .. } => source.hint(),
             AssessError::UnknownTest { known, .. } => Some(format!("its tests are {}", known.join(", "))),
-            AssessError::Target { hint, .. } => hint.clone(),
+            AssessError::Target { hint, .. } | AssessError::Simulated { hint, .. } => hint.clone(),
             AssessError::UnknownEngine { .. } => {
                 let names: Vec<&str> = ENGINES.iter().map(|entry| entry.name).collect();
                 Some(format!("there are {}", names.join(", ")))
@@ -175,6 +185,7 @@ impl AssessError {
                 | AssessError::Suite { .. }
                 | AssessError::SuiteOption { .. }
                 | AssessError::UnknownTest { .. }
+                | AssessError::Simulated { .. }
                 | AssessError::UnknownEngine { .. }
                 | AssessError::TooSmall { .. }
                 | AssessError::Budget { .. }

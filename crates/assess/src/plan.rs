@@ -8,10 +8,12 @@ use fathom_engine::registry;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
+use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::machine::{engine_rows, host_facts, random};
+use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
+use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
 use crate::together::{self, FurtherTarget};
@@ -139,7 +141,7 @@ impl BenchPlan {
         if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
             return Err(AssessError::UnknownEngine { name: name.clone() });
         }
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = simulated::note_on(&targets).into_iter().collect();
         let profile = profile_of(&suite, &settings);
         let typed: Vec<&Path> =
             std::iter::once(&settings.target).chain(&settings.further).map(PathBuf::as_path).collect();
@@ -148,7 +150,11 @@ impl BenchPlan {
             let planned = size_on(target, typed, settings.size, profile.size)?;
             size = size.min(planned.size);
             notes.extend(planned.note);
-            notes.extend(remarks(target));
+            for remark in remarks(target) {
+                if !notes.contains(&remark) {
+                    notes.push(remark);
+                }
+            }
         }
         let refusals: Vec<(String, Option<String>)> = targets
             .iter()
@@ -164,7 +170,7 @@ impl BenchPlan {
                 target,
             })
             .collect();
-        let seed = settings.seed.unwrap_or_else(|| random() >> 32);
+        let seed = settings.seed.unwrap_or_else(|| target.usual_seed());
         let engine = engine_for(&suite, &settings, &target, &mut notes);
         let refusal = target.write_refusal();
         let mut tests = Vec::new();
@@ -187,6 +193,12 @@ impl BenchPlan {
             plan.resolve(test, plan.size, &engines).map_err(AssessError::Options)?;
         }
         Ok(plan)
+    }
+
+    /// The session that it runs on.
+    pub fn session(&self) -> Session {
+        let further = self.further.iter().map(|further| &further.target);
+        simulated::session_for(std::iter::once(&self.target).chain(further))
     }
 
     /// The target by a name that means the same everywhere on this machine.
@@ -258,9 +270,8 @@ pub(crate) fn size_on(
         BenchTarget::Directory { path, filesystem } => {
             return working_file::plan_size(path, filesystem, otherwise, said);
         }
-        BenchTarget::File { size, .. }
-        | BenchTarget::BlockDevice { size, .. }
-        | BenchTarget::Simulated { size } => *size,
+        BenchTarget::File { size, .. } | BenchTarget::BlockDevice { size, .. } => *size,
+        BenchTarget::Simulated(volume) => volume.size(),
     };
     let size = said.unwrap_or(has);
     let fail = |reason: String, hint: String| AssessError::Target {
@@ -282,17 +293,18 @@ pub(crate) fn size_on(
 }
 
 /// What a reader should know of the target itself.
-pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
+pub(crate) fn remarks(target: &BenchTarget) -> Vec<String> {
     match target {
-        BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => Some(format!(
+        BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => vec![format!(
             "{} is on the root file system: other programs use it too, and 1.0 GiB is kept free",
             absolute(path).display()
-        )),
-        BenchTarget::File { path, sparse: true, .. } => Some(format!(
+        )],
+        BenchTarget::File { path, sparse: true, .. } => vec![format!(
             "{} is sparse: reads of its holes never reach a device and are too fast",
             path.display()
-        )),
-        _ => None,
+        )],
+        BenchTarget::Simulated(volume) => volume.notes.clone(),
+        _ => Vec::new(),
     }
 }
 
@@ -346,12 +358,14 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool
 
 #[cfg(test)]
 mod tests {
+    use fathom_volume::VolumeModel;
+
     use super::*;
 
     fn plan(settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let suite = if settings.suite.is_empty() { "standard".to_owned() } else { settings.suite.clone() };
         BenchPlan::on(
-            BenchTarget::Simulated { size: 8 << 30 },
+            BenchTarget::simulated("simulated", VolumeModel::unlimited(8 << 30)),
             BenchSettings { suite, seed: Some(7), ..settings },
         )
     }

@@ -199,7 +199,7 @@ pub(crate) fn engine_or_substitute(
 
 /// What stands in for io_uring where that cannot be used.
 fn substitute(target: &BenchTarget, notes: &mut Vec<String>) -> Option<&'static str> {
-    if matches!(target, BenchTarget::Simulated { .. }) {
+    if target.is_simulated() {
         return None;
     }
     let error = probe("io_uring").err()?;

@@ -212,7 +212,7 @@ impl Run<'_> {
         let is_block_device = match self.plan.target {
             BenchTarget::File { .. } => false,
             BenchTarget::BlockDevice { .. } => true,
-            BenchTarget::Directory { .. } | BenchTarget::Simulated { .. } => return None,
+            BenchTarget::Directory { .. } | BenchTarget::Simulated(_) => return None,
         };
         Reader::start(Source {
             path: self.plan.file.clone(),
@@ -289,6 +289,8 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_volume::VolumeModel;
+
     use super::*;
     use fathom_analysis::surface::Surface;
     use fathom_analysis::surface_plan::Parts;
@@ -302,7 +304,9 @@ mod tests {
         let millis = Nanos::from_millis(1);
         let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 8 };
         let settings = SurfaceSettings { seed: Some(1), ..settings };
-        let plan = SurfacePlan::on(BenchTarget::Simulated { size: GIB }, settings).unwrap();
+        let plan =
+            SurfacePlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(GIB)), settings)
+                .unwrap();
         let record = surface(&plan, &mut Session::simulated(model, GIB), &mut ()).unwrap();
         let surface = assess(&record);
         (record, surface)
@@ -361,7 +365,11 @@ mod tests {
         }
         let millis = Nanos::from_millis(1);
         let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 8 };
-        let plan = SurfacePlan::on(BenchTarget::Simulated { size: GIB }, SurfaceSettings::default()).unwrap();
+        let plan = SurfacePlan::on(
+            BenchTarget::simulated("simulated", VolumeModel::unlimited(GIB)),
+            SurfaceSettings::default(),
+        )
+        .unwrap();
         let mut session = Session::simulated(model, GIB);
         let mut observer = StopAfter(session.stop_handle(), 3);
         let record = surface(&plan, &mut session, &mut observer).unwrap();

@@ -18,10 +18,10 @@ use fathom_runner::{RunObserver, Session, WritePermit};
 use crate::AssessError;
 use crate::header::Heading;
 use crate::layout::{Layout, lay_out};
-use crate::machine::random;
 use crate::measure::measure;
 use crate::plan::{remarks, size_on};
 use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::simulated;
 use crate::target::BenchTarget;
 
 /// What was asked for.
@@ -138,15 +138,21 @@ impl SweepPlan {
             return Err(AssessError::Target { path: settings.target, reason, hint: Some(hint) });
         }
         let size = size_on(&target, &settings.target, settings.size, FILE_SIZE)?;
-        let mut notes: Vec<String> = size.note.into_iter().chain(remarks(&target)).collect();
+        let mut notes: Vec<String> =
+            simulated::note_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
         let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
         let is_directory = matches!(target, BenchTarget::Directory { .. });
         let limits_layout = is_directory && settings.size.is_none();
         let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
         let spec = spec(&settings, &target, settings.budget.0)?;
         let file = target.working_path();
-        let seed = settings.seed.unwrap_or_else(|| random() >> 32);
+        let seed = settings.seed.unwrap_or_else(|| target.usual_seed());
         Ok(SweepPlan { target, file, size: size.size, spec, layout_time, notes, settings, seed, engine })
+    }
+
+    /// The session that it runs on.
+    pub fn session(&self) -> Session {
+        simulated::session_for([&self.target])
     }
 
     /// The target by a name that means the same everywhere on this machine.
@@ -322,6 +328,8 @@ fn header(plan: &SweepPlan, session: &Session) -> RunHeader {
 
 #[cfg(test)]
 mod tests {
+    use fathom_volume::VolumeModel;
+
     use super::*;
     use fathom_analysis::knee::{curve, knee};
     use fathom_analysis::sweep::assess;
@@ -336,7 +344,7 @@ mod tests {
             seed: Some(1),
             ..SweepSettings::default()
         };
-        SweepPlan::on(BenchTarget::Simulated { size: 1 << 30 }, settings).unwrap()
+        SweepPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings).unwrap()
     }
 
     /// 1 ms per request, eight at once.

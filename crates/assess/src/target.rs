@@ -8,9 +8,12 @@ use fathom_model::units::bytes;
 use fathom_runner::WritePermit;
 use fathom_sys::device::{FilesystemFacts, Overrule, TargetKind, TargetStack, in_use};
 use fathom_sys::io::{OpenFlags, block_device_size, open_target};
+use fathom_volume::VolumeModel;
 
 use crate::AssessError;
 use crate::error::plain;
+use crate::machine::random;
+use crate::simulated::{SimulatedVolume, is_simulated};
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,11 +45,8 @@ pub enum BenchTarget {
         /// Its content may be overwritten.
         destroy: bool,
     },
-    /// The device of a session on virtual time.
-    Simulated {
-        /// Bytes it has.
-        size: u64,
-    },
+    /// A modelled volume, on virtual time.
+    Simulated(Box<SimulatedVolume>),
 }
 
 impl BenchTarget {
@@ -55,6 +55,13 @@ impl BenchTarget {
     /// # Errors
     /// There is nothing there, it cannot be measured, or `destroy` names something else.
     pub fn inspect(path: &Path, destroy: &[PathBuf]) -> Result<BenchTarget, AssessError> {
+        if is_simulated(path) {
+            let target = BenchTarget::Simulated(Box::new(SimulatedVolume::named(path)?));
+            if let Some(other) = destroy.iter().find(|other| *other != path) {
+                return Err(not_named(path, other));
+            }
+            return target.large_enough(path);
+        }
         let metadata = std::fs::metadata(path).map_err(|error| unseen(path, &error))?;
         if path.to_str().is_none() {
             // Tests are written as options, which are text; a name that is none would become another one.
@@ -64,8 +71,7 @@ impl BenchTarget {
         let stack = TargetStack::of(path).map_err(|error| refused(path, error.to_string(), error.hint()))?;
         let permit = WritePermit { destroy: destroy.to_vec(), own_command: true };
         if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {
-            let reason = format!("is not what --destroy-data={} names", other.display());
-            return Err(refused(path, reason, Some("name the target itself, or leave --destroy-data out")));
+            return Err(not_named(path, other));
         }
         let destroy = !destroy.is_empty();
         let target = match stack.target {
@@ -96,16 +102,35 @@ impl BenchTarget {
         target.large_enough(path)
     }
 
+    /// A modelled volume of one's own making.
+    pub fn simulated(name: &str, model: VolumeModel) -> BenchTarget {
+        BenchTarget::Simulated(Box::new(SimulatedVolume::of(name, model)))
+    }
+
     fn large_enough(self, path: &Path) -> Result<BenchTarget, AssessError> {
-        let (BenchTarget::File { size, .. } | BenchTarget::BlockDevice { size, .. }) = self else {
-            return Ok(self);
+        let size = match &self {
+            BenchTarget::Directory { .. } => return Ok(self),
+            BenchTarget::File { size, .. } | BenchTarget::BlockDevice { size, .. } => *size,
+            BenchTarget::Simulated(volume) => volume.size(),
         };
         if size >= crate::working_file::LEAST_SIZE {
             return Ok(self);
         }
+        if let BenchTarget::Simulated(volume) = self {
+            return Err(AssessError::Simulated {
+                target: path.display().to_string(),
+                reason: format!("has {}, and the tests need at least 16 MiB", bytes(volume.size())),
+                hint: Some("choose a larger size=".to_owned()),
+            });
+        }
         let hint =
             "name the directory instead (a working file is made in it and removed), or a larger target";
         Err(refused(path, format!("has {}, and the tests need at least 16 MiB", bytes(size)), Some(hint)))
+    }
+
+    /// True where time is virtual.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, BenchTarget::Simulated(_))
     }
 
     /// The word used in records.
@@ -114,7 +139,7 @@ impl BenchTarget {
             BenchTarget::Directory { .. } => "directory",
             BenchTarget::File { .. } => "file",
             BenchTarget::BlockDevice { .. } => "block_device",
-            BenchTarget::Simulated { .. } => "simulated",
+            BenchTarget::Simulated(_) => "simulated",
         }
     }
 
@@ -123,21 +148,21 @@ impl BenchTarget {
         match self {
             BenchTarget::Directory { path, .. } => absolute(path).join("fathom.tmp"),
             BenchTarget::File { path, .. } | BenchTarget::BlockDevice { path, .. } => absolute(path),
-            BenchTarget::Simulated { .. } => PathBuf::from("simulated"),
+            BenchTarget::Simulated(volume) => volume.path.clone(),
         }
     }
 
     /// What was `typed`, by a name that means the same everywhere on this machine.
     pub(crate) fn name(&self, typed: &Path) -> String {
         match self {
-            BenchTarget::Simulated { .. } => typed.display().to_string(),
+            BenchTarget::Simulated(volume) => volume.path.display().to_string(),
             _ => absolute(typed).display().to_string(),
         }
     }
 
     /// What direct requests are multiples of, bytes.
     pub(crate) fn request_unit(&self, typed: &Path) -> u64 {
-        if matches!(self, BenchTarget::Simulated { .. }) {
+        if self.is_simulated() {
             return 512;
         }
         let stack = TargetStack::of(typed).ok();
@@ -145,6 +170,14 @@ impl BenchTarget {
         let largest = sectors.filter_map(|device| device.logical_block_size).max();
         // A file system without a device behind it says nothing; pages are what all of them take.
         largest.unwrap_or(4096).max(512)
+    }
+
+    /// What all random choices derive from where nothing is said: the same each time on a modelled volume.
+    pub(crate) fn usual_seed(&self) -> u64 {
+        match self {
+            BenchTarget::Simulated(volume) => volume.seed,
+            _ => random() >> 32,
+        }
     }
 
     /// Why tests that write are skipped; `None` where they are not.
@@ -164,6 +197,11 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 
 fn refused(path: &Path, reason: impl Into<String>, hint: Option<&str>) -> AssessError {
     AssessError::Target { path: path.to_owned(), reason: reason.into(), hint: hint.map(str::to_owned) }
+}
+
+fn not_named(path: &Path, other: &Path) -> AssessError {
+    let reason = format!("is not what --destroy-data={} names", other.display());
+    refused(path, reason, Some("name the target itself, or leave --destroy-data out"))
 }
 
 fn unseen(path: &Path, error: &io::Error) -> AssessError {
@@ -235,6 +273,12 @@ mod tests {
         check(Path::new("/dev/null"), &[], Err("neither"));
         check(&file, &[&small], Err("is not what --destroy-data="));
         check(dir.path(), &[dir.path()], Err("is a directory"));
+        let volume = Path::new("sim:custom?iops=100&size=16MiB");
+        check(volume, &[], Ok("simulated"));
+        check(volume, &[volume], Ok("simulated"));
+        check(volume, &[&file], Err("is not what --destroy-data="));
+        check(Path::new("sim:custom?iops=100&size=15MiB"), &[], Err("at least 16 MiB"));
+        check(Path::new("./sim:custom"), &[], Err("no such file"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use fathom_runner::WritePermit;
 
 use crate::AssessError;
 use crate::planned::PlannedTest;
+use crate::simulated::{self, is_simulated};
 use crate::target::BenchTarget;
 
 /// The tests that are run on several targets unless others are named: they write nothing, and meet one limit each.
@@ -38,7 +39,8 @@ pub(crate) fn inspect(paths: &[PathBuf], destroy: &[PathBuf]) -> Result<Vec<Benc
     if let [path] = paths {
         return Ok(vec![BenchTarget::inspect(path, destroy)?]);
     }
-    for (index, path) in paths.iter().enumerate() {
+    simulated::refuse_mixture(paths)?;
+    for (index, path) in paths.iter().enumerate().filter(|(_, path)| !is_simulated(path)) {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         if paths[..index].iter().any(|other| real(other) == real(path)) {
             return Err(refused(path, "is named twice".to_owned(), "name different targets"));

@@ -21,6 +21,9 @@ const FILES: &[(&str, &str)] = &[
     ("tencent.toml", include_str!("../data/tencent.toml")),
 ];
 
+/// Most ids that are proposed for one that does not exist.
+const MOST_NEAR: usize = 4;
+
 /// Volume types by their ids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
@@ -96,6 +99,20 @@ impl Catalog {
         self.entries.get(id)
     }
 
+    /// The ids that `word` may have been meant for, the nearest first: those that it is a part of, else those that it
+    /// nearly is.
+    pub fn nearest(&self, word: &str) -> Vec<&str> {
+        let word = word.to_ascii_lowercase();
+        let limit = word.chars().count().div_ceil(3).min(4);
+        let distance = |id: &str| strsim::osa_distance(&word, id);
+        let mut near: Vec<&str> = self.entries.keys().map(String::as_str).collect();
+        let parts = near.iter().filter(|id| word.len() > 1 && id.contains(&word)).count();
+        near.retain(|id| if parts > 0 { id.contains(&word) } else { distance(id) <= limit });
+        near.sort_by_key(|id| (distance(id), *id));
+        near.truncate(MOST_NEAR);
+        near
+    }
+
     /// All entries in the order of their ids.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values()
@@ -158,6 +175,19 @@ burst_model = "none"
         let own = Catalog::parse("mine.toml", &GOOD.replace("volume.mine", "volume.aws-gp3")).unwrap();
         let both = Catalog::shipped().clone().with(own);
         assert_eq!(both.get("aws-gp3").map(Entry::provider), Some("Me"));
+    }
+
+    #[test]
+    fn a_slip_of_the_keyboard_is_met_halfway() {
+        let check = |word: &str, expected: &[&str]| {
+            assert_eq!(Catalog::shipped().nearest(word), expected, "{word}");
+        };
+        check("aws-gp9", &["aws-gp2", "aws-gp3"]);
+        check("AWS-IO1", &["aws-io1", "aws-io1-2012"]);
+        check("gp2", &["aws-gp2", "aws-gp2-2016"]);
+        check("aws-pg2", &["aws-gp2"]);
+        check("nothing-like-it", &[]);
+        check("", &[]);
     }
 
     /// What the file says when one line of it is another.

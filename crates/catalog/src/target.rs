@@ -33,19 +33,25 @@ pub struct TargetError {
     pub target: String,
     /// Why not.
     pub reason: String,
+    /// Types of the catalogue that may have been meant.
+    nearest: Vec<String>,
 }
 
 impl TargetError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&str> {
-        Some(
-            "write sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000&bandwidth=128MiB",
-        )
+    pub fn hint(&self) -> Option<String> {
+        let usual = "write sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000&bandwidth=128MiB";
+        Some(match self.nearest.as_slice() {
+            [] => usual.to_owned(),
+            near => format!("did you mean {}? `fathom catalog list` names them all", near.join(", ")),
+        })
     }
 }
 
 /// What a target begins with.
 const PREFIX: &str = "sim:";
+/// Limits of one's own.
+const CUSTOM: &str = "custom";
 
 impl Target {
     /// True where `text` names a simulated volume.
@@ -55,15 +61,20 @@ impl Target {
 
     /// Reads `sim:ID?KEY=VALUE&…`.
     pub fn parse(catalog: &Catalog, text: &str) -> Result<Target, TargetError> {
-        let refuse = |reason| TargetError { target: text.to_owned(), reason };
         let named = text.strip_prefix(PREFIX).unwrap_or(text);
         let (id, rest) = named.split_once('?').unwrap_or((named, ""));
+        let refuse = |reason| TargetError { target: text.to_owned(), reason, nearest: Vec::new() };
+        if id != CUSTOM && catalog.get(id).is_none() {
+            let nearest = catalog.nearest(id).into_iter().map(str::to_owned).collect();
+            let reason = match id {
+                "" => "it names no volume".to_owned(),
+                id => format!("there is no type {id} in the catalogue"),
+            };
+            return Err(TargetError { nearest, ..refuse(reason) });
+        }
         let mut parts = Parts::read(rest).map_err(refuse)?;
-        let target = if id == "custom" {
-            custom::read(&mut parts)
-        } else {
-            Target::of_catalog(catalog, id, &mut parts)
-        };
+        let target =
+            if id == CUSTOM { custom::read(&mut parts) } else { Target::of_catalog(catalog, id, &mut parts) };
         let mut target = target.map_err(refuse)?;
         target.add_common(&mut parts).map_err(refuse)?;
         parts.finish().map_err(refuse)?;

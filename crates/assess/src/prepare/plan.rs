@@ -10,6 +10,7 @@ use fathom_model::Nanos;
 use fathom_model::units::bytes;
 use fathom_record::RunHeader;
 use fathom_sys::device::TargetStack;
+use fathom_volume::VolumeModel;
 
 use super::settings::{PrepareSettings, Workload};
 use super::target::{PrepareKind, PrepareTarget};
@@ -70,7 +71,9 @@ impl PreparePlan {
         };
         let mut notes = remarks(&target, &stages);
         let of_bench = match target.kind {
-            PrepareKind::Simulated => BenchTarget::Simulated { size: target.size },
+            PrepareKind::Simulated => {
+                BenchTarget::simulated("simulated", VolumeModel::unlimited(target.size))
+            }
             _ => BenchTarget::BlockDevice { path: target.file.clone(), size: target.size, destroy: true },
         };
         let engine = engine_or_substitute(settings.engine.as_deref(), &of_bench, &mut notes);

@@ -12,11 +12,12 @@ use fathom_analysis::sweep_point::block_name;
 use fathom_engine::registry;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
+use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::machine::random;
 use crate::plan::{remarks, size_on};
 use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::simulated;
 use crate::target::BenchTarget;
 
 /// What the file benchmark writes.
@@ -192,7 +193,8 @@ impl SurfacePlan {
             let reason = format!("has {}, less than one block", bytes(size.size));
             return Err(refuse(reason, "choose a smaller --bs"));
         }
-        let mut notes: Vec<String> = size.note.into_iter().chain(remarks(&target)).collect();
+        let mut notes: Vec<String> =
+            simulated::note_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
         let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
         let otherwise =
             Parts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };
@@ -200,9 +202,14 @@ impl SurfacePlan {
         let limits_layout = is_directory && settings.size.is_none();
         let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
         let file = target.working_path();
-        let seed = settings.seed.unwrap_or_else(|| random() >> 32);
+        let seed = settings.seed.unwrap_or_else(|| target.usual_seed());
         let size = size.size - size.size % unit;
         Ok(SurfacePlan { target, file, size, parts, layout_time, notes, settings, seed, unit, engine })
+    }
+
+    /// The session that it runs on.
+    pub fn session(&self) -> Session {
+        simulated::session_for([&self.target])
     }
 
     /// The target by a name that means the same everywhere on this machine.
@@ -356,12 +363,17 @@ fn goes_on(mut job: Said) -> Said {
 
 #[cfg(test)]
 mod tests {
+    use fathom_volume::VolumeModel;
+
     use super::*;
 
     const GIB: u64 = 1 << 30;
 
     fn plan(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
-        SurfacePlan::on(BenchTarget::Simulated { size: GIB }, SurfaceSettings { seed: Some(1), ..settings })
+        SurfacePlan::on(
+            BenchTarget::simulated("simulated", VolumeModel::unlimited(GIB)),
+            SurfaceSettings { seed: Some(1), ..settings },
+        )
     }
 
     fn text(said: &Said) -> String {

@@ -13,7 +13,6 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestStatus};
 use fathom_report::{Style, bench_json, bench_table};
-use fathom_runner::Session;
 use serde::Serialize;
 
 use super::run_arguments::RunArguments;
@@ -26,8 +25,8 @@ use crate::{output, signals, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArguments {
-    /// A directory (a working file is made in it and removed), a file or a block device; several are measured each by
-    /// itself, then together, to see whether they share a limit
+    /// A directory (a working file is made in it and removed), a file, a block device or a modelled volume
+    /// (sim:ID?size=50GiB); several are measured each by itself, then together, to see whether they share a limit
     #[arg(default_value = ".", value_name = "TARGET")]
     targets: Vec<PathBuf>,
     /// standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
@@ -79,6 +78,7 @@ Examples:
   fathom bench --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom bench --profile oltp,database-log /mnt/data
   fathom bench /mnt/a /mnt/b                each by itself, then together: do they share a limit?
+  fathom bench 'sim:aws-gp2-2016?size=50GiB'   a modelled volume, in a moment
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json";
 
@@ -114,7 +114,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
-    let mut session = Session::real();
+    let mut session = plan.session();
     let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
@@ -181,7 +181,9 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
 fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Write) -> io::Result<()> {
     let running = plan.tests.iter().filter(|test| test.skip.is_none()).count();
     let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
-    let what = format!("{}: {tests} on {}, {}.", plan.suite.title, plan.target_name(), time_text(&plan.cost));
+    let simulated = if plan.target.is_simulated() { " of simulated time" } else { "" };
+    let (title, time) = (&plan.suite.title, time_text(&plan.cost));
+    let what = format!("{title}: {tests} on {}, {time}{simulated}.", plan.target_name());
     output::paragraph(&what, out)?;
     if let Some(rounds) = rounds_text(plan) {
         output::paragraph(&rounds, out)?;

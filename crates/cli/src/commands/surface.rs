@@ -14,7 +14,6 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestStatus};
 use fathom_report::{Style, surface_json, surface_table};
-use fathom_runner::Session;
 
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
@@ -26,7 +25,8 @@ use crate::{output, signals, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SurfaceArguments {
-    /// A block device or file, whose places are measured, or a directory (a working file is made in it and removed)
+    /// A block device or file, whose places are measured, a directory (a working file is made in it and removed), or a
+    /// modelled volume, sim:ID?size=50GiB
     target: PathBuf,
     /// Only these parts: transfer, saturated, access, burst, file; without it all but file, and in a directory all
     #[arg(long, value_delimiter = ',', value_parser = ["transfer", "saturated", "access", "burst", "file"], value_name = "PART,...")]
@@ -115,7 +115,7 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
     if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
-    let mut session = Session::real();
+    let mut session = plan.session();
     let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
@@ -212,7 +212,8 @@ fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
             (plan.parts.file, "file benchmark".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
-        let budget = duration(settings.budget);
+        let simulated = if plan.target.is_simulated() { " of simulated time" } else { "" };
+        let budget = format!("{}{simulated}", duration(settings.budget));
         output::paragraph(&format!("Surface of {name}, {size}: {}; about {budget}.", parts.join(", ")), out)?;
         let mut writes = Vec::new();
         if lays_out {

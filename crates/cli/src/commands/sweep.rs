@@ -17,7 +17,6 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, sweep_json, sweep_table};
-use fathom_runner::Session;
 
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
@@ -29,7 +28,8 @@ use crate::{output, signals, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SweepArguments {
-    /// A directory (a working file is made in it and removed), a file or a block device
+    /// A directory (a working file is made in it and removed), a file, a block device or a modelled volume
+    /// (sim:ID?size=50GiB)
     target: PathBuf,
     /// Patterns: randread, read, randwrite, write
     #[arg(long, value_delimiter = ',', value_parser = pattern, default_value = "randread", value_name = "PATTERN,...")]
@@ -137,7 +137,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
-    let mut session = Session::real();
+    let mut session = plan.session();
     let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
@@ -297,11 +297,12 @@ fn plan_text(plan: &SweepPlan, earlier: &Earlier, out: &mut dyn Write) -> io::Re
         if matches!(spec.blocks, Axis::Within(..)) { ", and others where they tell something" } else { "" };
     let deepest = depths(spec).last().copied().unwrap_or(1);
     let what = format!(
-        "Sweep of {}: {}; blocks of {}{more}; up to {deepest} requests in flight; {} at most.",
+        "Sweep of {}: {}; blocks of {}{more}; up to {deepest} requests in flight; {}{} at most.",
         plan.target_name(),
         names.join(", "),
         sizes.join(", "),
-        duration(plan.settings.budget)
+        duration(plan.settings.budget),
+        if plan.target.is_simulated() { " of simulated time" } else { "" }
     );
     output::paragraph(&what, out)?;
     let mut writes = Vec::new();

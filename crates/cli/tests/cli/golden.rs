@@ -43,7 +43,8 @@ fn bench(suite: &str, only: &[&str]) -> RunRecord {
         seed: Some(1),
         ..BenchSettings::default()
     };
-    let plan = BenchPlan::on(BenchTarget::Simulated { size: DEVICE_SIZE }, settings).unwrap();
+    let plan =
+        BenchPlan::on(BenchTarget::simulated("simulated", DEVICE.model(DEVICE_SIZE)), settings).unwrap();
     let mut record =
         fathom_assess::run(&plan, &mut Session::simulated(DEVICE, DEVICE_SIZE), &mut ()).unwrap();
     // A new version of the program is no reason to change a golden file.
