@@ -7,6 +7,7 @@
 
 mod async_is_not;
 mod cache;
+pub mod candidate;
 pub mod cap_fit;
 mod caps;
 mod client;
@@ -32,6 +33,7 @@ pub mod ping;
 pub mod ping_classes;
 mod ping_how;
 pub mod ping_slo;
+pub mod prediction;
 pub mod prepare_plan;
 mod rows;
 mod samples;

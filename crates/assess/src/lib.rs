@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod candidates;
 mod catalogue;
 mod conditions;
 mod error;
@@ -31,6 +32,7 @@ mod until_steady;
 mod working_file;
 
 pub use bench::{BenchObserver, run};
+pub use candidates::candidates;
 pub use catalogue::{catalogue, read_catalogue, use_catalogue};
 pub use conditions::conditions;
 pub use error::AssessError;

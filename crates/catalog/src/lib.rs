@@ -5,6 +5,7 @@
 //! stays as it was. [`Target`] reads what the command line calls such a volume. The fields are explained in `data/README.md`.
 #![forbid(unsafe_code)]
 
+mod alike;
 mod amount;
 mod catalog;
 mod check;
@@ -18,6 +19,7 @@ mod resolve;
 mod target;
 mod wire;
 
+pub use alike::{Alike, Measured};
 pub use catalog::{Catalog, CatalogError};
 pub use cost::{CostPart, MonthlyCost, MonthlyUse};
 pub use entry::{Confidence, Entry, Lifecycle, Price};

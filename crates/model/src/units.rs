@@ -99,7 +99,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// A span for people: `850 ms`, `12 s`, `3 min 20 s`, `2 h 05 min`.
+/// A span for people: `850 ms`, `12 s`, `3 min 20 s`, `2 h 05 min`, `10 h`.
 pub fn duration(span: Nanos) -> String {
     let secs = (span.0 + 500_000_000) / 1_000_000_000;
     match secs {
@@ -107,6 +107,7 @@ pub fn duration(span: Nanos) -> String {
         0..60 => format!("{secs} s"),
         60..3600 if secs.is_multiple_of(60) => format!("{} min", secs / 60),
         60..3600 => format!("{} min {:02} s", secs / 60, secs % 60),
+        _ if secs % 3600 < 60 => format!("{} h", secs / 3600),
         _ => format!("{} h {:02} min", secs / 3600, secs % 3600 / 60),
     }
 }
@@ -259,6 +260,7 @@ mod tests {
         assert_eq!(duration(Nanos::from_secs(200)), "3 min 20 s");
         assert_eq!(duration(Nanos::from_millis(850)), "850 ms");
         assert_eq!(duration(Nanos::from_secs(7500)), "2 h 05 min");
+        assert_eq!(duration(Nanos::from_secs(36_010)), "10 h");
         assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

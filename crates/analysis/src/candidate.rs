@@ -1,0 +1,287 @@
+//! How far a volume that was identified is from one that a provider sells.
+//!
+//! The distance of two figures is the natural logarithm of their ratio; that of two volumes is the root of the mean of the
+//! squares over the figures that were seen: at 0.05 they differ by about 5 % each. A figure of which only a bound is known
+//! counts where it is contradicted. What the medium takes is left out: providers seldom publish it.
+
+use fathom_volume::{Limit, Stage, VolumeModel};
+
+use crate::cap_fit::Estimate;
+use crate::identify::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
+
+/// What it counts where one of both has what the other does not have: a limit, a bucket, a unit.
+const ABSENT: f64 = std::f64::consts::LN_10;
+/// What it counts where one shares between reads and writes and the other does not.
+const UNLIKE: f64 = std::f64::consts::LN_2;
+/// Added to the distance where the size that the figures imply is not the target's.
+pub const OTHER_SIZE: f64 = 0.1;
+/// Added for each figure that was chosen so that it fits.
+pub const CHOSEN: f64 = 0.01;
+/// Beyond this a type is not called likely.
+pub const LIKELY: f64 = 0.1;
+
+/// A volume of a type that is sold, beside one that was identified.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidate {
+    /// The type's name in the catalogue.
+    pub id: String,
+    /// Who sells it.
+    pub provider: String,
+    /// What the provider calls it.
+    pub type_name: String,
+    /// `current`, `previous` or `historical`.
+    pub lifecycle: String,
+    /// How far its figures are from those seen.
+    pub distance: f64,
+    /// Its size; `None` where figures of this type do not depend on it.
+    pub size: Option<SizeImplied>,
+    /// IOPS to be chosen.
+    pub iops: Option<u64>,
+    /// Bandwidth to be chosen, bytes a second.
+    pub bytes_per_second: Option<u64>,
+    /// Tier to be chosen.
+    pub tier: Option<String>,
+}
+
+/// A size that figures imply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeImplied {
+    /// The one that fits best, or the smallest of those that do, bytes.
+    pub bytes: u64,
+    /// The smallest that fits about as well.
+    pub low: u64,
+    /// The largest.
+    pub high: u64,
+    /// False where the target has another size.
+    pub is_the_targets: bool,
+}
+
+/// How far `found` is from a volume with this model; `None` where nothing was found to go by.
+pub fn distance(found: &Identified, model: &VolumeModel) -> Option<f64> {
+    let sides = [Side::of(model, &model.reads), Side::of(model, &model.writes)];
+    let mut sum = Sum::default();
+    for (each, level) in [
+        (&found.iops, sides.each_ref().map(|side| side.iops)),
+        (&found.bytes_per_second, sides.each_ref().map(|side| side.bytes)),
+    ] {
+        let EachWay { read, write } = each;
+        for (figure, level) in [read, write].into_iter().zip(level) {
+            figure.iter().for_each(|figure| sum.figure(figure, level));
+        }
+    }
+    sum.figure(&found.io_unit, unit(model).map(f64::from));
+    if let (Some(found), Some(has)) = (found.is_shared, is_shared(model)) {
+        sum.known(if found == has { 0.0 } else { UNLIKE });
+    }
+    buckets(found, model, &mut sum);
+    sum.mean()
+}
+
+/// Squares of the distances of single figures.
+#[derive(Default)]
+struct Sum {
+    squares: f64,
+    known: u32,
+}
+
+impl Sum {
+    fn known(&mut self, distance: f64) {
+        self.known += 1;
+        self.squares += distance.powi(2);
+    }
+
+    /// A figure beside what it should be; `None` = there is no such limit.
+    fn figure(&mut self, figure: &Figure, expected: Option<f64>) {
+        let apart = |value: f64, expected: f64| (value / expected).ln().clamp(-ABSENT, ABSENT);
+        match (figure.estimate, expected) {
+            (Some(Estimate::Known { value, .. }), Some(expected)) => self.known(apart(value, expected)),
+            (Some(Estimate::Known { .. }), None) => self.known(ABSENT),
+            (Some(Estimate::AtLeast(low)), Some(expected)) if expected < low => {
+                self.squares += apart(low, expected).powi(2);
+            }
+            (Some(Estimate::AtMost(high)), Some(expected)) if expected > high => {
+                self.squares += apart(high, expected).powi(2);
+            }
+            (Some(Estimate::AtMost(_)), None) => self.squares += ABSENT.powi(2),
+            _ => {}
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.known > 0).then(|| (self.squares / f64::from(self.known)).sqrt())
+    }
+}
+
+/// The most that a direction gets.
+struct Side {
+    iops: Option<f64>,
+    bytes: Option<f64>,
+}
+
+impl Side {
+    fn of(model: &VolumeModel, own: &[Stage]) -> Side {
+        let stages = || model.shared.iter().chain(own);
+        let peak = |limit: Option<Limit>| limit.and_then(|limit| limit.peak()).map(|rate| rate.as_f64());
+        let bytes = stages().filter_map(|stage| peak(stage.bytes)).min_by(f64::total_cmp);
+        // Where a random request costs a whole unit of bytes, that limits their number.
+        let by_unit = stages().filter_map(|stage| {
+            let unit = stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units)?;
+            Some(peak(stage.bytes)? / f64::from(unit))
+        });
+        let iops = stages().filter_map(|stage| peak(stage.ios)).chain(by_unit).min_by(f64::total_cmp);
+        Side { iops, bytes }
+    }
+}
+
+fn stages(model: &VolumeModel) -> impl Iterator<Item = (&Stage, Draws)> {
+    let shared = model.shared.iter().map(|stage| (stage, Draws::Both));
+    let reads = model.reads.iter().map(|stage| (stage, Draws::Reads));
+    shared.chain(reads).chain(model.writes.iter().map(|stage| (stage, Draws::Writes)))
+}
+
+/// The unit that shows where both limits let it.
+fn unit(model: &VolumeModel) -> Option<u32> {
+    stages(model).filter(|(stage, _)| stage.ios.is_some()).find_map(|(stage, _)| stage.accounting.unit_bytes)
+}
+
+/// Whether all limits are for both directions together; `None` where some are and some are not.
+fn is_shared(model: &VolumeModel) -> Option<bool> {
+    match (model.shared.is_empty(), model.reads.is_empty() && model.writes.is_empty()) {
+        (false, true) => Some(true),
+        (true, false) => Some(false),
+        _ => None,
+    }
+}
+
+/// A bucket of the model.
+struct Bucket {
+    unit: BucketUnit,
+    draws: Draws,
+    base: f64,
+    capacity: f64,
+    /// Full to empty at the highest rate, s.
+    lasts_s: Option<f64>,
+}
+
+fn bucket_of(limit: Option<Limit>, unit: BucketUnit, draws: Draws) -> Option<Bucket> {
+    let limit = limit?;
+    let Limit::Credit { base, capacity, .. } = limit else { return None };
+    let lasts_s = limit.time_to_empty_ns(capacity).map(|ns| ns as f64 / 1e9);
+    Some(Bucket { unit, draws, base: base.as_f64(), capacity: capacity as f64, lasts_s })
+}
+
+fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
+    let all = stages(model).flat_map(|(stage, draws)| {
+        [bucket_of(stage.ios, BucketUnit::Ios, draws), bucket_of(stage.bytes, BucketUnit::Bytes, draws)]
+    });
+    let mut missing: Vec<Bucket> = all.flatten().collect();
+    for Burst { unit, draws, baseline_rate, capacity, .. } in &found.bursts {
+        // Whose credit it is has been counted as sharing.
+        let same = missing.iter().position(|bucket| {
+            bucket.unit == *unit && (bucket.draws == *draws || [bucket.draws, *draws].contains(&Draws::Both))
+        });
+        match same.map(|index| missing.swap_remove(index)) {
+            Some(bucket) => {
+                sum.figure(baseline_rate, Some(bucket.base));
+                sum.figure(capacity, Some(bucket.capacity));
+            }
+            None => sum.known(ABSENT),
+        }
+    }
+    let held_s = found.held_ns.map_or(0.0, |ns| ns as f64 / 1e9);
+    let contradicted = missing.iter().filter(|bucket| bucket.lasts_s.is_some_and(|lasts| lasts < held_s));
+    contradicted.for_each(|_| sum.squares += ABSENT.powi(2));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_volume::{Accounting, Rate};
+
+    fn rate(per_second: u64) -> Rate {
+        Rate::per_second(per_second).unwrap()
+    }
+
+    /// 3,000 IOPS and 128 MiB/s; 150 once 5.4 million are used up.
+    fn model() -> VolumeModel {
+        let ios = Limit::Credit {
+            base: rate(150),
+            burst: Some(rate(3000)),
+            capacity: 5_400_000,
+            initial: 5_400_000,
+        };
+        let accounting = Accounting { unit_bytes: Some(256 << 10), ..Accounting::default() };
+        let bytes = Some(Limit::Rate(rate(128 << 20)));
+        let stage = Stage { accounting, ios: Some(ios), bytes, ..Stage::default() };
+        VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(50 << 30) }
+    }
+
+    fn exactly(value: f64) -> Figure {
+        Figure::known(value, value, value)
+    }
+
+    fn both(figure: Figure) -> EachWay {
+        EachWay { read: Some(figure.clone()), write: Some(figure) }
+    }
+
+    fn found() -> Identified {
+        let burst = Burst {
+            unit: BucketUnit::Ios,
+            draws: Draws::Both,
+            burst_rate: exactly(3000.0),
+            baseline_rate: exactly(150.0),
+            capacity: exactly(5.4e6),
+            refill_rate: exactly(150.0),
+            seconds_to_empty: exactly(1894.7),
+            seconds_to_refill: exactly(36_000.0),
+        };
+        Identified {
+            iops: both(exactly(3000.0)),
+            bytes_per_second: both(exactly(134_217_728.0)),
+            is_shared: Some(true),
+            bursts: vec![burst],
+            held_ns: Some(60_000_000_000),
+            ..Identified::default()
+        }
+    }
+
+    fn check(change: impl FnOnce(&mut Identified), expected: f64) {
+        let mut found = found();
+        change(&mut found);
+        let distance = distance(&found, &model()).unwrap();
+        assert!((distance - expected).abs() < 1e-6, "{distance}, not {expected}");
+    }
+
+    #[test]
+    fn distances_are_logarithms_of_ratios() {
+        check(|_| {}, 0.0);
+        // Seven figures were seen: four levels, sharing, baseline and capacity.
+        let seventh = |distance: f64| distance / 7f64.sqrt();
+        check(|found| found.bursts[0].baseline_rate = exactly(300.0), seventh(2f64.ln()));
+        check(|found| found.is_shared = Some(false), seventh(UNLIKE));
+        check(|found| found.iops.write = None, 0.0);
+        check(|found| found.iops.read = Some(Figure::bound(Estimate::AtLeast(2000.0), "")), 0.0);
+        check(
+            |found| found.iops.read = Some(Figure::bound(Estimate::AtLeast(6000.0), "")),
+            2f64.ln() / 6f64.sqrt(),
+        );
+        check(|found| found.bytes_per_second.read = Some(Figure::bound(Estimate::AtMost(1e9), "")), 0.0);
+        check(|found| found.io_unit = exactly(262_144.0), 0.0);
+        check(|found| found.io_unit = exactly(131_072.0), 2f64.ln() / 8f64.sqrt());
+        check(|found| found.bursts[0].unit = BucketUnit::Bytes, ABSENT / 6f64.sqrt());
+    }
+
+    #[test]
+    fn a_bucket_that_did_not_run_dry_in_time_is_not_there() {
+        let none = |held_ns| Identified { bursts: Vec::new(), held_ns, ..found() };
+        assert_eq!(distance(&none(None), &model()), Some(0.0));
+        assert_eq!(distance(&none(Some(1_800_000_000_000)), &model()), Some(0.0));
+        let much = distance(&none(Some(1_900_000_000_000)), &model()).unwrap();
+        assert!(much > 1.0, "{much}");
+    }
+
+    #[test]
+    fn nothing_found_is_near_to_nothing() {
+        assert_eq!(distance(&Identified::default(), &model()), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! Which types of the catalogue a volume that was identified may be, the nearest first.
+
+use fathom_analysis::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
+use fathom_analysis::identify::{EachWay, Identified};
+use fathom_catalog::{Alike, Catalog, Entry, Lifecycle, Measured};
+
+/// Most that are told of.
+const MOST: usize = 8;
+/// A size that differs by less is the same: file systems and partitions keep something for themselves.
+const SAME_SIZE: f64 = 0.02;
+
+/// The nearest types of `catalog` to `found`, which has `size_bytes` where that is known.
+///
+/// A volume of a type is first looked for at that size. Where another size fits better by more than [`OTHER_SIZE`] it is told
+/// of, with so much added to its distance: the target may be a part of a volume.
+pub fn candidates(catalog: &Catalog, found: &Identified, size_bytes: Option<u64>) -> Vec<Candidate> {
+    if distance_is_empty(found) {
+        return Vec::new();
+    }
+    let mut near: Vec<(Candidate, Lifecycle)> = catalog
+        .entries()
+        .filter_map(|entry| Some((candidate(entry, found, size_bytes)?, entry.lifecycle())))
+        .collect();
+    let rank = |lifecycle: Lifecycle| match lifecycle {
+        Lifecycle::Current => 0,
+        Lifecycle::Previous => 1,
+        Lifecycle::Historical => 2,
+    };
+    // Of those that are equally near the one that can be bought.
+    let key = |(candidate, lifecycle): &(Candidate, Lifecycle)| {
+        ((candidate.distance * 1e4).round() as u64, rank(*lifecycle))
+    };
+    near.sort_by(|one, other| key(one).cmp(&key(other)).then_with(|| one.0.id.cmp(&other.0.id)));
+    near.into_iter().map(|(candidate, _)| candidate).take(MOST).collect()
+}
+
+fn distance_is_empty(found: &Identified) -> bool {
+    distance(found, &fathom_volume::VolumeModel::unlimited(1 << 30)).is_none()
+}
+
+/// The volume of this type that is nearest.
+fn candidate(entry: &Entry, found: &Identified, size_bytes: Option<u64>) -> Option<Candidate> {
+    let known = |each: &EachWay| {
+        let figures = [each.read.as_ref(), each.write.as_ref()];
+        figures.into_iter().flatten().find_map(|figure| figure.value())
+    };
+    let measured =
+        Measured { size_bytes, iops: known(&found.iops), bytes_per_second: known(&found.bytes_per_second) };
+    let apart = |model: &fathom_volume::VolumeModel| distance(found, model);
+    let search = |measured: Measured| entry.most_alike(&measured, CHOSEN, &apart);
+    let cost = |alike: &Alike| alike.distance + f64::from(alike.chosen) * CHOSEN;
+    let at_the_targets = size_bytes.and_then(|_| search(measured));
+    let any = || search(Measured { size_bytes: None, ..measured });
+    let is_near = at_the_targets.as_ref().is_some_and(|alike| cost(alike) <= OTHER_SIZE);
+    let other = if is_near { None } else { any() };
+    let extra = |alike: &Alike| if fits(alike, size_bytes) { 0.0 } else { OTHER_SIZE };
+    let alike = at_the_targets
+        .into_iter()
+        .chain(other)
+        .min_by(|one, other| (cost(one) + extra(one)).total_cmp(&(cost(other) + extra(other))))?;
+    let size = SizeImplied {
+        bytes: alike.size_bytes,
+        low: alike.sizes.0,
+        high: alike.sizes.1,
+        is_the_targets: size_bytes.is_some() && fits(&alike, size_bytes),
+    };
+    Some(Candidate {
+        id: entry.id().to_owned(),
+        provider: entry.provider().to_owned(),
+        type_name: entry.type_name().to_owned(),
+        lifecycle: entry.lifecycle().to_string(),
+        distance: cost(&alike) + extra(&alike),
+        size: (!alike.is_any_size).then_some(size),
+        iops: alike.parameters.iops,
+        bytes_per_second: alike.parameters.bytes_per_second,
+        tier: alike.parameters.tier,
+    })
+}
+
+/// True where the volume may have the target's size.
+fn fits(alike: &Alike, size_bytes: Option<u64>) -> bool {
+    let Some(size) = size_bytes else { return true };
+    let (low, high) = alike.sizes;
+    (low as f64 * (1.0 - SAME_SIZE)..=high as f64 * (1.0 + SAME_SIZE)).contains(&(size as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_analysis::cap_fit::Estimate;
+    use fathom_analysis::identify::{BucketUnit, Burst, Draws, Figure};
+    use fathom_catalog::{Parameters, Resolved};
+    use fathom_volume::{Limit, Stage, VolumeModel};
+
+    fn exactly(value: f64) -> Figure {
+        Figure::known(value, value, value)
+    }
+
+    /// What there is to be seen of a volume by whoever sees everything.
+    fn seen(model: &VolumeModel) -> Identified {
+        let peak = |limit: Option<Limit>| limit.and_then(|limit| limit.peak()).map(|rate| rate.as_f64());
+        let least = |own: &[Stage], of: &dyn Fn(&Stage) -> Option<f64>| {
+            let least = model.shared.iter().chain(own).filter_map(of).min_by(f64::total_cmp);
+            Some(least.map_or_else(|| Figure::bound(Estimate::AtLeast(1.0), "no limit"), exactly))
+        };
+        let each = |of: &dyn Fn(&Stage) -> Option<f64>| EachWay {
+            read: least(&model.reads, of),
+            write: least(&model.writes, of),
+        };
+        let requests = |stage: &Stage| {
+            let unit = stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units);
+            let by_unit = unit.and_then(|unit| Some(peak(stage.bytes)? / f64::from(unit)));
+            [peak(stage.ios), by_unit].into_iter().flatten().min_by(f64::total_cmp)
+        };
+        let bucket = |limit: Option<Limit>, unit| match limit? {
+            Limit::Credit { base, burst, capacity, .. } => Some(Burst {
+                unit,
+                draws: Draws::Both,
+                burst_rate: exactly(burst?.as_f64()),
+                baseline_rate: exactly(base.as_f64()),
+                capacity: exactly(capacity as f64),
+                refill_rate: exactly(base.as_f64()),
+                seconds_to_empty: exactly(1.0),
+                seconds_to_refill: exactly(1.0),
+            }),
+            _ => None,
+        };
+        let of_stage =
+            |stage: &Stage| [bucket(stage.ios, BucketUnit::Ios), bucket(stage.bytes, BucketUnit::Bytes)];
+        let is_apart = !model.reads.is_empty() || !model.writes.is_empty();
+        Identified {
+            iops: each(&requests),
+            bytes_per_second: each(&|stage| peak(stage.bytes)),
+            is_shared: (model.shared.is_empty() || !is_apart).then_some(!is_apart),
+            bursts: model.shared.iter().flat_map(of_stage).flatten().collect(),
+            held_ns: Some(2_400_000_000_000),
+            ..Identified::default()
+        }
+    }
+
+    fn resolved(id: &str, gib: u64) -> Resolved {
+        let size_bytes = Some(gib << 30);
+        let parameters = Parameters { size_bytes, ..Parameters::default() };
+        Catalog::shipped().get(id).unwrap().resolve(&parameters).unwrap()
+    }
+
+    fn nearest(id: &str, gib: u64, known: bool) -> Candidate {
+        let found = seen(&resolved(id, gib).model);
+        candidates(Catalog::shipped(), &found, known.then_some(gib << 30)).remove(0)
+    }
+
+    #[test]
+    fn gp2_of_50_gib_is_what_it_is() {
+        for known in [true, false] {
+            let first = nearest("aws-gp2", 50, known);
+            assert_eq!((first.id.as_str(), first.iops), ("aws-gp2", None), "{first:?}");
+            let size = first.size.unwrap();
+            assert_eq!((size.bytes, size.is_the_targets), (50 << 30, known));
+            assert!(first.distance < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_volume_implies_the_size_of_the_whole() {
+        let found = seen(&resolved("aws-gp2", 50).model);
+        let first = candidates(Catalog::shipped(), &found, Some(10 << 30)).remove(0);
+        let size = first.size.unwrap();
+        assert_eq!((first.id.as_str(), size.bytes, size.is_the_targets), ("aws-gp2", 50 << 30, false));
+        assert!((first.distance - OTHER_SIZE).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_type_with_a_model_is_nearest_to_itself_or_its_equal() {
+        let catalog = Catalog::shipped();
+        let mut tried = 0;
+        for entry in catalog.entries() {
+            for gib in [50, 1000] {
+                let size_bytes = Some(gib << 30);
+                let Ok(volume) = entry.resolve(&Parameters { size_bytes, ..Parameters::default() }) else {
+                    continue;
+                };
+                tried += 1;
+                let found = seen(&volume.model);
+                if distance_is_empty(&found) {
+                    continue;
+                }
+                let all = candidates(catalog, &found, size_bytes);
+                let own = all.iter().find(|candidate| candidate.id == entry.id());
+                let own = own.unwrap_or_else(|| panic!("{} {gib}: {all:#?}", entry.id()));
+                assert!(own.distance <= all[0].distance + 1e-9, "{} {gib}: {all:#?}", entry.id());
+            }
+        }
+        assert!(tried > 50, "{tried}");
+    }
+
+    #[test]
+    fn nothing_found_is_no_candidate() {
+        assert_eq!(candidates(Catalog::shipped(), &Identified::default(), None), []);
+    }
+}

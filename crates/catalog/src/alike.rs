@@ -1,0 +1,266 @@
+//! The volume of a type that is most like one that was measured: its size and what is chosen of it, found by trying.
+//!
+//! What "like" means is not decided here: the caller gives a distance.
+
+use fathom_volume::VolumeModel;
+
+use crate::amount::GIB;
+use crate::entry::Entry;
+use crate::resolve::Parameters;
+use crate::wire::{IopsModel, ThroughputUnit};
+
+/// Sizes that are tried first are so far apart.
+const STEP: f64 = 1.1;
+/// Largest size where none is published.
+const LARGEST: u64 = 1 << 47;
+/// Sizes whose distance is within this of the least fit about as well.
+const AS_WELL: f64 = 0.005;
+/// How far from what was measured a round figure may be to be taken for it.
+const ROUND: f64 = 0.015;
+
+/// What was measured of a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Its size, where it is to be that.
+    pub size_bytes: Option<u64>,
+    /// Its highest IOPS.
+    pub iops: Option<f64>,
+    /// Its highest bytes a second.
+    pub bytes_per_second: Option<f64>,
+}
+
+/// A volume of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alike {
+    /// What to choose to have it.
+    pub parameters: Parameters,
+    /// Its size, bytes: the least of those that are equally near.
+    pub size_bytes: u64,
+    /// The sizes that are about as near, bytes.
+    pub sizes: (u64, u64),
+    /// True where every size of this type is about as near.
+    pub is_any_size: bool,
+    /// Its distance, without what the choosing costs.
+    pub distance: f64,
+    /// Figures that were chosen so that it fits.
+    pub chosen: u32,
+}
+
+/// One way to choose of a type, whatever the size.
+#[derive(Clone, Debug, Default)]
+struct Choice {
+    tier: Option<String>,
+    iops: Option<u64>,
+    bytes_per_second: Option<u64>,
+}
+
+impl Entry {
+    /// The volume of this type with the least `distance`, each figure that is chosen counting `chosen` more; `None` where
+    /// none can be modelled, or has a distance.
+    pub fn most_alike(
+        &self,
+        measured: &Measured,
+        chosen: f64,
+        distance: &dyn Fn(&VolumeModel) -> Option<f64>,
+    ) -> Option<Alike> {
+        if self.unmodelled().is_some() {
+            return None;
+        }
+        let found = self.choices(measured).into_iter().filter_map(|choice| {
+            let search = Search { entry: self, choice, distance };
+            match measured.size_bytes {
+                Some(size) => search.at_size(size),
+                None => search.over_sizes(),
+            }
+        });
+        let cost = |alike: &Alike| alike.distance + f64::from(alike.chosen) * chosen;
+        found.min_by(|one, other| cost(one).total_cmp(&cost(other)))
+    }
+
+    /// What may be chosen, the plainest first.
+    fn choices(&self, measured: &Measured) -> Vec<Choice> {
+        let wire = &self.wire;
+        if matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount) {
+            let named =
+                |tier: &crate::wire::Tier| Choice { tier: Some(tier.name.clone()), ..Choice::default() };
+            return wire.tiers.iter().map(named).collect();
+        }
+        let is_by_throughput = wire.iops_per_provisioned_throughput.is_some();
+        let can_iops = wire.iops_model == IopsModel::Provisioned && !is_by_throughput;
+        let can_bytes = wire.throughput_provisioned_max.is_some();
+        let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+        let iops = figures(measured.iops.filter(|_| can_iops), &[100, 1]);
+        let bytes = figures(measured.bytes_per_second.filter(|_| can_bytes), &[unit]);
+        let one = |iops: Option<u64>| {
+            let with = move |bytes_per_second| Choice { tier: None, iops, bytes_per_second };
+            bytes.clone().into_iter().map(with)
+        };
+        iops.into_iter().flat_map(one).collect()
+    }
+}
+
+/// None, and the measured figure as whole units of the first that is near enough.
+fn figures(measured: Option<f64>, units: &[u64]) -> Vec<Option<u64>> {
+    let near = |value: f64, unit: u64| {
+        let rounded = ((value / unit as f64).round() as u64).saturating_mul(unit);
+        let is_near = (rounded as f64 - value).abs() <= value * ROUND;
+        (rounded > 0 && is_near).then_some(rounded)
+    };
+    let figure = measured.and_then(|value| units.iter().find_map(|&unit| near(value, unit)));
+    std::iter::once(None).chain(figure.map(Some)).collect()
+}
+
+struct Search<'a> {
+    entry: &'a Entry,
+    choice: Choice,
+    distance: &'a dyn Fn(&VolumeModel) -> Option<f64>,
+}
+
+impl Search<'_> {
+    fn parameters(&self, size_bytes: u64) -> Parameters {
+        Parameters {
+            size_bytes: Some(size_bytes),
+            iops: self.choice.iops,
+            bytes_per_second: self.choice.bytes_per_second,
+            tier: self.choice.tier.clone(),
+            ..Parameters::default()
+        }
+    }
+
+    fn distance(&self, size_bytes: u64) -> Option<f64> {
+        let resolved = self.entry.resolve(&self.parameters(size_bytes)).ok()?;
+        (self.distance)(&resolved.model)
+    }
+
+    fn alike(&self, size_bytes: u64, sizes: (u64, u64), distance: f64) -> Alike {
+        let chosen = [self.choice.iops, self.choice.bytes_per_second].iter().flatten().count() as u32;
+        let parameters = self.parameters(size_bytes);
+        Alike { parameters, size_bytes, sizes, is_any_size: false, distance, chosen }
+    }
+
+    fn at_size(&self, size: u64) -> Option<Alike> {
+        Some(self.alike(size, (size, size), self.distance(size)?))
+    }
+
+    /// The nearest of all sizes in whole GiB.
+    fn over_sizes(&self) -> Option<Alike> {
+        let gib = |bytes: u64| bytes.div_ceil(GIB).max(1);
+        let (least, most) = self.entry.size_range();
+        let (least, most) = (gib(least.unwrap_or(GIB)), most.unwrap_or(LARGEST).max(GIB) / GIB);
+        let mut sizes = Vec::new();
+        let mut size = least;
+        while size < most {
+            sizes.push(size);
+            size = ((size as f64 * STEP) as u64).max(size + 1);
+        }
+        sizes.push(most.max(least));
+        let at = |gib: u64| self.distance(gib * GIB);
+        let known: Vec<(u64, f64)> = sizes.iter().filter_map(|&gib| Some((gib, at(gib)?))).collect();
+        let index = (0..known.len()).min_by(|&a, &b| known[a].1.total_cmp(&known[b].1))?;
+        let below = known[index.saturating_sub(1)].0;
+        let above = known.get(index + 1).map_or(known[index].0, |next| next.0);
+        let (best, distance) = self.refined((below, known[index].0, above), known[index].1);
+        let fits = |gib: u64| at(gib).is_some_and(|other| other <= distance + AS_WELL);
+        let low = edge(best, known.iter().rev().map(|(gib, _)| *gib).filter(|&gib| gib < best), &fits);
+        let high = edge(best, known.iter().map(|(gib, _)| *gib).filter(|&gib| gib > best), &fits);
+        let is_any_size = known.first().is_some_and(|first| low <= first.0)
+            && known.last().is_some_and(|last| high >= last.0)
+            && known.len() > 1;
+        let alike = self.alike(best * GIB, (low * GIB, high * GIB), distance);
+        Some(Alike { is_any_size, ..alike })
+    }
+
+    /// The nearest size between two others, and its distance: falls, then grows.
+    fn refined(&self, (below, from, above): (u64, u64, u64), distance: f64) -> (u64, f64) {
+        let mut best = (from, distance);
+        let (mut low, mut high) = (below, above);
+        while low < high {
+            let step = ((high - low) / 16).max(1);
+            for gib in (low..=high).step_by(usize::try_from(step).unwrap_or(1)) {
+                let distance = self.distance(gib * GIB).unwrap_or(f64::INFINITY);
+                if distance < best.1 - 1e-12 || (distance <= best.1 + 1e-12 && gib < best.0) {
+                    best = (gib, distance.min(best.1));
+                }
+            }
+            if step == 1 {
+                break;
+            }
+            (low, high) = (best.0.saturating_sub(step).max(below), (best.0 + step).min(above));
+        }
+        best
+    }
+}
+
+/// The farthest size on one side of `best` up to which all fit, by the sizes there from the nearest on.
+fn edge(best: u64, outwards: impl Iterator<Item = u64>, fits: &dyn Fn(u64) -> bool) -> u64 {
+    let mut inside = best;
+    for gib in outwards {
+        if fits(gib) {
+            inside = gib;
+            continue;
+        }
+        // Between the last that fits and the first that does not.
+        let mut outside = gib;
+        while inside.abs_diff(outside) > 1 {
+            let middle = inside.midpoint(outside);
+            if fits(middle) { inside = middle } else { outside = middle }
+        }
+        return inside;
+    }
+    inside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalog;
+
+    /// How far the baselines of I/Os are apart.
+    fn by_iops(expected: f64) -> impl Fn(&VolumeModel) -> Option<f64> {
+        move |model| {
+            let limit = model.shared.first()?.ios?;
+            Some((limit.baseline().as_f64() / expected).ln().abs())
+        }
+    }
+
+    fn check(id: &str, iops: f64, expected: (u64, u64, u64)) {
+        let measured = Measured { iops: Some(iops), ..Measured::default() };
+        let alike = Catalog::shipped().get(id).unwrap().most_alike(&measured, 0.01, &by_iops(iops)).unwrap();
+        let (low, high) = alike.sizes;
+        assert_eq!((alike.size_bytes / GIB, low / GIB, high / GIB), expected, "{id} {iops} {alike:?}");
+    }
+
+    #[test]
+    fn sizes_follow_from_iops() {
+        check("aws-gp2", 150.0, (50, 50, 50));
+        check("aws-gp2", 5000.0, (1667, 1659, 1675));
+        // 100 is the floor, which all sizes up to 33 GiB have.
+        check("aws-gp2", 100.0, (1, 1, 33));
+        check("aws-gp2", 90_000.0, (5334, 5307, 16_384));
+    }
+
+    #[test]
+    fn a_size_that_is_known_is_kept() {
+        let measured = Measured { size_bytes: Some(100 * GIB), ..Measured::default() };
+        let entry = Catalog::shipped().get("aws-gp2").unwrap();
+        let alike = entry.most_alike(&measured, 0.01, &by_iops(150.0)).unwrap();
+        assert_eq!(alike.size_bytes, 100 * GIB);
+        assert!((alike.distance - 2f64.ln()).abs() < 1e-9);
+        let tiny = Measured { size_bytes: Some(64 << 20), ..measured };
+        assert_eq!(entry.most_alike(&tiny, 0.01, &by_iops(150.0)), None);
+    }
+
+    #[test]
+    fn what_is_provisioned_is_chosen_as_a_round_figure() {
+        let entry = Catalog::shipped().get("aws-gp3").unwrap();
+        let at = |iops: f64| {
+            let measured = Measured { iops: Some(iops), ..Measured::default() };
+            let alike = entry.most_alike(&measured, 0.01, &by_iops(iops)).unwrap();
+            (alike.parameters.iops, alike.chosen)
+        };
+        assert_eq!(at(4989.0), (Some(5000), 1));
+        // What is included needs no choosing.
+        assert_eq!(at(3004.0), (None, 0));
+        assert_eq!(at(12_345.0).1, 1);
+    }
+}
