@@ -107,7 +107,8 @@ impl Catalog {
         let distance = |id: &str| strsim::osa_distance(&word, id);
         let mut near: Vec<&str> = self.entries.keys().map(String::as_str).collect();
         let parts = near.iter().filter(|id| word.len() > 1 && id.contains(&word)).count();
-        near.retain(|id| if parts > 0 { id.contains(&word) } else { distance(id) <= limit });
+        let least = near.iter().map(|id| distance(id)).min().unwrap_or(0);
+        near.retain(|id| if parts > 0 { id.contains(&word) } else { distance(id) <= limit.min(least + 1) });
         near.sort_by_key(|id| (distance(id), *id));
         near.truncate(MOST_NEAR);
         near
@@ -183,9 +184,9 @@ burst_model = "none"
             assert_eq!(Catalog::shipped().nearest(word), expected, "{word}");
         };
         check("aws-gp9", &["aws-gp2", "aws-gp3"]);
-        check("AWS-IO1", &["aws-io1", "aws-io1-2012"]);
-        check("gp2", &["aws-gp2", "aws-gp2-2016"]);
-        check("aws-pg2", &["aws-gp2"]);
+        check("AWS-IO1", &["aws-io1", "aws-io1-2012", "aws-io1-2018"]);
+        check("gp2", &["aws-gp2", "aws-gp2-2016", "aws-gp2-2018-12"]);
+        check("aws-pg2", &["aws-gp2", "aws-gp3"]);
         check("nothing-like-it", &[]);
         check("", &[]);
     }
