@@ -41,6 +41,11 @@ impl MonthlyCost {
     pub fn total(&self) -> f64 {
         self.parts.iter().map(|part| part.cost).sum()
     }
+
+    /// True where nothing of it is unknown.
+    pub fn is_whole(&self) -> bool {
+        self.unknown.is_empty()
+    }
 }
 
 impl Entry {

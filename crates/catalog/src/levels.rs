@@ -171,6 +171,17 @@ pub(crate) fn bytes_range(wire: &Wire, size_bytes: u64, iops: u64) -> (u64, u64)
     (least, most)
 }
 
+/// True where bandwidth is chosen and paid for.
+pub(crate) fn chooses_bytes(wire: &Wire) -> bool {
+    wire.iops_per_provisioned_throughput.is_some()
+        || wire.throughput_by_iops.is_empty() && wire.throughput_provisioned_max.is_some()
+}
+
+/// True where IOPS are chosen and paid for.
+pub(crate) fn chooses_iops(wire: &Wire) -> bool {
+    wire.iops_model == IopsModel::Provisioned && wire.iops_per_provisioned_throughput.is_none()
+}
+
 /// `chosen` if it lies between; the message is in `unit`s.
 fn choose(what: &str, chosen: Option<u64>, least: u64, most: u64, unit: u64) -> Result<u64, String> {
     let name = match unit {

@@ -1,0 +1,166 @@
+//! The least volume of a type that does: which size, IOPS and bandwidth to choose.
+//!
+//! Between two turning points of its rules a larger volume never gives less, so the least one is found by halving.
+
+use fathom_volume::{Limit, VolumeModel};
+
+use crate::amount::{self, GIB};
+use crate::entry::Entry;
+use crate::fit::Need;
+use crate::levels::{bytes_range, chooses_bytes, chooses_iops, iops_range};
+use crate::load::Load;
+use crate::reach::{Met, met};
+use crate::resolve::Parameters;
+use crate::sheet::turning_points;
+use crate::wire::{IopsModel, ThroughputUnit};
+
+/// Rates that differ by less are the same.
+const SAME: f64 = 1e-9;
+
+/// What to choose of the least volume that serves; `None` where none does.
+pub(crate) fn least(entry: &Entry, need: &Need) -> Option<Parameters> {
+    let wire = &entry.wire;
+    let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
+    if is_named {
+        return wire.tiers.iter().find_map(|tier| of_tier(entry, need, Some(&tier.name)));
+    }
+    // Of a tier all of it is bought.
+    let whole = |size: Option<u64>| size.map(|size| whole_tier(entry, size));
+    of_tier(entry, need, None).map(|least| Parameters { size_bytes: whole(least.size_bytes), ..least })
+}
+
+fn of_tier(entry: &Entry, need: &Need, tier: Option<&str>) -> Option<Parameters> {
+    let (least, most) = entry.size_range_gib();
+    let first = need.size_bytes.div_ceil(GIB).max(least);
+    // Where no size is the largest, none makes a difference either.
+    let last = most.unwrap_or(first);
+    let at = |gib: u64| choose(entry, need, gib * GIB, tier);
+    let mut begins = match entry.wire.iops_model {
+        IopsModel::TieredBySize => tier_sizes(entry),
+        _ => turning_points(&entry.wire),
+    };
+    begins.push(first);
+    begins.retain(|gib| (first..=last).contains(gib));
+    begins.sort_unstable();
+    begins.dedup();
+    for (index, &begin) in begins.iter().enumerate() {
+        let end = begins.get(index + 1).map_or(last, |next| next - 1);
+        if let Some(found) = at(begin) {
+            return Some(found);
+        }
+        if at(end).is_none() {
+            continue;
+        }
+        let (mut too_small, mut enough) = (begin, end);
+        while enough - too_small > 1 {
+            let middle = too_small + (enough - too_small) / 2;
+            if at(middle).is_some() { enough = middle } else { too_small = middle }
+        }
+        return at(enough);
+    }
+    None
+}
+
+/// The size of the tier that a volume belongs to, or its own.
+fn whole_tier(entry: &Entry, size_bytes: u64) -> u64 {
+    let is_sized = entry.wire.iops_model == IopsModel::TieredBySize;
+    let sizes =
+        entry.wire.tiers.iter().filter(|_| is_sized).filter_map(|tier| tier.size_gib.map(amount::gib));
+    sizes.filter(|tier| *tier >= size_bytes).min().unwrap_or(size_bytes)
+}
+
+/// The first size of each tier in GiB, which all that are larger than the tier below have.
+fn tier_sizes(entry: &Entry) -> Vec<u64> {
+    let sizes = entry.wire.tiers.iter().filter_map(|tier| tier.size_gib.map(|gib| gib as u64));
+    sizes.flat_map(|gib| [gib, gib + 1]).collect()
+}
+
+/// The least IOPS and bandwidth that serve at a size.
+pub(crate) fn choose(entry: &Entry, need: &Need, size_bytes: u64, tier: Option<&str>) -> Option<Parameters> {
+    let wire = &entry.wire;
+    let base =
+        Parameters { size_bytes: Some(size_bytes), tier: tier.map(str::to_owned), ..Parameters::default() };
+    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    let with = |iops: Option<u64>, bytes_per_second: Option<u64>| {
+        let chosen = Parameters { iops, bytes_per_second, ..base.clone() };
+        let resolved = entry.resolve(&chosen).ok()?;
+        serves(&resolved.model, need).then_some(chosen)
+    };
+    let needed_bytes = (need.rate * need.load.mean_bytes() - SAME).ceil().max(0.0) as u64;
+    let bytes_for = |iops: u64| {
+        let (least, most) = bytes_range(wire, size_bytes, iops);
+        (least <= most).then(|| needed_bytes.div_ceil(unit).saturating_mul(unit).clamp(least, most))
+    };
+    let with_iops = |iops: u64| {
+        let bytes = if chooses_bytes(wire) { Some(bytes_for(iops)?) } else { None };
+        with(Some(iops), bytes)
+    };
+    if wire.iops_per_provisioned_throughput.is_some() {
+        let (least, most) = bytes_range(wire, size_bytes, 0);
+        let range = (least.div_ceil(unit), most / unit);
+        return least_of(range, |units| with(None, Some(units.saturating_mul(unit))));
+    }
+    if chooses_iops(wire) {
+        return least_of(iops_range(wire, size_bytes), with_iops);
+    }
+    if chooses_bytes(wire) {
+        return with(None, Some(bytes_for(0)?));
+    }
+    with(None, None)
+}
+
+/// The least of a range that does, where more never does less.
+fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>) -> Option<Parameters> {
+    if least > most {
+        return None;
+    }
+    if let Some(found) = does(least) {
+        return Some(found);
+    }
+    let mut best = does(most)?;
+    let (mut too_little, mut enough) = (least, most);
+    while enough - too_little > 1 {
+        let middle = too_little + (enough - too_little) / 2;
+        match does(middle) {
+            Some(found) => (enough, best) = (middle, found),
+            None => too_little = middle,
+        }
+    }
+    Some(best)
+}
+
+/// True where a volume gives what is needed, whatever the share of reads where that is left open.
+pub(crate) fn serves(model: &VolumeModel, need: &Need) -> bool {
+    need.load.mixes().into_iter().all(|reads| {
+        let load = Load { reads: Some(reads), ..need.load.clone() };
+        met(model, &load, reads).iter().all(|met| holds(met, need))
+    })
+}
+
+/// True where one limit lets the need through.
+pub(crate) fn holds(met: &Met, need: &Need) -> bool {
+    let at_most = |rate: f64, level: f64| rate <= level * (1.0 + SAME);
+    let base = met.limit.baseline().as_f64();
+    let demand = need.rate * met.tokens;
+    if at_most(demand, base) {
+        return true;
+    }
+    let Some(spell) = need.spell else { return false };
+    let between = spell.between * met.tokens;
+    if !at_most(between, base) || !met.limit.peak().is_none_or(|peak| at_most(demand, peak.as_f64())) {
+        return false;
+    }
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let (length, rest) = (seconds(spell.length_ns), seconds(spell.every_ns.saturating_sub(spell.length_ns)));
+    match met.limit {
+        Limit::Credit { base, capacity, .. } => {
+            let base = base.as_f64();
+            let spent = (demand - base) * length;
+            at_most(spent, capacity as f64) && at_most(spent, (base - between) * rest)
+        }
+        Limit::Window { burst_ns, rest_ns, .. } => {
+            spell.length_ns <= burst_ns && at_most(seconds(rest_ns), rest)
+        }
+        Limit::Rate(_) | Limit::OnDemand { .. } => false,
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a type does not serve a need, told of the best volume of it; and what should be known of one that does.
+
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped};
+use fathom_volume::VolumeModel;
+
+use crate::amount::GIB;
+use crate::entry::{Entry, Lifecycle};
+use crate::fit::{Need, Reason};
+use crate::most::volumes;
+use crate::reach::{Counted, Reach, met, reach};
+use crate::resolve::Resolved;
+use crate::sheet::ASSUMED_LATENCY;
+
+/// The reason, and the same in words.
+pub(crate) fn why_not(entry: &Entry, need: &Need) -> (Reason, String) {
+    let best = volumes(entry, need.size_bytes.div_ceil(GIB)).into_iter().filter_map(|parameters| {
+        let resolved = entry.resolve(&parameters).ok()?;
+        Some((reach(&resolved.model, &need.load), resolved))
+    });
+    let level = |reach: &Reach| reach.sustained.unwrap_or(f64::INFINITY);
+    let peak = |reach: &Reach| reach.burst.map_or(level(reach), |burst| burst.rate);
+    // In a spell a burst may do; for ever it may not.
+    let merit = |reach: &Reach| if need.spell.is_some() { peak(reach) } else { level(reach) };
+    let Some((best, resolved)) = best.max_by(|one, other| merit(&one.0).total_cmp(&merit(&other.0))) else {
+        return (Reason::Size, "there is no volume of it of that size".to_owned());
+    };
+    let sustained = level(&best);
+    let lasting = told(best.held_by, sustained, need);
+    if let Some(burst) = best.burst.filter(|burst| burst.rate >= need.rate * (1.0 - 1e-9)) {
+        let lasts = match burst.lasts_ns {
+            Some(ns) => format!("for {} at most", duration(Nanos(ns))),
+            None => "for money".to_owned(),
+        };
+        let why = match need.spell {
+            None => format!("{lasting} for ever; {} {lasts}", told(burst.held_by, burst.rate, need)),
+            Some(_) => format!(
+                "{} {lasts}, {lasting} without: that is not enough for each spell, or comes back too slowly",
+                told(burst.held_by, burst.rate, need)
+            ),
+        };
+        return (Reason::Burst, why);
+    }
+    let (held_by, rate) = match best.burst.filter(|_| need.spell.is_some()) {
+        Some(burst) => (burst.held_by, burst.rate),
+        None => (best.held_by, sustained),
+    };
+    let reason = if held_by == Some(Counted::Bytes) { Reason::Throughput } else { Reason::Iops };
+    let of = match (&resolved.tier, entry.size_range_gib().1) {
+        (Some(tier), _) => format!(" with {tier}"),
+        (None, Some(_)) => format!(" at {}", bytes(resolved.model.size_bytes)),
+        (None, None) => String::new(),
+    };
+    (reason, format!("at most {}{of}", told(held_by, rate, need)))
+}
+
+/// A rate of requests like those of the need, by what holds it.
+fn told(held_by: Option<Counted>, rate: f64, need: &Need) -> String {
+    let mean = need.load.mean_bytes();
+    match held_by {
+        Some(Counted::Bytes) => format!("{} MiB/s", decimal(rate * mean / f64::from(1 << 20))),
+        _ => {
+            let size = match need.load.blocks.as_slice() {
+                [(block, _)] => bytes(*block as u64),
+                _ => format!("{} on average", bytes(mean as u64)),
+            };
+            format!("{} IOPS of {size}", grouped(rate as u64))
+        }
+    }
+}
+
+fn decimal(figure: f64) -> String {
+    if figure >= 100.0 { grouped(figure.round() as u64) } else { format!("{figure:.1}") }
+}
+
+/// What was asked for and is not published, so that nobody can say that a volume gives it.
+pub(crate) fn unpublished(model: &VolumeModel, need: &Need) -> Option<String> {
+    let limits = |counted: Counted| {
+        let mut mixes = need.load.mixes().into_iter();
+        mixes.all(|reads| met(model, &need.load, reads).iter().any(|met| met.counted == counted))
+    };
+    match () {
+        () if need.in_bytes && !limits(Counted::Bytes) => Some("its bandwidth is not published".to_owned()),
+        () if need.in_ios && !limits(Counted::Ios) => Some("its IOPS are not published".to_owned()),
+        () => None,
+    }
+}
+
+/// What should be known of a volume that serves.
+pub(crate) fn notes(entry: &Entry, need: &Need, resolved: &Resolved) -> Vec<String> {
+    let mut notes = Vec::new();
+    if entry.lifecycle() == Lifecycle::Previous {
+        notes.push("its provider recommends another".to_owned());
+    }
+    if !entry.is_persistent() {
+        notes.push("its data are lost with the instance".to_owned());
+    }
+    if entry.size_range().1.is_none() && !entry.is_persistent() {
+        notes.push("how large it is depends on the instance and is not in the catalogue".to_owned());
+    }
+    let leans = need.load.mixes().into_iter().any(|reads| {
+        let beyond =
+            |met: &crate::reach::Met| need.rate * met.tokens > met.limit.baseline().as_f64() * (1.0 + 1e-9);
+        met(&resolved.model, &need.load, reads).iter().any(beyond)
+    });
+    if leans && let Some(burst) = reach(&resolved.model, &need.load).burst {
+        let lasts = burst.lasts_ns.map(|ns| format!("; at its most that lasts {}", duration(Nanos(ns))));
+        notes.push(format!("by burst{}", lasts.unwrap_or_default()));
+    }
+    let told = |text: &&String| !text.starts_with(ASSUMED_LATENCY) || !need.latency.is_empty();
+    notes.extend(resolved.assumptions.iter().filter(told).cloned());
+    notes.extend(
+        entry.facts().find(|(name, _)| *name == "limits_scope").map(|(_, text)| format!("limits {text}")),
+    );
+    notes
+}

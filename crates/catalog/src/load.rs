@@ -1,0 +1,88 @@
+//! What requests are like, and what a volume counts for one of them in the long run.
+
+use fathom_volume::Accounting;
+
+/// Requests of a use: their sizes, their order, and how many of them read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Sizes in bytes with their shares, which sum up to 1.
+    pub blocks: Vec<(f64, f64)>,
+    /// Each begins where the one before it ended.
+    pub is_sequential: bool,
+    /// The share that reads; `None` = any, so that what holds must hold for all reads as for all writes.
+    pub reads: Option<f64>,
+}
+
+/// What one request is charged on average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) ios: f64,
+    pub(crate) bytes: f64,
+}
+
+impl Load {
+    /// Requests of one size, reads or writes.
+    pub fn of(block_bytes: f64, is_sequential: bool) -> Self {
+        Load { blocks: vec![(block_bytes, 1.0)], is_sequential, reads: None }
+    }
+
+    /// Bytes of a request on average.
+    pub fn mean_bytes(&self) -> f64 {
+        self.blocks.iter().map(|(bytes, share)| bytes * share).sum()
+    }
+
+    /// The shares of reads for which a volume must do: what is linear holds in between.
+    pub(crate) fn mixes(&self) -> Vec<f64> {
+        self.reads.map_or(vec![1.0, 0.0], |share| vec![share])
+    }
+
+    pub(crate) fn cost(&self, accounting: Accounting) -> Cost {
+        let costs =
+            self.blocks.iter().map(|(bytes, share)| (cost(accounting, *bytes, self.is_sequential), share));
+        costs.fold(Cost { ios: 0.0, bytes: 0.0 }, |sum, (cost, share)| Cost {
+            ios: sum.ios + cost.ios * share,
+            bytes: sum.bytes + cost.bytes * share,
+        })
+    }
+}
+
+fn cost(accounting: Accounting, bytes: f64, is_sequential: bool) -> Cost {
+    let Some(unit) = accounting.unit_bytes.map(f64::from) else { return Cost { ios: 1.0, bytes } };
+    if is_sequential && accounting.merges_sequential {
+        return Cost { ios: bytes / unit, bytes };
+    }
+    let ios = (bytes / unit).ceil().max(1.0);
+    Cost { ios, bytes: if accounting.whole_units { ios * unit } else { bytes } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_count_by_units() {
+        let unit = |kib: u32, merges_sequential, whole_units| Accounting {
+            unit_bytes: Some(kib << 10),
+            merges_sequential,
+            whole_units,
+        };
+        let kib = 1024.0;
+        for (accounting, block, is_sequential, ios, bytes) in [
+            (Accounting::default(), 1024.0 * kib, false, 1.0, 1024.0 * kib),
+            (unit(256, true, false), 4.0 * kib, false, 1.0, 4.0 * kib),
+            (unit(256, true, false), 4.0 * kib, true, 1.0 / 64.0, 4.0 * kib),
+            (unit(256, true, false), 257.0 * kib, false, 2.0, 257.0 * kib),
+            (unit(256, false, false), 4.0 * kib, true, 1.0, 4.0 * kib),
+            (unit(16, false, false), 64.0 * kib, false, 4.0, 64.0 * kib),
+            (unit(1024, true, true), 4.0 * kib, false, 1.0, 1024.0 * kib),
+            (unit(1024, true, true), 4.0 * kib, true, 1.0 / 256.0, 4.0 * kib),
+        ] {
+            let found = Load::of(block, is_sequential).cost(accounting);
+            assert_eq!(found, Cost { ios, bytes }, "{accounting:?} {block} {is_sequential}");
+        }
+        // Half of 4 KiB, half of 512 KiB: 1.5 units of 256 KiB, 258 KiB.
+        let mixed = Load { blocks: vec![(4.0 * kib, 0.5), (512.0 * kib, 0.5)], ..Load::of(0.0, false) };
+        assert_eq!(mixed.cost(unit(256, true, false)), Cost { ios: 1.5, bytes: 258.0 * kib });
+        assert_eq!(mixed.mean_bytes(), 258.0 * kib);
+    }
+}

@@ -1,0 +1,204 @@
+//! What a modelled volume gives a load, for ever and in a burst, and for how long.
+
+use fathom_volume::{Distribution, Latency, Limit, Stage, VolumeModel};
+
+use crate::load::Load;
+
+/// What a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// I/Os.
+    Ios,
+    /// Bytes.
+    Bytes,
+}
+
+/// The rate that a volume gives requests of one kind, and which limit holds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reach {
+    /// Requests a second, without any credit and without a bill; `None` = no limit is known.
+    pub sustained: Option<f64>,
+    /// What holds them.
+    pub held_by: Option<Counted>,
+    /// The burst, where it is beyond that.
+    pub burst: Option<Burst>,
+}
+
+/// More than there is for ever.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// Requests a second.
+    pub rate: f64,
+    /// What holds them.
+    pub held_by: Option<Counted>,
+    /// How long it lasts from full credit, ns; `None` = for ever, at a price.
+    pub lasts_ns: Option<u64>,
+    /// How long an idle volume takes to regain what was spent, ns.
+    pub refill_ns: Option<u64>,
+}
+
+/// A limit as a load meets it: tokens that each request of the load costs on average.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Met {
+    pub(crate) limit: Limit,
+    pub(crate) counted: Counted,
+    pub(crate) tokens: f64,
+}
+
+/// The limits that `load` meets where the share `reads` of it are reads.
+pub(crate) fn met(model: &VolumeModel, load: &Load, reads: f64) -> Vec<Met> {
+    let parts = [(&model.shared, 1.0), (&model.reads, reads), (&model.writes, 1.0 - reads)];
+    let of_stage = |stage: &Stage, share: f64| {
+        let cost = load.cost(stage.accounting);
+        let ios = stage.ios.map(|limit| Met { limit, counted: Counted::Ios, tokens: cost.ios * share });
+        let bytes =
+            stage.bytes.map(|limit| Met { limit, counted: Counted::Bytes, tokens: cost.bytes * share });
+        [ios, bytes]
+    };
+    let all = parts.into_iter().flat_map(|(stages, share)| stages.iter().map(move |stage| (stage, share)));
+    all.flat_map(|(stage, share)| of_stage(stage, share)).flatten().filter(|met| met.tokens > 0.0).collect()
+}
+
+/// What `model` gives `load`, whatever the share of reads where that is left open.
+pub fn reach(model: &VolumeModel, load: &Load) -> Reach {
+    let mixes = load.mixes().into_iter().map(|reads| of_mix(&met(model, load, reads)));
+    let worst = mixes.reduce(|one, other| if lower(&other, &one) { other } else { one });
+    worst.unwrap_or(Reach { sustained: None, held_by: None, burst: None })
+}
+
+fn lower(one: &Reach, other: &Reach) -> bool {
+    let level = |reach: &Reach| {
+        let sustained = reach.sustained.unwrap_or(f64::INFINITY);
+        (sustained, reach.burst.map_or(sustained, |burst| burst.rate))
+    };
+    level(one) < level(other)
+}
+
+fn of_mix(met: &[Met]) -> Reach {
+    let least = |level: &dyn Fn(&Met) -> Option<f64>| {
+        let all = met.iter().filter_map(|met| Some((level(met)? / met.tokens, met.counted)));
+        all.min_by(|one, other| one.0.total_cmp(&other.0))
+    };
+    let sustained = least(&|met| Some(met.limit.baseline().as_f64()));
+    let peak = least(&|met| met.limit.peak().map(|peak| peak.as_f64()));
+    let rate = peak.map_or(f64::INFINITY, |(rate, _)| rate);
+    let burst = sustained.filter(|(sustained, _)| rate > sustained * (1.0 + 1e-9)).map(|_| {
+        let spent = met.iter().filter(|met| rate * met.tokens > met.limit.baseline().as_f64());
+        let lasts = spent.clone().filter_map(|met| lasts_ns(met, rate)).min();
+        let refill = spent.filter_map(|met| met.limit.time_to_refill_ns()).max();
+        Burst { rate, held_by: peak.map(|(_, counted)| counted), lasts_ns: lasts, refill_ns: refill }
+    });
+    Reach {
+        sustained: sustained.map(|(rate, _)| rate),
+        held_by: sustained.map(|(_, counted)| counted),
+        burst,
+    }
+}
+
+/// How long full credit lasts at a rate beyond the baseline.
+fn lasts_ns(met: &Met, rate: f64) -> Option<u64> {
+    match met.limit {
+        Limit::Credit { base, capacity, .. } => {
+            let seconds = capacity as f64 / (rate * met.tokens - base.as_f64());
+            Some((seconds * 1e9).round() as u64)
+        }
+        Limit::Window { burst_ns, .. } => Some(burst_ns),
+        Limit::Rate(_) | Limit::OnDemand { .. } => None,
+    }
+}
+
+/// The mean of what a request takes, ns.
+pub(crate) fn mean_ns(latency: &Latency) -> f64 {
+    match &latency.distribution {
+        Distribution::Fixed(ns) => *ns as f64,
+        Distribution::Quantiles(quantiles) => quantiles
+            .windows(2)
+            .map(|pair| {
+                let share = f64::from(pair[1].per_million - pair[0].per_million) / 1e6;
+                share * (pair[0].ns as f64 + pair[1].ns as f64) / 2.0
+            })
+            .sum(),
+    }
+}
+
+/// What so many of a million requests take at most, ns.
+pub(crate) fn quantile_ns(latency: &Latency, per_million: u32) -> f64 {
+    match &latency.distribution {
+        Distribution::Fixed(ns) => *ns as f64,
+        Distribution::Quantiles(quantiles) => {
+            let above = quantiles.windows(2).find(|pair| per_million <= pair[1].per_million);
+            let on_the_line = |pair: &[fathom_volume::Quantile]| {
+                let width = f64::from(pair[1].per_million - pair[0].per_million);
+                let share = f64::from(per_million.saturating_sub(pair[0].per_million)) / width;
+                pair[0].ns as f64 + (pair[1].ns as f64 - pair[0].ns as f64) * share
+            };
+            above.map_or(quantiles.last().map_or(0.0, |last| last.ns as f64), on_the_line)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Catalog, Parameters};
+
+    const KIB: f64 = 1024.0;
+
+    fn model(id: &str, gib: u64) -> VolumeModel {
+        let parameters = Parameters { size_bytes: Some(gib << 30), ..Parameters::default() };
+        Catalog::shipped().get(id).unwrap().resolve(&parameters).unwrap().model
+    }
+
+    /// Sustained, then burst and the seconds that it lasts.
+    fn check(id: &str, gib: u64, load: Load, sustained: f64, burst: Option<(f64, f64)>) {
+        let found = reach(&model(id, gib), &load);
+        let near = |one: f64, other: f64| (one - other).abs() <= other * 1e-6;
+        assert!(near(found.sustained.unwrap(), sustained), "{id} {gib} {load:?}: {found:?}");
+        let seconds = |burst: Burst| burst.lasts_ns.map_or(0.0, |ns| ns as f64 / 1e9);
+        match (found.burst, burst) {
+            (None, None) => {}
+            (Some(found), Some((rate, lasts))) => {
+                assert!(
+                    near(found.rate, rate) && near(seconds(found), lasts),
+                    "{id} {gib} {load:?}: {found:?}"
+                );
+            }
+            _ => panic!("{id} {gib} {load:?}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_volume_gives() {
+        let random = |kib: f64| Load::of(kib * KIB, false);
+        let sequential = |kib: f64| Load::of(kib * KIB, true);
+        // 50 GiB of gp2: 150 for ever, 3,000 for 5,400,000 / 2,850 s.
+        check("aws-gp2-2016", 50, random(4.0), 150.0, Some((3000.0, 5_400_000.0 / 2850.0)));
+        // 128 MiB/s are 2,048 of 64 KiB, which spend 1,898 credits a second.
+        check("aws-gp2-2016", 50, random(64.0), 150.0, Some((2048.0, 5_400_000.0 / 1898.0)));
+        // Merged into units of 256 KiB: 150 of those for ever are 9,600 of 4 KiB, and 128 MiB/s are 32,768.
+        check("aws-gp2-2016", 50, sequential(4.0), 9600.0, Some((32_768.0, 5_400_000.0 / (512.0 - 150.0))));
+        // 1 MiB at random is four units: 37.5 for ever, 128 by bandwidth, which are 512 units.
+        check("aws-gp2-2016", 50, random(1024.0), 37.5, Some((128.0, 5_400_000.0 / (512.0 - 150.0))));
+        check("aws-gp2-2016", 1000, random(4.0), 3000.0, None);
+        check("aws-gp2-2016", 16_384, random(4.0), 10_000.0, None);
+        // A whole MiB for each random request: 40 MiB/s for ever, 250 while there is credit: 1 TiB at 210 MiB/s.
+        check("aws-st1", 1024, random(4.0), 40.0, Some((250.0, 1_048_576.0 / 210.0)));
+        check("aws-st1", 1024, sequential(1024.0), 40.0, Some((250.0, 1_048_576.0 / 210.0)));
+        check("do-volume-standard", 100, random(4.0), 5000.0, Some((7500.0, 60.0)));
+        check("do-volume-standard-2018-04", 100, random(64.0), 200e6 / 65_536.0, None);
+        // Two directions apart: the slower one is what any mix can rely on.
+        check("gcp-pd-standard", 1000, random(4.0), 750.0, None);
+        check("gcp-pd-standard", 1000, Load { reads: Some(0.0), ..random(4.0) }, 1500.0, None);
+        check("gcp-pd-standard", 1000, Load { reads: Some(0.25), ..random(4.0) }, 2000.0, None);
+    }
+
+    #[test]
+    fn latencies_by_their_quantiles() {
+        let around = Latency::around(1_000_000);
+        assert!((mean_ns(&around) - 1e6).abs() < 1e3, "{}", mean_ns(&around));
+        let p50 = quantile_ns(&around, 500_000);
+        assert!((quantile_ns(&around, 990_000) / p50 - 2.0).abs() < 1e-3);
+        assert!((quantile_ns(&around, 1_000_000) / p50 - 10.0).abs() < 1e-3);
+        assert_eq!((mean_ns(&Latency::fixed(7)), quantile_ns(&Latency::fixed(7), 1)), (7.0, 7.0));
+    }
+}

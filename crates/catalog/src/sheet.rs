@@ -1,0 +1,297 @@
+//! Everything there is to tell of a volume of a type: its limits, what it gives by block size, its price; and the sizes at
+//! which a type is worth looking at.
+
+use fathom_volume::{Limit, Rate, Stage, VolumeModel};
+
+use crate::amount::{self, GIB};
+use crate::cost::{MonthlyCost, MonthlyUse};
+use crate::entry::Entry;
+use crate::levels::{self, chooses_bytes, chooses_iops};
+use crate::load::Load;
+use crate::reach::{Counted, Reach, mean_ns, reach};
+use crate::resolve::{Parameters, Refusal};
+use crate::wire::{IopsModel, Wire};
+
+/// The direction that a limit holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Reads and writes together.
+    Total,
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+}
+
+impl Direction {
+    /// Its name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Total => "total",
+            Direction::Read => "read",
+            Direction::Write => "write",
+        }
+    }
+}
+
+/// How a limit gives more than its baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// It does not.
+    None,
+    /// From credit, so many tokens when full.
+    Credit {
+        /// The most there is of it.
+        capacity: u64,
+    },
+    /// For a time, then not for another.
+    Window,
+    /// For money.
+    Billed,
+}
+
+/// One limit of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Whose.
+    pub direction: Direction,
+    /// What it counts.
+    pub counted: Counted,
+    /// I/Os or bytes a second, for ever.
+    pub base: u64,
+    /// The same in a burst.
+    pub burst: Option<u64>,
+    /// How there is a burst.
+    pub rule: Rule,
+    /// From full credit to none at the full burst rate.
+    pub empty_ns: Option<u64>,
+    /// From none to all of it on an idle volume.
+    pub refill_ns: Option<u64>,
+}
+
+/// What a volume gives requests of one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockRow {
+    /// Bytes of a request.
+    pub block_bytes: u64,
+    /// Whose, where each direction has limits of its own.
+    pub direction: Direction,
+    /// In random order.
+    pub random: Reach,
+    /// One after another.
+    pub sequential: Reach,
+    /// Requests under way that reach the most of it in random order, by what one takes; `None` where nothing limits it.
+    pub depth: Option<u64>,
+}
+
+/// A volume of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    /// Its size.
+    pub size_bytes: u64,
+    /// What is chosen, the provider's own choice where nothing was said.
+    pub parameters: Parameters,
+    /// The tier it belongs to.
+    pub tier: Option<String>,
+    /// Its limits.
+    pub levels: Vec<Level>,
+    /// The largest request that counts as one I/O.
+    pub io_unit_bytes: Option<u64>,
+    /// Sequential requests share a unit.
+    pub merges_sequential: bool,
+    /// Mean time of a read and of a write, ns.
+    pub latency_ns: (f64, f64),
+    /// The time is not published.
+    pub is_latency_assumed: bool,
+    /// What it gives by block size.
+    pub blocks: Vec<BlockRow>,
+    /// What it costs, where that is sourced.
+    pub bill: Option<MonthlyCost>,
+    /// What the source does not say.
+    pub assumptions: Vec<String>,
+}
+
+/// The block sizes of a sheet.
+const BLOCKS_KIB: [u64; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
+/// Sizes that people buy, GiB.
+const USUAL_GIB: [u64; 14] = [1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 16_384, 32_768, 65_536];
+
+impl Entry {
+    /// A volume of this type; what must be chosen and is not is the most there is.
+    ///
+    /// # Errors
+    /// As for [`Entry::resolve`].
+    pub fn sheet(&self, parameters: &Parameters) -> Result<Sheet, Refusal> {
+        let mut assumed = Vec::new();
+        let mut parameters = self.completed(parameters, &mut assumed);
+        let resolved = self.resolve(&parameters)?;
+        let model = &resolved.model;
+        parameters.size_bytes = Some(model.size_bytes);
+        let stage = model.shared.iter().chain(&model.reads).next();
+        let accounting = stage.map(|stage| stage.accounting).unwrap_or_default();
+        assumed.extend(resolved.assumptions);
+        Ok(Sheet {
+            size_bytes: model.size_bytes,
+            tier: resolved.tier,
+            levels: levels_of(model),
+            io_unit_bytes: accounting.unit_bytes.map(u64::from),
+            merges_sequential: accounting.merges_sequential,
+            latency_ns: (mean_ns(&model.read_latency), mean_ns(&model.write_latency)),
+            is_latency_assumed: assumed.iter().any(|told| told.starts_with(ASSUMED_LATENCY)),
+            blocks: blocks(model),
+            bill: self.cost_of_month(&parameters, MonthlyUse::default()).ok().flatten(),
+            parameters,
+            assumptions: assumed,
+        })
+    }
+
+    /// With the most of what must be chosen and was not.
+    pub(crate) fn completed(&self, parameters: &Parameters, told: &mut Vec<String>) -> Parameters {
+        let wire = &self.wire;
+        let mut whole = parameters.clone();
+        let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
+        if let Some(tier) = wire.tiers.first().filter(|_| is_named && whole.tier.is_none()) {
+            told.push(format!("what it belongs to was not said: shown for {}", tier.name));
+            whole.tier = Some(tier.name.clone());
+        }
+        let size_bytes = whole.size_bytes.unwrap_or_else(|| self.usual_size());
+        if chooses_iops(wire) && whole.iops.is_none() && wire.iops_included.is_none() {
+            let (_, most) = levels::iops_range(wire, size_bytes);
+            told.push(format!("its IOPS must be chosen: shown with {most}, the most at this size"));
+            whole.iops = Some(most);
+        }
+        if chooses_bytes(wire) && whole.bytes_per_second.is_none() && wire.throughput_included.is_none() {
+            let (_, most) = levels::bytes_range(wire, size_bytes, whole.iops.unwrap_or_default());
+            told.push("its bandwidth must be chosen: shown with the most at this size".to_owned());
+            whole.bytes_per_second = Some(most);
+        }
+        whole
+    }
+
+    /// The sizes at which a type shows what its size decides, in GiB, those that people buy among them.
+    pub fn sizes_gib(&self) -> Vec<u64> {
+        let wire = &self.wire;
+        let (least, most) = self.size_range();
+        let least = least.map_or(1, |bytes| bytes.div_ceil(GIB));
+        let most = most.map_or(u64::MAX, |bytes| bytes / GIB);
+        let sized = wire.iops_model == IopsModel::TieredBySize;
+        let mut sizes: Vec<u64> = if sized {
+            wire.tiers.iter().filter_map(|tier| tier.size_gib.map(|gib| gib as u64)).collect()
+        } else {
+            USUAL_GIB.to_vec()
+        };
+        sizes.extend(turning_points(wire));
+        sizes.push(least);
+        sizes.extend(self.size_range().1.map(|bytes| bytes / GIB));
+        sizes.retain(|size| (least..=most).contains(size));
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
+
+/// How the assumption of a latency begins.
+pub(crate) const ASSUMED_LATENCY: &str = "its latency";
+
+/// Sizes in GiB from which on something is another than below.
+pub(crate) fn turning_points(wire: &Wire) -> Vec<u64> {
+    // Where a line of so much a GiB meets a level: the first whole GiB at or above it.
+    let meets = |intercept: Option<f64>, slope: Option<f64>, level: Option<f64>| {
+        let (slope, level) = (slope?, level?);
+        let size = (level - intercept.unwrap_or_default()) / slope;
+        (size > 0.0 && size < 1e9).then(|| (size - 1e-9).ceil() as u64)
+    };
+    let per_tib = wire.throughput_per_tib.map(|per_tib| per_tib / 1024.0);
+    let bursts_per_tib = wire.burst_throughput_per_tib.map(|per_tib| per_tib / 1024.0);
+    let lines = [
+        meets(wire.iops_intercept, wire.iops_per_gib, wire.iops_min).map(|size| size.saturating_sub(1)),
+        meets(wire.iops_intercept, wire.iops_per_gib, wire.iops_min),
+        meets(wire.iops_intercept, wire.iops_per_gib, wire.iops_max),
+        meets(None, wire.iops_read_per_gib, wire.iops_read_max),
+        meets(None, wire.iops_write_per_gib, wire.iops_write_max),
+        meets(wire.throughput_intercept, wire.throughput_per_gib.or(per_tib), wire.throughput_max),
+        meets(None, bursts_per_tib, wire.burst_throughput_max),
+        wire.burst_applies_below_gib.map(|gib| gib.ceil() as u64),
+    ];
+    let steps = wire.throughput_by_size.iter().filter(|step| step.above_gib > 0.0);
+    let steps = steps.map(|step| step.above_gib as u64 + 1);
+    lines.into_iter().flatten().chain(steps).filter(|size| *size > 0).collect()
+}
+
+fn levels_of(model: &VolumeModel) -> Vec<Level> {
+    let parts = [
+        (Direction::Total, &model.shared),
+        (Direction::Read, &model.reads),
+        (Direction::Write, &model.writes),
+    ];
+    let of = |direction: Direction, stage: &Stage| {
+        let ios = stage.ios.map(|limit| level(direction, Counted::Ios, limit));
+        [ios, stage.bytes.map(|limit| level(direction, Counted::Bytes, limit))]
+    };
+    let all =
+        parts.into_iter().flat_map(|(direction, stages)| stages.iter().map(move |stage| (direction, stage)));
+    all.flat_map(|(direction, stage)| of(direction, stage)).flatten().collect()
+}
+
+fn level(direction: Direction, counted: Counted, limit: Limit) -> Level {
+    let per_second = |rate: Rate| u64::try_from(rate.in_ns(1_000_000_000)).unwrap_or(u64::MAX);
+    let (rule, capacity) = match limit {
+        Limit::Rate(_) => (Rule::None, 0),
+        Limit::Credit { capacity, .. } => (Rule::Credit { capacity }, capacity),
+        Limit::Window { .. } => (Rule::Window, 0),
+        Limit::OnDemand { .. } => (Rule::Billed, 0),
+    };
+    Level {
+        direction,
+        counted,
+        base: per_second(limit.baseline()),
+        burst: limit.peak().filter(|_| rule != Rule::None).map(per_second),
+        rule,
+        empty_ns: limit.time_to_empty_ns(capacity),
+        refill_ns: limit.time_to_refill_ns(),
+    }
+}
+
+fn blocks(model: &VolumeModel) -> Vec<BlockRow> {
+    let is_apart = !model.reads.is_empty() || !model.writes.is_empty();
+    let directions: &[Direction] =
+        if is_apart { &[Direction::Read, Direction::Write] } else { &[Direction::Total] };
+    let row = |direction: Direction, kib: u64| {
+        let reads = match direction {
+            Direction::Total => None,
+            Direction::Read => Some(1.0),
+            Direction::Write => Some(0.0),
+        };
+        let of = |is_sequential| Load { reads, ..Load::of(kib as f64 * 1024.0, is_sequential) };
+        let random = reach(model, &of(false));
+        let latency = match direction {
+            Direction::Write => mean_ns(&model.write_latency),
+            Direction::Read => mean_ns(&model.read_latency),
+            Direction::Total => mean_ns(&model.read_latency).max(mean_ns(&model.write_latency)),
+        };
+        let most = random.burst.map(|burst| burst.rate).or(random.sustained);
+        BlockRow {
+            block_bytes: kib << 10,
+            direction,
+            random,
+            sequential: reach(model, &of(true)),
+            depth: most.map(|most| ((most * latency / 1e9).ceil() as u64).max(1)),
+        }
+    };
+    directions.iter().flat_map(|direction| BLOCKS_KIB.map(|kib| row(*direction, kib))).collect()
+}
+
+impl Entry {
+    /// Its usual size, in its range.
+    pub(crate) fn usual_size(&self) -> u64 {
+        let (least, most) = self.size_range();
+        let least = least.unwrap_or(1);
+        crate::resolve::USUAL_SIZE.clamp(least, most.unwrap_or(u64::MAX).max(least))
+    }
+
+    /// The least whole GiB that are sold, and the most.
+    pub(crate) fn size_range_gib(&self) -> (u64, Option<u64>) {
+        let least = self.wire.size_min_gib.map_or(1, |gib| amount::gib(gib).div_ceil(GIB));
+        (least, self.wire.size_max_gib.map(|gib| amount::gib(gib) / GIB))
+    }
+}

@@ -1,0 +1,114 @@
+//! What is told of a volume is what its provider publishes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use fathom_catalog::{Catalog, Counted, Direction, Level, Parameters, Rule, Sheet};
+
+const GIB: u64 = 1 << 30;
+const MIB: f64 = 1_048_576.0;
+
+fn sheet(id: &str, gib: u64) -> Sheet {
+    let parameters = Parameters { size_bytes: Some(gib * GIB), ..Parameters::default() };
+    Catalog::shipped().get(id).unwrap().sheet(&parameters).unwrap()
+}
+
+/// Base, burst, and seconds to empty and to refill, of the I/Os.
+fn ios(sheet: &Sheet) -> (u64, Option<u64>, Option<u64>, Option<u64>) {
+    let level = sheet.levels.iter().find(|level| level.counted == Counted::Ios).unwrap();
+    let seconds = |ns: Option<u64>| ns.map(|ns| (ns + 500_000_000) / 1_000_000_000);
+    (level.base, level.burst, seconds(level.empty_ns), seconds(level.refill_ns))
+}
+
+#[test]
+fn gp2_of_2016_at_the_sizes_of_its_rules() {
+    // 3 a GiB, at least 100 and at most 10,000; below 1,000 GiB bursts to 3,000 from 5,400,000 credits, which last
+    // 5,400,000 / (3,000 - base) seconds and come back in 5,400,000 / base; 128 MiB/s to 170 GiB, 160 above.
+    for (gib, base, burst, empty, refill, mib) in [
+        (10, 100, Some(3000), Some(1862), Some(54_000), 128.0),
+        (33, 100, Some(3000), Some(1862), Some(54_000), 128.0),
+        (34, 102, Some(3000), Some(1863), Some(52_941), 128.0),
+        (50, 150, Some(3000), Some(1895), Some(36_000), 128.0),
+        (1000, 3000, None, None, None, 160.0),
+        (3334, 10_000, None, None, None, 160.0),
+        (16_384, 10_000, None, None, None, 160.0),
+    ] {
+        let sheet = sheet("aws-gp2-2016", gib);
+        assert_eq!(ios(&sheet), (base, burst, empty, refill), "{gib} GiB");
+        let bytes = sheet.levels.iter().find(|level| level.counted == Counted::Bytes).unwrap();
+        assert_eq!((bytes.base as f64 / MIB, bytes.burst), (mib, None), "{gib} GiB");
+        assert_eq!((sheet.io_unit_bytes, sheet.merges_sequential), (Some(256 << 10), true));
+    }
+}
+
+#[test]
+fn blocks_of_gp2_of_2016() {
+    let sheet = sheet("aws-gp2-2016", 50);
+    // Random: I/Os for ever and in a burst, and seconds of the burst. From 64 KiB on 128 MiB/s are less than 3,000; of
+    // 512 KiB each counts twice, so that 256 a second spend 512 credits.
+    for (kib, sustained, burst, lasts) in [
+        (4, 150.0, 3000.0, 5.4e6 / 2850.0),
+        (32, 150.0, 3000.0, 5.4e6 / 2850.0),
+        (64, 150.0, 2048.0, 5.4e6 / 1898.0),
+        (256, 150.0, 512.0, 5.4e6 / 362.0),
+        (512, 75.0, 256.0, 5.4e6 / 362.0),
+        (1024, 37.5, 128.0, 5.4e6 / 362.0),
+    ] {
+        let row = sheet.blocks.iter().find(|row| row.block_bytes == kib << 10).unwrap();
+        let found = row.random.burst.unwrap();
+        assert_eq!((row.random.sustained, found.rate), (Some(sustained), burst), "{kib}k");
+        let seconds = found.lasts_ns.unwrap() as f64 / 1e9;
+        assert!((seconds - lasts).abs() < 1e-6 && row.direction == Direction::Total, "{kib}k: {seconds}");
+        // Sequential ones are merged: 128 MiB/s at any size, 150 units of 256 KiB for ever.
+        let bytes = row.sequential.burst.unwrap().rate * (kib << 10) as f64;
+        let sustained = row.sequential.sustained.unwrap() * (kib << 10) as f64;
+        assert!((bytes - 128.0 * MIB).abs() < 1.0 && (sustained - 37.5 * MIB).abs() < 1.0, "{kib}k");
+    }
+    // 3,000 at 0.366 ms each are 1.1 under way.
+    assert_eq!(sheet.blocks[0].depth, Some(2));
+    assert!(!sheet.is_latency_assumed);
+}
+
+#[test]
+fn directions_apart_have_rows_of_their_own() {
+    let sheet = sheet("gcp-pd-standard", 1000);
+    let level = |direction| {
+        let of = |level: &&Level| (level.direction, level.counted) == (direction, Counted::Ios);
+        sheet.levels.iter().find(of).map(|level| (level.base, level.rule))
+    };
+    assert_eq!(level(Direction::Total), None);
+    assert_eq!(level(Direction::Read), Some((750, Rule::None)));
+    assert_eq!(level(Direction::Write), Some((1500, Rule::None)));
+    assert_eq!(sheet.blocks.len(), 18);
+    assert!(sheet.is_latency_assumed);
+    let bill = sheet.bill.unwrap();
+    assert!((bill.total() - 40.0).abs() < 1e-6 && bill.is_whole());
+}
+
+#[test]
+fn what_must_be_chosen_is_the_most_there_is_and_told() {
+    // 50 a GiB.
+    let sheet = sheet("aws-io1", 100);
+    assert_eq!(ios(&sheet).0, 5000);
+    assert_eq!(sheet.parameters.iops, Some(5000));
+    assert!(sheet.assumptions[0].contains("5000"), "{:?}", sheet.assumptions);
+}
+
+#[test]
+fn sizes_show_where_rules_turn() {
+    let sizes = |id: &str| Catalog::shipped().get(id).unwrap().sizes_gib();
+    // 100 and 10,000 IOPS are reached at 33.3 and 3,333.3 GiB, the burst ends at 1,000, more bandwidth begins above 170.
+    let gp2 = sizes("aws-gp2-2016");
+    for size in [1, 33, 34, 171, 1000, 3334, 16_384] {
+        assert!(gp2.contains(&size), "{size} is not in {gp2:?}");
+    }
+    assert_eq!(gp2.last(), Some(&16_384));
+    assert_eq!(sizes("azure-premium-ssd").len(), 14);
+    assert_eq!(sizes("aws-st1")[0], 125);
+    for entry in Catalog::shipped().entries().filter(|entry| entry.unmodelled().is_none()) {
+        for gib in entry.sizes_gib() {
+            let parameters = Parameters { size_bytes: Some(gib * GIB), ..Parameters::default() };
+            let sheet = entry.sheet(&parameters).unwrap();
+            assert!(!sheet.levels.is_empty() && !sheet.blocks.is_empty(), "{} {gib}", entry.id());
+        }
+    }
+}
