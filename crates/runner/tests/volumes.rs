@@ -96,6 +96,20 @@ fn volumes_are_told_apart_by_name_and_others_are_refused() {
 }
 
 #[test]
+fn a_volume_that_falls_silent_is_given_up_and_told_as_stalled() {
+    let mut silent = volume(5_400_000);
+    silent.faults.push(Fault { at_ns: 2_000_000_000, length_ns: u64::MAX, kind: FaultKind::Stall });
+    let session = session(&[("silent", silent), ("v", volume(5_400_000))]);
+    let outcome = run(&session, vec![reading("silent", 8, 5), reading("v", 8, 5)]);
+    let [stuck, other] = &outcome.workers[..] else { panic!("{} workers", outcome.workers.len()) };
+    assert!(stuck.stuck && stuck.failure.is_some() && !other.stuck, "{:?}", stuck.failure);
+    let stall = stuck.stalls.first().expect("nothing completed for seconds");
+    assert!(!stall.over && stall.depth == 8 && stall.length_ns >= 6_000_000_000, "{stall:?}");
+    let [asked, answered] = [stuck, other].map(|worker| worker.measured.ops[0].ios);
+    assert!((5_990..=6_010).contains(&asked) && answered >= 15_000, "{asked} {answered}");
+}
+
+#[test]
 fn a_failing_volume_ends_the_run_and_is_counted() {
     let fault = |kind| Fault { at_ns: 1_000_000_000, length_ns: 1_000_000_000, kind };
     let mut failing = volume(5_400_000);

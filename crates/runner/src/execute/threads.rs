@@ -22,7 +22,7 @@ use crate::stop::{StopHandle, StopSignal};
 use crate::worker::{self, WorkerEnd, WorkerSpec};
 
 /// How long a worker may take to come back after it was asked to stop.
-const GRACE_NS: u64 = 4_000_000_000;
+pub(super) const GRACE_NS: u64 = 4_000_000_000;
 /// A sleeping worker looks this often whether it shall stop.
 const SLEEP_PIECE: Duration = Duration::from_millis(50);
 /// The session looks at least this often whether it shall stop.

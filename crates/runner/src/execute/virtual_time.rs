@@ -9,6 +9,7 @@ use fathom_engine::sim::{SimEngine, World};
 use fathom_model::Nanos;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
 
+use super::threads::GRACE_NS;
 use super::{Run, Running};
 use crate::clock::VirtualClock;
 use crate::drive::{Step, Worker};
@@ -44,6 +45,7 @@ pub(super) fn run_phase(
     let begin = world.now();
     let mut watch = run.observer(&running, begin.0);
     let mut next_tick = begin.plus(Nanos(TICK_NS));
+    let mut unanswered = Vec::new();
     let mut wakes: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
     for (index, worker) in workers.iter_mut().enumerate() {
         worker.start(&running[index].spec);
@@ -59,8 +61,9 @@ pub(super) fn run_phase(
         let worker = &mut workers[index];
         worker.wake();
         match turn(worker, time) {
-            Some(wake) => wakes.push(Reverse((wake, index))),
-            None => {
+            Turn::Until(wake) => wakes.push(Reverse((wake, index))),
+            Turn::Unanswered => unanswered.push(index),
+            Turn::Finished => {
                 running[index].live.close(time.0);
                 running[index].live.finish();
                 if running[index].spec.exit_all {
@@ -70,30 +73,44 @@ pub(super) fn run_phase(
             }
         }
     }
-    let now = world.now().0;
+    // As long as on real time after a stop; then they are given up.
+    let end = world.now().plus(Nanos(if unanswered.is_empty() { 0 } else { GRACE_NS }));
+    while next_tick < end {
+        world.advance_to(next_tick);
+        run.tick(&mut watch, next_tick.0, observer);
+        next_tick = next_tick.plus(Nanos(TICK_NS));
+    }
+    world.advance_to(end);
+    let now = end.0;
     run.tick(&mut watch, now, observer);
-    for (running, worker) in running.iter_mut().zip(workers) {
-        running.end = Some(worker.into_end());
+    for (index, (running, worker)) in running.iter_mut().zip(workers).enumerate() {
+        running.end = (!unanswered.contains(&index)).then(|| worker.into_end());
     }
     run.collect(running, watch, now)
 }
 
-/// Turns one worker at `now` until it is blocked (`Some`) or has finished.
-fn turn(worker: &mut Worker<VirtualClock>, now: Nanos) -> Option<Nanos> {
+/// What became of a worker's turn.
+enum Turn {
+    /// It goes on then.
+    Until(Nanos),
+    /// Its requests are never answered.
+    Unanswered,
+    /// It has ended.
+    Finished,
+}
+
+/// Turns one worker at `now` as far as it goes.
+fn turn(worker: &mut Worker<VirtualClock>, now: Nanos) -> Turn {
     loop {
         match worker.step() {
             Ok(Step::Progress) => {}
-            Ok(Step::BlockedUntil(Nanos::MAX)) => {
-                let message = "virtual time stands still: nothing is due".to_owned();
-                worker.failure.get_or_insert(WorkerFailure { errno: 0, message, hint: None });
-                return None;
-            }
-            Ok(Step::BlockedUntil(time)) => return Some(time.max(now)),
-            Ok(Step::Finished) => return None,
+            Ok(Step::BlockedUntil(Nanos::MAX)) => return Turn::Unanswered,
+            Ok(Step::BlockedUntil(time)) => return Turn::Until(time.max(now)),
+            Ok(Step::Finished) => return Turn::Finished,
             Err(error) => {
                 let message = error.to_string();
                 worker.failure.get_or_insert(WorkerFailure { errno: 0, message, hint: None });
-                return None;
+                return Turn::Finished;
             }
         }
     }
