@@ -41,7 +41,7 @@ pub use machine::{engine_rows, host_facts};
 pub use plan::{BenchPlan, BenchSettings, Cost, Effort};
 pub use planned::PlannedTest;
 pub use profile::{PROFILES, UseProfile, profiles};
-pub use simulated::{SimulatedVolume, is_simulated, session_for};
+pub use simulated::{SimulatedVolume, is_simulated, session_for, session_of_plan};
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
 pub use together::FurtherTarget;

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use fathom_engine::registry::{self, ENGINES};
+use fathom_engine::registry;
 use fathom_engine::{EngineError, EngineSetup, RawEngineOptions};
 use fathom_options::{EngineOption, EngineRow, HostFacts};
 use fathom_sys::device::SysRoot;
@@ -17,7 +17,7 @@ pub fn engine_rows() -> Vec<EngineRow> {
         synchronous: entry.traits.synchronous,
         options: entry.options.iter().map(EngineOption::from_row).collect(),
     };
-    ENGINES.iter().map(row).collect()
+    registry::all().map(row).collect()
 }
 
 /// What resolving options must know of this machine.

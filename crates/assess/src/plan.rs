@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::steady;
-use fathom_engine::registry;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
@@ -138,10 +137,8 @@ impl BenchPlan {
             [] => Suite::load(&settings.suite, &engines)?,
             names => Suite::of_profiles(names, &engines)?,
         };
-        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
-            return Err(AssessError::UnknownEngine { name: name.clone() });
-        }
-        let mut notes: Vec<String> = simulated::note_on(&targets).into_iter().collect();
+        targets.iter().try_for_each(|target| simulated::check_engine(settings.engine.as_deref(), target))?;
+        let mut notes: Vec<String> = simulated::notes_on(&targets);
         let profile = profile_of(&suite, &settings);
         let typed: Vec<&Path> =
             std::iter::once(&settings.target).chain(&settings.further).map(PathBuf::as_path).collect();
@@ -150,11 +147,7 @@ impl BenchPlan {
             let planned = size_on(target, typed, settings.size, profile.size)?;
             size = size.min(planned.size);
             notes.extend(planned.note);
-            for remark in remarks(target) {
-                if !notes.contains(&remark) {
-                    notes.push(remark);
-                }
-            }
+            notes.extend(remarks(target));
         }
         let refusals: Vec<(String, Option<String>)> = targets
             .iter()
@@ -293,18 +286,17 @@ pub(crate) fn size_on(
 }
 
 /// What a reader should know of the target itself.
-pub(crate) fn remarks(target: &BenchTarget) -> Vec<String> {
+pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
     match target {
-        BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => vec![format!(
+        BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => Some(format!(
             "{} is on the root file system: other programs use it too, and 1.0 GiB is kept free",
             absolute(path).display()
-        )],
-        BenchTarget::File { path, sparse: true, .. } => vec![format!(
+        )),
+        BenchTarget::File { path, sparse: true, .. } => Some(format!(
             "{} is sparse: reads of its holes never reach a device and are too fast",
             path.display()
-        )],
-        BenchTarget::Simulated(volume) => volume.notes.clone(),
-        _ => Vec::new(),
+        )),
+        _ => None,
     }
 }
 

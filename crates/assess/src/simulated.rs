@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use fathom_catalog::Target;
-use fathom_engine::sim::{BEGIN_NS, Volume};
-use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration};
+use fathom_engine::registry;
+use fathom_engine::sim::{self, BEGIN_NS, Volume};
+use fathom_model::RunPlan;
+use fathom_model::units::bytes;
 use fathom_runner::Session;
 use fathom_volume::{Latency, Limit, Stage, VolumeModel};
 
@@ -89,9 +90,9 @@ impl SimulatedVolume {
             }
             *latency = Latency::fixed(LEAST_NS);
             self.notes.push(format!(
-                "{}: {name} have neither a limit nor a latency: each takes {}, so that time goes on; latency= sets it",
+                "{}: {name} have neither a limit nor a latency: each takes {} us, so that time goes on; latency= sets it",
                 self.path.display(),
-                duration(Nanos(LEAST_NS))
+                LEAST_NS / 1000
             ));
         }
     }
@@ -105,31 +106,104 @@ fn is_bound(limit: Option<Limit>) -> bool {
 /// The session for a command on `targets`: on real time, or on virtual time with the volumes that they are. Credit lives
 /// on as long as the session.
 pub fn session_for<'a>(targets: impl IntoIterator<Item = &'a BenchTarget>) -> Session {
-    let mut volumes: Vec<(PathBuf, Volume)> = Vec::new();
-    for target in targets {
-        let BenchTarget::Simulated(volume) = target else { continue };
-        if volumes.iter().any(|(path, _)| *path == volume.path) {
-            continue;
-        }
-        let begun = Volume::beginning_at(&volume.model, volume.seed, BEGIN_NS);
-        volumes.push((volume.path.clone(), begun.expect("the model was found sound when it was read")));
-    }
-    if volumes.is_empty() { Session::real() } else { Session::on_volumes(volumes) }
+    let volumes = once_each(targets);
+    if volumes.is_empty() { Session::real() } else { session_on(volumes) }
 }
 
-/// What every report on such volumes says; `None` where none is simulated.
-pub(crate) fn note_on<'a>(targets: impl IntoIterator<Item = &'a BenchTarget>) -> Option<String> {
-    let mut titles: Vec<&str> = Vec::new();
+fn session_on<'a>(volumes: impl IntoIterator<Item = &'a SimulatedVolume>) -> Session {
+    let begun = |volume: &SimulatedVolume| {
+        let begun = Volume::beginning_at(&volume.model, volume.seed, BEGIN_NS);
+        (volume.path.clone(), begun.expect("the model was found sound when it was read"))
+    };
+    Session::on_volumes(volumes.into_iter().map(begun).collect())
+}
+
+/// The modelled volumes among `targets`; the same name is the same volume.
+fn once_each<'a>(targets: impl IntoIterator<Item = &'a BenchTarget>) -> Vec<&'a SimulatedVolume> {
+    let mut volumes: Vec<&SimulatedVolume> = Vec::new();
     for target in targets {
         if let BenchTarget::Simulated(volume) = target
-            && !titles.contains(&volume.title.as_str())
+            && !volumes.iter().any(|known| known.path == volume.path)
         {
-            titles.push(&volume.title);
+            volumes.push(volume);
         }
     }
-    let what = if titles.len() == 1 { "a modelled volume" } else { "modelled volumes" };
+    volumes
+}
+
+/// What every report on such volumes says; nothing where none is simulated.
+pub(crate) fn notes_on<'a>(targets: impl IntoIterator<Item = &'a BenchTarget> + Clone) -> Vec<String> {
+    let volumes = once_each(targets.clone());
+    let mut notes: Vec<String> = introduction(&volumes).into_iter().collect();
+    for volume in &volumes {
+        let is_it =
+            |target: &BenchTarget| matches!(target, BenchTarget::Simulated(it) if it.path == volume.path);
+        if targets.clone().into_iter().filter(|target| is_it(target)).count() > 1 {
+            notes.push(format!("{} is named more than once, and is one volume", volume.path.display()));
+        }
+        notes.extend(volume.notes.iter().cloned());
+    }
+    notes
+}
+
+fn introduction(volumes: &[&SimulatedVolume]) -> Option<String> {
+    let mut titles: Vec<&str> = volumes.iter().map(|volume| volume.title.as_str()).collect();
+    titles.dedup();
+    let what = if volumes.len() == 1 { "a modelled volume" } else { "modelled volumes" };
     let time = "on virtual time: the seconds are simulated, and nothing real is measured";
     (!titles.is_empty()).then(|| format!("{what} ({}), {time}", titles.join("; ")))
+}
+
+/// The session for a plan whose jobs name modelled volumes, and what is to be told of it; `None` where none does.
+///
+/// # Errors
+/// A volume cannot be, jobs name real targets as well, or the engine of modelled volumes without naming one.
+pub fn session_of_plan(plan: &RunPlan) -> Result<Option<(Session, Vec<String>)>, AssessError> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths) {
+        if !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+    if !paths.iter().any(|path| is_simulated(path)) {
+        return match plan.jobs.iter().find(|job| job.engine.name == sim::ENTRY.name) {
+            Some(job) => Err(AssessError::Simulated {
+                target: format!("job '{}'", job.name),
+                reason: "ioengine=sim serves modelled volumes, and none is named".to_owned(),
+                hint: Some("name one: filename=sim:ID?size=50GiB".to_owned()),
+            }),
+            None => Ok(None),
+        };
+    }
+    refuse_mixture(&paths)?;
+    let volumes: Vec<SimulatedVolume> =
+        paths.iter().map(|path| SimulatedVolume::named(path)).collect::<Result<_, _>>()?;
+    let mut notes: Vec<String> = introduction(&volumes.iter().collect::<Vec<_>>()).into_iter().collect();
+    notes.extend(volumes.iter().flat_map(|volume| volume.notes.iter().cloned()));
+    let mut others: Vec<&str> = plan.jobs.iter().map(|job| job.engine.name.as_str()).collect();
+    others.retain(|name| *name != sim::ENTRY.name);
+    others.sort_unstable();
+    others.dedup();
+    if !others.is_empty() {
+        notes.push(format!("the volume answers in place of ioengine={}", others.join(", ")));
+    }
+    Ok(Some((session_on(&volumes), notes)))
+}
+
+/// Refuses an engine that does not exist, or not for `target`.
+pub(crate) fn check_engine(name: Option<&str>, target: &BenchTarget) -> Result<(), AssessError> {
+    let Some(name) = name else { return Ok(()) };
+    match registry::find(name) {
+        None => Err(AssessError::UnknownEngine { name: name.to_owned() }),
+        Some(entry) if entry.name == sim::ENTRY.name && !target.is_simulated() => {
+            Err(AssessError::Simulated {
+                target: "engine sim".to_owned(),
+                reason: "it serves modelled volumes alone, and the target is none".to_owned(),
+                hint: Some("leave --engine out, or name a modelled volume: sim:ID?size=50GiB".to_owned()),
+            })
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Refuses a command that has both kinds of target.
@@ -195,8 +269,10 @@ mod tests {
         let both =
             [target("sim:custom?iops=100"), target("sim:custom?iops=100"), target("sim:custom?iops=200")];
         assert!(session_for(&both).is_simulated());
-        assert!(note_on(&both).is_some_and(|note| note.starts_with("a modelled volume (own")));
-        assert!(note_on([]).is_none());
+        let notes = notes_on(&both);
+        assert!(notes[0].starts_with("modelled volumes (own limits, 100 GiB), on virtual time"), "{notes:?}");
+        assert_eq!(notes[1], "sim:custom?iops=100 is named more than once, and is one volume");
+        assert_eq!((notes.len(), notes_on([])), (2, Vec::new()));
         let mixed = ["sim:custom".into(), PathBuf::from("/tmp")];
         assert!(refuse_mixture(&mixed).is_err_and(|error| error.to_string().contains("/tmp is not")));
         assert!(refuse_mixture(&mixed[..1]).is_ok() && refuse_mixture(&mixed[1..]).is_ok());

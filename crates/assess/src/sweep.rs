@@ -9,7 +9,6 @@ use fathom_analysis::sweep_goal::{Reach, Slo};
 use fathom_analysis::sweep_plan::{Next, SETTLE_NS, next};
 use fathom_analysis::sweep_point::{Pattern, Point, Spot, block_name};
 use fathom_analysis::sweep_spec::{Axis, SweepSpec};
-use fathom_engine::registry;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::{RunHeader, RunRecord, Severity, TestRecord, TestStatus};
@@ -128,9 +127,7 @@ impl SweepPlan {
     /// # Errors
     /// As for [`SweepPlan::make`].
     pub fn on(target: BenchTarget, settings: SweepSettings) -> Result<SweepPlan, AssessError> {
-        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
-            return Err(AssessError::UnknownEngine { name: name.clone() });
-        }
+        simulated::check_engine(settings.engine.as_deref(), &target)?;
         if let Some(reason) =
             target.write_refusal().filter(|_| settings.patterns.iter().any(|pattern| pattern.writes()))
         {
@@ -139,7 +136,7 @@ impl SweepPlan {
         }
         let size = size_on(&target, &settings.target, settings.size, FILE_SIZE)?;
         let mut notes: Vec<String> =
-            simulated::note_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
+            simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
         let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
         let is_directory = matches!(target, BenchTarget::Directory { .. });
         let limits_layout = is_directory && settings.size.is_none();

@@ -12,7 +12,26 @@ use fathom_volume::{Latency, Outcome, VolumeModel};
 
 pub use fathom_volume::Volume;
 
-use crate::{Completion, Engine, EngineError, Queued, Reaped};
+use crate::{Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, Reaped};
+
+/// What a job on a modelled volume names its engine. A session on virtual time opens no engine by its entry.
+pub const ENTRY: EngineEntry = EngineEntry {
+    name: "sim",
+    aliases: &[],
+    doc: "Modelled volumes on virtual time, for filename=sim:ID?size=50GiB; other engines' names mean it there, too.",
+    traits: EngineTraits { synchronous: false, needs_files: false, trims: true, synchronous_alone: false },
+    options: &[],
+    open,
+};
+
+fn open(_: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
+    Err(EngineError {
+        engine: ENTRY.name,
+        attempted: "open a target on real time".to_owned(),
+        source: std::io::ErrorKind::Unsupported.into(),
+        hint: Some("name a modelled volume, filename=sim:ID?size=50GiB, or another engine".to_owned()),
+    })
+}
 
 /// When virtual time begins, ns: counters use zero for "not yet".
 pub const BEGIN_NS: u64 = 1_000_000_000;

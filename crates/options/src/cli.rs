@@ -312,7 +312,7 @@ fn notes(section: &Section, engines: &[EngineRow]) -> Vec<String> {
     if options.time_based == Some(true) && options.runtime.unwrap_or_default().0 == 0 {
         notes.push("fio: time_based requires a runtime/timeout setting".to_owned());
     }
-    let engine = engines::find(engines, options.ioengine.as_deref().unwrap_or("psync"));
+    let engine = engines::find(engines, resolve::engine_name(options));
     if options.iodepth.unwrap_or(1) > 1 && engine.is_some_and(|engine| engine.synchronous) {
         notes.push(
             "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1"

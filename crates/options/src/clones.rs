@@ -67,7 +67,7 @@ fn paths(section: &Section, clone: u32) -> Vec<PathBuf> {
     let options = &section.options;
     let directory = options.directory.as_ref().filter(|list| !list.is_empty());
     let directory = directory.map(|list| list[clone as usize % list.len()].as_str());
-    let place = |name: String| match directory {
+    let place = |name: String| match directory.filter(|_| !name.starts_with("sim:")) {
         // fio prefixes absolute names as well.
         Some(directory) => PathBuf::from(format!("{}/{name}", directory.trim_end_matches('/'))),
         None => PathBuf::from(name),
@@ -112,6 +112,7 @@ mod tests {
             (&[("directory", "a:b/"), ("numjobs", "3")], &[&["a/job.0.0"], &["b/job.1.0"], &["a/job.2.0"]]),
             (&[("directory", "/d"), ("filename", "/abs")], &[&["/d//abs"]]),
             (&[("directory", "/"), ("filename", "x")], &[&["/x"]]),
+            (&[("directory", "/d"), ("filename", "sim:a?size=1g:x")], &[&["sim:a?size=1g", "/d/x"]]),
             (&[("filename_format", "f.$filenum"), ("numjobs", "2")], &[&["f.0"], &["f.0"]]),
             (&[("name", "said"), ("filename_format", "$jobname-$jobnum")], &[&["job-0"]]),
         ] {

@@ -69,10 +69,7 @@ fn job(section: &Section, first_worker: u32, host: &HostFacts) -> Result<JobPlan
         group: 0,
         phase: 0,
         group_reporting: options.group_reporting.unwrap_or(false),
-        engine: EnginePlan {
-            name: options.ioengine.clone().unwrap_or_else(|| "psync".to_owned()),
-            options: options.engine_options.clone(),
-        },
+        engine: EnginePlan { name: engine_name(options).to_owned(), options: options.engine_options.clone() },
         depth: depth(options, &io),
         time: TimePlan { rate: rate::plan(section, &io)?, ..time(options) },
         io,
@@ -84,6 +81,16 @@ fn job(section: &Section, first_worker: u32, host: &HostFacts) -> Result<JobPlan
         said_thread: options.thread.unwrap_or(false),
         said: merged(&section.said),
     })
+}
+
+/// The engine of a job: the one it names, else fio's own choice, or that of modelled volumes where it names one of those.
+pub(crate) fn engine_name(options: &JobOptions) -> &str {
+    let is_modelled = || options.filename.iter().flatten().any(|name| name.starts_with("sim:"));
+    match &options.ioengine {
+        Some(name) => name,
+        None if is_modelled() => "sim",
+        None => "psync",
+    }
 }
 
 fn io(options: &JobOptions) -> IoPlan {

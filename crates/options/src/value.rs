@@ -180,12 +180,14 @@ pub fn per_operation(text: &str) -> Result<[Option<&str>; 3], String> {
     Ok(entries)
 }
 
-/// Names separated by colons; `\:` is a colon inside a name.
+/// Names separated by colons; `\:` is a colon inside a name, and so is that of `sim:`, which a modelled volume's name
+/// begins with.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
+            ':' if names.last().is_some_and(|name| name == "sim") => push_last(&mut names, ':'),
             '\\' if chars.peek() == Some(&':') => {
                 chars.next();
                 push_last(&mut names, ':');
@@ -382,6 +384,9 @@ mod tests {
             ("/dev/disk/x\\:y:b", vec!["/dev/disk/x:y", "b"]),
             ("a::b:", vec!["a", "b"]),
             ("a\\b", vec!["a\\b"]),
+            ("sim:a?size=1g:sim:b:c", vec!["sim:a?size=1g", "sim:b", "c"]),
+            ("x:sim\\:a", vec!["x", "sim:a"]),
+            ("./sim:x:sim:", vec!["./sim", "x", "sim:"]),
         ] {
             assert_eq!(names(text).unwrap(), expected, "{text}");
         }

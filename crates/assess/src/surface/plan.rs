@@ -9,7 +9,6 @@ use fathom_analysis::surface_plan::{
 };
 use fathom_analysis::surface_point::{ACCESS, SEEK, TRANSFER};
 use fathom_analysis::sweep_point::block_name;
-use fathom_engine::registry;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
 use fathom_runner::Session;
@@ -166,9 +165,7 @@ impl SurfacePlan {
     /// # Errors
     /// As for [`SurfacePlan::make`].
     pub fn on(target: BenchTarget, settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
-        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
-            return Err(AssessError::UnknownEngine { name: name.clone() });
-        }
+        simulated::check_engine(settings.engine.as_deref(), &target)?;
         let refuse = |reason: String, hint: &str| AssessError::Target {
             path: settings.target.clone(),
             reason,
@@ -194,7 +191,7 @@ impl SurfacePlan {
             return Err(refuse(reason, "choose a smaller --bs"));
         }
         let mut notes: Vec<String> =
-            simulated::note_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
+            simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
         let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
         let otherwise =
             Parts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };

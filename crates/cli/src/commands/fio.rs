@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use fathom_assess::{engine_rows, host_facts};
+use fathom_assess::{AssessError, engine_rows, host_facts, session_of_plan};
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
     CommandOptions, EngineRow, Eta, Invocation, JOB_FILE_LIMIT, MachineNumbers, OptionError,
@@ -64,6 +64,12 @@ impl From<OptionError> for Refusal {
     }
 }
 
+impl From<AssessError> for Refusal {
+    fn from(error: AssessError) -> Refusal {
+        Refusal { message: format!("fio: {error}"), hint: error.hint() }
+    }
+}
+
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Refusal {
         Refusal {
@@ -100,7 +106,11 @@ fn start(words: &[String]) -> Result<Exit, Refusal> {
     if invocation.command.parse_only {
         return Ok(Exit::Done);
     }
-    measure(words, &invocation, &plan)
+    let (session, notes) = match session_of_plan(&plan)? {
+        Some(simulated) => simulated,
+        None => (Session::real(), Vec::new()),
+    };
+    measure(words, &invocation, &plan, (session, notes))
 }
 
 /// `--version`, `--help` and the like.
@@ -147,10 +157,14 @@ fn machine_numbers(cpus: usize) -> MachineNumbers {
     }
 }
 
-fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<Exit, Refusal> {
+fn measure(
+    words: &[String],
+    invocation: &Invocation,
+    plan: &RunPlan,
+    (mut session, mut notes): (Session, Vec<String>),
+) -> Result<Exit, Refusal> {
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;
-    let mut session = Session::real();
     session.set_permit(WritePermit { destroy: may_destroy(command), own_command: false });
     let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| Refusal {
         message: format!("fio: cannot watch for signals: {}", output::plain(&error)),
@@ -164,7 +178,6 @@ fn measure(words: &[String], invocation: &Invocation, plan: &RunPlan) -> Result<
         message: format!("fio: cannot start a thread: {}", output::plain(&error)),
         hint: None,
     })?;
-    let mut notes = Vec::new();
     if sink.has_text() {
         sink.write(|out| {
             invocation.messages.iter().try_for_each(|message| writeln!(out, "{message}"))?;

@@ -10,6 +10,7 @@ mod fio;
 mod golden;
 mod history;
 mod signals;
+mod simulated;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -43,9 +43,12 @@ impl Keeper {
         header.target = names.join(",");
         header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
         header.job_text = show_command(invocation);
-        header.started_unix_ms = fathom_sys::clock::unix_ms();
-        header.started_monotonic_ns = fathom_sys::clock::monotonic_ns();
-        if let Some(first) = targets.first() {
+        // On virtual time nothing is said of this machine and its time.
+        if !session.is_simulated() {
+            header.started_unix_ms = fathom_sys::clock::unix_ms();
+            header.started_monotonic_ns = fathom_sys::clock::monotonic_ns();
+        }
+        if let Some(first) = targets.first().filter(|_| !session.is_simulated()) {
             header.conditions = conditions(first, session.clock_facts(), &BTreeMap::new());
             header.boot_id = header.conditions.host.boot_id.clone();
         }

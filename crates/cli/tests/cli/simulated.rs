@@ -1,0 +1,208 @@
+//! Every command on modelled volumes: on virtual time every number is exact, so whole outputs are compared.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{files_in, run, scratch};
+
+const GP2: &str = "sim:aws-gp2-2016?size=50GiB";
+const CUSTOM: &str = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64";
+
+/// What `args` print; a new version of the program is no reason to change a golden file.
+#[track_caller]
+fn printed(args: &[&str]) -> String {
+    let dir = scratch();
+    let text = run(dir.path(), args).quietly().stdout;
+    assert!(files_in(dir.path()).iter().all(|path| path.starts_with(dir.path().join("home"))));
+    text.replace(concat!("fathom ", env!("CARGO_PKG_VERSION")), "fathom 0.0.0")
+}
+
+fn document(args: &[&str]) -> Value {
+    serde_json::from_str(&printed(args)).unwrap()
+}
+
+#[test]
+fn bench_on_a_type_of_the_catalogue() {
+    let only = "--only=lat-read,commit,rand-read,rand-mixed,seq-read";
+    let args = ["bench", "--quick", "--no-history", "--show-fio", only, GP2];
+    insta::assert_snapshot!("sim_bench", printed(&args));
+}
+
+#[test]
+fn sweep_and_surface_of_limits_of_ones_own() {
+    let sweep = ["sweep", "--no-history", "--budget=30s", CUSTOM];
+    insta::assert_snapshot!("sim_sweep", printed(&sweep));
+    let surface = ["surface", "--no-history", "--points=20", "--budget=10s", CUSTOM];
+    insta::assert_snapshot!("sim_surface", printed(&surface));
+}
+
+#[test]
+fn fio_on_a_volume() {
+    let job = ["--rw=randread", "--bs=4k", "--iodepth=64", "--runtime=60", "--time_based"];
+    let filename = format!("--filename={GP2}");
+    let mut args = vec!["fio", "--name=t", &filename, "--ioengine=libaio"];
+    args.extend(job);
+    insta::assert_snapshot!("sim_fio", printed(&args));
+    // Without an engine it is that of modelled volumes, at the depth that was said.
+    args.retain(|word| !word.starts_with("--ioengine"));
+    args.push("--output-format=json");
+    let unnamed = document(&args);
+    let read = &unnamed["jobs"][0]["read"];
+    assert_eq!((read["total_ios"].as_u64(), read["runtime"].as_u64()), (Some(180_064), Some(60_021)));
+    assert_eq!(unnamed["disk_util"], Value::Null);
+}
+
+/// Requests of each job.
+fn ios(document: &Value) -> Vec<u64> {
+    let jobs = document["jobs"].as_array().unwrap();
+    let of =
+        |job: &Value| ["read", "write"].iter().map(|op| job[op]["total_ios"].as_u64().unwrap()).sum::<u64>();
+    jobs.iter().map(of).collect()
+}
+
+#[test]
+fn jobs_share_a_volume_and_volumes_are_apart() {
+    let fio = |words: &[&str]| {
+        let mut args = vec!["fio", "--rw=randread", "--bs=4k", "--runtime=10", "--time_based"];
+        args.push("--output-format=json");
+        args.extend(words);
+        ios(&document(&args))
+    };
+    let volume = "--filename=sim:custom?iops=3000&latency=500us";
+    let named = ["--name=a", "--iodepth=1", "--name=b", "--iodepth=4", "--name=c", "--iodepth=16"];
+    let mut shared = vec![volume];
+    shared.extend(named);
+    // So many a second in ten of them, what limits hold over 10 ms, and what is in flight at the end.
+    let together: u64 = fio(&shared).iter().sum();
+    assert!((30_000..=30_030 + 21).contains(&together), "{together}");
+    let clones = fio(&[volume, "--name=a", "--numjobs=3", "--iodepth=8", "--group_reporting"]);
+    assert!(matches!(clones[..], [30_000..=30_054]), "{clones:?}");
+    let apart = fio(&[
+        "--iodepth=8",
+        "--name=a",
+        "--filename=sim:custom?iops=1000",
+        "--name=b",
+        "--filename=sim:custom?iops=2000",
+    ]);
+    assert!(matches!(apart[..], [10_000..=10_018, 20_000..=20_028]), "{apart:?}");
+    // One job on two volumes.
+    let both = "--filename=sim:custom?iops=1000&latency=1ms:sim:custom?iops=2000&latency=1ms";
+    let both = fio(&["--iodepth=64", "--name=a", both]);
+    assert!((19_000..=21_000).contains(&both[0]), "{both:?}");
+}
+
+#[test]
+fn any_engine_may_be_named_and_sizes_and_offsets_are_kept() {
+    let fio = |words: &[&str]| {
+        let volume = "--filename=sim:custom?iops=100000&size=64MiB";
+        let args = [&["fio", "--name=t", "--output-format=json", volume], words].concat();
+        ios(&document(&args))[0]
+    };
+    for engine in ["io_uring", "libaio", "psync", "sync", "pvsync2", "mmap", "null", "sim"] {
+        assert_eq!(fio(&["--ioengine", engine, "--rw=write", "--fsync=4"]), 16_384, "{engine}");
+    }
+    assert_eq!(fio(&["--rw=randread", "--bs=1m"]), 64);
+    assert_eq!(fio(&["--rw=read", "--bs=1m", "--offset=16m"]), 48);
+    assert_eq!(fio(&["--rw=read", "--bs=1m", "--size=50%"]), 32);
+    assert_eq!(fio(&["--rw=read", "--bs=1m", "--directory=/nowhere", "--direct=1", "--unlink=1"]), 64);
+}
+
+#[test]
+fn credit_is_spent_by_one_test_and_gone_for_the_next() {
+    // 2,700 above the baseline in a second: the first test spends all of it.
+    let volume = "sim:custom?iops=300&burst_iops=3000&bucket_ios=10000&latency=100us";
+    let bench = document(&[
+        "bench",
+        "--quick",
+        "--runtime=4s",
+        "--no-history",
+        "--json",
+        "--only=rand-read,rand-write",
+        volume,
+    ]);
+    let tests = bench["tests"].as_array().unwrap();
+    let rate = |index: usize| tests[index]["total"]["iops"].as_f64().unwrap();
+    assert!(rate(0) > 2_000.0 && (290.0..320.0).contains(&rate(1)), "{} {}", rate(0), rate(1));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_document() {
+    for command in [
+        &["bench", "--quick", "--only=rand-mixed,commit"][..],
+        &["sweep", "--budget=10s"],
+        &["surface", "--points=10", "--budget=5s"],
+    ] {
+        let mut args = command.to_vec();
+        args.extend(["--no-history", "--json", GP2]);
+        assert_eq!(printed(&args), printed(&args), "{command:?}");
+    }
+    let fio = ["fio", "--name=t", "--filename=sim:custom?iops=500&latency_spread=1&latency=1ms&seed=3"];
+    let fio = [&fio[..], &["--size=4m", "--rw=randrw", "--output-format=json+"]].concat();
+    assert_eq!(printed(&fio), printed(&fio));
+}
+
+#[test]
+fn two_volumes_by_themselves_and_together() {
+    let bench = document(&[
+        "bench",
+        "--quick",
+        "--no-history",
+        "--json",
+        "--only=rand-read",
+        "sim:custom?iops=1000",
+        "sim:custom?iops=500",
+    ]);
+    let tests = bench["tests"].as_array().unwrap();
+    let rates: Vec<f64> = tests.iter().map(|test| test["total"]["iops"].as_f64().unwrap().round()).collect();
+    assert!(matches!(rates[..], [990.0..=1010.0, 495.0..=505.0, 1470.0..=1515.0]), "{rates:?}");
+}
+
+#[track_caller]
+fn refused(dir: &Path, args: &[&str], code: i32, parts: &[&str]) {
+    let ended = run(dir, args);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{args:?}: {ended:?}");
+    for part in parts.iter().chain(&["\n"]) {
+        assert!(ended.stderr.contains(part), "{args:?} lacks {part:?}: {}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains("internal error"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_the_reason() {
+    let dir = scratch();
+    for (target, parts) in [
+        ("sim:aws-gp9", &["there is no type aws-gp9", "did you mean aws-gp2, aws-gp3?"][..]),
+        ("sim:", &["names no volume", "hint: write sim:ID"]),
+        ("sim:custom?iosp=5", &["iosp is not known here; there are size"]),
+        ("sim:custom?iops=0", &["iops=0 is not a whole number above 0"]),
+        ("sim:custom?iops=5&iops=6", &["iops is given twice"]),
+        ("sim:aws-gp2-2016?size=50TiB", &["there are none of 51200 GiB"]),
+        ("sim:custom?iops=5&size=1MiB", &["has 1.0 MiB", "at least 16 MiB"]),
+        ("sim:custom?stall=5", &["stall=5 is not AT+LENGTH"]),
+    ] {
+        for command in ["bench", "sweep", "surface"] {
+            refused(dir.path(), &[command, "--no-history", target], 2, parts);
+        }
+        let filename = format!("--filename={target}");
+        if !parts[0].contains("1.0 MiB") {
+            refused(dir.path(), &["fio", "--name=t", &filename], 1, &parts[..1]);
+        }
+    }
+    let mixed = ["bench", "--no-history", "sim:custom?iops=5", "."];
+    refused(dir.path(), &mixed, 2, &["sim:custom?iops=5: is simulated, and . is not", "hint: "]);
+    let other = ["bench", "--no-history", "--destroy-data=/dev/x", "sim:custom?iops=5"];
+    refused(dir.path(), &other, 1, &["is not what --destroy-data=/dev/x names"]);
+    refused(
+        dir.path(),
+        &["bench", "--no-history", "--engine=sim", "."],
+        2,
+        &["serves modelled volumes alone"],
+    );
+    refused(dir.path(), &["fio", "--name=t", "--filename=sim:custom:f"], 1, &["is simulated, and f is not"]);
+    let engine = ["fio", "--name=t", "--ioengine=sim", "--size=1m"];
+    refused(dir.path(), &engine, 1, &["job 't': ioengine=sim", "none is named", "filename=sim:"]);
+    let verify = ["fio", "--name=t", "--filename=sim:custom", "--rw=write", "--verify=crc32c"];
+    refused(dir.path(), &verify, 1, &["verify is not supported"]);
+    assert_eq!(files_in(dir.path()), [] as [&Path; 0]);
+}
