@@ -47,7 +47,7 @@ pub use phase::{
     OpenLoopRecord, PhaseRecord,
 };
 pub use rounds::{RoundsRecord, merge_rounds};
-pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
+pub use run::{IdentifyRecord, RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};
 pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSummary, TestSummary};

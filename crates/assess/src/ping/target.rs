@@ -25,8 +25,7 @@ const KEPT: &str = "ioping.tmp";
 
 /// What is pinged, open and filled.
 pub(super) struct OpenedTarget {
-    /// `None` for a modelled volume.
-    pub file: Option<Arc<File>>,
+    pub file: Arc<File>,
     pub facts: PingTarget,
     /// Bytes over which requests spread, from `PingSettings::offset` on.
     pub range: u64,
@@ -67,14 +66,23 @@ pub(super) fn open(
         }
         _ => return Err(PingError::Unsupported { path: path.clone() }),
     };
-    let range = settings.range_within(size)?;
+    let range = match settings.range {
+        Some(range) if settings.offset.checked_add(range).is_none_or(|end| end > size) => {
+            return Err(PingError::TooSmall);
+        }
+        Some(range) => range,
+        None => size.checked_sub(settings.offset).ok_or(PingError::TooSmall)?,
+    };
+    if settings.size > range {
+        return Err(PingError::TooBig);
+    }
     let is_read_ahead = settings.linear && settings.cached;
     if !is_read_ahead {
         // Advice only, and void where there is no cache.
         let _ = fadvise(&file, 0, 0, Advice::Random);
     }
     Ok(OpenedTarget {
-        file: Some(Arc::new(file)),
+        file: Arc::new(file),
         facts: facts(&stack),
         range,
         in_memory: matches!(filesystem.fs_type.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"),
