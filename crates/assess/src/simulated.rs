@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_catalog::Target;
+use fathom_catalog::{Parameters, Target};
 use fathom_engine::registry;
 use fathom_engine::sim::{self, BEGIN_NS, Volume};
 use fathom_model::RunPlan;
@@ -26,6 +26,8 @@ pub struct SimulatedVolume {
     pub path: PathBuf,
     /// What it is, for people.
     pub title: String,
+    /// The type of the catalogue that it is, and what was chosen of it; `None` for limits of one's own.
+    pub chosen: Option<(String, Parameters)>,
     /// What it is made of.
     pub model: VolumeModel,
     /// What decides everything that it draws at random.
@@ -58,8 +60,9 @@ impl SimulatedVolume {
             None => format!("own limits, {}", bytes(target.model.size_bytes)),
         };
         let told = target.assumptions;
+        let chosen = target.chosen.map(|chosen| (target.id, chosen));
         let mut volume =
-            SimulatedVolume { seed: target.seed, title, ..SimulatedVolume::of(&text, target.model) };
+            SimulatedVolume { seed: target.seed, title, chosen, ..SimulatedVolume::of(&text, target.model) };
         volume.notes.extend(told.into_iter().map(|assumption| format!("{text}: {assumption}")));
         volume.keep_time_moving();
         // Nobody says what a flush takes: it asks the volume as a write does, and moves nothing.
@@ -70,7 +73,7 @@ impl SimulatedVolume {
     /// A volume of one's own making.
     pub fn of(name: &str, model: VolumeModel) -> SimulatedVolume {
         let title = bytes(model.size_bytes);
-        SimulatedVolume { path: PathBuf::from(name), title, model, seed: 0, notes: Vec::new() }
+        SimulatedVolume { path: PathBuf::from(name), title, chosen: None, model, seed: 0, notes: Vec::new() }
     }
 
     /// Bytes it has.

@@ -38,7 +38,7 @@ pub(crate) fn read(parts: &mut Parts<'_>) -> Result<Target, String> {
         first_touch: penalty(parts)?,
         ..VolumeModel::unlimited(size_bytes)
     };
-    Ok(Target { id: "custom".to_owned(), model, seed: 0, tier: None, assumptions: Vec::new() })
+    Ok(Target { id: "custom".to_owned(), chosen: None, model, seed: 0, tier: None, assumptions: Vec::new() })
 }
 
 /// The limits whose names begin with `prefix`.

@@ -15,6 +15,8 @@ use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
 pub struct Target {
     /// The entry's id, or `custom`.
     pub id: String,
+    /// What was chosen of the entry; `None` for limits of one's own.
+    pub chosen: Option<Parameters>,
     /// What the volume is made of.
     pub model: VolumeModel,
     /// What decides everything that is drawn at random.
@@ -97,6 +99,7 @@ impl Target {
         let resolved = entry.resolve(&parameters).map_err(|refusal| refusal.reason)?;
         let mut target = Target {
             id: id.to_owned(),
+            chosen: Some(parameters),
             model: resolved.model,
             seed: 0,
             tier: resolved.tier,
