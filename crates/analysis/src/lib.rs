@@ -18,6 +18,8 @@ mod evenness;
 #[cfg(test)]
 mod fixture;
 mod flushes;
+pub mod forecast;
+mod forecast_credit;
 pub mod identify;
 mod instance_cap;
 pub mod knee;
