@@ -104,6 +104,24 @@ pub enum AssessError {
         /// What to do about it.
         hint: Option<String>,
     },
+    /// A job file that fio would refuse.
+    #[error("{name}: {source}")]
+    JobFile {
+        /// Its name.
+        name: String,
+        /// The grammar's own account.
+        source: Box<OptionError>,
+    },
+    /// A trace that is none.
+    #[error("{name}:{line}: {reason}")]
+    Trace {
+        /// Its name.
+        name: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No engine of this name.
     #[error("there is no engine called '{name}'")]
     UnknownEngine {
@@ -155,7 +173,10 @@ impl AssessError {
                 "the shipped suites in the program's source (suites/*.toml) show how one is written"
                     .to_owned(),
             ),
-            AssessError::SuiteOption { source, .. } => source.hint(),
+            AssessError::SuiteOption { source, .. } | AssessError::JobFile { source, .. } => source.hint(),
+            AssessError::Trace { .. } => Some(
+                "fio writes one with --write_iolog=FILE, blkparse one from what blktrace recorded".to_owned(),
+            ),
             AssessError::UnknownTest { known, .. } => Some(format!("its tests are {}", known.join(", "))),
             AssessError::Target { hint, .. } | AssessError::Simulated { hint, .. } => hint.clone(),
             AssessError::UnknownEngine { .. } => {
@@ -186,6 +207,8 @@ impl AssessError {
                 | AssessError::SuiteOption { .. }
                 | AssessError::UnknownTest { .. }
                 | AssessError::Simulated { .. }
+                | AssessError::JobFile { .. }
+                | AssessError::Trace { .. }
                 | AssessError::UnknownEngine { .. }
                 | AssessError::TooSmall { .. }
                 | AssessError::Budget { .. }

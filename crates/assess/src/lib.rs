@@ -23,6 +23,7 @@ mod plan;
 mod planned;
 pub mod prepare;
 mod profile;
+pub mod simulate;
 mod simulated;
 mod suite;
 pub mod surface;

@@ -14,6 +14,7 @@ mod progress;
 mod rescue;
 mod screen;
 mod signals;
+mod simulate_progress;
 mod stall_note;
 mod store;
 mod surface_progress;

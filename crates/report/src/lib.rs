@@ -34,6 +34,8 @@ pub mod prepare_json;
 pub mod prepare_text;
 pub mod registry;
 mod run_json;
+pub mod simulate_json;
+pub mod simulate_text;
 mod style;
 pub mod surface_json;
 pub mod surface_table;

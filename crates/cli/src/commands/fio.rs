@@ -135,7 +135,7 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Refus
 }
 
 /// Reads a job file as far as one may be long; `-` is standard input.
-fn read_job_file(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read_job_file(path: &Path) -> io::Result<Vec<u8>> {
     let limit = JOB_FILE_LIMIT as u64 + 1;
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -146,7 +146,8 @@ fn read_job_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn machine_numbers(cpus: usize) -> MachineNumbers {
+/// The numbers that job files can name.
+pub(super) fn machine_numbers(cpus: usize) -> MachineNumbers {
     let memory = fathom_sys::device::SysRoot::real().text("/proc/meminfo").unwrap_or_default();
     let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = total.and_then(|text| text.trim().trim_end_matches("kB").trim().parse::<u64>().ok());

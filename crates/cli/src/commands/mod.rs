@@ -7,6 +7,7 @@ pub mod monitor;
 pub mod ping;
 pub mod prepare;
 pub mod run_arguments;
+mod simulate;
 mod surface;
 pub mod sweep;
 
@@ -61,6 +62,8 @@ enum Command {
     },
     /// Bring a device or file into the state that a measurement needs: fill, precondition, touch, trim
     Prepare(Box<prepare::PrepareArguments>),
+    /// Predict what a load would get of modelled volumes: rates, latency, credit, cost of a month
+    Simulate(Box<simulate::SimulateArguments>),
     /// Show what devices do now: rates, sizes, waits, queue, and whose load it is
     Monitor(monitor::MonitorArguments),
     /// List, show, export and remove past runs
@@ -83,6 +86,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Surface(arguments) => surface::run(*arguments, args),
         Command::Ping { options } => Ok(ping::run(&options)),
         Command::Prepare(arguments) => prepare::run(*arguments, args),
+        Command::Simulate(arguments) => simulate::run(*arguments),
         Command::Monitor(arguments) => monitor::run(arguments),
         Command::History(arguments) => history::run(arguments),
     }

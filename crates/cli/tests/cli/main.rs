@@ -10,6 +10,7 @@ mod fio;
 mod golden;
 mod history;
 mod signals;
+mod simulate;
 mod simulated;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,268 @@
+//! Jobs on a modelled volume: the real runner in virtual time, watched tick by tick.
+
+use fathom_analysis::forecast::{Counted, Course, Forecast, OpTotal, OwnPace, credits, left};
+use fathom_model::Nanos;
+use fathom_options::resolve;
+use fathom_runner::{RunError, RunObserver, Session, StopHandle};
+use fathom_stats::{DATA_OPS, Latency, PhaseOutcome, RunOutcome, Snapshot};
+use fathom_volume::Volume;
+
+use super::{JobLoad, SimulateObserver};
+use crate::AssessError;
+use crate::machine::{engine_rows, host_facts};
+use crate::simulated::{SimulatedVolume, session_for};
+use crate::target::BenchTarget;
+
+/// Why a run ends that would go on.
+const TIME_IS_OVER: &str = "the time is over";
+
+/// What the jobs get of the volume, and how many transactions of billed bursts it took.
+pub(super) fn predict(
+    load: &JobLoad,
+    volume: &SimulatedVolume,
+    length: Option<Nanos>,
+    (stop, observer): (&StopHandle, &mut dyn SimulateObserver),
+) -> Result<(Forecast, u64), AssessError> {
+    let session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))]);
+    let sections = load.on(volume, length, &engine_rows())?;
+    // Whatever is drawn at random is drawn alike each time.
+    let host = fathom_options::HostFacts { entropy: volume.seed, ..host_facts() };
+    let plan = resolve(&sections, &host)
+        .map_err(|source| AssessError::JobFile { name: load.name.clone(), source: Box::new(source) })?;
+    let asked = length.map(|length| length.0);
+    let said = plan.jobs.iter().filter_map(|job| Some(job.time.runtime?.0 + job.time.ramp.0)).max();
+    let course = Course::new(asked.or(said), credits(&volume.model));
+    let mut watch =
+        Watch { session: &session, volume, begin: session.now(), course, ends_at: asked, stop, observer };
+    let mut gathered = Gathered::default();
+    loop {
+        let from = watch.elapsed();
+        match session.run(&plan, &mut watch) {
+            Ok(outcome) => gathered.add(&outcome, from, &mut watch.course),
+            Err(RunError::Stopped { .. }) => break,
+            Err(error) => return Err(unfit(volume, &error)),
+        }
+        let is_over = !load.is_in_turn() || asked.is_none_or(|end| watch.elapsed() >= end);
+        if is_over || watch.elapsed() == from || gathered.failure.is_some() || stop.is_requested() {
+            break;
+        }
+    }
+    let billed = session.look(&volume.path, |volume, _| volume.billed_transactions()).unwrap_or(0);
+    let mut notes = volume_notes(volume);
+    notes.extend(load.notes(length));
+    notes.append(&mut gathered.notes);
+    gathered.bound(&mut watch.course);
+    let forecast = Forecast {
+        target: volume.path.display().to_string(),
+        title: volume.title.clone(),
+        size_bytes: volume.size(),
+        interrupted: stop.reason(),
+        failure: gathered.failure,
+        elapsed_ns: watch.elapsed(),
+        course: watch.course,
+        ops: gathered.ops,
+        syncs: gathered.syncs,
+        own_pace: gathered.own_pace,
+        notes,
+    };
+    Ok((forecast, billed))
+}
+
+/// What is to be known of a volume, under its name.
+pub(super) fn volume_notes(volume: &SimulatedVolume) -> Vec<String> {
+    let name = format!("{}: ", volume.path.display());
+    volume.notes.iter().map(|note| note.strip_prefix(&name).unwrap_or(note).to_owned()).collect()
+}
+
+fn unfit(volume: &SimulatedVolume, error: &RunError) -> AssessError {
+    let target = volume.path.display().to_string();
+    AssessError::Simulated { target, reason: error.to_string(), hint: error.hint() }
+}
+
+/// Looks at the volume at each tick.
+struct Watch<'a> {
+    session: &'a Session,
+    volume: &'a SimulatedVolume,
+    begin: u64,
+    course: Course,
+    /// When everything is to end.
+    ends_at: Option<u64>,
+    stop: &'a StopHandle,
+    observer: &'a mut dyn SimulateObserver,
+}
+
+impl Watch<'_> {
+    /// ns since the load began.
+    fn elapsed(&self) -> u64 {
+        self.session.now() - self.begin
+    }
+}
+
+impl RunObserver for Watch<'_> {
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        let now = self.elapsed();
+        // The rates are those of the time since the last tick, and that is where the course has come to.
+        let seconds = now.saturating_sub(self.course.at_ns()).max(1) as f64 / 1e9;
+        let count = |rates: [f64; DATA_OPS]| rates.map(|rate| (rate * seconds).round() as u64);
+        let counted = Counted { ios: count(snapshot.iops), bytes: count(snapshot.bytes_per_second) };
+        let left = self.session.look(&self.volume.path, standings).unwrap_or_default();
+        self.course.advance(now, &counted, &left);
+        self.observer.progress(now, snapshot.iops.iter().sum());
+        if let Some(reason) = self.stop.reason() {
+            self.session.stop_handle().request(&reason);
+        } else if self.ends_at.is_some_and(|end| now >= end) {
+            self.session.stop_handle().request(TIME_IS_OVER);
+        }
+    }
+}
+
+/// What is left of each credit of a volume.
+pub(super) fn standings(volume: &Volume, now: u64) -> Vec<u64> {
+    let both = |standing: fathom_volume::StageStanding<'_>| [standing.ios, standing.bytes];
+    volume.standings(now).flat_map(both).flatten().filter_map(|one| left(one, now)).collect()
+}
+
+/// What the runs amount to.
+#[derive(Default)]
+struct Gathered {
+    ops: [OpTotal; DATA_OPS],
+    syncs: Latency,
+    own_pace: Option<OwnPace>,
+    failure: Option<String>,
+    notes: Vec<String>,
+}
+
+impl Gathered {
+    /// Adds a run that began at `from`.
+    fn add(&mut self, outcome: &RunOutcome, from: u64, course: &mut Course) {
+        // A backlog is that of the end.
+        let mut backlog = 0;
+        for worker in &outcome.workers {
+            for phase in worker.ramp.iter().chain([&worker.measured]) {
+                backlog += self.add_phase(phase, from, course);
+            }
+            if let Some(failure) = &worker.failure {
+                self.failure.get_or_insert_with(|| failure.message.clone());
+            }
+        }
+        if let Some(own_pace) = &mut self.own_pace {
+            own_pace.backlog = backlog;
+        }
+        for note in &outcome.notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
+    }
+
+    fn bound(&self, course: &mut Course) {
+        let moments = self.ops.iter().map(|op| &op.lat.moments).filter(|moments| moments.count > 0);
+        let (least, most) =
+            moments.fold((u64::MAX, 0), |(least, most), one| (least.min(one.min), most.max(one.max)));
+        course.bound(least, most.max(least));
+    }
+
+    fn add_phase(&mut self, phase: &PhaseOutcome, from: u64, course: &mut Course) -> u64 {
+        let mut backlog = 0;
+        for (total, op) in self.ops.iter_mut().zip(&phase.ops) {
+            total.ios += op.ios;
+            total.bytes += op.bytes;
+            total.failed += op.failed;
+            total.lat.merge(&op.lat);
+            if op.open_loop.response.moments.count + op.open_loop.backlog > 0 {
+                let own_pace = self.own_pace.get_or_insert_default();
+                own_pace.response.merge(&op.open_loop.response);
+                backlog += op.open_loop.backlog;
+            }
+        }
+        self.syncs.merge(&phase.sync_lat);
+        for interval in &phase.series.intervals {
+            let span = (from + interval.start_ns, from + interval.end_ns);
+            for op in &interval.ops {
+                course.add_latencies(span, op.clat_sum_ns, &op.clat_bins);
+            }
+        }
+        backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_options::{MachineNumbers, ParseEnvironment};
+
+    use super::*;
+
+    fn predicted(volume: &str, job: &str, seconds: Option<u64>) -> Forecast {
+        let environment = ParseEnvironment {
+            engines: &engine_rows(),
+            read_file: &|_| Ok(job.as_bytes().to_vec()),
+            variable: &|_| None,
+            machine: MachineNumbers::default(),
+        };
+        let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
+        let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
+        let stop = StopHandle::default();
+        predict(&load, &volume, seconds.map(Nanos::from_secs), (&stop, &mut ())).unwrap().0
+    }
+
+    /// 300 a second for 20 s, then 100: 4,000 above the baseline.
+    const BURSTS: &str = "sim:custom?iops=100&burst_iops=300&bucket_ios=4000&latency=1ms&size=1GiB";
+
+    #[test]
+    fn credit_runs_dry_when_it_must() {
+        let forecast = predicted(BURSTS, "[a]\nrw=randread\niodepth=8\nioengine=libaio", Some(60));
+        let credit = &forecast.course.credits[0];
+        assert_eq!(credit.first_dry_ns.map(|at| at / 500_000_000), Some(40), "{credit:?}");
+        assert_eq!((credit.dry_ns / 500_000_000, credit.left), (80, 0), "{credit:?}");
+        let iops: Vec<f64> = forecast.course.slices().iter().map(|slice| slice.iops().round()).collect();
+        // The limit holds over 10 ms, and depth 8 is let in at once.
+        assert!(iops[..19].iter().all(|iops| (298.0..=311.0).contains(iops)), "{iops:?}");
+        assert!(iops[21..60].iter().all(|iops| (99.0..=101.0).contains(iops)), "{iops:?}");
+        assert!((forecast.iops() / (10_000.0 / 60.0) - 1.0).abs() < 0.01, "{}", forecast.iops());
+        // Eight under way: Little.
+        let late = &forecast.course.slices()[40];
+        assert!(late.mean_ns().is_some_and(|mean| (mean / 80e6 - 1.0).abs() < 0.02), "{:?}", late.mean_ns());
+        assert_eq!(forecast.ops[0].ios, forecast.ops[0].lat.moments.count);
+    }
+
+    #[test]
+    fn a_load_below_the_baseline_leaves_the_credit() {
+        let job = "[a]\nrw=randwrite\nrate_iops=,50\niodepth=4\nioengine=libaio";
+        let forecast = predicted(BURSTS, job, Some(30));
+        let credit = &forecast.course.credits[0];
+        assert_eq!((credit.first_dry_ns, credit.dry_ns), (None, 0));
+        assert!(credit.least >= 3_990, "{credit:?}");
+        let pace = forecast.own_pace.expect("the load has its own");
+        assert_eq!((pace.backlog, forecast.ops[1].ios), (0, 1_500));
+    }
+
+    #[test]
+    fn jobs_in_turn_are_done_again_until_the_time_is_over() {
+        let job = "[global]\nrw=read\nbs=4k\nruntime=4s\ntime_based\n[a]\nrate_iops=10\n[b]\nstonewall\nrate_iops=20";
+        let forecast = predicted("sim:custom?iops=1000&latency=1ms&size=1GiB", job, Some(20));
+        assert!(forecast.interrupted.is_none());
+        assert!((20_000_000_000..=20_600_000_000).contains(&forecast.elapsed_ns), "{}", forecast.elapsed_ns);
+        // 40 and 80 in eight seconds, and 40 and the first of the last four.
+        assert!((275..=305).contains(&forecast.ops[0].ios), "{}", forecast.ops[0].ios);
+        let slices = forecast.course.slices();
+        assert_eq!(
+            (slices[1].iops().round(), slices[5].iops().round(), slices[9].iops().round()),
+            (10.0, 20.0, 10.0)
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_and_what_fails_is_kept() {
+        let environment = ParseEnvironment {
+            engines: &engine_rows(),
+            read_file: &|_| Ok(b"[a]\nrw=read\nbs=2g".to_vec()),
+            variable: &|_| None,
+            machine: MachineNumbers::default(),
+        };
+        let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
+        let volume = SimulatedVolume::named(BURSTS.as_ref()).unwrap();
+        let stop = StopHandle::default();
+        let error = predict(&load, &volume, None, (&stop, &mut ())).unwrap_err();
+        assert!(error.is_usage() && error.to_string().starts_with("sim:custom"), "{error}");
+    }
+}

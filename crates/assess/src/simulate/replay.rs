@@ -1,0 +1,354 @@
+//! A trace on a modelled volume: each request at the instant at which it was made, however many are still under way.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fathom_analysis::forecast::{Counted, Course, Forecast, OpTotal, OwnPace, credits};
+use fathom_model::{Nanos, Op};
+use fathom_runner::StopHandle;
+use fathom_stats::{DATA_OPS, Latency, histogram};
+use fathom_volume::{Outcome, Request, Volume};
+
+use super::SimulateObserver;
+use super::jobs::{standings, volume_notes};
+use super::trace::{Event, Trace};
+use crate::AssessError;
+use crate::simulated::SimulatedVolume;
+
+/// The volume is looked at this often.
+const TICK_NS: u64 = 500_000_000;
+/// More are not kept in mind: the volume falls behind for good then.
+const MOST_IN_FLIGHT: usize = 1 << 22;
+/// Requests between two looks at whether to stop.
+const LOOK_EVERY: u64 = 1 << 16;
+/// Offsets of direct requests are multiples of this.
+const SECTOR: u64 = 512;
+
+/// What the trace gets of the volume, and how many transactions of billed bursts it took.
+pub(super) fn predict(
+    trace: &Trace,
+    volume: &SimulatedVolume,
+    length: Option<Nanos>,
+    (stop, observer): (&StopHandle, &mut dyn SimulateObserver),
+) -> Result<(Forecast, u64), AssessError> {
+    let refuse = |reason: String| AssessError::Simulated {
+        target: volume.path.display().to_string(),
+        reason,
+        hint: Some("choose a larger size=".to_owned()),
+    };
+    let largest = trace.events.iter().map(|event| u64::from(event.bytes)).max().unwrap_or(0);
+    if largest > volume.size() {
+        return Err(refuse(format!(
+            "{} has a request of {largest} bytes, more than the volume has",
+            trace.name
+        )));
+    }
+    let model = Volume::new(&volume.model, volume.seed).map_err(|error| refuse(error.to_string()))?;
+    let ends_at = length.map(|length| length.0);
+    let mut replay = Replay {
+        volume: model,
+        course: Course::new(Some(ends_at.unwrap_or(trace.length_ns).max(1)), credits(&volume.model)),
+        depth: if trace.has_times { usize::MAX } else { 1 },
+        ..Replay::empty(observer)
+    };
+    let ended = replay.run(trace, ends_at, stop);
+    let reached = replay.now;
+    replay.drain();
+    let billed = replay.volume.billed_transactions();
+    Ok((replay.forecast(trace, volume, (reached.max(ends_at.unwrap_or(0)), ended)), billed))
+}
+
+/// A request under way, the first to complete first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pending {
+    end: u64,
+    number: u64,
+    start: u64,
+    op: Op,
+    bytes: u32,
+    failed: bool,
+}
+
+struct Replay<'a> {
+    volume: Volume,
+    course: Course,
+    observer: &'a mut dyn SimulateObserver,
+    pending: BinaryHeap<Reverse<Pending>>,
+    /// What completed since the last tick.
+    counted: Counted,
+    latencies: Vec<(u64, u16)>,
+    ops: [OpTotal; DATA_OPS],
+    syncs: Latency,
+    now: u64,
+    next_tick: u64,
+    last_end: u64,
+    depth: usize,
+    most_in_flight: usize,
+    never: u64,
+    wrapped: u64,
+}
+
+impl<'a> Replay<'a> {
+    fn empty(observer: &'a mut dyn SimulateObserver) -> Self {
+        Replay {
+            volume: Volume::new(&fathom_volume::VolumeModel::unlimited(1), 0)
+                .expect("a volume of one byte is one"),
+            course: Course::new(None, Vec::new()),
+            observer,
+            pending: BinaryHeap::new(),
+            counted: Counted::default(),
+            latencies: Vec::new(),
+            ops: Default::default(),
+            syncs: Latency::default(),
+            now: 0,
+            next_tick: TICK_NS,
+            last_end: 0,
+            depth: usize::MAX,
+            most_in_flight: 0,
+            never: 0,
+            wrapped: 0,
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// Makes the requests, again and again where the time is longer than the trace. Says what ended it early.
+    fn run(&mut self, trace: &Trace, ends_at: Option<u64>, stop: &StopHandle) -> Option<String> {
+        let mut begin = 0;
+        let mut made = 0;
+        loop {
+            for event in &trace.events {
+                let mut at = begin + event.at_ns;
+                while self.pending.len() >= self.depth {
+                    at = at.max(self.pending.peek().map_or(at, |first| first.0.end));
+                    self.advance(at);
+                }
+                if ends_at.is_some_and(|end| at >= end) {
+                    self.advance(ends_at.unwrap_or(at));
+                    return None;
+                }
+                self.advance(at);
+                self.make(event);
+                made += 1;
+                if made % LOOK_EVERY == 0 && stop.is_requested() {
+                    return stop.reason();
+                }
+                if self.pending.len() > MOST_IN_FLIGHT {
+                    return Some(format!("more than {MOST_IN_FLIGHT} requests were under way at once"));
+                }
+            }
+            // A pass ends with its last request, and the next one begins there or a moment later.
+            let next = begin + trace.length_ns.max(1);
+            begin = if trace.has_times { next } else { next.max(self.last_end) };
+            if ends_at.is_none() || begin >= ends_at.unwrap_or(0) {
+                self.advance(ends_at.unwrap_or(self.now));
+                return None;
+            }
+        }
+    }
+
+    fn make(&mut self, event: &Event) {
+        let size = self.volume.model().size_bytes;
+        let mut offset = event.offset;
+        if offset.checked_add(u64::from(event.bytes)).is_none_or(|end| end > size) {
+            self.wrapped += 1;
+            let places = size - u64::from(event.bytes) + 1;
+            offset = offset % places / SECTOR * SECTOR;
+        }
+        let answer = self.volume.submit(self.now, &Request { op: event.op, offset, bytes: event.bytes });
+        if answer.outcome == Outcome::Never {
+            self.never += 1;
+            return;
+        }
+        let failed = matches!(answer.outcome, Outcome::Failed(_));
+        let number = self.volume.counters().issued;
+        let (end, start, op, bytes) = (answer.at_ns, self.now, event.op, event.bytes);
+        self.pending.push(Reverse(Pending { end, number, start, op, bytes, failed }));
+        self.most_in_flight = self.most_in_flight.max(self.pending.len());
+        self.last_end = self.last_end.max(end);
+    }
+
+    /// Moves on to `time`, taking what completes until then.
+    fn advance(&mut self, time: u64) {
+        while self.next_tick <= time {
+            self.take(self.next_tick);
+            self.tick(self.next_tick);
+            self.next_tick += TICK_NS;
+        }
+        self.take(time);
+        self.now = self.now.max(time);
+    }
+
+    fn take(&mut self, until: u64) {
+        while let Some(Reverse(first)) = self.pending.peek().filter(|first| first.0.end <= until).copied() {
+            self.pending.pop();
+            let ns = first.end - first.start;
+            let index = match first.op {
+                Op::Read => 0,
+                Op::Write => 1,
+                Op::Trim => 2,
+                Op::Sync | Op::Datasync => {
+                    self.syncs.record(ns);
+                    continue;
+                }
+            };
+            let total = &mut self.ops[index];
+            if first.failed {
+                total.failed += 1;
+                continue;
+            }
+            total.ios += 1;
+            total.bytes += u64::from(first.bytes);
+            total.lat.record(ns);
+            self.counted.ios[index] += 1;
+            self.counted.bytes[index] += u64::from(first.bytes);
+            self.latencies.push((ns, histogram::bin(ns) as u16));
+        }
+    }
+
+    fn tick(&mut self, at: u64) {
+        let from = self.course.at_ns();
+        let counted = std::mem::take(&mut self.counted);
+        let left = standings(&self.volume, at);
+        self.course.advance(at, &counted, &left);
+        for (ns, bin) in self.latencies.drain(..) {
+            self.course.add_latencies((from, at), ns, &[(bin, 1)]);
+        }
+        let seconds = (at - from).max(1) as f64 / 1e9;
+        self.observer.progress(at, counted.ios.iter().sum::<u64>() as f64 / seconds);
+    }
+
+    /// Lets everything complete.
+    fn drain(&mut self) {
+        while let Some(Reverse(first)) = self.pending.peek().copied() {
+            // A queue of days is not looked at twice a second.
+            let step = (self.last_end - first.end) / 256;
+            self.next_tick = self.next_tick.max(first.end.saturating_add(step) / TICK_NS * TICK_NS);
+            let next = self.next_tick.min(self.last_end);
+            self.advance(next.max(first.end));
+        }
+        let end = self.now.max(self.last_end);
+        self.take(end);
+        self.tick(end);
+        self.now = end;
+    }
+
+    fn forecast(
+        self,
+        trace: &Trace,
+        volume: &SimulatedVolume,
+        (planned_ns, ended): (u64, Option<String>),
+    ) -> Forecast {
+        let mut notes = volume_notes(volume);
+        notes.extend(trace.notes.iter().cloned());
+        if self.wrapped > 0 {
+            notes.push(format!(
+                "{} requests lay beyond the end of the volume and were put somewhere within",
+                self.wrapped
+            ));
+        }
+        let failure = (self.never > 0).then(|| format!("{} requests never complete", self.never));
+        let mut response = Latency::default();
+        self.ops.iter().for_each(|op| response.merge(&op.lat));
+        let mut course = self.course;
+        course.bound(response.moments.min, response.moments.max);
+        let own_pace = trace.has_times.then(|| OwnPace {
+            response,
+            backlog: 0,
+            most_in_flight: Some(self.most_in_flight as u64),
+            late_ns: Some(self.last_end.saturating_sub(planned_ns)),
+        });
+        Forecast {
+            target: volume.path.display().to_string(),
+            title: volume.title.clone(),
+            size_bytes: volume.size(),
+            interrupted: ended,
+            failure,
+            elapsed_ns: self.now,
+            course,
+            ops: self.ops,
+            syncs: self.syncs,
+            own_pace,
+            notes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predicted(volume: &str, text: &str, seconds: Option<u64>) -> Forecast {
+        let trace = Trace::read("t", &mut text.as_bytes()).unwrap();
+        let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
+        let stop = StopHandle::default();
+        predict(&trace, &volume, seconds.map(Nanos::from_secs), (&stop, &mut ())).unwrap().0
+    }
+
+    /// So many reads of 4 KiB, so many µs apart.
+    fn reads(count: u64, apart_us: u64) -> String {
+        let line = |index: u64| format!("{} /t read {} 4096\n", index * apart_us, index * 4096);
+        "fio version 3 iolog\n".to_owned() + &(0..count).map(line).collect::<String>()
+    }
+
+    const HUNDRED: &str = "sim:custom?iops=100&latency=1ms&size=1GiB";
+
+    #[test]
+    fn a_volume_that_keeps_up_serves_each_at_its_time() {
+        // 50 a second for 10 s.
+        let forecast = predicted(HUNDRED, &reads(500, 20_000), None);
+        assert_eq!((forecast.ops[0].ios, forecast.ops[0].lat.moments.max), (500, 1_000_000));
+        let pace = forecast.own_pace.unwrap();
+        assert_eq!((pace.most_in_flight, pace.late_ns), (Some(1), Some(1_000_000)));
+        assert_eq!(forecast.elapsed_ns, 499 * 20_000_000 + 1_000_000);
+    }
+
+    #[test]
+    fn a_volume_that_does_not_is_told_by_how_much() {
+        // 200 a second for 5 s on half of that: it takes 10 s, and the last waits 5 s.
+        let forecast = predicted(HUNDRED, &reads(1_000, 5_000), None);
+        let pace = forecast.own_pace.as_ref().unwrap();
+        let late = pace.late_ns.unwrap() as f64 / 1e9;
+        assert!((4.9..5.1).contains(&late), "{late}");
+        assert!((490..=510).contains(&pace.most_in_flight.unwrap()), "{pace:?}");
+        let longest = forecast.ops[0].lat.moments.max as f64 / 1e9;
+        assert!((4.9..5.1).contains(&longest), "{longest}");
+        assert_eq!(forecast.course.slices().iter().map(|slice| slice.counted.ios[0]).sum::<u64>(), 1_000);
+        let rates: Vec<f64> = forecast.course.slices()[1..].iter().map(|slice| slice.iops()).collect();
+        assert!(rates.iter().all(|rate| (99.0..=102.0).contains(rate)), "{rates:?}");
+    }
+
+    #[test]
+    fn a_trace_is_repeated_for_as_long_as_is_asked() {
+        let forecast = predicted(HUNDRED, &reads(50, 20_000), Some(10));
+        // 50 in 980 ms, the last of each pass together with the first of the next.
+        assert!((505..=512).contains(&forecast.ops[0].ios), "{}", forecast.ops[0].ios);
+        assert_eq!(forecast.course.slices().len(), 10);
+        let shorter = predicted(HUNDRED, &reads(500, 20_000), Some(2));
+        assert_eq!((shorter.ops[0].ios, shorter.interrupted), (100, None));
+    }
+
+    #[test]
+    fn without_times_each_follows_the_one_before() {
+        let text = "fio version 2 iolog\n/t add\n/t open\n".to_owned()
+            + &"/t read 0 4096\n".repeat(50)
+            + "/t wait 2000000 0\n/t write 99999999999 4096\n/t sync 0 0\n";
+        let forecast = predicted("sim:custom?latency=10ms&size=1GiB", &text, None);
+        assert_eq!((forecast.ops[0].ios, forecast.ops[1].ios, forecast.syncs.moments.count), (50, 1, 1));
+        // The wait is longer than what stands before it.
+        assert_eq!(forecast.elapsed_ns, 2_020_000_000);
+        assert!(forecast.own_pace.is_none());
+        assert!(
+            forecast.notes.iter().any(|note| note.starts_with("1 requests lay beyond")),
+            "{:?}",
+            forecast.notes
+        );
+    }
+
+    #[test]
+    fn what_never_completes_is_counted() {
+        let forecast = predicted("sim:custom?latency=1ms&size=1GiB&stall=1s+inf", &reads(20, 100_000), None);
+        assert_eq!(forecast.failure.as_deref(), Some("10 requests never complete"));
+        assert_eq!(forecast.ops[0].ios, 10);
+    }
+}

@@ -1,0 +1,323 @@
+//! Traces of requests as other programs write them: fio's iolog, versions 2 and 3, and the text of blkparse.
+
+use std::io::BufRead;
+
+use fathom_model::Op;
+
+use crate::AssessError;
+use crate::error::plain;
+
+/// A request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    /// When it was made, ns since the first one; in a trace without times, when the waits before it are over.
+    pub at_ns: u64,
+    pub op: Op,
+    pub offset: u64,
+    pub bytes: u32,
+}
+
+/// Requests in the order in which they were made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Where it comes from.
+    pub name: String,
+    /// What it is: `fio iolog version 3`, ...
+    pub format: &'static str,
+    pub(super) events: Vec<Event>,
+    /// Each request has its time and is made then, whether those before have completed or not.
+    pub(super) has_times: bool,
+    /// What the trace lasts by itself, ns.
+    pub(super) length_ns: u64,
+    pub(super) notes: Vec<String>,
+}
+
+/// Bytes of what block devices count in.
+const SECTOR: u64 = 512;
+
+impl Trace {
+    /// Reads a trace of any format that is known.
+    ///
+    /// # Errors
+    /// It cannot be read, is none of them, has a line that makes no sense, or no request.
+    pub fn read(name: &str, input: &mut dyn BufRead) -> Result<Trace, AssessError> {
+        let refuse = |line: usize, reason: String| AssessError::Trace { name: name.to_owned(), line, reason };
+        let mut lines = input.lines().enumerate();
+        let mut next = || match lines.next() {
+            Some((index, Ok(line))) => Ok(Some((index + 1, line))),
+            Some((index, Err(error))) => Err(refuse(index + 1, plain(&error))),
+            None => Ok(None),
+        };
+        let first = next()?.ok_or_else(|| refuse(1, "it is empty".to_owned()))?;
+        let mut reader = Reader::new(&first.1).map_err(|reason| refuse(1, reason))?;
+        if matches!(reader.format, Format::Blkparse) {
+            reader.line(&first.1).map_err(|reason| refuse(1, reason))?;
+        }
+        while let Some((number, line)) = next()? {
+            reader.line(line.trim()).map_err(|reason| refuse(number, reason))?;
+        }
+        reader.finish(name).map_err(|reason| refuse(1, reason))
+    }
+
+    /// Requests in it.
+    pub fn requests(&self) -> usize {
+        self.events.len()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Iolog2,
+    Iolog3,
+    Blkparse,
+}
+
+/// An event of blkparse: queued, or handed to the driver.
+const QUEUED: usize = 0;
+const ISSUED: usize = 1;
+
+struct Reader {
+    format: Format,
+    events: Vec<Event>,
+    /// Of blkparse: what was queued and what was issued; one of them is the trace.
+    by_action: [Vec<Event>; 2],
+    files: Vec<String>,
+    /// The waits of version 2 so far.
+    waited_ns: u64,
+}
+
+impl Reader {
+    fn new(first: &str) -> Result<Reader, String> {
+        let format = match first.trim() {
+            "fio version 2 iolog" => Format::Iolog2,
+            "fio version 3 iolog" => Format::Iolog3,
+            other if is_blkparse(other) => Format::Blkparse,
+            _ => return Err("it begins neither as an iolog of fio nor as the text of blkparse".to_owned()),
+        };
+        Ok(Reader {
+            format,
+            events: Vec::new(),
+            by_action: Default::default(),
+            files: Vec::new(),
+            waited_ns: 0,
+        })
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.is_empty() {
+            return Ok(());
+        }
+        match self.format {
+            Format::Iolog2 => {
+                let at_ns = self.waited_ns;
+                self.iolog(at_ns, &words)
+            }
+            Format::Iolog3 => {
+                let at = words[0].parse::<u64>().map_err(|_| format!("'{}' is no time in µs", words[0]))?;
+                self.iolog(at.saturating_mul(1_000), &words[1..])
+            }
+            Format::Blkparse => self.blkparse(&words),
+        }
+    }
+
+    /// `FILE ACTION` or `FILE ACTION OFFSET LENGTH`.
+    fn iolog(&mut self, at_ns: u64, words: &[&str]) -> Result<(), String> {
+        let (file, action, rest) = match words {
+            [file, action, rest @ ..] => (*file, *action, rest),
+            _ => return Err("it is not FILE ACTION OFFSET LENGTH".to_owned()),
+        };
+        let op = match action {
+            "add" => {
+                self.files.push(file.to_owned());
+                return Ok(());
+            }
+            "open" | "close" => return Ok(()),
+            "wait" if self.format == Format::Iolog2 => {
+                let wait = rest.first().and_then(|word| word.parse::<u64>().ok());
+                let wait = wait.ok_or_else(|| "the time of wait is no number of µs".to_owned())?;
+                self.waited_ns = self.waited_ns.saturating_add(wait.saturating_mul(1_000));
+                return Ok(());
+            }
+            "read" => Op::Read,
+            "write" => Op::Write,
+            "trim" => Op::Trim,
+            "sync" => Op::Sync,
+            "datasync" => Op::Datasync,
+            other => return Err(format!("'{other}' is no action")),
+        };
+        let (offset, bytes) = match rest {
+            _ if op.is_sync() => (0, 0),
+            [offset, bytes, ..] => {
+                let number =
+                    |word: &str| word.parse::<u64>().map_err(|_| format!("'{word}' is no number of bytes"));
+                (number(offset)?, number(bytes)?)
+            }
+            _ => return Err("its offset and length are missing".to_owned()),
+        };
+        self.events.push(Event { at_ns, op, offset, bytes: whole(bytes)? });
+        Ok(())
+    }
+
+    /// `MAJOR,MINOR CPU NUMBER SECONDS PID ACTION RWBS SECTOR + SECTORS`; everything else is no request.
+    fn blkparse(&mut self, words: &[&str]) -> Result<(), String> {
+        let [_, _, _, time, _, action, rwbs, rest @ ..] = words else { return Ok(()) };
+        let list = match *action {
+            "Q" => QUEUED,
+            "D" => ISSUED,
+            _ => return Ok(()),
+        };
+        if !is_blkparse(&words.join(" ")) {
+            return Ok(());
+        }
+        let at_ns = nanoseconds(time).ok_or_else(|| format!("'{time}' is no time in seconds"))?;
+        let op = match () {
+            () if rwbs.contains('D') => Op::Trim,
+            () if rwbs.contains('R') => Op::Read,
+            () if rwbs.contains('W') => Op::Write,
+            () if rwbs.contains('F') => Op::Sync,
+            () => return Ok(()),
+        };
+        let (offset, bytes) = match rest {
+            [sector, "+", count, ..] => {
+                let number =
+                    |word: &str| word.parse::<u64>().map_err(|_| format!("'{word}' is no number of sectors"));
+                (number(sector)?.saturating_mul(SECTOR), number(count)?.saturating_mul(SECTOR))
+            }
+            // A flush by itself.
+            _ => (0, 0),
+        };
+        let op = if bytes == 0 { Op::Sync } else { op };
+        self.by_action[list].push(Event { at_ns, op, offset, bytes: whole(bytes)? });
+        Ok(())
+    }
+
+    fn finish(mut self, name: &str) -> Result<Trace, String> {
+        let mut notes = Vec::new();
+        let format = match self.format {
+            Format::Iolog2 => "fio iolog version 2",
+            Format::Iolog3 => "fio iolog version 3",
+            Format::Blkparse => {
+                let [queued, issued] = std::mem::take(&mut self.by_action);
+                self.events = if issued.is_empty() { queued } else { issued };
+                "blkparse"
+            }
+        };
+        // Several CPUs, or files, may have been written down one after the other.
+        self.events.sort_by_key(|event| event.at_ns);
+        let first = self.events.first().ok_or("it has no request")?.at_ns;
+        for event in &mut self.events {
+            event.at_ns -= first;
+        }
+        if self.files.len() > 1 {
+            notes.push(format!("the {} files of the trace share the volume's offsets", self.files.len()));
+        }
+        let has_times = self.format != Format::Iolog2;
+        if !has_times {
+            let text = "the trace has no times: each request follows when the one before has completed";
+            notes.push(text.to_owned());
+        }
+        let length_ns = self.events.last().map_or(0, |event| event.at_ns);
+        Ok(Trace { name: name.to_owned(), format, events: self.events, has_times, length_ns, notes })
+    }
+}
+
+fn whole(bytes: u64) -> Result<u32, String> {
+    u32::try_from(bytes).map_err(|_| format!("a request of {bytes} bytes is too long"))
+}
+
+/// True for a line of blkparse's usual text.
+fn is_blkparse(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let device = words.next().and_then(|word| word.split_once(','));
+    let is_number = |word: &str| word.parse::<u64>().is_ok();
+    device.is_some_and(|(major, minor)| is_number(major) && is_number(minor))
+        && words.next().is_some_and(is_number)
+        && words.next().is_some_and(is_number)
+        && words.next().is_some_and(|time| nanoseconds(time).is_some())
+}
+
+/// Seconds with up to nine decimals, exactly.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, decimals) = text.split_once('.')?;
+    let digits = decimals.len();
+    if digits == 0 || digits > 9 {
+        return None;
+    }
+    let fraction: u64 = decimals.parse().ok()?;
+    seconds
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000_000)?
+        .checked_add(fraction * 10u64.pow(9 - digits as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Trace, String> {
+        Trace::read("t", &mut text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    fn events(text: &str) -> Vec<(u64, Op, u64, u32)> {
+        let trace = read(text).unwrap();
+        trace.events.iter().map(|event| (event.at_ns, event.op, event.offset, event.bytes)).collect()
+    }
+
+    #[test]
+    fn iologs() {
+        let three = "fio version 3 iolog\n16 /t/f add\n104 /t/f open\n108 /t/f read 249856 4096\n446 /t/f write 512 1024\n\
+            500 /t/f datasync 0 0\n600 /t/f trim 0 4096\n700 /t/f close\n";
+        assert_eq!(
+            events(three),
+            [
+                (0, Op::Read, 249_856, 4096),
+                (338_000, Op::Write, 512, 1024),
+                (392_000, Op::Datasync, 0, 0),
+                (492_000, Op::Trim, 0, 4096)
+            ]
+        );
+        let two =
+            "fio version 2 iolog\n/a add\n/b add\n/a open\n/a read 0 512\n/a wait 250 0\n/b write 512 512\n";
+        assert_eq!(events(two), [(0, Op::Read, 0, 512), (250_000, Op::Write, 512, 512)]);
+        let (two, three) = (read(two).unwrap(), read(three).unwrap());
+        assert!(!two.has_times && two.notes.len() == 2 && three.has_times && three.notes.is_empty());
+    }
+
+    #[test]
+    fn text_of_blkparse() {
+        let line = |time: &str, action: &str, rwbs: &str, rest: &str| {
+            format!("  8,0    1       17     {time}  4711  {action}  {rwbs} {rest}\n")
+        };
+        let queued = line("0.000000100", "Q", "R", "8 + 8 [fio]") + &line("0.5", "Q", "WS", "16 + 1 [fio]");
+        assert_eq!(events(&queued), [(0, Op::Read, 4096, 4096), (499_999_900, Op::Write, 8192, 512)]);
+        // Of what was issued and what was queued, the former.
+        let both = queued.clone()
+            + &line("0.6", "D", "DS", "8 + 8 [fio]")
+            + &line("0.7", "D", "FN", "[fio]")
+            + &line("0.8", "C", "R", "8 + 8 [0]")
+            + "CPU0 (sda):\n Reads Queued: 1, 4KiB\n";
+        assert_eq!(events(&both), [(0, Op::Trim, 4096, 4096), (100_000_000, Op::Sync, 0, 0)]);
+    }
+
+    #[test]
+    fn what_is_no_trace_is_refused_by_line() {
+        for (text, expected) in [
+            ("", "t:1: it is empty"),
+            ("fio version 1 iolog\n", "t:1: it begins neither"),
+            ("hello\n", "t:1: it begins neither"),
+            ("fio version 3 iolog\n", "t:1: it has no request"),
+            ("fio version 3 iolog\nx /t read 0 1\n", "t:2: 'x' is no time"),
+            ("fio version 3 iolog\n1 /t read 0\n", "t:2: its offset and length are missing"),
+            ("fio version 3 iolog\n1 /t raed 0 1\n", "t:2: 'raed' is no action"),
+            ("fio version 3 iolog\n1 /t wait 5 0\n", "t:2: 'wait' is no action"),
+            ("fio version 3 iolog\n1 /t read 0 9999999999\n", "t:2: a request of 9999999999 bytes"),
+            ("fio version 2 iolog\n/t\n", "t:2: it is not FILE ACTION"),
+            ("8,0 1 1 0.5 1 D R x + 8\n", "t:1: 'x' is no number of sectors"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(expected), "{error}, not {expected}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `fathom simulate`: what a load would get of modelled volumes, hour by hour, and what a month of it would cost.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args};
+use fathom_assess::simulate::{JobLoad, Load, SimulateSettings, Simulated, Trace, simulate, volumes};
+use fathom_assess::{engine_rows, host_facts, use_catalogue};
+use fathom_model::Nanos;
+use fathom_model::units::{duration, parse_duration};
+use fathom_options::ParseEnvironment;
+use fathom_report::{simulate_json, simulate_text};
+use fathom_runner::StopHandle;
+
+use super::fio::{machine_numbers, read_job_file};
+use crate::exit::{Complaint, Exit};
+use crate::simulate_progress::SimulateProgress;
+use crate::{output, signals};
+
+/// What `fathom simulate` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("load").required(true))]
+pub struct SimulateArguments {
+    /// Volumes, each by itself: ID?size=50GiB&…, an ID of `fathom catalog list`, or custom?iops=3000&…
+    #[arg(required = true, value_name = "VOLUME")]
+    volumes: Vec<String>,
+    /// The load: the jobs of this fio job file (- is standard input), all on the volume
+    #[arg(long, group = "load", value_name = "FILE")]
+    job: Option<PathBuf>,
+    /// The load: an access pattern that comes with the program; `fathom bench --profile list` tells of each
+    #[arg(long, group = "load", value_name = "NAME")]
+    profile: Option<String>,
+    /// The load: requests at the times at which they were made; an iolog of fio, or the text of blkparse (- is standard input)
+    #[arg(long, group = "load", value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// For how long: 90, 30m, 24h, 7d. Without it jobs and profiles go on for 24h, and a trace as long as it is
+    #[arg(long = "for", value_parser = length, value_name = "TIME")]
+    length: Option<Nanos>,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Volume types of your own, beside those shipped (or FATHOM_CATALOG)
+    #[arg(long, value_name = "FILE")]
+    catalog: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom simulate aws-gp2-2016?size=50GiB --profile oltp --for 24h
+  fathom simulate aws-gp2?size=100GiB aws-gp3?size=100GiB --job nightly.fio --for 7d
+  fathom simulate 'custom?iops=500&burst_iops=3000&bucket_ios=1000000&latency=1ms' --trace app.iolog
+
+Nothing real is touched: time is virtual, and a day takes seconds. Quote names that have a & in them.";
+
+/// Longest time: ten years.
+const LONGEST: Nanos = Nanos::from_secs(10 * 365 * 86_400);
+/// How long jobs go on where nobody says.
+const A_DAY: Nanos = Nanos::from_secs(86_400);
+
+fn length(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text) {
+        Ok(time) if time < Nanos::from_secs(1) => Err("the least is 1 s".to_owned()),
+        Ok(time) if time > LONGEST => Err("the most is 10 years (3650d)".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Runs the simulation.
+///
+/// # Errors
+/// A volume, the load or the time makes no sense.
+pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
+    use_catalogue(arguments.catalog.as_deref())?;
+    // Said before a long trace is read.
+    volumes(&arguments.volumes)?;
+    let (load, name) = load(&arguments)?;
+    let asked = arguments.length.or_else(|| matches!(load, Load::Jobs(_)).then_some(A_DAY));
+    let said = match asked {
+        Some(length) => format!("{name} over {}", duration(length)),
+        None => name,
+    };
+    let settings = SimulateSettings { volumes: arguments.volumes, load, length: asked };
+    let stop = StopHandle::default();
+    let words = "stopped at once";
+    let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, words).map_err(|error| {
+        let message = format!("cannot watch for signals: {}", output::plain(&error));
+        Complaint::failed(message, signals::hint(&error))
+    })?;
+    let mut progress = SimulateProgress::new(settings.volumes.len(), asked);
+    let simulated = simulate(&settings, &stop, &mut progress);
+    progress.finish();
+    let simulated = simulated?;
+    report(&said, asked, &simulated, arguments.json)?;
+    Ok(match () {
+        () if caught.number().is_some() => Exit::Interrupted,
+        () if simulated.iter().any(|one| one.forecast.failure.is_some()) => Exit::Failed,
+        () => Exit::Done,
+    })
+}
+
+fn load(arguments: &SimulateArguments) -> Result<(Load, String), Complaint> {
+    if let Some(name) = &arguments.profile {
+        let load = JobLoad::of_profile(name, &engine_rows())?;
+        let said = load.name.clone();
+        return Ok((Load::Jobs(load), said));
+    }
+    if let Some(path) = &arguments.job {
+        if path != Path::new("-") {
+            readable(path, "job file")?;
+        }
+        let environment = ParseEnvironment {
+            engines: &engine_rows(),
+            read_file: &read_job_file,
+            variable: &|name| std::env::var(name).ok(),
+            machine: machine_numbers(host_facts().cpus),
+        };
+        let load = JobLoad::of_file(path, &environment)?;
+        let said = format!("the jobs of {}", load.name);
+        return Ok((Load::Jobs(load), said));
+    }
+    let Some(path) = &arguments.trace else {
+        return Err(Complaint::usage(
+            "a load is missing",
+            Some("give --job, --profile or --trace".to_owned()),
+        ));
+    };
+    let trace = trace(path)?;
+    let said = format!("the {} requests of {} ({})", trace.requests(), trace.name, trace.format);
+    Ok((Load::Trace(trace), said))
+}
+
+fn trace(path: &Path) -> Result<Trace, Complaint> {
+    let name = path.display().to_string();
+    if path == Path::new("-") {
+        return Ok(Trace::read("standard input", &mut io::stdin().lock())?);
+    }
+    let file = readable(path, "trace")?;
+    Ok(Trace::read(&name, &mut BufReader::new(file))?)
+}
+
+/// Opens a file that was named, for the reason why it cannot be.
+fn readable(path: &Path, what: &str) -> Result<File, Complaint> {
+    File::open(path).map_err(|error| {
+        let message = format!("cannot read the {what} {}: {}", path.display(), output::plain(&error));
+        Complaint::usage(message, Some("check the path and its permissions".to_owned()))
+    })
+}
+
+fn report(load: &str, asked: Option<Nanos>, simulated: &[Simulated], json: bool) -> io::Result<()> {
+    let volumes: Vec<simulate_text::Volume<'_>> =
+        simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
+    output::print(|out| {
+        if json {
+            simulate_json::render((load, asked.map(|length| length.0)), &volumes, out)
+        } else {
+            simulate_text::render(load, &volumes, &output::style(), out)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, expected) in [
+            ("90", Some(90)),
+            ("24h", Some(86_400)),
+            ("7d", Some(604_800)),
+            ("0", None),
+            ("500ms", None),
+            ("4000d", None),
+            ("soon", None),
+        ] {
+            assert_eq!(length(text).ok(), expected.map(Nanos::from_secs), "{text}");
+        }
+    }
+}

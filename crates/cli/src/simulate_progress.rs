@@ -1,0 +1,59 @@
+//! What somebody at a terminal sees while a simulation runs: how far virtual time has come, and how long it still takes.
+
+use std::time::Duration;
+
+use fathom_assess::simulate::SimulateObserver;
+use fathom_model::Nanos;
+use fathom_model::units::{duration, grouped};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output;
+
+/// Shows a simulation.
+pub struct SimulateProgress {
+    bar: ProgressBar,
+    volumes: usize,
+    length: Option<Nanos>,
+    index: usize,
+}
+
+impl SimulateProgress {
+    /// Nothing is shown where nobody looks.
+    pub fn new(volumes: usize, length: Option<Nanos>) -> SimulateProgress {
+        let target = if output::stderr_is_seen() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let total = length.map(|length| length.as_millis() * volumes as u64);
+        let bar = ProgressBar::with_draw_target(total, target);
+        let template = if length.is_some() {
+            "{prefix} {bar:20} {wide_msg} {eta} left"
+        } else {
+            "{prefix} {spinner} {wide_msg}"
+        };
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        bar.enable_steady_tick(Duration::from_millis(500));
+        SimulateProgress { bar, volumes, length, index: 0 }
+    }
+
+    /// Takes the display away.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl SimulateObserver for SimulateProgress {
+    fn volume_begun(&mut self, index: usize, title: &str) {
+        self.index = index;
+        let of = if self.volumes > 1 { format!("{}/{} ", index + 1, self.volumes) } else { String::new() };
+        self.bar.set_prefix(format!("{of}{title}"));
+    }
+
+    fn progress(&mut self, at_ns: u64, iops: f64) {
+        let before = self.length.map_or(0, |length| length.as_millis() * self.index as u64);
+        self.bar.set_position(before + at_ns / 1_000_000);
+        self.bar.set_message(format!("{}, {} IOPS", duration(Nanos(at_ns)), grouped(iops.round() as u64)));
+    }
+}
