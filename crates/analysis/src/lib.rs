@@ -37,6 +37,7 @@ mod ping_how;
 pub mod ping_slo;
 pub mod prediction;
 pub mod prepare_plan;
+pub mod promise;
 mod rows;
 mod samples;
 mod say;

@@ -17,6 +17,7 @@ mod latency;
 pub mod merge;
 mod phase;
 mod plan_fields;
+mod promise;
 mod rounds;
 mod run;
 mod series;
@@ -46,6 +47,7 @@ pub use phase::{
     BatchRecord, CpuRecord, DepthRecord, KernelThreadsRecord, LatencyRecord, MomentsRecord, OpRecord,
     OpenLoopRecord, PhaseRecord,
 };
+pub use promise::{CreditRecord, PromiseConditions, PromiseRecord, ShareRecord};
 pub use rounds::{RoundsRecord, merge_rounds};
 pub use run::{IdentifyRecord, RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};

@@ -6,7 +6,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{Conditions, Finding, RecordError, TestRecord, TestStatus};
+use crate::{Conditions, Finding, PromiseRecord, RecordError, TestRecord, TestStatus};
 
 /// Newest record version this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -75,6 +75,9 @@ pub struct RunHeader {
     /// Size of the working file or range, bytes; 0 where jobs choose their own.
     #[serde(skip_serializing_if = "is_default")]
     pub size_bytes: u64,
+    /// What was promised of the tests.
+    #[serde(skip_serializing_if = "is_default")]
+    pub promises: Vec<PromiseRecord>,
     /// Things a reader should know about the whole run (a size that was reduced), in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,

@@ -1,0 +1,93 @@
+//! Whether what was promised held: each promise against what was measured, its interval, and its own conditions.
+//!
+//! A pure function of the record, so that it can be told again from the history. A promise is judged where the run can
+//! speak of it; everywhere else it is said why not, and what would change that.
+
+mod burst;
+mod conditions;
+mod interval;
+mod judge;
+mod quantity;
+mod share;
+mod words;
+
+use fathom_record::{PromiseRecord, RunRecord};
+
+pub use interval::Interval;
+pub use quantity::{Comparison, Direction, Measure, Quantity, Span, Statistic};
+pub use words::{figure, quantity_name};
+
+use crate::rows::rows;
+
+/// What became of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// What was measured is what was promised.
+    Held,
+    /// All of the interval lies on the wrong side.
+    Broken,
+    /// The run cannot speak of it.
+    NotJudged,
+}
+
+impl Verdict {
+    /// The words used in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Held => "held",
+            Verdict::Broken => "broken",
+            Verdict::NotJudged => "not judged",
+        }
+    }
+}
+
+/// A promise and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What was promised.
+    pub promise: PromiseRecord,
+    /// What was measured, in the unit of the metric; the share of the seconds where a share was promised.
+    pub measured: Option<f64>,
+    /// Within what it lies.
+    pub interval: Option<Interval>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why it is broken or not judged; of a share always, what it speaks for.
+    pub why: Option<String>,
+    /// What would make it possible to judge.
+    pub remedy: Option<String>,
+    /// Full seconds that it rests on.
+    pub seconds: usize,
+}
+
+/// Judges every promise of a run.
+pub fn judge(record: &RunRecord) -> Vec<Judged> {
+    let rows = rows(record);
+    record.header.promises.iter().map(|promise| judge::judge_one(record, &rows, promise)).collect()
+}
+
+/// How many of a list have this verdict.
+pub fn count(judged: &[Judged], verdict: Verdict) -> usize {
+    judged.iter().filter(|one| one.verdict == verdict).count()
+}
+
+/// The classes that promises are made for, in their order.
+pub fn classes(promises: &[PromiseRecord]) -> Vec<&str> {
+    let mut classes: Vec<&str> = Vec::new();
+    for promise in promises.iter().filter(|promise| !promise.class.is_empty()) {
+        if !classes.contains(&promise.class.as_str()) {
+            classes.push(&promise.class);
+        }
+    }
+    classes
+}
+
+/// True where something that was promised did not hold. Classes are alternatives: which one a volume is of cannot be seen
+/// from within, so that what is promised to several counts where it is broken in each of them.
+pub fn is_broken(record: &RunRecord) -> bool {
+    let judged = judge(record);
+    let broken =
+        |class: &str| judged.iter().any(|one| one.promise.class == class && one.verdict == Verdict::Broken);
+    let classes = classes(&record.header.promises);
+    broken("") || !classes.is_empty() && classes.iter().all(|class| broken(class))
+}

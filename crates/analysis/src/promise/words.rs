@@ -1,0 +1,106 @@
+//! How promises put their figures into words.
+
+use fathom_model::units;
+
+use super::quantity::{Measure, Quantity, Span, Statistic};
+use crate::say::count;
+
+/// A value of `measure` with its unit: `5,000`, `200 MB/s`, `556us`.
+pub fn figure(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Iops => count(value),
+        Measure::BytesPerSecond => format!("{} MB/s", count(value / 1e6)),
+        Measure::Latency(..) => units::latency(value.max(0.0).round() as u64),
+    }
+}
+
+/// The same as in a sentence: `5,000 a second`.
+pub(super) fn spoken(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Iops => format!("{} a second", figure(measure, value)),
+        _ => figure(measure, value),
+    }
+}
+
+/// What a quantity is called in a table: `IOPS`, `read lat p99`.
+pub fn quantity_name(quantity: Quantity) -> String {
+    let name = match quantity.measure {
+        Measure::Iops => "IOPS".to_owned(),
+        Measure::BytesPerSecond => "bandwidth".to_owned(),
+        Measure::Latency(span, statistic) => {
+            let span = match span {
+                Span::Submission => "slat",
+                Span::Completion => "clat",
+                Span::Total => "lat",
+            };
+            let statistic = match statistic {
+                Statistic::Least => "min".to_owned(),
+                Statistic::Mean => "mean".to_owned(),
+                Statistic::Greatest => "max".to_owned(),
+                Statistic::Percentile(per_10_000) => percentile(per_10_000),
+            };
+            format!("{span} {statistic}")
+        }
+    };
+    match quantity.direction {
+        Some(direction) => format!("{} {name}", direction.name()),
+        None => name,
+    }
+}
+
+/// `p99`, `p99.9`.
+pub(super) fn percentile(per_10_000: u32) -> String {
+    format!("p{}", f64::from(per_10_000) / 100.0)
+}
+
+/// A share in percent with as many digits as it takes to tell it from all: `99.97 %`.
+pub(super) fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    let missing = 100.0 - percent;
+    match () {
+        () if percent >= 100.0 || missing >= 10.0 => format!("{percent:.0} %"),
+        () if missing >= 1.0 => format!("{percent:.1} %"),
+        () if missing >= 0.0999 => format!("{percent:.2} %"),
+        () => format!("{percent:.3} %"),
+    }
+}
+
+/// A small share in percent, two digits of it: `0.0038 %`.
+pub(super) fn small_share(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
+    format!("{percent:.digits$} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_and_names() {
+        for (text, value, name, shown) in [
+            ("iops", 4_998.4, "IOPS", "4,998"),
+            ("read.bytes_per_second", 200_158_000.0, "read bandwidth", "200 MB/s"),
+            ("lat_ns.p999", 5e6, "lat p99.9", "5.00ms"),
+            ("write.clat_ns.mean", 556_000.0, "write clat mean", "556us"),
+        ] {
+            let quantity = Quantity::parse(text).unwrap();
+            assert_eq!(
+                (quantity_name(quantity), figure(quantity.measure, value)),
+                (name.to_owned(), shown.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn shares_show_what_they_miss() {
+        for (value, expected) in
+            [(1.0, "100 %"), (0.5, "50 %"), (0.953, "95.3 %"), (0.999, "99.90 %"), (0.99991, "99.991 %")]
+        {
+            assert_eq!(share(value), expected);
+        }
+        for (value, expected) in [(0.000_038, "0.0038 %"), (0.5, "50 %"), (1.0, "100 %"), (0.0, "0 %")] {
+            assert_eq!(small_share(value), expected);
+        }
+    }
+}
