@@ -15,7 +15,7 @@ use fathom_record::{PromiseRecord, RunRecord};
 
 pub use interval::Interval;
 pub use quantity::{Comparison, Direction, Measure, Quantity, Span, Statistic};
-pub use words::{figure, quantity_name};
+pub use words::{figure, quantity_name, span};
 
 use crate::rows::rows;
 
@@ -56,8 +56,8 @@ pub struct Judged {
     pub why: Option<String>,
     /// What would make it possible to judge.
     pub remedy: Option<String>,
-    /// Full seconds that it rests on.
-    pub seconds: usize,
+    /// Full seconds that were watched.
+    pub seconds: u64,
 }
 
 /// Judges every promise of a run.

@@ -81,7 +81,7 @@ fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
         seed: Some(plan.seed),
         notes: &plan.notes,
     };
-    crate::header::header(&heading, session)
+    RunHeader { promises: plan.promises.clone(), ..crate::header::header(&heading, session) }
 }
 
 fn run_test(

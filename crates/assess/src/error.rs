@@ -128,6 +128,16 @@ pub enum AssessError {
         /// As typed.
         name: String,
     },
+    /// A promise that makes no sense, or is about something that there is not.
+    #[error("{said}: {reason}")]
+    Promise {
+        /// As typed.
+        said: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// The size asked for can never be used.
     #[error("{} is too small for the tests", bytes(*size))]
     TooSmall {
@@ -178,7 +188,9 @@ impl AssessError {
                 "fio writes one with --write_iolog=FILE, blkparse one from what blktrace recorded".to_owned(),
             ),
             AssessError::UnknownTest { known, .. } => Some(format!("its tests are {}", known.join(", "))),
-            AssessError::Target { hint, .. } | AssessError::Simulated { hint, .. } => hint.clone(),
+            AssessError::Target { hint, .. }
+            | AssessError::Simulated { hint, .. }
+            | AssessError::Promise { hint, .. } => hint.clone(),
             AssessError::UnknownEngine { .. } => {
                 let names: Vec<&str> = ENGINES.iter().map(|entry| entry.name).collect();
                 Some(format!("there are {}", names.join(", ")))
@@ -209,6 +221,7 @@ impl AssessError {
                 | AssessError::Simulated { .. }
                 | AssessError::JobFile { .. }
                 | AssessError::Trace { .. }
+                | AssessError::Promise { .. }
                 | AssessError::UnknownEngine { .. }
                 | AssessError::TooSmall { .. }
                 | AssessError::Budget { .. }

@@ -7,11 +7,13 @@ use fathom_analysis::steady;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
+use fathom_record::PromiseRecord;
 use fathom_runner::Session;
 
 use crate::AssessError;
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
+use crate::promises::{self, CLASS, Expecting, Tests};
 use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
@@ -49,6 +51,8 @@ pub struct BenchSettings {
     pub destroy: Vec<PathBuf>,
     /// What all random choices derive from; drawn where it is not said.
     pub seed: Option<u64>,
+    /// What the results are held against.
+    pub expecting: Expecting,
     /// What the user says of the run.
     pub labels: BTreeMap<String, String>,
     /// The command line, for the record.
@@ -101,6 +105,8 @@ pub struct BenchPlan {
     pub size: u64,
     /// In the order they run.
     pub tests: Vec<PlannedTest>,
+    /// What is promised of them.
+    pub promises: Vec<PromiseRecord>,
     /// What it costs.
     pub cost: Cost,
     /// Things a reader of the results should know.
@@ -131,7 +137,10 @@ impl BenchPlan {
     }
 
     /// Plans on targets already looked at: those that the settings name, in that order, at least one.
-    fn on_all(targets: Vec<BenchTarget>, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
+    fn on_all(targets: Vec<BenchTarget>, mut settings: BenchSettings) -> Result<BenchPlan, AssessError> {
+        if let Some(class) = &settings.expecting.class {
+            settings.labels.insert(CLASS.to_owned(), class.clone());
+        }
         let engines = engine_rows();
         let suite = match settings.profiles.as_slice() {
             [] => Suite::load(&settings.suite, &engines)?,
@@ -181,11 +190,15 @@ impl BenchPlan {
         let all = std::iter::once(&target).chain(further.iter().map(|further| &further.target));
         let lays_out = all.filter(|target| is_directory(target)).count() as u64;
         let cost = cost_of(&tests, size * lays_out, lays_out > 0, settings.size.is_some());
-        let plan = BenchPlan { suite, target, file, further, size, tests, cost, notes, settings, seed };
-        for test in &plan.tests {
-            plan.resolve(test, plan.size, &engines).map_err(AssessError::Options)?;
-        }
-        Ok(plan)
+        let promises = Vec::new();
+        let plan =
+            BenchPlan { suite, target, file, further, size, tests, promises, cost, notes, settings, seed };
+        let resolved = plan.tests.iter().map(|test| plan.resolve(test, plan.size, &engines));
+        let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
+        let tests = Tests { suite: &plan.suite, planned: &plan.tests, plans };
+        let class = plan.settings.labels.get(CLASS).map(String::as_str);
+        let promises = promises::promises(&plan.settings.expecting, &tests, class)?;
+        Ok(BenchPlan { promises, ..plan })
     }
 
     /// The session that it runs on.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::wire::Wire;
+use crate::wire::{Period, Wire};
 
 /// How sure a figure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -165,6 +165,22 @@ impl Entry {
     /// The share of its rate that is promised, and of the time in which it is.
     pub fn promise(&self) -> (Option<f64>, Option<f64>) {
         (self.wire.sla_iops_fraction, self.wire.sla_time_fraction)
+    }
+
+    /// True where that share of the time is one of a year.
+    pub fn promises_for_a_year(&self) -> bool {
+        self.wire.sla_period == Some(Period::Year)
+    }
+
+    /// The most that a read and a write take one at a time, ns, where that is published.
+    pub fn latency_limits_ns(&self) -> (Option<u64>, Option<u64>) {
+        let ns = |most: Option<f64>| most.map(crate::amount::milliseconds);
+        (ns(self.wire.latency_read_ms_max), ns(self.wire.latency_write_ms_max))
+    }
+
+    /// Requests that have to be under way for each a second, where that is published.
+    pub fn asked_depth_per_iops(&self) -> Option<f64> {
+        self.wire.queue_depth_per_iops
     }
 
     /// What it costs, where a source says so.

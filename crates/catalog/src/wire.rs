@@ -76,6 +76,13 @@ impl ThroughputUnit {
     }
 }
 
+/// Over what time a share of it is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Period {
+    Year,
+}
+
 /// A tier: by size the smallest that is large enough, else by name.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -213,6 +220,7 @@ pub(crate) struct Wire {
     pub(crate) first_touch_penalty_fraction: Option<f64>,
     pub(crate) sla_iops_fraction: Option<f64>,
     pub(crate) sla_time_fraction: Option<f64>,
+    pub(crate) sla_period: Option<Period>,
 
     pub(crate) price_currency: Option<String>,
     pub(crate) price_region: Option<String>,

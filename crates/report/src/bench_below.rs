@@ -8,7 +8,7 @@ use fathom_record::{ExpectationRecord, Finding, RunRecord, TestRecord, TestSumma
 
 use crate::bench_table::{INDENT, commits, count, decimal, name, row_latency};
 use crate::columns::{Align, Columns, wrap};
-use crate::{Style, bench_rounds, bench_together};
+use crate::{Style, bench_rounds, bench_together, promises};
 
 /// Writes everything below the table.
 pub(crate) fn render(
@@ -17,7 +17,10 @@ pub(crate) fn render(
     (style, width): (&Style, usize),
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    expectations(record, style, width, out)?;
+    promises::render(record, style, width, out)?;
+    if record.header.promises.is_empty() {
+        expectations(record, style, width, out)?;
+    }
     bench_rounds::render(record, style, width, out)?;
     findings(record, style, width, out)?;
     bench_together::render(record, style, width, out)?;
@@ -33,7 +36,7 @@ pub(crate) fn render(
     if style.show_fio { fio_commands(record, out) } else { Ok(()) }
 }
 
-/// One line per expectation with what was measured and the verdict.
+/// For records that were made when suites alone expected anything: one line per expectation with what was measured and the verdict.
 fn expectations(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let judged = |test: &TestRecord, expected: &ExpectationRecord| {
         let (quantity, shown) = quantity(&expected.metric);

@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::lasting::lasting;
+use fathom_analysis::promise;
 use fathom_record::{
     Conditions, ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
 };
 
 use crate::run_json::RunDocument;
-use crate::{Style, bench_together};
+use crate::{Style, bench_together, promises};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
@@ -24,6 +25,12 @@ struct Document<'a> {
     conditions: &'a Conditions,
     tests: Vec<Test<'a>>,
     findings: &'a [Finding],
+    /// Left out where nothing was promised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promises: Option<Vec<promises::Document>>,
+    /// Whether any of them is broken, in every class where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promise_broken: Option<bool>,
     conclusions: Vec<Use>,
     /// What several targets do together; left out where there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -66,6 +73,7 @@ struct Test<'a> {
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let header = &record.header;
+    let promised = !header.promises.is_empty();
     let document = Document {
         schema: SCHEMA,
         run: RunDocument::new(record, style),
@@ -73,6 +81,8 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
         conditions: &header.conditions,
         tests: record.tests.iter().map(test).collect(),
         findings: &record.findings,
+        promises: promised.then(|| promises::documents(record)),
+        promise_broken: promised.then(|| promise::is_broken(record)),
         conclusions: conclusions(record).into_iter().map(of_use).collect(),
         together: bench_together::documents(record),
     };

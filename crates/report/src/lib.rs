@@ -32,6 +32,7 @@ pub mod ping_text;
 mod plot;
 pub mod prepare_json;
 pub mod prepare_text;
+pub mod promises;
 pub mod registry;
 mod run_json;
 pub mod simulate_json;

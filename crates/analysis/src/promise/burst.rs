@@ -10,7 +10,8 @@ use super::judge::against;
 use super::{Judged, Verdict};
 
 pub(super) fn judge(case: &Case<'_>, credit: CreditRecord, judged: Judged) -> Judged {
-    let rates = interval::rates(&case.row.test, case.quantity.measure, case.direction);
+    let timed = interval::timed_rates(&case.row.test, case.quantity.measure, case.direction);
+    let rates: Vec<f64> = timed.iter().map(|(rate, _)| *rate).collect();
     let whole = judged.measured.unwrap_or(0.0);
     let refused = |why: String, remedy: Option<String>| Judged { why: Some(why), remedy, ..judged.clone() };
     let all = interval::of_rates(&rates, whole).map(|interval| against(case, interval, judged.clone()));
@@ -29,14 +30,18 @@ pub(super) fn judge(case: &Case<'_>, credit: CreditRecord, judged: Judged) -> Ju
         return refused(why.to_owned(), Some(format!("--only {}", case.promise.test)));
     };
     let ramp = case.row.jobs().iter().filter_map(|job| job.ramp.as_ref()).map(PhaseRecord::elapsed_ns).max();
-    let seconds = (lasts - ramp.unwrap_or(0) as f64 / 1e9).floor().max(0.0) as usize;
-    if seconds < LEAST_SECONDS {
+    let mut left = lasts - ramp.unwrap_or(0) as f64 / 1e9;
+    let within = timed.iter().take_while(|(_, seconds)| {
+        left -= seconds;
+        left >= 0.0
+    });
+    let covered: Vec<f64> = within.map(|(rate, _)| *rate).collect();
+    if covered.len() < LEAST_SECONDS {
         let why = "its credit was spent before, as it may be".to_owned();
         return refused(why, Some(format!("--only {} after a rest", case.promise.test)));
     }
-    let covered = &rates[..rates.len().min(seconds)];
     let mean = covered.iter().sum::<f64>() / covered.len().max(1) as f64;
-    match interval::of_rates(covered, mean) {
+    match interval::of_rates(&covered, mean) {
         Some(interval) => against(case, interval, Judged { measured: Some(mean), ..judged }),
         None => refused("too little ran while there was credit".to_owned(), None),
     }

@@ -10,6 +10,8 @@ use crate::say::{block, count};
 
 /// From here on a rate of bytes is one of bandwidth, and below one of requests.
 const LARGE_BYTES: u64 = 64 << 10;
+/// What a request usually takes is up to this many times what the quickest took.
+const USUAL_OVER_LEAST: f64 = 2.0;
 /// Depths agree within this share.
 const DEPTH_AGREES: f64 = 0.05;
 
@@ -177,7 +179,7 @@ fn size(case: &Case<'_>, bound: f64) -> Option<Doubt> {
             let why = format!(
                 "requests of {name} would take {needed} a second to make that bandwidth: they measure requests"
             );
-            doubt(why, "requests of 64k and more: bw-write, seq-read")
+            doubt(why, "requests of 64k and more")
         }
         (Measure::Iops, None) if bytes >= LARGE_BYTES => {
             let claim = case.found("bandwidth-cap")?.trim_end_matches('.');
@@ -223,8 +225,7 @@ fn depth(case: &Case<'_>, bound: f64) -> Option<Doubt> {
 }
 
 /// What a request takes when no other is in its way: that of the same test at depth 1 where there is one, else the least
-/// that was seen, the ramp included, in whose beginning there was no queue yet. The latter is on the short side, so that too
-/// small a depth is only told of where it is certain.
+/// that was seen, the ramp included, in whose beginning there was no queue yet, with what is usual above that.
 fn latency_alone(case: &Case<'_>) -> Option<f64> {
     let row = case.row;
     let alike = |other: &&Row<'_>| {
@@ -241,5 +242,5 @@ fn latency_alone(case: &Case<'_>) -> Option<f64> {
     let ops = phases.flat_map(|phase| [&phase.read, &phase.write, &phase.trim]);
     let recorded = ops.flat_map(|op| [&op.lat, &op.clat]).filter(|latency| latency.samples() > 0);
     let least = recorded.map(|latency| latency.moments.min).min()? as f64;
-    Some(single.map_or(least, |single| single.min(row.lat_ns()).max(least)))
+    Some(single.unwrap_or(least * USUAL_OVER_LEAST).min(row.lat_ns()).max(least))
 }

@@ -49,10 +49,16 @@ pub(super) fn around(
 
 /// The rate of each full second, of one direction alone.
 pub(super) fn rates(test: &TestRecord, measure: Measure, direction: Direction) -> Vec<f64> {
+    timed_rates(test, measure, direction).into_iter().map(|(rate, _)| rate).collect()
+}
+
+/// The same with how long each was held, s: the intervals of long runs are longer than a second.
+pub(super) fn timed_rates(test: &TestRecord, measure: Measure, direction: Direction) -> Vec<(f64, f64)> {
     let bare: Vec<JobRecord> = test.jobs.iter().map(|job| alone(job, direction)).collect();
-    let of = |second: &Second| match measure {
-        Measure::BytesPerSecond => second.bytes as f64 * 1e9 / second.elapsed_ns as f64,
-        _ => second.iops(),
+    let of = |second: &Second| {
+        let elapsed = second.elapsed_ns as f64 / 1e9;
+        let count = if measure == Measure::BytesPerSecond { second.bytes } else { second.ios };
+        (count as f64 / elapsed, elapsed)
     };
     seconds(&bare.iter().collect::<Vec<_>>()).iter().map(of).collect()
 }

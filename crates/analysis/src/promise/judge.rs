@@ -5,7 +5,7 @@ use fathom_record::{PromiseRecord, RunRecord, TestStatus};
 use super::conditions::{self, Case};
 use super::interval::{self, Interval, LEAST_SECONDS};
 use super::quantity::{Comparison, Measure, Quantity, Statistic};
-use super::words::{percentile, spoken};
+use super::words::{figure, percentile, span};
 use super::{Judged, Verdict, burst, share};
 use crate::rows::Row;
 use crate::say::{percent, seconds};
@@ -40,7 +40,8 @@ pub(super) fn judge_one(record: &RunRecord, rows: &[Row<'_>], promise: &PromiseR
     let direction = quantity.direction_in(&row.summary);
     let case = Case { record, rows, row, promise, quantity, direction, comparison };
     let judged = of_case(&case, refused);
-    Judged { seconds: row.seconds.len(), ..judged }
+    let watched: f64 = row.seconds.iter().map(|second| second.elapsed_ns as f64 / 1e9).sum();
+    Judged { seconds: watched.round() as u64, ..judged }
 }
 
 fn of_case(case: &Case<'_>, refused: impl Fn(String, Option<String>) -> Judged) -> Judged {
@@ -92,24 +93,18 @@ pub(super) fn against(case: &Case<'_>, interval: Interval, judged: Judged) -> Ju
         return Judged { why: Some(excuse.why), remedy: excuse.remedy, ..judged };
     }
     let measure = quantity.measure;
-    let within = format!("between {} and {}", spoken(measure, interval.low), spoken(measure, interval.high));
-    let wanted = match promise.tolerance_percent > 0.0 {
-        true => format!("{} less what it may miss by", spoken(measure, promise.value)),
-        false => spoken(measure, promise.value),
-    };
-    let wanted = if comparison.wants_more() { wanted } else { wanted.replace("less", "and") };
+    let seen = judged.measured.unwrap_or(f64::midpoint(interval.low, interval.high));
+    let within = span(measure, interval.low, interval.high).unwrap_or_else(|| figure(measure, seen));
     if !comparison.holds(best, bound) {
-        let off = judged.measured.map_or(0.0, |measured| (measured / promise.value - 1.0).abs());
+        let off = percent((seen / promise.value - 1.0).abs());
         let side = if comparison.wants_more() { "below" } else { "above" };
-        let why = format!("{} {side} what was promised, and {within} at 95 % confidence", percent(off));
+        let why = format!("{within} at 95 % confidence, {off} {side} what was promised");
         return Judged { verdict: Verdict::Broken, why: Some(why), ..judged };
     }
     let remedy = longer(case, interval, bound);
-    Judged {
-        why: Some(format!("too close to call: {within}, where {wanted} was promised")),
-        remedy: Some(remedy),
-        ..judged
-    }
+    let why =
+        format!("too close to call: {within} at 95 % confidence, where {} would do", figure(measure, bound));
+    Judged { why: Some(why), remedy: Some(remedy), ..judged }
 }
 
 /// How long a run would tell: intervals shrink with the root of the time.
@@ -127,8 +122,12 @@ fn longer(case: &Case<'_>, interval: Interval, bound: f64) -> String {
 fn of_share(case: &Case<'_>, promised: fathom_record::ShareRecord, judged: Judged) -> Judged {
     let Case { row, promise, quantity, direction, comparison, .. } = *case;
     let bound = comparison.bound(promise.value, promise.tolerance_percent);
-    let rates = interval::rates(&row.test, quantity.measure, direction);
-    let good: Vec<bool> = rates.iter().map(|&rate| comparison.holds(rate, bound)).collect();
+    let rates = interval::timed_rates(&row.test, quantity.measure, direction);
+    // What is longer than a second stands for as many as it is long.
+    let good = rates.iter().flat_map(|&(rate, seconds)| {
+        std::iter::repeat_n(comparison.holds(rate, bound), seconds.round().max(1.0) as usize)
+    });
+    let good: Vec<bool> = good.collect();
     let share::Share { measured, interval, verdict, why, remedy } = share::of(&good, promised);
     let judged = Judged { measured, interval, verdict, why: Some(why), remedy, ..judged };
     let doubt = match verdict {

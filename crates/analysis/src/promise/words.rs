@@ -9,9 +9,22 @@ use crate::say::count;
 pub fn figure(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Iops => count(value),
-        Measure::BytesPerSecond => format!("{} MB/s", count(value / 1e6)),
+        Measure::BytesPerSecond => format!("{} MB/s", megabytes(value)),
         Measure::Latency(..) => units::latency(value.max(0.0).round() as u64),
     }
+}
+
+/// One decimal below 1,000, where it is not 0.
+fn megabytes(value: f64) -> String {
+    let tenths = (value / 1e5).round() / 10.0;
+    if tenths >= 1000.0 || tenths.fract() == 0.0 { count(tenths) } else { format!("{tenths:.1}") }
+}
+
+/// From where to where: `4,990-5,006`, `199.1-200 MB/s`; `None` where both read the same.
+pub fn span(measure: Measure, low: f64, high: f64) -> Option<String> {
+    let (from, to) = (figure(measure, low), figure(measure, high));
+    let unit = if measure == Measure::BytesPerSecond { " MB/s" } else { "" };
+    (from != to).then(|| format!("{}-{to}", from.strip_suffix(unit).unwrap_or(&from)))
 }
 
 /// The same as in a sentence: `5,000 a second`.
@@ -80,7 +93,8 @@ mod tests {
     fn figures_and_names() {
         for (text, value, name, shown) in [
             ("iops", 4_998.4, "IOPS", "4,998"),
-            ("read.bytes_per_second", 200_158_000.0, "read bandwidth", "200 MB/s"),
+            ("read.bytes_per_second", 200_158_000.0, "read bandwidth", "200.2 MB/s"),
+            ("bytes_per_second", 2_000_158_000.0, "bandwidth", "2,000 MB/s"),
             ("lat_ns.p999", 5e6, "lat p99.9", "5.00ms"),
             ("write.clat_ns.mean", 556_000.0, "write clat mean", "556us"),
         ] {
@@ -90,6 +104,17 @@ mod tests {
                 (name.to_owned(), shown.to_owned())
             );
         }
+    }
+
+    #[test]
+    fn spans_have_one_unit() {
+        let check = |measure: Measure, low: f64, high: f64, expected: Option<&str>| {
+            assert_eq!(span(measure, low, high).as_deref(), expected);
+        };
+        check(Measure::Iops, 4990.0, 5006.0, Some("4,990-5,006"));
+        check(Measure::Iops, 5000.1, 5000.2, None);
+        check(Measure::BytesPerSecond, 199.1e6, 200e6, Some("199.1-200 MB/s"));
+        check(Measure::Latency(Span::Total, Statistic::Mean), 9e5, 1.1e6, Some("900us-1.10ms"));
     }
 
     #[test]

@@ -7,11 +7,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, PlannedTest};
+use fathom_analysis::promise;
+use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, Expecting, PlannedTest, parse_percent};
 use fathom_history::Store;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
-use fathom_record::{RunRecord, TestStatus};
+use fathom_record::{PromiseRecord, RunRecord, TestStatus};
 use fathom_report::{Style, bench_json, bench_table};
 use serde::Serialize;
 
@@ -56,6 +57,18 @@ pub struct BenchArguments {
     /// Only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
     only: Vec<String>,
+    /// Hold the results against a promise: TEST.METRIC>=VALUE, or what a type of the catalogue promises (repeatable)
+    #[arg(long, value_name = "PROMISE")]
+    expect: Vec<String>,
+    /// Hold them against the promises in this TOML file (repeatable)
+    #[arg(long, value_name = "FILE")]
+    expect_file: Vec<PathBuf>,
+    /// By how much a value may miss a promise that does not say, 5% else
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
+    tolerance: Option<f64>,
+    /// Which class of machine or volume it is, where a suite expects something else of each
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
     /// Allow write tests on this block device or file, which must be a target: its data are lost (once per target)
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Vec<PathBuf>,
@@ -80,7 +93,13 @@ Examples:
   fathom bench /mnt/a /mnt/b                each by itself, then together: do they share a limit?
   fathom bench 'sim:aws-gp2-2016?size=50GiB'   a modelled volume, in a moment
   fathom bench --until-steady --only rand-write /mnt/data
-  fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json";
+  fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json
+  fathom bench --suite digitalocean-volumes --class standard /mnt/volume
+  fathom bench --expect 'rand-read.iops>=5000' --expect 'lat-read.lat_ns.p99<5ms+-2%' /mnt/data
+  fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
+  fathom bench --only rand-read --runtime 20m --expect-file promise.toml /mnt/data
+
+Exit status: 0 done, 1 a test failed, 2 usage, 3 a promise is broken, 130 interrupted.";
 
 pub(super) fn positive_duration(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
@@ -131,6 +150,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     Ok(match record.status {
         _ if caught.number().is_some() => Exit::Interrupted,
         TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped if promise::is_broken(&record) => Exit::Broken,
         TestStatus::Complete | TestStatus::Skipped => Exit::Done,
     })
 }
@@ -168,6 +188,12 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
         until_steady: arguments.until_steady,
         budget: arguments.budget,
         only: arguments.only,
+        expecting: Expecting {
+            said: arguments.expect,
+            files: arguments.expect_file,
+            tolerance_percent: arguments.tolerance,
+            class: arguments.class,
+        },
         engine: arguments.run.engine,
         buffered: arguments.run.buffered,
         destroy: arguments.destroy_data,
@@ -189,6 +215,11 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
         output::paragraph(&rounds, out)?;
     }
     output::paragraph(&writes_text(plan), out)?;
+    match plan.promises.len() {
+        0 => {}
+        1 => output::paragraph("Holds what comes out against 1 promise.", out)?,
+        count => output::paragraph(&format!("Holds what comes out against {count} promises."), out)?,
+    }
     for note in &plan.notes {
         output::paragraph(&format!("Note: {note}."), out)?;
     }
@@ -290,6 +321,9 @@ struct PlanDocument<'a> {
     seed: u64,
     cost: CostDocument,
     tests: Vec<PlannedDocument<'a>>,
+    /// Left out where there are none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    promises: &'a [PromiseRecord],
     notes: &'a [String],
 }
 
@@ -341,6 +375,7 @@ fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
             writing_bytes: plan.cost.writing_bytes,
         },
         tests: tests.collect(),
+        promises: &plan.promises,
         notes: &plan.notes,
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;

@@ -128,6 +128,50 @@ fn expectations_are_judged() {
 }
 
 #[test]
+fn promises_are_judged_and_a_broken_one_decides_the_exit() {
+    let dir = scratch();
+    let line = [
+        "bench",
+        "sim:custom?iops=5000&latency=500us",
+        "--quick",
+        "--only",
+        "rand-read,lat-read",
+        "--history",
+        "h.db",
+    ];
+    let bench = |extra: &[&str], exit: i32| {
+        let args: Vec<&str> = line.iter().chain(extra).copied().collect();
+        let ended = run(dir.path(), &args);
+        assert_eq!(ended.code, Some(exit), "{}{}", ended.stdout, ended.stderr);
+        ended
+    };
+    let text = bench(&["--expect", "rand-read.iops>=5000", "--expect", "lat-read.iops>=5000"], 0).stdout;
+    assert!(text.contains("Of 2 promises: 1 held, 1 not judged."), "{text}");
+    let broken = bench(&["--json", "--expect", "rand-read.iops>=6000±2%"], 3).stdout;
+    let document: Value = serde_json::from_str(&broken).unwrap();
+    let promise = &document["promises"][0];
+    let words = ["test", "metric", "comparison", "verdict"].map(|key| promise[key].as_str().unwrap());
+    assert_eq!(words, ["rand-read", "iops", ">=", "broken"]);
+    assert_eq!(
+        (promise["promised"].as_f64(), promise["tolerance_percent"].as_f64()),
+        (Some(6000.0), Some(2.0))
+    );
+    let [low, measured, high] = ["low", "measured", "high"].map(|key| promise[key].as_f64().unwrap());
+    assert!(low <= measured && measured <= high && (measured - 5000.0).abs() < 10.0, "{promise}");
+    assert!(promise["why"].as_str().unwrap().contains("below what was promised"), "{promise}");
+    assert_eq!(document["promise_broken"], true);
+    // The tolerance of all, and what was kept of the run.
+    bench(&["--tolerance", "20%", "--expect", "rand-read.iops>=6000"], 0);
+    let shown = run(dir.path(), &["history", "show", "2", "--history", "h.db"]).quietly().stdout;
+    assert!(shown.contains("broken, 17 % below"), "{shown}");
+    let wrong = bench(&["--expect", "rand-raed.iops>=1"], 2).stderr;
+    for part in ["rand-raed.iops>=1: there is no test 'rand-raed'", "hint: the tests are lat-read, rand-read"]
+    {
+        assert!(wrong.contains(part), "{wrong}");
+    }
+}
+
+#[test]
 fn a_suite_of_ones_own_runs() {
     let dir = scratch();
     let text = "title = 'Mine'\ndescription = 'd'\nsource = 'me'\n\

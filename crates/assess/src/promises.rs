@@ -1,0 +1,251 @@
+//! What a bench is held against: promises said on the command line, in files, by suites, and by types of the catalogue.
+//!
+//! Makes records of them before anything runs, so that a promise about a test that does not exist is refused then. Whether
+//! they held is told by `fathom_analysis::promise`.
+
+mod file;
+mod said;
+mod volume;
+
+use std::path::{Path, PathBuf};
+
+use fathom_analysis::promise::{self, Direction, Quantity};
+use fathom_catalog::Target;
+use fathom_model::{JobPlan, RunPlan};
+use fathom_record::PromiseRecord;
+
+pub(crate) use said::figure;
+pub use said::percent as parse_percent;
+
+use crate::AssessError;
+use crate::catalogue::catalogue;
+use crate::planned::PlannedTest;
+use crate::suite::Suite;
+use volume::{Promising, Shape};
+
+/// By how much a value may miss where nothing else is said, in percent.
+pub(crate) const TOLERANCE_PERCENT: f64 = 5.0;
+/// The label that names the class of machine or volume.
+pub(crate) const CLASS: &str = "class";
+
+/// What the results are to be held against.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expecting {
+    /// Promises in one line each, or types of the catalogue (`--expect`).
+    pub said: Vec<String>,
+    /// Files of promises.
+    pub files: Vec<PathBuf>,
+    /// By how much a value may miss where a promise does not say.
+    pub tolerance_percent: Option<f64>,
+    /// The class of machine or volume, where promises differ by that.
+    pub class: Option<String>,
+}
+
+/// The tests that are going to run, and what each means.
+pub(crate) struct Tests<'a> {
+    pub(crate) suite: &'a Suite,
+    pub(crate) planned: &'a [PlannedTest],
+    pub(crate) plans: Vec<RunPlan>,
+}
+
+impl Tests<'_> {
+    fn job(&self, id: &str) -> Option<&JobPlan> {
+        let at = self.planned.iter().position(|test| test.id == id)?;
+        self.plans.get(at)?.jobs.first()
+    }
+
+    fn is_in_suite(&self, id: &str) -> bool {
+        self.suite.tests.iter().any(|test| test.id == id)
+    }
+}
+
+/// All promises; of those for classes only the chosen one's, where one is chosen.
+///
+/// # Errors
+/// One makes no sense, or is about something that there is not.
+pub(crate) fn promises(
+    expecting: &Expecting,
+    tests: &Tests<'_>,
+    label: Option<&str>,
+) -> Result<Vec<PromiseRecord>, AssessError> {
+    let mut all = Vec::new();
+    for text in &expecting.said {
+        match said::is_one(text) {
+            true => all.push(of_line(text, expecting, tests)?),
+            false => all.extend(of_volume(text, expecting, tests)?),
+        }
+    }
+    for path in &expecting.files {
+        all.extend(of_file(path, expecting, tests)?);
+    }
+    all.extend(of_suite(tests));
+    match &expecting.class {
+        Some(class) => choose(all, class),
+        // Whoever labels runs may mean something else by it.
+        None => match label.filter(|_| !promise::classes(&all).is_empty()) {
+            Some(class) => choose(all, class),
+            None => Ok(all),
+        },
+    }
+}
+
+fn choose(mut all: Vec<PromiseRecord>, class: &str) -> Result<Vec<PromiseRecord>, AssessError> {
+    let classes = promise::classes(&all);
+    if !classes.contains(&class) {
+        return Err(AssessError::Promise {
+            said: class.to_owned(),
+            reason: "is no class that anything is promised to".to_owned(),
+            hint: Some(match classes.as_slice() {
+                [] => "leave --class out: nothing is promised to classes here".to_owned(),
+                classes => format!("there are {}", classes.join(", ")),
+            }),
+        });
+    }
+    all.retain(|promise| promise.class.is_empty() || promise.class == class);
+    Ok(all)
+}
+
+fn refuse(text: &str, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
+    AssessError::Promise { said: text.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
+}
+
+const FORM: &str = "write TEST.METRIC>=VALUE, such as rand-read.iops>=5000 or lat-read.lat_ns.p99<5ms+-2%, \
+                    or a type of the catalogue, such as aws-gp3?size=100GiB";
+
+fn of_line(text: &str, expecting: &Expecting, tests: &Tests<'_>) -> Result<PromiseRecord, AssessError> {
+    let said = said::read(text).map_err(|reason| refuse(text, reason, FORM))?;
+    check(text, (&said.test, said.quantity), tests)?;
+    Ok(record("--expect", said, expecting.tolerance_percent))
+}
+
+fn record(source: &str, said: said::Said, tolerance: Option<f64>) -> PromiseRecord {
+    PromiseRecord {
+        source: source.to_owned(),
+        test: said.test,
+        metric: said.metric,
+        is: said.is.sign().to_owned(),
+        value: said.value,
+        tolerance_percent: said.tolerance_percent.or(tolerance).unwrap_or(TOLERANCE_PERCENT),
+        ..PromiseRecord::default()
+    }
+}
+
+/// Refuses what is about a test that does not run, or about something that it does not do.
+fn check(text: &str, (test, quantity): (&str, Quantity), tests: &Tests<'_>) -> Result<(), AssessError> {
+    let ids: Vec<&str> = tests.planned.iter().map(|test| test.id.as_str()).collect();
+    let Some(job) = tests.job(test) else {
+        let reason = match tests.is_in_suite(test) {
+            true => format!("the test '{test}' is not among those that run"),
+            false => format!("there is no test '{test}'"),
+        };
+        return Err(refuse(text, reason, format!("the tests are {}", ids.join(", "))));
+    };
+    let (io, pattern) = (&job.io, job.io.pattern);
+    let is_synced = io.fsync_every > 0 || io.fdatasync_every > 0 || io.end_fsync;
+    let does = match quantity.direction {
+        Some(Direction::Read) => pattern.reads(),
+        Some(Direction::Write) => pattern.writes(),
+        Some(Direction::Trim) => pattern.trims(),
+        Some(Direction::Sync) => is_synced,
+        Some(Direction::Total) | None => true,
+    };
+    let Some(direction) = quantity.direction.filter(|_| !does) else { return Ok(()) };
+    let reason = format!("the test '{test}' ({}) has no {}", pattern.name(), direction.name());
+    Err(refuse(text, reason, "leave the direction out: the one that the test has is meant"))
+}
+
+fn of_file(path: &Path, expecting: &Expecting, tests: &Tests<'_>) -> Result<Vec<PromiseRecord>, AssessError> {
+    let mut all = Vec::new();
+    for filed in file::read(path)? {
+        let text = format!("{}: {}", path.display(), filed.expect);
+        let said = said::read(&filed.expect).map_err(|reason| refuse(&text, reason, FORM))?;
+        // A file is for the whole suite, and what is left out today is judged another time.
+        let is_left_out = tests.job(&said.test).is_none() && tests.is_in_suite(&said.test);
+        let is_rate = said.quantity.measure == promise::Measure::Iops;
+        if filed.depth_per_iops.is_some() && !is_rate || filed.share.is_some() && is_latency(said.quantity) {
+            let hint = "time is for rates, and depth_per_iops for requests a second";
+            return Err(refuse(&text, "it is not said of a rate of requests", hint));
+        }
+        if !is_left_out {
+            check(&text, (&said.test, said.quantity), tests)?;
+        }
+        let mut conditions = filed.conditions;
+        conditions.depth = conditions.depth.or(filed.depth_per_iops.map(|per_iops| per_iops * said.value));
+        let promise = record(&filed.source, said, filed.tolerance_percent.or(expecting.tolerance_percent));
+        all.push(PromiseRecord {
+            class: filed.class,
+            share: filed.share,
+            conditions,
+            cannot: is_left_out.then(|| "the test was left out".to_owned()),
+            ..promise
+        });
+    }
+    Ok(all)
+}
+
+fn is_latency(quantity: Quantity) -> bool {
+    matches!(quantity.measure, promise::Measure::Latency(..))
+}
+
+/// What a type of volume promises of each test.
+fn of_volume(
+    text: &str,
+    expecting: &Expecting,
+    tests: &Tests<'_>,
+) -> Result<Vec<PromiseRecord>, AssessError> {
+    let looks_like_a_line = text.split('?').next().is_some_and(|id| id.contains(['.', ' ', '=']));
+    if looks_like_a_line {
+        return Err(refuse(text, "it compares nothing", FORM));
+    }
+    let (id, rest) = text.split_once('?').unwrap_or((text, ""));
+    let (rested, rest): (Vec<&str>, Vec<&str>) =
+        rest.split('&').filter(|part| !part.is_empty()).partition(|part| part.starts_with("rested="));
+    let is_rested = match rested.as_slice() {
+        [] | ["rested=0"] => false,
+        ["rested=1"] => true,
+        _ => {
+            return Err(refuse(text, "rested is 0 or 1", "rested=1 says that the volume has all its credit"));
+        }
+    };
+    let named = if rest.is_empty() { id.to_owned() } else { format!("{id}?{}", rest.join("&")) };
+    let catalog = catalogue()?;
+    let target = Target::parse(catalog, &named).map_err(|error| AssessError::Promise {
+        said: text.to_owned(),
+        hint: error.hint(),
+        reason: error.reason,
+    })?;
+    let promising = Promising {
+        source: text,
+        model: &target.model,
+        entry: catalog.get(&target.id),
+        tolerance_percent: expecting.tolerance_percent,
+        is_rested,
+    };
+    let alone = tests.planned.iter().zip(&tests.plans).filter(|(test, _)| test.targets.len() == 1);
+    let shaped = alone.filter_map(|(test, plan)| Some((test, Shape::of(plan.jobs.first()?)?)));
+    let all: Vec<PromiseRecord> =
+        shaped.flat_map(|(test, shape)| volume::promises(&promising, &test.id, &shape)).collect();
+    match all.is_empty() {
+        true => Err(refuse(text, "it promises nothing of these tests", "choose others with --only")),
+        false => Ok(all),
+    }
+}
+
+/// What a suite expects; what a use needs is not promised by anybody.
+fn of_suite(tests: &Tests<'_>) -> Vec<PromiseRecord> {
+    let judged = tests.planned.iter().filter(|test| test.purpose.is_none() && test.targets.len() == 1);
+    let of_test = |test: &PlannedTest| {
+        let of = |expected: &crate::Expectation| PromiseRecord {
+            source: format!("suite {}", tests.suite.name),
+            class: expected.class.clone(),
+            test: test.id.clone(),
+            metric: expected.metric.clone(),
+            is: expected.is.sign().to_owned(),
+            value: expected.value,
+            tolerance_percent: tests.suite.tolerance_percent,
+            ..PromiseRecord::default()
+        };
+        test.expected.iter().map(of).collect::<Vec<_>>()
+    };
+    judged.flat_map(of_test).collect()
+}

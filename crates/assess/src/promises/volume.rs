@@ -1,0 +1,340 @@
+//! What a type of volume promises of a test: what its limits let through for requests like those of the test. Pure.
+//!
+//! The rate that is there at any time is promised always, a burst for as long as its credit lasts, and a share of the time
+//! where the provider says one.
+
+use fathom_catalog::Entry;
+use fathom_model::BlockSize;
+use fathom_model::plan::{JobPlan, Mix, OpenSync};
+use fathom_record::{CreditRecord, PromiseConditions, PromiseRecord, ShareRecord};
+use fathom_volume::{Accounting, Limit, Rate, Stage, VolumeModel};
+
+/// Limits of whatever the volume is attached to bear this name.
+const INSTANCE: &str = "instance";
+/// ns of a year.
+const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
+
+/// What a test asks of a volume.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Shape {
+    /// `read`, `write` or `total`.
+    direction: &'static str,
+    /// Bytes of a read and the share of all requests that are reads; the same for writes.
+    reads: (u64, f64),
+    writes: (u64, f64),
+    sequential: bool,
+    depth: u64,
+}
+
+impl Shape {
+    /// That of a test; `None` where no provider promises anything of it: trims, mixed sizes, writes made durable one by one.
+    pub(super) fn of(job: &JobPlan) -> Option<Shape> {
+        let io = &job.io;
+        let fixed = |size: &BlockSize| match size {
+            BlockSize::Fixed(bytes) => Some(*bytes),
+            BlockSize::Split(_) => None,
+        };
+        let is_synced = io.fsync_every > 0 || io.fdatasync_every > 0 || io.open_sync != OpenSync::None;
+        let (direction, share) = match io.pattern.mix {
+            Mix::Read => ("read", 1.0),
+            Mix::Write if !is_synced => ("write", 0.0),
+            Mix::ReadWrite { read_percent } if !is_synced => ("total", f64::from(read_percent) / 100.0),
+            _ => return None,
+        };
+        let size = |size: &BlockSize, share: f64| if share > 0.0 { fixed(size) } else { Some(0) };
+        Some(Shape {
+            direction,
+            reads: (size(&io.block_size.read, share)?, share),
+            writes: (size(&io.block_size.write, 1.0 - share)?, 1.0 - share),
+            sequential: !io.pattern.random,
+            depth: u64::from(job.depth.iodepth) * job.clones.len().max(1) as u64,
+        })
+    }
+
+    /// Bytes of a request on average.
+    fn bytes(&self) -> f64 {
+        self.reads.0 as f64 * self.reads.1 + self.writes.0 as f64 * self.writes.1
+    }
+}
+
+/// A type of volume, and what is said of this one.
+pub(super) struct Promising<'a> {
+    pub(super) source: &'a str,
+    pub(super) model: &'a VolumeModel,
+    pub(super) entry: Option<&'a Entry>,
+    /// Where the user gave one.
+    pub(super) tolerance_percent: Option<f64>,
+    pub(super) is_rested: bool,
+}
+
+/// A limit as a test meets it.
+#[derive(Clone, Copy)]
+struct Met {
+    limit: Limit,
+    /// Tokens that each request takes on average.
+    cost: f64,
+    is_bytes: bool,
+    accounting: Accounting,
+}
+
+impl Met {
+    /// Requests a second at a level of the limit.
+    fn requests(&self, level: Level) -> f64 {
+        let rate = match level {
+            Level::Always => Some(self.limit.baseline()),
+            // What is billed is not promised.
+            Level::Burst => match self.limit {
+                Limit::OnDemand { base, .. } => Some(base),
+                limit => limit.peak(),
+            },
+        };
+        rate.map_or(f64::INFINITY, Rate::as_f64) / self.cost
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Always,
+    Burst,
+}
+
+/// What is promised of a test that asks for `shape`.
+pub(super) fn promises(promising: &Promising<'_>, test: &str, shape: &Shape) -> Vec<PromiseRecord> {
+    let usual = |metric: String, is: &str, value: f64| PromiseRecord {
+        source: promising.source.to_owned(),
+        test: test.to_owned(),
+        metric,
+        is: is.to_owned(),
+        value,
+        tolerance_percent: tolerance(promising),
+        ..PromiseRecord::default()
+    };
+    let mut all = rates(promising, shape, &usual);
+    let most = promising.entry.map(Entry::latency_limits_ns).unwrap_or_default();
+    let most = match shape.direction {
+        "read" => most.0,
+        "write" => most.1,
+        _ => None,
+    };
+    if let Some(ns) = most.filter(|_| shape.depth == 1) {
+        all.push(usual(format!("{}.lat_ns.mean", shape.direction), "<", ns as f64));
+    }
+    all
+}
+
+/// What was given, else what the provider says, else 5 %.
+fn tolerance(promising: &Promising<'_>) -> f64 {
+    let vendor = promising.entry.and_then(|entry| entry.promise().0).map(|share| (1.0 - share) * 100.0);
+    // Nine tenths are not exactly 10 % less than all.
+    let vendor = vendor.map(|percent| (percent * 1e6).round() / 1e6);
+    promising.tolerance_percent.or(vendor).unwrap_or(super::TOLERANCE_PERCENT)
+}
+
+fn rates(
+    promising: &Promising<'_>,
+    shape: &Shape,
+    usual: &dyn Fn(String, &str, f64) -> PromiseRecord,
+) -> Vec<PromiseRecord> {
+    let limits = met(promising.model, shape, |stage| stage.name != INSTANCE);
+    let Some((requests, binding)) = least(&limits, Level::Always) else { return Vec::new() };
+    let instance = met(promising.model, shape, |stage| stage.name == INSTANCE);
+    let machine = least(&instance, Level::Always).map(|(requests, _)| requests);
+    let promise = |requests: f64, binding: Met, credit: Option<CreditRecord>| {
+        let per_request = if binding.is_bytes { shape.bytes() } else { 1.0 };
+        let name = if binding.is_bytes { "bytes_per_second" } else { "iops" };
+        let asked = promising.entry.and_then(Entry::asked_depth_per_iops).filter(|_| !binding.is_bytes);
+        let plain = usual(format!("{}.{name}", shape.direction), ">=", requests * per_request);
+        PromiseRecord {
+            conditions: PromiseConditions {
+                block_size_bytes: Some(shape.reads.0.max(shape.writes.0)),
+                depth: asked.map(|per_iops| per_iops * requests * binding.cost),
+                instance_limit: machine.filter(|limit| *limit < requests).map(|limit| limit * per_request),
+                credit,
+                ..PromiseConditions::default()
+            },
+            ..plain
+        }
+    };
+    let always = promise(requests, binding, None);
+    let share = promising.entry.and_then(|entry| entry.promise().1).map(|fraction| {
+        let is_yearly = promising.entry.is_some_and(Entry::promises_for_a_year);
+        let share = Some(ShareRecord { fraction, period_ns: is_yearly.then_some(YEAR_NS) });
+        PromiseRecord { share, ..always.clone() }
+    });
+    let burst = least(&limits, Level::Burst).filter(|(burst, _)| *burst > requests * 1.01).and_then(
+        |(burst, binding)| {
+            let credits = limits.iter().filter_map(|met| credit(met, burst, promising.is_rested));
+            let shortest = credits.min_by(|one, other| lasts(one).total_cmp(&lasts(other)))?;
+            Some(promise(burst, binding, Some(shortest)))
+        },
+    );
+    std::iter::once(always).chain(share).chain(burst).collect()
+}
+
+/// The limit that lets the least through.
+fn least(limits: &[Met], level: Level) -> Option<(f64, Met)> {
+    let all = limits.iter().map(|met| (met.requests(level), *met));
+    all.filter(|(requests, _)| requests.is_finite()).min_by(|one, other| one.0.total_cmp(&other.0))
+}
+
+/// The limits that a test meets, of the stages that are `wanted`.
+fn met(model: &VolumeModel, shape: &Shape, wanted: fn(&Stage) -> bool) -> Vec<Met> {
+    let (reads, writes) = (vec![shape.reads], vec![shape.writes]);
+    let both = vec![shape.reads, shape.writes];
+    let groups = [(&model.shared, both), (&model.reads, reads), (&model.writes, writes)];
+    let mut all = Vec::new();
+    for (stages, parts) in groups {
+        for stage in stages.iter().filter(|stage| wanted(stage)) {
+            let accounting = stage.accounting;
+            let sum = |cost: fn(Accounting, u64, bool) -> f64| {
+                parts
+                    .iter()
+                    .map(|&(bytes, share)| share * cost(accounting, bytes, shape.sequential))
+                    .sum::<f64>()
+            };
+            let found = [(stage.ios, sum(ios), false), (stage.bytes, sum(bytes), true)];
+            let of = |(limit, cost, is_bytes): (Option<Limit>, f64, bool)| {
+                (cost > 0.0).then_some(Met { limit: limit?, cost, is_bytes, accounting })
+            };
+            all.extend(found.into_iter().filter_map(of));
+        }
+    }
+    all
+}
+
+/// I/Os that a request of so many bytes counts for.
+fn ios(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
+    match accounting.unit_bytes.map(u64::from) {
+        Some(unit) if sequential && accounting.merges_sequential => bytes as f64 / unit as f64,
+        Some(unit) => bytes.div_ceil(unit) as f64,
+        None => 1.0,
+    }
+}
+
+/// Bytes that it counts for.
+fn bytes(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
+    match accounting.unit_bytes.map(u64::from) {
+        Some(unit) if accounting.whole_units && !(sequential && accounting.merges_sequential) => {
+            (bytes.div_ceil(unit) * unit) as f64
+        }
+        _ => bytes as f64,
+    }
+}
+
+/// The credit that a limit keeps, and what a rate of requests spends of it.
+fn credit(met: &Met, requests: f64, is_rested: bool) -> Option<CreditRecord> {
+    let spends = requests * met.cost;
+    let (base, full, window_ns) = match met.limit {
+        Limit::Credit { base, initial, .. } => (base, initial as f64, None),
+        Limit::Window { base, burst_ns, rest_ns, .. } => (base, 0.0, Some((burst_ns, rest_ns))),
+        Limit::Rate(_) | Limit::OnDemand { .. } => return None,
+    };
+    let unit = met.accounting.unit_bytes.map_or(0, u64::from);
+    let is_counted = !met.is_bytes || met.accounting.whole_units;
+    (spends > base.as_f64()).then_some(CreditRecord {
+        is_bytes: met.is_bytes,
+        unit_bytes: if is_counted { unit } else { 0 },
+        base: base.as_f64(),
+        burst: spends,
+        full,
+        window_ns,
+        is_rested,
+    })
+}
+
+fn lasts(credit: &CreditRecord) -> f64 {
+    match credit.window_ns {
+        Some((burst_ns, _)) => burst_ns as f64 / 1e9,
+        None => credit.full / (credit.burst - credit.base),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_catalog::{Catalog, Target};
+
+    use super::*;
+
+    fn reads(bytes: u64, sequential: bool, depth: u64) -> Shape {
+        Shape { direction: "read", reads: (bytes, 1.0), writes: (0, 0.0), sequential, depth }
+    }
+
+    fn promised(source: &str, shape: &Shape) -> Vec<PromiseRecord> {
+        let target = Target::parse(Catalog::shipped(), source).unwrap();
+        let entry = Catalog::shipped().get(&target.id);
+        let promising =
+            Promising { source, model: &target.model, entry, tolerance_percent: None, is_rested: true };
+        promises(&promising, "t", shape)
+    }
+
+    fn told(source: &str, shape: &Shape) -> Vec<String> {
+        let text = |promise: &PromiseRecord| {
+            let share =
+                promise.share.map(|share| format!(" {} %", share.fraction * 100.0)).unwrap_or_default();
+            let credit = promise.conditions.credit.map(|credit| format!(" for {:.0} s", lasts(&credit)));
+            let PromiseRecord { metric, is, value, tolerance_percent, .. } = promise;
+            format!("{metric}{is}{value:.0}±{tolerance_percent}%{share}{}", credit.unwrap_or_default())
+        };
+        promised(source, shape).iter().map(text).collect()
+    }
+
+    #[test]
+    fn limits_become_promises_at_the_size_of_the_requests() {
+        let k = 1024;
+        for (source, shape, expected) in [
+            ("custom?iops=5000&bandwidth=200MB", reads(4 * k, false, 64), vec!["read.iops>=5000±5%"]),
+            (
+                "custom?iops=5000&bandwidth=200MB",
+                reads(64 * k, false, 64),
+                vec!["read.bytes_per_second>=200000000±5%"],
+            ),
+            ("custom?iops=1000&io_unit=16KiB", reads(64 * k, false, 64), vec!["read.iops>=250±5%"]),
+            ("custom?write_iops=100", reads(4 * k, false, 64), vec![]),
+            // 150 always; 5.4 million spent at 2,850 beyond them.
+            (
+                "aws-gp2-2016?size=50GiB",
+                reads(4 * k, false, 64),
+                vec!["read.iops>=150±5%", "read.iops>=150±5% 99 %", "read.iops>=3000±5% for 1895 s"],
+            ),
+            (
+                "aws-io1-2012?size=100GiB&iops=1000",
+                reads(16 * k, false, 64),
+                vec!["read.iops>=1000±10%", "read.iops>=1000±10% 99.9 %"],
+            ),
+            (
+                "do-volume-standard",
+                reads(4 * k, false, 64),
+                vec!["read.iops>=5000±5%", "read.iops>=7500±5% for 60 s"],
+            ),
+            (
+                "do-volume-standard-2018-04",
+                reads(4 * k, false, 1),
+                vec!["read.iops>=5000±5%", "read.lat_ns.mean<5000000±5%"],
+            ),
+        ] {
+            assert_eq!(told(source, &shape), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_mix_meets_the_limits_of_both_directions() {
+        let mixed = Shape {
+            direction: "total",
+            reads: (4096, 0.75),
+            writes: (4096, 0.25),
+            sequential: false,
+            depth: 64,
+        };
+        assert_eq!(told("custom?iops=1000", &mixed), ["total.iops>=1000±5%"]);
+        // A quarter of all are writes: 100 of them leave room for 400.
+        assert_eq!(told("custom?read_iops=1000&write_iops=100", &mixed), ["total.iops>=400±5%"]);
+    }
+
+    #[test]
+    fn conditions_come_with_the_promise() {
+        let io1 = promised("aws-io1-2012?size=100GiB&iops=1000", &reads(4096, false, 1)).remove(0).conditions;
+        assert_eq!((io1.depth, io1.block_size_bytes), (Some(5.0), Some(4096)));
+        let behind = promised("custom?iops=5000&instance_iops=4000", &reads(4096, false, 64)).remove(0);
+        assert_eq!((behind.value, behind.conditions.instance_limit), (5000.0, Some(4000.0)));
+    }
+}

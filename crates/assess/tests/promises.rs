@@ -1,0 +1,199 @@
+//! Promises about modelled volumes, of which the truth is known: each verdict, and each reason for none.
+
+use std::path::Path;
+
+use fathom_analysis::promise::{Judged, Verdict, is_broken, judge};
+use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, run};
+use fathom_model::Nanos;
+use fathom_record::RunRecord;
+
+/// A bench of `only` for `seconds` on the volume `target`.
+fn bench(target: &str, (only, seconds): (&str, u64), expecting: Expecting) -> Result<RunRecord, String> {
+    let settings = BenchSettings {
+        target: target.into(),
+        suite: "standard".to_owned(),
+        effort: Effort::Quick,
+        runtime: Some(Nanos::from_secs(seconds)),
+        only: only.split(',').map(str::to_owned).collect(),
+        expecting,
+        ..BenchSettings::default()
+    };
+    let plan = BenchPlan::make(settings).map_err(|error| {
+        assert!(error.is_usage() && error.hint().is_some(), "{error}");
+        error.to_string()
+    })?;
+    let mut session = plan.session();
+    Ok(run(&plan, &mut session, &mut ()).expect("a modelled volume is always there"))
+}
+
+fn said(lines: &[&str]) -> Expecting {
+    Expecting { said: lines.iter().map(|line| (*line).to_owned()).collect(), ..Expecting::default() }
+}
+
+fn judged(target: &str, tests: (&str, u64), line: &str) -> Vec<Judged> {
+    judge(&bench(target, tests, said(&[line])).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The verdict on one line, and a part of the reason.
+fn check(target: &str, tests: (&str, u64), line: &str, expected: (Verdict, &str)) {
+    let all = judged(target, tests, line);
+    let [one] = all.as_slice() else { panic!("{all:?}") };
+    let why = one.why.clone().unwrap_or_default();
+    assert!(one.verdict == expected.0 && why.contains(expected.1), "{target} {line}: {one:?}");
+}
+
+const FIVE: &str = "sim:custom?iops=5000&bandwidth=200MB&latency=500us";
+
+#[test]
+fn rates_are_judged_against_the_cap() {
+    use Verdict::{Broken, Held, NotJudged};
+    let deep = ("rand-read", 4);
+    check(FIVE, deep, "rand-read.iops>=5000", (Held, ""));
+    check(FIVE, deep, "rand-read.iops>=5200", (Held, ""));
+    check(FIVE, deep, "rand-read.iops>=5300", (Broken, "below"));
+    check(FIVE, deep, "rand-read.iops>=5100+-1%", (Broken, "2.0 % below"));
+    check(FIVE, deep, "rand-read.read.iops<=5000", (Held, ""));
+    check(FIVE, deep, "rand-read.lat_ns.p99<20ms", (Held, ""));
+    check(FIVE, deep, "rand-read.lat_ns.p99<10ms", (Broken, "above"));
+    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MB", (Held, ""));
+    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MiB+-2%", (Broken, "4.6 % below"));
+    check(FIVE, ("rand-mixed", 4), "rand-mixed.iops>=5000", (Held, ""));
+    check(FIVE, ("rand-mixed", 4), "rand-mixed.write.iops>=1500", (Broken, "below"));
+    check(FIVE, ("commit", 4), "commit.sync.lat_ns.mean<1s", (Held, ""));
+    check(FIVE, ("rand-read", 2), "rand-read.iops>=9000", (NotJudged, "too short"));
+}
+
+#[test]
+fn what_a_test_cannot_show_is_not_judged() {
+    use Verdict::NotJudged;
+    check(
+        FIVE,
+        ("lat-read", 4),
+        "lat-read.iops>=5000",
+        (NotJudged, "requests under way, and this test had 1"),
+    );
+    check(FIVE, ("rand-read", 4), "rand-read.bytes_per_second>=200MB", (NotJudged, "measure requests"));
+    check(
+        FIVE,
+        ("lat-read", 4),
+        "lat-read.lat_ns.p9999<1s",
+        (NotJudged, "carry no p99.99: it takes 100,000"),
+    );
+    let behind = "sim:custom?iops=5000&instance_iops=3000";
+    let promised = "custom?iops=5000&instance_iops=3000";
+    check(behind, ("rand-read", 4), promised, (NotJudged, "the machine lets 3,000 a second through"));
+    // Its rate goes up and down by half, and the promise lies at the mean.
+    let restless = "sim:custom?iops=1000&stall=2s+1s&stall=5s+2s&stall=11s+1s&stall=16s+2s";
+    check(restless, ("rand-read", 20), "rand-read.iops>=750+-0%", (NotJudged, "too close to call"));
+}
+
+#[test]
+fn a_depth_below_what_is_asked_for_excuses() {
+    let promised = "aws-io1-2012?size=100GiB&iops=1000";
+    let target = "sim:aws-io1-2012?size=100GiB&iops=1000&instance_iops=600";
+    let shallow =
+        judged("sim:aws-io1-2012?size=100GiB&iops=1000&parallelism=1&latency=2ms", ("lat-read", 4), promised);
+    assert!(
+        shallow[0].why.as_ref().is_some_and(|why| why.contains("takes 5 requests under way")),
+        "{shallow:?}"
+    );
+    let deep = judged(target, ("rand-read", 4), promised);
+    assert_eq!(deep[0].verdict, Verdict::Broken, "{deep:?}");
+    let other = judged(target, ("rand-read", 4), "aws-io1-2012?size=100GiB&iops=500");
+    assert_eq!(other[0].verdict, Verdict::Held, "{other:?}");
+}
+
+#[test]
+fn types_of_the_catalogue_promise_what_they_give() {
+    let verdicts = |target: &str, promised: &str, seconds: u64| -> Vec<Verdict> {
+        judged(target, ("rand-read", seconds), promised).iter().map(|one| one.verdict).collect()
+    };
+    use Verdict::{Broken, Held, NotJudged};
+    let gp2 = "sim:aws-gp2-2016?size=50GiB";
+    // 150 always, for 99 % of the time, and 3,000 while there is credit.
+    assert_eq!(verdicts(gp2, "aws-gp2-2016?size=50GiB", 110), [Held, Held, Held]);
+    assert_eq!(verdicts("sim:custom?iops=150", "aws-gp2-2016?size=50GiB", 110), [Held, Held, NotJudged]);
+    assert_eq!(
+        verdicts("sim:custom?iops=150", "aws-gp2-2016?size=50GiB&rested=1", 110),
+        [Held, Held, Broken]
+    );
+    assert_eq!(
+        verdicts("sim:custom?iops=100", "aws-gp2-2016?size=50GiB&rested=1", 110),
+        [Broken, Broken, Broken]
+    );
+    // Beyond the 21 s that the bucket lasts the burst is not promised.
+    let small = "custom?iops=150&burst_iops=3000&bucket_ios=60000";
+    assert_eq!(verdicts(&format!("sim:{small}"), &format!("{small}&rested=1"), 60), [Held, Held]);
+    // Half of it was there, as it happens.
+    let half = small.replace("60000", "30000");
+    assert_eq!(verdicts(&format!("sim:{half}"), &format!("{small}&rested=1"), 60)[0], Held);
+    assert_eq!(verdicts("sim:aws-gp3?size=100GiB", "aws-gp3?size=100GiB&iops=6000", 4), [Broken, Broken]);
+}
+
+#[test]
+fn a_share_of_the_time_takes_its_time() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let told = |target: &str, seconds: u64, rest: &str| {
+        let text =
+            format!("[[promise]]\nexpect = 'rand-read.iops>=200'\nwithin = '10%'\ntime = '99.9%'\n{rest}");
+        std::fs::write(file.path(), text).unwrap();
+        let expecting = Expecting { files: vec![file.path().to_owned()], ..Expecting::default() };
+        let record = bench(target, ("rand-read", seconds), expecting).unwrap();
+        let one = judge(&record).remove(0);
+        (one.verdict, one.why.unwrap_or_default())
+    };
+    let (even, stalls) = ("sim:custom?iops=200", "sim:custom?iops=200&stall=100s+20s");
+    let (verdict, why) = told(even, 1005, "");
+    assert!(verdict == Verdict::Held && why.contains("of a year"), "{why}");
+    let (verdict, why) = told(even, 60, "");
+    assert!(verdict == Verdict::NotJudged && why.contains("takes 1,000 s"), "{why}");
+    assert_eq!(told(stalls, 1005, "").0, Verdict::Broken);
+    let (verdict, why) = told(stalls, 1005, "over = 'year'");
+    assert!(verdict == Verdict::NotJudged && why.contains("a year may hold 8 h 45 min"), "{why}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_says_what_there_is() {
+    let refused = |line: &str, part: &str| {
+        let error = bench(FIVE, ("rand-read,lat-read", 4), said(&[line])).unwrap_err();
+        assert!(error.starts_with(line.split('?').next().unwrap()) && error.contains(part), "{error}");
+    };
+    refused("rand-raed.iops>=1", "there is no test 'rand-raed'");
+    refused("bw-write.iops>=1", "is not among those that run");
+    refused("rand-read.write.iops>=1", "has no write");
+    refused("rand-read.ipos>=1", "is no metric: there are iops");
+    refused("rand-read.lat_ns.p99<5", "has no unit");
+    refused("rand-read.iops=5000", "compares nothing");
+    refused("aws-gp9?size=1GiB", "there is no type aws-gp9");
+    refused("aws-gp3?rested=2", "rested is 0 or 1");
+    refused("aws-gp3?size=0", "size");
+    let missing = Expecting { files: vec!["/no/such/file".into()], ..Expecting::default() };
+    let error = bench(FIVE, ("rand-read", 4), missing).unwrap_err();
+    assert!(error.contains("/no/such/file: cannot be read"), "{error}");
+    let class = Expecting { class: Some("gold".to_owned()), ..Expecting::default() };
+    assert!(bench(FIVE, ("rand-read", 4), class).unwrap_err().contains("gold: is no class"));
+}
+
+#[test]
+fn the_published_suite_is_judged_by_class() {
+    let outcome = |target: &str, class: Option<&str>| {
+        let settings = BenchSettings {
+            target: Path::new(target).to_owned(),
+            suite: "digitalocean-volumes".to_owned(),
+            effort: Effort::Quick,
+            expecting: Expecting { class: class.map(str::to_owned), ..Expecting::default() },
+            ..BenchSettings::default()
+        };
+        let plan = BenchPlan::make(settings).unwrap();
+        let record = run(&plan, &mut plan.session(), &mut ()).unwrap();
+        let judged = judge(&record);
+        assert!(judged.iter().all(|one| one.verdict != Verdict::NotJudged), "{judged:?}");
+        (judged.len(), is_broken(&record))
+    };
+    let (standard, fast) = ("sim:do-volume-standard-2018-04", "sim:do-volume-high-cpu-2018-04");
+    assert_eq!(outcome(standard, None), (10, false));
+    assert_eq!(outcome(standard, Some("standard")), (5, false));
+    assert_eq!(outcome(standard, Some("high-cpu")), (5, true));
+    assert_eq!(outcome(fast, Some("high-cpu")), (5, false));
+    assert_eq!(outcome("sim:custom?iops=4000", None), (10, true));
+}

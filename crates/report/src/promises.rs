@@ -1,0 +1,210 @@
+//! What was promised and what became of it: a table, the reasons below it, and the same as data.
+
+use std::io::{self, Write};
+
+use fathom_analysis::promise::{self, Judged, Measure, Quantity, Verdict, figure, quantity_name, span};
+use fathom_record::{PromiseRecord, RunRecord};
+use serde::Serialize;
+
+use crate::Style;
+use crate::bench_table::{INDENT, name};
+use crate::columns::{Align, Columns, wrap};
+
+/// A promise in `bench --json`.
+#[derive(Serialize)]
+pub(crate) struct Document {
+    source: String,
+    /// Left out where it holds for any.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    class: String,
+    test: String,
+    metric: String,
+    comparison: String,
+    promised: f64,
+    tolerance_percent: f64,
+    /// The share of the time it is promised for; null where it is promised of the mean.
+    time_fraction: Option<f64>,
+    /// What was measured: in the unit of the metric, or the share of the seconds that were as good as promised.
+    measured: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: &'static str,
+    why: Option<String>,
+    remedy: Option<String>,
+    full_seconds: u64,
+}
+
+/// Every promise of a record as data.
+pub(crate) fn documents(record: &RunRecord) -> Vec<Document> {
+    promise::judge(record).into_iter().map(document).collect()
+}
+
+fn document(judged: Judged) -> Document {
+    let Judged { promise, measured, interval, verdict, why, remedy, seconds } = judged;
+    Document {
+        source: promise.source,
+        class: promise.class,
+        test: promise.test,
+        metric: promise.metric,
+        comparison: promise.is,
+        promised: promise.value,
+        tolerance_percent: promise.tolerance_percent,
+        time_fraction: promise.share.map(|share| share.fraction),
+        measured,
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
+        verdict: verdict.name(),
+        why,
+        remedy,
+        full_seconds: seconds,
+    }
+}
+
+/// Writes what was promised; nothing where nothing was.
+pub(crate) fn render(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let judged = promise::judge(record);
+    if judged.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("What was promised"))?;
+    let rows = judged.iter().map(|one| row(record, one)).collect();
+    let head = vec!["test", "class", "", "promised", "margin", "measured", "within", "verdict"];
+    let mut align = vec![Align::Left; head.len()];
+    (align[3], align[4], align[5]) = (Align::Right, Align::Right, Align::Right);
+    let mut columns = Columns { head, align, rows };
+    if judged.iter().all(|one| one.promise.class.is_empty()) {
+        columns.drop("class");
+    }
+    let gap = columns.fit(width - INDENT, &["within", "margin"]);
+    let lines = columns.lines(gap);
+    writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
+    for (line, one) in lines[1..].iter().zip(&judged) {
+        let painted = match one.verdict {
+            Verdict::Broken => style.red(line),
+            Verdict::NotJudged => style.dim(line),
+            Verdict::Held => line.clone(),
+        };
+        writeln!(out, "{:INDENT$}{painted}", "")?;
+    }
+    let told =
+        std::iter::once(counts(&judged)).chain(by_class(record, &judged)).chain(reasons(record, &judged));
+    told.flat_map(|text| wrap(&text, width, INDENT, INDENT + 2)).try_for_each(|line| writeln!(out, "{line}"))
+}
+
+fn row(record: &RunRecord, judged: &Judged) -> Vec<String> {
+    let Judged { promise, measured, interval, verdict, .. } = judged;
+    let quantity = Quantity::parse(&promise.metric);
+    let measure = quantity.map_or(Measure::Iops, |quantity| quantity.measure);
+    let shown = |value: f64| match promise.share {
+        Some(_) => format!("{} %", digits(value * 100.0)),
+        None => figure(measure, value),
+    };
+    let within = interval.and_then(|interval| match promise.share {
+        Some(_) => Some(format!("{}-{}", digits(interval.low * 100.0), shown(interval.high))),
+        None => span(measure, interval.low, interval.high),
+    });
+    let forgiven = match promise.tolerance_percent {
+        percent if percent > 0.0 => format!("{} %", digits(percent)),
+        _ => String::new(),
+    };
+    vec![
+        test_name(record, promise),
+        promise.class.clone(),
+        what(promise, quantity),
+        format!("{} {}", promise.is, figure(measure, promise.value)),
+        forgiven,
+        measured.map(shown).unwrap_or_default(),
+        within.unwrap_or_default(),
+        said(judged),
+    ]
+}
+
+/// The verdict, and by how much a broken promise was missed.
+fn said(judged: &Judged) -> String {
+    let Judged { promise, measured, verdict, .. } = judged;
+    let off = measured.map(|measured| measured / promise.value - 1.0);
+    match (verdict, off.filter(|_| promise.share.is_none())) {
+        (Verdict::Broken, Some(off)) => {
+            let side = if off < 0.0 { "below" } else { "above" };
+            format!("{}, {:.0} % {side}", verdict.name(), (off * 100.0).abs())
+        }
+        _ => verdict.name().to_owned(),
+    }
+}
+
+/// A test's title, or its id where it did not run.
+fn test_name(record: &RunRecord, promise: &PromiseRecord) -> String {
+    let test = record.tests.iter().find(|test| test.id == promise.test);
+    test.map_or(promise.test.as_str(), name).to_owned()
+}
+
+/// `IOPS`, `IOPS 99.9 % of s`, `IOPS in bursts`.
+fn what(promise: &PromiseRecord, quantity: Option<Quantity>) -> String {
+    let name = quantity.map_or_else(|| promise.metric.clone(), quantity_name);
+    match (promise.share, promise.conditions.credit) {
+        (Some(share), _) => format!("{name}, {} % of the time", digits(share.fraction * 100.0)),
+        (None, Some(_)) => format!("{name} in bursts"),
+        (None, None) => name,
+    }
+}
+
+/// A percentage with as many decimals as it has, three at most.
+fn digits(percent: f64) -> String {
+    let text = format!("{percent:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn counts(judged: &[Judged]) -> String {
+    let told = [Verdict::Held, Verdict::Broken, Verdict::NotJudged].map(|verdict| {
+        let count = promise::count(judged, verdict);
+        (count, format!("{count} {}", verdict.name()))
+    });
+    let told: Vec<String> = told.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+    format!(
+        "Of {} {}: {}.",
+        judged.len(),
+        if judged.len() == 1 { "promise" } else { "promises" },
+        told.join(", ")
+    )
+}
+
+/// Classes are alternatives; which one it is cannot be seen.
+fn by_class(record: &RunRecord, judged: &[Judged]) -> Option<String> {
+    let classes = promise::classes(&record.header.promises);
+    if classes.len() < 2 {
+        return None;
+    }
+    let broken = |class: &&str| {
+        judged.iter().any(|one| one.promise.class == **class && one.verdict == Verdict::Broken)
+    };
+    let of = |class: &&str| match broken(class) {
+        true => format!("broken as {class}"),
+        false => format!("not broken as {class}"),
+    };
+    let told: Vec<String> = classes.iter().map(of).collect();
+    let choose: Vec<String> = classes.iter().map(|class| format!("--class {class}")).collect();
+    Some(format!(
+        "Which class it is cannot be seen from within: {}; {} says so.",
+        told.join(", "),
+        choose.join(" or ")
+    ))
+}
+
+/// Why they are not judged, and what a share of the time speaks for; the same reason once.
+fn reasons(record: &RunRecord, judged: &[Judged]) -> Vec<String> {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for one in judged {
+        // Of a rate that fell short the table says it all.
+        let is_told = one.verdict == Verdict::Broken && one.promise.share.is_none();
+        let Some(why) = one.why.as_ref().filter(|_| !is_told) else { continue };
+        let remedy = one.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        let text = format!("{}: {why}{remedy}.", one.verdict.name());
+        let test = test_name(record, &one.promise);
+        match told.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, tests)) if tests.contains(&test) => {}
+            Some((_, tests)) => tests.push(test),
+            None => told.push((text, vec![test])),
+        }
+    }
+    told.into_iter().map(|(text, tests)| format!("{}: {text}", tests.join("; "))).collect()
+}
