@@ -317,7 +317,7 @@ mod tests {
         };
         check(
             credit(Some(5_400_000), Some(1_895 * SECOND)),
-            "Credit of volume, 5,400,000 I/Os: used up after 31 min 35 s, and for 1 h 00 min in sum (50 % of the time), \
+            "Credit of volume, 5,400,000 I/Os: used up after 31 min 35 s, and for 1 h in sum (50 % of the time), \
              when 150 IOPS are left.",
         );
         check(
@@ -326,7 +326,7 @@ mod tests {
         );
         check(
             credit(None, Some(60 * SECOND)),
-            "Burst of volume at 3,000 IOPS: over after 1 min, then 150 IOPS; at rest for 1 h 00 min in sum.",
+            "Burst of volume at 3,000 IOPS: over after 1 min, then 150 IOPS; at rest for 1 h in sum.",
         );
     }
 }
