@@ -69,6 +69,16 @@ impl Slo {
         &self.text
     }
 
+    /// What of the latency it limits: `mean`, `p99`, `max`, ...
+    pub fn statistic(&self) -> &'static str {
+        self.statistic
+    }
+
+    /// The limit.
+    pub fn limit(&self) -> Nanos {
+        self.limit
+    }
+
     /// Whether `point` meets it; `None` where its sample does not tell.
     pub fn is_met(&self, point: &Point) -> Option<bool> {
         self.is_met_by(&point.lat)

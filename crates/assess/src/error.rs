@@ -83,6 +83,14 @@ pub enum AssessError {
         /// What to do about it.
         hint: Option<String>,
     },
+    /// What is asked of a volume makes no sense.
+    #[error("{reason}")]
+    Need {
+        /// Why.
+        reason: String,
+        /// What to say instead.
+        hint: String,
+    },
     /// The user's own catalogue cannot be read.
     #[error("cannot read the catalogue {}: {}", path.display(), plain(source))]
     ReadCatalogue {
@@ -177,6 +185,7 @@ impl AssessError {
             AssessError::ReadCatalogue { .. } => {
                 Some("check the path and its permissions; --catalog or FATHOM_CATALOG names it".to_owned())
             }
+            AssessError::Need { hint, .. } => Some(hint.clone()),
             AssessError::Catalogue(error) => error.hint().map(str::to_owned),
             AssessError::ReadSuite { .. } => Some("check the path and its permissions".to_owned()),
             AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => Some(
@@ -214,6 +223,7 @@ impl AssessError {
                 | AssessError::ReadSuite { .. }
                 | AssessError::ReadCatalogue { .. }
                 | AssessError::Catalogue(_)
+                | AssessError::Need { .. }
                 | AssessError::MalformedSuite { .. }
                 | AssessError::Suite { .. }
                 | AssessError::SuiteOption { .. }

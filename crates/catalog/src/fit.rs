@@ -10,7 +10,7 @@ use crate::entry::{Entry, Lifecycle};
 use crate::fit_size;
 use crate::fit_why;
 use crate::load::Load;
-use crate::reach::{Reach, mean_ns, quantile_ns, reach};
+use crate::reach::{Reach, limits_bytes, mean_ns, quantile_ns, reach};
 use crate::resolve::Parameters;
 use crate::sheet::ASSUMED_LATENCY;
 
@@ -260,7 +260,9 @@ impl Entry {
             provider: self.provider().to_owned(),
             reach: reach(model, &need.load),
             iops: of_all(Load::of(4096.0, false)),
-            bytes_per_second: of_all(Load::of(megabyte, true)).map(|rate| rate * megabyte),
+            bytes_per_second: of_all(Load::of(megabyte, true))
+                .filter(|_| limits_bytes(model))
+                .map(|rate| rate * megabyte),
             bill: self.cost_of_month(&parameters, need.month()).ok().flatten(),
             tier: resolved.tier,
             parameters,

@@ -75,9 +75,12 @@ fn decimal(figure: f64) -> String {
 
 /// What was asked for and is not published, so that nobody can say that a volume gives it.
 pub(crate) fn unpublished(model: &VolumeModel, need: &Need) -> Option<String> {
+    // What is left open may be all reads or all writes.
+    let share = need.load.reads;
+    let asked = [(1.0, share != Some(0.0)), (0.0, share != Some(1.0))];
     let limits = |counted: Counted| {
-        let mut mixes = need.load.mixes().into_iter();
-        mixes.all(|reads| met(model, &need.load, reads).iter().any(|met| met.counted == counted))
+        let mut directions = asked.into_iter().filter(|(_, is_asked)| *is_asked);
+        directions.all(|(reads, _)| met(model, &need.load, reads).iter().any(|met| met.counted == counted))
     };
     match () {
         () if need.in_bytes && !limits(Counted::Bytes) => Some("its bandwidth is not published".to_owned()),
@@ -95,8 +98,8 @@ pub(crate) fn notes(entry: &Entry, need: &Need, resolved: &Resolved) -> Vec<Stri
     if !entry.is_persistent() {
         notes.push("its data are lost with the instance".to_owned());
     }
-    if entry.size_range().1.is_none() && !entry.is_persistent() {
-        notes.push("how large it is depends on the instance and is not in the catalogue".to_owned());
+    if !entry.named_tiers().is_empty() {
+        notes.push("its size goes with what it belongs to and is not in the catalogue".to_owned());
     }
     let leans = need.load.mixes().into_iter().any(|reads| {
         let beyond =

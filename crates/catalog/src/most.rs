@@ -4,7 +4,7 @@ use crate::amount::GIB;
 use crate::entry::Entry;
 use crate::levels::{bytes_range, chooses_bytes, chooses_iops, iops_range};
 use crate::load::Load;
-use crate::reach::reach;
+use crate::reach::{limits_bytes, reach};
 use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{BurstModel, IopsModel};
@@ -39,6 +39,12 @@ pub(crate) fn volumes(entry: &Entry, least_gib: u64) -> Vec<Parameters> {
 }
 
 impl Entry {
+    /// The tiers that are chosen by name, as what it gives depends on what it belongs to.
+    pub fn named_tiers(&self) -> Vec<&str> {
+        let is_named = matches!(self.wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
+        self.wire.tiers.iter().filter(|_| is_named).map(|tier| tier.name.as_str()).collect()
+    }
+
     /// The most that any volume of it gives for ever: 4 KiB a second in random order, and bytes a second in sequential
     /// requests of 1 MiB, in the direction that gives more. `None` where that is not published.
     pub fn most(&self) -> (Option<f64>, Option<f64>) {
@@ -53,7 +59,8 @@ impl Entry {
             let all = models.iter().flat_map(|model| reads.iter().map(|load| reach(model, load).sustained));
             all.flatten().reduce(f64::max)
         };
-        (most(&Load::of(4096.0, false)), most(&Load::of(megabyte, true)).map(|rate| rate * megabyte))
+        let bytes = most(&Load::of(megabyte, true)).filter(|_| models.iter().any(limits_bytes));
+        (most(&Load::of(4096.0, false)), bytes.map(|rate| rate * megabyte))
     }
 
     /// How it gives more than that for a time: `credit`, `window` or `billed`; `None` where it does not, or nobody says.
@@ -83,7 +90,7 @@ mod tests {
             ("azure-premium-ssd", Some(20_000.0), Some(900e6), Some("credit")),
             ("linode-block-storage", Some(8000.0), Some(350e6), Some("window")),
             ("gcp-pd-standard", Some(15_000.0), Some(1200.0 * mib), None),
-            ("aws-instance-store-nvme", Some(3_300_000.0), Some(3_300_000.0 * mib), None),
+            ("aws-instance-store-nvme", Some(3_300_000.0), None, None),
             ("qingcloud-capacity", None, None, None),
         ] {
             let entry = Catalog::shipped().get(id).unwrap();

@@ -66,6 +66,12 @@ pub fn reach(model: &VolumeModel, load: &Load) -> Reach {
     worst.unwrap_or(Reach { sustained: None, held_by: None, burst: None })
 }
 
+/// True where bytes are limited, by themselves or by what counts as one I/O; else nobody knows how large requests fare.
+pub(crate) fn limits_bytes(model: &VolumeModel) -> bool {
+    let mut stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
+    stages.any(|stage| stage.bytes.is_some() || stage.accounting.unit_bytes.is_some())
+}
+
 fn lower(one: &Reach, other: &Reach) -> bool {
     let level = |reach: &Reach| {
         let sustained = reach.sustained.unwrap_or(f64::INFINITY);

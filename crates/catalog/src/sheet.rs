@@ -8,7 +8,7 @@ use crate::cost::{MonthlyCost, MonthlyUse};
 use crate::entry::Entry;
 use crate::levels::{self, chooses_bytes, chooses_iops};
 use crate::load::Load;
-use crate::reach::{Counted, Reach, mean_ns, reach};
+use crate::reach::{Counted, Reach, limits_bytes, mean_ns, reach};
 use crate::resolve::{Parameters, Refusal};
 use crate::wire::{IopsModel, Wire};
 
@@ -103,7 +103,7 @@ pub struct Sheet {
     pub latency_ns: (f64, f64),
     /// The time is not published.
     pub is_latency_assumed: bool,
-    /// What it gives by block size.
+    /// What it gives by block size; only the smallest where its bandwidth is not published.
     pub blocks: Vec<BlockRow>,
     /// What it costs, where that is sourced.
     pub bill: Option<MonthlyCost>,
@@ -130,6 +130,11 @@ impl Entry {
         let stage = model.shared.iter().chain(&model.reads).next();
         let accounting = stage.map(|stage| stage.accounting).unwrap_or_default();
         assumed.extend(resolved.assumptions);
+        if !limits_bytes(model) {
+            assumed.push(
+                "its bandwidth is not published, so that nobody knows how larger requests fare".to_owned(),
+            );
+        }
         Ok(Sheet {
             size_bytes: model.size_bytes,
             tier: resolved.tier,
@@ -278,7 +283,8 @@ fn blocks(model: &VolumeModel) -> Vec<BlockRow> {
             depth: most.map(|most| ((most * latency / 1e9).ceil() as u64).max(1)),
         }
     };
-    directions.iter().flat_map(|direction| BLOCKS_KIB.map(|kib| row(*direction, kib))).collect()
+    let sizes = if limits_bytes(model) { &BLOCKS_KIB[..] } else { &BLOCKS_KIB[..1] };
+    directions.iter().flat_map(|direction| sizes.iter().map(|kib| row(*direction, *kib))).collect()
 }
 
 impl Entry {

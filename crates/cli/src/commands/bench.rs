@@ -118,6 +118,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         profile_list::print(arguments.run.json)?;
         return Ok(Exit::Done);
     }
+    arguments.run.catalog.use_named()?;
     let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
     let (json, dry_run, show_fio) = (arguments.run.json, arguments.dry_run, arguments.show_fio);
     let plan = BenchPlan::make(settings(arguments, command))?;

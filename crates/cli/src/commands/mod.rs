@@ -1,6 +1,8 @@
 //! The commands: their options as clap reads them, and one file for what each does.
 
 pub mod bench;
+mod catalog;
+mod catalog_arguments;
 pub mod fio;
 pub mod history;
 pub mod monitor;
@@ -66,6 +68,8 @@ enum Command {
     Simulate(Box<simulate::SimulateArguments>),
     /// Show what devices do now: rates, sizes, waits, queue, and whose load it is
     Monitor(monitor::MonitorArguments),
+    /// Volume types: what each gives and costs, and which serve a need
+    Catalog(catalog::CatalogCommand),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
 }
@@ -88,6 +92,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Prepare(arguments) => prepare::run(*arguments, args),
         Command::Simulate(arguments) => simulate::run(*arguments),
         Command::Monitor(arguments) => monitor::run(arguments),
+        Command::Catalog(command) => catalog::run(command),
         Command::History(arguments) => history::run(arguments),
     }
 }

@@ -75,6 +75,7 @@ Examples:
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    arguments.run.catalog.use_named()?;
     let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
     let (json, resume, dry_run) = (arguments.run.json, arguments.resume, arguments.dry_run);
     let mut plan = PreparePlan::make(settings(arguments, command))?;

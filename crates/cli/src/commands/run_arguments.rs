@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use fathom_history::Place;
 
+use super::catalog_arguments::CatalogArguments;
 use crate::store;
 
 /// What is said of a run, whatever it measures.
@@ -32,6 +33,8 @@ pub struct RunArguments {
     /// What all random choices derive from, to repeat a run exactly
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub catalog: CatalogArguments,
 }
 
 impl RunArguments {

@@ -106,6 +106,7 @@ fn content(text: &str) -> Result<Content, String> {
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    arguments.run.catalog.use_named()?;
     let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
     let json = arguments.run.json;
     let plan = SurfacePlan::make(settings(arguments, command))?;

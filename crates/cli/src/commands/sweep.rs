@@ -125,6 +125,7 @@ fn axis(
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    arguments.run.catalog.use_named()?;
     let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
     let (json, resume) = (arguments.run.json, arguments.resume);
     let (slo, reach) = (arguments.slo.clone(), arguments.reach.clone());

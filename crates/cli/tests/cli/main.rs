@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod bench;
+mod catalog;
 mod fio;
 mod golden;
 mod history;

@@ -1,0 +1,388 @@
+//! From what somebody says of a use to what is needed of a volume. Pure.
+
+use fathom_analysis::sweep_goal::Slo;
+use fathom_catalog::{LatencyNeed, Load, Need, Spell};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped, parse_bytes};
+
+use crate::AssessError;
+use crate::expect::{Expectation, YES};
+use crate::machine::engine_rows;
+use crate::profile::{UseProfile, profiles};
+
+/// What is said of a use; what is left out is not asked for.
+#[derive(Clone, Debug, Default)]
+pub struct NeedSettings {
+    /// Bytes to be kept.
+    pub size: Option<u64>,
+    /// I/Os a second.
+    pub iops: Option<u64>,
+    /// Bytes a second, at the same time.
+    pub bytes_per_second: Option<u64>,
+    /// Bytes of a request.
+    pub block: Option<u64>,
+    /// fio's name of a pattern: `randread`, `write`, `randrw`, ...
+    pub rw: Option<String>,
+    /// Percent of reads in a mix.
+    pub read_percent: Option<u8>,
+    /// What a request may take.
+    pub latency: Vec<Slo>,
+    /// The need lasts so long in each period.
+    pub burst: Option<(Nanos, Nanos)>,
+    /// I/Os a second in between.
+    pub baseline_iops: Option<u64>,
+    /// Data must outlive the instance.
+    pub persistent: bool,
+    /// An access pattern that tells what is not said otherwise.
+    pub profile: Option<String>,
+}
+
+/// A need, in words too.
+#[derive(Clone, Debug)]
+pub struct SaidNeed {
+    /// What a volume is held against.
+    pub need: Need,
+    /// The same for people, in whole sentences.
+    pub text: String,
+}
+
+/// Requests where nothing is said: of I/Os, and of bytes alone.
+const SMALL: u64 = 4096;
+const LARGE: u64 = 1 << 20;
+/// The least that a request moves.
+const LEAST: f64 = 512.0;
+
+/// Reads what is said.
+///
+/// # Errors
+/// It contradicts itself, or there is no profile of that name.
+pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
+    let profile = match &settings.profile {
+        Some(name) => profiles(std::slice::from_ref(name), &engine_rows())?.into_iter().next(),
+        None => None,
+    };
+    let asked = profile.as_ref().map(Asked::of).transpose()?.unwrap_or_default();
+    let iops = settings.iops.map(|iops| iops as f64).or(asked.iops);
+    let rate = settings.bytes_per_second.map(|rate| rate as f64).or(asked.bytes_per_second);
+    if iops.is_none()
+        && rate.is_none()
+        && settings.size.is_none()
+        && settings.latency.is_empty()
+        && profile.is_none()
+    {
+        return Err(refuse("nothing is asked of a volume", "say --iops, --throughput, --size or --profile"));
+    }
+    let load = load(settings, &asked, (iops, rate))?;
+    let mean = load.mean_bytes();
+    let by_bytes = rate.map(|rate| rate / mean);
+    let requests = iops.unwrap_or(0.0).max(by_bytes.unwrap_or(0.0));
+    let between = settings.baseline_iops.map_or(0.0, |iops| iops as f64);
+    if between > requests {
+        return Err(refuse(
+            "the baseline is above the need",
+            "--baseline-iops is what is needed between bursts",
+        ));
+    }
+    let spell =
+        settings.burst.map(|(length, every)| Spell { length_ns: length.0, every_ns: every.0, between });
+    if settings.baseline_iops.is_some() && spell.is_none() {
+        return Err(refuse("a baseline without a burst", "say how long the need lasts: --burst 30m/day"));
+    }
+    let mut latency = asked.latency.clone();
+    if !settings.latency.is_empty() {
+        latency = settings.latency.iter().map(|slo| of_slo(slo, &load)).collect();
+    }
+    let need = Need {
+        size_bytes: settings.size.unwrap_or(1 << 30),
+        rate: requests,
+        in_ios: iops.is_some(),
+        in_bytes: rate.is_some(),
+        spell,
+        latency,
+        persistent: settings.persistent,
+        load,
+    };
+    let text = words(&need, (iops, rate), profile.as_ref(), &asked.notes);
+    Ok(SaidNeed { need, text })
+}
+
+fn refuse(reason: &str, hint: &str) -> AssessError {
+    AssessError::Need { reason: reason.to_owned(), hint: hint.to_owned() }
+}
+
+/// What a profile asks for.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    load: Option<Load>,
+    iops: Option<f64>,
+    bytes_per_second: Option<f64>,
+    latency: Vec<LatencyNeed>,
+    notes: Vec<String>,
+}
+
+impl Asked {
+    fn of(profile: &UseProfile) -> Result<Asked, AssessError> {
+        let option = |name: &str| {
+            let said = profile.test.options.iter().rev().find(|(known, _)| known == name);
+            said.map(|(_, value)| value.as_str())
+        };
+        let unread =
+            |what: &str| refuse(&format!("the profile {}: {what}", profile.name), "this is a bug in fathom");
+        let rw = option("rw").unwrap_or("read");
+        let percent = option("rwmixread").and_then(|percent| percent.parse().ok());
+        let (is_sequential, reads) = pattern(rw, percent.or(Some(50))).ok_or_else(|| unread(rw))?;
+        let blocks = match (option("bssplit"), option("bs")) {
+            (Some(split), _) => shares(split).ok_or_else(|| unread(split))?,
+            (None, Some(block)) => vec![(parse_bytes(block).map_err(|_| unread(block))? as f64, 1.0)],
+            (None, None) => vec![(SMALL as f64, 1.0)],
+        };
+        let mut asked = Asked { load: Some(Load { blocks, is_sequential, reads }), ..Asked::default() };
+        for expected in profile.test.expected.iter().filter(|expected| expected.class == YES) {
+            asked.add(expected);
+        }
+        Ok(asked)
+    }
+
+    fn add(&mut self, expected: &Expectation) {
+        let mut parts = expected.metric.splitn(2, '.');
+        let (direction, metric) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        match metric {
+            "iops" => self.iops = Some(expected.value),
+            "bytes_per_second" => self.bytes_per_second = Some(expected.value),
+            _ => {
+                let name = metric.rsplit('.').next().unwrap_or_default();
+                if direction == "sync" {
+                    self.notes.push(
+                        "What a flush takes nobody publishes: its limit is held against the writes alone."
+                            .to_owned(),
+                    );
+                }
+                self.latency.push(LatencyNeed {
+                    name: name.to_owned(),
+                    per_million: per_million(name),
+                    most_ns: expected.value as u64,
+                    of_reads: matches!(direction, "read" | "total"),
+                    of_writes: matches!(direction, "write" | "total" | "sync"),
+                });
+            }
+        }
+    }
+}
+
+/// Requests of a million that a statistic speaks for; `None` = the mean.
+fn per_million(name: &str) -> Option<u32> {
+    if name == "max" {
+        return Some(1_000_000);
+    }
+    let digits: String = name.strip_prefix('p')?.chars().filter(char::is_ascii_digit).collect();
+    let figure: u32 = digits.parse().ok()?;
+    Some(figure * 10u32.checked_pow(6u32.checked_sub(digits.len() as u32)?)?)
+}
+
+fn of_slo(slo: &Slo, load: &Load) -> LatencyNeed {
+    LatencyNeed {
+        name: slo.statistic().to_owned(),
+        per_million: per_million(slo.statistic()),
+        most_ns: slo.limit().0,
+        of_reads: load.reads != Some(0.0),
+        of_writes: load.reads != Some(1.0),
+    }
+}
+
+/// In order or not, and the share of reads: `None` = any.
+fn pattern(rw: &str, percent: Option<u8>) -> Option<(bool, Option<f64>)> {
+    let (is_sequential, what) = match rw.strip_prefix("rand") {
+        Some(what) => (false, what),
+        None => (true, rw),
+    };
+    let reads = match what {
+        "read" => Some(1.0),
+        "write" => Some(0.0),
+        "rw" | "readwrite" => percent.map(|percent| f64::from(percent) / 100.0),
+        _ => return None,
+    };
+    Some((is_sequential, reads))
+}
+
+/// `4k/60:8k/40` as sizes with their shares.
+fn shares(split: &str) -> Option<Vec<(f64, f64)>> {
+    let part = |part: &str| {
+        let (block, percent) = part.split_once('/')?;
+        Some((parse_bytes(block).ok()? as f64, percent.parse::<f64>().ok()? / 100.0))
+    };
+    split.split(':').map(part).collect()
+}
+
+fn load(
+    settings: &NeedSettings,
+    asked: &Asked,
+    (iops, rate): (Option<f64>, Option<f64>),
+) -> Result<Load, AssessError> {
+    let only_bytes = iops.is_none() && rate.is_some();
+    let usual = match &asked.load {
+        Some(load) => load.clone(),
+        None => Load::of(if only_bytes { LARGE } else { SMALL } as f64, only_bytes),
+    };
+    let (is_sequential, reads) = match &settings.rw {
+        Some(rw) => pattern(rw, settings.read_percent).ok_or_else(|| {
+            refuse(
+                &format!("there is no pattern {rw}"),
+                "there are randread, randwrite, randrw, read, write, rw",
+            )
+        })?,
+        None => (
+            usual.is_sequential,
+            settings.read_percent.map(|percent| f64::from(percent) / 100.0).or(usual.reads),
+        ),
+    };
+    let blocks = match (settings.block, iops, rate) {
+        (Some(_), Some(_), Some(_)) if asked.load.is_none() => {
+            let hint = "leave --bs out: I/Os and bytes a second tell it together";
+            return Err(refuse("the size of a request is said twice", hint));
+        }
+        (Some(block), ..) => vec![(block as f64, 1.0)],
+        (None, Some(iops), Some(rate)) if asked.load.is_none() && iops > 0.0 => vec![(rate / iops, 1.0)],
+        _ => usual.blocks,
+    };
+    let load = Load { blocks, is_sequential, reads };
+    if load.blocks.iter().any(|(block, _)| *block < LEAST) {
+        let reason = format!("requests of {:.0} bytes: none is below 512", load.mean_bytes());
+        return Err(refuse(&reason, "ask for fewer I/Os or more bytes a second"));
+    }
+    Ok(load)
+}
+
+/// `5,000 IOPS and 200 MiB/s at once …`.
+fn words(
+    need: &Need,
+    (iops, rate): (Option<f64>, Option<f64>),
+    profile: Option<&UseProfile>,
+    notes: &[String],
+) -> String {
+    let load = &need.load;
+    let rates = [
+        iops.map(|iops| format!("{} IOPS", grouped(iops as u64))),
+        rate.map(|rate| format!("{:.0} MiB/s", rate / f64::from(1 << 20))),
+    ];
+    let rates: Vec<String> = rates.into_iter().flatten().collect();
+    let order = if load.is_sequential { "one after another" } else { "in random order" };
+    let mix = match load.reads {
+        None => "whatever the share of reads".to_owned(),
+        Some(1.0) => "all reads".to_owned(),
+        Some(0.0) => "all writes".to_owned(),
+        Some(share) => format!("{:.0} % reads", share * 100.0),
+    };
+    let average = if load.blocks.len() > 1 { " on average" } else { "" };
+    let requests = format!("requests of {}{average} {order}, {mix}", bytes(load.mean_bytes().round() as u64));
+    let when = match need.spell {
+        None => String::new(),
+        Some(spell) => {
+            let between = match spell.between {
+                0.0 => "nothing".to_owned(),
+                rate => format!("{} IOPS", grouped(rate as u64)),
+            };
+            let (length, every) = (duration(Nanos(spell.length_ns)), duration(Nanos(spell.every_ns)));
+            format!(", for {length} of each {every}, {between} in between")
+        }
+    };
+    let limits: Vec<String> = need
+        .latency
+        .iter()
+        .map(|asked| format!("{} below {}", asked.name, fathom_model::units::latency(asked.most_ns)))
+        .collect();
+    let what = if rates.is_empty() { "no rate".to_owned() } else { rates.join(" and ") };
+    let mut text = profile.map(|profile| format!("For {}: ", profile.name)).unwrap_or_default();
+    text += &format!("{what} ({requests}){when}; {} kept", bytes(need.size_bytes));
+    if !limits.is_empty() {
+        text += &format!("; {}", limits.join(", "));
+    }
+    text += ".";
+    for note in notes {
+        text += &format!(" {note}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PROFILES;
+
+    fn said(settings: NeedSettings) -> Need {
+        need(&settings).unwrap().need
+    }
+
+    #[test]
+    fn rates_tell_how_large_requests_are() {
+        let mib = 1u64 << 20;
+        for (iops, rate, block, expected) in [
+            (Some(5000), Some(200 * mib), None, (5000.0, 41_943.04, false)),
+            (Some(5000), None, None, (5000.0, 4096.0, false)),
+            (Some(5000), None, Some(16_384), (5000.0, 16_384.0, false)),
+            (None, Some(200 * mib), None, (200.0, 1_048_576.0, true)),
+            (None, Some(200 * mib), Some(65_536), (3200.0, 65_536.0, true)),
+        ] {
+            let found = said(NeedSettings { iops, bytes_per_second: rate, block, ..NeedSettings::default() });
+            assert_eq!((found.rate, found.load.mean_bytes(), found.load.is_sequential), expected);
+            assert_eq!(
+                (found.in_ios, found.in_bytes, found.load.reads),
+                (iops.is_some(), rate.is_some(), None)
+            );
+        }
+    }
+
+    #[test]
+    fn every_profile_is_a_need() {
+        for (name, _) in PROFILES {
+            let settings = NeedSettings { profile: Some((*name).to_owned()), ..NeedSettings::default() };
+            let said = need(&settings).unwrap();
+            let shares: f64 = said.need.load.blocks.iter().map(|(_, share)| share).sum();
+            assert!((shares - 1.0).abs() < 1e-9, "{name}");
+            assert!(said.need.rate > 0.0 || !said.need.latency.is_empty(), "{name}");
+            assert!(said.text.contains(name) && said.need.load.reads.is_some(), "{}", said.text);
+        }
+        let oltp = said(NeedSettings { profile: Some("oltp".to_owned()), ..NeedSettings::default() });
+        // 4k/20:8k/60:16k/20 is 8.8 KiB on average; two reads for every write; p99 below 5 ms.
+        assert_eq!((oltp.rate, oltp.load.mean_bytes(), oltp.load.reads), (1000.0, 9011.2, Some(0.67)));
+        assert_eq!((oltp.latency[0].per_million, oltp.latency[0].most_ns), (Some(990_000), 5_000_000));
+        let video = said(NeedSettings { profile: Some("video".to_owned()), ..NeedSettings::default() });
+        assert_eq!((video.rate * video.load.mean_bytes(), video.load.is_sequential), (220e6, true));
+        let more =
+            NeedSettings { iops: Some(4000), profile: Some("oltp".to_owned()), ..NeedSettings::default() };
+        assert_eq!(said(more).rate, 4000.0);
+        let log = need(&NeedSettings { profile: Some("database-log".to_owned()), ..NeedSettings::default() });
+        assert!(log.unwrap().text.contains("flush"));
+    }
+
+    #[test]
+    fn statistics_are_shares() {
+        for (name, expected) in [
+            ("mean", None),
+            ("p50", Some(500_000)),
+            ("p99", Some(990_000)),
+            ("p999", Some(999_000)),
+            ("p9999", Some(999_900)),
+            ("max", Some(1_000_000)),
+        ] {
+            assert_eq!(per_million(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let check = |settings: NeedSettings, expected: &str| {
+            let error = need(&settings).unwrap_err();
+            assert!(error.to_string().contains(expected) && error.hint().is_some(), "{error}");
+            assert!(error.is_usage());
+        };
+        let some = || NeedSettings { iops: Some(100), ..NeedSettings::default() };
+        check(NeedSettings::default(), "nothing is asked");
+        check(NeedSettings { bytes_per_second: Some(1000), ..some() }, "none is below 512");
+        check(NeedSettings { bytes_per_second: Some(1 << 30), block: Some(4096), ..some() }, "said twice");
+        check(NeedSettings { baseline_iops: Some(10), ..some() }, "without a burst");
+        let day = (Nanos::from_secs(60), Nanos::from_secs(86_400));
+        check(NeedSettings { baseline_iops: Some(101), burst: Some(day), ..some() }, "above the need");
+        check(NeedSettings { rw: Some("raed".to_owned()), ..some() }, "no pattern raed");
+        check(NeedSettings { profile: Some("oltpp".to_owned()), ..some() }, "no profile called 'oltpp'");
+    }
+}

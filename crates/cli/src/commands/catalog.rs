@@ -1,0 +1,50 @@
+//! `fathom catalog`: the volume types that are known, what each gives and costs, and which of them serve a need.
+
+mod check;
+mod fit;
+mod list;
+mod show;
+
+use clap::{Args, Subcommand};
+
+use crate::exit::{Complaint, Exit};
+
+/// What `fathom catalog` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct CatalogCommand {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom catalog list --provider aws
+  fathom catalog show aws-gp2-2016 --size 50GiB
+  fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
+  fathom catalog check my-volumes.toml";
+
+#[derive(Subcommand)]
+enum Command {
+    /// The volume types, with the most that each gives
+    List(list::ListArguments),
+    /// One type: limits, bursts, what each block size gets, price and source
+    Show(show::ShowArguments),
+    /// Which types and sizes serve a need, the cheapest first, and why the others do not
+    Fit(fit::FitArguments),
+    /// Whether a catalogue file of your own can be used
+    Check(check::CheckArguments),
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// The catalogue or what is asked of it makes no sense.
+pub fn run(command: CatalogCommand) -> Result<Exit, Complaint> {
+    match command.command {
+        Command::List(arguments) => list::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+    }
+}

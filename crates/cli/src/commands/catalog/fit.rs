@@ -1,0 +1,156 @@
+//! `fathom catalog fit`.
+
+use clap::Args;
+use fathom_analysis::sweep_goal::Slo;
+use fathom_assess::need::{NeedSettings, need};
+use fathom_model::Nanos;
+use fathom_model::units::{parse_bytes, parse_duration};
+use fathom_report::{catalog_fit, catalog_json};
+
+use super::list::known_provider;
+use super::show::{rate, size};
+use crate::commands::catalog_arguments::CatalogArguments;
+use crate::exit::{Complaint, Exit};
+use crate::output;
+
+/// What `fathom catalog fit` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct FitArguments {
+    /// I/Os a second
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "NUMBER")]
+    iops: Option<u64>,
+    /// Bytes a second; with --iops at the same time, so that both tell how large requests are: 200MiB
+    #[arg(long, value_parser = rate, value_name = "BYTES")]
+    throughput: Option<u64>,
+    /// Space: 500GiB (a plain number is GiB)
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    size: Option<u64>,
+    /// Size of a request, where the rates do not tell it; without it 4k, or 1m where there are bytes a second alone
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    bs: Option<u64>,
+    /// randread, randwrite, randrw, read, write or rw; without it in random order, and any share of reads
+    #[arg(long, value_name = "PATTERN")]
+    rw: Option<String>,
+    /// Percent of reads in a mix; without it whatever their share
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT")]
+    rwmixread: Option<u8>,
+    /// What a request may take, by what is published or taken for its kind: 'p99<5ms', 'mean<1ms' (repeatable)
+    #[arg(long, value_parser = Slo::parse, value_name = "OBJECTIVE")]
+    latency: Vec<Slo>,
+    /// The need lasts so long in each hour, day or week, so that credit may serve it: 30m/day
+    #[arg(long, value_parser = burst, value_name = "TIME/PERIOD")]
+    burst: Option<(Nanos, Nanos)>,
+    /// I/Os a second that are needed between bursts
+    #[arg(long, requires = "burst", value_name = "NUMBER")]
+    baseline_iops: Option<u64>,
+    /// Data must outlive the instance
+    #[arg(long)]
+    persistent: bool,
+    /// What this use needs, as `fathom bench --profile list` tells; --iops and the others say otherwise
+    #[arg(long)]
+    profile: Option<String>,
+    /// Only types of this provider
+    #[arg(long)]
+    provider: Option<String>,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    catalog: CatalogArguments,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
+  fathom catalog fit --iops 3000 --size 100GiB --burst 30m/day --baseline-iops 200
+  fathom catalog fit --profile oltp --size 200GiB --provider aws
+  fathom catalog fit --throughput 500MiB --rw read --size 2TiB --persistent --json
+
+Exits with 3 where nothing serves.";
+
+/// `30m/day`.
+fn burst(text: &str) -> Result<(Nanos, Nanos), String> {
+    let wrong = || format!("'{text}' is not TIME/PERIOD, as in 30m/day or 5m/h");
+    let (length, every) = text.split_once('/').ok_or_else(wrong)?;
+    let length = parse_duration(length).map_err(|_| wrong())?;
+    let every = match every.trim() {
+        "hour" | "h" => Nanos::from_secs(3600),
+        "day" | "d" => Nanos::from_secs(86_400),
+        "week" | "w" => Nanos::from_secs(7 * 86_400),
+        other => parse_duration(other).map_err(|_| wrong())?,
+    };
+    match length {
+        Nanos::ZERO => Err("a need lasts longer than no time".to_owned()),
+        length if length >= every => {
+            Err("a need that fills its period is one for ever: leave --burst out".to_owned())
+        }
+        length => Ok((length, every)),
+    }
+}
+
+pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
+    let catalog = arguments.catalog.catalogue()?;
+    if let Some(name) = &arguments.provider {
+        known_provider(catalog, name)?;
+    }
+    let said = need(&NeedSettings {
+        size: arguments.size,
+        iops: arguments.iops,
+        bytes_per_second: arguments.throughput,
+        block: arguments.bs,
+        rw: arguments.rw.clone(),
+        read_percent: arguments.rwmixread,
+        latency: arguments.latency.clone(),
+        burst: arguments.burst,
+        baseline_iops: arguments.baseline_iops,
+        persistent: arguments.persistent,
+        profile: arguments.profile.clone(),
+    })?;
+    let fit = catalog.fit(&said.need, arguments.provider.as_deref());
+    let need = &said.need;
+    output::print(|out| match arguments.json {
+        true => {
+            let document = catalog_json::NeedDocument {
+                text: said.text.clone(),
+                size_bytes: need.size_bytes,
+                iops: need.rate,
+                bytes_per_second: need.rate * need.load.mean_bytes(),
+                block_bytes: need.load.mean_bytes(),
+                sequential: need.load.is_sequential,
+                read_fraction: need.load.reads,
+                spell_ns: need.spell.map(|spell| spell.length_ns),
+                period_ns: need.spell.map(|spell| spell.every_ns),
+            };
+            catalog_json::fit(&fit, &document, out)
+        }
+        false => catalog_fit::render(&fit, &said.text, &output::style(), out),
+    })?;
+    Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Broken })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts() {
+        let seconds = |length: u64, every: u64| Some((Nanos::from_secs(length), Nanos::from_secs(every)));
+        for (text, expected) in [
+            ("30m/day", seconds(1800, 86_400)),
+            ("90/h", seconds(90, 3600)),
+            ("2h/week", seconds(7200, 604_800)),
+            ("10s/5m", seconds(10, 300)),
+            ("1d/day", None),
+            ("0/day", None),
+            ("30m", None),
+            ("30m/", None),
+            ("/day", None),
+        ] {
+            assert_eq!(burst(text).ok(), expected, "{text}");
+        }
+        assert_eq!((size("50"), size("50GiB")), (Ok(50 << 30), Ok(50 << 30)));
+        assert!(size("0").is_err() && size("99999999999999999").is_err() && rate("0").is_err());
+        assert_eq!((rate("200MiB/s"), rate("200MB")), (Ok(200 << 20), Ok(200_000_000)));
+    }
+}

@@ -1,0 +1,132 @@
+//! `fathom catalog show`.
+
+use clap::Args;
+use fathom_catalog::{Catalog, Entry, Parameters, Refusal, Sheet};
+use fathom_model::units::parse_bytes;
+use fathom_report::{catalog_json, catalog_show};
+
+use crate::commands::catalog_arguments::CatalogArguments;
+use crate::exit::{Complaint, Exit};
+use crate::output;
+
+/// What `fathom catalog show` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ShowArguments {
+    /// A type as `fathom catalog list` names it
+    #[arg(value_name = "TYPE")]
+    id: String,
+    /// Sizes instead of those at which the type is worth looking at: 50GiB,1TiB (a plain number is GiB)
+    #[arg(long, value_delimiter = ',', value_parser = size, value_name = "SIZE,...")]
+    size: Vec<u64>,
+    /// Provisioned IOPS, where they can be chosen
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "NUMBER")]
+    iops: Option<u64>,
+    /// Provisioned bandwidth, where it can be chosen: 250MiB
+    #[arg(long, value_parser = rate, value_name = "BYTES")]
+    bandwidth: Option<u64>,
+    /// The tier, where the size does not decide it
+    #[arg(long)]
+    tier: Option<String>,
+    /// With bursts that are billed
+    #[arg(long)]
+    on_demand: bool,
+    /// Tell everything that was found about it
+    #[arg(long)]
+    facts: bool,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    catalog: CatalogArguments,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom catalog show aws-gp2-2016
+  fathom catalog show aws-gp2-2016 --size 10,33,34,50,1000,3334,16384
+  fathom catalog show aws-gp3 --size 500GiB --iops 16000 --bandwidth 1000MiB
+  fathom catalog show azure-premium-ssd --size 1TiB --on-demand --json";
+
+/// A size; a plain number is GiB, as providers sell them.
+pub fn size(text: &str) -> Result<u64, String> {
+    let whole = match text.trim().parse::<u64>() {
+        Ok(gib) => gib.checked_mul(1 << 30).ok_or_else(|| format!("'{text}' is too much"))?,
+        Err(_) => parse_bytes(text).map_err(|error| error.to_string())?,
+    };
+    if whole == 0 { Err("a volume has more than nothing".to_owned()) } else { Ok(whole) }
+}
+
+/// Bytes a second; `/s` may follow.
+pub fn rate(text: &str) -> Result<u64, String> {
+    match parse_bytes(text.strip_suffix("/s").unwrap_or(text)) {
+        Ok(0) => Err("a rate is above 0".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The type of that name.
+pub fn entry<'a>(catalog: &'a Catalog, id: &str) -> Result<&'a Entry, Complaint> {
+    // Whoever copies a target means its type.
+    let id = id.strip_prefix("sim:").unwrap_or(id);
+    catalog.get(id).ok_or_else(|| {
+        let hint = match catalog.nearest(id).as_slice() {
+            [] => "`fathom catalog list` names them all".to_owned(),
+            near => format!("did you mean {}? `fathom catalog list` names them all", near.join(", ")),
+        };
+        Complaint::usage(format!("there is no type {id} in the catalogue"), Some(hint))
+    })
+}
+
+pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
+    let catalog = arguments.catalog.catalogue()?;
+    let entry = entry(catalog, &arguments.id)?;
+    let with = |size_bytes: Option<u64>| Parameters {
+        size_bytes,
+        iops: arguments.iops,
+        bytes_per_second: arguments.bandwidth,
+        tier: arguments.tier.clone(),
+        on_demand: arguments.on_demand,
+        ..Parameters::default()
+    };
+    let refused = |refusal: Refusal| {
+        Complaint::usage(
+            refusal.to_string(),
+            Some("without --iops, --bandwidth and --size it is shown as sold".to_owned()),
+        )
+    };
+    let (mut sheets, mut told) = (Vec::new(), None);
+    if entry.unmodelled().is_none() {
+        sheets = match arguments.size.as_slice() {
+            [] => every_volume(entry, with),
+            sizes => sizes
+                .iter()
+                .map(|size| entry.sheet(&with(Some(*size))))
+                .collect::<Result<_, _>>()
+                .map_err(refused)?,
+        };
+        told = Some(entry.sheet(&with(arguments.size.first().copied())).map_err(refused)?);
+        if sheets.is_empty() {
+            sheets.extend(told.clone());
+        }
+    }
+    let is_asked = !arguments.size.is_empty();
+    let shown =
+        catalog_show::Shown { entry, sheets: &sheets, is_asked, told: told.as_ref(), facts: arguments.facts };
+    output::print(|out| match arguments.json {
+        true => catalog_json::show(entry, &sheets, out),
+        false => catalog_show::render(&shown, &output::style(), out),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// The sizes of a type that are worth a line, or its tiers; those that cannot have what is chosen get none.
+fn every_volume(entry: &Entry, with: impl Fn(Option<u64>) -> Parameters) -> Vec<Sheet> {
+    let tiers = entry.named_tiers();
+    if !tiers.is_empty() && with(None).tier.is_none() {
+        let of = |tier: &&str| entry.sheet(&Parameters { tier: Some((*tier).to_owned()), ..with(None) }).ok();
+        return tiers.iter().filter_map(of).collect();
+    }
+    entry.sizes_gib().into_iter().filter_map(|gib| entry.sheet(&with(Some(gib << 30))).ok()).collect()
+}

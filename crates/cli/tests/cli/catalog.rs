@@ -1,0 +1,198 @@
+//! The catalogue as a stranger meets it: what is shown of types, what serves a need, and files of one's own.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{files_in, program, run, scratch};
+
+/// What `args` print.
+#[track_caller]
+fn printed(args: &[&str]) -> String {
+    run(scratch().path(), args).quietly().stdout
+}
+
+fn document(args: &[&str]) -> Value {
+    serde_json::from_str(&printed(args)).unwrap()
+}
+
+/// Runs `args` and checks the code and what is on standard error.
+#[track_caller]
+fn check(dir: &Path, args: &[&str], parts: &[&str]) {
+    let ended = run(dir, args);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {ended:?}");
+    for part in parts {
+        assert!(ended.stderr.contains(part), "{args:?} lacks {part:?}: {}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains("internal error"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_type_by_size_and_block_size() {
+    insta::assert_snapshot!(
+        "catalog_show",
+        printed(&["catalog", "show", "aws-gp2-2016", "--size", "10,33,34,50,1000,3334,16384"])
+    );
+    insta::assert_snapshot!("catalog_show_apart", printed(&["catalog", "show", "gcp-pd-standard"]));
+    insta::assert_snapshot!("catalog_show_unmodelled", printed(&["catalog", "show", "tencent-cbs-basic"]));
+}
+
+#[test]
+fn what_serves_a_need() {
+    let need = ["catalog", "fit", "--iops", "5000", "--throughput", "200MiB", "--size", "500GiB"];
+    insta::assert_snapshot!("catalog_fit", printed(&need));
+    insta::assert_snapshot!(
+        "catalog_fit_burst",
+        printed(&[
+            "catalog",
+            "fit",
+            "--provider",
+            "aws",
+            "--iops",
+            "3000",
+            "--size",
+            "100",
+            "--burst",
+            "30m/day",
+            "--baseline-iops",
+            "200",
+            "--latency",
+            "p99<5ms",
+            "--persistent",
+        ])
+    );
+    insta::assert_snapshot!(
+        "catalog_fit_profile",
+        printed(&["catalog", "fit", "--provider", "gcp", "--profile", "oltp", "--size", "200GiB"])
+    );
+}
+
+#[test]
+fn documents_have_a_schema_and_units() {
+    let list = document(&["catalog", "list", "--json"]);
+    assert_eq!(list["schema"], "fathom.catalog-list/1");
+    assert_eq!(list["types"].as_array().unwrap().len(), 53);
+    let ssds = document(&["catalog", "list", "--json", "--provider", "aws", "--kind", "hdd", "--current"]);
+    let ids: Vec<&str> =
+        ssds["types"].as_array().unwrap().iter().map(|kind| kind["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["aws-ebs-standard", "aws-sc1", "aws-st1"]);
+
+    let show = document(&["catalog", "show", "aws-gp2-2016", "--size", "50GiB", "--json"]);
+    assert_eq!((&show["schema"], &show["id"]), (&"fathom.catalog-show/1".into(), &"aws-gp2-2016".into()));
+    let volume = &show["volumes"][0];
+    assert_eq!(volume["size_bytes"], 50u64 << 30);
+    let ios = &volume["limits"][0];
+    assert_eq!(
+        (&ios["unit"], &ios["base_rate"], &ios["burst_rate"]),
+        (&"ios".into(), &150.into(), &3000.into())
+    );
+    assert_eq!((&ios["capacity"], &ios["refill_ns"]), (&5_400_000.into(), &36_000_000_000_000u64.into()));
+    assert_eq!(volume["blocks"][4]["random"]["burst"]["iops"], 2048.0);
+    assert_eq!((&volume["month"], &volume["latency_published"]), (&Value::Null, &true.into()));
+
+    let need = ["catalog", "fit", "--json", "--iops", "5000", "--throughput", "200MiB", "--size", "500GiB"];
+    let fit = document(&need);
+    assert_eq!(fit["schema"], "fathom.catalog-fit/1");
+    assert_eq!((&fit["need"]["iops"], &fit["need"]["block_bytes"]), (&5000.0.into(), &41_943.04.into()));
+    let groups = fit["priced"].as_array().unwrap();
+    assert_eq!(groups.iter().map(|group| &group["currency"]).collect::<Vec<_>>(), ["CNY", "USD"]);
+    let gp3 = groups[1]["offers"].as_array().unwrap().last().unwrap();
+    assert_eq!((&gp3["id"], &gp3["month_per_1000_iops"]), (&"aws-gp3".into(), &Value::Null));
+    assert_eq!(gp3["month"]["unknown"].as_array().unwrap().len(), 2);
+    let named = |id: &str| fit["others"].as_array().unwrap().iter().find(|other| other["id"] == id).cloned();
+    assert_eq!(named("aws-st1").unwrap()["reason"], "iops");
+    assert_eq!(named("aws-gp2-2016").unwrap()["reason"], "historical");
+}
+
+#[test]
+fn a_need_that_nothing_serves_is_told_by_the_exit() {
+    let dir = scratch();
+    let ended = run(dir.path(), &["catalog", "fit", "--iops", "90000000"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""));
+    assert!(ended.stdout.contains("No type serves that need."), "{}", ended.stdout);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = scratch();
+    for (args, parts) in [
+        (&["show", "aws-gp9"][..], &["there is no type aws-gp9", "did you mean aws-gp2, aws-gp3?"][..]),
+        (&["show", "sim:aws-gp9"], &["there is no type aws-gp9"]),
+        (&["show", "nothing-like-it"], &["catalog list"]),
+        (&["show", "aws-gp2", "--size", "17TiB"], &["there are none of 17408 GiB, only from 1 to 16384 GiB"]),
+        (&["show", "aws-gp2", "--iops", "500"], &["its IOPS cannot be chosen"]),
+        (&["show", "aws-gp2", "--size", "0"], &["more than nothing"]),
+        (&["show", "azure-premium-ssd", "--tier", "P99"], &["it has no tier P99", "P10"]),
+        (&["list", "--provider", "amazon"], &["no provider called 'amazon'", "AWS"]),
+        (&["list", "--kind", "tape"], &["no type is made of tape", "hdd"]),
+        (&["fit"], &["nothing is asked of a volume", "--iops"]),
+        (&["fit", "--iops", "0"], &["--iops"]),
+        (&["fit", "--iops", "5000", "--throughput", "1MiB"], &["none is below 512"]),
+        (&["fit", "--iops", "1", "--provider", "acme"], &["no provider called 'acme'"]),
+        (&["fit", "--iops", "1", "--profile", "oltpp"], &["no profile called 'oltpp'"]),
+        (&["fit", "--iops", "1", "--burst", "30m"], &["TIME/PERIOD"]),
+        (&["fit", "--iops", "1", "--latency", "p99"], &["p99<5ms"]),
+        (&["fit", "--iops", "1", "--baseline-iops", "1"], &["--burst"]),
+    ] {
+        let args: Vec<&str> = std::iter::once("catalog").chain(args.iter().copied()).collect();
+        check(dir.path(), &args, parts);
+    }
+    assert_eq!(files_in(dir.path()), [] as [&Path; 0], "nothing was made");
+}
+
+const MINE: &str = r#"
+[volume.mine]
+provider = "Me"
+type_name = "Box"
+media = "ssd"
+lifecycle = "current"
+source = "https://example.com/volumes"
+as_of = "2026-11"
+confidence = "quoted"
+limits_shared_read_write = true
+iops_model = "fixed"
+iops_max = 5000
+throughput_unit = "MB/s"
+throughput_max = 200
+burst_model = "none"
+"#;
+
+#[test]
+fn types_of_ones_own() {
+    let dir = scratch();
+    let file = dir.path().join("mine.toml");
+    std::fs::write(&file, MINE).unwrap();
+    let named = ["catalog", "show", "mine", "--catalog", "mine.toml"];
+    assert!(run(dir.path(), &named).quietly().stdout.contains("5,000"));
+    let by_variable =
+        program(dir.path()).env("FATHOM_CATALOG", &file).args(["catalog", "list"]).output().unwrap();
+    assert!(String::from_utf8(by_variable.stdout).unwrap().contains("mine "));
+    assert_eq!(run(dir.path(), &["catalog", "check", "mine.toml"]).quietly().stdout, "mine: can be used\n");
+    // A target may name it too.
+    let bench = [
+        "bench",
+        "sim:mine",
+        "--catalog",
+        "mine.toml",
+        "--only=rand-read",
+        "--quick",
+        "--json",
+        "--no-history",
+    ];
+    let document: Value = serde_json::from_str(&run(dir.path(), &bench).quietly().stdout).unwrap();
+    let iops = document["tests"][0]["read"]["iops"].as_f64().unwrap();
+    assert!((iops / 5000.0 - 1.0).abs() < 0.02, "{iops}");
+
+    std::fs::write(&file, MINE.replace("5000", "-1")).unwrap();
+    let refused = &["mine.toml:12: mine: iops_max -1 is below 0"][..];
+    check(dir.path(), &named, refused);
+    check(dir.path(), &["catalog", "check", "mine.toml"], refused);
+    check(dir.path(), &["bench", "sim:aws-gp2", "--catalog", "mine.toml"], refused);
+    check(
+        dir.path(),
+        &["catalog", "list", "--catalog", "none.toml"],
+        &["cannot read the catalogue none.toml"],
+    );
+    std::fs::write(&file, "").unwrap();
+    check(dir.path(), &["catalog", "check", "mine.toml"], &["no volume type is in it"]);
+}
