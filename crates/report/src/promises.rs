@@ -92,7 +92,7 @@ pub(crate) fn render(record: &RunRecord, style: &Style, width: usize, out: &mut 
 }
 
 fn row(record: &RunRecord, judged: &Judged) -> Vec<String> {
-    let Judged { promise, measured, interval, verdict, .. } = judged;
+    let Judged { promise, measured, interval, .. } = judged;
     let quantity = Quantity::parse(&promise.metric);
     let measure = quantity.map_or(Measure::Iops, |quantity| quantity.measure);
     let shown = |value: f64| match promise.share {

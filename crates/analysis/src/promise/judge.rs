@@ -270,7 +270,7 @@ mod tests {
         // 1 ms each: five have to be under way, and two were.
         let shallow = Load { depth: 2, iops: 2000.0, ..Load::default() };
         check(
-            &mut record(&[shallow.clone()]),
+            &mut record(std::slice::from_ref(&shallow)),
             wanted(),
             Verdict::NotJudged,
             "takes 5 requests under way, and this test had 2",
