@@ -173,6 +173,7 @@ mod tests {
             unit: 512,
             sparse: false,
             filesystem: None,
+            volume: None,
         }
     }
 

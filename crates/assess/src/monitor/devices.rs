@@ -15,6 +15,7 @@ use fathom_sys::device::stack::beneath;
 use fathom_sys::device::{DiskSampler, DiskStats, SysRoot, TargetKind, TargetStack, topology};
 
 use super::{MonitorError, MonitorObserver, STALL_NS};
+use crate::simulated::is_simulated;
 
 /// What was asked for.
 pub(super) enum Choice {
@@ -32,6 +33,9 @@ impl Choice {
         }
         let mut devices: Vec<Watched> = Vec::new();
         for word in words {
+            if is_simulated(word) {
+                return Err(MonitorError::Simulated(word.clone()));
+            }
             for device in named(root, word)? {
                 if !devices.iter().any(|known| known.name == device.name) {
                     devices.push(device);

@@ -21,6 +21,9 @@ pub enum MonitorError {
     /// The file system it is on does not answer.
     #[error("{} does not answer", .0.display())]
     Silent(PathBuf),
+    /// A modelled volume.
+    #[error("{} is a modelled volume: the kernel counts nothing of it, and its time is virtual", .0.display())]
+    Simulated(PathBuf),
     /// Not one disk.
     #[error("this machine shows no disks")]
     NoDisks,
@@ -38,9 +41,17 @@ impl MonitorError {
             }
             MonitorError::NoDevice { .. } => "name a device, or a directory on a disk",
             MonitorError::Silent(_) => "name the device itself, which is not asked",
+            MonitorError::Simulated(_) => {
+                "`fathom fio` and `fathom bench` run on it, and tell second by second what it does"
+            }
             MonitorError::NoDisks => "is /sys mounted?",
             MonitorError::Device(error) => error.hint()?,
         };
         Some(text.to_owned())
+    }
+
+    /// True where the command line asked for what is not to be had.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, MonitorError::Simulated(_))
     }
 }

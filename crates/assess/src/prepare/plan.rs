@@ -5,18 +5,19 @@ use std::path::Path;
 use fathom_analysis::prepare_plan::{Piece, Stage};
 use fathom_analysis::steady::ROUND_NS;
 use fathom_analysis::sweep_point::block_name;
-use fathom_engine::registry;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
 use fathom_record::RunHeader;
+use fathom_runner::Session;
 use fathom_sys::device::TargetStack;
 use fathom_volume::VolumeModel;
 
 use super::settings::{PrepareSettings, Workload};
 use super::target::{PrepareKind, PrepareTarget};
 use crate::AssessError;
-use crate::machine::{engine_rows, random};
+use crate::machine::engine_rows;
 use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::simulated;
 use crate::suite::section_of;
 use crate::target::BenchTarget;
 use crate::until_steady::Rounds;
@@ -57,9 +58,6 @@ impl PreparePlan {
     /// # Errors
     /// As for [`PreparePlan::make`].
     pub fn on(target: PrepareTarget, settings: PrepareSettings) -> Result<PreparePlan, AssessError> {
-        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
-            return Err(AssessError::UnknownEngine { name: name.clone() });
-        }
         let stages = stages(&target, &settings)?;
         let rounds = match &settings.precondition {
             Some(workload) => {
@@ -69,16 +67,18 @@ impl PreparePlan {
             }
             None => None,
         };
-        let mut notes = remarks(&target, &stages);
-        let of_bench = match target.kind {
-            PrepareKind::Simulated => {
-                BenchTarget::simulated("simulated", VolumeModel::unlimited(target.size))
-            }
-            _ => BenchTarget::BlockDevice { path: target.file.clone(), size: target.size, destroy: true },
-        };
+        let of_bench = as_of_bench(&target);
+        simulated::check_engine(settings.engine.as_deref(), &of_bench)?;
+        let mut notes = simulated::notes_on([&of_bench]);
+        notes.extend(remarks(&target, &stages));
         let engine = engine_or_substitute(settings.engine.as_deref(), &of_bench, &mut notes);
-        let seed = settings.seed.unwrap_or_else(|| random() >> 32);
+        let seed = settings.seed.unwrap_or_else(|| of_bench.usual_seed());
         Ok(PreparePlan { target, stages, rounds, notes, settings, seed, engine })
+    }
+
+    /// The session that it runs on.
+    pub fn session(&self) -> Session {
+        simulated::session_for([&as_of_bench(&self.target)])
     }
 
     /// The target by a name that means the same everywhere on this machine.
@@ -257,9 +257,27 @@ fn check_workload(
     Ok(())
 }
 
+/// The same target as other commands know it.
+fn as_of_bench(target: &PrepareTarget) -> BenchTarget {
+    match (&target.volume, target.kind) {
+        (Some(volume), _) => BenchTarget::Simulated(volume.clone()),
+        (None, PrepareKind::Simulated) => {
+            BenchTarget::simulated(&target.file.to_string_lossy(), VolumeModel::unlimited(target.size))
+        }
+        _ => BenchTarget::BlockDevice { path: target.file.clone(), size: target.size, destroy: true },
+    }
+}
+
 /// What a reader should know of the target and the plan.
 fn remarks(target: &PrepareTarget, stages: &[Stage]) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(volume) = &target.volume {
+        let kept = "what is prepared is gone when the command ends: this tells how long it takes";
+        notes.push(kept.to_owned());
+        if stages.contains(&Stage::Touch) && volume.model.first_touch.is_none() {
+            notes.push("first accesses cost nothing on this volume; first_touch= sets it".to_owned());
+        }
+    }
     if target.filesystem.as_ref().is_some_and(|filesystem| filesystem.is_root_filesystem) {
         notes.push("the file is on the root file system: other programs use it too".to_owned());
     }
@@ -288,6 +306,7 @@ mod tests {
             unit: 512,
             sparse: false,
             filesystem: None,
+            volume: None,
         }
     }
 

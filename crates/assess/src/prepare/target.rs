@@ -11,6 +11,7 @@ use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack};
 use super::settings::PrepareSettings;
 use crate::AssessError;
 use crate::error::plain;
+use crate::simulated::{SimulatedVolume, is_simulated};
 use crate::target::{BenchTarget, absolute, never_overruled};
 use crate::working_file::ROOT_RESERVE;
 
@@ -33,6 +34,8 @@ pub struct PrepareTarget {
     pub sparse: bool,
     /// Where a file lies.
     pub filesystem: Option<FilesystemFacts>,
+    /// The modelled volume that it is.
+    pub volume: Option<Box<SimulatedVolume>>,
 }
 
 /// The kinds of target.
@@ -44,7 +47,7 @@ pub enum PrepareKind {
     File,
     /// A block device.
     BlockDevice,
-    /// The device of a session on virtual time.
+    /// A modelled volume, on virtual time.
     Simulated,
 }
 
@@ -62,6 +65,9 @@ impl PrepareTarget {
     /// It is nothing that can be prepared, it may not be written to although the user allowed it, or there is no room.
     pub fn inspect(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
         let path = &settings.target;
+        if is_simulated(path) {
+            return modelled(settings);
+        }
         let metadata = match std::fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return new_file(settings),
@@ -108,6 +114,36 @@ fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
         unit,
         sparse: false,
         filesystem: None,
+        volume: None,
+    })
+}
+
+fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
+    let path = &settings.target;
+    if settings.resume {
+        return Err(AssessError::Simulated {
+            target: path.display().to_string(),
+            reason: "a modelled volume begins anew with each command, so nothing of it can be gone on with"
+                .to_owned(),
+            hint: Some("leave --resume out".to_owned()),
+        });
+    }
+    let target = BenchTarget::inspect(path, &settings.destroy)?;
+    let unit = target.request_unit(path);
+    let BenchTarget::Simulated(volume) = target else {
+        return Err(refused(path, "is no modelled volume", "choose one: sim:ID?size=50GiB"));
+    };
+    let capacity = volume.size();
+    Ok(PrepareTarget {
+        kind: PrepareKind::Simulated,
+        file: volume.path.clone(),
+        size: within(settings, capacity, unit)?,
+        capacity,
+        may_write: true,
+        unit,
+        sparse: false,
+        filesystem: None,
+        volume: Some(volume),
     })
 }
 
@@ -162,6 +198,7 @@ fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
         unit,
         sparse: false,
         filesystem: Some(filesystem),
+        volume: None,
     })
 }
 
@@ -204,6 +241,7 @@ fn existing_file(
         unit,
         sparse: occupied < has / 10 * 9,
         filesystem: Some(filesystem),
+        volume: None,
     })
 }
 

@@ -63,7 +63,8 @@ fn interval(text: &str) -> Result<Nanos, String> {
 impl From<MonitorError> for Complaint {
     fn from(error: MonitorError) -> Complaint {
         let hint = error.hint();
-        Complaint::failed(error.to_string(), hint)
+        let exit = if error.is_usage() { Exit::Usage } else { Exit::Failed };
+        Complaint { message: error.to_string(), hint, exit }
     }
 }
 

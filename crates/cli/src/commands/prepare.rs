@@ -13,7 +13,6 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, prepare_json, prepare_text};
-use fathom_runner::Session;
 use serde::Serialize;
 
 use super::run_arguments::RunArguments;
@@ -90,7 +89,7 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
     if keeps && place.history.is_none() {
         store::tell_of_no_place();
     }
-    let mut session = Session::real();
+    let mut session = plan.session();
     let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
         let message = format!("cannot watch for signals: {}", output::plain(&error));
         Complaint::failed(message, signals::hint(&error))
@@ -223,7 +222,8 @@ fn plan_text(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
             out,
         )?;
     }
-    if plan.target.kind != PrepareKind::NewFile && plan.stages.iter().any(|stage| stage.modifies()) {
+    let has_data = !matches!(plan.target.kind, PrepareKind::NewFile | PrepareKind::Simulated);
+    if has_data && plan.stages.iter().any(|stage| stage.modifies()) {
         output::paragraph(&format!("All data on {name} are lost."), out)?;
     }
     for note in &plan.notes {

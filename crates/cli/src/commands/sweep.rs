@@ -265,6 +265,10 @@ struct Earlier {
 /// The tests of the last sweep of this target.
 fn earlier(plan: &SweepPlan, place: &Place) -> Result<Earlier, Complaint> {
     let target = plan.target_name();
+    if plan.target.is_simulated() {
+        let message = format!("{target}: a modelled volume begins anew with each command");
+        return Err(Complaint::usage(message, Some("leave --resume out".to_owned())));
+    }
     let none = || {
         let hint = "leave --resume out to begin a new one".to_owned();
         Complaint::failed(format!("the history has no sweep of {target} to go on with"), Some(hint))

@@ -38,6 +38,13 @@ fn sweep_and_surface_of_limits_of_ones_own() {
 }
 
 #[test]
+fn prepare_tells_how_long_it_takes() {
+    let volume = "sim:custom?iops=3000&bandwidth=100MiB&first_touch=1&size=10GiB&latency=1ms";
+    let args = ["prepare", "--no-history", "--trim", "--fill", "--touch", volume];
+    insta::assert_snapshot!("sim_prepare", printed(&args));
+}
+
+#[test]
 fn fio_on_a_volume() {
     let job = ["--rw=randread", "--bs=4k", "--iodepth=64", "--runtime=60", "--time_based"];
     let filename = format!("--filename={GP2}");
@@ -188,6 +195,10 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
         if !parts[0].contains("1.0 MiB") {
             refused(dir.path(), &["fio", "--name=t", &filename], 1, &parts[..1]);
         }
+    }
+    refused(dir.path(), &["monitor", "sim:custom"], 2, &["is a modelled volume", "hint: "]);
+    for command in ["prepare", "sweep"] {
+        refused(dir.path(), &[command, "--resume", "sim:custom"], 2, &["begins anew with each command"]);
     }
     let mixed = ["bench", "--no-history", "sim:custom?iops=5", "."];
     refused(dir.path(), &mixed, 2, &["sim:custom?iops=5: is simulated, and . is not", "hint: "]);
