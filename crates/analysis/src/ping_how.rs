@@ -54,6 +54,8 @@ pub struct PingHow {
     pub fixed: bool,
     /// From one request to the next, ns.
     pub interval_ns: u64,
+    /// Things a reader of the results should know.
+    pub notes: Vec<String>,
 }
 
 /// A whole ping: how it was made and what came of it.

@@ -3,7 +3,9 @@
 //! The watcher never touches the target, so a device that does not answer holds up neither a report nor Ctrl-C. Prints
 //! nothing: a [`PingObserver`] is told.
 
+mod clock;
 mod error;
+mod modelled;
 pub(crate) mod probe;
 mod random;
 mod settings;
@@ -17,13 +19,16 @@ use std::time::Duration;
 
 use fathom_analysis::ping::{DeviceCounts, Note, Ping, PingHow, Sample, Stall, Tally, Window};
 use fathom_runner::StopHandle;
-use fathom_sys::clock::{RealClock, unix_us};
+use fathom_sys::clock::unix_us;
 use fathom_sys::device::{DiskSampler, DiskStats};
 
 pub use error::PingError;
 pub use settings::{Operation, PingSettings, Schedule};
 
+use clock::Clock;
 use worker::{Event, Shared};
+
+use crate::simulated::is_simulated;
 
 /// A request that has had no answer for so long is told of.
 pub const STALL_NS: u64 = 1_500_000_000;
@@ -64,10 +69,14 @@ pub fn run(
     observer: &mut dyn PingObserver,
 ) -> Result<Ping, PingError> {
     let fixed = settings.schedule == Schedule::Fixed;
+    let is_simulated = is_simulated(&settings.target);
+    if is_simulated && settings.count.is_none() && settings.work_ns.is_none() {
+        return Err(PingError::Endless);
+    }
     let shared = Arc::new(Shared {
         tally: Mutex::new(Tally::new(settings.rules, fixed)),
         settings,
-        clock: RealClock::start(),
+        clock: if is_simulated { Clock::beginning_at_zero() } else { Clock::real() },
         stop: stop.clone(),
         busy_since: AtomicU64::new(0),
         busy_at: AtomicU64::new(0),
@@ -124,7 +133,8 @@ impl Watcher<'_> {
     fn take(&mut self, event: Event) {
         match event {
             Event::Ready(how, disk) => {
-                let unix_us = unix_us();
+                // On virtual time nothing is said of the clock on the wall.
+                let unix_us = if self.shared.clock.is_virtual() { 0 } else { unix_us() };
                 self.disk = disk;
                 self.observer.ready(&how, unix_us);
                 self.how = Some((*how, unix_us));
@@ -132,12 +142,21 @@ impl Watcher<'_> {
             Event::Sample(sample, note) => self.observer.sample(&sample, note),
             Event::Period(period) => self.observer.period(&period),
             Event::BurstEnded => self.observer.burst_ended(),
+            Event::Stalled(stall) => {
+                self.observer.stalled(&stall, false);
+                if !stall.unanswered {
+                    self.observer.answered(stall.length_ns);
+                }
+            }
             Event::Ended(_) => {}
         }
     }
 
     /// Looks how long the request in flight has taken.
     fn look(&mut self) {
+        if self.shared.clock.is_virtual() {
+            return;
+        }
         let in_flight = self.shared.in_flight();
         let now = self.shared.clock.now();
         if let Some((since, _)) =
@@ -188,7 +207,8 @@ impl Watcher<'_> {
         });
         let begin = self.shared.begin.load(Ordering::Acquire);
         let elapsed_ns = self.shared.clock.now().saturating_sub(begin);
-        let stuck_thread = in_flight.map(|_| self.shared.thread.load(Ordering::Acquire));
+        let stuck = in_flight.filter(|_| !self.shared.clock.is_virtual());
+        let stuck_thread = stuck.map(|_| self.shared.thread.load(Ordering::Acquire));
         let verdicts = Vec::new();
         Ok(Ping { how, result, started_unix_us, elapsed_ns, interrupted, device, stuck_thread, verdicts })
     }

@@ -26,7 +26,8 @@ struct Document<'a> {
     engine: &'a str,
     schedule: &'static str,
     interval_ns: u64,
-    started: String,
+    /// Null on virtual time.
+    started: Option<String>,
     started_unix_ms: u64,
     elapsed_ns: u64,
     interrupted: Option<&'a str>,
@@ -54,6 +55,7 @@ struct Document<'a> {
     stalls: Vec<StallView>,
     stuck_thread: Option<u32>,
     slo: Vec<Objective<'a>>,
+    notes: &'a [String],
 }
 
 /// What the kernel counted at the device meanwhile, whoever asked.
@@ -124,7 +126,7 @@ fn document(ping: &Ping) -> Document<'_> {
         engine: &how.engine,
         schedule: if how.fixed { "fixed" } else { "waiting" },
         interval_ns: how.interval_ns,
-        started: history::started(ping.started_unix_us / 1000),
+        started: (ping.started_unix_us > 0).then(|| history::started(ping.started_unix_us / 1000)),
         started_unix_ms: ping.started_unix_us / 1000,
         elapsed_ns: ping.elapsed_ns,
         interrupted: ping.interrupted.as_deref(),
@@ -155,6 +157,7 @@ fn document(ping: &Ping) -> Document<'_> {
         stalls: counts.stalls.iter().map(stall).collect(),
         stuck_thread: ping.stuck_thread,
         slo: ping.verdicts.iter().map(objective).collect(),
+        notes: &how.notes,
     }
 }
 
@@ -286,6 +289,7 @@ mod tests {
                 engine: "io_uring".to_owned(),
                 fixed: true,
                 interval_ns: 5_000_000,
+                notes: Vec::new(),
             },
             result: PingResult { response: Some(Default::default()), ..PingResult::default() },
             started_unix_us: 1_795_213_535_882_301,

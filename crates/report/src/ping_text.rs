@@ -171,6 +171,7 @@ fn notes(ping: &Ping) -> Vec<String> {
     if ping.how.direct && counts.errors.contains_key(&EINVAL) {
         notes.push("hint: direct I/O wants whole sectors: use -s 4k, or --buffered".to_owned());
     }
+    notes.extend(ping.how.notes.iter().cloned());
     notes
 }
 

@@ -79,6 +79,15 @@ pub enum PingError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The modelled volume cannot be.
+    #[error("{0}")]
+    Simulated(#[source] AssessError),
+    /// A modelled volume answers no more; what was measured until then is a result.
+    #[error("the volume has fallen silent")]
+    Silent,
+    /// Nothing would ever end it.
+    #[error("on virtual time this would never end: nothing says how many requests or how long")]
+    Endless,
     /// The target is refused.
     #[error("{0}")]
     Refused(#[source] AssessError),
@@ -134,14 +143,18 @@ impl PingError {
                 "its file system has no direct I/O: use --buffered"
             }
             PingError::Open { .. } => "check permissions, or run as root",
-            PingError::Refused(error) => return error.hint(),
+            PingError::Endless => "say how many (-c 10) or how long (-w 1min)",
+            PingError::Refused(error) | PingError::Simulated(error) => return error.hint(),
             PingError::NoFile { source, .. } => return source.hint(),
             PingError::Engine { hint, .. } => return hint.clone(),
             PingError::EngineFailed(error) => return error.hint().map(str::to_owned),
             PingError::Request { errno: EINVAL } => {
                 "direct I/O wants sizes and offsets in whole sectors: use -s 4k, or go through the cache"
             }
-            PingError::Request { .. } | PingError::Thread(_) | PingError::Stopped { .. } => return None,
+            PingError::Silent
+            | PingError::Request { .. }
+            | PingError::Thread(_)
+            | PingError::Stopped { .. } => return None,
         };
         Some(text.to_owned())
     }
@@ -154,6 +167,8 @@ impl PingError {
                 | PingError::Unnamed { .. }
                 | PingError::OtherNamed { .. }
                 | PingError::Engine { .. }
+                | PingError::Simulated(_)
+                | PingError::Endless
         )
     }
 

@@ -50,7 +50,7 @@ impl Probe {
             depth: 1,
             max_block,
             files: vec![OpenFile {
-                file: Some(target.file.clone()),
+                file: target.file.clone(),
                 size: settings.offset + target.range,
                 is_block_device: target.facts.is_block_device,
                 volume: 0,

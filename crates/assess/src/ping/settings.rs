@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use fathom_analysis::ping::Rules;
 
+use super::error::PingError;
+
 /// What is asked of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -143,6 +145,18 @@ impl Default for PingSettings {
 }
 
 impl PingSettings {
+    /// Bytes over which requests spread, of a target that has `size`.
+    pub(super) fn range_within(&self, size: u64) -> Result<u64, PingError> {
+        let range = match self.range {
+            Some(range) if self.offset.checked_add(range).is_none_or(|end| end > size) => {
+                return Err(PingError::TooSmall);
+            }
+            Some(range) => range,
+            None => size.checked_sub(self.offset).ok_or(PingError::TooSmall)?,
+        };
+        if self.size > range { Err(PingError::TooBig) } else { Ok(range) }
+    }
+
     /// Writes are made durable before they count as answered.
     pub fn flushes(&self) -> bool {
         self.operation.writes() && !self.cached

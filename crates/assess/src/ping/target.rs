@@ -25,7 +25,8 @@ const KEPT: &str = "ioping.tmp";
 
 /// What is pinged, open and filled.
 pub(super) struct OpenedTarget {
-    pub file: Arc<File>,
+    /// `None` for a modelled volume.
+    pub file: Option<Arc<File>>,
     pub facts: PingTarget,
     /// Bytes over which requests spread, from `PingSettings::offset` on.
     pub range: u64,
@@ -66,23 +67,14 @@ pub(super) fn open(
         }
         _ => return Err(PingError::Unsupported { path: path.clone() }),
     };
-    let range = match settings.range {
-        Some(range) if settings.offset.checked_add(range).is_none_or(|end| end > size) => {
-            return Err(PingError::TooSmall);
-        }
-        Some(range) => range,
-        None => size.checked_sub(settings.offset).ok_or(PingError::TooSmall)?,
-    };
-    if settings.size > range {
-        return Err(PingError::TooBig);
-    }
+    let range = settings.range_within(size)?;
     let is_read_ahead = settings.linear && settings.cached;
     if !is_read_ahead {
         // Advice only, and void where there is no cache.
         let _ = fadvise(&file, 0, 0, Advice::Random);
     }
     Ok(OpenedTarget {
-        file: Arc::new(file),
+        file: Some(Arc::new(file)),
         facts: facts(&stack),
         range,
         in_memory: matches!(filesystem.fs_type.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"),

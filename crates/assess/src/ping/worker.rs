@@ -4,27 +4,27 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use fathom_analysis::ping::{Note, PingHow, Sample, Served, Stall, Tally, Window};
 use fathom_model::Op;
 use fathom_runner::StopHandle;
-use fathom_sys::clock::RealClock;
 use fathom_sys::device::{DiskSampler, DiskStats};
 use fathom_sys::io::{Advice, fadvise};
 use fathom_sys::residency::{is_cached, is_hole};
 
-use super::STALL_NS;
+use super::clock::Clock;
 use super::error::PingError;
+use super::modelled::{self, ModelledProbe};
 use super::probe::Probe;
 use super::random::Random;
 use super::settings::{Operation, PingSettings, Schedule};
 use super::target::{self, OpenedTarget};
+use super::{REMIND_NS, STALL_NS};
 
 /// What the worker and its watcher both see.
 pub(super) struct Shared {
     pub settings: PingSettings,
-    pub clock: RealClock,
+    pub clock: Clock,
     pub stop: StopHandle,
     pub tally: Mutex<Tally>,
     /// When the present request was made, ns of the clock plus 1; 0 between requests.
@@ -59,12 +59,12 @@ pub(super) enum Event {
     Period(Window),
     /// The last request of a burst was answered.
     BurstEnded,
+    /// A modelled volume took its time, or never answered. Of real ones the watcher tells, while they do.
+    Stalled(Stall),
     /// All is done, or it cannot go on.
     Ended(Result<(), PingError>),
 }
 
-/// Longest sleep before it is looked whether to stop.
-const SLEEP_PIECE: Duration = Duration::from_millis(50);
 /// A request at a fixed time is not slept for to the end: waking takes longer than many a device.
 const SPIN_NS: u64 = 60_000;
 /// After a failure the next request waits at least so long: errors come back at once.
@@ -74,16 +74,28 @@ const AFTER_ERROR_NS: u64 = 100_000_000;
 pub(super) fn work(shared: &Arc<Shared>, events: &SyncSender<Event>) {
     shared.thread.store(fathom_sys::thread::thread_id(), Ordering::Release);
     let ended = Worker::start(shared.clone(), events.clone()).and_then(|mut worker| worker.run());
-    shared.busy_since.store(0, Ordering::Release);
+    let (ended, is_silent) = match ended {
+        Err(PingError::Silent) => (Ok(()), true),
+        ended => (ended, false),
+    };
+    if !is_silent {
+        shared.busy_since.store(0, Ordering::Release);
+    }
     // Nobody listens where the watcher has given up.
     let _ = events.send(Event::Ended(ended));
+}
+
+/// Who answers.
+enum Asked {
+    Engine(Probe),
+    Volume(Box<ModelledProbe>),
 }
 
 struct Worker {
     shared: Arc<Shared>,
     events: SyncSender<Event>,
     target: OpenedTarget,
-    probe: Probe,
+    probe: Asked,
     random: Random,
     /// Bytes from the beginning of the range, where requests go in order.
     next: u64,
@@ -97,9 +109,16 @@ impl Worker {
         let settings = &shared.settings;
         let beat = || shared.busy_since.store(shared.clock.now() + 1, Ordering::Release);
         beat();
-        let mut random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
-        let mut target = target::open(settings, &mut random, &beat)?;
-        let probe = Probe::open(settings, &target)?;
+        let (mut random, mut target, probe);
+        if shared.clock.is_virtual() {
+            let (opened, volume) = modelled::open(settings)?;
+            random = Random::new(settings.seed.unwrap_or(0));
+            (target, probe) = (opened, Asked::Volume(Box::new(volume)));
+        } else {
+            random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
+            target = target::open(settings, &mut random, &beat)?;
+            probe = Asked::Engine(Probe::open(settings, &target)?);
+        }
         shared.busy_since.store(0, Ordering::Release);
         let how = PingHow {
             target: target.facts.clone(),
@@ -108,9 +127,16 @@ impl Worker {
             range: target.range,
             direct: settings.direct,
             flushed: settings.flushes(),
-            engine: probe.name.clone(),
+            engine: match &probe {
+                Asked::Engine(probe) => probe.name.clone(),
+                Asked::Volume(_) => ModelledProbe::NAME.to_owned(),
+            },
             fixed: settings.schedule == Schedule::Fixed,
             interval_ns: settings.interval_ns,
+            notes: match &probe {
+                Asked::Engine(_) => Vec::new(),
+                Asked::Volume(volume) => volume.notes.clone(),
+            },
         };
         let wanted = target.disk.take().filter(|_| settings.label);
         let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
@@ -161,10 +187,11 @@ impl Worker {
 
     fn wait_until(&self, due: u64) {
         let Shared { clock, stop, settings, .. } = &*self.shared;
-        if settings.schedule == Schedule::Waiting || settings.interval_ns < 4 * SPIN_NS {
-            return clock.sleep_until(due, SLEEP_PIECE, || !stop.is_requested());
+        let is_close = settings.interval_ns < 4 * SPIN_NS;
+        if settings.schedule == Schedule::Waiting || is_close || clock.is_virtual() {
+            return clock.sleep_until(due, || !stop.is_requested());
         }
-        clock.sleep_until(due.saturating_sub(SPIN_NS), SLEEP_PIECE, || !stop.is_requested());
+        clock.sleep_until(due.saturating_sub(SPIN_NS), || !stop.is_requested());
         while clock.now() < due && !stop.is_requested() {
             std::hint::spin_loop();
         }
@@ -180,14 +207,14 @@ impl Worker {
             Operation::Mixed | Operation::Write => Op::Write,
         };
         let offset = settings.offset + self.place();
-        let clock = shared.clock;
+        let clock = &shared.clock;
         let ready_from = clock.now();
         // A device that does not answer holds up also who asks where its blocks are.
         shared.busy_at.store(offset, Ordering::Relaxed);
         shared.busy_since.store(ready_from + 1, Ordering::Release);
         let served = self.make_ready(op, offset);
-        if op == Op::Write {
-            self.random.fill(self.probe.payload());
+        if let (Op::Write, Asked::Engine(probe)) = (op, &mut self.probe) {
+            self.random.fill(probe.payload());
         }
         let start = clock.now();
         shared.busy_since.store(start + 1, Ordering::Release);
@@ -196,9 +223,9 @@ impl Worker {
             let begin_ns = ready_from - self.begin;
             shared.tally().stalled(Stall { begin_ns, length_ns, offset, unanswered: false });
         }
-        let mut result = self.probe.ask(op, offset, settings.size as u32)?;
+        let mut result = self.ask(op, offset, settings.size as u32)?;
         if result >= 0 && op == Op::Write && settings.flushes() {
-            let flushed = self.probe.ask(Op::Datasync, 0, 0)?;
+            let flushed = self.ask(Op::Datasync, 0, 0)?;
             result = if flushed < 0 { flushed } else { result };
         }
         let end = clock.now();
@@ -216,6 +243,28 @@ impl Worker {
         })
     }
 
+    /// Bytes moved, or a negative errno. A modelled volume that falls silent is waited for until the ping's time is over.
+    fn ask(&mut self, op: Op, offset: u64, len: u32) -> Result<i64, PingError> {
+        let Shared { clock, settings, .. } = &*self.shared;
+        let volume = match &mut self.probe {
+            Asked::Engine(probe) => return probe.ask(op, offset, len),
+            Asked::Volume(volume) => volume,
+        };
+        let asked_at = clock.now();
+        let answer = volume.ask(op, offset, len, clock);
+        if answer.is_none() {
+            let end = settings.work_ns.map_or(0, |span| self.begin.saturating_add(span));
+            clock.sleep_until(end.max(asked_at + REMIND_NS), || true);
+        }
+        let length_ns = clock.now() - asked_at;
+        if length_ns >= STALL_NS {
+            let unanswered = answer.is_none();
+            let stall = Stall { begin_ns: asked_at - self.begin, length_ns, offset, unanswered };
+            let _ = self.events.send(Event::Stalled(stall));
+        }
+        answer.ok_or(PingError::Silent)
+    }
+
     /// The next place in the range, bytes from its beginning.
     fn place(&mut self) -> u64 {
         let size = self.shared.settings.size;
@@ -231,7 +280,7 @@ impl Worker {
     /// Drops from the cache what is to be read, and says where the request will be answered.
     fn make_ready(&self, op: Op, offset: u64) -> Option<Served> {
         let Shared { settings, .. } = &*self.shared;
-        let file = &self.target.file;
+        let Some(file) = &self.target.file else { return settings.label.then_some(Served::Device) };
         let len = settings.size;
         if op == Op::Read && !settings.cached && !settings.direct {
             let (from, span) = if settings.drop_all { (0, 0) } else { (offset, len) };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{files_in, run, scratch};
+use crate::{ended, files_in, run, scratch};
 
 const GP2: &str = "sim:aws-gp2-2016?size=50GiB";
 const CUSTOM: &str = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64";
@@ -58,6 +58,32 @@ fn fio_on_a_volume() {
     let read = &unnamed["jobs"][0]["read"];
     assert_eq!((read["total_ios"].as_u64(), read["runtime"].as_u64()), (Some(180_064), Some(60_021)));
     assert_eq!(unnamed["disk_util"], Value::Null);
+}
+
+#[test]
+fn ping_takes_no_real_time_and_prints_what_it_prints_on_a_device() {
+    insta::assert_snapshot!("sim_ping", printed(&["ping", "-c", "6", GP2]));
+    insta::assert_snapshot!("sim_ping_json", printed(&["ping", "-c", "3", "-W", "--json", CUSTOM]));
+    let hour =
+        document(&["ping", "-w", "1h", "--schedule", "fixed", "-q", "--json", "sim:custom?latency=3ms"]);
+    assert_eq!(
+        (hour["requests"].as_u64(), hour["response_ns"]["max"].as_u64()),
+        (Some(3_600), Some(3_000_000))
+    );
+    let dir = scratch();
+    let ioping = dir.path().join("ioping");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fathom"), &ioping).unwrap();
+    let mut command = std::process::Command::new(ioping);
+    let called = ended(command.args(["-c", "3", "-B", CUSTOM]).output().unwrap()).quietly();
+    assert_eq!(called.stdout, "2 1000000 2000 8192000 500000 500000 500000 0 3 2000500000\n");
+    let stalled = run(dir.path(), &["ping", "-c", "4", "sim:custom?latency=1ms&stall=2s+20s"]);
+    assert_eq!(stalled.code, Some(0), "{stalled:?}");
+    assert!(stalled.stdout.contains("request=3 time=20.0 s"), "{}", stalled.stdout);
+    for part in ["stalled: a request has had no answer for 20.0s\n", "answered after 20.0s\n"] {
+        assert!(stalled.stderr.contains(part), "{}", stalled.stderr);
+    }
+    let silent = run(dir.path(), &["ping", "-c", "4", "sim:custom?latency=1ms&stall=2s+inf"]);
+    assert!(silent.code == Some(0) && silent.stdout.contains("stalled: 1 times, 10.0s"), "{silent:?}");
 }
 
 /// Requests of each job.
@@ -144,6 +170,8 @@ fn the_same_seed_gives_the_same_document() {
         args.extend(["--no-history", "--json", GP2]);
         assert_eq!(printed(&args), printed(&args), "{command:?}");
     }
+    let ping = ["ping", "-c", "20", "-i", "0", "--json", GP2];
+    assert_eq!(printed(&ping), printed(&ping));
     let fio = ["fio", "--name=t", "--filename=sim:custom?iops=500&latency_spread=1&latency=1ms&seed=3"];
     let fio = [&fio[..], &["--size=4m", "--rw=randrw", "--output-format=json+"]].concat();
     assert_eq!(printed(&fio), printed(&fio));
@@ -200,6 +228,9 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     for command in ["prepare", "sweep"] {
         refused(dir.path(), &[command, "--resume", "sim:custom"], 2, &["begins anew with each command"]);
     }
+    refused(dir.path(), &["ping", "-c", "1", "sim:aws-gp9"], 2, &["there is no type aws-gp9", "aws-gp2"]);
+    refused(dir.path(), &["ping", "sim:custom?iops=5"], 2, &["would never end", "-c 10"]);
+    refused(dir.path(), &["ping", "-c1", "-S1g", "sim:custom?size=16MiB"], 1, &["target is too small"]);
     let mixed = ["bench", "--no-history", "sim:custom?iops=5", "."];
     refused(dir.path(), &mixed, 2, &["sim:custom?iops=5: is simulated, and . is not", "hint: "]);
     let other = ["bench", "--no-history", "--destroy-data=/dev/x", "sim:custom?iops=5"];

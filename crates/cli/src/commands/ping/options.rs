@@ -135,7 +135,8 @@ pub fn help(front: Front) -> String {
         Front::Own => "fathom ping",
         Front::Ioping => "ioping",
     };
-    let mut text = format!(" Usage: {name} [options...] directory|file|device\n        {name} -h | -v\n\n");
+    let targets = if front == Front::Own { "directory|file|device|sim:ID" } else { "directory|file|device" };
+    let mut text = format!(" Usage: {name} [options...] {targets}\n        {name} -h | -v\n\n");
     for row in rows(front) {
         let short = row.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
         let dash = if front == Front::Own { "--" } else { "-" };
@@ -149,7 +150,8 @@ pub fn help(front: Front) -> String {
              temporary file. Exit: 0 done, 1 failed, 2 usage, 3 objective broken, 130 Ctrl-C.\n\n \
              fathom ping -c 10 /mnt/data                     ten requests, one a second\n \
              fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data\n \
-             fathom ping -W -c 100 -i 10ms /mnt/data         writes, each flushed\n",
+             fathom ping -W -c 100 -i 10ms /mnt/data         writes, each flushed\n \
+             fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a modelled volume, in no time\n",
         );
     }
     text.push('\n');
