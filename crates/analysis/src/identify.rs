@@ -1,6 +1,20 @@
 //! What a volume is made of, found out from outside: its limits, the credit behind them, what its medium and a first
 //! access take, and how sure each figure is.
 
+mod conclude;
+mod curve;
+mod drain;
+mod findings;
+mod floor;
+mod ledger;
+mod level;
+mod method;
+pub mod probe;
+pub mod script;
+mod sharing;
+mod stretches;
+mod width;
+
 use crate::cap_fit::Estimate;
 
 /// A figure as far as it could be seen.

@@ -13,6 +13,7 @@ mod conditions;
 mod error;
 mod expect;
 mod header;
+pub mod identify;
 mod layout;
 mod machine;
 mod measure;

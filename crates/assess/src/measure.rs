@@ -27,18 +27,28 @@ pub(crate) type Job<'a> = (&'a str, Vec<(String, String)>);
 /// Runs several jobs, one after the other, as one test. All but the first wait for the one
 /// before.
 pub(crate) fn measure_in_turn(
+    meta: (String, String),
+    jobs: &[Job<'_>],
+    session: &Session,
+    observer: &mut dyn RunObserver,
+) -> TestRecord {
+    let mut jobs = jobs.to_vec();
+    for (_, said) in jobs.iter_mut().skip(1) {
+        said.push(("stonewall".to_owned(), String::new()));
+    }
+    measure_together(meta, &jobs, session, observer)
+}
+
+/// Runs several jobs at once, as one test.
+pub(crate) fn measure_together(
     (id, title): (String, String),
     jobs: &[Job<'_>],
     session: &Session,
     observer: &mut dyn RunObserver,
 ) -> TestRecord {
     let engines = engine_rows();
-    let section = |(index, (name, said)): (usize, &Job<'_>)| {
-        let waits = (index > 0).then(|| ("stonewall".to_owned(), String::new()));
-        let said: Vec<(String, String)> = said.iter().cloned().chain(waits).collect();
-        section_of(name, &said, &engines)
-    };
-    let sections: Result<Vec<Section>, OptionError> = jobs.iter().enumerate().map(section).collect();
+    let section = |(name, said): &Job<'_>| section_of(name, said, &engines);
+    let sections: Result<Vec<Section>, OptionError> = jobs.iter().map(section).collect();
     let commands = sections.iter().flatten().map(Section::command_line);
     let fio = commands.reduce(|all, next| format!("{all}{}", next.strip_prefix("fio").unwrap_or(&next)));
     let plan = sections.and_then(|sections| fathom_options::resolve(&sections, &host_facts()));

@@ -49,7 +49,7 @@ pub use phase::{
 };
 pub use promise::{CreditRecord, PromiseConditions, PromiseRecord, ShareRecord};
 pub use rounds::{RoundsRecord, merge_rounds};
-pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
+pub use run::{IdentifyRecord, RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};
 pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSummary, TestSummary};

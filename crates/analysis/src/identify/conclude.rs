@@ -1,0 +1,242 @@
+//! From what was seen to what is told: values where they are known, bounds where another limit hides them, and why.
+
+use super::curve::{Curve, Held, Unit};
+use super::drain::Bucket;
+use super::probe::Way;
+use super::script::Script;
+use super::sharing::Sharing;
+use super::{BucketUnit, Burst, Draws, EachWay, Figure, FirstTouchCost, Identified};
+use crate::cap_fit::Estimate;
+
+/// What a rate of a limit is wrong by beyond what its counting tells.
+const RATE_ERROR: f64 = 0.004;
+
+impl Script<'_> {
+    /// What is told; `is_cut` where there would have been more to measure.
+    pub(crate) fn conclude(self, is_cut: bool) -> Identified {
+        let found = &self.found;
+        let mut told = Identified { spent: self.spent, held_ns: found.held_ns, ..Identified::default() };
+        let each = |figure: fn(&Curve) -> Figure| {
+            let of = |way: Way| found.curves[way as usize].as_ref().map(figure);
+            EachWay { read: of(Way::Read), write: of(Way::Write) }
+        };
+        told.iops = each(iops);
+        told.bytes_per_second = each(bytes);
+        let floor = |way: Way| {
+            let floor = found.floors[way as usize]?;
+            let (low, high) = floor.interval();
+            Some(Figure::known(floor.mean, low, high))
+        };
+        told.lat_ns = EachWay { read: floor(Way::Read), write: floor(Way::Write) };
+        told.is_shared = found.is_shared();
+        told.shared_why = self.shared_why();
+        if let Some(curve) = found.curves.iter().flatten().next() {
+            told.crossover = crossover(&iops(curve), &bytes(curve));
+            told.io_unit = unit(found.unit(curve.way).unwrap_or(Unit::Hidden));
+            told.parallelism = self.parallelism(curve);
+        }
+        told.bursts = found.buckets.iter().filter_map(|bucket| self.burst(bucket)).collect();
+        told.burst_why = self.burst_why(is_cut);
+        self.first_touch(&mut told);
+        told
+    }
+
+    fn shared_why(&self) -> Option<String> {
+        let why = match self.shares() {
+            _ if !self.spec.writes => "writes were not made",
+            [Sharing::Shared, Sharing::Apart | Sharing::ApartUnderOne] => {
+                "requests are counted together, bytes apart"
+            }
+            [Sharing::Apart | Sharing::ApartUnderOne, Sharing::Shared] => {
+                "requests are counted apart, bytes together"
+            }
+            [Sharing::ApartUnderOne, _] | [_, Sharing::ApartUnderOne] => {
+                "each has limits of its own, and a further one holds both together"
+            }
+            [Sharing::Unknown, Sharing::Unknown] => "no limit was reached in both directions",
+            _ => return None,
+        };
+        Some(why.to_owned())
+    }
+
+    fn parallelism(&self, curve: &Curve) -> Figure {
+        let served = curve.top.rate * self.found.floor_ns(curve.way) / 1e9;
+        match curve.held {
+            Held::Width(width) => Figure::known(width as f64, width as f64, width as f64),
+            _ if served < 1.0 => {
+                Figure::unknown("requests are over before another limit lets the next through")
+            }
+            Held::Depth => {
+                let why = "as many were served as were asked for";
+                Figure::bound(Estimate::AtLeast((served * 0.97).floor()), why)
+            }
+            _ => Figure::bound(Estimate::AtLeast((served * 0.97).floor()), "another limit was reached first"),
+        }
+    }
+
+    /// What is told of a bucket.
+    fn burst(&self, bucket: &Bucket) -> Option<Burst> {
+        let account = &bucket.account;
+        let (capacity, varies) = self.capacity(bucket)?;
+        let ran_s = bucket.dry.1 as f64 / 1e9;
+        let half = bucket.error * account.base * ran_s + varies + 0.012 * bucket.high + 0.003 * capacity;
+        let around = |value: f64, half: f64| Figure::known(value, (value - half).max(0.0), value + half);
+        let base = around(account.base, account.base * (bucket.error * 2.0 + 0.002));
+        let rate = self.burst_rate(bucket);
+        let highest = match rate.estimate {
+            Some(Estimate::Known { value, .. }) => value,
+            _ => bucket.high,
+        };
+        let beyond = (highest - account.base).max(account.base * 0.01);
+        let empty = capacity / beyond;
+        let empty_half = empty * (half / capacity.max(1e-9) + 0.006 * highest / beyond);
+        let seconds_to_empty = match rate.estimate {
+            Some(Estimate::Known { .. }) => around(empty, empty_half),
+            _ => Figure::bound(Estimate::AtMost(empty + empty_half), "its burst was not reached"),
+        };
+        let (refill, refilled) = match bucket.regained {
+            Some((regained, rest)) if rest > 0.0 => {
+                let value = regained / rest;
+                let error = (0.02 * bucket.high + 0.01 * regained) / rest + 0.01 * value;
+                let seconds = capacity / value.max(1e-9);
+                let share = error / value.max(1e-9) + half / capacity.max(1e-9);
+                (around(value, error), around(seconds, seconds * share))
+            }
+            _ => {
+                let why = "no rest was measured: taken as the baseline";
+                let seconds = capacity / account.base;
+                let mut refill = around(account.base, account.base * 0.05);
+                refill.why = Some(why.to_owned());
+                (refill, around(seconds, seconds * 0.06))
+            }
+        };
+        Some(Burst {
+            unit: account.kind,
+            draws: match (account.reads, account.writes) {
+                (true, false) => Draws::Reads,
+                (false, true) => Draws::Writes,
+                _ => Draws::Both,
+            },
+            burst_rate: rate,
+            baseline_rate: base,
+            capacity: around(capacity, half),
+            refill_rate: refill,
+            seconds_to_empty,
+            seconds_to_refill: refilled,
+        })
+    }
+
+    /// The highest rate of what a bucket counts.
+    fn burst_rate(&self, bucket: &Bucket) -> Figure {
+        let way = if bucket.account.reads { Way::Read } else { Way::Write };
+        let Some(curve) = &self.found.curves[way as usize] else { return Figure::unknown("not measured") };
+        let level = match bucket.account.kind {
+            BucketUnit::Ios => iops(curve),
+            BucketUnit::Bytes => bytes(curve),
+        };
+        match level.estimate {
+            Some(Estimate::Known { value, .. }) if value > bucket.account.base * 1.03 => level,
+            _ => Figure::bound(Estimate::AtLeast(bucket.high), "another limit was reached first"),
+        }
+    }
+
+    fn burst_why(&self, is_cut: bool) -> Option<String> {
+        if let Some((high, low)) = self.found.restless {
+            return Some(format!(
+                "the rate went down from {high:.0} to {low:.0} a second and up again without a rest: no credit"
+            ));
+        }
+        if !self.found.buckets.is_empty() {
+            return is_cut.then(|| "the budget ended before everything was looked at".to_owned());
+        }
+        let seconds = self.found.held_ns.unwrap_or(0) as f64 / 1e9;
+        Some(match is_cut {
+            false => format!("the highest rates held for {seconds:.0} s"),
+            true => format!("the highest rates held for {seconds:.0} s, when the budget ended"),
+        })
+    }
+
+    fn first_touch(&self, told: &mut Identified) {
+        let Some(touch) = &self.found.touch else {
+            told.first_touch_why = Some("it was not looked at".to_owned());
+            return;
+        };
+        let figure = |floor: &super::floor::Floor| {
+            let (low, high) = floor.interval();
+            Figure::known(floor.mean, low, high)
+        };
+        if self.found.range.is_none() {
+            let why = "the same places took as long when they were read again";
+            told.first_touch_why = Some(why.to_owned());
+            return;
+        }
+        let share = if touch.share.is_nan() { touch.again.mean / touch.first.mean } else { touch.share };
+        told.first_touch = Some(FirstTouchCost {
+            first_ns: figure(&touch.first),
+            again_ns: figure(&touch.again),
+            rate_share: Figure::known(share, share * 0.85, (share * 1.15).min(1.0)),
+        });
+    }
+}
+
+/// The limit on requests of one direction.
+fn iops(curve: &Curve) -> Figure {
+    let rate = curve.top.rate;
+    let least = Estimate::AtLeast(rate * (1.0 - curve.top.error));
+    match curve.held {
+        Held::Count => known(rate, curve.top.error),
+        Held::Bytes => Figure::bound(least, "bytes limit even the smallest requests"),
+        Held::Depth => Figure::bound(least, "it grew with every request in flight"),
+        Held::Client => Figure::bound(least, "this machine could ask no faster"),
+        Held::Width(width) => Figure::bound(least, format!("{width} requests are served at once")),
+    }
+}
+
+/// The limit on bytes of one direction.
+fn bytes(curve: &Curve) -> Figure {
+    match curve.bulk {
+        Some(bulk) if bulk.is_busy => {
+            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), "this machine could ask no faster")
+        }
+        Some(bulk) => known(bulk.bytes(), bulk.error),
+        None => {
+            let why = match curve.unit {
+                Unit::Exactly(_) => "larger requests count as several",
+                _ => "the number of requests limits even the largest",
+            };
+            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), why)
+        }
+    }
+}
+
+fn known(value: f64, error: f64) -> Figure {
+    let share = RATE_ERROR + error;
+    Figure::known(value, value * (1.0 - share), value * (1.0 + share))
+}
+
+fn crossover(iops: &Figure, bytes: &Figure) -> Figure {
+    match (iops.estimate, bytes.estimate) {
+        (
+            Some(Estimate::Known { value: ios, low: ios_low, high: ios_high }),
+            Some(Estimate::Known { value, low, high }),
+        ) => Figure::known(value / ios, low / ios_high, high / ios_low),
+        (Some(Estimate::Known { low, .. }), Some(Estimate::AtLeast(bytes))) => {
+            Figure::bound(Estimate::AtLeast(bytes / low * 0.98), "bytes do not limit")
+        }
+        (Some(Estimate::AtLeast(ios)), Some(Estimate::Known { high, .. })) => {
+            Figure::bound(Estimate::AtMost(high / ios), "requests do not limit")
+        }
+        _ => Figure::unknown("neither requests nor bytes were limited"),
+    }
+}
+
+fn unit(unit: Unit) -> Figure {
+    match unit {
+        Unit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
+        Unit::Above(bytes) => {
+            let why = "no larger request that counts as several was seen";
+            Figure::bound(Estimate::AtLeast(bytes as f64), why)
+        }
+        Unit::Hidden => Figure::unknown("another limit hides how requests are counted"),
+    }
+}

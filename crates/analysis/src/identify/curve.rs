@@ -1,0 +1,272 @@
+//! The rate over the block size in one direction, and which limits its shape tells of.
+//!
+//! Under limits on I/Os and bytes it is `min(I / ceil(block / unit), B / block)`: flat as long as I/Os limit, then either
+//! falling as 1 / block, or in steps above the multiples of the unit. The unit may also lie between the crossover and twice
+//! it, where two I/Os take longer than the bytes.
+
+use super::level::{Care, Level, Load};
+use super::probe::Way;
+use super::script::{Halt, Script};
+
+/// What the shape tells.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Curve {
+    pub(crate) way: Way,
+    /// The rate of the smallest requests.
+    pub(crate) top: Level,
+    /// What holds it.
+    pub(crate) held: Held,
+    /// The rate of large requests, where bytes limit.
+    pub(crate) bulk: Option<Level>,
+    /// The most bytes a second seen.
+    pub(crate) most_bytes: f64,
+    /// The largest block with the rate of the smallest; `None` where bytes limit even those.
+    pub(crate) flat_to: Option<u64>,
+    pub(crate) unit: Unit,
+    /// The block that uses up I/Os and bytes at their fastest.
+    pub(crate) both: u64,
+}
+
+/// What limits small requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// A number of them a second.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nothing but the depth that was asked for.
+    Depth,
+    /// The machine that asked.
+    Client,
+    /// As many are served at once.
+    Width(u64),
+}
+
+/// What was seen of the largest request that counts as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    Exactly(u64),
+    /// Not up to here.
+    Above(u64),
+    /// It could not show.
+    Hidden,
+}
+
+/// What rates of the same limit differ by at most.
+pub(crate) const ALIKE: f64 = 0.015;
+/// The largest block at which a unit between the crossover and twice it shows, over the crossover.
+const UNIT_SHOWS: f64 = 1.9;
+
+impl Script<'_> {
+    /// Explores one direction.
+    pub(crate) fn curve(&mut self, way: Way) -> Result<Curve, Halt> {
+        let top = self.top(way)?;
+        let mut points = vec![top];
+        let smallest = self.spec.unit;
+        let mut block = smallest * 4;
+        while block <= self.spec.most_block && block * 4 <= self.spec.size {
+            let guess = points.last().map_or(top.rate, |last| last.rate);
+            let point = self.at(("rates over block sizes", way), block, guess, Care::Coarse)?;
+            let before = points.last().copied().unwrap_or(top);
+            points.push(point);
+            let has_levelled = (point.bytes() / before.bytes() - 1.0).abs() < 0.03;
+            if point.rate < top.rate / 5.0 && has_levelled {
+                break;
+            }
+            block *= 4;
+        }
+        let most_bytes = points.iter().map(Level::bytes).fold(0.0, f64::max);
+        let held = self.held(way, &top);
+        let largest = points.last().map_or(smallest, |last| last.block);
+        let curve = Curve {
+            way,
+            top,
+            held,
+            bulk: None,
+            most_bytes,
+            flat_to: Some(largest),
+            unit: Unit::Above(largest),
+            both: largest,
+        };
+        let Some(below) = points.iter().position(|point| !is_flat(point, &top)) else {
+            return Ok(curve);
+        };
+        if held == Held::Depth {
+            return Ok(Curve { flat_to: None, unit: Unit::Hidden, both: smallest, ..curve });
+        }
+        let (flat, below) = (points[below - 1], points[below]);
+        self.shape(curve, (flat, below))
+    }
+
+    /// The rate at `block`, at a depth that keeps a limit busy whose rate is `guess` at the most.
+    pub(crate) fn at(
+        &mut self,
+        (aim, way): (&'static str, Way),
+        block: u64,
+        guess: f64,
+        care: Care,
+    ) -> Result<Level, Halt> {
+        let depth = self.depth_for(way, guess, block);
+        let load = Load { guess: Some(guess), ..Load::of(aim, way, block, depth) };
+        let first = self.level_one(load, care)?;
+        // Where it was much slower than was thought, what it takes to tell it well is another.
+        Ok(first)
+    }
+
+    /// The rate of the smallest requests, as deep as it grows.
+    fn top(&mut self, way: Way) -> Result<Level, Halt> {
+        let (block, floor) = (self.spec.unit, self.found.floor_ns(way));
+        let mut depth = 1u32;
+        let mut guess = None;
+        loop {
+            let load = Load { guess, ..Load::of("depths", way, block, depth) };
+            let level = self.level_one(load, Care::Coarse)?;
+            let deeper = depth.saturating_mul(4).min(self.spec.most_depth);
+            if level.is_queued(floor, 2.0) || deeper == depth {
+                let enough = self.depth_for(way, level.rate, block).max(depth.min(4));
+                let aim = "small requests at full rate";
+                let load = Load { guess: Some(level.rate), ..Load::of(aim, way, block, enough) };
+                return self.level_one(load, Care::Fine);
+            }
+            guess = None.or((level.rate > 0.0).then_some(level.rate * 2.0)).filter(|_| depth > 1);
+            depth = deeper;
+        }
+    }
+
+    /// What holds the rate of the smallest requests, as far as their number tells.
+    fn held(&self, way: Way, top: &Level) -> Held {
+        match () {
+            () if top.is_busy => Held::Client,
+            () if !top.is_queued(self.found.floor_ns(way), 1.15) => Held::Depth,
+            () => Held::Count,
+        }
+    }
+
+    /// Tells a fall by bytes from one in steps. `flat` and `below` are points before and behind where it begins.
+    fn shape(&mut self, curve: Curve, (flat, below): (Level, Level)) -> Result<Curve, Halt> {
+        let (way, top, least) = (curve.way, curve.top, self.spec.unit);
+        let crossover = curve.most_bytes / top.rate;
+        let whole = |block: f64| (block / least as f64) as u64 * least;
+        if flat.block == least && crossover < least as f64 * (1.0 + ALIKE) {
+            return self.all_by_bytes(curve);
+        }
+        let aim = ("where the limits meet", way);
+        let before = whole(crossover * 0.97);
+        let after = whole(crossover * 1.06) + least;
+        let is_before_flat = before <= flat.block || {
+            let level = self.at(aim, before, top.rate, Care::Coarse)?;
+            is_flat(&level, &top)
+        };
+        if is_before_flat {
+            let guess = curve.most_bytes / after as f64;
+            let level = self.at(aim, after, guess, Care::Coarse)?;
+            if (level.bytes() / curve.most_bytes - 1.0).abs() < 2.0 * ALIKE {
+                return self.by_bytes(curve, crossover);
+            }
+        }
+        // The first block size with another rate.
+        let (mut low, mut high) = (flat.block / least, below.block / least);
+        let mut at_high = below;
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let level =
+                self.at(("the largest that counts as one", way), middle * least, top.rate, Care::Coarse)?;
+            if is_flat(&level, &top) {
+                low = middle;
+            } else {
+                (high, at_high) = (middle, level);
+            }
+        }
+        if at_high.bytes() > curve.most_bytes * (1.0 - 2.0 * ALIKE) {
+            return self.by_bytes(curve, crossover);
+        }
+        self.by_steps(curve, low * least, at_high)
+    }
+
+    /// Even the smallest requests are held by bytes.
+    fn all_by_bytes(&mut self, curve: Curve) -> Result<Curve, Halt> {
+        let block = (curve.top.block * 64).min(self.spec.most_block);
+        let guess = curve.most_bytes / block as f64;
+        let bulk = self.at(("large requests at full rate", curve.way), block, guess, Care::Fine)?;
+        let held = if curve.held == Held::Count { Held::Bytes } else { curve.held };
+        let both = curve.top.block;
+        Ok(Curve { held, bulk: Some(bulk), flat_to: None, unit: Unit::Hidden, both, ..curve })
+    }
+
+    /// Large requests are held by bytes, those below `crossover` by their number.
+    fn by_bytes(&mut self, curve: Curve, crossover: f64) -> Result<Curve, Halt> {
+        let (way, least) = (curve.way, self.spec.unit);
+        let whole = |block: f64| ((block / least as f64) as u64 * least).max(least);
+        let large = whole(crossover * 4.0).min(self.spec.most_block).max(whole(crossover) + least);
+        let guess = curve.most_bytes / large as f64;
+        let bulk = self.at(("large requests at full rate", way), large, guess, Care::Fine)?;
+        let crossover = bulk.bytes() / curve.top.rate;
+        let flat_to = whole(crossover * 0.98);
+        let curve = Curve { bulk: Some(bulk), flat_to: Some(flat_to), both: flat_to, ..curve };
+        let aim = ("the largest that counts as one", way);
+        let far = whole(crossover * UNIT_SHOWS);
+        let keeps = |level: &Level| level.bytes() > bulk.bytes() * (1.0 - 1.7 * ALIKE);
+        let guess = |block: u64| bulk.bytes() / block as f64;
+        if far <= whole(crossover) + least {
+            return Ok(Curve { unit: Unit::Above(flat_to), ..curve });
+        }
+        let level = self.at(aim, far, guess(far), Care::Fine)?;
+        if keeps(&level) {
+            return Ok(Curve { unit: Unit::Above(far), ..curve });
+        }
+        let (mut low, mut high) = (whole(crossover) / least, far / least);
+        while high - low > 1 {
+            let middle = (low + (high - low) / 2) * least;
+            let level = self.at(aim, middle, guess(middle), Care::Fine)?;
+            if keeps(&level) {
+                low = middle / least;
+            } else {
+                high = middle / least;
+            }
+        }
+        Ok(Curve { unit: Unit::Exactly(low * least), ..curve })
+    }
+
+    /// The rate falls in steps: a request beyond `last` counts as one more.
+    fn by_steps(&mut self, curve: Curve, last: u64, beyond: Level) -> Result<Curve, Halt> {
+        let (way, least) = (curve.way, self.spec.unit);
+        let ratio = beyond.rate / curve.top.rate;
+        let unit = if (ratio - 0.5).abs() < 2.0 * ALIKE {
+            last
+        } else {
+            // Another limit hides the first steps; two that follow each other are one unit apart.
+            let aim = ("the largest that counts as one", way);
+            let (mut low, mut high) = (beyond.block / least, 2 * last / least + 1);
+            let flat = |level: &Level| is_flat(level, &beyond);
+            let end = self.at(aim, high * least, beyond.rate, Care::Coarse)?;
+            if flat(&end) {
+                return Ok(Curve { flat_to: Some(last), both: last, unit: Unit::Hidden, ..curve });
+            }
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                let level = self.at(aim, middle * least, beyond.rate, Care::Coarse)?;
+                if flat(&level) { low = middle } else { high = middle }
+            }
+            low * least - last
+        };
+        // Whole units bring the most bytes; where that is less than so many I/Os carry, bytes limit.
+        let many = (self.spec.most_block / unit).clamp(1, 8);
+        let carried = beyond.rate * (beyond.block.div_ceil(unit) * unit) as f64;
+        let guess = carried / (many * unit) as f64;
+        let bulk = self.at(("large requests at full rate", way), many * unit, guess, Care::Fine)?;
+        let is_held = bulk.bytes() < carried * (1.0 - 2.0 * ALIKE);
+        let most_bytes = curve.most_bytes.max(bulk.bytes());
+        Ok(Curve {
+            bulk: Some(bulk).filter(|_| is_held),
+            most_bytes,
+            flat_to: Some(last),
+            unit: Unit::Exactly(unit),
+            both: unit.min(last),
+            ..curve
+        })
+    }
+}
+
+fn is_flat(level: &Level, top: &Level) -> bool {
+    level.rate > top.rate * (1.0 - ALIKE)
+}

@@ -1,0 +1,384 @@
+//! Asking as much as there is until the rate falls for good, or for as long as the budget allows.
+
+use super::BucketUnit;
+use super::curve::Held;
+use super::ledger::Account;
+use super::level::{Care, Load};
+use super::probe::{Slice, Way};
+use super::script::{Halt, Script};
+use super::sharing::Sharing;
+use super::stretches::{is_apart, stretches};
+
+/// A bucket that ran dry.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bucket {
+    pub(crate) account: Account,
+    /// By what share its baseline may be wrong.
+    pub(crate) error: f64,
+    /// The rate before it fell, in what it counts.
+    pub(crate) high: f64,
+    /// A span in which it was empty, ns.
+    pub(crate) dry: (u64, u64),
+    /// The load that emptied it.
+    pub(crate) load: Load,
+    /// What a rest gave back: what it was, the rest in seconds.
+    pub(crate) regained: Option<(f64, f64)>,
+}
+
+/// One of the streams that are watched: reads, writes, or both together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Course {
+    /// At one rate.
+    Flat,
+    /// At a lower one since, requests a second; `0` ns = from the beginning.
+    Fallen { high: f64, low: f64, since_ns: u64, ios: u64 },
+    /// Down and up again.
+    Restless { high: f64, low: f64, rises: usize },
+}
+
+/// Shares of the budget: for one emptying, for all together.
+const ONE: f64 = 0.7;
+const ALL: f64 = 0.82;
+/// Longest piece, ns.
+const PIECE_NS: u64 = 60_000_000_000;
+/// How long a lower rate has to hold, s: at the least, at the most.
+const LOW_SECONDS: (f64, f64) = (30.0, 150.0);
+/// Requests it is told from at the least.
+const LOW_IOS: u64 = 100;
+/// Rest and time of the look for a bucket that was empty before anything was seen of it.
+const LOOK_SECONDS: f64 = 20.0;
+
+impl Script<'_> {
+    /// Empties what there is.
+    pub(crate) fn drain(&mut self) -> Result<(), Halt> {
+        let began = self.spent.time_ns;
+        let until = began + (self.left_ns() as f64 * ALL) as u64;
+        let is_shared = self.found.is_shared() == Some(true) || !self.spec.writes;
+        let differ = match &self.found.curves {
+            [Some(read), Some(write)] => is_apart(read.top.rate, write.top.rate),
+            _ => false,
+        };
+        let turns: &[(bool, bool)] = match (is_shared, differ) {
+            (true, false) => &[(true, false)],
+            (true, true) => &[(true, false), (false, true)],
+            _ => &[(true, true)],
+        };
+        for &ways in turns {
+            let one = began + (self.left_ns() as f64 * ONE) as u64;
+            self.empty(ways, until.min(one.max(self.spent.time_ns)))?;
+        }
+        self.refills()
+    }
+
+    /// Empties what `ways` draw on: at the block that uses up both at their fastest, then the kind that is left.
+    fn empty(&mut self, ways: (bool, bool), until: u64) -> Result<(), Halt> {
+        let Some(block) = self.block_for_both(ways) else { return Ok(()) };
+        let mut done: Vec<BucketUnit> = self.run_dry(ways, block, until)?;
+        if let [only] = done[..] {
+            let other = match only {
+                BucketUnit::Ios => BucketUnit::Bytes,
+                BucketUnit::Bytes => BucketUnit::Ios,
+            };
+            if let Some(block) = self.block_for(ways, other) {
+                done.extend(self.run_dry(ways, block, until)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn block_for_both(&self, ways: (bool, bool)) -> Option<u64> {
+        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+        curves.map(|curve| curve.both).min()
+    }
+
+    /// The block that uses up one kind fastest once the other is at its baseline.
+    fn block_for(&self, ways: (bool, bool), kind: BucketUnit) -> Option<u64> {
+        let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+        let curve = curves.next()?;
+        match kind {
+            BucketUnit::Ios => {
+                (curve.held != Held::Bytes || curve.flat_to.is_some()).then_some(self.spec.unit)
+            }
+            BucketUnit::Bytes => {
+                let base = self.found.buckets.last().map_or(curve.top.rate, |bucket| bucket.account.base);
+                let wanted = 2.0 * curve.most_bytes / base.max(1e-3);
+                let unit = match curve.unit {
+                    super::curve::Unit::Exactly(unit) => unit,
+                    _ => self.spec.unit,
+                };
+                let block = (wanted as u64).clamp(curve.both, self.spec.most_block.max(curve.both));
+                Some((block / unit).max(1) * unit)
+            }
+        }
+    }
+
+    /// Asks `ways` at `block` until everything has fallen or the time is over; returns the kinds that ran dry.
+    fn run_dry(&mut self, ways: (bool, bool), block: u64, until: u64) -> Result<Vec<BucketUnit>, Halt> {
+        let depth = self.drain_depth(ways, block, until);
+        let load = Load { aim: "emptying", ways, block, depth, guess: None };
+        let streams = self.streams(ways);
+        let expected: Vec<f64> = streams.iter().map(|&stream| self.expected(stream, block)).collect();
+        let began = self.spent.time_ns;
+        let first = self.asked.len();
+        let mut piece = 5_000_000_000u64.min(until.saturating_sub(began));
+        let mut courses = vec![Course::Flat; streams.len()];
+        while piece >= 1_000_000_000 {
+            let mut probe = self.plain(load);
+            (probe.runtime_ns, probe.counts) = (piece / 1_000_000 * 1_000_000, true);
+            self.ask(probe)?;
+            courses = streams
+                .iter()
+                .zip(&expected)
+                .map(|(&stream, &expected)| course(&self.series(first, stream), expected))
+                .collect();
+            let now = self.spent.time_ns;
+            let wanted: Vec<Option<u64>> =
+                courses.iter().filter_map(|course| self.still_wanted(course, began)).collect();
+            let open = wanted.contains(&None);
+            let wanted = wanted.into_iter().max().map(|most| most.filter(|_| !open));
+            self.found.watched_ns = self.found.watched_ns.max(now - began);
+            match wanted {
+                None => break,
+                Some(least) => {
+                    let doubled = (2 * piece).min(PIECE_NS);
+                    piece = least.unwrap_or(doubled).min(until.saturating_sub(now));
+                }
+            }
+        }
+        let mut kinds = Vec::new();
+        for (&stream, course) in streams.iter().zip(&courses) {
+            match *course {
+                Course::Flat => {
+                    let held = self.spent.time_ns - began;
+                    self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
+                    self.look_for_empty(Load { ways: stream, ..load }, first)?;
+                }
+                Course::Restless { high, low, .. } => self.found.restless = Some((high, low)),
+                Course::Fallen { high, low, since_ns, ios } => {
+                    let dry = (since_ns, self.spent.time_ns);
+                    let kind = self.tell(Load { ways: stream, ..load }, (high, low), (dry, ios))?;
+                    if !kinds.contains(&kind) {
+                        kinds.push(kind);
+                    }
+                }
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// `None` where enough was seen; else how much longer it takes at the least, where that is known, ns.
+    fn still_wanted(&self, course: &Course, began: u64) -> Option<Option<u64>> {
+        match *course {
+            Course::Flat => Some(None),
+            Course::Restless { rises, .. } => (rises < 3).then_some(None),
+            Course::Fallen { low, since_ns, ios, .. } => {
+                let burst = since_ns.saturating_sub(began) as f64 / 1e9;
+                let least = LOW_SECONDS.0.min(self.spec.budget.time_ns as f64 / 1e9 / 15.0);
+                let seconds = (1.25 * burst).clamp(least, LOW_SECONDS.1.max(least));
+                let now = self.spent.time_ns;
+                let by_ios = LOW_IOS.saturating_sub(ios) as f64 / low.max(1e-3);
+                let seen = now.saturating_sub(since_ns) as f64 / 1e9;
+                let left = (seconds - seen).max(by_ios);
+                (left > 0.5).then_some(Some((left * 1e3) as u64 * 1_000_000 + 500_000_000))
+            }
+        }
+    }
+
+    /// A depth that keeps limits busy and the number of requests within the budget.
+    fn drain_depth(&self, ways: (bool, bool), block: u64, until: u64) -> u32 {
+        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+        let depth = |curve: &super::curve::Curve| {
+            let rate = curve.top.rate.min(curve.most_bytes / block as f64);
+            let depth = self.depth_for(curve.way, rate, block);
+            let seconds = until.saturating_sub(self.spent.time_ns) as f64 / 1e9;
+            let most = self.left_ios(block) as f64 / 2.0 / seconds.max(1.0);
+            if curve.held == Held::Depth && rate > most {
+                (most * self.found.floor_ns(curve.way) / 1e9).max(1.0) as u32
+            } else {
+                depth
+            }
+        };
+        curves.map(depth).max().unwrap_or(1)
+    }
+
+    /// What is watched by itself: both directions together where they share their limits.
+    fn streams(&self, ways: (bool, bool)) -> Vec<(bool, bool)> {
+        match ways {
+            (true, true) => vec![(true, false), (false, true)],
+            one => vec![one],
+        }
+    }
+
+    /// The rate that one direction had with `block`, as far as it was measured.
+    fn expected(&self, ways: (bool, bool), block: u64) -> f64 {
+        let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+        let Some(curve) = curves.next() else { return 0.0 };
+        if curve.held == Held::Depth {
+            return 0.0;
+        }
+        match curve.flat_to {
+            Some(flat_to) if block <= flat_to => curve.top.rate,
+            _ => curve.bulk.map_or(0.0, |bulk| (bulk.bytes() / block as f64).min(curve.top.rate)),
+        }
+    }
+
+    /// The requests of one stream since the probe `first`.
+    fn series(&self, first: usize, ways: (bool, bool)) -> Vec<Slice> {
+        let mut slices = Vec::new();
+        for (_, began, seen) in self.answers().skip(first) {
+            let way = if ways.0 { Way::Read } else { Way::Write };
+            slices.extend(seen.done(way).slices.iter().map(|slice| Slice {
+                start_ns: began + slice.start_ns,
+                end_ns: began + slice.end_ns,
+                ios: slice.ios,
+            }));
+        }
+        slices
+    }
+
+    /// What kind ran dry: another block size at once tells, as the same number of requests or the same bytes come through.
+    fn tell(
+        &mut self,
+        load: Load,
+        (high, low): (f64, f64),
+        (dry, ios): ((u64, u64), u64),
+    ) -> Result<BucketUnit, Halt> {
+        let least = self.spec.unit;
+        let half = load.block / 2 / least * least;
+        let block = if half >= least { half } else { load.block * 2 };
+        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let aim = "I/Os or bytes";
+        let other = self.level_one(Load { aim, block, guess: Some(low), ..load }, Care::Coarse)?;
+        let is_ios = (other.rate / low - 1.0).abs() < 0.04;
+        let kind = if is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
+        let is_shared = self.found.is_shared() == Some(true);
+        let (reads, writes) = if is_shared { (true, true) } else { load.ways };
+        let unpriced = Account { kind, reads, writes, base: 0.0 };
+        let cost = unpriced.cost(&self.found, way, load.block);
+        let account = Account { base: low * cost, ..unpriced };
+        let error = 0.0005 + 1.0 / ios.max(1) as f64;
+        let is_known = |bucket: &Bucket| (bucket.account.kind, bucket.account.reads) == (kind, reads);
+        if !self.found.buckets.iter().any(is_known) {
+            let high = high * cost;
+            self.found.buckets.push(Bucket { account, error, high, dry, load, regained: None });
+        }
+        Ok(kind)
+    }
+
+    /// A bucket so small that it was empty before the first rate was told: a rest brings a little of it back.
+    fn look_for_empty(&mut self, load: Load, first: usize) -> Result<(), Halt> {
+        let series = self.series(first, load.ways);
+        let all = stretches(&series);
+        let Some(last) = all.last() else { return Ok(()) };
+        let low = last.rate();
+        let mut probe = self.plain(Load { aim: "after a rest", ..load });
+        probe.rest_ns = (LOOK_SECONDS * 1e9) as u64;
+        (probe.runtime_ns, probe.counts) = ((LOOK_SECONDS / 2.0 * 1e9) as u64, true);
+        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let dry = (last.start_ns, last.end_ns);
+        let seen = self.ask(probe)?;
+        let done = seen.done(way);
+        let over = done.ios as f64 - low * (done.seconds() - done.lat.2 / 1e9) - f64::from(load.depth);
+        if over > 0.15 * low {
+            let first = done.slices.first().map_or(low, Slice::rate);
+            let ios = last.ios;
+            self.tell(load, (first.max(low * 1.1), low), (dry, ios))?;
+        }
+        Ok(())
+    }
+
+    /// Rests, and looks how much came back.
+    fn refills(&mut self) -> Result<(), Halt> {
+        for index in 0..self.found.buckets.len() {
+            let bucket = self.found.buckets[index].clone();
+            let Account { base, .. } = bucket.account;
+            let beyond = (bucket.high - base).max(0.05 * base);
+            let rest = (6.0 * beyond / base).clamp(10.0, self.spec.budget.time_ns as f64 / 1e9 * 0.1);
+            // It has to be empty when the rest begins.
+            let pieces = [(0.0, 4.0), (rest, (base * rest / beyond * 1.5).min(rest) + 8.0)];
+            let way = if bucket.load.ways.0 { Way::Read } else { Way::Write };
+            let cost = bucket.account.cost(&self.found, way, bucket.load.block);
+            let missing = self.missing_now(&bucket.account);
+            let full = self.capacity(&bucket).map_or(missing, |capacity| capacity.0);
+            let refilled = (full - missing).max(0.0) / beyond;
+            let mut regained = None;
+            for (rest, seconds) in pieces {
+                let mut probe = self.plain(Load { aim: "after a rest", ..bucket.load });
+                probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
+                let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
+                (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
+                let seen = self.ask(probe)?;
+                let done = seen.done(way);
+                let last = done.slices.last().map_or(0, |slice| slice.end_ns);
+                let from = probe.rest_ns.min(last);
+                let over = done.all_ios() as f64 * cost - base * (last - from) as f64 / 1e9;
+                regained = Some((over.max(0.0), rest));
+            }
+            self.found.buckets[index].regained = regained;
+        }
+        Ok(())
+    }
+
+    /// What was taken from a bucket until it was empty, and by how much that varies.
+    pub(crate) fn capacity(&self, bucket: &Bucket) -> Option<(f64, f64)> {
+        let missing = self.missing(&bucket.account);
+        let dry: Vec<f64> = missing
+            .iter()
+            .filter(|(at, _)| *at > bucket.dry.0 + 500_000_000 && *at <= bucket.dry.1)
+            .map(|one| one.1)
+            .collect();
+        let mean = dry.iter().sum::<f64>() / dry.len().max(1) as f64;
+        let most = dry.iter().map(|one| (one - mean).abs()).fold(0.0, f64::max);
+        (!dry.is_empty()).then_some((mean, most))
+    }
+
+    /// The rest before `probe` that leaves enough credit for `ios` requests, ns.
+    pub(crate) fn rest_for(&self, probe: &super::probe::Probe, ios: f64) -> u64 {
+        if !self.found.is_resting {
+            return 0;
+        }
+        let mut rest = 0.0f64;
+        for bucket in &self.found.buckets {
+            let account = &bucket.account;
+            let Some((capacity, _)) = self.capacity(bucket) else { continue };
+            let need: f64 = probe
+                .ways()
+                .filter(|&way| account.counts(way))
+                .map(|way| ios * account.cost(&self.found, way, probe.block))
+                .sum();
+            let over = self.missing_now(account) + need.min(0.85 * capacity) - 0.9 * capacity;
+            rest = rest.max(over.max(0.0) / account.base);
+        }
+        (rest * 1e3).ceil() as u64 * 1_000_000
+    }
+
+    /// What happened to shared limits is told of both directions.
+    pub(crate) fn shares(&self) -> [Sharing; 2] {
+        [self.found.shares_ios, self.found.shares_bytes]
+    }
+}
+
+fn ways_of(ways: (bool, bool), way: Way) -> bool {
+    match way {
+        Way::Read => ways.0,
+        Way::Write => ways.1,
+    }
+}
+
+/// How the rate went. `expected` is what it was before, 0 where that is not known.
+fn course(slices: &[Slice], expected: f64) -> Course {
+    let found = stretches(slices);
+    let Some((last, earlier)) = found.split_last() else { return Course::Flat };
+    let rises = found.windows(2).filter(|pair| pair[1].rate() > pair[0].rate()).count();
+    let rates = || found.iter().map(super::stretches::Stretch::rate);
+    let high = rates().fold(expected, f64::max);
+    let low = rates().fold(f64::INFINITY, f64::min);
+    if rises > 0 {
+        return Course::Restless { high, low, rises };
+    }
+    let is_fallen = !earlier.is_empty() || (expected > 0.0 && last.rate() < 0.93 * expected);
+    if is_fallen {
+        return Course::Fallen { high, low: last.rate(), since_ns: last.start_ns, ios: last.ios };
+    }
+    Course::Flat
+}

@@ -1,0 +1,63 @@
+//! What is known on the way.
+
+use super::curve::{Curve, Unit};
+use super::drain::Bucket;
+use super::floor::{Floor, Touch};
+use super::probe::Way;
+use super::sharing::Sharing;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    /// Latency at rest, of reads and of writes.
+    pub(crate) floors: [Option<Floor>; 2],
+    pub(crate) curves: [Option<Curve>; 2],
+    pub(crate) shares_ios: Sharing,
+    pub(crate) shares_bytes: Sharing,
+    pub(crate) touch: Option<Touch>,
+    /// The range that is kept to, where first accesses cost.
+    pub(crate) range: Option<u64>,
+    /// In the order in which they ran dry.
+    pub(crate) buckets: Vec<Bucket>,
+    /// Highest and lowest of a rate that went down and up again by itself, requests a second.
+    pub(crate) restless: Option<(f64, f64)>,
+    /// The longest that a highest rate held, ns.
+    pub(crate) held_ns: Option<u64>,
+    /// The longest look for a fall, ns.
+    pub(crate) watched_ns: u64,
+    /// Probes are preceded by the rest that gives them credit.
+    pub(crate) is_resting: bool,
+}
+
+impl Findings {
+    pub(crate) fn floor(&self, way: Way) -> Floor {
+        self.floors[way as usize].or(self.floors[0]).unwrap_or_default()
+    }
+
+    pub(crate) fn floor_ns(&self, way: Way) -> f64 {
+        self.floor(way).mean
+    }
+
+    /// The unit by which requests of one direction are counted: where it is hidden there, that of the other.
+    pub(crate) fn unit(&self, way: Way) -> Option<Unit> {
+        let of = |way: Way| self.curves[way as usize].as_ref().map(|curve| curve.unit);
+        let other = if way == Way::Read { Way::Write } else { Way::Read };
+        match (of(way), of(other)) {
+            (_, Some(unit @ Unit::Exactly(_))) if !matches!(of(way), Some(Unit::Exactly(_))) => Some(unit),
+            (own, _) => own,
+        }
+    }
+
+    /// Whether both directions draw on the same limits; `None` where that could not be told, or differs.
+    pub(crate) fn is_shared(&self) -> Option<bool> {
+        let of = |sharing: Sharing| match sharing {
+            Sharing::Unknown => None,
+            Sharing::Shared => Some(true),
+            Sharing::Apart | Sharing::ApartUnderOne => Some(false),
+        };
+        match (of(self.shares_ios), of(self.shares_bytes)) {
+            (Some(ios), Some(bytes)) if ios != bytes => None,
+            (ios, bytes) => ios.or(bytes),
+        }
+    }
+}

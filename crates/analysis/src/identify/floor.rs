@@ -1,0 +1,134 @@
+//! What a request takes that waits for no other, and whether the first access to a place takes longer.
+
+use super::level::Load;
+use super::probe::Way;
+use super::script::{Halt, Script};
+
+/// Latency at rest, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Floor {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+    pub(crate) count: f64,
+}
+
+/// What first accesses were seen to cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Touch {
+    /// Latency of first and of second accesses, ns.
+    pub(crate) first: Floor,
+    pub(crate) again: Floor,
+    /// Rate of first accesses over that of second ones.
+    pub(crate) share: f64,
+}
+
+/// Requests that tell a first access from a second.
+const TOUCHES: u64 = 48;
+/// By how much a first access is slower where it is.
+const SLOWER: f64 = 1.25;
+/// The places that are kept to where first accesses cost.
+const TOUCHED_BYTES: u64 = 64 << 20;
+/// What comes with one access at the least.
+const CHUNK_BYTES: u64 = 512 << 10;
+/// Requests at rest.
+const SAMPLES: f64 = 400.0;
+/// Longest time for them, s.
+const SAMPLES_SECONDS: f64 = 10.0;
+
+impl Script<'_> {
+    /// The latency at rest of one direction: of requests so far apart that no limit holds them up.
+    pub(crate) fn floor(&mut self, way: Way) -> Result<(), Halt> {
+        let block = self.spec.unit;
+        let load = Load::of("latency at rest", way, block, 1);
+        let alone = self.few(load, 24, 0)?;
+        let apart = (4.0 * alone.mean).max(50_000.0);
+        let seconds = (SAMPLES * apart / 1e9).min(SAMPLES_SECONDS);
+        let rate = (1e9 / apart).floor().max(1.0);
+        let mut probe = self.plain(load);
+        probe.rate = Some(rate as u64);
+        probe.runtime_ns = (seconds * 1e3).ceil() as u64 * 1_000_000;
+        probe.ios = probe.ios.min(((seconds * rate) as u64).max(8));
+        let paced = floor_of(self.ask(probe)?.done(way).lat, probe.ios);
+        // Requests that follow each other at once are the better measure where they are not slower for it.
+        let floor = if paced.mean > 1.1 * alone.mean { alone } else { paced };
+        self.found.floors[way as usize] = Some(floor);
+        Ok(())
+    }
+
+    /// A few requests one after the other, at places that `turn` decides.
+    fn few(&mut self, load: Load, ios: u64, turn: u64) -> Result<Floor, Halt> {
+        let mut probe = self.plain(load);
+        probe.runtime_ns = 20_000_000_000;
+        (probe.ios, probe.counts) = (ios.min(probe.ios), true);
+        if turn > 0 {
+            probe.turn = turn;
+        }
+        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let seen = self.ask(probe)?;
+        Ok(floor_of(seen.done(way).lat, seen.done(way).ios))
+    }
+
+    /// Whether first accesses take longer: the same places in the same order, twice.
+    pub(crate) fn first_touch_latency(&mut self) -> Result<(), Halt> {
+        let turn = 1_000_001;
+        let load = Load::of("first accesses", Way::Read, self.spec.unit, 1);
+        let first = self.few(load, TOUCHES, turn)?;
+        let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, turn)?;
+        self.found.touch = Some(Touch { first, again, share: f64::NAN });
+        if first.mean > SLOWER * again.mean {
+            self.keep_to_touched()?;
+        }
+        Ok(())
+    }
+
+    /// Whether they count for more than one: the same places twice with as many under way as the limits take.
+    pub(crate) fn first_touch_rate(&mut self, depth: u32, rate: f64) -> Result<(), Halt> {
+        let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * 0.12) as u64);
+        let load = Load::of("first accesses at full rate", Way::Read, self.spec.unit, depth);
+        let pass = |script: &mut Self| -> Result<f64, Halt> {
+            let mut probe = script.plain(load);
+            probe.range = script.spec.size;
+            (probe.ios, probe.counts, probe.turn) = (ios.min(probe.ios), true, 1_000_002);
+            probe.runtime_ns = 60_000_000_000;
+            Ok(script.ask(probe)?.read.rate_between())
+        };
+        let (first, again) = (pass(self)?, pass(self)?);
+        let is_slower = again > SLOWER * first && pass(self)? > SLOWER * first;
+        if let Some(touch) = &mut self.found.touch {
+            touch.share = if is_slower { first / again } else { 1.0 };
+        }
+        if is_slower && self.found.range.is_none() {
+            self.keep_to_touched()?;
+        }
+        Ok(())
+    }
+
+    /// Touches a range once, in which everything else is then measured.
+    fn keep_to_touched(&mut self) -> Result<(), Halt> {
+        let range = TOUCHED_BYTES.min(self.spec.size);
+        self.found.range = Some(range);
+        let ios = range.div_ceil(CHUNK_BYTES) * 14;
+        let mut probe = self.plain(Load::of("touching a range", Way::Read, self.spec.unit, 16));
+        (probe.ios, probe.counts) = (ios.min(probe.ios), true);
+        probe.runtime_ns = 120_000_000_000;
+        self.ask(probe)?;
+        Ok(())
+    }
+}
+
+impl Floor {
+    /// Between which values the mean lies, ns.
+    pub(crate) fn interval(&self) -> (f64, f64) {
+        let half = 2.1 * self.deviation / self.count.max(1.0).sqrt() + 0.005 * self.mean + 1.0;
+        ((self.mean - half).max(0.0), self.mean + half)
+    }
+
+    /// Spread of single requests over their mean.
+    pub(crate) fn spread(&self) -> f64 {
+        if self.mean > 0.0 { self.deviation / self.mean } else { 0.0 }
+    }
+}
+
+fn floor_of((mean, deviation, _): (f64, f64, f64), count: u64) -> Floor {
+    Floor { mean, deviation, count: count as f64 }
+}

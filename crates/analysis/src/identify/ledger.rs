@@ -1,0 +1,77 @@
+//! What was taken from a bucket that is full at first and gains its baseline: nothing depends on when it ran dry or how
+//! often it rested, as long as everything that was asked is counted.
+
+use super::BucketUnit;
+use super::curve::Unit;
+use super::findings::Findings;
+use super::probe::{Slice, Way};
+use super::script::Script;
+
+/// Whose requests count, and as what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Account {
+    pub(crate) kind: BucketUnit,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// What it gains a second.
+    pub(crate) base: f64,
+}
+
+impl Account {
+    pub(crate) fn counts(&self, way: Way) -> bool {
+        match way {
+            Way::Read => self.reads,
+            Way::Write => self.writes,
+        }
+    }
+
+    /// What a request of `block` bytes costs.
+    pub(crate) fn cost(&self, found: &Findings, way: Way, block: u64) -> f64 {
+        match self.kind {
+            BucketUnit::Bytes => block as f64,
+            BucketUnit::Ios => match found.unit(way) {
+                Some(Unit::Exactly(unit)) => block.div_ceil(unit) as f64,
+                _ => 1.0,
+            },
+        }
+    }
+}
+
+impl Script<'_> {
+    /// What is missing from the bucket at the end of each slice of time: `(instant, ns; missing)`.
+    pub(crate) fn missing(&self, account: &Account) -> Vec<(u64, f64)> {
+        let mut spent: Vec<(u64, u64, f64)> = Vec::new();
+        for (probe, began, seen) in self.answers() {
+            for way in [Way::Read, Way::Write] {
+                if !account.counts(way) {
+                    continue;
+                }
+                let cost = account.cost(&self.found, way, probe.block);
+                let slice =
+                    |slice: &Slice| (began + slice.start_ns, began + slice.end_ns, slice.ios as f64 * cost);
+                spent.extend(seen.done(way).slices.iter().map(slice));
+            }
+        }
+        spent.sort_by_key(|slice| slice.1);
+        let mut missing = Vec::with_capacity(spent.len());
+        let (mut at, mut now) = (0, 0.0f64);
+        for (start, end, cost) in spent {
+            // A rest may fill it.
+            if start > at {
+                now = (now - account.base * (start - at) as f64 / 1e9).max(0.0);
+                at = start;
+            }
+            now = (now + cost - account.base * end.saturating_sub(at) as f64 / 1e9).max(0.0);
+            at = at.max(end);
+            missing.push((end, now));
+        }
+        missing
+    }
+
+    /// What is missing now.
+    pub(crate) fn missing_now(&self, account: &Account) -> f64 {
+        let missing = self.missing(account);
+        let Some(&(at, now)) = missing.last() else { return 0.0 };
+        (now - account.base * self.spent.time_ns.saturating_sub(at) as f64 / 1e9).max(0.0)
+    }
+}

@@ -1,0 +1,206 @@
+//! One rate, measured as well as needed: how long it takes, how deep it goes, how sure it is.
+
+use super::probe::{Done, Probe, Way};
+use super::script::{Halt, Script};
+
+/// A rate under one load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Level {
+    pub(crate) block: u64,
+    pub(crate) depth: u32,
+    /// Requests a second.
+    pub(crate) rate: f64,
+    /// By what share the rate may be wrong.
+    pub(crate) error: f64,
+    /// Mean latency, ns.
+    pub(crate) lat_ns: f64,
+    /// The thread that asked was busy.
+    pub(crate) is_busy: bool,
+    /// Requests counted.
+    pub(crate) ios: u64,
+}
+
+impl Level {
+    pub(crate) fn bytes(&self) -> f64 {
+        self.rate * self.block as f64
+    }
+
+    /// Little's law says that requests waited, for longer than they were served.
+    pub(crate) fn is_queued(&self, floor_ns: f64, times: f64) -> bool {
+        self.lat_ns > times * floor_ns
+    }
+}
+
+/// How well a rate is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// To tell a limit from twice as much.
+    Coarse,
+    /// To tell it within a percent.
+    Fine,
+}
+
+/// What is asked of a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Load {
+    pub(crate) aim: &'static str,
+    pub(crate) ways: (bool, bool),
+    pub(crate) block: u64,
+    pub(crate) depth: u32,
+    /// Requests a second that are thought to come.
+    pub(crate) guess: Option<f64>,
+}
+
+impl Load {
+    pub(crate) fn of(aim: &'static str, way: Way, block: u64, depth: u32) -> Load {
+        Load { aim, ways: (way == Way::Read, way == Way::Write), block, depth, guess: None }
+    }
+
+    pub(crate) fn both(aim: &'static str, block: u64, depth: u32) -> Load {
+        Load { aim, ways: (true, true), block, depth, guess: None }
+    }
+}
+
+/// Below this rate a probe counts from rest, as its requests are too few for one that begins in the middle.
+const FEW: f64 = 150.0;
+/// How long such a one is: what limiters let through at once after a rest, 10 ms of their rate, is little of it.
+const FEW_SECONDS: f64 = 4.0;
+/// What limiters let through at once after a rest is gone by then.
+const RAMP_NS: f64 = 60e6;
+/// What a rate may be wrong by whatever was counted.
+const LEAST_ERROR: f64 = 0.002;
+/// A thread busy for this share of its time is what limits.
+const BUSY: f64 = 0.9;
+
+impl Script<'_> {
+    /// Measures `load`; again, where it turned out to be too short for what was wanted.
+    pub(crate) fn level(&mut self, load: Load, care: Care) -> Result<[Level; 2], Halt> {
+        let mut load = load;
+        let mut levels = None;
+        for _ in 0..4 {
+            let Some(guess) = load.guess else {
+                let sighted = self.sight(load)?;
+                load.guess = Some(sighted.max(0.2));
+                continue;
+            };
+            let probe = self.probe(load, guess, care);
+            let seen = self.ask(probe)?;
+            let of = |done: &Done| level_of(&probe, load.depth, done);
+            let [read, write] = [of(&seen.read), of(&seen.write)];
+            let slowest = match load.ways {
+                (true, false) => read,
+                (false, true) => write,
+                _ if read.rate < write.rate => read,
+                _ => write,
+            };
+            if slowest.rate <= 0.0 {
+                return Err(Halt::Useless);
+            }
+            levels = Some([read, write]);
+            // Counted from rest although there were many, or the other way round, or far too few.
+            let wanted = wanted(care) as f64;
+            let is_short = if probe.counts {
+                slowest.rate > 3.0 * FEW || (slowest.ios as f64) < slowest.rate * FEW_SECONDS / 2.0
+            } else {
+                (slowest.ios as f64) < wanted * 0.6 && probe.ios > 2 * slowest.ios
+            };
+            if !is_short && !seen.is_stalled {
+                break;
+            }
+            load.guess = Some(slowest.rate);
+        }
+        levels.ok_or(Halt::Useless)
+    }
+
+    /// The rate of one direction.
+    pub(crate) fn level_one(&mut self, load: Load, care: Care) -> Result<Level, Halt> {
+        let [read, write] = self.level(load, care)?;
+        Ok(if load.ways.0 { read } else { write })
+    }
+
+    /// A first idea of a rate, from a few requests.
+    fn sight(&mut self, load: Load) -> Result<f64, Halt> {
+        let ios = u64::from(load.depth) * 2 + 8;
+        let mut probe = self.plain(load);
+        (probe.runtime_ns, probe.counts) = (10_000_000_000, true);
+        probe.ios = ios.min(probe.ios);
+        let seen = self.ask(probe)?;
+        let rate = |way: Way| seen.done(way).rate_between();
+        Ok(match load.ways {
+            (true, false) => rate(Way::Read),
+            (false, true) => rate(Way::Write),
+            _ => rate(Way::Read).min(rate(Way::Write)),
+        })
+    }
+
+    /// A probe of `load` without any time.
+    pub(crate) fn plain(&self, load: Load) -> Probe {
+        let (reads, writes) = load.ways;
+        let ways = u64::from(reads) + u64::from(writes);
+        Probe {
+            aim: load.aim,
+            rest_ns: 0,
+            block: load.block,
+            reads: if reads { load.depth } else { 0 },
+            writes: if writes { load.depth } else { 0 },
+            rate: None,
+            ramp_ns: 0,
+            runtime_ns: 0,
+            ios: self.left_ios(load.block) / ways.max(1),
+            counts: false,
+            range: self.found.range.unwrap_or(self.spec.size),
+            turn: self.asked.len() as u64 + 1,
+        }
+    }
+
+    fn probe(&self, load: Load, guess: f64, care: Care) -> Probe {
+        let mut probe = self.plain(load);
+        let least = self.spec.probe_ns as f64;
+        if guess < FEW {
+            let ios = (guess * FEW_SECONDS).ceil() as u64 + 2;
+            probe.counts = true;
+            probe.ios = ios.min(probe.ios);
+            probe.runtime_ns = whole_ms(3.0 * FEW_SECONDS * 1e9);
+        } else {
+            let floor = self.found.floors.iter().flatten().map(|floor| floor.mean).fold(0.0, f64::max);
+            let filling = 2.0 * f64::from(load.depth) / guess * 1e9;
+            probe.ramp_ns = whole_ms(RAMP_NS.max(6.0 * floor).max(filling.min(2e9)));
+            let seconds = wanted(care) as f64 / guess;
+            let share = if care == Care::Fine { 1.0 } else { 0.5 };
+            probe.runtime_ns = whole_ms((seconds * 1e9).max(least * share));
+        }
+        let need = guess * (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9 * 1.2;
+        probe.rest_ns = self.rest_for(&probe, need.min(probe.ios as f64));
+        probe
+    }
+
+    /// The depth that keeps a limit of `rate` requests a second busy, with blocks of `block` bytes.
+    pub(crate) fn depth_for(&self, way: Way, rate: f64, block: u64) -> u32 {
+        let floor = self.found.floor_ns(way);
+        let depth = (4.0 * rate * floor / 1e9).ceil() + 4.0;
+        let by_bytes = (self.spec.most_in_flight / block.max(1)).max(1) as f64;
+        depth.min(f64::from(self.spec.most_depth)).min(by_bytes).max(1.0) as u32
+    }
+}
+
+const fn wanted(care: Care) -> u64 {
+    match care {
+        Care::Coarse => 120,
+        Care::Fine => 500,
+    }
+}
+
+fn whole_ms(ns: f64) -> u64 {
+    (ns / 1e6).ceil() as u64 * 1_000_000
+}
+
+fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
+    let rate = if probe.counts { done.rate_between() } else { done.rate() };
+    let error = if probe.counts {
+        LEAST_ERROR + 0.012 / done.seconds().max(0.1)
+    } else {
+        LEAST_ERROR + 1.0 / done.ios.max(1) as f64
+    };
+    let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
+    Level { block, depth, rate, error, lat_ns, is_busy, ios }
+}

@@ -1,0 +1,240 @@
+//! One measurement of identifying: what it asks for, and what was seen, read back from a stored test.
+
+use fathom_record::{JobRecord, LatencyRecord, PhaseRecord, TestRecord, TestStatus};
+
+use crate::sweep_point::block_name;
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+}
+
+impl Way {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::Read => "read",
+            Way::Write => "write",
+        }
+    }
+}
+
+/// A measurement. Places are at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// What it is for, in a few words.
+    pub aim: &'static str,
+    /// Idle time before it, ns.
+    pub rest_ns: u64,
+    /// Bytes per request.
+    pub block: u64,
+    /// Reads in flight; 0 = none.
+    pub reads: u32,
+    /// Writes in flight; 0 = none.
+    pub writes: u32,
+    /// Requests a second in each direction at the most.
+    pub rate: Option<u64>,
+    /// Time before anything counts, ns.
+    pub ramp_ns: u64,
+    /// Longest time after that, ns.
+    pub runtime_ns: u64,
+    /// Requests in each direction, those of the ramp included, after which it ends before its time.
+    pub ios: u64,
+    /// Its rate counts from its beginning at rest, from the first completion to the last.
+    pub counts: bool,
+    /// The range it keeps to, bytes from the beginning.
+    pub range: u64,
+    /// Probes of the same turn, block and range go to the same places in the same order.
+    pub turn: u64,
+}
+
+impl Probe {
+    /// Requests in flight in one direction.
+    pub fn depth(&self, way: Way) -> u32 {
+        match way {
+            Way::Read => self.reads,
+            Way::Write => self.writes,
+        }
+    }
+
+    /// The directions it goes.
+    pub fn ways(&self) -> impl Iterator<Item = Way> {
+        [(Way::Read, self.reads), (Way::Write, self.writes)]
+            .into_iter()
+            .filter(|one| one.1 > 0)
+            .map(|one| one.0)
+    }
+
+    /// `p007-read-4k-d16`: unique where it is the `index`th.
+    pub fn id(&self, index: usize) -> String {
+        let way = match (self.reads, self.writes) {
+            (_, 0) => "read",
+            (0, _) => "write",
+            _ => "both",
+        };
+        format!("p{index:03}-{way}-{}-d{}", block_name(self.block), self.reads.max(self.writes))
+    }
+
+    /// `drain: reads of 4k, 16 at once`.
+    pub fn title(&self) -> String {
+        let ways = match (self.reads, self.writes) {
+            (_, 0) => "reads",
+            (0, _) => "writes",
+            _ => "reads and writes",
+        };
+        format!("{}: {ways} of {}, {} at once", self.aim, block_name(self.block), self.reads.max(self.writes))
+    }
+
+    /// Time it takes at most, ns, but for what is in flight at its end.
+    pub fn most_ns(&self) -> u64 {
+        self.rest_ns + self.ramp_ns + self.runtime_ns
+    }
+}
+
+/// Requests that completed in a span of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Slice {
+    /// ns since the start of the probe.
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) ios: u64,
+}
+
+impl Slice {
+    pub(crate) fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    pub(crate) fn rate(&self) -> f64 {
+        self.ios as f64 / self.seconds()
+    }
+}
+
+/// What one direction did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Done {
+    pub(crate) block: u64,
+    /// Measured: requests, start and end, ns since the start of the probe.
+    pub(crate) ios: u64,
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    /// Mean, standard deviation and least of the latencies, ns.
+    pub(crate) lat: (f64, f64, f64),
+    /// All of it, the ramp included.
+    pub(crate) slices: Vec<Slice>,
+    /// Share of its time that the thread was busy.
+    pub(crate) busy: f64,
+}
+
+impl Done {
+    pub(crate) fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// Requests a second.
+    pub(crate) fn rate(&self) -> f64 {
+        if self.ios == 0 { 0.0 } else { self.ios as f64 / self.seconds().max(1e-9) }
+    }
+
+    /// Requests a second where it began at rest: from the first completion to the last.
+    pub(crate) fn rate_between(&self) -> f64 {
+        let seconds = self.seconds() - self.lat.2 / 1e9;
+        if self.ios < 2 { 0.0 } else { (self.ios - 1) as f64 / seconds.max(1e-9) }
+    }
+
+    /// Requests, the ramp included.
+    pub(crate) fn all_ios(&self) -> u64 {
+        self.slices.iter().map(|slice| slice.ios).sum()
+    }
+}
+
+/// What was seen of a probe.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    id: String,
+    pub(crate) read: Done,
+    pub(crate) write: Done,
+    /// From its start, rest included, to its end.
+    pub(crate) elapsed_ns: u64,
+    /// Its status was complete.
+    pub(crate) is_whole: bool,
+    pub(crate) is_stalled: bool,
+}
+
+impl Seen {
+    /// What `test` shows; `None` where it is none of identify's.
+    pub fn of(test: &TestRecord) -> Option<Seen> {
+        let number = test.id.strip_prefix('p')?.split('-').next()?;
+        number.parse::<usize>().ok()?;
+        let mut seen = Seen {
+            id: test.id.clone(),
+            elapsed_ns: test.elapsed_ns,
+            is_whole: test.status == TestStatus::Complete,
+            is_stalled: test.jobs.iter().any(|job| !job.stalls.is_empty()),
+            ..Seen::default()
+        };
+        for job in &test.jobs {
+            if job.rw.ends_with("write") {
+                seen.write = done(job, true);
+            } else {
+                seen.read = done(job, false);
+            }
+        }
+        Some(seen)
+    }
+
+    pub(crate) fn is_of(&self, probe: &Probe, index: usize) -> bool {
+        self.id == probe.id(index)
+    }
+
+    pub(crate) fn done(&self, way: Way) -> &Done {
+        match way {
+            Way::Read => &self.read,
+            Way::Write => &self.write,
+        }
+    }
+}
+
+fn done(job: &JobRecord, is_write: bool) -> Done {
+    let op = |phase: &PhaseRecord| if is_write { phase.write.clone() } else { phase.read.clone() };
+    let measured = op(&job.measured);
+    let mut slices = Vec::new();
+    for phase in job.ramp.iter().chain([&job.measured]) {
+        let before = slices.len();
+        slices.extend(phase.series.iter().map(|interval| Slice {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            ios: if is_write { interval.write.ios } else { interval.read.ios },
+        }));
+        if slices.len() == before && op(phase).ios > 0 {
+            slices.push(Slice { start_ns: phase.start_ns, end_ns: phase.end_ns, ios: op(phase).ios });
+        }
+    }
+    let elapsed = job.measured.elapsed_ns().max(1) as f64;
+    let cpu =
+        job.measured.cpu.user_ns + job.measured.cpu.system_ns + job.measured.kernel_threads.submitter_ns;
+    Done {
+        block: if is_write { job.block_sizes.write } else { job.block_sizes.read },
+        ios: measured.ios,
+        start_ns: job.measured.start_ns,
+        end_ns: job.measured.end_ns,
+        lat: moments(&measured.lat),
+        slices,
+        busy: cpu as f64 / elapsed,
+    }
+}
+
+/// Mean, standard deviation, least.
+fn moments(latency: &LatencyRecord) -> (f64, f64, f64) {
+    let moments = &latency.moments;
+    if moments.count == 0 {
+        return (0.0, 0.0, 0.0);
+    }
+    let mean = moments.sum as f64 / moments.count as f64;
+    let square = moments.sum_squares as f64 / moments.count as f64;
+    (mean, (square - mean * mean).max(0.0).sqrt(), moments.min as f64)
+}

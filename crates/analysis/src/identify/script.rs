@@ -1,0 +1,179 @@
+//! What to measure next, and what has been found so far. Pure: the measurements so far in, the next one out.
+//!
+//! The method is written down once, as one goes about it. It is gone through from its beginning each time: what was measured
+//! answers its questions, and the first that has no answer is what to measure next. So a stored record tells the same again.
+
+use fathom_record::{IdentifyRecord, RunRecord};
+
+use super::probe::{Probe, Seen, Way};
+use super::{Identified, Spent};
+
+/// What identifying may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdentifySpec {
+    /// Smallest request, bytes; all are multiples of it.
+    pub unit: u64,
+    /// Bytes of the target that are used.
+    pub size: u64,
+    /// Largest request, bytes.
+    pub most_block: u64,
+    /// Most requests in flight.
+    pub most_depth: u32,
+    /// Most bytes in flight.
+    pub most_in_flight: u64,
+    /// Writes may be made.
+    pub writes: bool,
+    /// The least time of a measurement, ns.
+    pub probe_ns: u64,
+    /// What may be spent; bytes are those read and written together.
+    pub budget: Budget,
+}
+
+/// What may be spent at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Time, ns.
+    pub time_ns: u64,
+    /// Requests.
+    pub ios: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+}
+
+impl IdentifySpec {
+    /// As it stands in a record.
+    pub fn record(&self) -> IdentifyRecord {
+        IdentifyRecord {
+            unit_bytes: self.unit,
+            most_block_bytes: self.most_block,
+            most_depth: self.most_depth,
+            most_in_flight_bytes: self.most_in_flight,
+            writes: self.writes,
+            probe_ns: self.probe_ns,
+            budget_ns: self.budget.time_ns,
+            budget_ios: self.budget.ios,
+            budget_bytes: self.budget.bytes,
+        }
+    }
+
+    /// That of a stored run; `None` where it did not identify.
+    pub fn of(run: &RunRecord) -> Option<IdentifySpec> {
+        let told = run.header.identify.as_ref()?;
+        Some(IdentifySpec {
+            unit: told.unit_bytes.max(1),
+            size: run.header.size_bytes,
+            most_block: told.most_block_bytes,
+            most_depth: told.most_depth,
+            most_in_flight: told.most_in_flight_bytes,
+            writes: told.writes,
+            probe_ns: told.probe_ns,
+            budget: Budget { time_ns: told.budget_ns, ios: told.budget_ios, bytes: told.budget_bytes },
+        })
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Measure this; its rest comes first.
+    Run(Probe),
+    /// There is nothing left to find.
+    Done,
+    /// There would be more, and the budget does not hold it.
+    OutOfBudget,
+}
+
+/// The next step.
+pub fn next(spec: &IdentifySpec, seen: &[Seen]) -> Step {
+    let mut script = Script::new(spec, seen);
+    match script.run() {
+        Ok(()) => Step::Done,
+        Err(Halt::Ask(probe)) => Step::Run(probe),
+        Err(Halt::OutOfBudget | Halt::Useless) => Step::OutOfBudget,
+    }
+}
+
+/// What the measurements tell.
+pub fn identified(spec: &IdentifySpec, seen: &[Seen]) -> Identified {
+    let mut script = Script::new(spec, seen);
+    let ended = script.run();
+    script.conclude(ended.is_err())
+}
+
+/// What a stored run tells; `None` where it did not identify.
+pub fn identified_of(run: &RunRecord) -> Option<Identified> {
+    let spec = IdentifySpec::of(run)?;
+    let seen: Vec<Seen> = run.tests.iter().filter_map(Seen::of).collect();
+    Some(identified(&spec, &seen))
+}
+
+/// Why the script cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    Ask(Probe),
+    OutOfBudget,
+    /// The target answers nothing that could be gone by.
+    Useless,
+}
+
+/// The method on its way through the answers.
+pub(crate) struct Script<'a> {
+    pub(crate) spec: &'a IdentifySpec,
+    seen: &'a [Seen],
+    /// What was asked, each with when it began, ns.
+    pub(crate) asked: Vec<(Probe, u64)>,
+    pub(crate) spent: Spent,
+    pub(crate) found: super::findings::Findings,
+}
+
+impl<'a> Script<'a> {
+    pub(crate) fn new(spec: &'a IdentifySpec, seen: &'a [Seen]) -> Self {
+        let found = super::findings::Findings::default();
+        Script { spec, seen, asked: Vec::new(), spent: Spent::default(), found }
+    }
+
+    /// What `probe` shows, if it has been measured.
+    pub(crate) fn ask(&mut self, probe: Probe) -> Result<&'a Seen, Halt> {
+        let index = self.asked.len();
+        let Some(seen) = self.seen.get(index).filter(|seen| seen.is_of(&probe, index)) else {
+            return Err(if self.fits(&probe) { Halt::Ask(probe) } else { Halt::OutOfBudget });
+        };
+        self.asked.push((probe, self.spent.time_ns));
+        self.spent.time_ns += seen.elapsed_ns;
+        for way in [Way::Read, Way::Write] {
+            let ios = seen.done(way).all_ios();
+            self.spent.ios += ios;
+            match way {
+                Way::Read => self.spent.read_bytes += ios * probe.block,
+                Way::Write => self.spent.written_bytes += ios * probe.block,
+            }
+        }
+        if !seen.is_whole {
+            return Err(Halt::Useless);
+        }
+        Ok(seen)
+    }
+
+    /// The answers so far, each with its probe and when it began.
+    pub(crate) fn answers(&self) -> impl DoubleEndedIterator<Item = (&Probe, u64, &'a Seen)> {
+        self.asked.iter().zip(self.seen).map(|((probe, began), seen)| (probe, *began, seen))
+    }
+
+    /// Time left, ns.
+    pub(crate) fn left_ns(&self) -> u64 {
+        self.spec.budget.time_ns.saturating_sub(self.spent.time_ns)
+    }
+
+    /// Requests left, at `block` bytes each.
+    pub(crate) fn left_ios(&self, block: u64) -> u64 {
+        let bytes = self.spent.read_bytes + self.spent.written_bytes;
+        let by_bytes = self.spec.budget.bytes.saturating_sub(bytes) / block.max(1);
+        self.spec.budget.ios.saturating_sub(self.spent.ios).min(by_bytes)
+    }
+
+    /// A probe never begins that would break the budget. What it may do at most is told to it as a number of requests.
+    fn fits(&self, probe: &Probe) -> bool {
+        let most = probe.ios.saturating_mul(probe.ways().count() as u64);
+        probe.most_ns() <= self.left_ns() && most > 0 && most <= self.left_ios(probe.block)
+    }
+}

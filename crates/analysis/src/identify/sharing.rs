@@ -1,0 +1,66 @@
+//! Whether reads and writes draw on the same limits: both at once against each alone.
+
+use super::curve::{Curve, Held};
+use super::level::{Care, Level, Load};
+use super::script::{Halt, Script};
+
+/// What both at once told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Nothing was held by a limit in both directions, or nothing was looked at.
+    #[default]
+    Unknown,
+    Shared,
+    Apart,
+    /// Each has limits of its own, and there is one on both together.
+    ApartUnderOne,
+}
+
+/// Part of the second direction's rate that comes on top where limits are shared, at the most, and where they are not, at the least.
+const NONE: f64 = 0.12;
+const ALL: f64 = 0.88;
+
+impl Script<'_> {
+    /// Small requests, then large ones.
+    pub(crate) fn sharing(&mut self) -> Result<(), Halt> {
+        let [Some(read), Some(write)] = self.found.curves.clone() else { return Ok(()) };
+        let small = (self.spec.unit, read.top, write.top);
+        let is_held = |curve: &Curve| matches!(curve.held, Held::Count | Held::Bytes);
+        if is_held(&read) || is_held(&write) {
+            self.found.shares_ios = self.both(small, is_held(&read) && is_held(&write))?;
+        }
+        let large = match (read.bulk, write.bulk) {
+            (Some(one), Some(other)) => one.block.max(other.block),
+            (Some(one), None) | (None, Some(one)) => one.block,
+            (None, None) => return Ok(()),
+        };
+        let way = |curve: &Curve| ("large requests at full rate", curve.way);
+        let guess = |curve: &Curve| curve.bulk.map_or(curve.top.rate, |bulk| bulk.bytes() / large as f64);
+        let one = self.at(way(&read), large, guess(&read), Care::Fine)?;
+        let other = self.at(way(&write), large, guess(&write), Care::Fine)?;
+        self.found.shares_bytes =
+            self.both((large, one, other), read.bulk.is_some() && write.bulk.is_some())?;
+        Ok(())
+    }
+
+    /// Both at once with requests of `block`, which came to `read` and `write` alone. Where limits hold both
+    /// directions, each may be held by its own; where they hold one, only that there is something on top tells anything.
+    fn both(&mut self, (block, read, write): (u64, Level, Level), holds_both: bool) -> Result<Sharing, Halt> {
+        let depth = read.depth.max(write.depth);
+        let guess = Some(read.rate.min(write.rate) / 2.0);
+        let load = Load { guess, ..Load::both("reads and writes at once", block, depth) };
+        let [one, other] = self.level(load, Care::Fine)?;
+        let total = one.rate + other.rate;
+        let (most, least) = (read.rate.max(write.rate), read.rate.min(write.rate));
+        let on_top = (total - most) / least;
+        Ok(match on_top {
+            on_top if on_top > ALL => Sharing::Apart,
+            on_top if !holds_both => {
+                let _ = on_top;
+                Sharing::Unknown
+            }
+            on_top if on_top < NONE => Sharing::Shared,
+            _ => Sharing::ApartUnderOne,
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! A series of counts as stretches of one rate each: where a rate falls, comes back or stays.
+
+use super::probe::Slice;
+
+/// A span of one rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Stretch {
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    /// Requests.
+    pub(crate) ios: u64,
+    /// Time in which something completed, s: stalls are left out.
+    pub(crate) seconds: f64,
+}
+
+impl Stretch {
+    pub(crate) fn rate(&self) -> f64 {
+        self.ios as f64 / self.seconds.max(1e-9)
+    }
+}
+
+/// Rates that differ by less are one.
+const APART: f64 = 0.06;
+/// A stretch has this many requests and lasts this long, at the least.
+const LEAST_IOS: u64 = 24;
+const LEAST_SECONDS: f64 = 0.9;
+
+/// The stretches of `slices`, in order of time.
+pub(crate) fn stretches(slices: &[Slice]) -> Vec<Stretch> {
+    let slices = gathered(slices);
+    let mut sums = vec![(0.0, 0u64, 0.0)];
+    for slice in &slices {
+        let (seconds, ios, squares) = sums[sums.len() - 1];
+        let (length, rate) = (slice.seconds(), slice.rate());
+        sums.push((seconds + length, ios + slice.ios, squares + rate * rate * length));
+    }
+    let mut bounds = vec![0, slices.len()];
+    let cuts = Cuts { sums: &sums };
+    cuts.split(0, slices.len(), &mut bounds);
+    bounds.sort_unstable();
+    bounds.dedup();
+    let mut found: Vec<Stretch> = Vec::new();
+    for pair in bounds.windows(2) {
+        if pair[0] == pair[1] {
+            continue;
+        }
+        let of = |from: usize, to: usize| Stretch {
+            start_ns: slices[from].start_ns,
+            end_ns: slices[to - 1].end_ns,
+            ios: sums[to].1 - sums[from].1,
+            seconds: sums[to].0 - sums[from].0,
+        };
+        let next = of(pair[0], pair[1]);
+        match found.last_mut() {
+            Some(last) if !is_apart(last.rate(), next.rate()) => {
+                last.end_ns = next.end_ns;
+                last.ios += next.ios;
+                last.seconds += next.seconds;
+            }
+            _ => found.push(next),
+        }
+    }
+    found
+}
+
+/// Slices long enough to tell a rate, without those in which the target stood still.
+fn gathered(slices: &[Slice]) -> Vec<Slice> {
+    let busiest = slices.iter().filter(|slice| slice.seconds() > 0.1).map(Slice::rate).fold(0.0, f64::max);
+    let mut gathered: Vec<Slice> = Vec::new();
+    for slice in slices.iter().filter(|slice| slice.end_ns > slice.start_ns) {
+        let would = busiest * slice.seconds();
+        if slice.ios == 0 && would > 200.0 {
+            continue;
+        }
+        match gathered.last_mut() {
+            Some(last)
+                if (last.seconds() < 0.4 || last.ios < 4)
+                    && slice.start_ns.saturating_sub(last.end_ns) < 100_000_000 =>
+            {
+                last.end_ns = slice.end_ns;
+                last.ios += slice.ios;
+            }
+            _ => gathered.push(*slice),
+        }
+    }
+    // What is too short at the end belongs to what went before it.
+    if let [.., before, last] = &mut gathered[..]
+        && last.seconds() < 0.4
+    {
+        before.end_ns = last.end_ns;
+        before.ios += last.ios;
+        gathered.pop();
+    }
+    gathered
+}
+
+struct Cuts<'a> {
+    /// Seconds, requests and squared rates times seconds up to each slice.
+    sums: &'a [(f64, u64, f64)],
+}
+
+impl Cuts<'_> {
+    fn span(&self, from: usize, to: usize) -> (f64, u64, f64) {
+        let (start, end) = (self.sums[from], self.sums[to]);
+        (end.0 - start.0, end.1 - start.1, end.2 - start.2)
+    }
+
+    /// What is left of squares around the mean.
+    fn cost(&self, from: usize, to: usize) -> f64 {
+        let (seconds, ios, squares) = self.span(from, to);
+        squares - (ios as f64).powi(2) / seconds.max(1e-9)
+    }
+
+    fn rate(&self, from: usize, to: usize) -> f64 {
+        let (seconds, ios, _) = self.span(from, to);
+        ios as f64 / seconds.max(1e-9)
+    }
+
+    fn is_long(&self, from: usize, to: usize) -> bool {
+        let (seconds, ios, _) = self.span(from, to);
+        ios >= LEAST_IOS && seconds >= LEAST_SECONDS
+    }
+
+    fn split(&self, from: usize, to: usize, bounds: &mut Vec<usize>) {
+        let gain = |cut: &usize| -(self.cost(from, *cut) + self.cost(*cut, to));
+        let cuts = (from + 1..to).filter(|&cut| self.is_long(from, cut) && self.is_long(cut, to));
+        let Some(cut) = cuts.max_by(|one, other| gain(one).total_cmp(&gain(other))) else { return };
+        let whole = self.cost(from, to);
+        let is_better = -gain(&cut) < 0.5 * whole;
+        if is_better && is_apart(self.rate(from, cut), self.rate(cut, to)) {
+            bounds.push(cut);
+            self.split(from, cut, bounds);
+            self.split(cut, to, bounds);
+        }
+    }
+}
+
+pub(crate) fn is_apart(one: f64, other: f64) -> bool {
+    (one - other).abs() > APART * one.max(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half seconds of these rates.
+    fn series(rates: &[(f64, usize)]) -> Vec<Slice> {
+        let rates: Vec<f64> = rates.iter().flat_map(|&(rate, count)| vec![rate; count]).collect();
+        let slice = |(at, rate): (usize, &f64)| Slice {
+            start_ns: at as u64 * 500_000_000,
+            end_ns: (at + 1) as u64 * 500_000_000,
+            ios: (rate * 0.5) as u64,
+        };
+        rates.iter().enumerate().map(slice).collect()
+    }
+
+    #[test]
+    fn rates_are_told_apart() {
+        let check = |rates: &[(f64, usize)], expected: &[f64]| {
+            let found: Vec<f64> = stretches(&series(rates)).iter().map(|it| it.rate().round()).collect();
+            assert_eq!(found, expected, "{rates:?}");
+        };
+        check(&[], &[]);
+        check(&[(3000.0, 100)], &[3000.0]);
+        check(&[(3000.0, 100), (150.0, 60)], &[3000.0, 150.0]);
+        check(&[(3000.0, 100), (2900.0, 60)], &[2963.0]);
+        check(&[(100.0, 20), (50.0, 20), (100.0, 20)], &[100.0, 50.0, 100.0]);
+        // A stall is no rate.
+        check(&[(3000.0, 20), (0.0, 40), (3000.0, 20)], &[3000.0]);
+        // Too short to tell.
+        check(&[(3000.0, 20), (1500.0, 1), (3000.0, 20)], &[2963.0]);
+    }
+}
