@@ -23,6 +23,9 @@ const MOSTLY_WAITING: f64 = 2.0;
 /// A larger block must have moved this many times as much before a smaller one is called too small.
 const WORTHWHILE: f64 = 1.5;
 
+/// What more depth does at a limit.
+pub const REQUESTS_WAIT: &str = "More depth or jobs only make requests wait";
+
 /// A limit and the rows that show it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cap {
@@ -155,7 +158,8 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
         claim += &format!("; the control group of this process allows {}", units::grouped(limit));
     }
     claim += &shared(cap, caps, rows);
-    let found = finding("iops-cap", Severity::Info, claim + ".", remedy_of_cap(cap));
+    let asked = format!("--iops {:.0}", cap.value * 2.0);
+    let found = finding("iops-cap", Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
         .with("iops", cap.value)
@@ -192,7 +196,8 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
             units::bytes(bytes as u64)
         );
     }
-    let found = finding("bandwidth-cap", Severity::Info, claim + ".", remedy_of_cap(cap));
+    let asked = format!("--throughput {:.0}MiB", cap.value * 2.0 / f64::from(1 << 20));
+    let found = finding("bandwidth-cap", Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
         .with("bytes_per_second", cap.value)
@@ -200,11 +205,13 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
         .with("group_limit_bytes_per_second", cap.group_limit)
 }
 
-fn remedy_of_cap(cap: &Cap) -> Option<String> {
+fn remedy_of_cap(cap: &Cap, asked: &str) -> Option<String> {
     Some(match cap.group_limit {
         Some(_) => "Raise the limit of the control group, or measure outside of it.".to_owned(),
-        None => "More depth or jobs only make requests wait; a larger volume or another type raises it."
-            .to_owned(),
+        None => format!(
+            "{REQUESTS_WAIT}; a larger volume or another type raises it, `fathom catalog fit {asked}` names those that \
+             give twice as much."
+        ),
     })
 }
 

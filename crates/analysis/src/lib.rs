@@ -60,6 +60,8 @@ pub mod together;
 
 use fathom_record::{Finding, RunRecord};
 
+pub use caps::REQUESTS_WAIT;
+
 /// Everything that the record tells: what concerns single tests, in their order, then what several tell together.
 pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let words = Words::of(record);

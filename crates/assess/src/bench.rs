@@ -66,6 +66,7 @@ pub fn run(
         }
     }
     record.findings = fathom_analysis::findings(&record);
+    crate::remedies::name_types(&mut record);
     Ok(record)
 }
 

@@ -25,6 +25,7 @@ mod planned;
 pub mod prepare;
 mod profile;
 mod promises;
+mod remedies;
 pub mod simulate;
 mod simulated;
 mod suite;

@@ -1,0 +1,83 @@
+//! Which volumes give more than one that has met its limit.
+
+use crate::catalog::Catalog;
+use crate::cost::MonthlyCost;
+use crate::entry::Entry;
+use crate::fit::{Need, Offer};
+use crate::fit_size::least;
+use crate::resolve::Parameters;
+
+/// What lifts a limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lift {
+    /// The volume gives more than that by its rules, for ever: something else holds it.
+    pub is_below_its_rules: bool,
+    /// The least volume of the same type that gives a tenth more.
+    pub tenth: Option<Parameters>,
+    /// The least one that gives twice as much.
+    pub twice: Option<Parameters>,
+    /// The provider's other type that gives a tenth more for the least, by what is known of its price.
+    pub next: Option<Offer>,
+}
+
+impl Catalog {
+    /// What gives more than `met`, the rate at which a volume of `entry` with `parameters` stopped.
+    pub fn lifts(&self, entry: &Entry, parameters: &Parameters, met: &Need) -> Lift {
+        let more = |factor: f64| Need { rate: met.rate * factor, ..met.clone() };
+        let tenth = least(entry, &more(1.1));
+        let chosen = Parameters { first_touch: false, ..parameters.clone() };
+        let own = entry.resolve(&chosen).ok();
+        let is_below_its_rules = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
+        let fit = self.fit(&more(1.1), Some(entry.provider()));
+        let known = |offer: &&Offer| offer.bill.as_ref().map_or(f64::INFINITY, MonthlyCost::total);
+        let others = fit.offers().filter(|offer| offer.id != entry.id());
+        let next = others.min_by(|one, other| known(one).total_cmp(&known(other))).cloned();
+        Lift { is_below_its_rules, tenth, twice: least(entry, &more(2.0)), next }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Load;
+
+    #[test]
+    fn larger_ones_and_others() {
+        let check = |id: &str, gib: u64, iops: Option<u64>, rate: f64, expected: (bool, &str, &str, &str)| {
+            let catalog = Catalog::shipped();
+            let parameters = Parameters { size_bytes: Some(gib << 30), iops, ..Parameters::default() };
+            let met = Need {
+                size_bytes: gib << 30,
+                load: Load::of(4096.0, false),
+                rate,
+                in_ios: true,
+                in_bytes: false,
+                spell: None,
+                latency: Vec::new(),
+                persistent: true,
+            };
+            let lift = catalog.lifts(catalog.get(id).unwrap(), &parameters, &met);
+            let told = |parameters: Option<Parameters>| {
+                let part = |part: Option<u64>| part.map(|part| format!(" {part}")).unwrap_or_default();
+                parameters.map_or("none".to_owned(), |chosen| {
+                    format!("{}{}", chosen.size_bytes.unwrap() >> 30, part(chosen.iops))
+                })
+            };
+            let next = lift.next.map_or("none".to_owned(), |offer| offer.id);
+            let found = (lift.is_below_its_rules, told(lift.tenth), told(lift.twice), next);
+            assert_eq!(
+                (found.0, found.1.as_str(), found.2.as_str(), found.3.as_str()),
+                expected,
+                "{id} {gib} {rate}"
+            );
+        };
+        // 3,300 and 6,000 at 3 a GiB.
+        check("aws-gp2", 50, None, 3000.0, (false, "1100", "2000", "aws-gp3"));
+        check("aws-gp2", 50, None, 150.0, (false, "55", "100", "aws-gp3"));
+        check("aws-gp2", 5334, None, 16_000.0, (false, "none", "none", "aws-gp3"));
+        check("aws-gp2", 1000, None, 1000.0, (true, "1000", "1000", "aws-gp3"));
+        check("aws-gp3", 100, Some(3000), 3000.0, (false, "100 3300", "100 6000", "aws-gp2"));
+        check("vultr-block-hdd", 100, None, 500.0, (false, "none", "none", "vultr-block-nvme"));
+        check("hetzner-volume", 100, None, 5000.0, (false, "none", "none", "none"));
+    }
+}
