@@ -107,6 +107,17 @@ struct Pending {
     result: i32,
 }
 
+/// The completion that comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// Its instant of virtual time.
+    pub at: u64,
+    /// What it will say.
+    pub completion: Completion,
+    /// No other comes at the same instant.
+    pub is_alone: bool,
+}
+
 /// One worker's connection to the volumes.
 pub struct SimEngine {
     world: Rc<World>,
@@ -123,17 +134,53 @@ impl SimEngine {
         SimEngine { world, volumes, queued: Vec::new(), in_flight: VecDeque::new() }
     }
 
+    /// The completion that comes next; `None` where nothing is in flight.
     #[inline]
-    fn insert(&mut self, pending: Pending) {
-        let mut place = self.in_flight.len();
-        while place > 0 && self.in_flight[place - 1].at > pending.at {
-            place -= 1;
-        }
-        if place == self.in_flight.len() {
-            self.in_flight.push_back(pending);
-        } else {
-            self.in_flight.insert(place, pending);
-        }
+    pub fn next(&self) -> Option<Next> {
+        let &Pending { at, slot, result } = self.in_flight.front()?;
+        let is_alone = self.in_flight.get(1).is_none_or(|second| second.at > at);
+        Some(Next { at, completion: Completion { slot, result: i64::from(result) }, is_alone })
+    }
+
+    /// Takes the completion that comes next.
+    #[inline]
+    pub fn take_next(&mut self) {
+        self.in_flight.pop_front();
+    }
+
+    /// Makes one request now.
+    #[inline]
+    pub fn ask(&mut self, slot: u32, request: &Request) {
+        let SimEngine { world, volumes, in_flight, .. } = self;
+        let volume = &mut world.volumes.borrow_mut()[volumes[request.file as usize]];
+        insert(in_flight, answer(volume, world.now.get(), slot, request));
+    }
+}
+
+/// What a volume answers to a request that is made `now`.
+#[inline(always)]
+fn answer(volume: &mut Volume, now: u64, slot: u32, request: &Request) -> Pending {
+    let asked = fathom_volume::Request { op: request.op, offset: request.offset, bytes: request.len };
+    let answer = volume.submit(now, &asked);
+    let result = match answer.outcome {
+        Outcome::Done => i32::try_from(request.len).unwrap_or(i32::MAX),
+        Outcome::Failed(errno) => -errno,
+        Outcome::Never => 0,
+    };
+    Pending { at: answer.at_ns, slot, result }
+}
+
+/// Puts a request into its place in the order of completion.
+#[inline(always)]
+fn insert(in_flight: &mut VecDeque<Pending>, pending: Pending) {
+    let mut place = in_flight.len();
+    while place > 0 && in_flight[place - 1].at > pending.at {
+        place -= 1;
+    }
+    if place == in_flight.len() {
+        in_flight.push_back(pending);
+    } else {
+        in_flight.insert(place, pending);
     }
 }
 
@@ -145,22 +192,12 @@ impl Engine for SimEngine {
 
     fn submit(&mut self) -> Result<u32, EngineError> {
         let count = self.queued.len() as u32;
-        let world = self.world.clone();
-        let mut volumes = world.volumes.borrow_mut();
-        let now = world.now.get();
-        let mut queued = std::mem::take(&mut self.queued);
+        let SimEngine { world, volumes, queued, in_flight } = self;
+        let mut world_volumes = world.volumes.borrow_mut();
         for (slot, request) in queued.drain(..) {
-            let volume = &mut volumes[self.volumes[request.file as usize]];
-            let asked = fathom_volume::Request { op: request.op, offset: request.offset, bytes: request.len };
-            let answer = volume.submit(now, &asked);
-            let result = match answer.outcome {
-                Outcome::Done => i32::try_from(request.len).unwrap_or(i32::MAX),
-                Outcome::Failed(errno) => -errno,
-                Outcome::Never => 0,
-            };
-            self.insert(Pending { at: answer.at_ns, slot, result });
+            let volume = &mut world_volumes[volumes[request.file as usize]];
+            insert(in_flight, answer(volume, world.now.get(), slot, &request));
         }
-        self.queued = queued;
         Ok(count)
     }
 

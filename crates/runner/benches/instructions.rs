@@ -1,4 +1,4 @@
-//! Instructions per request of the whole loop, on the engine that moves nothing.
+//! Instructions per request of the whole loop, on the engine that moves nothing and on modelled volumes.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program of its own, not a part of the crate.
@@ -7,6 +7,7 @@
 mod case;
 #[path = "../tests/plans/mod.rs"]
 mod plans;
+mod volumes;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,9 @@ const CASES: &[Case] = &[
     Case { name: "randwrite-depth-64", operations: REQUESTS, run: |n| turn(Mix::Write, 64, n) },
     Case { name: "randrw-depth-1", operations: REQUESTS, run: |n| turn(MIXED, 1, n) },
     Case { name: "randrw-depth-64", operations: REQUESTS, run: |n| turn(MIXED, 64, n) },
+    Case { name: "simulated-cap-depth-32", operations: REQUESTS, run: |n| simulate(&volumes::cap(), 1, n) },
+    Case { name: "simulated-cap-jobs-3", operations: 3 * REQUESTS, run: |n| simulate(&volumes::cap(), 3, n) },
+    Case { name: "simulated-gp2-depth-32", operations: REQUESTS, run: |n| simulate(&volumes::gp2(), 1, n) },
 ];
 
 fn main() -> ExitCode {
@@ -44,4 +48,10 @@ fn turn(mix: Mix, iodepth: u32, requests: u64) {
     let outcome = run_alone(&plan, TARGET_BYTES).expect("the plan fits the target");
     let done: u64 = outcome.measured.ops.iter().map(|op| op.ios).sum();
     assert_eq!((outcome.failure, done), (None, requests));
+}
+
+/// Jobs on a modelled volume, a whole session of them.
+fn simulate(model: &fathom_volume::VolumeModel, jobs: u64, requests: u64) {
+    let done = volumes::run(model, &volumes::job(32, requests / jobs), jobs as usize);
+    assert_eq!(done, requests);
 }

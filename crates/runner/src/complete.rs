@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fathom_engine::Completion;
+use fathom_engine::{Completion, Engine};
 use fathom_model::{Op, Request};
 use fathom_stats::{SlowRequest, WorkerFailure};
 use fathom_sys::io::describe;
@@ -14,9 +14,14 @@ use crate::stalls::STALL_NS;
 
 /// errno of a request that moved nothing although it should have (EIO), as at the end of a file that shrank.
 const MOVED_NOTHING: i32 = 5;
-const SYNC_SLOWEST_INDEX: u8 = 3;
 
-impl<C: Clock> Worker<C> {
+/// The number of an operation in [`SlowRequest`].
+pub(crate) fn slowest_index(op: Op) -> u8 {
+    const SYNC: u8 = 3;
+    if op.is_sync() { SYNC } else { op as u8 }
+}
+
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Records what is in `done` as completed at `self.now`, or sends the rests of requests that were cut short.
     ///
     /// Requests that went together and came back together took the same time: they are recorded as one.
@@ -57,8 +62,9 @@ impl<C: Clock> Worker<C> {
         self.live.in_flight.set(u64::from(self.in_flight));
     }
 
+    /// Counts requests alike that are whole.
     #[inline(always)]
-    fn record(&self, request: &Request, stamp: &Stamp, alike: u32) {
+    pub fn record(&self, request: &Request, stamp: &Stamp, alike: u32) {
         let (clat, lat) = (self.now - stamp.issued.min(self.now), self.now - stamp.start.min(self.now));
         let phase = self.phase();
         if let Some(op) = phase.ops.get(request.op as usize) {
@@ -74,7 +80,7 @@ impl<C: Clock> Worker<C> {
     fn keep_slow(&mut self, done: Range<usize>, lat_ns: u64) {
         for &Completion { slot, .. } in &self.done[done] {
             let request = &self.slots.requests[slot as usize];
-            let op = if request.op.is_sync() { SYNC_SLOWEST_INDEX } else { request.op as u8 };
+            let op = slowest_index(request.op);
             let (offset, start_ns) = (request.offset, self.slots.stamps[slot as usize].start);
             if lat_ns > self.slowest.threshold_ns {
                 self.slowest.insert(SlowRequest { start_ns, lat_ns, op, offset, depth: self.in_flight });

@@ -36,10 +36,10 @@ pub enum Step {
 /// The longest single wait in an engine, so that a request to stop is seen.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
 
-/// One thread of a job.
-pub(crate) struct Worker<C> {
+/// One thread of a job, on an engine that is known only when it runs or, in virtual time, beforehand.
+pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     pub clock: C,
-    pub engine: Box<dyn Engine>,
+    pub engine: Box<E>,
     pub source: Source,
     pub filler: Filler,
     pub live: Arc<LiveWorker>,
@@ -56,7 +56,7 @@ pub(crate) struct Worker<C> {
     pub closing: bool,
     /// Each request is done in one call, one at a time.
     pub at_once: bool,
-    /// Requests drawn before their time, where each is done in one call.
+    /// Requests drawn before their time, by the turns that do not take what all engines share.
     pub ahead: VecDeque<Request>,
     pub slots: Slots,
     pub slowest: Slowest,
@@ -84,7 +84,7 @@ pub(crate) struct Worker<C> {
     pub usage_of_ramp: CpuUsage,
 }
 
-impl<C: Clock> Worker<C> {
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Reads the clock after a wait that the worker asked for.
     pub fn wake(&mut self) {
         self.now = self.clock.now();
@@ -137,6 +137,9 @@ impl<C: Clock> Worker<C> {
         let room = (u64::from(self.batch_limit) - waiting)
             .min(self.slots.free.len() as u64)
             .min(self.pacer.allowance());
+        if !self.ahead.is_empty() {
+            return self.collect_ahead(room);
+        }
         let Worker { source, slots, batch, engine, filler, .. } = self;
         let mut syncs = 0;
         let made = source.next_requests(room, |request| {
@@ -153,6 +156,19 @@ impl<C: Clock> Worker<C> {
             self.schedule.drain();
         }
         self.pacer.made(made - syncs);
+        !self.batch.is_empty()
+    }
+
+    /// As [`Worker::collect`], where requests have been drawn ahead.
+    #[cold]
+    fn collect_ahead(&mut self, room: u64) -> bool {
+        for _ in 0..room {
+            let Some(request) = self.ahead.pop_front().or_else(|| self.source.next_request()) else {
+                self.schedule.drain();
+                break;
+            };
+            self.put(request);
+        }
         !self.batch.is_empty()
     }
 

@@ -15,6 +15,7 @@ mod guard;
 mod host_watch;
 mod kernel_watch;
 mod layout;
+mod modelled;
 mod observe;
 mod paced;
 mod pacer;

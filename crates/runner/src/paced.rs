@@ -3,7 +3,7 @@
 //! The schedule is never moved: what could not be made in time is made as soon as there is room, and its response time
 //! counts from when it was due. Without a rate nothing of this is looked at but that it is not there.
 
-use fathom_engine::Completion;
+use fathom_engine::{Completion, Engine};
 use fathom_model::plan::Mix;
 use fathom_model::{Op, Request};
 use fathom_stats::Offered;
@@ -65,7 +65,7 @@ impl OpenLoop {
     }
 }
 
-impl<C: Clock> Worker<C> {
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Begins the schedule, where there is one and it has not begun.
     pub fn begin_schedule(&mut self) {
         let now = self.now;
@@ -124,7 +124,7 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Puts a request into a free slot and the batch.
-    fn put(&mut self, request: Request) -> u32 {
+    pub fn put(&mut self, request: Request) -> u32 {
         let slot = self.slots.free.pop().expect("there is room");
         if request.op != Op::Read {
             let was_read = self.slots.requests[slot as usize].op == Op::Read;

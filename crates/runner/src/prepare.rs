@@ -290,8 +290,7 @@ fn specify(
             slat: measure.slat && !synchronous,
             clat: measure.clat,
             lat: measure.lat,
-            // A modelled volume answers later whatever engine is named.
-            at_once: synchronous && !prepared.session.is_simulated(),
+            at_once: synchronous,
             scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
         },
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),

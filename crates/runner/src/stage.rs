@@ -1,12 +1,13 @@
 //! A worker on its way from stage to stage: its start delay, the ramp, the measured part, the end.
 
+use fathom_engine::Engine;
 use fathom_model::Nanos;
 
 use crate::clock::Clock;
 use crate::drive::{Step, Worker};
 use crate::schedule::Stage;
 
-impl<C: Clock> Worker<C> {
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Moves on to the stage that is due, if one is. `Some` where the worker has to wait for it.
     #[cold]
     pub fn change_stage(&mut self) -> Option<Step> {

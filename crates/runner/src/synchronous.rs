@@ -3,7 +3,7 @@
 //! Nothing is ever in flight between two of them, so the way is short: draw, stamp, do, stamp, count. Whatever is not
 //! plain, the rest of a request that was cut short or a failure, goes the way that all engines share.
 
-use fathom_engine::{Completion, Queued};
+use fathom_engine::{Completion, Engine, Queued};
 use fathom_model::{Op, Request};
 use fathom_stats::{BatchCounts, DepthCounts};
 
@@ -22,7 +22,7 @@ const LOOK_NS: u64 = 100_000;
 /// The only place there is.
 const SLOT: u32 = 0;
 
-impl<C: Clock> Worker<C> {
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Does one request after another until the stage changes, a pause is due, or one ends oddly.
     #[inline]
     pub fn carry_out(&mut self) -> Step {

@@ -98,7 +98,10 @@ impl Filler {
 
     /// Fills what a write carries in the buffer of its slot; other requests carry nothing.
     #[inline]
-    pub fn prepare(&mut self, engine: &mut dyn Engine, slot: u32, request: &Request, was_read: bool) {
+    pub fn prepare<E>(&mut self, engine: &mut E, slot: u32, request: &Request, was_read: bool)
+    where
+        E: Engine + ?Sized,
+    {
         if request.op == Op::Write {
             let payload = engine.payload(slot);
             let len = payload.len().min(request.len as usize);
@@ -130,13 +133,13 @@ pub(crate) struct WorkerEnd {
 }
 
 /// A worker ready to be started; everything it needs is allocated.
-pub(crate) fn build<C: Clock>(
+pub(crate) fn build<C: Clock, E: Engine + ?Sized>(
     spec: &WorkerSpec,
-    mut engine: Box<dyn Engine>,
+    mut engine: Box<E>,
     clock: C,
     live: Arc<LiveWorker>,
     watch: (StopSignal, fn() -> CpuUsage),
-) -> Worker<C> {
+) -> Worker<C, E> {
     let depth = spec.depth.iodepth;
     if spec.source.pattern.writes() && spec.payload != Payload::Zero {
         let mut rng = Rng::stream(spec.source.seed, 5);
@@ -179,7 +182,7 @@ pub(crate) fn build<C: Clock>(
     }
 }
 
-impl<C: Clock> Worker<C> {
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Starts it now; its start delay counts from here.
     pub fn start(&mut self, spec: &WorkerSpec) {
         self.wake();

@@ -85,6 +85,17 @@ fn a_volume_can_be_looked_at_between_runs() {
 }
 
 #[test]
+fn an_engine_that_would_do_each_request_in_one_call_waits_for_the_volume_like_others() {
+    let with = |engine: &str, depth| {
+        let mut job = reading("v", depth, 10);
+        job.engine.name = engine.to_owned();
+        ios(&run(&session(&[("v", volume(5_400_000))]), vec![job]))
+    };
+    // Half a millisecond each, one at a time.
+    assert_eq!((with("psync", 8), with("io_uring", 1)), (vec![20_000], vec![20_000]));
+}
+
+#[test]
 fn volumes_are_told_apart_by_name_and_others_are_refused() {
     let session = session(&[("small", volume(0)), ("large", volume(5_400_000))]);
     let outcome = run(&session, vec![reading("small", 4, 10), reading("large", 4, 10)]);

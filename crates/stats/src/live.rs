@@ -126,8 +126,10 @@ pub struct LiveOp {
     pub short: Cell,
     /// Requests failed.
     pub failed: Cell,
-    /// Start to issued; only where it is recorded.
+    /// Start to issued; only where it is recorded and not always nothing.
     pub slat: Option<LiveLatency>,
+    /// Every request is issued at its start.
+    slat_is_nothing: bool,
     /// Issued to completed; only where it is recorded.
     pub clat: Option<LiveLatency>,
     /// Start to completed; only where it is recorded and not the same as `clat`.
@@ -147,8 +149,8 @@ pub struct Recorded {
     pub clat: bool,
     /// Total latency.
     pub lat: bool,
-    /// Nothing lies between start and issue, as where each request is done in one call: completion and total latency are
-    /// the same, and kept once.
+    /// Nothing lies between start and issue, as where each request is done in one call: submission latency is nothing, and
+    /// completion and total latency are the same, and kept once.
     pub at_once: bool,
     /// Requests are due by a schedule.
     pub scheduled: bool,
@@ -158,7 +160,8 @@ impl LiveOp {
     fn new(recorded: Recorded) -> Self {
         let lat_is_clat = recorded.at_once && recorded.clat && recorded.lat;
         LiveOp {
-            slat: recorded.slat.then(LiveLatency::default),
+            slat: (recorded.slat && !recorded.at_once).then(LiveLatency::default),
+            slat_is_nothing: recorded.slat && recorded.at_once,
             clat: recorded.clat.then(LiveLatency::default),
             lat: (recorded.lat && !lat_is_clat).then(LiveLatency::default),
             lat_is_clat,
@@ -185,7 +188,9 @@ impl LiveOp {
 
     fn read(&self) -> OpOutcome {
         let latency = |live: &Option<LiveLatency>| live.as_ref().map(LiveLatency::read).unwrap_or_default();
-        let (slat, clat) = (latency(&self.slat), latency(&self.clat));
+        let clat = latency(&self.clat);
+        let slat =
+            if self.slat_is_nothing { Latency::of_nothing(self.ios.get()) } else { latency(&self.slat) };
         let lat = if self.lat_is_clat { clat.clone() } else { latency(&self.lat) };
         OpOutcome {
             issued: self.issued.get(),
@@ -384,6 +389,15 @@ mod tests {
         let outcome = op.read();
         assert_eq!((outcome.ios, outcome.bytes, outcome.lat.moments.sum), (2, 8192, 1400));
         assert_eq!(outcome.lat, outcome.clat);
+        assert_eq!(outcome.slat, Latency::default(), "not asked for");
+        let with_slat = LiveOp::new(Recorded { slat: true, ..recorded });
+        assert_eq!(with_slat.read().slat, Latency::default());
+        with_slat.complete(2, 4096, 700, 700);
+        assert_eq!(
+            with_slat.read().slat.moments,
+            Moments { count: 2, sum: 0, sum_squares: 0, min: 0, max: 0 }
+        );
+        assert_eq!(with_slat.read().slat.histogram.sparse().collect::<Vec<_>>(), [(0, 2)]);
         let lat_alone = LiveOp::new(Recorded { clat: false, ..recorded });
         lat_alone.complete(1, 512, 30, 30);
         assert_eq!((lat_alone.read().lat.moments.sum, lat_alone.read().clat.moments.count), (30, 0));

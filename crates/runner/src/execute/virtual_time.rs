@@ -28,17 +28,17 @@ pub(super) fn run_phase(
     let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
     let clock = VirtualClock(world.clone());
     let mut running: Vec<Running> = Vec::new();
-    let mut workers: Vec<Worker<VirtualClock>> = Vec::new();
-    for spec in specs {
+    let mut workers: Vec<Worker<VirtualClock, SimEngine>> = Vec::new();
+    for mut spec in specs {
+        // Time passes in volumes only, so nothing lies between start and issue.
+        spec.recorded.at_once = true;
         let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
         let (live, engine) = (spec.live(), Box::new(SimEngine::new(world.clone(), volumes)));
-        workers.push(worker::build(
-            &spec,
-            engine,
-            clock.clone(),
-            live.clone(),
-            (stop.clone(), CpuUsage::default),
-        ));
+        let watch = (stop.clone(), CpuUsage::default as fn() -> CpuUsage);
+        let mut worker = worker::build(&spec, engine, clock.clone(), live.clone(), watch);
+        // They answer later all the same, whatever engine is named.
+        worker.at_once = false;
+        workers.push(worker);
         running.push(Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None });
     }
     gate();
@@ -46,7 +46,7 @@ pub(super) fn run_phase(
     let mut watch = run.observer(&running, begin.0);
     let mut next_tick = begin.plus(Nanos(TICK_NS));
     let mut unanswered = Vec::new();
-    let mut wakes: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
+    let mut wakes = Wakes::new();
     for (index, worker) in workers.iter_mut().enumerate() {
         worker.start(&running[index].spec);
         wakes.push(Reverse((begin, index)));
@@ -58,12 +58,11 @@ pub(super) fn run_phase(
             next_tick = next_tick.plus(Nanos(TICK_NS));
         }
         world.advance_to(time);
-        let worker = &mut workers[index];
-        worker.wake();
-        match turn(worker, time) {
+        match turn(&mut workers[index], world, alone_until(&wakes, index).min(next_tick)) {
             Turn::Until(wake) => wakes.push(Reverse((wake, index))),
             Turn::Unanswered => unanswered.push(index),
             Turn::Finished => {
+                let time = world.now();
                 running[index].live.close(time.0);
                 running[index].live.finish();
                 if running[index].spec.exit_all {
@@ -89,6 +88,18 @@ pub(super) fn run_phase(
     run.collect(running, watch, now)
 }
 
+/// Workers that wait, first the one that is due first.
+type Wakes = BinaryHeap<Reverse<(Nanos, usize)>>;
+
+/// Up to when the worker `index` has the volumes for itself.
+fn alone_until(others: &Wakes, index: usize) -> Nanos {
+    match others.peek() {
+        Some(&Reverse((due, other))) if index < other => due,
+        Some(&Reverse((due, _))) => Nanos(due.0 - 1),
+        None => Nanos::MAX,
+    }
+}
+
 /// What became of a worker's turn.
 enum Turn {
     /// It goes on then.
@@ -99,19 +110,31 @@ enum Turn {
     Finished,
 }
 
-/// Turns one worker at `now` as far as it goes.
-fn turn(worker: &mut Worker<VirtualClock>, now: Nanos) -> Turn {
+/// Turns one worker as far as it goes, and on from there as long as it waits for nothing that is due after `last`.
+fn turn(worker: &mut Worker<VirtualClock, SimEngine>, world: &World, last: Nanos) -> Turn {
+    worker.wake();
     loop {
-        match worker.step() {
-            Ok(Step::Progress) => {}
-            Ok(Step::BlockedUntil(Nanos::MAX)) => return Turn::Unanswered,
-            Ok(Step::BlockedUntil(time)) => return Turn::Until(time.max(now)),
-            Ok(Step::Finished) => return Turn::Finished,
-            Err(error) => {
-                let message = error.to_string();
-                worker.failure.get_or_insert(WorkerFailure { errno: 0, message, hint: None });
-                return Turn::Finished;
-            }
+        let due = match worker.follow(last) {
+            Some(due) => due,
+            None => match worker.step() {
+                Ok(Step::Progress) => continue,
+                Ok(Step::BlockedUntil(due)) => due,
+                Ok(Step::Finished) => return Turn::Finished,
+                Err(error) => {
+                    let message = error.to_string();
+                    worker.failure.get_or_insert(WorkerFailure { errno: 0, message, hint: None });
+                    return Turn::Finished;
+                }
+            },
+        };
+        if due == Nanos::MAX {
+            return Turn::Unanswered;
         }
+        let due = due.max(world.now());
+        if due > last {
+            return Turn::Until(due);
+        }
+        world.advance_to(due);
+        worker.wake();
     }
 }

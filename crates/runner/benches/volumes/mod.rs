@@ -1,0 +1,57 @@
+//! Modelled volumes, and jobs that run on them.
+
+use fathom_engine::sim::{BEGIN_NS, Volume};
+use fathom_model::plan::{DepthPlan, Mix, SizeSpec};
+use fathom_model::{JobPlan, RunPlan};
+use fathom_runner::Session;
+use fathom_volume::{Accounting, Latency, Limit, Rate, Stage, VolumeModel};
+
+use super::plans;
+
+const BLOCK: u64 = 4096;
+const SIZE: u64 = 1000 << 30;
+
+/// A job of random reads, as it is where nothing is said but the depth.
+pub fn job(depth: u32, requests: u64) -> JobPlan {
+    let mut job = plans::job("simulated", Mix::Read, true, depth);
+    job.depth = DepthPlan::batched(depth, true, BLOCK);
+    job.io.io_size = Some(SizeSpec::Bytes(requests * BLOCK));
+    job
+}
+
+/// Runs as many copies of a job on one volume and answers how many requests were done.
+pub fn run(model: &VolumeModel, job: &JobPlan, copies: usize) -> u64 {
+    let volume = Volume::beginning_at(model, 1, BEGIN_NS).expect("a volume that can be");
+    let plan = RunPlan { jobs: vec![job.clone(); copies], ..RunPlan::default() };
+    let session = Session::on_volumes(vec![("target".into(), volume)]);
+    let outcome = session.run(&plan, &mut ()).expect("the plan fits the target");
+    outcome.workers.iter().flat_map(|worker| &worker.measured.ops).map(|op| op.ios).sum()
+}
+
+fn rate(tokens: u64) -> Rate {
+    Rate::per_second(tokens).expect("a rate above 0")
+}
+
+/// A plain cap on I/Os, and nothing else.
+pub fn cap() -> VolumeModel {
+    let stage = Stage { ios: Some(Limit::Rate(rate(100_000))), ..Stage::default() };
+    VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(SIZE) }
+}
+
+/// gp2 with 3,000 I/Os a second for ever: credit, a cap on bytes, units that merge, half a millisecond each.
+pub fn gp2() -> VolumeModel {
+    let (base, burst, capacity) = (rate(3000), Some(rate(3000)), 5_400_000);
+    let stage = Stage {
+        accounting: Accounting { unit_bytes: Some(256 << 10), merges_sequential: true, whole_units: false },
+        ios: Some(Limit::Credit { base, burst, capacity, initial: capacity }),
+        bytes: Some(Limit::Rate(rate(250 << 20))),
+        ..Stage::default()
+    };
+    let latency = Latency::around(500_000);
+    VolumeModel {
+        shared: vec![stage],
+        read_latency: latency.clone(),
+        write_latency: latency,
+        ..VolumeModel::unlimited(SIZE)
+    }
+}

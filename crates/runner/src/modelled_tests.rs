@@ -1,0 +1,155 @@
+//! Both ways that a worker on modelled volumes may go, side by side.
+
+use std::rc::Rc;
+
+use fathom_engine::registry;
+use fathom_engine::sim::{BEGIN_NS, Volume, World};
+use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, TimePlan};
+use fathom_model::{PerOp, RatePlan};
+use fathom_stats::live::Recorded;
+use fathom_stats::{CpuUsage, PhaseOutcome, SlowRequest};
+use fathom_volume::{Fault, FaultKind, Latency, Limit, Rate, Stage as Limits, VolumeModel};
+use fathom_workload::{Extent, Rng, SourcePlan};
+
+use super::*;
+use crate::drive::Step;
+use crate::stop::{StopHandle, StopSignal};
+use crate::worker::{WorkerSpec, build};
+
+const SIZE: u64 = 1 << 30;
+
+fn one_of<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
+    choices[rng.below(choices.len() as u64) as usize]
+}
+
+fn spec(rng: &mut Rng) -> WorkerSpec {
+    let iodepth = one_of(rng, &[1, 2, 3, 32, 100]);
+    let mix = one_of(rng, &[Mix::Read, Mix::Write, Mix::ReadWrite { read_percent: 60 }, Mix::TrimWrite]);
+    let until = one_of(rng, &[None, Some(Nanos::from_millis(300)), Some(Nanos(123_456_789))]);
+    WorkerSpec {
+        job: 0,
+        clone: 0,
+        name: String::new(),
+        entry: registry::find("sim").expect("it is registered"),
+        setup: fathom_engine::EngineSetup {
+            depth: iodepth,
+            max_block: 4096,
+            files: Vec::new(),
+            direct: false,
+            writes: false,
+            random: false,
+            options: Default::default(),
+        },
+        source: SourcePlan {
+            pattern: Pattern { mix, random: one_of(rng, &[true, false]) },
+            block_size: PerOp::splat(4096.into()),
+            extents: vec![Extent { offset: 0, len: SIZE }],
+            random_map: one_of(rng, &[true, false]),
+            bytes_per_loop: one_of(rng, &[1, 77, 1000]) * 4096,
+            loops: if until.is_some() { None } else { Some(2) },
+            fsync_every: one_of(rng, &[0, 0, 3]),
+            fdatasync_every: one_of(rng, &[0, 0, 5]),
+            seed: rng.next_u64(),
+        },
+        payload: Payload::Zero,
+        depth: DepthPlan {
+            low: one_of(rng, &[iodepth, iodepth - 1, iodepth / 2]),
+            ..one_of(rng, &[DepthPlan::new(iodepth), DepthPlan::batched(iodepth, true, 4096)])
+        },
+        time: TimePlan {
+            runtime: until,
+            time_based: until.is_some(),
+            ramp: one_of(rng, &[Nanos::ZERO, Nanos(10_000_001)]),
+            think_time: one_of(rng, &[Nanos::ZERO, Nanos::ZERO, Nanos(5_000_000)]),
+            think_blocks: 50,
+            rate: RatePlan::default(),
+            ..TimePlan::default()
+        },
+        on_error: OnError { continue_read: one_of(rng, &[true, false]), continue_write: true },
+        cpus: Vec::new(),
+        recorded: Recorded { slat: true, clat: true, lat: true, at_once: true, scheduled: false },
+        used: [true; 3],
+        invalidate: false,
+        end_fsync: one_of(rng, &[true, false]),
+        exit_all: false,
+    }
+}
+
+fn model(rng: &mut Rng) -> VolumeModel {
+    let limit = |tokens| Some(Limit::Rate(Rate::per_second(tokens).expect("it is one")));
+    let latency = |rng: &mut Rng| match one_of(rng, &[0, 1, 2]) {
+        0 => Latency::fixed(0),
+        1 => Latency::fixed(200_000),
+        _ => Latency::around(500_000),
+    };
+    // With a cap above an I/O in a ns, several go at one instant.
+    let ios = limit(one_of(rng, &[3_000, 40_000, 2_500_000_000]));
+    let fault = FaultKind::Error { per_million: 30_000, errno: 5 };
+    VolumeModel {
+        shared: vec![Limits { ios, bytes: limit(100 << 20), ..Limits::default() }],
+        parallelism: one_of(rng, &[None, Some(3)]),
+        read_latency: latency(rng),
+        write_latency: latency(rng),
+        sync_latency: latency(rng),
+        faults: one_of(rng, &[None, Some(Fault { at_ns: 50_000_000, length_ns: 20_000_000, kind: fault })])
+            .into_iter()
+            .collect(),
+        ..VolumeModel::unlimited(SIZE)
+    }
+}
+
+/// What a worker counted and kept.
+type Counted = (Option<PhaseOutcome>, PhaseOutcome, Vec<SlowRequest>, u64);
+
+/// Runs a worker to its end, in few `strides` or by turns that all engines share alone; answers also how many turns those were.
+fn run(spec: &WorkerSpec, model: &VolumeModel, stride_ns: Option<u64>) -> (Counted, u64) {
+    let world = World::new(vec![Volume::beginning_at(model, 1, BEGIN_NS).expect("the model is sound")]);
+    let live = spec.live();
+    let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
+    let engine = Box::new(SimEngine::new(world.clone(), vec![0]));
+    let clock = VirtualClock(Rc::clone(&world));
+    let mut worker = build(spec, engine, clock, live.clone(), (stop, CpuUsage::default));
+    worker.at_once = false;
+    worker.start(spec);
+    let mut turns = 0;
+    loop {
+        let last = Nanos(world.now().0 + stride_ns.unwrap_or(0));
+        let due = match stride_ns.and_then(|_| worker.follow(last)) {
+            Some(due) => due,
+            None => {
+                turns += 1;
+                match worker.step().expect("volumes do not fail as engines") {
+                    Step::Progress => continue,
+                    Step::Finished => break,
+                    Step::BlockedUntil(due) => due,
+                }
+            }
+        };
+        world.advance_to(due);
+        worker.wake();
+    }
+    let asked = world.look(0, |volume| volume.counters().issued).expect("it is there");
+    let slowest = worker.into_end().slowest;
+    ((live.ramp.as_ref().map(|ramp| ramp.read(0)), live.measured.read(0), slowest, asked), turns)
+}
+
+#[test]
+fn the_short_way_counts_as_the_one_that_all_engines_share() {
+    let mut shorter = 0;
+    for seed in 0..300 {
+        let rng = &mut Rng::new(seed);
+        let (spec, model) = (spec(rng), model(rng));
+        let (expected, turns) = run(&spec, &model, None);
+        for stride_ns in [0, 1_000_000, u64::MAX / 2] {
+            let (found, fewer) = run(&spec, &model, Some(stride_ns));
+            assert!(
+                found == expected,
+                "seed {seed}, {stride_ns}: {:?} {:?} {model:?}",
+                spec.source,
+                spec.time
+            );
+            shorter += u64::from(fewer < turns / 10);
+        }
+    }
+    assert!(shorter > 200, "the short way was gone {shorter} times");
+}
