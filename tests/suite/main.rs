@@ -21,6 +21,7 @@ mod ours;
 mod ping;
 mod prepare;
 mod profiles;
+mod promises;
 mod stalls;
 mod surface;
 mod sweep;

@@ -1,0 +1,77 @@
+//! Promises about a real device whose limit is known: above it they are broken, at and below it they hold.
+
+use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_alone, must_run, need, run, scratch};
+use serde_json::Value;
+
+use crate::ours::{steadily, within};
+
+const CAP: u64 = 400;
+
+/// The exit of a bench of random reads, and what became of each promise: its words and what was measured.
+fn judged(throttle: &Throttle, device: &LoopDevice, promises: &[&str]) -> (i32, Vec<(String, f64)>) {
+    let home = scratch();
+    let mut command = fathom_under(throttle, home.path());
+    command.args(["bench", "--only", "rand-read", "--runtime", "6s", "--json"]).arg(device.path());
+    for promise in promises {
+        command.args(["--expect", promise]);
+    }
+    let output = command.output().expect("the program runs");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let all = document["promises"].as_array().expect("promises");
+    let of = |one: &Value| {
+        let verdict = one["verdict"].as_str().expect("a verdict").to_owned();
+        let why = one["why"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+        let verdict = if verdict == "not judged" { verdict + &why } else { verdict };
+        (verdict, one["measured"].as_f64().expect("a figure"))
+    };
+    // What is kept says the same.
+    let mut again = fathom_under(throttle, home.path());
+    let kept: Value =
+        serde_json::from_str(&must_run(again.args(["history", "show", "--json"]))).expect("one document");
+    assert_eq!(kept["promises"], document["promises"]);
+    (output.status.code().expect("it ended by itself"), all.iter().map(of).collect())
+}
+
+fn check(found: &(i32, Vec<(String, f64)>), exit: i32, verdicts: &[&str]) -> Result<(), String> {
+    let told: Vec<&str> = found.1.iter().map(|(verdict, _)| verdict.as_str()).collect();
+    if found.0 != exit || told != verdicts {
+        return Err(format!("exit {} and {told:?} instead of {exit} and {verdicts:?}", found.0));
+    }
+    found.1.iter().try_for_each(|(_, measured)| within("measured", *measured, CAP as f64, 4.0))
+}
+
+#[test]
+fn a_capped_device_breaks_what_is_promised_above_its_cap() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _alone = measuring_alone();
+    let device = LoopDevice::in_memory(256 << 20);
+    let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
+    steadily(|| {
+        let above = judged(
+            &throttle,
+            &device,
+            &["rand-read.iops>=600", "rand-read.iops>=400+-10%", "custom?iops=800", "custom?iops=360"],
+        );
+        check(&above, 3, &["broken", "held", "broken", "held"])?;
+        let below = judged(&throttle, &device, &["rand-read.iops>=300", "custom?iops=360"]);
+        check(&below, 0, &["held", "held"])
+    });
+}
+
+#[test]
+fn promises_that_make_no_sense_end_before_anything_is_measured() {
+    let directory = scratch();
+    let refused = |more: &[&str], told: &[&str]| {
+        let mut command = fathom_tests::fathom(directory.path());
+        let ended = run(command.current_dir(directory.path()).args(["bench", "--size", "16m"]).args(more));
+        ended.assert_code(2).assert_told(told);
+    };
+    refused(
+        &["--expect", "rand-raed.iops>=5000"],
+        &["there is no test 'rand-raed'", "lat-read, lat-write, commit"],
+    );
+    refused(&["--expect", "rand-read.iops>=5 apples"], &["'5 apples' is not a number"]);
+    refused(&["--expect", "gp2"], &["there is no type gp2", "aws-gp2"]);
+    refused(&["--expect-file", "nothing.toml"], &["nothing.toml: cannot be read"]);
+    refused(&["--expect", "rand-read.iops>=1", "--tolerance", "2"], &["is no percentage"]);
+}
