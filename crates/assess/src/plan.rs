@@ -13,7 +13,7 @@ use fathom_runner::Session;
 use crate::AssessError;
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
-use crate::promises::{self, CLASS, Expecting, Tests};
+use crate::promises::{self, CLASS, Expecting, Promised, Tests};
 use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
@@ -197,8 +197,9 @@ impl BenchPlan {
         let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
         let tests = Tests { suite: &plan.suite, planned: &plan.tests, plans };
         let class = plan.settings.labels.get(CLASS).map(String::as_str);
-        let promises = promises::promises(&plan.settings.expecting, &tests, class)?;
-        Ok(BenchPlan { promises, ..plan })
+        let Promised { promises, notes } = promises::promises(&plan.settings.expecting, &tests, class)?;
+        let notes = plan.notes.iter().cloned().chain(notes).collect();
+        Ok(BenchPlan { promises, notes, ..plan })
     }
 
     /// The session that it runs on.

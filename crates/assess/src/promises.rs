@@ -59,6 +59,13 @@ impl Tests<'_> {
     }
 }
 
+/// What is held against the results, and what a reader should know of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Promised {
+    pub(crate) promises: Vec<PromiseRecord>,
+    pub(crate) notes: Vec<String>,
+}
+
 /// All promises; of those for classes only the chosen one's, where one is chosen.
 ///
 /// # Errors
@@ -67,26 +74,27 @@ pub(crate) fn promises(
     expecting: &Expecting,
     tests: &Tests<'_>,
     label: Option<&str>,
-) -> Result<Vec<PromiseRecord>, AssessError> {
-    let mut all = Vec::new();
+) -> Result<Promised, AssessError> {
+    let (mut all, mut notes) = (Vec::new(), Vec::new());
     for text in &expecting.said {
         match said::is_one(text) {
             true => all.push(of_line(text, expecting, tests)?),
-            false => all.extend(of_volume(text, expecting, tests)?),
+            false => all.extend(of_volume(text, expecting, tests, &mut notes)?),
         }
     }
     for path in &expecting.files {
         all.extend(of_file(path, expecting, tests)?);
     }
     all.extend(of_suite(tests));
-    match &expecting.class {
-        Some(class) => choose(all, class),
+    let promises = match &expecting.class {
+        Some(class) => choose(all, class)?,
         // Whoever labels runs may mean something else by it.
         None => match label.filter(|_| !promise::classes(&all).is_empty()) {
-            Some(class) => choose(all, class),
-            None => Ok(all),
+            Some(class) => choose(all, class)?,
+            None => all,
         },
-    }
+    };
+    Ok(Promised { promises, notes })
 }
 
 fn choose(mut all: Vec<PromiseRecord>, class: &str) -> Result<Vec<PromiseRecord>, AssessError> {
@@ -192,6 +200,7 @@ fn of_volume(
     text: &str,
     expecting: &Expecting,
     tests: &Tests<'_>,
+    notes: &mut Vec<String>,
 ) -> Result<Vec<PromiseRecord>, AssessError> {
     let looks_like_a_line = text.split('?').next().is_some_and(|id| id.contains(['.', ' ', '=']));
     if looks_like_a_line {
@@ -214,6 +223,9 @@ fn of_volume(
         hint: error.hint(),
         reason: error.reason,
     })?;
+    // How long requests take is no part of what is promised of their number.
+    let told = target.assumptions.iter().filter(|assumption| !assumption.starts_with("its latency"));
+    notes.extend(told.map(|assumption| format!("{named}, as it is promised: {assumption}")));
     let promising = Promising {
         source: text,
         model: &target.model,

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::promise::{self, Judged, Measure, Quantity, Verdict, figure, quantity_name, span};
+use fathom_analysis::promise::{
+    self, Direction, Judged, Measure, Quantity, Verdict, figure, quantity_name, span,
+};
 use fathom_record::{PromiseRecord, RunRecord};
 use serde::Serialize;
 
@@ -68,14 +70,17 @@ pub(crate) fn render(record: &RunRecord, style: &Style, width: usize, out: &mut 
     }
     writeln!(out, "\n{}", style.bold("What was promised"))?;
     let rows = judged.iter().map(|one| row(record, one)).collect();
-    let head = vec!["test", "class", "", "promised", "margin", "measured", "within", "verdict"];
+    let head = vec!["test", "by", "class", "", "promised", "margin", "measured", "within", "verdict"];
     let mut align = vec![Align::Left; head.len()];
-    (align[3], align[4], align[5]) = (Align::Right, Align::Right, Align::Right);
+    (align[4], align[5], align[6]) = (Align::Right, Align::Right, Align::Right);
     let mut columns = Columns { head, align, rows };
     if judged.iter().all(|one| one.promise.class.is_empty()) {
         columns.drop("class");
     }
-    let gap = columns.fit(width - INDENT, &["within", "margin"]);
+    if judged.iter().all(|one| one.promise.source == judged[0].promise.source) {
+        columns.drop("by");
+    }
+    let gap = columns.fit(width - INDENT, &["by", "within", "margin"]);
     let lines = columns.lines(gap);
     writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
     for (line, one) in lines[1..].iter().zip(&judged) {
@@ -109,8 +114,9 @@ fn row(record: &RunRecord, judged: &Judged) -> Vec<String> {
     };
     vec![
         test_name(record, promise),
+        promise.source.clone(),
         promise.class.clone(),
-        what(promise, quantity),
+        what(record, promise, quantity),
         format!("{} {}", promise.is, figure(measure, promise.value)),
         forgiven,
         measured.map(shown).unwrap_or_default(),
@@ -125,8 +131,7 @@ fn said(judged: &Judged) -> String {
     let off = measured.map(|measured| measured / promise.value - 1.0);
     match (verdict, off.filter(|_| promise.share.is_none())) {
         (Verdict::Broken, Some(off)) => {
-            let side = if off < 0.0 { "below" } else { "above" };
-            format!("{}, {:.0} % {side}", verdict.name(), (off * 100.0).abs())
+            format!("{}, {:+.0} %", verdict.name(), off * 100.0)
         }
         _ => verdict.name().to_owned(),
     }
@@ -138,11 +143,20 @@ fn test_name(record: &RunRecord, promise: &PromiseRecord) -> String {
     test.map_or(promise.test.as_str(), name).to_owned()
 }
 
-/// `IOPS`, `IOPS 99.9 % of s`, `IOPS in bursts`.
-fn what(promise: &PromiseRecord, quantity: Option<Quantity>) -> String {
+/// `IOPS`, `IOPS for 99.9 %`, `IOPS in bursts`. The direction is told where the test has several.
+fn what(record: &RunRecord, promise: &PromiseRecord, quantity: Option<Quantity>) -> String {
+    let jobs = record.tests.iter().filter(|test| test.id == promise.test).flat_map(|test| &test.jobs);
+    let is_mixed = jobs
+        .into_iter()
+        .any(|job| matches!(job.rw.as_str(), "rw" | "randrw" | "trimwrite" | "randtrimwrite"));
+    let is_sync = |quantity: Quantity| quantity.direction == Some(Direction::Sync);
+    let quantity = quantity.map(|quantity| match is_mixed || is_sync(quantity) {
+        true => quantity,
+        false => Quantity { direction: None, ..quantity },
+    });
     let name = quantity.map_or_else(|| promise.metric.clone(), quantity_name);
     match (promise.share, promise.conditions.credit) {
-        (Some(share), _) => format!("{name}, {} % of the time", digits(share.fraction * 100.0)),
+        (Some(share), _) => format!("{name} for {} %", digits(share.fraction * 100.0)),
         (None, Some(_)) => format!("{name} in bursts"),
         (None, None) => name,
     }

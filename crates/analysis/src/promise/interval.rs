@@ -314,4 +314,39 @@ mod tests {
         let other = of_rates(&large, 1_024_000.0).unwrap();
         assert!((other.low / one.low / 1024.0 - 1.0).abs() < 1e-12 && one.low < 1000.0 && one.high > 1000.0);
     }
+
+    /// Standard normal noise in which each sample keeps `kept` of the one before, the same every time.
+    fn related(count: usize, kept: f64, seed: u64) -> Vec<f64> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut even = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        // Twelve evenly spread ones less their mean are normal enough.
+        let mut normal = || (0..12).map(|_| even()).sum::<f64>() - 6.0;
+        let mut last = normal();
+        let mut next = || {
+            last = kept * last + (1.0 - kept * kept).sqrt() * normal();
+            last
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        for (count, kept, least) in
+            [(12, 0.0, 0.93), (60, 0.0, 0.93), (60, 0.5, 0.88), (300, 0.5, 0.92), (300, 0.8, 0.88)]
+        {
+            let holds = |seed: &u64| {
+                let rates: Vec<f64> =
+                    related(count, kept, *seed).iter().map(|noise| 1000.0 + 30.0 * noise).collect();
+                of_rates(&rates, mean(&rates))
+                    .is_some_and(|found| found.low <= 1000.0 && found.high >= 1000.0)
+            };
+            let share = (1..=1000).filter(holds).count() as f64 / 1000.0;
+            assert!(share >= least && share < 0.99, "{count} samples that keep {kept}: {share}");
+        }
+    }
 }

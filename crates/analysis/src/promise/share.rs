@@ -169,7 +169,7 @@ mod tests {
             "1,199 of 1,200 seconds were as promised; a run this long speaks for 0.0038 % of a year"
         );
         let short = told(12, 0, 0.999, None);
-        assert_eq!(short.why, "99.90 % of the time takes 1,000 s to speak of, and 12 were watched");
+        assert_eq!(short.why, "99.9 % of the time takes 1,000 s to speak of, and 12 were watched");
     }
 
     #[test]

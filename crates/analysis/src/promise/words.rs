@@ -23,7 +23,7 @@ fn megabytes(value: f64) -> String {
 /// From where to where: `4,990-5,006`, `199.1-200 MB/s`; `None` where both read the same.
 pub fn span(measure: Measure, low: f64, high: f64) -> Option<String> {
     let (from, to) = (figure(measure, low), figure(measure, high));
-    let unit = if measure == Measure::BytesPerSecond { " MB/s" } else { "" };
+    let unit = to.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
     (from != to).then(|| format!("{}-{to}", from.strip_suffix(unit).unwrap_or(&from)))
 }
 
@@ -66,16 +66,10 @@ pub(super) fn percentile(per_10_000: u32) -> String {
     format!("p{}", f64::from(per_10_000) / 100.0)
 }
 
-/// A share in percent with as many digits as it takes to tell it from all: `99.97 %`.
+/// A share in percent with three decimals at most, those that it has: `99.97 %`.
 pub(super) fn share(share: f64) -> String {
-    let percent = share * 100.0;
-    let missing = 100.0 - percent;
-    match () {
-        () if percent >= 100.0 || missing >= 10.0 => format!("{percent:.0} %"),
-        () if missing >= 1.0 => format!("{percent:.1} %"),
-        () if missing >= 0.0999 => format!("{percent:.2} %"),
-        () => format!("{percent:.3} %"),
-    }
+    let text = format!("{:.3}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A small share in percent, two digits of it: `0.0038 %`.
@@ -115,12 +109,13 @@ mod tests {
         check(Measure::Iops, 5000.1, 5000.2, None);
         check(Measure::BytesPerSecond, 199.1e6, 200e6, Some("199.1-200 MB/s"));
         check(Measure::Latency(Span::Total, Statistic::Mean), 9e5, 1.1e6, Some("900us-1.10ms"));
+        check(Measure::Latency(Span::Total, Statistic::Mean), 1.2e6, 1.31e6, Some("1.20-1.31ms"));
     }
 
     #[test]
     fn shares_show_what_they_miss() {
         for (value, expected) in
-            [(1.0, "100 %"), (0.5, "50 %"), (0.953, "95.3 %"), (0.999, "99.90 %"), (0.99991, "99.991 %")]
+            [(1.0, "100 %"), (0.5, "50 %"), (0.953, "95.3 %"), (0.999, "99.9 %"), (0.99991, "99.991 %")]
         {
             assert_eq!(share(value), expected);
         }

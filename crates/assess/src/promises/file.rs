@@ -152,6 +152,15 @@ mod tests {
     }
 
     #[test]
+    fn the_page_shows_a_file_that_is_one() {
+        let page = include_str!("../../../../docs/promises.md");
+        let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let filed = parse("promise.toml", text).unwrap();
+        assert_eq!((filed[0].class.as_str(), filed[0].depth_per_iops), ("large", Some(0.005)));
+        assert!(super::super::said::read(&filed[0].expect).is_ok());
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let check = |text: &str, expected: &str| {
             let error = parse("p.toml", text).unwrap_err();

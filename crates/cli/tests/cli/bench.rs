@@ -163,7 +163,7 @@ fn promises_are_judged_and_a_broken_one_decides_the_exit() {
     // The tolerance of all, and what was kept of the run.
     bench(&["--tolerance", "20%", "--expect", "rand-read.iops>=6000"], 0);
     let shown = run(dir.path(), &["history", "show", "2", "--history", "h.db"]).quietly().stdout;
-    assert!(shown.contains("broken, 17 % below"), "{shown}");
+    assert!(shown.contains("broken, -17 %"), "{shown}");
     let wrong = bench(&["--expect", "rand-raed.iops>=1"], 2).stderr;
     for part in ["rand-raed.iops>=1: there is no test 'rand-raed'", "hint: the tests are lat-read, rand-read"]
     {
