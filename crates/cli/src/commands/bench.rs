@@ -1,13 +1,14 @@
 //! `fathom bench`: says what it will do, does it, shows what came out, and keeps it.
 
 mod profile_list;
+mod promised;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_analysis::promise::{self, Quantity, figure};
+use fathom_analysis::promise;
 use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, Expecting, PlannedTest, parse_percent};
 use fathom_history::Store;
 use fathom_model::Nanos;
@@ -216,11 +217,7 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
         output::paragraph(&rounds, out)?;
     }
     output::paragraph(&writes_text(plan), out)?;
-    match plan.promises.as_slice() {
-        [] => {}
-        [promise] => output::paragraph(&format!("Holds what comes out against {}.", promised(promise)), out)?,
-        all => output::paragraph(&format!("Holds what comes out against {} promises.", all.len()), out)?,
-    }
+    promised::announce(plan, out)?;
     for note in &plan.notes {
         output::paragraph(&format!("Note: {note}."), out)?;
     }
@@ -233,27 +230,11 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
                 writeln!(out, "  {:width$}  {}", "", plan.fio_command(test, plan.size))?;
             }
         }
-        if !plan.promises.is_empty() {
-            writeln!(out, "\nPromised:")?;
-        }
-        plan.promises.iter().try_for_each(|promise| writeln!(out, "  {}", promised(promise)))?;
+        promised::list(plan, out)?;
     } else {
         writeln!(out)?;
     }
     out.flush()
-}
-
-/// `rand-read.iops >= 5,000 (5 %) for 99.9 % of the time, as standard`.
-fn promised(promise: &PromiseRecord) -> String {
-    let PromiseRecord { test, metric, is, value, tolerance_percent, share, class, conditions, .. } = promise;
-    let value = Quantity::parse(metric).map(|quantity| figure(quantity.measure, *value)).unwrap_or_default();
-    let mut text = format!("{test}.{metric} {is} {value} ±{tolerance_percent} %");
-    text.extend(share.map(|share| format!(" for {} % of the time", share.fraction * 100.0)));
-    text.extend(conditions.credit.map(|_| " while there is credit"));
-    if !class.is_empty() {
-        text.push_str(&format!(", as {class}"));
-    }
-    text
 }
 
 /// A short time to the tenth of a second, so that the plan adds up.
