@@ -52,8 +52,8 @@ pub struct SizeImplied {
     pub low: u64,
     /// The largest.
     pub high: u64,
-    /// False where the target has another size.
-    pub is_the_targets: bool,
+    /// Whether the target has that size; `None` where its size is not known.
+    pub is_the_targets: Option<bool>,
 }
 
 /// How far `found` is from a volume with this model; `None` where nothing was found to go by.

@@ -56,6 +56,28 @@ impl Prediction {
     }
 }
 
+/// How far rates and times may be apart to be called the same.
+const SAME: f64 = 0.01;
+
+impl Prediction {
+    /// True where both workloads get the same, but for what measuring is wrong by.
+    pub fn is_like(&self, other: &Prediction) -> bool {
+        let near = |one: f64, other: f64| (one / other - 1.0).abs() <= SAME;
+        let alike = |one: &Phase, other: &Phase| {
+            let seconds = match (one.seconds, other.seconds) {
+                (Some(one), Some(other)) => near(one, other),
+                (one, other) => one == other,
+            };
+            near(one.iops, other.iops) && seconds
+        };
+        let phases = self.phases.iter().zip(&other.phases);
+        self.block == other.block
+            && self.is_open == other.is_open
+            && self.phases.len() == other.phases.len()
+            && phases.into_iter().all(|(one, other)| alike(one, other))
+    }
+}
+
 /// What every workload gets of which that can be said.
 pub fn predictions(found: &Identified) -> Vec<Prediction> {
     WORKLOADS.iter().filter_map(|&(pattern, block)| predict(found, pattern, block)).collect()
@@ -63,7 +85,8 @@ pub fn predictions(found: &Identified) -> Vec<Prediction> {
 
 /// One workload at full speed.
 fn predict(found: &Identified, pattern: Pattern, block: u64) -> Option<Prediction> {
-    let load = Load { units: units(found, block)?, bytes: block as f64 };
+    let (units, most_units) = units(found, block)?;
+    let load = Load { units, most_units, bytes: block as f64 };
     let each = |each: &'_ crate::identify::EachWay| {
         if pattern.writes() { each.write.clone() } else { each.read.clone() }
     };
@@ -80,15 +103,17 @@ fn predict(found: &Identified, pattern: Pattern, block: u64) -> Option<Predictio
     let mut course = Course { phases: Vec::new(), refill_s: None, is_open: false };
     course.run(rate, &buckets, &load);
     let refilled_after_s = course.refill_s;
-    let text = text(&course, block, found);
+    let text = text(&course, block);
     let Course { phases, is_open, .. } = course;
     Some(Prediction { pattern, block, phases, refilled_after_s, is_open, text })
 }
 
 /// What one request counts.
 struct Load {
-    /// As I/Os.
+    /// As I/Os, at least.
     units: f64,
+    /// And at most.
+    most_units: f64,
     bytes: f64,
 }
 
@@ -99,16 +124,27 @@ impl Load {
             BucketUnit::Bytes => self.bytes,
         }
     }
+
+    /// It is not known how much of a bucket it uses, and it may use it up.
+    fn may_drain(&self, rate: f64, base: f64, unit: BucketUnit) -> bool {
+        unit == BucketUnit::Ios && self.most_units > self.units && rate * self.most_units > base
+    }
 }
 
-/// As how many I/Os a request of so many bytes counts; `None` where that is not known.
-fn units(found: &Identified, block: u64) -> Option<f64> {
+/// As how many I/Os a request of so many bytes counts, at least and at most; `None` where the rate does not follow from
+/// what is known of it.
+fn units(found: &Identified, block: u64) -> Option<(f64, f64)> {
     match found.io_unit.estimate {
-        Some(Estimate::Known { value, .. }) => Some((block as f64 / value.max(1.0)).ceil()),
-        Some(Estimate::AtLeast(low)) if block as f64 <= low => Some(1.0),
+        Some(Estimate::Known { value, .. }) => {
+            let units = (block as f64 / value.max(1.0)).ceil();
+            Some((units, units))
+        }
+        Some(Estimate::AtLeast(low)) if block as f64 <= low => Some((1.0, 1.0)),
         // All sizes that meet no other limit first were looked at.
-        Some(Estimate::AtLeast(_)) if is_byte_limited(found, block) => Some(1.0),
-        _ => (block <= 4 << 10).then_some(1.0),
+        Some(Estimate::AtLeast(low)) if is_byte_limited(found, block) => {
+            Some((1.0, (block as f64 / low.max(1.0)).ceil()))
+        }
+        _ => (block <= 4 << 10).then_some((1.0, 1.0)),
     }
 }
 
@@ -160,6 +196,7 @@ impl Course {
         let mut left: Vec<(&Burst, f64)> = Vec::new();
         for burst in buckets {
             match (burst.capacity.value(), burst.baseline_rate.value()) {
+                (_, Some(base)) if load.may_drain(rate, base, burst.unit) => self.is_open = true,
                 (Some(capacity), Some(_)) => left.push((burst, capacity)),
                 // It is not known how long it lasts, or what comes then.
                 _ => {
@@ -199,7 +236,7 @@ fn drain(rate: f64, base: f64, burst: &Burst, load: &Load) -> f64 {
     if drain > base * 1e-3 { drain } else { drain.min(0.0) }
 }
 
-fn text(course: &Course, block: u64, found: &Identified) -> String {
+fn text(course: &Course, block: u64) -> String {
     let rate = |phase: &Phase| match block {
         0..=65_535 => format!("{} IOPS", say::count(phase.iops)),
         _ => say::mebibytes(phase.iops * block as f64),
@@ -215,15 +252,11 @@ fn text(course: &Course, block: u64, found: &Identified) -> String {
             text.push_str(&format!(" for {}", seconds(lasts)));
         }
     }
+    if course.is_open {
+        text.push_str(" as long as there is credit; how long is not known");
+    }
     if let Some(refill) = course.refill_s {
         text.push_str(&format!("; refilled after {} of rest", seconds(refill)));
-    }
-    match found.held_ns {
-        _ if course.is_open => text.push_str(" as long as there is credit, which is not known"),
-        Some(held) if course.phases.len() == 1 && found.bursts.is_empty() => {
-            text.push_str(&format!(" (watched for {})", duration(Nanos(held))));
-        }
-        _ => {}
     }
     text
 }
@@ -289,7 +322,7 @@ mod tests {
             &found,
             Pattern::Read,
             1 << 20,
-            "128 MiB/s for 4 h 08 min, then 37.5 MiB/s; refilled after 10 h of rest",
+            "128 MiB/s for 4 h 09 min, then 37.5 MiB/s; refilled after 10 h of rest",
         );
     }
 
@@ -320,21 +353,28 @@ mod tests {
     fn only_what_is_known_is_said() {
         let mut found = gp2();
         found.bursts.clear();
-        found.held_ns = Some(300_000_000_000);
-        check(&found, Pattern::RandRead, 4096, "3,000 IOPS (watched for 5 min)");
+        check(&found, Pattern::RandRead, 4096, "3,000 IOPS");
         found.iops.read = Some(Figure::bound(Estimate::AtLeast(2000.0), "hidden"));
         check(&found, Pattern::RandRead, 4096, "nothing");
-        check(&found, Pattern::Read, 1 << 20, "128 MiB/s (watched for 5 min)");
+        check(&found, Pattern::Read, 1 << 20, "128 MiB/s");
         found.io_unit = Figure::bound(Estimate::AtLeast(45_000.0), "hidden");
-        check(&found, Pattern::Read, 1 << 20, "128 MiB/s (watched for 5 min)");
+        check(&found, Pattern::Read, 1 << 20, "128 MiB/s");
         found.io_unit = Figure::unknown("not looked at");
         check(&found, Pattern::Read, 1 << 20, "nothing");
         found.iops.write = None;
         check(&found, Pattern::RandWrite, 4096, "nothing");
         let mut found = gp2();
+        found.io_unit = Figure::bound(Estimate::AtLeast(89_088.0), "hidden");
+        check(&found, Pattern::Read, 1 << 20, "128 MiB/s as long as there is credit; how long is not known");
+        let mut found = gp2();
         found.bursts[0].capacity = Figure::bound(Estimate::AtLeast(1e6), "the time was over");
         found.bursts[0].baseline_rate = Figure::unknown("the time was over");
-        check(&found, Pattern::RandRead, 4096, "3,000 IOPS as long as there is credit, which is not known");
+        check(
+            &found,
+            Pattern::RandRead,
+            4096,
+            "3,000 IOPS as long as there is credit; how long is not known",
+        );
         assert_eq!(predictions(&Identified::default()), []);
     }
 }

@@ -1,8 +1,13 @@
 //! Which types of the catalogue a volume that was identified may be, the nearest first.
 
+use std::path::Path;
+
 use fathom_analysis::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
 use fathom_analysis::identify::{EachWay, Identified};
 use fathom_catalog::{Alike, Catalog, Entry, Lifecycle, Measured};
+use fathom_record::RunRecord;
+
+use crate::simulated::{SimulatedVolume, is_simulated};
 
 /// Most that are told of.
 const MOST: usize = 8;
@@ -62,7 +67,7 @@ fn candidate(entry: &Entry, found: &Identified, size_bytes: Option<u64>) -> Opti
         bytes: alike.size_bytes,
         low: alike.sizes.0,
         high: alike.sizes.1,
-        is_the_targets: size_bytes.is_some() && fits(&alike, size_bytes),
+        is_the_targets: size_bytes.map(|_| fits(&alike, size_bytes)),
     };
     Some(Candidate {
         id: entry.id().to_owned(),
@@ -75,6 +80,26 @@ fn candidate(entry: &Entry, found: &Identified, size_bytes: Option<u64>) -> Opti
         bytes_per_second: alike.parameters.bytes_per_second,
         tier: alike.parameters.tier,
     })
+}
+
+/// The size of the volume that a run measured, bytes; `None` where it is made of several, or not known.
+pub fn volume_size(record: &RunRecord) -> Option<u64> {
+    let name = Path::new(&record.header.target);
+    if is_simulated(name) {
+        return SimulatedVolume::named(name).ok().map(|volume| volume.size());
+    }
+    let devices = &record.header.conditions.target.devices;
+    let mut device = devices.first()?;
+    // A partition or mapping is a part of what it lies on.
+    while ["partition", "dm"].contains(&device.kind.as_str()) {
+        let mut below = devices.iter().filter(|other| other.under.as_ref() == Some(&device.name));
+        match (below.next(), below.next()) {
+            (Some(one), None) => device = one,
+            (None, _) => break,
+            (Some(_), Some(_)) => return None,
+        }
+    }
+    Some(device.size_bytes).filter(|&size| size > 0)
 }
 
 /// True where the volume may have the target's size.
@@ -90,6 +115,7 @@ mod tests {
     use fathom_analysis::cap_fit::Estimate;
     use fathom_analysis::identify::{BucketUnit, Burst, Draws, Figure};
     use fathom_catalog::{Parameters, Resolved};
+    use fathom_record::DeviceRecord;
     use fathom_volume::{Limit, Stage, VolumeModel};
 
     fn exactly(value: f64) -> Figure {
@@ -155,7 +181,7 @@ mod tests {
             let first = nearest("aws-gp2", 50, known);
             assert_eq!((first.id.as_str(), first.iops), ("aws-gp2", None), "{first:?}");
             let size = first.size.unwrap();
-            assert_eq!((size.bytes, size.is_the_targets), (50 << 30, known));
+            assert_eq!((size.bytes, size.is_the_targets), (50 << 30, known.then_some(true)));
             assert!(first.distance < 1e-9);
         }
     }
@@ -165,7 +191,7 @@ mod tests {
         let found = seen(&resolved("aws-gp2", 50).model);
         let first = candidates(Catalog::shipped(), &found, Some(10 << 30)).remove(0);
         let size = first.size.unwrap();
-        assert_eq!((first.id.as_str(), size.bytes, size.is_the_targets), ("aws-gp2", 50 << 30, false));
+        assert_eq!((first.id.as_str(), size.bytes, size.is_the_targets), ("aws-gp2", 50 << 30, Some(false)));
         assert!((first.distance - OTHER_SIZE).abs() < 1e-9);
     }
 
@@ -191,6 +217,31 @@ mod tests {
             }
         }
         assert!(tried > 50, "{tried}");
+    }
+
+    #[test]
+    fn the_volume_is_the_disk_below_a_partition() {
+        let device = |name: &str, kind: &str, under: Option<&str>, size_bytes: u64| DeviceRecord {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            under: under.map(str::to_owned),
+            size_bytes,
+            ..DeviceRecord::default()
+        };
+        let check = |devices: Vec<DeviceRecord>, expected: Option<u64>| {
+            let mut record = RunRecord::default();
+            record.header.conditions.target.devices = devices;
+            assert_eq!(volume_size(&record), expected);
+        };
+        check(vec![], None);
+        check(vec![device("sda", "disk", None, 9)], Some(9));
+        check(vec![device("sda1", "partition", None, 5), device("sda", "disk", Some("sda1"), 9)], Some(9));
+        check(vec![device("loop0", "loop", None, 5), device("sda", "disk", Some("loop0"), 9)], Some(5));
+        let two = [device("sda", "disk", Some("dm-0"), 9), device("sdb", "disk", Some("dm-0"), 9)];
+        check([vec![device("dm-0", "dm", None, 18)], two.to_vec()].concat(), None);
+        let mut record = RunRecord::default();
+        record.header.target = "sim:custom?size=3GiB&iops=5".to_owned();
+        assert_eq!(volume_size(&record), Some(3 << 30));
     }
 
     #[test]

@@ -37,7 +37,7 @@ mod until_steady;
 mod working_file;
 
 pub use bench::{BenchObserver, run};
-pub use candidates::candidates;
+pub use candidates::{candidates, volume_size};
 pub use catalogue::{catalogue, read_catalogue, use_catalogue};
 pub use conditions::conditions;
 pub use error::AssessError;

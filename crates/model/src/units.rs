@@ -107,8 +107,10 @@ pub fn duration(span: Nanos) -> String {
         0..60 => format!("{secs} s"),
         60..3600 if secs.is_multiple_of(60) => format!("{} min", secs / 60),
         60..3600 => format!("{} min {:02} s", secs / 60, secs % 60),
-        _ if secs % 3600 < 60 => format!("{} h", secs / 3600),
-        _ => format!("{} h {:02} min", secs / 3600, secs % 3600 / 60),
+        _ => match ((secs + 30) / 3600, (secs + 30) % 3600 / 60) {
+            (hours, 0) => format!("{hours} h"),
+            (hours, minutes) => format!("{hours} h {minutes:02} min"),
+        },
     }
 }
 
@@ -260,7 +262,9 @@ mod tests {
         assert_eq!(duration(Nanos::from_secs(200)), "3 min 20 s");
         assert_eq!(duration(Nanos::from_millis(850)), "850 ms");
         assert_eq!(duration(Nanos::from_secs(7500)), "2 h 05 min");
-        assert_eq!(duration(Nanos::from_secs(36_010)), "10 h");
+        assert_eq!(duration(Nanos::from_secs(7529)), "2 h 05 min");
+        assert_eq!(duration(Nanos::from_secs(7530)), "2 h 06 min");
+        assert_eq!(duration(Nanos::from_secs(35_997)), "10 h");
         assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

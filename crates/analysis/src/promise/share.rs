@@ -177,7 +177,7 @@ mod tests {
         let year = Some(YEAR_NS);
         let share = told(1200, 1, 0.999, year);
         assert_eq!(share.verdict, Verdict::NotJudged);
-        assert!(share.why.contains("a year may hold 8 h 45 min"), "{}", share.why);
+        assert!(share.why.contains("a year may hold 8 h 46 min"), "{}", share.why);
         assert!(share.why.contains("0.0038 % of a year"), "{}", share.why);
         assert_eq!(told(1200, 600, 0.999, year).verdict, Verdict::NotJudged);
         // An hour, on the other hand, can be watched.
