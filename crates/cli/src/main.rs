@@ -8,6 +8,7 @@
 mod commands;
 mod eta;
 mod exit;
+mod identify_progress;
 mod output;
 mod prepare_progress;
 mod progress;

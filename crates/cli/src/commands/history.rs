@@ -151,6 +151,7 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
     output::print(|out| match (record.header.kind.as_str(), json) {
         ("sweep", _) => super::sweep::show(&record, &style, json, out),
+        ("identify", _) => super::identify::show(&record, &style, json, out),
         ("prepare", true) => prepare_json::render(&record, &[], &style, out),
         ("prepare", false) => prepare_text::render(&record, &[], &style, out),
         ("surface", _) => super::surface::show(&record, &style, json, out),

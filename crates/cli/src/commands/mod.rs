@@ -5,6 +5,7 @@ mod catalog;
 mod catalog_arguments;
 pub mod fio;
 pub mod history;
+mod identify;
 pub mod monitor;
 pub mod ping;
 pub mod prepare;
@@ -54,6 +55,8 @@ enum Command {
     },
     /// Measure over block size, depth, jobs and pattern: knees, limits, crossover
     Sweep(Box<sweep::SweepArguments>),
+    /// Find out what a volume is made of: limits, burst credit, which type it is
+    Identify(Box<identify::IdentifyArguments>),
     /// Transfer rate over the whole surface, access time, burst rate; file benchmark; scan for unreadable blocks
     Surface(Box<surface::SurfaceArguments>),
     /// Latency of single requests, one line each, as ioping shows it (also when this program is called `ioping`)
@@ -87,6 +90,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Bench(arguments) => bench::run(*arguments, args),
         Command::Fio { options } => Ok(fio::run(&options)),
         Command::Sweep(arguments) => sweep::run(*arguments, args),
+        Command::Identify(arguments) => identify::run(*arguments, args),
         Command::Surface(arguments) => surface::run(*arguments, args),
         Command::Ping { options } => Ok(ping::run(&options)),
         Command::Prepare(arguments) => prepare::run(*arguments, args),

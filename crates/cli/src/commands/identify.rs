@@ -1,0 +1,198 @@
+//! `fathom identify`: finds out of a volume from outside what its limits are, and which type it is.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_analysis::identify::Identified;
+use fathom_analysis::identify::script::identified_of;
+use fathom_analysis::prediction::predictions;
+use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
+use fathom_assess::{BenchTarget, candidates, catalogue, volume_size};
+use fathom_history::Store;
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped, parse_bytes, parse_duration};
+use fathom_record::{RunRecord, TestStatus};
+use fathom_report::identify_text::IdentifyReport;
+use fathom_report::{Style, identify_json, identify_text};
+
+use super::run_arguments::RunArguments;
+use crate::exit::{Complaint, Exit};
+use crate::identify_progress::IdentifyProgress;
+use crate::rescue::{self, Rescue};
+use crate::{output, signals, store};
+
+/// What `fathom identify` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct IdentifyArguments {
+    /// A directory (a working file is made in it and removed), a file, a block device or a modelled volume
+    /// (sim:ID?size=50GiB)
+    target: PathBuf,
+    /// Time for everything: 90, 10m, 2h; one hour unless said. A bucket that lasts longer does not run dry and is not seen
+    #[arg(long, value_parser = budget, value_name = "TIME")]
+    budget: Option<Nanos>,
+    /// Never write, also where it would be allowed: what concerns writes stays open
+    #[arg(long, conflicts_with = "destroy_data")]
+    read_only: bool,
+    /// Size of the working file, or of the range used: 512m, 10g, 200MB
+    #[arg(long, value_parser = parse_bytes)]
+    size: Option<u64>,
+    /// Allow writes to this block device or file, which must be the target: its data are lost
+    #[arg(long, value_name = "DEVICE")]
+    destroy_data: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+const EXAMPLES: &str = "\
+It uses up the burst credit of the volume, if it has any: the volume is slow until that is back.
+
+Examples:
+  fathom identify /mnt/data                 reads and writes in a working file, an hour at most
+  fathom identify /dev/nvme1n1              reads alone: the device keeps its data
+  fathom identify --destroy-data=/dev/nvme1n1 /dev/nvme1n1
+  fathom identify --budget 5m /dev/nvme1n1  the limits, and a small bucket
+  fathom identify 'sim:aws-gp2?size=50GiB'  what it finds out of a volume that is known, in a second or two";
+
+fn budget(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text) {
+        Ok(time) if time < Nanos::from_secs(10) => Err("identifying needs 10 s or more".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Identifies a volume.
+///
+/// # Errors
+/// It could not begin.
+pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    let (keeps, place, json) = (arguments.run.keeps(), arguments.run.place(), arguments.run.json);
+    let plan = IdentifyPlan::make(settings(arguments, command))?;
+    // A catalogue of the user's that cannot be read is told of before, not after.
+    catalogue()?;
+    if !json {
+        output::print(|out| plan_text(&plan, out))?;
+    }
+    if keeps && place.history.is_none() {
+        store::tell_of_no_place();
+    }
+    let mut session = plan.session();
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
+        let message = format!("cannot watch for signals: {}", output::plain(&error));
+        Complaint::failed(message, signals::hint(&error))
+    })?;
+    let rescue = Rescue::new();
+    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
+        rescue::end(record, Exit::Interrupted, |record| {
+            report(record, &identified_of(record).unwrap_or_default(), store, json)
+        });
+    })?;
+    let mut progress = IdentifyProgress::new(&plan, place, rescue);
+    let ran = identify(&plan, &mut session, &mut progress);
+    let store = progress.finish();
+    let (record, found) = ran?;
+    report(&record, &found, store, json)?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    })
+}
+
+/// Stores how it ended and shows what came out.
+fn report(record: &RunRecord, found: &Identified, mut store: Store, json: bool) -> io::Result<()> {
+    store::tell(store.finish(record.status, &record.header, &record.findings));
+    let kept = store.kept();
+    let style = Style { run_id: store::run_id(&kept), ..output::style() };
+    output::print(|out| {
+        render(record, found, &style, json, out)?;
+        if json { Ok(()) } else { store::write_kept(&kept, out) }
+    })
+}
+
+/// Shows a volume whose identification is kept.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    render(record, &identified_of(record).unwrap_or_default(), style, json, out)
+}
+
+fn render(
+    record: &RunRecord,
+    found: &Identified,
+    style: &Style,
+    json: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let near = catalogue().map(|catalog| candidates(catalog, found, volume_size(record)));
+    let report = IdentifyReport {
+        record,
+        found,
+        candidates: &near.unwrap_or_default(),
+        predictions: &predictions(found),
+    };
+    if json { identify_json::render(&report, style, out) } else { identify_text::render(&report, style, out) }
+}
+
+fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySettings {
+    let labels = arguments.run.labels();
+    IdentifySettings {
+        target: arguments.target,
+        budget: arguments.budget,
+        read_only: arguments.read_only,
+        size: arguments.size,
+        engine: arguments.run.engine,
+        buffered: arguments.run.buffered,
+        destroy: arguments.destroy_data.into_iter().collect(),
+        seed: arguments.run.seed,
+        labels,
+        command: super::words(command),
+    }
+}
+
+/// What is going to be done and what it costs at most.
+fn plan_text(plan: &IdentifyPlan, out: &mut dyn Write) -> io::Result<()> {
+    let budget = &plan.spec.budget;
+    let simulated = if plan.target.is_simulated() { " of simulated time" } else { "" };
+    let ways = if plan.spec.writes { "reads and writes" } else { "reads alone" };
+    let what = format!(
+        "Identifying {}: {ways}; at most {}{simulated}, {} I/Os and {} moved.",
+        plan.target_name(),
+        duration(Nanos(budget.time_ns)),
+        grouped(budget.ios),
+        bytes(budget.bytes)
+    );
+    output::paragraph(&what, out)?;
+    if matches!(plan.target, BenchTarget::Directory { .. }) {
+        output::paragraph(&format!("Writes {} to lay out a working file.", bytes(plan.size)), out)?;
+    }
+    if let Some(why) = plan.no_writes.as_ref().filter(|_| !plan.settings.read_only) {
+        output::paragraph(&format!("It does not write: that {why}."), out)?;
+    }
+    let credit =
+        "It uses up the burst credit of the volume, if it has any: the volume is slow until that is back.";
+    output::paragraph(credit, out)?;
+    for note in &plan.notes {
+        output::paragraph(&format!("Note: {note}."), out)?;
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets() {
+        for (text, expected) in
+            [("40m", Some(2400)), ("10", Some(10)), ("9s", None), ("0", None), ("soon", None)]
+        {
+            assert_eq!(budget(text).ok(), expected.map(Nanos::from_secs), "{text}");
+        }
+    }
+}
