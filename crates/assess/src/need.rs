@@ -57,10 +57,14 @@ const LEAST: f64 = 512.0;
 /// # Errors
 /// It contradicts itself, or there is no profile of that name.
 pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
-    let profile = match &settings.profile {
-        Some(name) => profiles(std::slice::from_ref(name), &engine_rows())?.into_iter().next(),
-        None => None,
+    let mut named = match &settings.profile {
+        Some(name) => profiles(std::slice::from_ref(name), &engine_rows())?,
+        None => Vec::new(),
     };
+    if named.len() > 1 {
+        return Err(refuse("a need is that of one profile", "`fathom bench --profile list` tells of each"));
+    }
+    let profile = named.pop();
     let asked = profile.as_ref().map(Asked::of).transpose()?.unwrap_or_default();
     let iops = settings.iops.map(|iops| iops as f64).or(asked.iops);
     let rate = settings.bytes_per_second.map(|rate| rate as f64).or(asked.bytes_per_second);
@@ -223,6 +227,10 @@ fn load(
         Some(load) => load.clone(),
         None => Load::of(if only_bytes { LARGE } else { SMALL } as f64, only_bytes),
     };
+    if settings.read_percent.is_some() && settings.rw.as_ref().is_some_and(|rw| !rw.ends_with("rw")) {
+        let reason = "the share of reads is said of a pattern that is no mix";
+        return Err(refuse(reason, "say --rw rw or randrw, or leave --rwmixread out"));
+    }
     let (is_sequential, reads) = match &settings.rw {
         Some(rw) => pattern(rw, settings.read_percent).ok_or_else(|| {
             refuse(
@@ -382,6 +390,9 @@ mod tests {
         check(NeedSettings { baseline_iops: Some(10), ..some() }, "without a burst");
         let day = (Nanos::from_secs(60), Nanos::from_secs(86_400));
         check(NeedSettings { baseline_iops: Some(101), burst: Some(day), ..some() }, "above the need");
+        let mixed = NeedSettings { rw: Some("randread".to_owned()), read_percent: Some(50), ..some() };
+        check(mixed, "no mix");
+        check(NeedSettings { profile: Some("all".to_owned()), ..some() }, "one profile");
         check(NeedSettings { rw: Some("raed".to_owned()), ..some() }, "no pattern raed");
         check(NeedSettings { profile: Some("oltpp".to_owned()), ..some() }, "no profile called 'oltpp'");
     }

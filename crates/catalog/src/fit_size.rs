@@ -14,6 +14,8 @@ use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{IopsModel, ThroughputUnit};
 
+/// How far a type is looked through whose largest size nobody says.
+pub(crate) const MOST_GIB: u64 = 65_536;
 /// Rates that differ by less are the same.
 const SAME: f64 = 1e-9;
 
@@ -32,8 +34,7 @@ pub(crate) fn least(entry: &Entry, need: &Need) -> Option<Parameters> {
 fn of_tier(entry: &Entry, need: &Need, tier: Option<&str>) -> Option<Parameters> {
     let (least, most) = entry.size_range_gib();
     let first = need.size_bytes.div_ceil(GIB).max(least);
-    // Where no size is the largest, none makes a difference either.
-    let last = most.unwrap_or(first);
+    let last = most.unwrap_or(first.max(MOST_GIB));
     let at = |gib: u64| choose(entry, need, gib * GIB, tier);
     let mut begins = match entry.wire.iops_model {
         IopsModel::TieredBySize => tier_sizes(entry),

@@ -8,9 +8,12 @@ use crate::amount::GIB;
 use crate::entry::{Entry, Lifecycle};
 use crate::fit::{Need, Reason};
 use crate::most::volumes;
-use crate::reach::{Counted, Reach, met, reach};
+use crate::reach::{Counted, Reach, limits_bytes, met, reach};
 use crate::resolve::Resolved;
 use crate::sheet::ASSUMED_LATENCY;
+
+/// IOPS are published for requests of about this many bytes at the most.
+const SMALL: f64 = 16_384.0;
 
 /// The reason, and the same in words.
 pub(crate) fn why_not(entry: &Entry, need: &Need) -> (Reason, String) {
@@ -82,7 +85,11 @@ pub(crate) fn unpublished(model: &VolumeModel, need: &Need) -> Option<String> {
         let mut directions = asked.into_iter().filter(|(_, is_asked)| *is_asked);
         directions.all(|(reads, _)| met(model, &need.load, reads).iter().any(|met| met.counted == counted))
     };
+    let is_large = need.load.mean_bytes() > SMALL;
     match () {
+        () if (need.in_bytes || is_large) && !limits_bytes(model) => {
+            Some("its bandwidth is not published".to_owned())
+        }
         () if need.in_bytes && !limits(Counted::Bytes) => Some("its bandwidth is not published".to_owned()),
         () if need.in_ios && !limits(Counted::Ios) => Some("its IOPS are not published".to_owned()),
         () => None,

@@ -2,6 +2,7 @@
 
 use crate::amount::GIB;
 use crate::entry::Entry;
+use crate::fit_size::MOST_GIB;
 use crate::levels::{bytes_range, chooses_bytes, chooses_iops, iops_range};
 use crate::load::Load;
 use crate::reach::{limits_bytes, reach};
@@ -20,8 +21,9 @@ pub(crate) fn volumes(entry: &Entry, least_gib: u64) -> Vec<Parameters> {
     if wire.iops_model == IopsModel::TieredBySize {
         sizes.extend(wire.tiers.iter().filter_map(|tier| tier.size_gib.map(|gib| gib as u64)));
     }
-    sizes.extend([first].into_iter().chain(most));
-    sizes.retain(|size| (first..=most.unwrap_or(first)).contains(size));
+    let last = most.unwrap_or(first.max(MOST_GIB));
+    sizes.extend([first, last]);
+    sizes.retain(|size| (first..=last).contains(size));
     let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
     let tiers: Vec<Option<String>> = match is_named {
         true => wire.tiers.iter().map(|tier| Some(tier.name.clone())).collect(),

@@ -377,3 +377,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn types_of_ones_own_without_a_largest_size() {
+    let text = "[volume.mine]\nprovider = \"Me\"\ntype_name = \"Box\"\nmedia = \"ssd\"\nlifecycle = \"current\"\nsource = \"x\"\n\
+                as_of = \"2026\"\nconfidence = \"quoted\"\nlimits_shared_read_write = true\niops_model = \"linear_clamped\"\n\
+                iops_per_gib = 2\nburst_model = \"none\"\n";
+    let own = Catalog::parse("mine.toml", text).unwrap();
+    let of = |need: &Need| {
+        let fit = own.fit(need, None);
+        let size = fit.offers().next().and_then(|offer| offer.parameters.size_bytes).map(|bytes| bytes / GIB);
+        (size, fit.others.first().map(|other| other.why.clone()))
+    };
+    assert_eq!(of(&random(1001.0, 4.0 * KIB, 10)), (Some(501), None));
+    // What larger requests get of it nobody says.
+    let why = Some("its bandwidth is not published".to_owned());
+    assert_eq!(of(&random(1001.0, 64.0 * KIB, 10)), (None, why));
+    let why = Some("at most 131,072 IOPS of 4.0 KiB".to_owned());
+    assert_eq!(of(&random(1e6, 4.0 * KIB, 10)), (None, why));
+}

@@ -57,7 +57,7 @@ fn row(entry: &Entry) -> Vec<String> {
         bytes.map(|bytes| decimal(bytes / MIB)).unwrap_or_default(),
         entry.burst_rule().unwrap_or_default().to_owned(),
         price.unwrap_or_default(),
-        entry.as_of().chars().take(10).collect::<String>().trim_end_matches('.').to_owned(),
+        entry.as_of().split(['.', ' ']).next().unwrap_or_default().to_owned(),
         state(entry),
     ]
 }
