@@ -292,7 +292,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Catalog;
+    use crate::{Catalog, Load, Need};
 
     /// What one model or another cannot do without.
     const NEEDED: [(&str, f64); 8] = [
@@ -360,6 +360,26 @@ mod tests {
                     let parameters = Parameters { size_bytes: Some(size_gib << 30), iops, ..Parameters::default() };
                     if let Ok(resolved) = catalog.get("x").expect("it was read").resolve(&parameters) {
                         prop_assert!(resolved.model.validate().is_ok());
+                    }
+                    let entry = catalog.get("x").expect("it was read");
+                    let (at_random, _) = entry.most();
+                    prop_assert!(at_random.is_none_or(|rate| rate > 0.0) && entry.sizes_gib().len() < 100);
+                    if let Ok(sheet) = entry.sheet(&parameters) {
+                        prop_assert!(sheet.blocks.iter().all(|row| row.random.sustained.is_none_or(|rate| rate > 0.0)));
+                    }
+                    let need = Need {
+                        size_bytes: size_gib << 30,
+                        load: Load::of(8192.0, false),
+                        rate: iops.unwrap_or(1) as f64,
+                        in_ios: true,
+                        in_bytes: false,
+                        spell: None,
+                        latency: Vec::new(),
+                        persistent: false,
+                    };
+                    for offer in catalog.fit(&need, None).offers() {
+                        prop_assert!(offer.parameters.size_bytes >= Some(need.size_bytes));
+                        prop_assert!(offer.reach.sustained.is_none_or(|rate| rate >= need.rate * 0.999));
                     }
                 }
             }

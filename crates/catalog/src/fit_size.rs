@@ -16,6 +16,8 @@ use crate::wire::{IopsModel, ThroughputUnit};
 
 /// How far a type is looked through whose largest size nobody says.
 pub(crate) const MOST_GIB: u64 = 65_536;
+/// The most that is tried where a type says none.
+const MOST_RATE: u64 = 1_000_000_000_000;
 /// Rates that differ by less are the same.
 const SAME: f64 = 1e-9;
 
@@ -35,7 +37,7 @@ fn of_tier(entry: &Entry, need: &Need, tier: Option<&str>) -> Option<Parameters>
     let (least, most) = entry.size_range_gib();
     let first = need.size_bytes.div_ceil(GIB).max(least);
     let last = most.unwrap_or(first.max(MOST_GIB));
-    let at = |gib: u64| choose(entry, need, gib * GIB, tier);
+    let at = |gib: u64| choose(entry, need, gib.saturating_mul(GIB), tier);
     let mut begins = match entry.wire.iops_model {
         IopsModel::TieredBySize => tier_sizes(entry),
         _ => turning_points(&entry.wire),
@@ -112,6 +114,7 @@ pub(crate) fn choose(entry: &Entry, need: &Need, size_bytes: u64, tier: Option<&
 
 /// The least of a range that does, where more never does less.
 fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>) -> Option<Parameters> {
+    let most = most.min(MOST_RATE);
     if least > most {
         return None;
     }

@@ -30,7 +30,7 @@ pub(crate) fn volumes(entry: &Entry, least_gib: u64) -> Vec<Parameters> {
         false => vec![None],
     };
     let of = |size: u64, tier: &Option<String>| {
-        let size_bytes = size * GIB;
+        let size_bytes = size.saturating_mul(GIB);
         let iops = chooses_iops(wire).then(|| iops_range(wire, size_bytes).1);
         let bytes_per_second =
             chooses_bytes(wire).then(|| bytes_range(wire, size_bytes, iops.unwrap_or_default()).1);

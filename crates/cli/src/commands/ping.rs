@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use fathom_analysis::ping::Ping;
 use fathom_analysis::ping_slo;
 use fathom_assess::ping::{self, PingError};
+use fathom_assess::use_catalogue;
 use fathom_runner::StopHandle;
 
 use crate::exit::Exit;
@@ -66,6 +67,9 @@ fn start(args: &[OsString], front: Front) -> Exit {
 
 fn measure(invocation: Invocation, front: Front) -> Exit {
     let settings = &invocation.settings;
+    if let Some(Err(error)) = invocation.catalog.as_deref().map(|file| use_catalogue(Some(file))) {
+        return fail(front, &error.to_string(), error.hint(), Exit::Usage);
+    }
     if front == Front::Ioping && settings.nowait && !settings.cached && !settings.direct {
         output::warn("ioping: nowait without cached or direct I/O is supposed to fail");
     }

@@ -110,6 +110,18 @@ fn a_need_that_nothing_serves_is_told_by_the_exit() {
     let ended = run(dir.path(), &["catalog", "fit", "--iops", "90000000"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""));
     assert!(ended.stdout.contains("No type serves that need."), "{}", ended.stdout);
+    let all = [
+        "catalog",
+        "fit",
+        "--iops",
+        "18446744073709551615",
+        "--size",
+        "18446744073709551615B",
+        "--throughput",
+    ];
+    let ended = run(dir.path(), &[&all[..], &["18446744073709551615B"]].concat());
+    assert_eq!((ended.code, ended.stderr.contains("none is below 512")), (Some(2), true), "{}", ended.stderr);
+    assert_eq!(run(dir.path(), &all[..6]).code, Some(3));
 }
 
 #[test]
@@ -127,6 +139,9 @@ fn what_makes_no_sense_is_refused() {
         (&["list", "--kind", "tape"], &["no type is made of tape", "hdd"]),
         (&["fit"], &["nothing is asked of a volume", "--iops"]),
         (&["fit", "--iops", "0"], &["--iops"]),
+        (&["fit", "--size", "99999999999999999"], &["too much"]),
+        (&["fit", "--iops", "1", "--profile", "all"], &["one profile"]),
+        (&["fit", "--iops", "1", "--rw", "read", "--rwmixread", "50"], &["no mix"]),
         (&["fit", "--iops", "5000", "--throughput", "1MiB"], &["none is below 512"]),
         (&["fit", "--iops", "1", "--provider", "acme"], &["no provider called 'acme'"]),
         (&["fit", "--iops", "1", "--profile", "oltpp"], &["no profile called 'oltpp'"]),
@@ -183,11 +198,15 @@ fn types_of_ones_own() {
     let iops = document["tests"][0]["read"]["iops"].as_f64().unwrap();
     assert!((iops / 5000.0 - 1.0).abs() < 0.02, "{iops}");
 
+    let ping = ["ping", "-q", "-c", "5", "--catalog", "mine.toml", "sim:mine"];
+    assert!(run(dir.path(), &ping).quietly().stdout.contains("a modelled volume (Me Box"));
+
     std::fs::write(&file, MINE.replace("5000", "-1")).unwrap();
     let refused = &["mine.toml:12: mine: iops_max -1 is below 0"][..];
     check(dir.path(), &named, refused);
     check(dir.path(), &["catalog", "check", "mine.toml"], refused);
     check(dir.path(), &["bench", "sim:aws-gp2", "--catalog", "mine.toml"], refused);
+    check(dir.path(), &["ping", "--catalog", "mine.toml", "sim:aws-gp2"], refused);
     check(
         dir.path(),
         &["catalog", "list", "--catalog", "none.toml"],

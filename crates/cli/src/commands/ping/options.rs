@@ -45,6 +45,8 @@ pub struct Invocation {
     pub stamp: Option<String>,
     /// What the times are held against.
     pub objectives: Vec<Objective>,
+    /// The user's own volume types.
+    pub catalog: Option<PathBuf>,
 }
 
 const fn flag(long: &'static str, short: char, help: &'static str) -> Row {
@@ -112,6 +114,7 @@ const OWN: &[Row] = &[
     ours("schedule", "fixed", "keep the times at which requests are due, and count from them"),
     ours("slo", "P<TIME", "an objective such as 'p99<5ms,max<1s'; exit 3 where broken"),
     ours("timeout", "TIME", "requests that take longer are counted as timed out (10s)"),
+    ours("catalog", "FILE", "volume types of your own for sim: targets (FATHOM_CATALOG)"),
     ours("destroy-data", "DEVICE", "allow writes to this device or file, which must be the target"),
 ];
 
@@ -191,7 +194,8 @@ pub fn invocation(said: &Said, front: Front) -> Result<Invocation, String> {
         ..PingSettings::default()
     };
     settings.rules.timeout_ns = TIMEOUT_NS;
-    let (mut gathered, mut stamp, mut objectives) = (Gathered::default(), None, Vec::new());
+    let (mut gathered, mut stamp, mut objectives, mut catalog) =
+        (Gathered::default(), None, Vec::new(), None);
     for (name, value) in &said.options {
         let text = value.as_deref().unwrap_or_default();
         match *name {
@@ -200,6 +204,7 @@ pub fn invocation(said: &Said, front: Front) -> Result<Invocation, String> {
             "schedule" => settings.schedule = schedule(text)?,
             "live" if text != "ndjson" => return Err(format!("--live {text}: there is ndjson only")),
             "engine" => settings.engine = Some(text.to_owned()),
+            "catalog" => catalog = Some(PathBuf::from(text)),
             "destroy-data" => settings.destroy_named = Some(PathBuf::from(text)),
             _ if value.is_some() && *name != "live" => number(name, text, &mut settings, &mut gathered)?,
             _ => switch(name, front, &mut settings, &mut gathered),
@@ -214,7 +219,7 @@ pub fn invocation(said: &Said, front: Front) -> Result<Invocation, String> {
     settle(&mut settings, &gathered)?;
     let quiet = gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == Form::Raw);
     settings.each = !quiet && form != Form::Document;
-    Ok(Invocation { settings, form, quiet, stamp, objectives })
+    Ok(Invocation { settings, form, quiet, stamp, objectives, catalog })
 }
 
 fn schedule(text: &str) -> Result<Schedule, String> {
