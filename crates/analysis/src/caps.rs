@@ -209,8 +209,8 @@ fn remedy_of_cap(cap: &Cap, asked: &str) -> Option<String> {
     Some(match cap.group_limit {
         Some(_) => "Raise the limit of the control group, or measure outside of it.".to_owned(),
         None => format!(
-            "{REQUESTS_WAIT}; a larger volume or another type raises it, `fathom catalog fit {asked}` names those that \
-             give twice as much."
+            "{REQUESTS_WAIT}; a larger volume or another type raises it. `fathom catalog fit {asked}` names those that \
+             give twice as much, `fathom identify` says which type this one is like."
         ),
     })
 }

@@ -4,8 +4,9 @@
 //! functions of the record alone.
 
 use fathom_analysis::REQUESTS_WAIT;
-use fathom_catalog::{Catalog, Entry, Lift, Load, Need, Offer, Parameters, Target};
-use fathom_model::units::grouped;
+use fathom_catalog::{Catalog, Entry, Lift, Load, Need, Offer, Parameters, Target, reach};
+use fathom_model::Nanos;
+use fathom_model::units::{duration, grouped};
 use fathom_record::{Finding, RunHeader, RunRecord};
 
 use crate::catalogue::catalogue;
@@ -25,11 +26,12 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
     let Some((entry, parameters)) = volume(catalog, &record.header) else { return };
     let mut findings = std::mem::take(&mut record.findings);
     for finding in &mut findings {
-        if let Some(met) = met(record, finding, &parameters) {
-            let lift = catalog.lifts(entry, &parameters, &met);
-            finding.remedy = Some(format!("{REQUESTS_WAIT}. {}", told(entry, &lift)));
-            finding.evidence.insert("volume_type".to_owned(), entry.id().into());
-        }
+        let Some(met) = met(record, finding, &parameters) else { continue };
+        finding.remedy = match finding.id.as_str() {
+            "burst-suspected" => lasting(catalog, (entry, &parameters), &met).or(finding.remedy.take()),
+            _ => Some(format!("{REQUESTS_WAIT}. {}", told(entry, &catalog.lifts(entry, &parameters, &met)))),
+        };
+        finding.evidence.insert("volume_type".to_owned(), entry.id().into());
     }
     record.findings = findings;
 }
@@ -55,26 +57,28 @@ fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a Entry, Pa
     Some((entry, parameters))
 }
 
-/// The limit that a finding tells of, as a need; `None` where it tells of none, or of one that is not the volume's.
+/// The rate that a finding tells of, as a need; `None` where it tells of none, or of a limit that is not the volume's.
 fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option<Need> {
     let (value, group) = match finding.id.as_str() {
         "iops-cap" => ("iops", "group_limit_iops"),
         "bandwidth-cap" => ("bytes_per_second", "group_limit_bytes_per_second"),
+        "burst-suspected" => ("burst_iops", ""),
         _ => return None,
     };
     if finding.evidence.get(group).is_some_and(|limit| !limit.is_null()) {
         return None;
     }
     let in_bytes = finding.id == "bandwidth-cap";
-    let reads = finding.evidence.get("direction")?.as_str()? == "read";
     let value = finding.evidence.get(value)?.as_f64()?;
     let test = record.tests.iter().find(|test| finding.tests.contains(&test.id))?;
     let job = test.jobs.first()?;
-    let block = if reads { job.block_sizes.read } else { job.block_sizes.write };
-    let load = Load {
-        reads: Some(f64::from(u8::from(reads))),
-        ..Load::of(block as f64, !job.rw.starts_with("rand"))
+    let reads = match job.rw.trim_start_matches("rand") {
+        "read" => Some(1.0),
+        "write" => Some(0.0),
+        _ => None,
     };
+    let block = if reads == Some(0.0) { job.block_sizes.write } else { job.block_sizes.read };
+    let load = Load { reads, ..Load::of(block as f64, !job.rw.starts_with("rand")) };
     Some(Need {
         size_bytes: parameters.size_bytes?,
         rate: if in_bytes { value / block as f64 } else { value },
@@ -85,6 +89,27 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
         latency: Vec::new(),
         persistent: true,
     })
+}
+
+/// What there is to know of a burst that was spent, and which volumes give its rate for ever; `None` where the type has
+/// no bursts.
+fn lasting(catalog: &Catalog, (entry, parameters): (&Entry, &Parameters), met: &Need) -> Option<String> {
+    let model = entry.resolve(parameters).ok()?.model;
+    let burst = reach(&model, &met.load).burst?;
+    let (lasts, refill) = (duration(Nanos(burst.lasts_ns?)), duration(Nanos(burst.refill_ns?)));
+    let id = entry.id();
+    let mut text = format!(
+        "By its rules a burst of this {id} lasts {lasts} at the most, and is there again after {refill} of rest."
+    );
+    let (own, next) = catalog.for_ever(entry, met);
+    let next = next.map(|next| format!("{}: {}{}", next.id, size(&next.parameters), price(&next)));
+    let own = own.map(|own| format!("{id}: {}", size(&own)));
+    let all: Vec<String> = own.into_iter().chain(next).collect();
+    if !all.is_empty() {
+        text +=
+            &format!(" For ever {} a second take {}.", grouped(met.rate.round() as u64), all.join(", or "));
+    }
+    Some(text)
 }
 
 /// `Of aws-gp2, 1,100 GiB give a tenth more for ever, 2,000 GiB twice as much.`
@@ -139,15 +164,16 @@ mod tests {
 
     /// What is advised against a cap of so many reads a second.
     fn remedy(target: &str, label: Option<&str>, iops: f64, group: Option<u64>) -> String {
+        let finding = Finding { id: "iops-cap".to_owned(), ..Finding::default() };
+        let finding = finding.with("direction", "read").with("iops", iops).with("group_limit_iops", group);
+        advised(target, label, finding)
+    }
+
+    fn advised(target: &str, label: Option<&str>, finding: Finding) -> String {
         let block_sizes = BlockSizes { read: 4096, write: 4096, ..BlockSizes::default() };
         let job = JobRecord { rw: "randread".to_owned(), block_sizes, ..JobRecord::default() };
-        let finding = Finding {
-            id: "iops-cap".to_owned(),
-            tests: vec!["rand-read".to_owned()],
-            remedy: Some("general".to_owned()),
-            ..Finding::default()
-        };
-        let finding = finding.with("direction", "read").with("iops", iops).with("group_limit_iops", group);
+        let finding =
+            Finding { tests: vec!["rand-read".to_owned()], remedy: Some("general".to_owned()), ..finding };
         let mut record = RunRecord {
             tests: vec![TestRecord { id: "rand-read".to_owned(), jobs: vec![job], ..TestRecord::default() }],
             findings: vec![finding],
@@ -190,5 +216,21 @@ mod tests {
             assert_eq!(remedy(target, label, iops, None), expected, "{target} {label:?}");
         }
         assert_eq!(remedy("sim:aws-gp2?size=50GiB", None, 3000.0, Some(3000)), "general");
+    }
+
+    #[test]
+    fn a_spent_burst_is_told_by_the_rules_of_its_type() {
+        let fell = |target: &str| {
+            let finding = Finding { id: "burst-suspected".to_owned(), ..Finding::default() };
+            advised(target, None, finding.with("burst_iops", 2999.6).with("baseline_iops", 150.0))
+        };
+        assert_eq!(
+            fell("sim:aws-gp2?size=50GiB"),
+            "By its rules a burst of this aws-gp2 lasts 31 min 35 s at the most, and is there again after 10 h of rest. For ever \
+             3,000 a second take aws-gp2: 1,000 GiB, or aws-gp3: 50 GiB with 3,000 IOPS and 125 MiB/s, 4.00 USD a month."
+        );
+        // No burst is known of it, so that it was something else.
+        assert_eq!(fell("sim:aws-gp3?size=50GiB"), "general");
+        assert_eq!(fell("/dev/nvme1n1"), "general");
     }
 }

@@ -24,15 +24,21 @@ impl Catalog {
     /// What gives more than `met`, the rate at which a volume of `entry` with `parameters` stopped.
     pub fn lifts(&self, entry: &Entry, parameters: &Parameters, met: &Need) -> Lift {
         let more = |factor: f64| Need { rate: met.rate * factor, ..met.clone() };
-        let tenth = least(entry, &more(1.1));
+        let (tenth, next) = self.for_ever(entry, &more(1.1));
         let chosen = Parameters { first_touch: false, ..parameters.clone() };
         let own = entry.resolve(&chosen).ok();
         let is_below_its_rules = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
-        let fit = self.fit(&more(1.1), Some(entry.provider()));
+        Lift { is_below_its_rules, tenth, twice: least(entry, &more(2.0)), next }
+    }
+
+    /// The least volume of `entry` that serves a need, and the provider's other type that does for the least, by what is
+    /// known of its price.
+    pub fn for_ever(&self, entry: &Entry, need: &Need) -> (Option<Parameters>, Option<Offer>) {
+        let fit = self.fit(need, Some(entry.provider()));
         let known = |offer: &&Offer| offer.bill.as_ref().map_or(f64::INFINITY, MonthlyCost::total);
         let others = fit.offers().filter(|offer| offer.id != entry.id());
         let next = others.min_by(|one, other| known(one).total_cmp(&known(other))).cloned();
-        Lift { is_below_its_rules, tenth, twice: least(entry, &more(2.0)), next }
+        (least(entry, need), next)
     }
 }
 
