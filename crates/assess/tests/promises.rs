@@ -197,3 +197,41 @@ fn the_published_suite_is_judged_by_class() {
     assert_eq!(outcome(fast, Some("high-cpu")), (5, false));
     assert_eq!(outcome("sim:custom?iops=4000", None), (10, true));
 }
+
+#[test]
+fn no_type_of_the_catalogue_breaks_its_own_promises() {
+    let mut judged_types = 0;
+    for entry in fathom_catalog::Catalog::shipped().entries() {
+        let id = entry.id();
+        // What has to be chosen is chosen; what is not published promises nothing.
+        let chosen = ["", "?iops=1000", "?tier=1x", "?size=2TiB&iops=1000"].map(|rest| format!("{id}{rest}"));
+        let parsed =
+            |text: &&String| fathom_catalog::Target::parse(fathom_catalog::Catalog::shipped(), text).is_ok();
+        let Some(text) = chosen.iter().find(parsed) else { continue };
+        let tests = ("lat-read,rand-read,seq-read,bw-write", 4);
+        let promised = format!("{text}{}rested=1", if text.contains('?') { "&" } else { "?" });
+        let record = bench(&format!("sim:{text}"), tests, said(&[&promised]))
+            .unwrap_or_else(|error| panic!("{error}"));
+        let judged = judge(&record);
+        let broken: Vec<&Judged> = judged.iter().filter(|one| one.verdict == Verdict::Broken).collect();
+        assert!(broken.is_empty(), "{text}: {broken:#?}");
+        judged_types += usize::from(judged.iter().any(|one| one.verdict == Verdict::Held));
+    }
+    assert!(judged_types >= 30, "{judged_types}");
+}
+
+#[test]
+fn verdicts_follow_the_cap_whatever_it_is() {
+    for (cap, depth_ns) in [(211, 0), (1_003, 100_000), (4_999, 500_000), (17_001, 200_000)] {
+        let target = format!("sim:custom?iops={cap}&latency={}ns", depth_ns.max(1_000));
+        // What is promised as a share of the cap, with a tolerance of 5 %: 1/0.95 is where it turns.
+        let shares = [0.5, 0.9, 1.0, 1.04, 1.07, 1.2, 2.0];
+        let lines = shares.map(|share| format!("rand-read.iops>={:.3}", f64::from(cap) * share));
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let record = bench(&target, ("rand-read", 8), said(&lines)).unwrap_or_else(|error| panic!("{error}"));
+        let verdicts: Vec<Verdict> = judge(&record).iter().map(|one| one.verdict).collect();
+        let expected: Vec<Verdict> =
+            shares.iter().map(|&share| if share < 1.05 { Verdict::Held } else { Verdict::Broken }).collect();
+        assert_eq!(verdicts, expected, "{target}");
+    }
+}

@@ -212,7 +212,7 @@ fn depth(case: &Case<'_>, bound: f64) -> Option<Doubt> {
     let alone_ns = latency_alone(case)?;
     let held = case.depth();
     let needed = case.row.iops() * (bound / measured) * alone_ns / 1e9;
-    if needed <= held * (1.0 + DEPTH_AGREES) {
+    if needed <= held {
         return None;
     }
     let latency = fathom_model::units::latency(alone_ns as u64);
