@@ -6,12 +6,17 @@ use serde_json::Value;
 use crate::ours::{steadily, within};
 
 const CAP: u64 = 400;
+const MIB: u64 = 1 << 20;
 
 /// The exit of a bench of random reads, and what became of each promise: its words and what was measured.
-fn judged(throttle: &Throttle, device: &LoopDevice, promises: &[&str]) -> (i32, Vec<(String, f64)>) {
+fn judged(
+    throttle: &Throttle,
+    (device, test): (&LoopDevice, &str),
+    promises: &[&str],
+) -> (i32, Vec<(String, f64)>) {
     let home = scratch();
     let mut command = fathom_under(throttle, home.path());
-    command.args(["bench", "--only", "rand-read", "--runtime", "6s", "--json"]).arg(device.path());
+    command.args(["bench", "--only", test, "--runtime", "6s", "--json"]).arg(device.path());
     for promise in promises {
         command.args(["--expect", promise]);
     }
@@ -32,12 +37,12 @@ fn judged(throttle: &Throttle, device: &LoopDevice, promises: &[&str]) -> (i32, 
     (output.status.code().expect("it ended by itself"), all.iter().map(of).collect())
 }
 
-fn check(found: &(i32, Vec<(String, f64)>), exit: i32, verdicts: &[&str]) -> Result<(), String> {
+fn check(found: &(i32, Vec<(String, f64)>), cap: u64, exit: i32, verdicts: &[&str]) -> Result<(), String> {
     let told: Vec<&str> = found.1.iter().map(|(verdict, _)| verdict.as_str()).collect();
     if found.0 != exit || told != verdicts {
         return Err(format!("exit {} and {told:?} instead of {exit} and {verdicts:?}", found.0));
     }
-    found.1.iter().try_for_each(|(_, measured)| within("measured", *measured, CAP as f64, 4.0))
+    found.1.iter().try_for_each(|(_, measured)| within("measured", *measured, cap as f64, 4.0))
 }
 
 #[test]
@@ -47,14 +52,19 @@ fn a_capped_device_breaks_what_is_promised_above_its_cap() {
     let device = LoopDevice::in_memory(256 << 20);
     let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
     steadily(|| {
-        let above = judged(
-            &throttle,
-            &device,
-            &["rand-read.iops>=600", "rand-read.iops>=400+-10%", "custom?iops=800", "custom?iops=360"],
-        );
-        check(&above, 3, &["broken", "held", "broken", "held"])?;
-        let below = judged(&throttle, &device, &["rand-read.iops>=300", "custom?iops=360"]);
-        check(&below, 0, &["held", "held"])
+        let promises =
+            ["rand-read.iops>=600", "rand-read.iops>=400+-10%", "custom?iops=800", "custom?iops=360"];
+        let above = judged(&throttle, (&device, "rand-read"), &promises);
+        check(&above, CAP, 3, &["broken", "held", "broken", "held"])?;
+        let below = judged(&throttle, (&device, "rand-read"), &["rand-read.iops>=300", "custom?iops=360"]);
+        check(&below, CAP, 0, &["held", "held"])
+    });
+    // Bandwidth, where requests of 4k say nothing of it.
+    throttle.set(&Cap::bytes_per_second(20 * MIB));
+    steadily(|| {
+        let promises = ["seq-read.bytes_per_second>=30MiB", "seq-read.bytes_per_second>=20MiB/s±10%"];
+        let found = judged(&throttle, (&device, "seq-read"), &promises);
+        check(&found, 20 * MIB, 3, &["broken", "held"])
     });
 }
 
@@ -71,6 +81,7 @@ fn promises_that_make_no_sense_end_before_anything_is_measured() {
         &["there is no test 'rand-raed'", "lat-read, lat-write, commit"],
     );
     refused(&["--expect", "rand-read.iops>=5 apples"], &["'5 apples' is not a number"]);
+    refused(&["--expect", ""], &["neither a comparison nor a type"]);
     refused(&["--expect", "gp2"], &["there is no type gp2", "aws-gp2"]);
     refused(&["--expect-file", "nothing.toml"], &["nothing.toml: cannot be read"]);
     refused(&["--expect", "rand-read.iops>=1", "--tolerance", "2"], &["is no percentage"]);

@@ -202,9 +202,10 @@ fn of_volume(
     tests: &Tests<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<PromiseRecord>, AssessError> {
-    let looks_like_a_line = text.split('?').next().is_some_and(|id| id.contains(['.', ' ', '=']));
+    let looks_like_a_line =
+        text.split('?').next().is_some_and(|id| id.is_empty() || id.contains(['.', ' ', '=']));
     if looks_like_a_line {
-        return Err(refuse(text, "it compares nothing", FORM));
+        return Err(refuse(text, "it is neither a comparison nor a type of volume", FORM));
     }
     let (id, rest) = text.split_once('?').unwrap_or((text, ""));
     let (rested, rest): (Vec<&str>, Vec<&str>) =

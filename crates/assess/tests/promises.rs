@@ -163,7 +163,7 @@ fn what_makes_no_sense_is_refused_and_says_what_there_is() {
     refused("rand-read.write.iops>=1", "has no write");
     refused("rand-read.ipos>=1", "is no metric: there are iops");
     refused("rand-read.lat_ns.p99<5", "has no unit");
-    refused("rand-read.iops=5000", "compares nothing");
+    refused("rand-read.iops=5000", "neither a comparison nor a type");
     refused("aws-gp9?size=1GiB", "there is no type aws-gp9");
     refused("aws-gp3?rested=2", "rested is 0 or 1");
     refused("aws-gp3?size=0", "size");

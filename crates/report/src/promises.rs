@@ -131,7 +131,9 @@ fn said(judged: &Judged) -> String {
     let off = measured.map(|measured| measured / promise.value - 1.0);
     match (verdict, off.filter(|_| promise.share.is_none())) {
         (Verdict::Broken, Some(off)) => {
-            format!("{}, {:+.0} %", verdict.name(), off * 100.0)
+            // Nearly all of it is not all of it, and a little is not nothing.
+            let digits = usize::from(off.abs() > 0.99 && off < 0.0 || off.abs() < 0.1);
+            format!("{}, {:+.digits$} %", verdict.name(), off * 100.0)
         }
         _ => verdict.name().to_owned(),
     }
