@@ -15,6 +15,7 @@ use fathom_record::{PromiseRecord, RunRecord};
 
 pub use interval::Interval;
 pub use quantity::{Comparison, Direction, Measure, Quantity, Span, Statistic};
+pub use share::of_year;
 pub use words::{figure, quantity_name, span};
 
 use crate::rows::rows;

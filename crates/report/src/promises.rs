@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use fathom_analysis::promise::{
-    self, Direction, Judged, Measure, Quantity, Verdict, figure, quantity_name, span,
+    self, Direction, Judged, Measure, Quantity, Verdict, figure, of_year, quantity_name, span,
 };
+use fathom_model::units;
 use fathom_record::{PromiseRecord, RunRecord};
 use serde::Serialize;
 
@@ -170,18 +171,20 @@ fn digits(percent: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// How many there are of each, and how little time they rest on.
 fn counts(judged: &[Judged]) -> String {
     let told = [Verdict::Held, Verdict::Broken, Verdict::NotJudged].map(|verdict| {
         let count = promise::count(judged, verdict);
         (count, format!("{count} {}", verdict.name()))
     });
     let told: Vec<String> = told.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
-    format!(
-        "Of {} {}: {}.",
-        judged.len(),
-        if judged.len() == 1 { "promise" } else { "promises" },
-        told.join(", ")
-    )
+    let what = if judged.len() == 1 { "promise" } else { "promises" };
+    let most = judged.iter().map(|one| one.seconds).max().unwrap_or(0);
+    let rests_on = match most {
+        0 => String::new(),
+        most => format!("; {} s were watched at most, {}", units::grouped(most), of_year(most)),
+    };
+    format!("Of {} {what}: {}{rests_on}.", judged.len(), told.join(", "))
 }
 
 /// Classes are alternatives; which one it is cannot be seen.

@@ -15,6 +15,11 @@ pub(super) const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 /// What an interval leaves out at either end.
 const TAIL: f64 = 0.025;
 
+/// How much of a year so many seconds are: `0.0038 % of a year`.
+pub fn of_year(seconds: u64) -> String {
+    format!("{} of a year", small_share((seconds as f64 * 1e9 / YEAR_NS as f64).min(1.0)))
+}
+
 /// What is to be said of a share.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Share {
@@ -38,10 +43,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
     let measured = held as f64 / seconds as f64;
     let interval = exact(missed, seconds);
     let spoken = format!("{} of {} seconds", units::grouped(held as u64), units::grouped(seconds as u64));
-    let of_year = format!(
-        "a run this long speaks for {} of a year",
-        small_share((seconds as f64 * 1e9 / YEAR_NS as f64).min(1.0))
-    );
+    let of_year = format!("a run this long speaks for {}", of_year(seconds as u64));
     let told = |verdict: Verdict, why: String, remedy: Option<String>| Share {
         measured: Some(measured),
         interval: Some(interval),

@@ -96,9 +96,10 @@ Examples:
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json
   fathom bench --suite digitalocean-volumes --class standard /mnt/volume
-  fathom bench --expect 'rand-read.iops>=5000' --expect 'lat-read.lat_ns.p99<5ms+-2%' /mnt/data
+  fathom bench --expect 'rand-read.iops>=5000' /mnt/data
+  fathom bench --expect 'lat-read.lat_ns.p99<5ms+-2%' --quick /mnt/data
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
-  fathom bench --only rand-read --runtime 20m --expect-file promise.toml /mnt/data
+  fathom bench --runtime 20m --expect-file promise.toml /mnt/data
 
 Exit status: 0 done, 1 a test failed, 2 usage, 3 a promise is broken, 130 interrupted.";
 
