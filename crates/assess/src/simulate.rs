@@ -43,7 +43,7 @@ pub struct Simulated {
 /// Is told how a simulation goes on. Every method may be left out.
 pub trait SimulateObserver {
     /// The volume at `index` begins.
-    fn volume_begun(&mut self, _index: usize, _title: &str) {}
+    fn volume_begun(&mut self, _index: usize) {}
     /// It has come so far, ns of virtual time, at so many requests a second.
     fn progress(&mut self, _at_ns: u64, _iops: f64) {}
 }
@@ -73,7 +73,7 @@ pub fn simulate(
 ) -> Result<Vec<Simulated>, AssessError> {
     let mut results = Vec::new();
     for (index, volume) in volumes(&settings.volumes)?.iter().enumerate() {
-        observer.volume_begun(index, &volume.title);
+        observer.volume_begun(index);
         let (forecast, billed) = match &settings.load {
             Load::Jobs(load) => jobs::predict(load, volume, settings.length, (stop, observer))?,
             Load::Trace(trace) => replay::predict(trace, volume, settings.length, (stop, observer))?,

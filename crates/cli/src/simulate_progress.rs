@@ -45,15 +45,16 @@ impl SimulateProgress {
 }
 
 impl SimulateObserver for SimulateProgress {
-    fn volume_begun(&mut self, index: usize, title: &str) {
+    fn volume_begun(&mut self, index: usize) {
         self.index = index;
-        let of = if self.volumes > 1 { format!("{}/{} ", index + 1, self.volumes) } else { String::new() };
-        self.bar.set_prefix(format!("{of}{title}"));
+        self.bar.set_prefix(format!("volume {}/{}", index + 1, self.volumes));
     }
 
     fn progress(&mut self, at_ns: u64, iops: f64) {
         let before = self.length.map_or(0, |length| length.as_millis() * self.index as u64);
         self.bar.set_position(before + at_ns / 1_000_000);
-        self.bar.set_message(format!("{}, {} IOPS", duration(Nanos(at_ns)), grouped(iops.round() as u64)));
+        let of = self.length.map(|length| format!(" of {}", duration(length))).unwrap_or_default();
+        let iops = grouped(iops.round() as u64);
+        self.bar.set_message(format!("{}{of}, {iops} IOPS", duration(Nanos(at_ns))));
     }
 }

@@ -61,7 +61,15 @@ fn one((forecast, cost): &Volume<'_>, style: &Style, width: usize, out: &mut dyn
 fn table(forecast: &Forecast) -> Columns {
     let rows = forecast.course.rows();
     let fine = rows.get(1).is_none_or(|row| row.start_ns < 60 * SECOND);
-    let mut cells: Vec<Vec<String>> = rows.iter().map(|row| row_cells(forecast, row, fine)).collect();
+    let mut cells: Vec<Vec<String>> = Vec::new();
+    for alike in rows.chunk_by(|one, next| are_alike(forecast, one, next)) {
+        let shown = if alike.len() > FEWEST_ALIKE { 1 } else { alike.len() };
+        cells.extend(alike[..shown].iter().map(|row| row_cells(forecast, row, fine)));
+        if let Some(first) = alike.get(shown) {
+            cells
+                .push(vec![clock(first.start_ns, fine), format!("and {} more like it", alike.len() - shown)]);
+        }
+    }
     let total = forecast.total();
     let lat = record_of(&total.lat).summary();
     let dry: u64 = rows.iter().filter_map(|row| row.dry_ns.iter().max()).sum();
@@ -84,6 +92,19 @@ fn table(forecast: &Forecast) -> Columns {
         columns.drop("credit");
     }
     columns
+}
+
+/// More rows than these in turn that tell the same are told of in one.
+const FEWEST_ALIKE: usize = 3;
+
+/// True where a row tells nothing that the one before did not.
+fn are_alike(forecast: &Forecast, one: &Slice, next: &Slice) -> bool {
+    let near = |one: f64, next: f64| (one - next).abs() <= one.abs() * 0.01;
+    let told = |row: &Slice| row_cells(forecast, row, false).split_off(6);
+    near(one.iops(), next.iops())
+        && near(one.bytes_per_second(), next.bytes_per_second())
+        && near(one.mean_ns().unwrap_or(0.0), next.mean_ns().unwrap_or(0.0))
+        && told(one) == told(next)
 }
 
 const MIB: f64 = (1 << 20) as f64;
@@ -117,7 +138,7 @@ fn least_share(forecast: &Forecast, left: impl Iterator<Item = u64>) -> String {
 
 fn share(part: u64, whole: u64) -> String {
     match (part, whole) {
-        (0, _) | (_, 0) => String::new(),
+        (part, whole) if part.saturating_mul(200) < whole || whole == 0 => String::new(),
         (part, whole) => format!("{:.0} %", part as f64 * 100.0 / whole as f64),
     }
 }
@@ -181,28 +202,24 @@ fn credit_text(credit: &CreditCourse, elapsed_ns: u64) -> String {
         Unit::Ios => format!("{} IOPS", grouped(level.round() as u64)),
         Unit::Bytes => format!("{}/s", bytes(level.round() as u64)),
     };
-    let dry = duration(Nanos(credit.dry_ns));
     let base = per_second(credit.base);
+    let share = credit.dry_ns as f64 * 100.0 / elapsed_ns.max(1) as f64;
+    // It may be over just when the time is.
+    let sum = match credit.dry_ns {
+        0..500_000_000 => String::new(),
+        dry_ns => format!(", and for {} in sum ({share:.0} % of the time)", duration(Nanos(dry_ns))),
+    };
+    let first = credit.first_dry_ns.map(|first| duration(Nanos(first)));
     let Some(capacity) = credit.capacity else {
-        let burst = credit.burst.map(per_second).unwrap_or_default();
-        return match credit.first_dry_ns {
-            Some(first) => format!(
-                "Burst of {} at {burst}: over after {}, then {base}; at rest for {dry} in sum.",
-                credit.of,
-                duration(Nanos(first))
-            ),
-            None => format!("Burst of {} at {burst}: it never has to rest.", credit.of),
+        let of = format!("Burst of {} at {}", credit.of, credit.burst.map(per_second).unwrap_or_default());
+        return match first {
+            Some(first) => format!("{of}: over after {first}{sum}; {base} are left then."),
+            None => format!("{of}: it never has to rest."),
         };
     };
     let of = format!("Credit of {}, {}", credit.of, amount(credit.unit, capacity as f64));
-    match credit.first_dry_ns {
-        Some(first) => {
-            let share = credit.dry_ns as f64 * 100.0 / elapsed_ns.max(1) as f64;
-            format!(
-                "{of}: used up after {}, and for {dry} in sum ({share:.0} % of the time), when {base} are left.",
-                duration(Nanos(first))
-            )
-        }
+    match first {
+        Some(first) => format!("{of}: used up after {first}{sum}; {base} are left then."),
         None => {
             format!("{of}: never used up; at least {} were left.", amount(credit.unit, credit.least as f64))
         }
@@ -317,8 +334,8 @@ mod tests {
         };
         check(
             credit(Some(5_400_000), Some(1_895 * SECOND)),
-            "Credit of volume, 5,400,000 I/Os: used up after 31 min 35 s, and for 1 h in sum (50 % of the time), \
-             when 150 IOPS are left.",
+            "Credit of volume, 5,400,000 I/Os: used up after 31 min 35 s, and for 1 h in sum (50 % of the time); \
+             150 IOPS are left then.",
         );
         check(
             credit(Some(5_400_000), None),
@@ -326,7 +343,11 @@ mod tests {
         );
         check(
             credit(None, Some(60 * SECOND)),
-            "Burst of volume at 3,000 IOPS: over after 1 min, then 150 IOPS; at rest for 1 h in sum.",
+            "Burst of volume at 3,000 IOPS: over after 1 min, and for 1 h in sum (50 % of the time); 150 IOPS are left then.",
+        );
+        check(
+            CreditCourse { dry_ns: 5, ..credit(None, Some(60 * SECOND)) },
+            "Burst of volume at 3,000 IOPS: over after 1 min; 150 IOPS are left then.",
         );
     }
 }

@@ -47,11 +47,11 @@ pub struct SimulateArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom simulate aws-gp2-2016?size=50GiB --profile oltp --for 24h
-  fathom simulate aws-gp2?size=100GiB aws-gp3?size=100GiB --job nightly.fio --for 7d
+  fathom simulate 'aws-gp2-2016?size=50GiB' --profile oltp --for 24h
+  fathom simulate 'aws-gp2?size=100GiB' 'aws-gp3?size=100GiB' --job nightly.fio --for 7d
   fathom simulate 'custom?iops=500&burst_iops=3000&bucket_ios=1000000&latency=1ms' --trace app.iolog
 
-Nothing real is touched: time is virtual, and a day takes seconds. Quote names that have a & in them.";
+Nothing real is touched: time is virtual, and a day takes seconds. Quote names with ? and &.";
 
 /// Longest time: ten years.
 const LONGEST: Nanos = Nanos::from_secs(10 * 365 * 86_400);
