@@ -57,12 +57,12 @@ impl Page<'_> {
     }
 
     fn offers(&self, title: &str, offers: &[Offer], is_priced: bool, out: &mut dyn Write) -> io::Result<()> {
-        let head = vec!["type", "GiB", "chosen", "IOPS", "MiB/s", "a month", "1,000 IOPS", "100 MiB/s"];
+        let head = vec!["type", "GiB", "chosen", "IOPS", "MiB/s", "a month", "/1,000 IOPS", "/100 MiB/s"];
         let mut align = vec![Align::Right; head.len()];
         (align[0], align[2]) = (Align::Left, Align::Left);
         let mut columns = Columns { head, align, rows: offers.iter().map(row).collect() };
         if !is_priced {
-            ["a month", "1,000 IOPS", "100 MiB/s"].iter().for_each(|name| columns.drop(name));
+            ["a month", "/1,000 IOPS", "/100 MiB/s"].iter().for_each(|name| columns.drop(name));
         }
         if columns.rows.iter().all(|row| row[2].is_empty()) {
             columns.drop("chosen");
@@ -70,7 +70,7 @@ impl Page<'_> {
         for (index, line) in wrap(title, self.width, 0, INDENT).iter().enumerate() {
             writeln!(out, "{}", if index == 0 { self.style.bold(line) } else { line.clone() })?;
         }
-        let gap = columns.fit(self.width - INDENT, &["100 MiB/s", "1,000 IOPS", "MiB/s"]);
+        let gap = columns.fit(self.width - INDENT, &["/100 MiB/s", "/1,000 IOPS", "MiB/s"]);
         for (index, line) in columns.lines(gap).iter().enumerate() {
             let line = if index == 0 { self.style.dim(line) } else { line.clone() };
             writeln!(out, "{:INDENT$}{line}", "")?;

@@ -63,9 +63,9 @@ pub struct FitArguments {
 const EXAMPLES: &str = "\
 Examples:
   fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
-  fathom catalog fit --iops 3000 --size 100GiB --burst 30m/day --baseline-iops 200
+  fathom catalog fit --iops 3000 --burst 30m/day --baseline-iops 200
   fathom catalog fit --profile oltp --size 200GiB --provider aws
-  fathom catalog fit --throughput 500MiB --rw read --size 2TiB --persistent --json
+  fathom catalog fit --throughput 500MiB --size 2TiB --persistent --json
 
 Exits with 3 where nothing serves.";
 
