@@ -149,7 +149,7 @@ fn a_share_of_the_time_takes_its_time() {
     assert!(verdict == Verdict::NotJudged && why.contains("takes 1,000 s"), "{why}");
     assert_eq!(told(stalls, 1005, "").0, Verdict::Broken);
     let (verdict, why) = told(stalls, 1005, "over = 'year'");
-    assert!(verdict == Verdict::NotJudged && why.contains("a year may hold 8 h 45 min"), "{why}");
+    assert!(verdict == Verdict::NotJudged && why.contains("a year may hold 8 h 46 min"), "{why}");
 }
 
 #[test]
