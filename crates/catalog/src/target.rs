@@ -35,18 +35,13 @@ pub struct TargetError {
     pub target: String,
     /// Why not.
     pub reason: String,
-    /// Types of the catalogue that may have been meant.
-    nearest: Vec<String>,
+    remedy: String,
 }
 
 impl TargetError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
-        let usual = "write sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000&bandwidth=128MiB";
-        Some(match self.nearest.as_slice() {
-            [] => usual.to_owned(),
-            near => format!("did you mean {}? `fathom catalog list` names them all", near.join(", ")),
-        })
+        Some(self.remedy.clone())
     }
 }
 
@@ -65,14 +60,9 @@ impl Target {
     pub fn parse(catalog: &Catalog, text: &str) -> Result<Target, TargetError> {
         let named = text.strip_prefix(PREFIX).unwrap_or(text);
         let (id, rest) = named.split_once('?').unwrap_or((named, ""));
-        let refuse = |reason| TargetError { target: text.to_owned(), reason, nearest: Vec::new() };
-        if id != CUSTOM && catalog.get(id).is_none() {
-            let nearest = catalog.nearest(id).into_iter().map(str::to_owned).collect();
-            let reason = match id {
-                "" => "it names no volume".to_owned(),
-                id => format!("there is no type {id} in the catalogue"),
-            };
-            return Err(TargetError { nearest, ..refuse(reason) });
+        let refuse = |reason| TargetError { target: text.to_owned(), reason, remedy: remedy(catalog, id) };
+        if id.is_empty() {
+            return Err(refuse("it names no volume".to_owned()));
         }
         let mut parts = Parts::read(rest).map_err(refuse)?;
         let target =
@@ -126,6 +116,26 @@ impl Target {
         }
         self.model.faults = parts.stalls()?;
         Ok(())
+    }
+}
+
+/// What to do where nothing can be made of `id` as it was said.
+fn remedy(catalog: &Catalog, id: &str) -> String {
+    match catalog.get(id) {
+        Some(entry) if entry.unmodelled().is_some() => {
+            format!("`fathom catalog show {id}` tells what is known; sim:custom takes limits of your own")
+        }
+        Some(_) => {
+            format!(
+                "choose by size=, iops=, bandwidth= or tier=; `fathom catalog show {id}` tells what there is"
+            )
+        }
+        None if id == CUSTOM => "sim:custom?iops=3000&bandwidth=128MiB&latency=500us is one".to_owned(),
+        None => match catalog.nearest(id).as_slice() {
+            [] => "write sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000"
+                .to_owned(),
+            near => format!("did you mean {}? `fathom catalog list` names them all", near.join(", ")),
+        },
     }
 }
 

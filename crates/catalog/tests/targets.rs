@@ -131,6 +131,16 @@ fn what_cannot_be_is_refused_with_the_reason() {
     ] {
         assert_eq!(parse(text).unwrap_err(), expected, "{text}");
     }
+    let hint = |text: &str| Target::parse(Catalog::shipped(), text).unwrap_err().hint().unwrap();
+    for (text, expected) in [
+        ("sim:aws-gp9", "did you mean aws-gp2, aws-gp3?"),
+        ("sim:aws-io1", "choose by size=, iops=, bandwidth= or tier=; `fathom catalog show aws-io1`"),
+        ("sim:tencent-cbs-basic", "`fathom catalog show tencent-cbs-basic` tells what is known"),
+        ("sim:custom?iops=0", "sim:custom?iops=3000"),
+        ("sim:", "write sim:ID?size=50GiB"),
+    ] {
+        assert!(hint(text).starts_with(expected), "{text}: {}", hint(text));
+    }
     let unknown = parse("sim:custom?iosp=5").unwrap_err();
     assert!(unknown.starts_with("iosp is not known here; there are size, io_unit,"), "{unknown}");
     assert!(Target::is_one("sim:custom") && !Target::is_one("/dev/sim:custom"));
