@@ -69,10 +69,10 @@ fn budget(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    // A catalogue of the user's that cannot be read is told of before, not after.
+    arguments.run.catalog.catalogue()?;
     let (keeps, place, json) = (arguments.run.keeps(), arguments.run.place(), arguments.run.json);
     let plan = IdentifyPlan::make(settings(arguments, command))?;
-    // A catalogue of the user's that cannot be read is told of before, not after.
-    catalogue()?;
     if !json {
         output::print(|out| plan_text(&plan, out))?;
     }

@@ -207,6 +207,9 @@ fn types_of_ones_own() {
     check(dir.path(), &["catalog", "check", "mine.toml"], refused);
     check(dir.path(), &["bench", "sim:aws-gp2", "--catalog", "mine.toml"], refused);
     check(dir.path(), &["ping", "--catalog", "mine.toml", "sim:aws-gp2"], refused);
+    for command in ["identify", "sweep", "surface", "prepare"] {
+        check(dir.path(), &[command, "sim:aws-gp2", "--catalog", "mine.toml"], refused);
+    }
     check(
         dir.path(),
         &["catalog", "list", "--catalog", "none.toml"],
