@@ -188,6 +188,7 @@ fn measure(
         notes.extend(invocation.messages.iter().cloned());
     }
     let mut keeper = Keeper::begin(command, words, invocation, plan, &session);
+    keeper.header.notes.clone_from(&notes);
     let shows_eta = shows_eta(command, &sink);
     let mut observer = Observer {
         sink,

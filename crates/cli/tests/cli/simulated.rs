@@ -178,6 +178,25 @@ fn the_same_seed_gives_the_same_document() {
 }
 
 #[test]
+fn the_history_keeps_the_target_as_typed() {
+    let dir = scratch();
+    let bench = ["bench", "--quick", "--only=rand-read", GP2];
+    assert!(run(dir.path(), &bench).quietly().stdout.contains("Kept as run 1."));
+    let fio = ["fio", "--keep", "--name=t", "--filename=sim:custom?iops=100", "--size=1m"];
+    run(dir.path(), &fio).quietly();
+    let list = run(dir.path(), &["history", "list", "--json"]).quietly().stdout;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let mut targets: Vec<&str> =
+        list.as_array().unwrap().iter().map(|row| row["target"].as_str().unwrap()).collect();
+    targets.sort_unstable();
+    assert_eq!(targets, [GP2, "sim:custom?iops=100"]);
+    for run_id in ["1", "2"] {
+        let shown = run(dir.path(), &["history", "show", run_id]).quietly().stdout;
+        assert!(shown.contains("a modelled volume (") && shown.contains("sim:"), "{shown}");
+    }
+}
+
+#[test]
 fn two_volumes_by_themselves_and_together() {
     let bench = document(&[
         "bench",
