@@ -196,8 +196,8 @@ impl BenchPlan {
         let resolved = plan.tests.iter().map(|test| plan.resolve(test, plan.size, &engines));
         let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
         let tests = Tests { suite: &plan.suite, planned: &plan.tests, plans };
-        let class = plan.settings.labels.get(CLASS).map(String::as_str);
-        let Promised { promises, notes } = promises::promises(&plan.settings.expecting, &tests, class)?;
+        let Promised { promises, notes } =
+            promises::promises(&plan.settings.expecting, &tests, &plan.settings.labels)?;
         let notes = plan.notes.iter().cloned().chain(notes).collect();
         Ok(BenchPlan { promises, notes, ..plan })
     }

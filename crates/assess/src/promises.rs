@@ -7,6 +7,7 @@ mod file;
 mod said;
 mod volume;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::promise::{self, Direction, Quantity};
@@ -73,7 +74,7 @@ pub(crate) struct Promised {
 pub(crate) fn promises(
     expecting: &Expecting,
     tests: &Tests<'_>,
-    label: Option<&str>,
+    labels: &BTreeMap<String, String>,
 ) -> Result<Promised, AssessError> {
     let (mut all, mut notes) = (Vec::new(), Vec::new());
     for text in &expecting.said {
@@ -86,15 +87,30 @@ pub(crate) fn promises(
         all.extend(of_file(path, expecting, tests)?);
     }
     all.extend(of_suite(tests));
+    if !all.is_empty() {
+        check_labels(labels)?;
+    }
     let promises = match &expecting.class {
         Some(class) => choose(all, class)?,
         // Whoever labels runs may mean something else by it.
-        None => match label.filter(|_| !promise::classes(&all).is_empty()) {
+        None => match labels.get(CLASS).filter(|_| !promise::classes(&all).is_empty()) {
             Some(class) => choose(all, class)?,
             None => all,
         },
     };
     Ok(Promised { promises, notes })
+}
+
+/// What is said of the machine counts when promises are judged, so it has to be a number.
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AssessError> {
+    let numbers =
+        [("instance_iops", promise::Measure::Iops), ("instance_bandwidth", promise::Measure::BytesPerSecond)];
+    for (name, measure) in numbers {
+        let Some(Err(reason)) = labels.get(name).map(|text| figure(measure, text)) else { continue };
+        let hint = "write instance_iops=4000, instance_bandwidth=62.5MB";
+        return Err(refuse(&format!("--label {name}"), reason, hint));
+    }
+    Ok(())
 }
 
 fn choose(mut all: Vec<PromiseRecord>, class: &str) -> Result<Vec<PromiseRecord>, AssessError> {

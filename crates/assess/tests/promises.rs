@@ -170,6 +170,16 @@ fn what_makes_no_sense_is_refused_and_says_what_there_is() {
     let missing = Expecting { files: vec!["/no/such/file".into()], ..Expecting::default() };
     let error = bench(FIVE, ("rand-read", 4), missing).unwrap_err();
     assert!(error.contains("/no/such/file: cannot be read"), "{error}");
+    let labels = [("instance_iops".to_owned(), "many".to_owned())].into();
+    let settings = BenchSettings {
+        target: FIVE.into(),
+        suite: "standard".to_owned(),
+        expecting: said(&["rand-read.iops>=1"]),
+        labels,
+        ..BenchSettings::default()
+    };
+    let error = BenchPlan::make(settings).err().map(|error| error.to_string());
+    assert_eq!(error.as_deref(), Some("--label instance_iops: 'many' is not a number of requests a second"));
     let class = Expecting { class: Some("gold".to_owned()), ..Expecting::default() };
     assert!(bench(FIVE, ("rand-read", 4), class).unwrap_err().contains("gold: is no class"));
 }
