@@ -45,10 +45,36 @@ pub struct Forecast {
     pub ops: [OpTotal; DATA_OPS],
     /// Requests to make sure that what was written is kept.
     pub syncs: Latency,
+    /// Times of a second or more in which nothing completed of a job that had requests under way, in their order.
+    pub stalls: Vec<Stalled>,
     /// What a load at its own pace adds; `None` where the volume set the pace.
     pub own_pace: Option<OwnPace>,
     /// What a reader should know.
     pub notes: Vec<String>,
+}
+
+/// A time in which nothing completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stalled {
+    /// When it began, ns since the load did.
+    pub start_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+}
+
+/// Stalls of several jobs in the order of time, those that overlap as one.
+pub fn joined(mut stalls: Vec<Stalled>) -> Vec<Stalled> {
+    stalls.sort_by_key(|stall| stall.start_ns);
+    let mut joined: Vec<Stalled> = Vec::new();
+    for stall in stalls {
+        let end = stall.start_ns.saturating_add(stall.length_ns);
+        match joined.last_mut().filter(|last| stall.start_ns <= last.start_ns.saturating_add(last.length_ns))
+        {
+            Some(last) => last.length_ns = last.length_ns.max(end - last.start_ns),
+            None => joined.push(stall),
+        }
+    }
+    joined
 }
 
 /// One operation over the whole span.
@@ -78,6 +104,14 @@ pub struct OwnPace {
 }
 
 impl Forecast {
+    /// True where nothing completed in `row` and it was not for want of requests.
+    pub fn is_stalled(&self, row: &Slice) -> bool {
+        let is_in = |stall: &Stalled| {
+            stall.start_ns < row.end_ns && row.start_ns < stall.start_ns.saturating_add(stall.length_ns)
+        };
+        row.counted.ios == [0; DATA_OPS] && self.stalls.iter().any(is_in)
+    }
+
     /// All operations together.
     pub fn total(&self) -> OpTotal {
         let mut total = OpTotal::default();
@@ -333,6 +367,16 @@ mod tests {
             let course = Course::new(Some(length), Vec::new());
             assert_eq!((course.slice_ns / SECOND, course.row_ns / SECOND), (slice, row), "{length}");
         }
+    }
+
+    #[test]
+    fn stalls_that_overlap_are_one() {
+        let stall = |start_ns, length_ns| Stalled { start_ns, length_ns };
+        assert_eq!(joined(Vec::new()), []);
+        assert_eq!(
+            joined(vec![stall(50, 5), stall(10, 10), stall(12, 3), stall(15, 20)]),
+            [stall(10, 25), stall(50, 5)]
+        );
     }
 
     #[test]

@@ -41,11 +41,19 @@ struct VolumeDocument<'a> {
     sync: SyncDocument,
     /// From when a request was due; null where the volume sets the pace.
     own_pace: Option<PaceDocument>,
+    /// Times of a second or more in which nothing completed of a job that had requests under way.
+    stalls: Vec<StallDocument>,
     credits: Vec<CreditDocument<'a>>,
     /// Null where no price is sourced.
     cost_of_month: Option<CostDocument<'a>>,
     series: Vec<SliceDocument>,
     notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct StallDocument {
+    start_ns: u64,
+    length_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -176,6 +184,11 @@ fn volume<'a>((forecast, cost): &Volume<'a>) -> VolumeDocument<'a> {
             lat_ns: record_of(&forecast.syncs).summary(),
         },
         own_pace: forecast.own_pace.as_ref().map(pace),
+        stalls: forecast
+            .stalls
+            .iter()
+            .map(|stall| StallDocument { start_ns: stall.start_ns, length_ns: stall.length_ns })
+            .collect(),
         credits: credits.iter().map(credit).collect(),
         cost_of_month: cost.map(month),
         series: forecast.course.slices().iter().map(|slice| slice_of(credits, slice)).collect(),

@@ -114,7 +114,7 @@ fn row_cells(forecast: &Forecast, row: &Slice, fine: bool) -> Vec<String> {
     let dry = row.dry_ns.iter().max().copied().unwrap_or(0);
     vec![
         clock(row.start_ns, fine),
-        rate(row.iops()),
+        if forecast.is_stalled(row) { "stalled".to_owned() } else { rate(row.iops()) },
         decimal(row.bytes_per_second() / MIB),
         row.mean_ns().map(|mean| latency(mean as u64)).unwrap_or_default(),
         row.p50_ns().map(latency).unwrap_or_default(),
@@ -159,6 +159,7 @@ fn told(forecast: &Forecast, cost: Option<&MonthlyCost>) -> Vec<String> {
     if let Some(failure) = &forecast.failure {
         told.push(format!("Failed: {failure}."));
     }
+    told.extend(stalls_text(forecast));
     told.extend(forecast.course.credits.iter().map(|credit| credit_text(credit, forecast.elapsed_ns)));
     let failed: u64 = forecast.ops.iter().map(|op| op.failed).sum();
     if failed > 0 {
@@ -176,6 +177,17 @@ fn told(forecast: &Forecast, cost: Option<&MonthlyCost>) -> Vec<String> {
     }
     told.extend(forecast.notes.iter().map(|note| format!("Note: {note}.")));
     told
+}
+
+fn stalls_text(forecast: &Forecast) -> Option<String> {
+    let longest = forecast.stalls.iter().max_by_key(|stall| stall.length_ns)?;
+    let sum: u64 = forecast.stalls.iter().map(|stall| stall.length_ns).sum();
+    let times = match forecast.stalls.len() {
+        1 => String::new(),
+        count => format!(" {} times, {} in sum, at the longest", grouped(count as u64), duration(Nanos(sum))),
+    };
+    let (length, start) = (duration(Nanos(longest.length_ns)), clock(longest.start_ns, true));
+    Some(format!("Stalled:{times} nothing completed for {length} from {start} on, with requests under way."))
 }
 
 fn latencies(summary: &fathom_record::LatencySummary) -> String {

@@ -1,6 +1,8 @@
 //! Jobs on a modelled volume: the real runner in virtual time, watched tick by tick.
 
-use fathom_analysis::forecast::{Counted, Course, Forecast, OpTotal, OwnPace, credits, left};
+use fathom_analysis::forecast::{
+    Counted, Course, Forecast, OpTotal, OwnPace, Stalled, credits, joined, left,
+};
 use fathom_model::Nanos;
 use fathom_options::resolve;
 use fathom_runner::{RunError, RunObserver, Session, StopHandle};
@@ -62,6 +64,7 @@ pub(super) fn predict(
         course: watch.course,
         ops: gathered.ops,
         syncs: gathered.syncs,
+        stalls: joined(gathered.stalls),
         own_pace: gathered.own_pace,
         notes,
     };
@@ -129,6 +132,7 @@ struct Gathered {
     syncs: Latency,
     own_pace: Option<OwnPace>,
     failure: Option<String>,
+    stalls: Vec<Stalled>,
     notes: Vec<String>,
 }
 
@@ -141,6 +145,11 @@ impl Gathered {
             for phase in worker.ramp.iter().chain([&worker.measured]) {
                 backlog += self.add_phase(phase, from, course);
             }
+            let since = |stall: &fathom_stats::Stall| Stalled {
+                start_ns: from + stall.start_ns,
+                length_ns: stall.length_ns,
+            };
+            self.stalls.extend(worker.stalls.iter().map(since));
             if let Some(failure) = &worker.failure {
                 self.failure.get_or_insert_with(|| failure.message.clone());
             }
@@ -249,6 +258,19 @@ mod tests {
             (slices[1].iops().round(), slices[5].iops().round(), slices[9].iops().round()),
             (10.0, 20.0, 10.0)
         );
+    }
+
+    #[test]
+    fn a_stall_is_told_as_one() {
+        let volume = "sim:custom?iops=1000&latency=1ms&size=1GiB&stall=5s+10s";
+        let forecast = predicted(volume, "[a]\nrw=randread\n[b]\nrw=randread", Some(30));
+        let [stall] = forecast.stalls[..] else { panic!("{:?}", forecast.stalls) };
+        // Its end is seen at the next tick.
+        assert!((4_990_000_000..=5_010_000_000).contains(&stall.start_ns), "{stall:?}");
+        assert!((9_990_000_000..=10_510_000_000).contains(&stall.length_ns), "{stall:?}");
+        let stalled: Vec<bool> =
+            forecast.course.slices().iter().map(|slice| forecast.is_stalled(slice)).collect();
+        assert!(stalled[6..14].iter().all(|is| *is) && !stalled[3] && !stalled[20], "{stalled:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_analysis::forecast::{Counted, Course, Forecast, OpTotal, OwnPace, credits};
+use fathom_analysis::forecast::{Counted, Course, Forecast, OpTotal, OwnPace, Stalled, credits, joined};
 use fathom_model::{Nanos, Op};
 use fathom_runner::StopHandle;
 use fathom_stats::{DATA_OPS, Latency, histogram};
@@ -19,6 +19,9 @@ use crate::simulated::SimulatedVolume;
 const TICK_NS: u64 = 500_000_000;
 /// More are not kept in mind: the volume falls behind for good then.
 const MOST_IN_FLIGHT: usize = 1 << 22;
+/// Nothing has completed for so long although requests are under way, and how many such times are kept.
+const STALL_NS: u64 = 1_000_000_000;
+const MOST_STALLS: usize = 4_096;
 /// Requests between two looks at whether to stop.
 const LOOK_EVERY: u64 = 1 << 16;
 /// Offsets of direct requests are multiples of this.
@@ -86,6 +89,9 @@ struct Replay<'a> {
     most_in_flight: usize,
     never: u64,
     wrapped: u64,
+    /// When the last request completed, or the first after a time without any was made.
+    active_at: u64,
+    stalls: Vec<Stalled>,
 }
 
 impl<'a> Replay<'a> {
@@ -107,6 +113,8 @@ impl<'a> Replay<'a> {
             most_in_flight: 0,
             never: 0,
             wrapped: 0,
+            active_at: 0,
+            stalls: Vec::new(),
         }
     }
 }
@@ -163,6 +171,9 @@ impl Replay<'_> {
         let failed = matches!(answer.outcome, Outcome::Failed(_));
         let number = self.volume.counters().issued;
         let (end, start, op, bytes) = (answer.at_ns, self.now, event.op, event.bytes);
+        if self.pending.is_empty() {
+            self.active_at = self.now;
+        }
         self.pending.push(Reverse(Pending { end, number, start, op, bytes, failed }));
         self.most_in_flight = self.most_in_flight.max(self.pending.len());
         self.last_end = self.last_end.max(end);
@@ -182,6 +193,11 @@ impl Replay<'_> {
     fn take(&mut self, until: u64) {
         while let Some(Reverse(first)) = self.pending.peek().filter(|first| first.0.end <= until).copied() {
             self.pending.pop();
+            let length_ns = first.end.saturating_sub(self.active_at);
+            if length_ns >= STALL_NS && self.stalls.len() < MOST_STALLS {
+                self.stalls.push(Stalled { start_ns: self.active_at, length_ns });
+            }
+            self.active_at = first.end;
             let ns = first.end - first.start;
             let index = match first.op {
                 Op::Read => 0,
@@ -268,6 +284,7 @@ impl Replay<'_> {
             course,
             ops: self.ops,
             syncs: self.syncs,
+            stalls: joined(self.stalls),
             own_pace,
             notes,
         }
@@ -343,6 +360,15 @@ mod tests {
             "{:?}",
             forecast.notes
         );
+    }
+
+    #[test]
+    fn a_stall_is_told_as_one() {
+        let volume = "sim:custom?latency=1ms&size=1GiB&stall=2s+3s";
+        let forecast = predicted(volume, &reads(100, 100_000), None);
+        let [stall] = forecast.stalls[..] else { panic!("{:?}", forecast.stalls) };
+        assert_eq!((stall.start_ns, stall.length_ns), (2_000_000_000, 3_001_000_000));
+        assert!(forecast.is_stalled(&forecast.course.slices()[3]) && forecast.ops[0].ios == 100);
     }
 
     #[test]

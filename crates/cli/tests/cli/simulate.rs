@@ -80,3 +80,11 @@ fn a_volume_that_fails_is_a_failed_run_with_what_there_is() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("Failed: "), "{}", ended.stdout);
 }
+
+#[test]
+fn a_stall_is_no_rate_of_0() {
+    let dir = scratch();
+    let volume = "custom?iops=100&latency=1ms&size=1GiB&stall=20s+30s";
+    let ended = run(dir.path(), &["simulate", volume, "--profile", "oltp", "--for", "1m"]).quietly();
+    insta::assert_snapshot!("simulate_stalled", ended.stdout);
+}
