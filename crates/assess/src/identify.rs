@@ -90,12 +90,13 @@ const FILE_SIZE: u64 = 1 << 30;
 /// Largest share of the time that laying out may take.
 const LAYOUT_SHARE: u64 = 8;
 /// Probes that the budget is thought to hold beside the emptying.
-const USUAL_PROBES: u64 = 150;
-/// The least time of a measurement: on a modelled volume, and on a real one.
-const PROBE_NS: (u64, (u64, u64)) = (150_000_000, (500_000_000, 3_000_000_000));
-/// Most requests in flight, and largest request: on a modelled volume, on a real one.
+const USUAL_PROBES: u64 = 40;
+/// The least time of a measurement: on a modelled volume, and on a real one, whose limits may let requests through by turns
+/// of 20 to 100 ms.
+const PROBE_NS: (u64, (u64, u64)) = (150_000_000, (1_000_000_000, 6_000_000_000));
+/// Most requests in flight, and largest request: on a modelled volume, on a real one, where the kernel splits larger ones.
 const MOST_DEPTH: (u32, u32) = (4096, 256);
-const MOST_BLOCK: (u64, u64) = (64 << 20, 4 << 20);
+const MOST_BLOCK: (u64, u64) = (64 << 20, 512 << 10);
 /// Most bytes in flight.
 const MOST_IN_FLIGHT: (u64, u64) = (1 << 40, 128 << 20);
 /// Requests and bytes a second that a budget of time allows for.
@@ -199,7 +200,7 @@ fn spec(
 ) -> IdentifySpec {
     let is_simulated = target.is_simulated();
     let (virtual_ns, (least, most)) = PROBE_NS;
-    let real_ns = (budget_ns / 2 / USUAL_PROBES).clamp(least, most);
+    let real_ns = (budget_ns / USUAL_PROBES).clamp(least, most);
     let unit = if settings.buffered { 512 } else { target.request_unit(&settings.target) };
     let of = |(simulated, real): (u64, u64)| if is_simulated { simulated } else { real };
     let largest = of(MOST_BLOCK).min(size / 8);

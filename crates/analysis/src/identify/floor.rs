@@ -26,6 +26,8 @@ pub(crate) struct Touch {
 const TOUCHES: u64 = 48;
 /// By how much a first access is slower where it is.
 const SLOWER: f64 = 1.25;
+/// Standard errors that are no chance.
+const SURE: f64 = 5.0;
 /// The places that are kept to where first accesses cost.
 const TOUCHED_BYTES: u64 = 64 << 20;
 /// What comes with one access at the least.
@@ -75,7 +77,7 @@ impl Script<'_> {
         let first = self.few(load, TOUCHES, turn)?;
         let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, turn)?;
         self.found.touch = Some(Touch { first, again, share: f64::NAN });
-        if first.mean > SLOWER * again.mean {
+        if first.is_beyond(&again, SLOWER) {
             self.keep_to_touched()?;
         }
         Ok(())
@@ -121,6 +123,13 @@ impl Floor {
     pub(crate) fn interval(&self) -> (f64, f64) {
         let half = 2.1 * self.deviation / self.count.max(1.0).sqrt() + 0.005 * self.mean + 1.0;
         ((self.mean - half).max(0.0), self.mean + half)
+    }
+
+    /// True where the mean is so many times that of `other`, and that is no chance.
+    fn is_beyond(&self, other: &Floor, times: f64) -> bool {
+        let variance = |floor: &Floor| floor.deviation.powi(2) / floor.count.max(1.0);
+        let chance = (variance(self) + variance(other)).sqrt();
+        self.mean > times * other.mean && self.mean - other.mean > SURE * chance
     }
 
     /// Spread of single requests over their mean.
