@@ -1,10 +1,8 @@
-//! The documents of `catalog list`, `show` and `fit`: `fathom.catalog-list/1`, `-show/1`, `-fit/1`. Pure.
+//! The documents of `catalog list` and `show`: `fathom.catalog-list/1`, `fathom.catalog-show/1`. Pure.
 
 use std::io::{self, Write};
 
-use fathom_catalog::{
-    BlockRow, Burst, Counted, Entry, Fit, Level, MonthlyCost, Offer, Price, Reach, Rule, Sheet,
-};
+use fathom_catalog::{BlockRow, Burst, Counted, Entry, Level, MonthlyCost, Price, Reach, Rule, Sheet};
 use serde::Serialize;
 
 /// Writes the document of a list.
@@ -52,68 +50,7 @@ pub fn show(entry: &Entry, sheets: &[Sheet], out: &mut dyn Write) -> io::Result<
     write(&document, out)
 }
 
-/// What was asked of [`fit`].
-#[derive(Serialize)]
-pub struct NeedDocument {
-    /// In words.
-    pub text: String,
-    /// Bytes to be kept.
-    pub size_bytes: u64,
-    /// Requests a second.
-    pub iops: f64,
-    /// Bytes a second.
-    pub bytes_per_second: f64,
-    /// Mean size of a request.
-    pub block_bytes: f64,
-    /// They are sequential.
-    pub sequential: bool,
-    /// The share of reads; null = any.
-    pub read_fraction: Option<f64>,
-    /// How long the need lasts in each period; null = for ever.
-    pub spell_ns: Option<u64>,
-    /// The period; null likewise.
-    pub period_ns: Option<u64>,
-}
-
-/// Writes the document of an answer.
-///
-/// # Errors
-/// Those of `out`.
-pub fn fit(fit: &Fit, need: &NeedDocument, out: &mut dyn Write) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        schema: &'static str,
-        need: &'a NeedDocument,
-        priced: Vec<Group<'a>>,
-        unpriced: Vec<OfferDocument<'a>>,
-        others: Vec<OtherDocument<'a>>,
-    }
-    #[derive(Serialize)]
-    struct Group<'a> {
-        currency: &'a str,
-        offers: Vec<OfferDocument<'a>>,
-    }
-    #[derive(Serialize)]
-    struct OtherDocument<'a> {
-        id: &'a str,
-        reason: &'static str,
-        why: &'a str,
-    }
-    let document = Document {
-        schema: "fathom.catalog-fit/1",
-        need,
-        priced: (fit.priced.iter())
-            .map(|(currency, some)| Group { currency, offers: some.iter().map(OfferDocument::of).collect() })
-            .collect(),
-        unpriced: fit.unpriced.iter().map(OfferDocument::of).collect(),
-        others: (fit.others.iter())
-            .map(|other| OtherDocument { id: &other.id, reason: other.reason.name(), why: &other.why })
-            .collect(),
-    };
-    write(&document, out)
-}
-
-fn write(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
     out.write_all(b"\n")
 }
@@ -322,7 +259,7 @@ impl ReachDocument {
 }
 
 #[derive(Serialize)]
-struct MonthDocument<'a> {
+pub(crate) struct MonthDocument<'a> {
     currency: &'a str,
     region: &'a str,
     as_of: Option<&'a str>,
@@ -334,7 +271,7 @@ struct MonthDocument<'a> {
 }
 
 impl<'a> MonthDocument<'a> {
-    fn of(bill: &'a MonthlyCost) -> Self {
+    pub(crate) fn of(bill: &'a MonthlyCost) -> Self {
         MonthDocument {
             currency: &bill.price.currency,
             region: &bill.price.region,
@@ -342,44 +279,6 @@ impl<'a> MonthDocument<'a> {
             source: &bill.price.source,
             cost: bill.total(),
             unknown: &bill.unknown,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct OfferDocument<'a> {
-    id: &'a str,
-    provider: &'a str,
-    size_bytes: Option<u64>,
-    tier: Option<&'a str>,
-    iops_chosen: Option<u64>,
-    bytes_per_second_chosen: Option<u64>,
-    /// 4 KiB in random order, for ever.
-    iops: Option<f64>,
-    /// In sequential requests of 1 MiB, for ever.
-    bytes_per_second: Option<f64>,
-    month: Option<MonthDocument<'a>>,
-    month_per_1000_iops: Option<f64>,
-    month_per_100_mib_per_second: Option<f64>,
-    notes: &'a [String],
-}
-
-impl<'a> OfferDocument<'a> {
-    fn of(offer: &'a Offer) -> Self {
-        let (month_per_1000_iops, month_per_100_mib_per_second) = offer.unit_prices();
-        OfferDocument {
-            id: &offer.id,
-            provider: &offer.provider,
-            size_bytes: offer.parameters.size_bytes,
-            tier: offer.tier.as_deref(),
-            iops_chosen: offer.parameters.iops,
-            bytes_per_second_chosen: offer.parameters.bytes_per_second,
-            iops: offer.iops,
-            bytes_per_second: offer.bytes_per_second,
-            month: offer.bill.as_ref().map(MonthDocument::of),
-            month_per_1000_iops,
-            month_per_100_mib_per_second,
-            notes: &offer.notes,
         }
     }
 }

@@ -11,6 +11,7 @@ mod bench_rounds;
 pub mod bench_table;
 mod bench_together;
 pub mod catalog_fit;
+pub mod catalog_fit_json;
 pub mod catalog_json;
 pub mod catalog_list;
 pub mod catalog_show;

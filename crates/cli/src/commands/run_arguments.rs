@@ -15,7 +15,8 @@ pub struct RunArguments {
     /// Print one JSON document and nothing else
     #[arg(long)]
     pub json: bool,
-    /// Something to know about the run; provider and instance fill in what the machine does not tell (repeatable)
+    /// Something to know about the run; provider and instance fill in what the machine does not tell, type=aws-gp2 says
+    /// what volume it is, by the catalogue (repeatable)
     #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
     labels: Vec<(String, String)>,
     /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)

@@ -5,7 +5,7 @@ use fathom_analysis::sweep_goal::Slo;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
-use fathom_report::{catalog_fit, catalog_json};
+use fathom_report::{catalog_fit, catalog_fit_json};
 
 use super::list::known_provider;
 use super::show::{rate, size};
@@ -108,21 +108,9 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
         profile: arguments.profile.clone(),
     })?;
     let fit = catalog.fit(&said.need, arguments.provider.as_deref());
-    let need = &said.need;
     output::print(|out| match arguments.json {
         true => {
-            let document = catalog_json::NeedDocument {
-                text: said.text.clone(),
-                size_bytes: need.size_bytes,
-                iops: need.rate,
-                bytes_per_second: need.rate * need.load.mean_bytes(),
-                block_bytes: need.load.mean_bytes(),
-                sequential: need.load.is_sequential,
-                read_fraction: need.load.reads,
-                spell_ns: need.spell.map(|spell| spell.length_ns),
-                period_ns: need.spell.map(|spell| spell.every_ns),
-            };
-            catalog_json::fit(&fit, &document, out)
+            catalog_fit_json::render(&fit, &catalog_fit_json::NeedDocument::of(&said.need, &said.text), out)
         }
         false => catalog_fit::render(&fit, &said.text, &output::style(), out),
     })?;

@@ -106,7 +106,11 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
                 .collect::<Result<_, _>>()
                 .map_err(refused)?,
         };
-        told = Some(entry.sheet(&with(arguments.size.first().copied())).map_err(refused)?);
+        // What is chosen may ask for another size than the usual one.
+        told = match entry.sheet(&with(arguments.size.first().copied())) {
+            Err(_) if !sheets.is_empty() => sheets.first().cloned(),
+            told => Some(told.map_err(refused)?),
+        };
         if sheets.is_empty() {
             sheets.extend(told.clone());
         }
