@@ -112,6 +112,7 @@ impl IdentifyPlan {
     /// The target is not there or cannot be used.
     pub fn make(settings: IdentifySettings) -> Result<IdentifyPlan, AssessError> {
         let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
+        simulated::check_cache(&settings.target, settings.buffered)?;
         IdentifyPlan::on(target, settings)
     }
 

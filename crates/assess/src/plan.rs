@@ -125,7 +125,9 @@ impl BenchPlan {
     pub fn make(settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let paths: Vec<PathBuf> =
             std::iter::once(&settings.target).chain(&settings.further).cloned().collect();
-        BenchPlan::on_all(together::inspect(&paths, &settings.destroy)?, settings)
+        let targets = together::inspect(&paths, &settings.destroy)?;
+        simulated::check_cache(&settings.target, settings.buffered)?;
+        BenchPlan::on_all(targets, settings)
     }
 
     /// Plans what was asked for on a target already looked at.

@@ -193,6 +193,18 @@ pub fn session_of_plan(plan: &RunPlan) -> Result<Option<(Session, Vec<String>)>,
     Ok(Some((session_on(&volumes), notes)))
 }
 
+/// Refuses the page cache where there is none.
+pub(crate) fn check_cache(path: &Path, is_buffered: bool) -> Result<(), AssessError> {
+    if !is_buffered || !is_simulated(path) {
+        return Ok(());
+    }
+    Err(AssessError::Simulated {
+        target: path.display().to_string(),
+        reason: "--buffered means the page cache, and a modelled volume has none before it".to_owned(),
+        hint: Some("leave --buffered out".to_owned()),
+    })
+}
+
 /// Refuses an engine that does not exist, or not for `target`.
 pub(crate) fn check_engine(name: Option<&str>, target: &BenchTarget) -> Result<(), AssessError> {
     let Some(name) = name else { return Ok(()) };
@@ -278,6 +290,7 @@ mod tests {
         assert_eq!((notes.len(), notes_on([])), (2, Vec::new()));
         let mixed = ["sim:custom".into(), PathBuf::from("/tmp")];
         assert!(refuse_mixture(&mixed).is_err_and(|error| error.to_string().contains("/tmp is not")));
+        assert!(check_cache(&mixed[0], true).is_err() && check_cache(&mixed[1], true).is_ok());
         assert!(refuse_mixture(&mixed[..1]).is_ok() && refuse_mixture(&mixed[1..]).is_ok());
     }
 }

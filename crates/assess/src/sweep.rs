@@ -119,6 +119,7 @@ impl SweepPlan {
     /// The target is not there, cannot be used, or may not be written to and would be.
     pub fn make(settings: SweepSettings) -> Result<SweepPlan, AssessError> {
         let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
+        simulated::check_cache(&settings.target, settings.buffered)?;
         SweepPlan::on(target, settings)
     }
 

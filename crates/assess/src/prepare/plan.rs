@@ -50,6 +50,7 @@ impl PreparePlan {
     /// The target cannot be used, or may not be written to and would be; the time is too short for a steady state.
     pub fn make(settings: PrepareSettings) -> Result<PreparePlan, AssessError> {
         let target = PrepareTarget::inspect(&settings)?;
+        simulated::check_cache(&settings.target, settings.buffered)?;
         PreparePlan::on(target, settings)
     }
 

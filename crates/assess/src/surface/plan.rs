@@ -157,6 +157,7 @@ impl SurfacePlan {
     /// The target is not there, cannot be used, or may not be written to and would be.
     pub fn make(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
         let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
+        simulated::check_cache(&settings.target, settings.buffered)?;
         SurfacePlan::on(target, settings)
     }
 

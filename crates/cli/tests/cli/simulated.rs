@@ -38,6 +38,17 @@ fn sweep_and_surface_of_limits_of_ones_own() {
 }
 
 #[test]
+fn the_fio_command_of_a_row_is_taken_back() {
+    let plan =
+        printed(&["bench", "--quick", "--dry-run", "--show-fio", "--only=rand-read", "--runtime=2s", CUSTOM]);
+    let line = plan.lines().find_map(|line| line.trim().strip_prefix("fio ")).unwrap();
+    let script = format!("exec '{}' fio {line} --output-format=json", env!("CARGO_BIN_EXE_fathom"));
+    let called = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    let document: Value = serde_json::from_str(&ended(called).quietly().stdout).unwrap();
+    assert!(matches!(ios(&document)[..], [1_400..=1_471]), "{:?}", ios(&document));
+}
+
+#[test]
 fn prepare_tells_how_long_it_takes() {
     let volume = "sim:custom?iops=3000&bandwidth=100MiB&first_touch=1&size=10GiB&latency=1ms";
     let args = ["prepare", "--no-history", "--trim", "--fill", "--touch", volume];
@@ -250,6 +261,9 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     refused(dir.path(), &["ping", "-c", "1", "sim:aws-gp9"], 2, &["there is no type aws-gp9", "aws-gp2"]);
     refused(dir.path(), &["ping", "sim:custom?iops=5"], 2, &["would never end", "-c 10"]);
     refused(dir.path(), &["ping", "-c1", "-S1g", "sim:custom?size=16MiB"], 1, &["target is too small"]);
+    for command in ["bench", "sweep", "surface", "prepare"] {
+        refused(dir.path(), &[command, "--buffered", "sim:custom"], 2, &["has none before it", "hint: "]);
+    }
     let mixed = ["bench", "--no-history", "sim:custom?iops=5", "."];
     refused(dir.path(), &mixed, 2, &["sim:custom?iops=5: is simulated, and . is not", "hint: "]);
     let other = ["bench", "--no-history", "--destroy-data=/dev/x", "sim:custom?iops=5"];
