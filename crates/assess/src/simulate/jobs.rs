@@ -211,7 +211,15 @@ mod tests {
         let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
         let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
         let stop = StopHandle::default();
-        predict(&load, &volume, seconds.map(Nanos::from_secs), (&stop, &mut ())).unwrap().0
+        let forecast = predict(&load, &volume, seconds.map(Nanos::from_secs), (&stop, &mut ())).unwrap().0;
+        // Whatever is predicted, the slices add up to it.
+        for (index, op) in forecast.ops.iter().enumerate() {
+            let counted = forecast.course.slices().iter().map(|slice| &slice.counted);
+            let (ios, bytes) =
+                counted.fold((0, 0), |(ios, bytes), one| (ios + one.ios[index], bytes + one.bytes[index]));
+            assert_eq!((ios, bytes), (op.ios, op.bytes), "operation {index}");
+        }
+        forecast
     }
 
     /// 300 a second for 20 s, then 100: 4,000 above the baseline.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fathom_analysis::forecast::{Counted, Course, Forecast, OpTotal, OwnPace, Stalled, credits, joined};
+use fathom_model::units::grouped;
 use fathom_model::{Nanos, Op};
 use fathom_runner::StopHandle;
 use fathom_stats::{DATA_OPS, Latency, histogram};
@@ -260,10 +261,10 @@ impl Replay<'_> {
         if self.wrapped > 0 {
             notes.push(format!(
                 "{} requests lay beyond the end of the volume and were put somewhere within",
-                self.wrapped
+                grouped(self.wrapped)
             ));
         }
-        let failure = (self.never > 0).then(|| format!("{} requests never complete", self.never));
+        let failure = (self.never > 0).then(|| format!("{} requests never complete", grouped(self.never)));
         let mut response = Latency::default();
         self.ops.iter().for_each(|op| response.merge(&op.lat));
         let mut course = self.course;

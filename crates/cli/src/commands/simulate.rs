@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use fathom_assess::simulate::{JobLoad, Load, SimulateSettings, Simulated, Trace, simulate, volumes};
 use fathom_assess::{engine_rows, host_facts, use_catalogue};
 use fathom_model::Nanos;
-use fathom_model::units::{duration, parse_duration};
+use fathom_model::units::{duration, grouped, parse_duration};
 use fathom_options::ParseEnvironment;
 use fathom_report::{simulate_json, simulate_text};
 use fathom_runner::StopHandle;
@@ -127,7 +127,8 @@ fn load(arguments: &SimulateArguments) -> Result<(Load, String), Complaint> {
         ));
     };
     let trace = trace(path)?;
-    let said = format!("the {} requests of {} ({})", trace.requests(), trace.name, trace.format);
+    let said =
+        format!("the {} requests of {} ({})", grouped(trace.requests() as u64), trace.name, trace.format);
     Ok((Load::Trace(trace), said))
 }
 
