@@ -56,9 +56,12 @@ Examples:
   fathom identify --budget 5m /dev/nvme1n1  the limits, and a small bucket
   fathom identify 'sim:aws-gp2?size=50GiB'  what it finds out of a volume that is known, in a second or two";
 
+/// In less there is hardly one rate to be told.
+const LEAST_BUDGET: Nanos = Nanos::from_secs(30);
+
 fn budget(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
-        Ok(time) if time < Nanos::from_secs(10) => Err("identifying needs 10 s or more".to_owned()),
+        Ok(time) if time < LEAST_BUDGET => Err("identifying needs 30 s or more".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
@@ -190,7 +193,7 @@ mod tests {
     #[test]
     fn budgets() {
         for (text, expected) in
-            [("40m", Some(2400)), ("10", Some(10)), ("9s", None), ("0", None), ("soon", None)]
+            [("40m", Some(2400)), ("30", Some(30)), ("29s", None), ("0", None), ("soon", None)]
         {
             assert_eq!(budget(text).ok(), expected.map(Nanos::from_secs), "{text}");
         }

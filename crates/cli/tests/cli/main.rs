@@ -10,6 +10,7 @@ mod catalog;
 mod fio;
 mod golden;
 mod history;
+mod identify;
 mod signals;
 mod simulate;
 mod simulated;

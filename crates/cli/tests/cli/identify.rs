@@ -1,0 +1,60 @@
+//! `identify` on modelled volumes: what it finds of them, what it says of its budget, and how it is shown again.
+
+use serde_json::Value;
+
+use crate::{run, scratch};
+
+/// 3,000 I/Os a second for 21 s, then 150.
+const BUCKET: &str =
+    "sim:custom?iops=150&burst_iops=3000&bucket_ios=60000&bandwidth=128MiB&latency=500us&size=50GiB";
+
+fn number(document: &Value, path: &str) -> f64 {
+    document.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path}"))
+}
+
+#[track_caller]
+fn within(document: &Value, path: &str, expected: f64, percent: f64) {
+    let value = number(document, path);
+    assert!((value / expected - 1.0).abs() * 100.0 <= percent, "{path}: {value}, not {expected}");
+}
+
+#[test]
+fn a_bucket_is_found_kept_and_shown_again() {
+    let dir = scratch();
+    let told = run(dir.path(), &["identify", "--json", "--budget=15m", BUCKET]).quietly().stdout;
+    let document: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(document["schema"], "fathom.identify/1");
+    assert_eq!(document["limits"]["shared"], true);
+    for (path, expected, percent) in [
+        ("/limits/iops/read", 3000.0, 3.0),
+        ("/limits/iops/write", 3000.0, 3.0),
+        ("/limits/bytes_per_second/read", 134_217_728.0, 3.0),
+        ("/burst/baseline_rate", 150.0, 5.0),
+        ("/burst/capacity", 60_000.0, 5.0),
+        ("/burst/seconds_to_refill", 400.0, 10.0),
+    ] {
+        within(&document, path, expected, percent);
+        assert!(number(&document, &format!("{path}_low")) <= number(&document, &format!("{path}_high")));
+    }
+    for what in ["time_ns", "ios", "bytes"] {
+        let of = |kind: &str| number(&document, &format!("/budget/{kind}/{what}"));
+        assert!(of("spent") > 0.0 && of("spent") <= of("announced"), "{what}");
+    }
+    let small = &document["predictions"][0];
+    assert_eq!(small["what"], "4k random reads");
+    within(small, "/then_iops", 150.0, 5.0);
+    let shown = run(dir.path(), &["history", "show", "--json"]).quietly().stdout;
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), document);
+}
+
+#[test]
+fn reads_alone_leave_writes_open() {
+    let dir = scratch();
+    let volume = "sim:custom?iops=5000&bandwidth=200MB&latency=1ms";
+    let args = ["identify", "--no-history", "--read-only", "--budget=5m", volume];
+    let page = run(dir.path(), &args).quietly().stdout;
+    for part in ["reads alone; at most 5 min of simulated time", "read IOPS", "writes: not looked at."] {
+        assert!(page.contains(part), "no {part:?} in\n{page}");
+    }
+    assert!(!page.contains("write IOPS"), "{page}");
+}
