@@ -4,7 +4,7 @@ mod plans;
 
 use fathom_engine::sim::{BEGIN_NS, Volume};
 use fathom_model::plan::Mix;
-use fathom_model::{JobPlan, RunPlan};
+use fathom_model::{JobPlan, Nanos, RunPlan};
 use fathom_runner::{RunError, Session};
 use fathom_stats::RunOutcome;
 use fathom_volume::{Fault, FaultKind, Latency, Limit, Rate, Stage, Standing, VolumeModel};
@@ -93,6 +93,25 @@ fn an_engine_that_would_do_each_request_in_one_call_waits_for_the_volume_like_ot
     };
     // Half a millisecond each, one at a time.
     assert_eq!((with("psync", 8), with("io_uring", 1)), (vec![20_000], vec![20_000]));
+}
+
+#[test]
+fn a_rest_of_years_ends_when_a_stop_is_asked_for() {
+    struct Stopper(fathom_runner::StopHandle);
+    impl fathom_runner::RunObserver for Stopper {
+        fn snapshot(&mut self, _: &fathom_stats::Snapshot) {
+            self.0.request("enough");
+        }
+    }
+    let years = Nanos::from_secs(100 * 365 * 86_400);
+    let (mut delayed, mut resting) = (reading("v", 4, 10), reading("v", 4, 10));
+    delayed.time.start_delay = (years, years);
+    (resting.time.think_time, resting.time.think_blocks, resting.time.runtime) = (years, 100, Some(years));
+    let session = session(&[("v", volume(5_400_000))]);
+    let plan = RunPlan { jobs: vec![delayed, resting], ..RunPlan::default() };
+    let outcome = session.run(&plan, &mut Stopper(session.stop_handle())).expect("the plan fits the volume");
+    assert_eq!((outcome.elapsed_ns, ios(&outcome)), (500_000_000, vec![0, 100]));
+    assert_eq!(outcome.interrupted.as_deref(), Some("enough"));
 }
 
 #[test]

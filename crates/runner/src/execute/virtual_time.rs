@@ -26,35 +26,27 @@ pub(super) fn run_phase(
     observer: &mut dyn RunObserver,
 ) -> Vec<WorkerOutcome> {
     let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
-    let clock = VirtualClock(world.clone());
-    let mut running: Vec<Running> = Vec::new();
-    let mut workers: Vec<Worker<VirtualClock, SimEngine>> = Vec::new();
-    for mut spec in specs {
-        // Time passes in volumes only, so nothing lies between start and issue.
-        spec.recorded.at_once = true;
-        let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
-        let (live, engine) = (spec.live(), Box::new(SimEngine::new(world.clone(), volumes)));
-        let watch = (stop.clone(), CpuUsage::default as fn() -> CpuUsage);
-        let mut worker = worker::build(&spec, engine, clock.clone(), live.clone(), watch);
-        // They answer later all the same, whatever engine is named.
-        worker.at_once = false;
-        workers.push(worker);
-        running.push(Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None });
-    }
+    let (mut running, mut workers): (Vec<_>, Vec<_>) =
+        specs.into_iter().map(|spec| build(spec, world, stop.clone())).unzip();
     gate();
     let begin = world.now();
     let mut watch = run.observer(&running, begin.0);
     let mut next_tick = begin.plus(Nanos(TICK_NS));
     let mut unanswered = Vec::new();
     let mut wakes = Wakes::new();
+    let mut stopped = false;
     for (index, worker) in workers.iter_mut().enumerate() {
         worker.start(&running[index].spec);
         wakes.push(Reverse((begin, index)));
     }
-    while let Some(Reverse((time, index))) = wakes.pop() {
+    while let Some(Reverse((mut time, index))) = wakes.pop() {
         while next_tick < time {
             world.advance_to(next_tick);
             run.tick(&mut watch, next_tick.0, observer);
+            if stop.is_set() && !std::mem::replace(&mut stopped, true) {
+                time = next_tick;
+                wake_all(&mut wakes, time);
+            }
             next_tick = next_tick.plus(Nanos(TICK_NS));
         }
         world.advance_to(time);
@@ -67,7 +59,7 @@ pub(super) fn run_phase(
                 running[index].live.finish();
                 if running[index].spec.exit_all {
                     stop.phase.request("exitall");
-                    wakes = wakes.into_iter().map(|Reverse((_, other))| Reverse((time, other))).collect();
+                    wake_all(&mut wakes, time);
                 }
             }
         }
@@ -88,8 +80,30 @@ pub(super) fn run_phase(
     run.collect(running, watch, now)
 }
 
+/// A worker of virtual time, and how it stands.
+fn build(
+    mut spec: WorkerSpec,
+    world: &Rc<World>,
+    stop: StopSignal,
+) -> (Running, Worker<VirtualClock, SimEngine>) {
+    // Time passes in volumes only, so nothing lies between start and issue.
+    spec.recorded.at_once = true;
+    let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
+    let (live, engine) = (spec.live(), Box::new(SimEngine::new(world.clone(), volumes)));
+    let clock = VirtualClock(world.clone());
+    let mut worker = worker::build(&spec, engine, clock, live.clone(), (stop, CpuUsage::default));
+    // They answer later all the same, whatever engine is named.
+    worker.at_once = false;
+    (Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None }, worker)
+}
+
 /// Workers that wait, first the one that is due first.
 type Wakes = BinaryHeap<Reverse<(Nanos, usize)>>;
+
+/// Has all that wait look at `now` what has changed.
+fn wake_all(wakes: &mut Wakes, now: Nanos) {
+    *wakes = wakes.drain().map(|Reverse((_, index))| Reverse((now, index))).collect();
+}
 
 /// Up to when the worker `index` has the volumes for itself.
 fn alone_until(others: &Wakes, index: usize) -> Nanos {
