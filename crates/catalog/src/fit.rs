@@ -283,8 +283,11 @@ fn too_slow(model: &VolumeModel, assumptions: &[String], need: &Need) -> Option<
         let slowest = reads.into_iter().chain(writes).fold(0.0, f64::max);
         let is_slow = slowest >= asked.most_ns as f64;
         let time = fathom_model::units::latency(slowest as u64);
-        let how =
-            if is_assumed { "which is assumed from its kind: none is published" } else { "as published" };
+        let how = match (is_assumed, asked.per_million) {
+            (true, _) => "which is assumed from its kind: none is published",
+            (false, None) => "as published",
+            (false, Some(_)) => "taken from the mean that is published",
+        };
         is_slow.then(|| format!("its {} is about {time}, {how}", asked.name))
     })
 }
