@@ -93,7 +93,7 @@ const LAYOUT_SHARE: u64 = 8;
 const USUAL_PROBES: u64 = 40;
 /// The least time of a measurement: on a modelled volume, and on a real one, whose limits may let requests through by turns
 /// of 20 to 100 ms.
-const PROBE_NS: (u64, (u64, u64)) = (150_000_000, (1_000_000_000, 6_000_000_000));
+const PROBE_NS: (u64, (u64, u64)) = (150_000_000, (4_000_000_000, 6_000_000_000));
 /// Most requests in flight, and largest request: on a modelled volume, on a real one, where the kernel splits larger ones.
 const MOST_DEPTH: (u32, u32) = (4096, 256);
 const MOST_BLOCK: (u64, u64) = (64 << 20, 512 << 10);

@@ -128,13 +128,12 @@ impl Page<'_> {
         for line in found.bursts.iter().flat_map(burst) {
             self.paragraph(&line, out)?;
         }
-        if let Some(why) = &found.burst_why {
-            let text = if found.bursts.is_empty() {
-                format!("None seen: {why}.")
-            } else {
-                format!("{}.", capital(why))
-            };
-            self.paragraph(&text, out)?;
+        let is_unwatched = found.bursts.is_empty() && found.held_ns.is_none();
+        match &found.burst_why {
+            _ if is_unwatched => self.paragraph("Not looked for: it was over before.", out)?,
+            Some(why) if found.bursts.is_empty() => self.paragraph(&format!("None seen: {why}."), out)?,
+            Some(why) => self.paragraph(&format!("{}.", capital(why)), out)?,
+            None => {}
         }
         for confounding in &found.confounders {
             self.paragraph(&confounder(confounding), out)?;
