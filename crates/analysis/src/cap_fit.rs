@@ -10,6 +10,8 @@ use crate::sweep_point::{Pattern, Point};
 const AGREE: f64 = 0.03;
 /// Spread of a rate that is nobody's fault: what two runs under the same cap differ by.
 const RUN_TO_RUN: f64 = 0.005;
+/// What a limit that has rested lets through beyond its rate, as time at that rate, ns: limits hold over slices of time.
+const AHEAD_NS: f64 = 20e6;
 /// Share of both caps that block sizes near the crossover get.
 pub const NEAR: f64 = 0.9;
 
@@ -110,7 +112,8 @@ pub(crate) fn level(points: &[Point], (rw, block, jobs): (Pattern, u64, u32)) ->
     let iops = flat.iter().map(|point| point.iops * weight(point)).sum::<f64>() / weights;
     // Each point bounds the level by itself; the most precise ones bound it best.
     let margin = |point: &Point| RUN_TO_RUN + point.resolution();
-    let low = flat.iter().map(|point| point.iops * (1.0 - margin(point))).fold(0.0, f64::max);
+    let ahead = |point: &Point| AHEAD_NS / point.elapsed_ns.max(1) as f64;
+    let low = flat.iter().map(|point| point.iops * (1.0 - margin(point) - ahead(point))).fold(0.0, f64::max);
     let high = flat.iter().map(|point| point.iops * (1.0 + margin(point))).fold(f64::INFINITY, f64::min);
     let is_client_bound = flat.iter().all(|point| point.is_client_bound());
     Some(Level { block, iops, low: low.min(iops), high: high.max(iops), weight: weights, is_client_bound })

@@ -329,6 +329,7 @@ mod tests {
     use fathom_volume::VolumeModel;
 
     use super::*;
+    use fathom_analysis::cap_fit::Estimate;
     use fathom_analysis::knee::{curve, knee};
     use fathom_analysis::sweep::assess;
     use fathom_engine::sim::FixedLatency;
@@ -397,6 +398,27 @@ mod tests {
             [1, 4, 2, 8, 16, 32].map(|depth| format!("randread-4k-d{depth}")).to_vec();
         assert_eq!(ids, expected);
         assert_eq!(record.tests[0], earlier[0]);
+    }
+
+    #[test]
+    fn limits_that_let_a_little_through_after_a_rest_are_told_with_it() {
+        let target = "sim:custom?iops=3000&bandwidth=100MiB&latency=200us";
+        let settings = SweepSettings {
+            target: PathBuf::from(target),
+            patterns: vec![Pattern::RandRead],
+            budget: Nanos::from_secs(60),
+            seed: Some(1),
+            ..SweepSettings::default()
+        };
+        let plan = SweepPlan::make(settings).unwrap();
+        let mut session = crate::simulated::session_for([&plan.target]);
+        let record = sweep(&plan, Vec::new(), &mut session, &mut ()).unwrap();
+        let limits = assess(&record, None, None).read;
+        for (estimate, truth) in [(limits.iops, 3000.0), (limits.bytes_per_second, 104_857_600.0)] {
+            let Some(Estimate::Known { value, low, high }) = estimate else { panic!("{estimate:?}") };
+            assert!((value / truth - 1.0).abs() < 0.02, "{value}, not {truth}");
+            assert!(low <= truth && truth <= high, "{low} to {high}, not {truth}");
+        }
     }
 
     #[test]
