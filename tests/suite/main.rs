@@ -14,6 +14,7 @@ mod findings_device;
 mod fio_output;
 mod fixtures;
 mod guarded;
+mod identify;
 mod killed;
 mod monitor;
 mod open_loop;
