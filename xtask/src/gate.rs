@@ -87,6 +87,12 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
             let arguments = ["test", "--release", "--quiet", "--package", "fathom-runner", "--lib", "truth"];
             run_cargo(&mut cargo_command(root, &arguments))
         }),
+        // Volumes drawn at random, found out from outside: millions of simulated requests each.
+        step("volumes found out", move || {
+            let arguments =
+                ["test", "--release", "--quiet", "--package", "fathom-assess", "--test", "identified"];
+            run_cargo(&mut cargo_command(root, &arguments))
+        }),
         step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {
             let command = |arguments: &[&str]| {

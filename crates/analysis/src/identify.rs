@@ -10,6 +10,7 @@ mod ledger;
 mod level;
 mod method;
 pub mod probe;
+mod refill;
 pub mod script;
 mod sharing;
 mod stretches;

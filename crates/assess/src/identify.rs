@@ -101,7 +101,7 @@ const MOST_BLOCK: (u64, u64) = (64 << 20, 512 << 10);
 const MOST_IN_FLIGHT: (u64, u64) = (1 << 40, 128 << 20);
 /// Requests and bytes a second that a budget of time allows for.
 const MOST_IOPS: u64 = 250_000;
-const MOST_RATE: u64 = 4 << 30;
+const MOST_RATE: (u64, u64) = (64 << 30, 8 << 30);
 /// Seeds of places differ from probe to probe.
 const SEED_STEP: u64 = 0x9e37_79b9;
 
@@ -214,7 +214,7 @@ fn spec(
         most_in_flight: of(MOST_IN_FLIGHT),
         writes,
         probe_ns: if is_simulated { virtual_ns } else { real_ns },
-        budget: Budget { time_ns: budget_ns, ios: MOST_IOPS * seconds, bytes: MOST_RATE * seconds },
+        budget: Budget { time_ns: budget_ns, ios: MOST_IOPS * seconds, bytes: of(MOST_RATE) * seconds },
     }
 }
 

@@ -13,11 +13,17 @@ const RATE_ERROR: f64 = 0.004;
 
 impl Script<'_> {
     /// What is told; `is_cut` where there would have been more to measure.
-    pub(crate) fn conclude(self, is_cut: bool) -> Identified {
+    pub(crate) fn conclude(mut self, is_cut: bool) -> Identified {
+        if !self.found.is_resting && self.is_suspect() {
+            self.found.is_doubtful = [true; 2];
+        }
         let found = &self.found;
         let mut told = Identified { spent: self.spent, held_ns: found.held_ns, ..Identified::default() };
         let each = |figure: fn(&Curve) -> Figure| {
-            let of = |way: Way| found.curves[way as usize].as_ref().map(figure);
+            let of = |way: Way| {
+                let told = figure(found.curves[way as usize].as_ref()?);
+                Some(if found.is_doubtful[way as usize] { doubtful(&told) } else { told })
+            };
             EachWay { read: of(Way::Read), write: of(Way::Write) }
         };
         told.iops = each(iops);
@@ -31,11 +37,19 @@ impl Script<'_> {
         told.is_shared = found.is_shared();
         told.shared_why = self.shared_why();
         if let Some(curve) = found.curves.iter().flatten().next() {
-            told.crossover = crossover(&iops(curve), &bytes(curve));
-            told.io_unit = unit(found.unit(curve.way).unwrap_or(Unit::Hidden));
+            told.crossover = match found.is_any_doubtful() {
+                true => Figure::unknown(DOUBTFUL),
+                false => crossover(&iops(curve), &bytes(curve)),
+            };
+            told.io_unit = match found.is_any_doubtful() {
+                true => Figure::unknown(DOUBTFUL),
+                false => unit(found.unit(curve.way).unwrap_or(Unit::Hidden)),
+            };
             told.parallelism = self.parallelism(curve);
         }
-        told.bursts = found.buckets.iter().filter_map(|bucket| self.burst(bucket)).collect();
+        // Without a unit that can be gone by, only the first is told for what it is.
+        let told_of = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
+        told.bursts = found.buckets.iter().take(told_of).filter_map(|bucket| self.burst(bucket)).collect();
         told.burst_why = self.burst_why(is_cut);
         self.first_touch(&mut told);
         told
@@ -43,6 +57,7 @@ impl Script<'_> {
 
     fn shared_why(&self) -> Option<String> {
         let why = match self.shares() {
+            _ if self.found.is_any_doubtful() => DOUBTFUL,
             _ if !self.spec.writes => "writes were not made",
             [Sharing::Shared, Sharing::Apart | Sharing::ApartUnderOne] => {
                 "requests are counted together, bytes apart"
@@ -62,7 +77,11 @@ impl Script<'_> {
     fn parallelism(&self, curve: &Curve) -> Figure {
         let served = curve.top.rate * self.found.floor_ns(curve.way) / 1e9;
         match curve.held {
-            Held::Width(width) => Figure::known(width as f64, width as f64, width as f64),
+            Held::Width(width) => {
+                let half = if self.found.floor(curve.way).spread() < 0.02 { 0.0 } else { 0.03 * served };
+                let value = if half < 0.5 { width as f64 } else { served };
+                Figure::known(value, (value - half).max(1.0), value + half)
+            }
             _ if served < 1.0 => {
                 Figure::unknown("requests are over before another limit lets the next through")
             }
@@ -110,6 +129,8 @@ impl Script<'_> {
                 (refill, around(seconds, seconds * 0.06))
             }
         };
+        let is_doubtful = self.found.is_any_doubtful();
+        let told = |figure: Figure| if is_doubtful { Figure::unknown(DOUBTFUL) } else { figure };
         Some(Burst {
             unit: account.kind,
             draws: match (account.reads, account.writes) {
@@ -117,12 +138,12 @@ impl Script<'_> {
                 (false, true) => Draws::Writes,
                 _ => Draws::Both,
             },
-            burst_rate: rate,
+            burst_rate: if is_doubtful { doubtful(&rate) } else { rate },
             baseline_rate: base,
-            capacity: around(capacity, half),
-            refill_rate: refill,
-            seconds_to_empty,
-            seconds_to_refill: refilled,
+            capacity: told(around(capacity, half)),
+            refill_rate: told(refill),
+            seconds_to_empty: told(seconds_to_empty),
+            seconds_to_refill: told(refilled),
         })
     }
 
@@ -179,10 +200,24 @@ impl Script<'_> {
     }
 }
 
+/// Why what was measured while credit ran dry is a bound.
+const DOUBTFUL: &str =
+    "credit ran dry while it was measured, and the budget ended before it was measured again";
+
+/// What is left of a figure that was measured while credit may have run dry.
+fn doubtful(figure: &Figure) -> Figure {
+    match figure.estimate {
+        Some(Estimate::Known { low, .. } | Estimate::AtLeast(low)) => {
+            Figure::bound(Estimate::AtLeast(low), DOUBTFUL)
+        }
+        _ => Figure::unknown(DOUBTFUL),
+    }
+}
+
 /// The limit on requests of one direction.
 fn iops(curve: &Curve) -> Figure {
     let rate = curve.top.rate;
-    let least = Estimate::AtLeast(rate * (1.0 - curve.top.error));
+    let least = Estimate::AtLeast(rate * (0.99 - curve.top.error));
     match curve.held {
         Held::Count => known(rate, curve.top.error),
         Held::Bytes => Figure::bound(least, "bytes limit even the smallest requests"),
@@ -204,7 +239,7 @@ fn bytes(curve: &Curve) -> Figure {
                 Unit::Exactly(_) => "larger requests count as several",
                 _ => "the number of requests limits even the largest",
             };
-            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), why)
+            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.98), why)
         }
     }
 }

@@ -52,15 +52,27 @@ pub(crate) enum Unit {
     Hidden,
 }
 
-/// What rates of the same limit differ by at most.
-pub(crate) const ALIKE: f64 = 0.015;
+/// What rates of the same limit differ by at most. A limit that is exceeded by less holds later than a probe lasts.
+const ALIKE: f64 = 0.04;
 /// The largest block at which a unit between the crossover and twice it shows, over the crossover.
-const UNIT_SHOWS: f64 = 1.9;
+const UNIT_SHOWS: f64 = 1.8;
+
+/// Blocks are made no larger where fewer requests come a second, or more bytes, than anybody wants to know of.
+const SLOWEST: f64 = 6.0;
+const MOST_BYTES: f64 = 32e9;
+/// Requests a second that are asked for where bytes limit even the smallest, at the most.
+const USUAL_IOPS: f64 = 20_000.0;
+/// What bytes a second differ by at most where bytes limit.
+const EVEN: f64 = 0.008;
 
 impl Script<'_> {
     /// Explores one direction.
     pub(crate) fn curve(&mut self, way: Way) -> Result<Curve, Halt> {
+        self.found.is_even[way as usize] = false;
         let top = self.top(way)?;
+        let held = self.held(way, &top);
+        let held = self.width(way, &top, held)?;
+        self.found.is_even[way as usize] = held == Held::Count;
         let mut points = vec![top];
         let smallest = self.spec.unit;
         let mut block = smallest * 4;
@@ -70,13 +82,13 @@ impl Script<'_> {
             let before = points.last().copied().unwrap_or(top);
             points.push(point);
             let has_levelled = (point.bytes() / before.bytes() - 1.0).abs() < 0.03;
-            if point.rate < top.rate / 5.0 && has_levelled {
+            let is_slow = point.rate < SLOWEST || point.bytes() > MOST_BYTES;
+            if is_slow || (point.rate < top.rate / 5.0 && has_levelled) {
                 break;
             }
             block *= 4;
         }
         let most_bytes = points.iter().map(Level::bytes).fold(0.0, f64::max);
-        let held = self.held(way, &top);
         let largest = points.last().map_or(smallest, |last| last.block);
         let curve = Curve {
             way,
@@ -92,7 +104,13 @@ impl Script<'_> {
             return Ok(curve);
         };
         if held == Held::Depth {
-            return Ok(Curve { flat_to: None, unit: Unit::Hidden, both: smallest, ..curve });
+            let far = points[points.len() - 1];
+            let is_even = far.bytes() > most_bytes * 0.95 && far.rate < top.rate / 5.0;
+            let is_held = is_even && far.is_queued(self.found.floor_ns(way), 1.3);
+            let aim = ("large requests at full rate", way);
+            let bulk = if is_held { Some(self.at(aim, far.block, far.rate, Care::Fine)?) } else { None };
+            let both = if is_held { far.block } else { smallest };
+            return Ok(Curve { bulk, flat_to: None, unit: Unit::Hidden, both, ..curve });
         }
         let (flat, below) = (points[below - 1], points[below]);
         self.shape(curve, (flat, below))
@@ -108,9 +126,7 @@ impl Script<'_> {
     ) -> Result<Level, Halt> {
         let depth = self.depth_for(way, guess, block);
         let load = Load { guess: Some(guess), ..Load::of(aim, way, block, depth) };
-        let first = self.level_one(load, care)?;
-        // Where it was much slower than was thought, what it takes to tell it well is another.
-        Ok(first)
+        self.level_one(load, care)
     }
 
     /// The rate of the smallest requests, as deep as it grows.
@@ -147,12 +163,12 @@ impl Script<'_> {
         let (way, top, least) = (curve.way, curve.top, self.spec.unit);
         let crossover = curve.most_bytes / top.rate;
         let whole = |block: f64| (block / least as f64) as u64 * least;
-        if flat.block == least && crossover < least as f64 * (1.0 + ALIKE) {
+        if flat.block == least && crossover < least as f64 * 1.015 {
             return self.all_by_bytes(curve);
         }
         let aim = ("where the limits meet", way);
-        let before = whole(crossover * 0.97);
-        let after = whole(crossover * 1.06) + least;
+        let before = whole(crossover * 0.95);
+        let after = whole(crossover * 1.1) + least;
         let is_before_flat = before <= flat.block || {
             let level = self.at(aim, before, top.rate, Care::Coarse)?;
             is_flat(&level, &top)
@@ -160,7 +176,7 @@ impl Script<'_> {
         if is_before_flat {
             let guess = curve.most_bytes / after as f64;
             let level = self.at(aim, after, guess, Care::Coarse)?;
-            if (level.bytes() / curve.most_bytes - 1.0).abs() < 2.0 * ALIKE {
+            if (level.bytes() / curve.most_bytes - 1.0).abs() < ALIKE {
                 return self.by_bytes(curve, crossover);
             }
         }
@@ -177,8 +193,12 @@ impl Script<'_> {
                 (high, at_high) = (middle, level);
             }
         }
-        if at_high.bytes() > curve.most_bytes * (1.0 - 2.0 * ALIKE) {
+        if at_high.bytes() > curve.most_bytes * (1.0 - ALIKE) {
             return self.by_bytes(curve, crossover);
+        }
+        if curve.held != Held::Count {
+            let flat_to = low * least;
+            return Ok(Curve { flat_to: Some(flat_to), both: flat_to, unit: Unit::Hidden, ..curve });
         }
         self.by_steps(curve, low * least, at_high)
     }
@@ -189,7 +209,10 @@ impl Script<'_> {
         let guess = curve.most_bytes / block as f64;
         let bulk = self.at(("large requests at full rate", curve.way), block, guess, Care::Fine)?;
         let held = if curve.held == Held::Count { Held::Bytes } else { curve.held };
-        let both = curve.top.block;
+        // Small enough for a bucket of I/Os to show at what is usual, large enough not to ask for nothing but work.
+        let wanted = (bulk.bytes() / USUAL_IOPS) as u64;
+        let both = (wanted / self.spec.unit).max(1) * self.spec.unit;
+        let both = both.min(bulk.block);
         Ok(Curve { held, bulk: Some(bulk), flat_to: None, unit: Unit::Hidden, both, ..curve })
     }
 
@@ -203,9 +226,22 @@ impl Script<'_> {
         let crossover = bulk.bytes() / curve.top.rate;
         let flat_to = whole(crossover * 0.98);
         let curve = Curve { bulk: Some(bulk), flat_to: Some(flat_to), both: flat_to, ..curve };
+        // Many small steps look like bytes from afar.
+        for times in [1.13, 1.27, 1.43, 1.61] {
+            let block = whole(crossover * times) + least;
+            let aim = ("bytes or steps", way);
+            let level = self.at(aim, block, bulk.bytes() / block as f64, Care::Fine)?;
+            let is_below = level.bytes() < bulk.bytes() * (1.0 - EVEN);
+            if is_below && curve.held != Held::Count {
+                return Ok(Curve { bulk: None, unit: Unit::Hidden, ..curve });
+            }
+        }
+        if curve.held != Held::Count {
+            return Ok(Curve { unit: Unit::Hidden, ..curve });
+        }
         let aim = ("the largest that counts as one", way);
         let far = whole(crossover * UNIT_SHOWS);
-        let keeps = |level: &Level| level.bytes() > bulk.bytes() * (1.0 - 1.7 * ALIKE);
+        let keeps = |level: &Level| level.bytes() > bulk.bytes() * (1.0 - 1.2 * ALIKE);
         let guess = |block: u64| bulk.bytes() / block as f64;
         if far <= whole(crossover) + least {
             return Ok(Curve { unit: Unit::Above(flat_to), ..curve });
@@ -231,7 +267,7 @@ impl Script<'_> {
     fn by_steps(&mut self, curve: Curve, last: u64, beyond: Level) -> Result<Curve, Halt> {
         let (way, least) = (curve.way, self.spec.unit);
         let ratio = beyond.rate / curve.top.rate;
-        let unit = if (ratio - 0.5).abs() < 2.0 * ALIKE {
+        let unit = if (ratio - 0.5).abs() < 0.03 {
             last
         } else {
             // Another limit hides the first steps; two that follow each other are one unit apart.
@@ -250,11 +286,14 @@ impl Script<'_> {
             low * least - last
         };
         // Whole units bring the most bytes; where that is less than so many I/Os carry, bytes limit.
-        let many = (self.spec.most_block / unit).clamp(1, 8);
+        let steps = (beyond.rate * beyond.block.div_ceil(unit) as f64 / curve.top.rate).ceil();
+        let many = (4 * steps as u64).clamp(1, (self.spec.most_block / unit).max(1));
         let carried = beyond.rate * (beyond.block.div_ceil(unit) * unit) as f64;
         let guess = carried / (many * unit) as f64;
         let bulk = self.at(("large requests at full rate", way), many * unit, guess, Care::Fine)?;
-        let is_held = bulk.bytes() < carried * (1.0 - 2.0 * ALIKE);
+        // What limits small requests may limit these as well.
+        let is_other = bulk.rate < curve.top.rate * 0.9;
+        let is_held = is_other && bulk.bytes() < carried * (1.0 - ALIKE);
         let most_bytes = curve.most_bytes.max(bulk.bytes());
         Ok(Curve {
             bulk: Some(bulk).filter(|_| is_held),

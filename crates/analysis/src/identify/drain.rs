@@ -1,7 +1,7 @@
 //! Asking as much as there is until the rate falls for good, or for as long as the budget allows.
 
 use super::BucketUnit;
-use super::curve::Held;
+use super::curve::{Held, Unit};
 use super::ledger::Account;
 use super::level::{Care, Load};
 use super::probe::{Slice, Way};
@@ -23,6 +23,18 @@ pub(crate) struct Bucket {
     pub(crate) load: Load,
     /// What a rest gave back: what it was, the rest in seconds.
     pub(crate) regained: Option<(f64, f64)>,
+    /// What it holds, once that was worked out.
+    pub(crate) full: Option<f64>,
+}
+
+/// A rate that fell for good: the load, the rates before and after, the span of the latter, and its requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fall {
+    load: Load,
+    high: f64,
+    low: f64,
+    dry: (u64, u64),
+    ios: u64,
 }
 
 /// One of the streams that are watched: reads, writes, or both together.
@@ -45,6 +57,10 @@ const PIECE_NS: u64 = 60_000_000_000;
 const LOW_SECONDS: (f64, f64) = (30.0, 150.0);
 /// Requests it is told from at the least.
 const LOW_IOS: u64 = 100;
+/// Within this time of a fall, slices hold something of both rates.
+pub(crate) const SETTLED_NS: u64 = 1_000_000_000;
+/// A rate this near to what a dry bucket leaves is that.
+const KNOWN: f64 = 0.15;
 /// Rest and time of the look for a bucket that was empty before anything was seen of it.
 const LOOK_SECONDS: f64 = 20.0;
 
@@ -52,28 +68,34 @@ impl Script<'_> {
     /// Empties what there is.
     pub(crate) fn drain(&mut self) -> Result<(), Halt> {
         let began = self.spent.time_ns;
-        let until = began + (self.left_ns() as f64 * ALL) as u64;
-        let is_shared = self.found.is_shared() == Some(true) || !self.spec.writes;
+        let left = self.left_ns() as f64;
         let differ = match &self.found.curves {
             [Some(read), Some(write)] => is_apart(read.top.rate, write.top.rate),
             _ => false,
         };
-        let turns: &[(bool, bool)] = match (is_shared, differ) {
-            (true, false) => &[(true, false)],
-            (true, true) => &[(true, false), (false, true)],
-            _ => &[(true, true)],
+        let is_apart = [self.found.shares_ios, self.found.shares_bytes];
+        let is_apart = is_apart.contains(&Sharing::Apart)
+            && is_apart.iter().all(|one| matches!(one, Sharing::Apart | Sharing::Unknown));
+        // Where a limit holds both, each is looked at alone: together neither gets what it can.
+        let turns: &[(bool, bool)] = match (self.spec.writes, self.found.is_shared()) {
+            (false, _) => &[(true, false)],
+            (true, Some(true)) if !differ => &[(true, false)],
+            (true, Some(false)) if is_apart => &[(true, true)],
+            _ => &[(true, false), (false, true)],
         };
-        for &ways in turns {
-            let one = began + (self.left_ns() as f64 * ONE) as u64;
-            self.empty(ways, until.min(one.max(self.spent.time_ns)))?;
+        for (index, &ways) in turns.iter().enumerate() {
+            let share = (index + 1) as f64 / turns.len() as f64;
+            let until = began + (left * ALL * share) as u64;
+            let one = self.spent.time_ns + (left * ONE / turns.len() as f64) as u64;
+            self.empty(ways, (until.min(one), until))?;
         }
         self.refills()
     }
 
     /// Empties what `ways` draw on: at the block that uses up both at their fastest, then the kind that is left.
-    fn empty(&mut self, ways: (bool, bool), until: u64) -> Result<(), Halt> {
+    fn empty(&mut self, ways: (bool, bool), (first, until): (u64, u64)) -> Result<(), Halt> {
         let Some(block) = self.block_for_both(ways) else { return Ok(()) };
-        let mut done: Vec<BucketUnit> = self.run_dry(ways, block, until)?;
+        let mut done: Vec<BucketUnit> = self.run_dry(ways, block, first)?;
         if let [only] = done[..] {
             let other = match only {
                 BucketUnit::Ios => BucketUnit::Bytes,
@@ -102,11 +124,13 @@ impl Script<'_> {
             BucketUnit::Bytes => {
                 let base = self.found.buckets.last().map_or(curve.top.rate, |bucket| bucket.account.base);
                 let wanted = 2.0 * curve.most_bytes / base.max(1e-3);
-                let unit = match curve.unit {
-                    super::curve::Unit::Exactly(unit) => unit,
-                    _ => self.spec.unit,
+                // Larger ones might count as several, and what is left of them would look like bytes.
+                let (unit, most) = match curve.unit {
+                    Unit::Exactly(unit) => (unit, self.spec.most_block),
+                    Unit::Above(most) => (self.spec.unit, most),
+                    Unit::Hidden => (self.spec.unit, curve.both),
                 };
-                let block = (wanted as u64).clamp(curve.both, self.spec.most_block.max(curve.both));
+                let block = (wanted as u64).clamp(curve.both, most.max(curve.both));
                 Some((block / unit).max(1) * unit)
             }
         }
@@ -114,6 +138,7 @@ impl Script<'_> {
 
     /// Asks `ways` at `block` until everything has fallen or the time is over; returns the kinds that ran dry.
     fn run_dry(&mut self, ways: (bool, bool), block: u64, until: u64) -> Result<Vec<BucketUnit>, Halt> {
+        let block = self.affordable(ways, block, until);
         let depth = self.drain_depth(ways, block, until);
         let load = Load { aim: "emptying", ways, block, depth, guess: None };
         let streams = self.streams(ways);
@@ -145,24 +170,30 @@ impl Script<'_> {
                 }
             }
         }
-        let mut kinds = Vec::new();
+        let mut fallen = Vec::new();
         for (&stream, course) in streams.iter().zip(&courses) {
             match *course {
+                Course::Fallen { high, since_ns, ios, .. } => {
+                    let dry = (since_ns, self.spent.time_ns);
+                    if let Some(low) = self.low(first, stream, dry) {
+                        let load = Load { ways: stream, ..load };
+                        fallen.push(Fall { load, high, low, dry, ios });
+                    }
+                }
+                Course::Restless { high, low, .. } => self.found.restless = Some((high, low)),
                 Course::Flat => {
                     let held = self.spent.time_ns - began;
                     self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
-                    self.look_for_empty(Load { ways: stream, ..load }, first)?;
-                }
-                Course::Restless { high, low, .. } => self.found.restless = Some((high, low)),
-                Course::Fallen { high, low, since_ns, ios } => {
-                    let dry = (since_ns, self.spent.time_ns);
-                    let kind = self.tell(Load { ways: stream, ..load }, (high, low), (dry, ios))?;
-                    if !kinds.contains(&kind) {
-                        kinds.push(kind);
-                    }
                 }
             }
         }
+        let mut kinds = if fallen.is_empty() { Vec::new() } else { self.tell(load, &fallen)? };
+        for (&stream, course) in streams.iter().zip(&courses) {
+            if *course == Course::Flat {
+                kinds.extend(self.look_for_empty(Load { ways: stream, ..load }, first)?);
+            }
+        }
+        kinds.dedup();
         Ok(kinds)
     }
 
@@ -182,6 +213,17 @@ impl Script<'_> {
                 (left > 0.5).then_some(Some((left * 1e3) as u64 * 1_000_000 + 500_000_000))
             }
         }
+    }
+
+    /// The largest block up to `block` whose bytes the budget holds until then.
+    fn affordable(&self, ways: (bool, bool), block: u64, until: u64) -> u64 {
+        let seconds = until.saturating_sub(self.spent.time_ns) as f64 / 1e9;
+        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+        let rate: f64 = curves.map(|curve| curve.top.rate.min(curve.most_bytes / block as f64)).sum();
+        let bytes = self.left_bytes() as f64 * 0.6;
+        let most = bytes / seconds.max(1.0) / rate.max(1e-3);
+        let least = self.spec.unit;
+        block.min((most as u64 / least).max(1) * least)
     }
 
     /// A depth that keeps limits busy and the number of requests within the budget.
@@ -216,10 +258,24 @@ impl Script<'_> {
         if curve.held == Held::Depth {
             return 0.0;
         }
-        match curve.flat_to {
+        let full = match curve.flat_to {
             Some(flat_to) if block <= flat_to => curve.top.rate,
             _ => curve.bulk.map_or(0.0, |bulk| (bulk.bytes() / block as f64).min(curve.top.rate)),
-        }
+        };
+        // What ran dry before still is.
+        let dry = self.found.buckets.iter().filter(|bucket| bucket.account.counts(curve.way));
+        let left = dry.map(|bucket| bucket.account.base / bucket.account.cost(&self.found, curve.way, block));
+        left.fold(full, f64::min)
+    }
+
+    /// The rate in a span, but for its beginning, in which the fall lies.
+    fn low(&self, first: usize, stream: (bool, bool), (from, to): (u64, u64)) -> Option<f64> {
+        let slices = self.series(first, stream);
+        let inside: Vec<&Slice> =
+            slices.iter().filter(|slice| slice.start_ns > from + SETTLED_NS && slice.end_ns <= to).collect();
+        let seconds: f64 = inside.iter().map(|slice| slice.seconds()).sum();
+        let ios: u64 = inside.iter().map(|slice| slice.ios).sum();
+        (ios >= LOW_IOS / 2 && seconds > 2.0).then(|| ios as f64 / seconds)
     }
 
     /// The requests of one stream since the probe `first`.
@@ -236,40 +292,50 @@ impl Script<'_> {
         slices
     }
 
-    /// What kind ran dry: another block size at once tells, as the same number of requests or the same bytes come through.
-    fn tell(
-        &mut self,
-        load: Load,
-        (high, low): (f64, f64),
-        (dry, ios): ((u64, u64), u64),
-    ) -> Result<BucketUnit, Halt> {
+    /// What kinds ran dry under `load`: another block size at once tells, as the same number of requests or the same bytes
+    /// come through. All of what fell is asked again at once, lest it rests meanwhile.
+    fn tell(&mut self, load: Load, fallen: &[Fall]) -> Result<Vec<BucketUnit>, Halt> {
         let least = self.spec.unit;
         let half = load.block / 2 / least * least;
         let block = if half >= least { half } else { load.block * 2 };
-        let way = if load.ways.0 { Way::Read } else { Way::Write };
-        let aim = "I/Os or bytes";
-        let other = self.level_one(Load { aim, block, guess: Some(low), ..load }, Care::Coarse)?;
-        let is_ios = (other.rate / low - 1.0).abs() < 0.04;
-        let kind = if is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
-        let is_shared = self.found.is_shared() == Some(true);
-        let (reads, writes) = if is_shared { (true, true) } else { load.ways };
-        let unpriced = Account { kind, reads, writes, base: 0.0 };
-        let cost = unpriced.cost(&self.found, way, load.block);
-        let account = Account { base: low * cost, ..unpriced };
-        let error = 0.0005 + 1.0 / ios.max(1) as f64;
-        let is_known = |bucket: &Bucket| (bucket.account.kind, bucket.account.reads) == (kind, reads);
-        if !self.found.buckets.iter().any(is_known) {
-            let high = high * cost;
-            self.found.buckets.push(Bucket { account, error, high, dry, load, regained: None });
+        let slowest = fallen.iter().map(|fall| fall.low).fold(f64::INFINITY, f64::min);
+        let other = Load { aim: "I/Os or bytes", block, guess: Some(slowest), ..load };
+        let others = self.level(other, Care::Coarse)?;
+        let mut kinds = Vec::new();
+        for fall in fallen {
+            let way = if fall.load.ways.0 { Way::Read } else { Way::Write };
+            let is_ios = (others[way as usize].rate / fall.low - 1.0).abs() < 0.04;
+            let kind = if is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
+            if self.is_known(fall, way) {
+                continue;
+            }
+            let is_shared = self.found.is_shared() == Some(true);
+            let (reads, writes) = if is_shared { (true, true) } else { fall.load.ways };
+            let unpriced = Account { kind, reads, writes, base: 0.0 };
+            let cost = unpriced.cost(&self.found, way, load.block);
+            let account = Account { base: fall.low * cost, ..unpriced };
+            let error = 0.0005 + 1.0 / fall.ios.max(1) as f64;
+            let (high, dry, load) = (fall.high * cost, fall.dry, fall.load);
+            self.found.buckets.push(Bucket { account, error, high, dry, load, regained: None, full: None });
+            kinds.push(kind);
         }
-        Ok(kind)
+        Ok(kinds)
+    }
+
+    /// What is left is the baseline of a bucket that was dry before.
+    fn is_known(&self, fall: &Fall, way: Way) -> bool {
+        let known = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
+        known.into_iter().any(|bucket| {
+            let left = bucket.account.base / bucket.account.cost(&self.found, way, fall.load.block);
+            (left - fall.low).abs() < KNOWN * left.max(fall.low)
+        })
     }
 
     /// A bucket so small that it was empty before the first rate was told: a rest brings a little of it back.
-    fn look_for_empty(&mut self, load: Load, first: usize) -> Result<(), Halt> {
+    fn look_for_empty(&mut self, load: Load, first: usize) -> Result<Vec<BucketUnit>, Halt> {
         let series = self.series(first, load.ways);
         let all = stretches(&series);
-        let Some(last) = all.last() else { return Ok(()) };
+        let Some(last) = all.last() else { return Ok(Vec::new()) };
         let low = last.rate();
         let mut probe = self.plain(Load { aim: "after a rest", ..load });
         probe.rest_ns = (LOOK_SECONDS * 1e9) as u64;
@@ -281,75 +347,10 @@ impl Script<'_> {
         let over = done.ios as f64 - low * (done.seconds() - done.lat.2 / 1e9) - f64::from(load.depth);
         if over > 0.15 * low {
             let first = done.slices.first().map_or(low, Slice::rate);
-            let ios = last.ios;
-            self.tell(load, (first.max(low * 1.1), low), (dry, ios))?;
+            let fall = Fall { load, high: first.max(low * 1.1), low, dry, ios: last.ios };
+            return self.tell(load, &[fall]);
         }
-        Ok(())
-    }
-
-    /// Rests, and looks how much came back.
-    fn refills(&mut self) -> Result<(), Halt> {
-        for index in 0..self.found.buckets.len() {
-            let bucket = self.found.buckets[index].clone();
-            let Account { base, .. } = bucket.account;
-            let beyond = (bucket.high - base).max(0.05 * base);
-            let rest = (6.0 * beyond / base).clamp(10.0, self.spec.budget.time_ns as f64 / 1e9 * 0.1);
-            // It has to be empty when the rest begins.
-            let pieces = [(0.0, 4.0), (rest, (base * rest / beyond * 1.5).min(rest) + 8.0)];
-            let way = if bucket.load.ways.0 { Way::Read } else { Way::Write };
-            let cost = bucket.account.cost(&self.found, way, bucket.load.block);
-            let missing = self.missing_now(&bucket.account);
-            let full = self.capacity(&bucket).map_or(missing, |capacity| capacity.0);
-            let refilled = (full - missing).max(0.0) / beyond;
-            let mut regained = None;
-            for (rest, seconds) in pieces {
-                let mut probe = self.plain(Load { aim: "after a rest", ..bucket.load });
-                probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
-                let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
-                (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
-                let seen = self.ask(probe)?;
-                let done = seen.done(way);
-                let last = done.slices.last().map_or(0, |slice| slice.end_ns);
-                let from = probe.rest_ns.min(last);
-                let over = done.all_ios() as f64 * cost - base * (last - from) as f64 / 1e9;
-                regained = Some((over.max(0.0), rest));
-            }
-            self.found.buckets[index].regained = regained;
-        }
-        Ok(())
-    }
-
-    /// What was taken from a bucket until it was empty, and by how much that varies.
-    pub(crate) fn capacity(&self, bucket: &Bucket) -> Option<(f64, f64)> {
-        let missing = self.missing(&bucket.account);
-        let dry: Vec<f64> = missing
-            .iter()
-            .filter(|(at, _)| *at > bucket.dry.0 + 500_000_000 && *at <= bucket.dry.1)
-            .map(|one| one.1)
-            .collect();
-        let mean = dry.iter().sum::<f64>() / dry.len().max(1) as f64;
-        let most = dry.iter().map(|one| (one - mean).abs()).fold(0.0, f64::max);
-        (!dry.is_empty()).then_some((mean, most))
-    }
-
-    /// The rest before `probe` that leaves enough credit for `ios` requests, ns.
-    pub(crate) fn rest_for(&self, probe: &super::probe::Probe, ios: f64) -> u64 {
-        if !self.found.is_resting {
-            return 0;
-        }
-        let mut rest = 0.0f64;
-        for bucket in &self.found.buckets {
-            let account = &bucket.account;
-            let Some((capacity, _)) = self.capacity(bucket) else { continue };
-            let need: f64 = probe
-                .ways()
-                .filter(|&way| account.counts(way))
-                .map(|way| ios * account.cost(&self.found, way, probe.block))
-                .sum();
-            let over = self.missing_now(account) + need.min(0.85 * capacity) - 0.9 * capacity;
-            rest = rest.max(over.max(0.0) / account.base);
-        }
-        (rest * 1e3).ceil() as u64 * 1_000_000
+        Ok(Vec::new())
     }
 
     /// What happened to shared limits is told of both directions.

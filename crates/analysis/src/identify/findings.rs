@@ -25,6 +25,12 @@ pub(crate) struct Findings {
     pub(crate) held_ns: Option<u64>,
     /// The longest look for a fall, ns.
     pub(crate) watched_ns: u64,
+    /// A limit holds the rate of one direction, so that its requests come evenly.
+    pub(crate) is_even: [bool; 2],
+    /// How long it took to measure the limits, ns.
+    pub(crate) limits_ns: u64,
+    /// Credit may have run dry while the curve of a direction was measured.
+    pub(crate) is_doubtful: [bool; 2],
     /// Probes are preceded by the rest that gives them credit.
     pub(crate) is_resting: bool,
 }
@@ -36,6 +42,11 @@ impl Findings {
 
     pub(crate) fn floor_ns(&self, way: Way) -> f64 {
         self.floor(way).mean
+    }
+
+    /// A curve is not to be gone by.
+    pub(crate) fn is_any_doubtful(&self) -> bool {
+        self.is_doubtful.contains(&true)
     }
 
     /// The unit by which requests of one direction are counted: where it is hidden there, that of the other.
@@ -50,6 +61,9 @@ impl Findings {
 
     /// Whether both directions draw on the same limits; `None` where that could not be told, or differs.
     pub(crate) fn is_shared(&self) -> Option<bool> {
+        if self.is_any_doubtful() {
+            return None;
+        }
         let of = |sharing: Sharing| match sharing {
             Sharing::Unknown => None,
             Sharing::Shared => Some(true),

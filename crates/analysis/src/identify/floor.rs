@@ -10,6 +10,8 @@ pub(crate) struct Floor {
     pub(crate) mean: f64,
     pub(crate) deviation: f64,
     pub(crate) count: f64,
+    /// Of the quickest.
+    pub(crate) least: f64,
 }
 
 /// What first accesses were seen to cost.
@@ -26,31 +28,54 @@ pub(crate) struct Touch {
 const TOUCHES: u64 = 48;
 /// By how much a first access is slower where it is.
 const SLOWER: f64 = 1.25;
+/// The same of the quickest, of which there is one each.
+const SLOWER_LEAST: f64 = 1.6;
 /// Standard errors that are no chance.
 const SURE: f64 = 5.0;
+/// The same of rates, which limits hold still.
+const SLOWER_RATE: f64 = 1.05;
 /// The places that are kept to where first accesses cost.
 const TOUCHED_BYTES: u64 = 64 << 20;
 /// What comes with one access at the least.
 const CHUNK_BYTES: u64 = 512 << 10;
 /// Requests at rest.
-const SAMPLES: f64 = 400.0;
+const SAMPLES: f64 = 200.0;
+/// The same where they are spread.
+const SPREAD_SAMPLES: f64 = 2500.0;
+/// Rest before what begins anew, ns: what a limiter lets through ahead of its rate is there again.
+pub(crate) const REST_NS: u64 = 100_000_000;
 /// Longest time for them, s.
-const SAMPLES_SECONDS: f64 = 10.0;
+const SAMPLES_SECONDS: f64 = 8.0;
 
 impl Script<'_> {
     /// The latency at rest of one direction: of requests so far apart that no limit holds them up.
     pub(crate) fn floor(&mut self, way: Way) -> Result<(), Halt> {
         let block = self.spec.unit;
         let load = Load::of("latency at rest", way, block, 1);
-        let alone = self.few(load, 24, 0)?;
+        let alone = self.few(load, 24, (0, None))?;
         let apart = (4.0 * alone.mean).max(50_000.0);
-        let seconds = (SAMPLES * apart / 1e9).min(SAMPLES_SECONDS);
+        let (samples, most) = if alone.spread() > 0.05 {
+            (SPREAD_SAMPLES, 3.0 * SAMPLES_SECONDS)
+        } else {
+            (SAMPLES, SAMPLES_SECONDS)
+        };
+        let most = most.min(self.spec.budget.time_ns as f64 / 1e9 / 40.0);
+        let seconds = (samples * apart / 1e9).min(most);
         let rate = (1e9 / apart).floor().max(1.0);
-        let mut probe = self.plain(load);
-        probe.rate = Some(rate as u64);
-        probe.runtime_ns = (seconds * 1e3).ceil() as u64 * 1_000_000;
-        probe.ios = probe.ios.min(((seconds * rate) as u64).max(8));
-        let paced = floor_of(self.ask(probe)?.done(way).lat, probe.ios);
+        let mut paced = Floor::default();
+        for _ in 0..3 {
+            let mut probe = self.plain(load);
+            probe.rate = Some(rate as u64);
+            probe.rest_ns = REST_NS;
+            probe.runtime_ns = (seconds * 1e3).ceil() as u64 * 1_000_000;
+            probe.ios = probe.ios.min(((seconds * rate) as u64).max(8));
+            let done = self.ask(probe)?.done(way);
+            paced = floor_of(done.lat, done.ios);
+            // One that stood still in between is no measure of the others.
+            if paced.deviation < 2.0 * paced.mean {
+                break;
+            }
+        }
         // Requests that follow each other at once are the better measure where they are not slower for it.
         let floor = if paced.mean > 1.1 * alone.mean { alone } else { paced };
         self.found.floors[way as usize] = Some(floor);
@@ -58,10 +83,11 @@ impl Script<'_> {
     }
 
     /// A few requests one after the other, at places that `turn` decides.
-    fn few(&mut self, load: Load, ios: u64, turn: u64) -> Result<Floor, Halt> {
+    fn few(&mut self, load: Load, ios: u64, (turn, rate): (u64, Option<u64>)) -> Result<Floor, Halt> {
         let mut probe = self.plain(load);
         probe.runtime_ns = 20_000_000_000;
         (probe.ios, probe.counts) = (ios.min(probe.ios), true);
+        (probe.rest_ns, probe.rate) = (REST_NS, rate);
         if turn > 0 {
             probe.turn = turn;
         }
@@ -74,10 +100,14 @@ impl Script<'_> {
     pub(crate) fn first_touch_latency(&mut self) -> Result<(), Halt> {
         let turn = 1_000_001;
         let load = Load::of("first accesses", Way::Read, self.spec.unit, 1);
-        let first = self.few(load, TOUCHES, turn)?;
-        let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, turn)?;
+        // So far apart that no limit holds them up, which would hide what they take.
+        let alone = self.few(load, 12, (0, None))?;
+        let rate = Some((1e9 / (3.0 * alone.mean).max(50_000.0)).floor().max(1.0) as u64);
+        let first = self.few(load, TOUCHES, (turn, rate))?;
+        let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
         self.found.touch = Some(Touch { first, again, share: f64::NAN });
-        if first.is_beyond(&again, SLOWER) {
+        // The quickest know nothing of a target that stood still meanwhile.
+        if first.is_beyond(&again, SLOWER) || first.least > SLOWER_LEAST * again.least {
             self.keep_to_touched()?;
         }
         Ok(())
@@ -85,17 +115,17 @@ impl Script<'_> {
 
     /// Whether they count for more than one: the same places twice with as many under way as the limits take.
     pub(crate) fn first_touch_rate(&mut self, depth: u32, rate: f64) -> Result<(), Halt> {
-        let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * 0.12) as u64);
+        let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * 0.2) as u64);
         let load = Load::of("first accesses at full rate", Way::Read, self.spec.unit, depth);
         let pass = |script: &mut Self| -> Result<f64, Halt> {
             let mut probe = script.plain(load);
             probe.range = script.spec.size;
             (probe.ios, probe.counts, probe.turn) = (ios.min(probe.ios), true, 1_000_002);
-            probe.runtime_ns = 60_000_000_000;
+            (probe.runtime_ns, probe.rest_ns) = (60_000_000_000, REST_NS);
             Ok(script.ask(probe)?.read.rate_between())
         };
         let (first, again) = (pass(self)?, pass(self)?);
-        let is_slower = again > SLOWER * first && pass(self)? > SLOWER * first;
+        let is_slower = again > SLOWER_RATE * first && pass(self)? > SLOWER_RATE * first;
         if let Some(touch) = &mut self.found.touch {
             touch.share = if is_slower { first / again } else { 1.0 };
         }
@@ -110,9 +140,10 @@ impl Script<'_> {
         let range = TOUCHED_BYTES.min(self.spec.size);
         self.found.range = Some(range);
         let ios = range.div_ceil(CHUNK_BYTES) * 14;
+        let time = self.left_ns() / 10;
         let mut probe = self.plain(Load::of("touching a range", Way::Read, self.spec.unit, 16));
         (probe.ios, probe.counts) = (ios.min(probe.ios), true);
-        probe.runtime_ns = 120_000_000_000;
+        probe.runtime_ns = time.max(120_000_000_000);
         self.ask(probe)?;
         Ok(())
     }
@@ -138,6 +169,6 @@ impl Floor {
     }
 }
 
-fn floor_of((mean, deviation, _): (f64, f64, f64), count: u64) -> Floor {
-    Floor { mean, deviation, count: count as f64 }
+fn floor_of((mean, deviation, least): (f64, f64, f64), count: u64) -> Floor {
+    Floor { mean, deviation, count: count as f64, least }
 }

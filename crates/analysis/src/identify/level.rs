@@ -65,8 +65,9 @@ impl Load {
 const FEW: f64 = 150.0;
 /// How long such a one is: what limiters let through at once after a rest, 10 ms of their rate, is little of it.
 const FEW_SECONDS: f64 = 4.0;
-/// What limiters let through at once after a rest is gone by then.
-const RAMP_NS: f64 = 60e6;
+/// What limiters let through at once after a rest, 10 ms of their rate, is gone by then, even where they are asked for
+/// only a little more than that.
+const RAMP_NS: f64 = 260e6;
 /// What a rate may be wrong by whatever was counted.
 const LEAST_ERROR: f64 = 0.002;
 /// A thread busy for this share of its time is what limits.
@@ -98,7 +99,7 @@ impl Script<'_> {
             }
             levels = Some([read, write]);
             // Counted from rest although there were many, or the other way round, or far too few.
-            let wanted = wanted(care) as f64;
+            let wanted = self.wanted(load, care) as f64;
             let is_short = if probe.counts {
                 slowest.rate > 3.0 * FEW || (slowest.ios as f64) < slowest.rate * FEW_SECONDS / 2.0
             } else {
@@ -165,13 +166,25 @@ impl Script<'_> {
             let floor = self.found.floors.iter().flatten().map(|floor| floor.mean).fold(0.0, f64::max);
             let filling = 2.0 * f64::from(load.depth) / guess * 1e9;
             probe.ramp_ns = whole_ms(RAMP_NS.max(6.0 * floor).max(filling.min(2e9)));
-            let seconds = wanted(care) as f64 / guess;
+            let seconds = self.wanted(load, care) as f64 / guess;
             let share = if care == Care::Fine { 1.0 } else { 0.5 };
             probe.runtime_ns = whole_ms((seconds * 1e9).max(least * share));
         }
         let need = guess * (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9 * 1.2;
         probe.rest_ns = self.rest_for(&probe, need.min(probe.ios as f64));
         probe
+    }
+
+    /// Requests that a rate is told from. Those of a limit come evenly; those of a medium as it takes them.
+    fn wanted(&self, load: Load, care: Care) -> u64 {
+        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let is_even = self.found.is_even[way as usize] || self.found.floor(way).spread() < 0.02;
+        match (care, is_even) {
+            (Care::Coarse, true) => 120,
+            (Care::Fine, true) => 500,
+            (Care::Coarse, false) => 1500,
+            (Care::Fine, false) => 5000,
+        }
     }
 
     /// The depth that keeps a limit of `rate` requests a second busy, with blocks of `block` bytes.
@@ -183,19 +196,12 @@ impl Script<'_> {
     }
 }
 
-const fn wanted(care: Care) -> u64 {
-    match care {
-        Care::Coarse => 120,
-        Care::Fine => 500,
-    }
-}
-
 fn whole_ms(ns: f64) -> u64 {
     (ns / 1e6).ceil() as u64 * 1_000_000
 }
 
 fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
-    let rate = if probe.counts { done.rate_between() } else { done.rate() };
+    let rate = if probe.counts { done.rate_between() } else { by_little(f64::from(depth), done) };
     let error = if probe.counts {
         LEAST_ERROR + 0.012 / done.seconds().max(0.1)
     } else {
@@ -203,4 +209,16 @@ fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
     };
     let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
     Level { block, depth, rate, error, lat_ns, is_busy, ios }
+}
+
+/// Requests a second by Little's law, which knows no edges: with so many always in flight, each is over after `depth / rate`.
+/// Where the count over time says otherwise by more than its edges do, as the depth was not held, that stands.
+fn by_little(depth: f64, done: &Done) -> f64 {
+    let counted = done.rate();
+    if done.lat.0 <= 0.0 || counted <= 0.0 {
+        return counted;
+    }
+    let little = depth * 1e9 / done.lat.0;
+    let edges = 2.0 * (depth + 1.0) / done.ios as f64 + 10.0 * done.lat.2 / 1e9 / done.seconds() + 0.01;
+    if (little / counted - 1.0).abs() <= edges { little } else { counted }
 }

@@ -1,11 +1,13 @@
 //! The method: what is looked at, in which order.
 
+use super::BucketUnit;
 use super::curve::Curve;
 use super::probe::Way;
 use super::script::{Halt, Script};
+use super::stretches::is_apart;
 
 /// A bucket that holds less than this many times what finding the limits took may have run dry meanwhile.
-const SMALL: f64 = 3.0;
+const SMALL: f64 = 1.5;
 
 impl Script<'_> {
     /// From the beginning to the end, or to what has not been measured yet.
@@ -16,18 +18,37 @@ impl Script<'_> {
             self.floor(Way::Write)?;
         }
         self.limits()?;
-        let limits_ns = self.spent.time_ns;
+        self.found.limits_ns = self.spent.time_ns;
         self.drain()?;
-        let is_small = self.found.buckets.iter().any(|bucket| {
-            let used = self.missing(&bucket.account);
-            let before = used.iter().filter(|one| one.0 <= limits_ns).map(|one| one.1).fold(0.0, f64::max);
-            self.capacity(bucket).is_some_and(|(capacity, _)| capacity < SMALL * before)
-        });
-        if is_small {
+        if self.is_suspect() {
+            let full: Vec<_> = self.found.buckets.iter().map(|bucket| self.capacity(bucket)).collect();
+            for (bucket, full) in self.found.buckets.iter_mut().zip(full) {
+                bucket.full = full.map(|full| full.0);
+            }
             self.found.is_resting = true;
+            let ways = [true, self.spec.writes];
+            self.found.is_doubtful = ways;
             self.limits()?;
         }
         Ok(())
+    }
+
+    /// Credit may have run dry while the limits were measured: a bucket was dry before it was emptied, or nearly so.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.found.buckets.iter().any(|bucket| {
+            let account = &bucket.account;
+            let Some((capacity, _)) = self.capacity(bucket) else { return true };
+            let way = if account.reads { Way::Read } else { Way::Write };
+            let level = self.found.curves[way as usize].as_ref().and_then(|curve| match account.kind {
+                BucketUnit::Ios => Some(curve.top.rate),
+                BucketUnit::Bytes => curve.bulk.map(|bulk| bulk.bytes()),
+            });
+            let is_dry = level.is_some_and(|level| !is_apart(level, account.base));
+            let missing = self.missing(account);
+            let before = missing.iter().filter(|one| one.0 <= self.found.limits_ns);
+            let before = before.map(|one| one.1).fold(0.0, f64::max);
+            is_dry || capacity < SMALL * before
+        })
     }
 
     /// The limits in each direction and whether they are shared.
@@ -47,9 +68,9 @@ impl Script<'_> {
     }
 
     fn explore(&mut self, way: Way) -> Result<Curve, Halt> {
-        let mut curve = self.curve(way)?;
-        self.width(&mut curve)?;
+        let curve = self.curve(way)?;
         self.found.curves[way as usize] = Some(curve.clone());
+        self.found.is_doubtful[way as usize] = false;
         Ok(curve)
     }
 }

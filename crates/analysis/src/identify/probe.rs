@@ -146,6 +146,17 @@ impl Done {
         if self.ios < 2 { 0.0 } else { (self.ios - 1) as f64 / seconds.max(1e-9) }
     }
 
+    /// True where it ended at `rate`, as far as its last seconds tell.
+    pub(crate) fn ends_at(&self, rate: f64) -> bool {
+        let end = self.slices.last().map_or(0, |slice| slice.end_ns);
+        let last: Vec<&Slice> =
+            self.slices.iter().filter(|slice| slice.start_ns + 2_000_000_000 >= end).collect();
+        let ios: u64 = last.iter().map(|slice| slice.ios).sum();
+        let seconds: f64 = last.iter().map(|slice| slice.seconds()).sum();
+        let would = rate * seconds;
+        (ios as f64 - would).abs() <= 0.05 * would + 3.0
+    }
+
     /// Requests, the ramp included.
     pub(crate) fn all_ios(&self) -> u64 {
         self.slices.iter().map(|slice| slice.ios).sum()

@@ -107,6 +107,9 @@ pub fn identified_of(run: &RunRecord) -> Option<Identified> {
     Some(identified(&spec, &seen))
 }
 
+/// Nothing is begun that has less time, ns.
+const LEAST_NS: u64 = 200_000_000;
+
 /// Why the script cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
@@ -133,7 +136,15 @@ impl<'a> Script<'a> {
     }
 
     /// What `probe` shows, if it has been measured.
-    pub(crate) fn ask(&mut self, probe: Probe) -> Result<&'a Seen, Halt> {
+    pub(crate) fn ask(&mut self, mut probe: Probe) -> Result<&'a Seen, Halt> {
+        if probe.counts {
+            // It ends with its requests; its time is no more than a precaution.
+            let left = self.left_ns().saturating_sub(probe.rest_ns);
+            probe.runtime_ns = probe.runtime_ns.min(left / 1_000_000 * 1_000_000);
+            if probe.runtime_ns < LEAST_NS {
+                return Err(Halt::OutOfBudget);
+            }
+        }
         let index = self.asked.len();
         let Some(seen) = self.seen.get(index).filter(|seen| seen.is_of(&probe, index)) else {
             return Err(if self.fits(&probe) { Halt::Ask(probe) } else { Halt::OutOfBudget });
@@ -166,9 +177,13 @@ impl<'a> Script<'a> {
 
     /// Requests left, at `block` bytes each.
     pub(crate) fn left_ios(&self, block: u64) -> u64 {
-        let bytes = self.spent.read_bytes + self.spent.written_bytes;
-        let by_bytes = self.spec.budget.bytes.saturating_sub(bytes) / block.max(1);
+        let by_bytes = self.left_bytes() / block.max(1);
         self.spec.budget.ios.saturating_sub(self.spent.ios).min(by_bytes)
+    }
+
+    /// Bytes left.
+    pub(crate) fn left_bytes(&self) -> u64 {
+        self.spec.budget.bytes.saturating_sub(self.spent.read_bytes + self.spent.written_bytes)
     }
 
     /// A probe never begins that would break the budget. What it may do at most is told to it as a number of requests.

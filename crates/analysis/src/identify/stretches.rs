@@ -126,7 +126,7 @@ impl Cuts<'_> {
         let cuts = (from + 1..to).filter(|&cut| self.is_long(from, cut) && self.is_long(cut, to));
         let Some(cut) = cuts.max_by(|one, other| gain(one).total_cmp(&gain(other))) else { return };
         let whole = self.cost(from, to);
-        let is_better = -gain(&cut) < 0.5 * whole;
+        let is_better = -gain(&cut) < 0.8 * whole;
         if is_better && is_apart(self.rate(from, cut), self.rate(cut, to)) {
             bounds.push(cut);
             self.split(from, cut, bounds);

@@ -3,54 +3,56 @@
 //! Both are flat over depths. But a limiter that was left alone lets a bunch of requests through at once, or one after the
 //! other; a medium serves as many as it can and then the next as many.
 
-use super::curve::{Curve, Held};
-use super::level::Load;
+use super::curve::Held;
+use super::floor::REST_NS;
+use super::level::{Level, Load};
 use super::probe::Way;
 use super::script::{Halt, Script};
 
-/// Bunches of one size: more of them where each has few requests.
-const REQUESTS: u64 = 64;
-const MOST_BUNCHES: u64 = 6;
-/// Rest before a bunch, ns: what a limiter keeps is full again.
-const REST_NS: u64 = 100_000_000;
+/// Requests of bunches of one size, and the most bunches: where latencies are even, and where they are spread.
+const REQUESTS: (u64, u64) = (24, 160);
+const MOST_BUNCHES: (u64, u64) = (6, 48);
 
 impl Script<'_> {
-    /// Looks whether the small requests of `curve` wait for a place in the medium.
-    pub(crate) fn width(&mut self, curve: &mut Curve) -> Result<(), Halt> {
-        let floor = self.found.floor(curve.way);
-        let served = curve.top.rate * floor.mean / 1e9;
-        if curve.held != Held::Count || served < 0.9 || floor.mean <= 0.0 {
-            return Ok(());
+    /// What holds the rate `top` of small requests: whether they wait for a place in the medium.
+    pub(crate) fn width(&mut self, way: Way, top: &Level, held: Held) -> Result<Held, Halt> {
+        let floor = self.found.floor(way);
+        let served = top.rate * floor.mean / 1e9;
+        if held != Held::Count || served < 0.9 || floor.mean <= 0.0 {
+            return Ok(held);
         }
         let width = served.round().max(1.0);
         // Of few at once the number is a whole one.
-        let uncertain = 0.01 + curve.top.error + (floor.interval().1 / floor.mean - 1.0);
-        if (served - width).abs() > (served * uncertain).max(0.02) {
-            return Ok(());
+        let uncertain = 0.01 + top.error + (floor.interval().1 / floor.mean - 1.0);
+        let is_whole = (served - width).abs() <= (served * uncertain).max(0.02);
+        if !is_whole || width * 2.0 > f64::from(self.spec.most_depth) {
+            return Ok(held);
         }
         let width = width as u64;
-        if width * 2 > u64::from(self.spec.most_depth) {
-            return Ok(());
-        }
-        let (one, two) = (self.bunch(curve.way, width)?, self.bunch(curve.way, 2 * width)?);
-        let slack = 0.06 + 0.25 * floor.spread();
+        let (one, two) = (self.bunch(way, width)?, self.bunch(way, 2 * width)?);
         let (one, two) = (one / floor.mean, two / floor.mean);
-        if one < 1.0 + slack && (two - 1.5).abs() < 0.08 + 0.35 * floor.spread() {
-            curve.held = Held::Width(width);
-        }
-        Ok(())
+        let spread = floor.spread();
+        let is_medium = one < 1.06 + 0.3 * spread && (two - 1.5).abs() < 0.08 + 0.35 * spread;
+        Ok(if is_medium { Held::Width(width) } else { held })
     }
 
     /// Mean latency of `count` requests that come together after a rest, ns.
     fn bunch(&mut self, way: Way, count: u64) -> Result<f64, Halt> {
         let (mut sum, mut all) = (0.0, 0.0);
         let floor = self.found.floor_ns(way);
-        for _ in 0..(REQUESTS / count).clamp(1, MOST_BUNCHES) {
+        let is_spread = self.found.floor(way).spread() > 0.05;
+        let of = |(even, spread): (u64, u64)| if is_spread { spread } else { even };
+        let bunches = (of(REQUESTS) / count).clamp(1, of(MOST_BUNCHES));
+        for _ in 0..bunches {
             let mut probe = self.plain(Load::of("a bunch after a rest", way, self.spec.unit, count as u32));
             probe.rest_ns = REST_NS.max((4.0 * floor) as u64).max(self.rest_for(&probe, count as f64));
             probe.runtime_ns = 20_000_000_000;
             (probe.ios, probe.counts) = (count.min(probe.ios), true);
-            let done = self.ask(probe)?.done(way);
+            let seen = self.ask(probe)?;
+            if seen.is_stalled {
+                continue;
+            }
+            let done = seen.done(way);
             sum += done.lat.0 * done.ios as f64;
             all += done.ios as f64;
         }

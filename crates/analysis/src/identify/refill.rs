@@ -1,0 +1,80 @@
+//! What a rest gives back to a bucket, what it holds, and how long to rest before a probe.
+
+use super::drain::{Bucket, SETTLED_NS};
+use super::ledger::Account;
+use super::level::Load;
+use super::probe::Way;
+use super::script::{Halt, Script};
+
+impl Script<'_> {
+    /// Rests, and looks how much came back.
+    pub(crate) fn refills(&mut self) -> Result<(), Halt> {
+        for index in 0..self.found.buckets.len() {
+            let bucket = self.found.buckets[index].clone();
+            let Account { base, .. } = bucket.account;
+            let beyond = (bucket.high - base).max(0.05 * base);
+            let Some((full, _)) = self.capacity(&bucket) else { continue };
+            let longest = (self.spec.budget.time_ns as f64 / 1e9 * 0.08).max(10.0);
+            // Once it is full nothing more comes back; and what came back has to be used up again.
+            let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
+            let rest = rest.min(longest * beyond / base).max(1.0);
+            // It has to be empty when the rest begins.
+            let pieces = [(0.0, 4.0), (rest, base * rest / beyond * 1.4 + 8.0)];
+            let way = if bucket.load.ways.0 { Way::Read } else { Way::Write };
+            let cost = bucket.account.cost(&self.found, way, bucket.load.block);
+            let missing = self.missing_now(&bucket.account);
+            let refilled = (full - missing).max(0.0) / beyond;
+            let mut regained = None;
+            let mut is_dry = true;
+            for (rest, seconds) in pieces {
+                let mut probe = self.plain(Load { aim: "after a rest", ..bucket.load });
+                probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
+                let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
+                (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
+                let seen = self.ask(probe)?;
+                let done = seen.done(way);
+                let last = done.slices.last().map_or(0, |slice| slice.end_ns);
+                let from = probe.rest_ns.min(last);
+                let over = done.all_ios() as f64 * cost - base * (last - from) as f64 / 1e9;
+                regained = Some((over.max(0.0), rest));
+                // What was not used up again is not counted.
+                is_dry &= done.ends_at(base / cost);
+            }
+            self.found.buckets[index].regained = regained.filter(|_| is_dry);
+        }
+        Ok(())
+    }
+
+    /// What was taken from a bucket until it was empty, and by how much that varies.
+    pub(crate) fn capacity(&self, bucket: &Bucket) -> Option<(f64, f64)> {
+        let missing = self.missing(&bucket.account);
+        let dry: Vec<f64> = missing
+            .iter()
+            .filter(|(at, _)| *at > bucket.dry.0 + SETTLED_NS && *at <= bucket.dry.1)
+            .map(|one| one.1)
+            .collect();
+        let mean = dry.iter().sum::<f64>() / dry.len().max(1) as f64;
+        let most = dry.iter().map(|one| (one - mean).abs()).fold(0.0, f64::max);
+        (!dry.is_empty()).then_some((mean, most))
+    }
+
+    /// The rest before `probe` that leaves enough credit for `ios` requests, ns.
+    pub(crate) fn rest_for(&self, probe: &super::probe::Probe, ios: f64) -> u64 {
+        if !self.found.is_resting {
+            return 0;
+        }
+        let mut rest = 0.0f64;
+        for bucket in &self.found.buckets {
+            let account = &bucket.account;
+            let Some(capacity) = bucket.full else { continue };
+            let need: f64 = probe
+                .ways()
+                .filter(|&way| account.counts(way))
+                .map(|way| ios * account.cost(&self.found, way, probe.block))
+                .sum();
+            let over = self.missing_now(account) + need.min(0.85 * capacity) - 0.9 * capacity;
+            rest = rest.max(over.max(0.0) / account.base);
+        }
+        (rest * 1e3).ceil() as u64 * 1_000_000
+    }
+}

@@ -1,0 +1,206 @@
+//! Volumes with limits drawn at random, and what `identify` tells of them from outside: what it claims is true, what it
+//! leaves open is bounded, and what can be seen is seen.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "what was told of which volume is what a failure is told by"
+)]
+
+mod drawn;
+
+use drawn::{Drawn, Way};
+use fathom_analysis::cap_fit::Estimate;
+use fathom_analysis::identify::{BucketUnit, Draws, Figure, Identified};
+use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
+use fathom_model::Nanos;
+
+/// What became of one figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    /// Told, within its tolerance; whether the interval holds the truth.
+    Found { covered: bool },
+    /// Not told, with a bound that holds, where it cannot be seen.
+    Open,
+    /// Not told although it can be seen.
+    Missed,
+    /// Not so.
+    Wrong,
+}
+
+fn judge(figure: &Figure, truth: Option<f64>, tolerance: f64, is_visible: bool) -> Verdict {
+    match (figure.estimate, truth) {
+        (Some(Estimate::Known { value, low, high }), Some(truth)) => {
+            if (value / truth - 1.0).abs() > tolerance {
+                return Verdict::Wrong;
+            }
+            Verdict::Found { covered: low <= truth && truth <= high }
+        }
+        (Some(Estimate::Known { .. }), None) => Verdict::Wrong,
+        (Some(Estimate::AtLeast(least)), Some(truth)) if least > truth * 1.01 => Verdict::Wrong,
+        (Some(Estimate::AtMost(most)), Some(truth)) if most < truth * 0.99 => Verdict::Wrong,
+        (Some(Estimate::AtMost(_)), None) => Verdict::Wrong,
+        _ if is_visible => Verdict::Missed,
+        _ => Verdict::Open,
+    }
+}
+
+/// Everything that is judged of one volume.
+fn judged(volume: &Drawn, found: &Identified) -> Vec<(String, Verdict, String)> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, verdict, told: String| all.push((name.to_owned(), verdict, told));
+    for (way, iops, bytes, lat) in [
+        (Way::Read, &found.iops.read, &found.bytes_per_second.read, &found.lat_ns.read),
+        (Way::Write, &found.iops.write, &found.bytes_per_second.write, &found.lat_ns.write),
+    ] {
+        let (Some(iops), Some(bytes), Some(lat)) = (iops, bytes, lat) else {
+            add("cut short", Verdict::Missed, format!("{:?}", found.spent));
+            continue;
+        };
+        let (truth, is_visible) = volume.iops(way);
+        add("iops", judge(iops, truth, 0.03, is_visible), format!("{iops:?}, is {truth:?}"));
+        let (truth, is_visible) = volume.bytes(way);
+        add("bytes", judge(bytes, truth, 0.03, is_visible), format!("{bytes:?}, is {truth:?}"));
+        let truth = volume.latency_ns;
+        let is_none = truth == 0.0 && lat.value().is_some_and(|value| value < 2000.0);
+        let verdict = if is_none { Verdict::Open } else { judge(lat, Some(truth + 1e-9), 0.15, true) };
+        add("latency", verdict, format!("{lat:?}, is {truth}"));
+    }
+    let (truth, is_visible) = volume.unit();
+    let unit = &found.io_unit;
+    add("unit", judge(unit, truth, 0.0, is_visible), format!("{unit:?}, is {truth:?}"));
+    let shared = match (found.is_shared, volume.is_shared()) {
+        (Some(told), Some(truth)) if told != truth => Verdict::Wrong,
+        (Some(_), Some(_)) => Verdict::Found { covered: true },
+        (None, Some(_)) if volume.shows_sharing() => Verdict::Missed,
+        _ => Verdict::Open,
+    };
+    add(
+        "shared",
+        shared,
+        format!("{:?} {:?}, is {:?}", found.is_shared, found.shared_why, volume.is_shared()),
+    );
+    if let Some(width) = volume.width {
+        let figure = &found.parallelism;
+        add("width", judge(figure, Some(width as f64), 0.02, false), format!("{figure:?}, is {width}"));
+    } else if found.parallelism.value().is_some() {
+        add("width", Verdict::Wrong, format!("{:?}", found.parallelism));
+    }
+    buckets(volume, found, &mut all);
+    all
+}
+
+fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, String)>) {
+    let mut add = |name: &str, verdict, told: String| all.push((name.to_owned(), verdict, told));
+    let mut left = found.bursts.clone();
+    for bucket in volume.buckets() {
+        let of_way = |draws: Draws| match bucket.way {
+            None => draws == Draws::Both || found.is_shared.is_none(),
+            Some(Way::Read) => draws == Draws::Reads,
+            Some(Way::Write) => draws == Draws::Writes,
+        };
+        let unit = if bucket.is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
+        let Some(index) = left.iter().position(|burst| burst.unit == unit && of_way(burst.draws)) else {
+            let verdict = if volume.can_empty(&bucket) { Verdict::Missed } else { Verdict::Open };
+            add("bucket", verdict, format!("not found: {bucket:?}; {:?}", found.burst_why));
+            continue;
+        };
+        let burst = left.remove(index);
+        for (name, figure, truth) in [
+            ("baseline", &burst.baseline_rate, bucket.base),
+            ("capacity", &burst.capacity, bucket.capacity),
+            ("refill", &burst.refill_rate, bucket.base),
+            ("refill time", &burst.seconds_to_refill, bucket.capacity / bucket.base),
+        ] {
+            let told = format!("{figure:?}, is {truth}");
+            add(name, judge(figure, Some(truth), 0.05, true), told);
+        }
+        let figure = &burst.burst_rate;
+        add("burst", judge(figure, bucket.burst, 0.03, false), format!("{figure:?}, is {:?}", bucket.burst));
+    }
+    for burst in left {
+        add("bucket", Verdict::Wrong, format!("there is none: {burst:?}"));
+    }
+}
+
+/// One verdict: of what, and what was told.
+type Told = (String, Verdict, String);
+
+fn identified(seed: u64) -> (String, Vec<Told>) {
+    let volume = Drawn::of(seed);
+    let settings = IdentifySettings {
+        target: volume.target().into(),
+        budget: Some(Nanos::from_secs(volume.budget_s)),
+        ..IdentifySettings::default()
+    };
+    let plan = IdentifyPlan::make(settings).unwrap();
+    let (record, found) = identify(&plan, &mut plan.session(), &mut ()).unwrap();
+    let (budget, spent) = (plan.spec.budget, found.spent);
+    let (time_s, ios) = (spent.time_ns as f64 / 1e9, spent.ios);
+    let (probes, target) = (record.tests.len(), volume.target());
+    let head = format!("{target} --budget {}: {probes} probes, {time_s:.0} s, {ios} I/Os\n", volume.budget_s);
+    let mut told = judged(&volume, &found);
+    let is_kept = spent.time_ns <= budget.time_ns + KEPT_NS && spent.ios <= budget.ios;
+    if !is_kept {
+        told.push(("budget".to_owned(), Verdict::Wrong, format!("{budget:?} {spent:?}")));
+    }
+    if std::env::var_os("SEEDS").is_some() {
+        eprintln!("{seed} {head}");
+        let amiss = told.iter().filter(|one| matches!(one.1, Verdict::Wrong | Verdict::Missed));
+        amiss.for_each(|(name, verdict, told)| eprintln!("   {verdict:?} {name}: {told}"));
+    }
+    (head, told)
+}
+
+/// What is in flight when a probe ends takes its time.
+const KEPT_NS: u64 = 1_000_000_000;
+
+fn on_two_threads(seeds: &[u64]) -> Vec<(u64, (String, Vec<Told>))> {
+    let half = |part: usize| {
+        let seeds: Vec<u64> = seeds.iter().skip(part).step_by(2).copied().collect();
+        std::thread::spawn(move || seeds.into_iter().map(|seed| (seed, identified(seed))).collect::<Vec<_>>())
+    };
+    let mut all: Vec<_> = [half(0), half(1)].into_iter().flat_map(|half| half.join().unwrap()).collect();
+    all.sort_by_key(|one| one.0);
+    all
+}
+
+#[test]
+fn truth_of_volumes_drawn_at_random() {
+    let seeds = std::env::var("SEEDS").ok();
+    let seeds: Vec<u64> = match &seeds {
+        Some(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
+        // As users run it; without optimisation it would take minutes.
+        None if cfg!(debug_assertions) => (0..4).collect(),
+        None => (0..200).collect(),
+    };
+    let (mut counts, mut covered, mut known) = (std::collections::BTreeMap::new(), 0, 0);
+    for (seed, told) in on_two_threads(&seeds) {
+        print!("{seed} {}", told.0);
+        for (name, verdict, told) in told.1 {
+            let word = match verdict {
+                Verdict::Found { covered: is_covered } => {
+                    known += 1;
+                    covered += u64::from(is_covered);
+                    if is_covered { "found" } else { "found, not covered" }
+                }
+                Verdict::Open => "open",
+                Verdict::Missed => "missed",
+                Verdict::Wrong => "WRONG",
+            };
+            if !matches!(verdict, Verdict::Found { covered: true } | Verdict::Open) {
+                println!("    {word} {name}: {told}");
+            }
+            *counts.entry((name, word)).or_insert(0) += 1;
+        }
+    }
+    for ((name, word), count) in &counts {
+        println!("{name:12} {word:20} {count}");
+    }
+    println!("{covered} of {known} covered");
+    let wrong: u64 = counts.iter().filter(|((_, word), _)| *word == "WRONG").map(|one| one.1).sum();
+    let all: u64 = counts.values().sum();
+    assert!(wrong * 200 <= all, "{wrong} of {all} are wrong");
+    assert!(covered * 100 >= known * 90);
+}
