@@ -1,11 +1,11 @@
 //! From what was seen to what is told: values where they are known, bounds where another limit hides them, and why.
 
 use super::curve::{Curve, Held, Unit};
-use super::drain::Bucket;
+use super::ledger::{Account, Bucket};
 use super::probe::Way;
 use super::script::Script;
 use super::sharing::Sharing;
-use super::{BucketUnit, Burst, Draws, EachWay, Figure, FirstTouchCost, Identified};
+use super::{BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified};
 use crate::cap_fit::Estimate;
 
 /// What a rate of a limit is wrong by beyond what its counting tells.
@@ -49,7 +49,10 @@ impl Script<'_> {
         }
         // Without a unit that can be gone by, only the first is told for what it is.
         let told_of = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
-        told.bursts = found.buckets.iter().take(told_of).filter_map(|bucket| self.burst(bucket)).collect();
+        let (buckets, others): (Vec<&Bucket>, _) =
+            found.buckets.iter().take(told_of).partition(|bucket| bucket.comes_back());
+        told.bursts = buckets.into_iter().filter_map(|bucket| self.burst(bucket)).collect();
+        told.confounders = others.into_iter().map(no_credit).collect();
         told.burst_why = self.burst_why(is_cut);
         self.first_touch(&mut told);
         told
@@ -200,6 +203,20 @@ impl Script<'_> {
     }
 }
 
+/// Why a rate that fell is not told as that of a bucket.
+fn no_credit(bucket: &Bucket) -> (Confounder, String) {
+    let Account { reads, base, .. } = bucket.account;
+    let (high, low) = match bucket.account.kind {
+        BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
+        BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
+    };
+    let fell = format!("the rate fell from {high} to {low}, and a rest brought nothing back");
+    match reads {
+        false => (Confounder::WriteCacheFull, format!("{fell}: writes alone fell, as where a cache is full")),
+        true => (Confounder::Throttling, format!("{fell}: no credit, but throttling or another load")),
+    }
+}
+
 /// Why what was measured while credit ran dry is a bound.
 const DOUBTFUL: &str =
     "credit ran dry while it was measured, and the budget ended before it was measured again";
@@ -214,11 +231,16 @@ fn doubtful(figure: &Figure) -> Figure {
     }
 }
 
+/// A limit holds a rate at least this even.
+const EVEN: f64 = 0.05;
+const UNEVEN: &str = "the rate varied more than one that a limit holds";
+
 /// The limit on requests of one direction.
 fn iops(curve: &Curve) -> Figure {
     let rate = curve.top.rate;
     let least = Estimate::AtLeast(rate * (0.99 - curve.top.error));
     match curve.held {
+        Held::Count if curve.top.uneven > EVEN => Figure::bound(least, UNEVEN),
         Held::Count => known(rate, curve.top.error),
         Held::Bytes => Figure::bound(least, "bytes limit even the smallest requests"),
         Held::Depth => Figure::bound(least, "it grew with every request in flight"),
@@ -233,6 +255,7 @@ fn bytes(curve: &Curve) -> Figure {
         Some(bulk) if bulk.is_busy => {
             Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), "this machine could ask no faster")
         }
+        Some(bulk) if bulk.uneven > EVEN => Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), UNEVEN),
         Some(bulk) => known(bulk.bytes(), bulk.error),
         None => {
             let why = match curve.unit {

@@ -260,14 +260,31 @@ impl Script<'_> {
                 high = middle / least;
             }
         }
-        Ok(Curve { unit: Unit::Exactly(low * least), ..curve })
+        let unit = low * least;
+        let full = (bulk.bytes() / unit as f64).min(curve.top.rate);
+        let is_one = self.is_step(way, unit, (full, curve.top.rate / 2.0))?;
+        Ok(Curve { unit: if is_one { Unit::Exactly(unit) } else { Unit::Hidden }, ..curve })
+    }
+
+    /// Whether the rate falls from `before` to `after` a second where requests grow beyond `block`: a step is told only where
+    /// it shows once more, and is as high as one more I/O makes it.
+    fn is_step(&mut self, way: Way, block: u64, (before, after): (f64, f64)) -> Result<bool, Halt> {
+        let aim = ("the largest that counts as one", way);
+        let up_to = self.at(aim, block, before, Care::Fine)?;
+        let beyond = self.at(aim, block + self.spec.unit, after, Care::Fine)?;
+        let is_near = |level: &Level, rate: f64| (level.rate / rate - 1.0).abs() < ALIKE;
+        Ok(is_near(&up_to, before) && is_near(&beyond, after))
     }
 
     /// The rate falls in steps: a request beyond `last` counts as one more.
     fn by_steps(&mut self, curve: Curve, last: u64, beyond: Level) -> Result<Curve, Halt> {
         let (way, least) = (curve.way, self.spec.unit);
         let ratio = beyond.rate / curve.top.rate;
+        let hidden = |curve| Curve { flat_to: Some(last), both: last, unit: Unit::Hidden, ..curve };
         let unit = if (ratio - 0.5).abs() < 0.03 {
+            if !self.is_step(way, last, (curve.top.rate, curve.top.rate / 2.0))? {
+                return Ok(hidden(curve));
+            }
             last
         } else {
             // Another limit hides the first steps; two that follow each other are one unit apart.
@@ -276,14 +293,20 @@ impl Script<'_> {
             let flat = |level: &Level| is_flat(level, &beyond);
             let end = self.at(aim, high * least, beyond.rate, Care::Coarse)?;
             if flat(&end) {
-                return Ok(Curve { flat_to: Some(last), both: last, unit: Unit::Hidden, ..curve });
+                return Ok(hidden(curve));
             }
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
                 let level = self.at(aim, middle * least, beyond.rate, Care::Coarse)?;
                 if flat(&level) { low = middle } else { high = middle }
             }
-            low * least - last
+            let unit = low * least - last;
+            let counted = (low * least).div_ceil(unit) as f64;
+            let after = beyond.rate * counted / (counted + 1.0);
+            if !self.is_step(way, low * least, (beyond.rate, after))? {
+                return Ok(hidden(curve));
+            }
+            unit
         };
         // Whole units bring the most bytes; where that is less than so many I/Os carry, bytes limit.
         let steps = (beyond.rate * beyond.block.div_ceil(unit) as f64 / curve.top.rate).ceil();

@@ -2,30 +2,12 @@
 
 use super::BucketUnit;
 use super::curve::{Held, Unit};
-use super::ledger::Account;
+use super::ledger::{Account, Bucket};
 use super::level::{Care, Load};
 use super::probe::{Slice, Way};
 use super::script::{Halt, Script};
 use super::sharing::Sharing;
-use super::stretches::{is_apart, stretches};
-
-/// A bucket that ran dry.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bucket {
-    pub(crate) account: Account,
-    /// By what share its baseline may be wrong.
-    pub(crate) error: f64,
-    /// The rate before it fell, in what it counts.
-    pub(crate) high: f64,
-    /// A span in which it was empty, ns.
-    pub(crate) dry: (u64, u64),
-    /// The load that emptied it.
-    pub(crate) load: Load,
-    /// What a rest gave back: what it was, the rest in seconds.
-    pub(crate) regained: Option<(f64, f64)>,
-    /// What it holds, once that was worked out.
-    pub(crate) full: Option<f64>,
-}
+use super::stretches::{is_apart, stretches, unevenness};
 
 /// A rate that fell for good: the load, the rates before and after, the span of the latter, and its requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +41,10 @@ const LOW_SECONDS: (f64, f64) = (30.0, 150.0);
 const LOW_IOS: u64 = 100;
 /// Within this time of a fall, slices hold something of both rates.
 pub(crate) const SETTLED_NS: u64 = 1_000_000_000;
+/// What is left once credit is used up is at most this share of the rate before, and this even. Less than
+/// that is no fall that a user need know of, and what varies more is held by no limit.
+const FALLEN: f64 = 0.9;
+const EVEN: f64 = 0.05;
 /// A rate this near to what a dry bucket leaves is that.
 const KNOWN: f64 = 0.15;
 /// Rest and time of the look for a bucket that was empty before anything was seen of it.
@@ -175,7 +161,7 @@ impl Script<'_> {
             match *course {
                 Course::Fallen { high, since_ns, ios, .. } => {
                     let dry = (since_ns, self.spent.time_ns);
-                    if let Some(low) = self.low(first, stream, dry) {
+                    if let Some(low) = self.low(first, stream, dry).filter(|low| *low <= FALLEN * high) {
                         let load = Load { ways: stream, ..load };
                         fallen.push(Fall { load, high, low, dry, ios });
                     }
@@ -275,7 +261,8 @@ impl Script<'_> {
             slices.iter().filter(|slice| slice.start_ns > from + SETTLED_NS && slice.end_ns <= to).collect();
         let seconds: f64 = inside.iter().map(|slice| slice.seconds()).sum();
         let ios: u64 = inside.iter().map(|slice| slice.ios).sum();
-        (ios >= LOW_IOS / 2 && seconds > 2.0).then(|| ios as f64 / seconds)
+        let is_even = unevenness(inside.iter().copied()) <= EVEN;
+        (ios >= LOW_IOS / 2 && seconds > 2.0 && is_even).then(|| ios as f64 / seconds)
     }
 
     /// The requests of one stream since the probe `first`.

@@ -1,8 +1,8 @@
 //! What is known on the way.
 
 use super::curve::{Curve, Unit};
-use super::drain::Bucket;
 use super::floor::{Floor, Touch};
+use super::ledger::Bucket;
 use super::probe::Way;
 use super::sharing::Sharing;
 

@@ -32,8 +32,9 @@ const SLOWER: f64 = 1.25;
 const SLOWER_LEAST: f64 = 1.6;
 /// Standard errors that are no chance.
 const SURE: f64 = 5.0;
-/// The same of rates, which limits hold still.
+/// The same of rates, which limits hold still; and of those of a target whose latencies vary.
 const SLOWER_RATE: f64 = 1.05;
+const SLOWER_RATE_SPREAD: f64 = 1.25;
 /// The places that are kept to where first accesses cost.
 const TOUCHED_BYTES: u64 = 64 << 20;
 /// What comes with one access at the least.
@@ -106,8 +107,14 @@ impl Script<'_> {
         let first = self.few(load, TOUCHES, (turn, rate))?;
         let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
         self.found.touch = Some(Touch { first, again, share: f64::NAN });
-        // The quickest know nothing of a target that stood still meanwhile.
-        if first.is_beyond(&again, SLOWER) || first.least > SLOWER_LEAST * again.least {
+        if !is_slower(&first, &again) {
+            return Ok(());
+        }
+        // Other places tell the same, or it was something else.
+        let (turn, more) = (1_000_003, Load { aim: "first accesses elsewhere", ..load });
+        let first = self.few(more, TOUCHES, (turn, rate))?;
+        let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
+        if is_slower(&first, &again) {
             self.keep_to_touched()?;
         }
         Ok(())
@@ -125,7 +132,9 @@ impl Script<'_> {
             Ok(script.ask(probe)?.read.rate_between())
         };
         let (first, again) = (pass(self)?, pass(self)?);
-        let is_slower = again > SLOWER_RATE * first && pass(self)? > SLOWER_RATE * first;
+        let times =
+            if self.found.floor(Way::Read).spread() < 0.02 { SLOWER_RATE } else { SLOWER_RATE_SPREAD };
+        let is_slower = again > times * first && pass(self)? > times * first;
         if let Some(touch) = &mut self.found.touch {
             touch.share = if is_slower { first / again } else { 1.0 };
         }
@@ -167,6 +176,11 @@ impl Floor {
     pub(crate) fn spread(&self) -> f64 {
         if self.mean > 0.0 { self.deviation / self.mean } else { 0.0 }
     }
+}
+
+/// First accesses took longer. The quickest know nothing of a target that stood still meanwhile.
+fn is_slower(first: &Floor, again: &Floor) -> bool {
+    first.is_beyond(again, SLOWER) || first.least > SLOWER_LEAST * again.least
 }
 
 fn floor_of((mean, deviation, least): (f64, f64, f64), count: u64) -> Floor {

@@ -4,8 +4,39 @@
 use super::BucketUnit;
 use super::curve::Unit;
 use super::findings::Findings;
+use super::level::Load;
 use super::probe::{Slice, Way};
 use super::script::Script;
+
+/// A bucket that ran dry.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bucket {
+    pub(crate) account: Account,
+    /// By what share its baseline may be wrong.
+    pub(crate) error: f64,
+    /// The rate before it fell, in what it counts.
+    pub(crate) high: f64,
+    /// A span in which it was empty, ns.
+    pub(crate) dry: (u64, u64),
+    /// The load that emptied it.
+    pub(crate) load: Load,
+    /// What a rest gave back: what it was, the rest in seconds.
+    pub(crate) regained: Option<(f64, f64)>,
+    /// What it holds, once that was worked out.
+    pub(crate) full: Option<f64>,
+}
+
+/// A rest gives back what it gains, or else it is no bucket: part of that at the least.
+const COMES_BACK: f64 = 0.3;
+
+impl Bucket {
+    /// False where a rest was measured and gave nothing back.
+    pub(crate) fn comes_back(&self) -> bool {
+        let gives =
+            |(regained, rest): (f64, f64)| rest <= 0.0 || regained > COMES_BACK * self.account.base * rest;
+        self.regained.is_none_or(gives)
+    }
+}
 
 /// Whose requests count, and as what.
 #[derive(Clone, Copy, Debug, PartialEq)]

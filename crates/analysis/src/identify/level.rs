@@ -2,6 +2,7 @@
 
 use super::probe::{Done, Probe, Way};
 use super::script::{Halt, Script};
+use super::stretches::unevenness;
 
 /// A rate under one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub(crate) struct Level {
     pub(crate) is_busy: bool,
     /// Requests counted.
     pub(crate) ios: u64,
+    /// Spread of the rate over slices of time, beyond what counting whole requests makes of an even one.
+    pub(crate) uneven: f64,
 }
 
 impl Level {
@@ -208,7 +211,8 @@ fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
         LEAST_ERROR + 1.0 / done.ios.max(1) as f64
     };
     let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
-    Level { block, depth, rate, error, lat_ns, is_busy, ios }
+    let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns));
+    Level { block, depth, rate, error, lat_ns, is_busy, ios, uneven }
 }
 
 /// Requests a second by Little's law, which knows no edges: with so many always in flight, each is over after `depth / rate`.

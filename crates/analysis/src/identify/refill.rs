@@ -1,7 +1,7 @@
 //! What a rest gives back to a bucket, what it holds, and how long to rest before a probe.
 
-use super::drain::{Bucket, SETTLED_NS};
-use super::ledger::Account;
+use super::drain::SETTLED_NS;
+use super::ledger::{Account, Bucket};
 use super::level::Load;
 use super::probe::Way;
 use super::script::{Halt, Script};

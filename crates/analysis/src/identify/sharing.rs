@@ -16,6 +16,10 @@ pub(crate) enum Sharing {
     ApartUnderOne,
 }
 
+/// How even rates have to be, to tell that limits are shared or apart, and that they are something in between.
+const EVEN: f64 = 0.06;
+const VERY_EVEN: f64 = 0.02;
+
 /// Part of the second direction's rate that comes on top where limits are shared, at the most, and where they are not, at the least.
 const NONE: f64 = 0.12;
 const ALL: f64 = 0.88;
@@ -53,14 +57,14 @@ impl Script<'_> {
         let total = one.rate + other.rate;
         let (most, least) = (read.rate.max(write.rate), read.rate.min(write.rate));
         let on_top = (total - most) / least;
-        Ok(match on_top {
-            on_top if on_top > ALL => Sharing::Apart,
-            on_top if !holds_both => {
-                let _ = on_top;
-                Sharing::Unknown
-            }
-            on_top if on_top < NONE => Sharing::Shared,
-            _ => Sharing::ApartUnderOne,
+        let uneven = [one, other, read, write].iter().map(|level| level.uneven).fold(0.0, f64::max);
+        Ok(match () {
+            () if uneven > EVEN => Sharing::Unknown,
+            () if on_top > ALL => Sharing::Apart,
+            () if !holds_both => Sharing::Unknown,
+            () if on_top < NONE => Sharing::Shared,
+            () if uneven > VERY_EVEN => Sharing::Unknown,
+            () => Sharing::ApartUnderOne,
         })
     }
 }

@@ -63,6 +63,25 @@ pub(crate) fn stretches(slices: &[Slice]) -> Vec<Stretch> {
     found
 }
 
+/// Slices that tell how even a rate is, and how long one of them is at the least, s.
+const FEWEST_SLICES: usize = 4;
+const SHORTEST_SLICE: f64 = 0.2;
+
+/// Spread of the rate from slice to slice over its mean, less what comes of counting whole requests; 0 where too little was
+/// seen to tell.
+pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a Slice>) -> f64 {
+    let whole: Vec<&Slice> = slices.filter(|slice| slice.seconds() >= SHORTEST_SLICE).collect();
+    let seconds: f64 = whole.iter().map(|slice| slice.seconds()).sum();
+    let ios: u64 = whole.iter().map(|slice| slice.ios).sum();
+    if whole.len() < FEWEST_SLICES || ios == 0 {
+        return 0.0;
+    }
+    let mean = ios as f64 / seconds;
+    let squares: f64 = whole.iter().map(|slice| (slice.rate() - mean).powi(2) * slice.seconds()).sum();
+    let counting = whole.len() as f64 / ios as f64;
+    ((squares / seconds).sqrt() / mean - counting).max(0.0)
+}
+
 /// Slices long enough to tell a rate, without those in which the target stood still.
 fn gathered(slices: &[Slice]) -> Vec<Slice> {
     let busiest = slices.iter().filter(|slice| slice.seconds() > 0.1).map(Slice::rate).fold(0.0, f64::max);
@@ -169,5 +188,15 @@ mod tests {
         check(&[(3000.0, 20), (0.0, 40), (3000.0, 20)], &[3000.0]);
         // Too short to tell.
         check(&[(3000.0, 20), (1500.0, 1), (3000.0, 20)], &[2963.0]);
+    }
+
+    #[test]
+    fn unevenness_is_what_counting_does_not_explain() {
+        let of = |rates: &[(f64, usize)]| unevenness(series(rates).iter());
+        assert_eq!(of(&[(3000.0, 10)]), 0.0);
+        assert_eq!(of(&[(3000.0, 2), (100.0, 1)]), 0.0, "too little to tell");
+        // A whole request more or less in half a second.
+        assert!(of(&[(10.0, 5), (12.0, 5)]) < 0.05);
+        assert!((of(&[(3000.0, 5), (2400.0, 5)]) - 0.111).abs() < 0.01);
     }
 }
