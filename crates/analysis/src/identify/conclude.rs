@@ -8,6 +8,8 @@ use super::sharing::Sharing;
 use super::{BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified};
 use crate::cap_fit::Estimate;
 
+/// A share of the capacity that is little to be wrong by.
+const LITTLE: f64 = 0.05;
 /// What a rate of a limit is wrong by beyond what its counting tells.
 const RATE_ERROR: f64 = 0.004;
 
@@ -99,9 +101,15 @@ impl Script<'_> {
     /// What is told of a bucket.
     fn burst(&self, bucket: &Bucket) -> Option<Burst> {
         let account = &bucket.account;
-        let (capacity, varies) = self.capacity(bucket)?;
+        let (least, varies) = self.capacity(bucket)?;
+        // Where the unit could not show, large requests may have cost more than was counted.
+        let uncounted = (self.capacity_at_most(bucket)? - least).max(0.0);
+        let is_little = uncounted < 2.0 * LITTLE * least;
+        let capacity = if is_little { least + uncounted / 2.0 } else { least };
+        let varies = if is_little { varies + uncounted / 2.0 } else { varies };
         let ran_s = bucket.dry.1 as f64 / 1e9;
         let half = bucket.error * account.base * ran_s + varies + 0.012 * bucket.high + 0.003 * capacity;
+        let wide = if is_little { half } else { half + uncounted };
         let around = |value: f64, half: f64| Figure::known(value, (value - half).max(0.0), value + half);
         let base = around(account.base, account.base * (bucket.error * 2.0 + 0.002));
         let rate = self.burst_rate(bucket);
@@ -111,7 +119,7 @@ impl Script<'_> {
         };
         let beyond = (highest - account.base).max(account.base * 0.01);
         let empty = capacity / beyond;
-        let empty_half = empty * (half / capacity.max(1e-9) + 0.006 * highest / beyond);
+        let empty_half = empty * (wide / capacity.max(1e-9) + 0.006 * highest / beyond);
         let seconds_to_empty = match rate.estimate {
             Some(Estimate::Known { .. }) => around(empty, empty_half),
             _ => Figure::bound(Estimate::AtMost(empty + empty_half), "its burst was not reached"),
@@ -121,7 +129,7 @@ impl Script<'_> {
                 let value = regained / rest;
                 let error = (0.02 * bucket.high + 0.01 * regained) / rest + 0.01 * value;
                 let seconds = capacity / value.max(1e-9);
-                let share = error / value.max(1e-9) + half / capacity.max(1e-9);
+                let share = error / value.max(1e-9) + wide / capacity.max(1e-9);
                 (around(value, error), around(seconds, seconds * share))
             }
             _ => {
@@ -143,7 +151,13 @@ impl Script<'_> {
             },
             burst_rate: if is_doubtful { doubtful(&rate) } else { rate },
             baseline_rate: base,
-            capacity: told(around(capacity, half)),
+            capacity: told(match is_little {
+                true => around(capacity, half),
+                false => Figure {
+                    why: Some("larger requests may have counted as several".to_owned()),
+                    ..Figure::known(capacity, (capacity - half).max(0.0), capacity + half + uncounted)
+                },
+            }),
             refill_rate: told(refill),
             seconds_to_empty: told(seconds_to_empty),
             seconds_to_refill: told(refilled),
@@ -232,7 +246,7 @@ fn doubtful(figure: &Figure) -> Figure {
 }
 
 /// A limit holds a rate at least this even.
-const EVEN: f64 = 0.05;
+const EVEN: f64 = 0.1;
 const UNEVEN: &str = "the rate varied more than one that a limit holds";
 
 /// The limit on requests of one direction.

@@ -44,7 +44,7 @@ pub(crate) const SETTLED_NS: u64 = 1_000_000_000;
 /// What is left once credit is used up is at most this share of the rate before, and this even. Less than
 /// that is no fall that a user need know of, and what varies more is held by no limit.
 const FALLEN: f64 = 0.9;
-const EVEN: f64 = 0.05;
+const EVEN: f64 = 0.08;
 /// A rate this near to what a dry bucket leaves is that.
 const KNOWN: f64 = 0.15;
 /// Rest and time of the look for a bucket that was empty before anything was seen of it.

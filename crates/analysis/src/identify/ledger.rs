@@ -56,7 +56,21 @@ impl Account {
         }
     }
 
-    /// What a request of `block` bytes costs.
+    /// What a request of `block` bytes costs at the most: where the unit could not show, it may be as small as the largest
+    /// request that is known to count as one.
+    fn cost_at_most(&self, found: &Findings, way: Way, block: u64) -> f64 {
+        let as_one = match found.unit(way) {
+            Some(Unit::Above(bytes)) => Some(bytes),
+            Some(Unit::Hidden) => found.curves[way as usize].as_ref().and_then(|curve| curve.flat_to),
+            _ => None,
+        };
+        match (self.kind, as_one) {
+            (BucketUnit::Ios, Some(as_one)) => block.div_ceil(as_one.max(1)) as f64,
+            _ => self.cost(found, way, block),
+        }
+    }
+
+    /// What a request of `block` bytes costs; at the least, where its unit is not known.
     pub(crate) fn cost(&self, found: &Findings, way: Way, block: u64) -> f64 {
         match self.kind {
             BucketUnit::Bytes => block as f64,
@@ -71,13 +85,26 @@ impl Account {
 impl Script<'_> {
     /// What is missing from the bucket at the end of each slice of time: `(instant, ns; missing)`.
     pub(crate) fn missing(&self, account: &Account) -> Vec<(u64, f64)> {
+        self.missing_by(account, Account::cost)
+    }
+
+    /// The same, every request costing as much as it may.
+    pub(crate) fn missing_at_most(&self, account: &Account) -> Vec<(u64, f64)> {
+        self.missing_by(account, Account::cost_at_most)
+    }
+
+    fn missing_by(
+        &self,
+        account: &Account,
+        cost: fn(&Account, &Findings, Way, u64) -> f64,
+    ) -> Vec<(u64, f64)> {
         let mut spent: Vec<(u64, u64, f64)> = Vec::new();
         for (probe, began, seen) in self.answers() {
             for way in [Way::Read, Way::Write] {
                 if !account.counts(way) {
                     continue;
                 }
-                let cost = account.cost(&self.found, way, probe.block);
+                let cost = cost(account, &self.found, way, probe.block);
                 let slice =
                     |slice: &Slice| (began + slice.start_ns, began + slice.end_ns, slice.ios as f64 * cost);
                 spent.extend(seen.done(way).slices.iter().map(slice));

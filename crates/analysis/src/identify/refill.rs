@@ -47,12 +47,17 @@ impl Script<'_> {
 
     /// What was taken from a bucket until it was empty, and by how much that varies.
     pub(crate) fn capacity(&self, bucket: &Bucket) -> Option<(f64, f64)> {
-        let missing = self.missing(&bucket.account);
-        let dry: Vec<f64> = missing
-            .iter()
-            .filter(|(at, _)| *at > bucket.dry.0 + SETTLED_NS && *at <= bucket.dry.1)
-            .map(|one| one.1)
-            .collect();
+        self.while_dry(bucket, self.missing(&bucket.account))
+    }
+
+    /// The same, every request having cost as much as it may.
+    pub(crate) fn capacity_at_most(&self, bucket: &Bucket) -> Option<f64> {
+        Some(self.while_dry(bucket, self.missing_at_most(&bucket.account))?.0)
+    }
+
+    fn while_dry(&self, bucket: &Bucket, missing: Vec<(u64, f64)>) -> Option<(f64, f64)> {
+        let is_dry = |at: u64| at > bucket.dry.0 + SETTLED_NS && at <= bucket.dry.1;
+        let dry: Vec<f64> = missing.into_iter().filter(|one| is_dry(one.0)).map(|one| one.1).collect();
         let mean = dry.iter().sum::<f64>() / dry.len().max(1) as f64;
         let most = dry.iter().map(|one| (one - mean).abs()).fold(0.0, f64::max);
         (!dry.is_empty()).then_some((mean, most))

@@ -17,8 +17,8 @@ pub(crate) enum Sharing {
 }
 
 /// How even rates have to be, to tell that limits are shared or apart, and that they are something in between.
-const EVEN: f64 = 0.06;
-const VERY_EVEN: f64 = 0.02;
+const EVEN: f64 = 0.1;
+const VERY_EVEN: f64 = 0.03;
 
 /// Part of the second direction's rate that comes on top where limits are shared, at the most, and where they are not, at the least.
 const NONE: f64 = 0.12;

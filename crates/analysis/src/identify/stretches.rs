@@ -63,22 +63,33 @@ pub(crate) fn stretches(slices: &[Slice]) -> Vec<Stretch> {
     found
 }
 
-/// Slices that tell how even a rate is, and how long one of them is at the least, s.
-const FEWEST_SLICES: usize = 4;
-const SHORTEST_SLICE: f64 = 0.2;
+/// Spans that tell how even a rate is, and how long one of them is at the least, s: limits let requests through by turns.
+const FEWEST_SPANS: usize = 3;
+const SHORTEST_SPAN: f64 = 0.9;
 
-/// Spread of the rate from slice to slice over its mean, less what comes of counting whole requests; 0 where too little was
+/// Spread of the rate from span to span over its mean, less what comes of counting whole requests; 0 where too little was
 /// seen to tell.
 pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a Slice>) -> f64 {
-    let whole: Vec<&Slice> = slices.filter(|slice| slice.seconds() >= SHORTEST_SLICE).collect();
-    let seconds: f64 = whole.iter().map(|slice| slice.seconds()).sum();
-    let ios: u64 = whole.iter().map(|slice| slice.ios).sum();
-    if whole.len() < FEWEST_SLICES || ios == 0 {
+    let mut spans: Vec<(f64, u64)> = Vec::new();
+    for slice in slices {
+        match spans.last_mut() {
+            Some((seconds, ios)) if *seconds < SHORTEST_SPAN => {
+                *seconds += slice.seconds();
+                *ios += slice.ios;
+            }
+            _ => spans.push((slice.seconds(), slice.ios)),
+        }
+    }
+    spans.retain(|span| span.0 >= SHORTEST_SPAN);
+    let seconds: f64 = spans.iter().map(|span| span.0).sum();
+    let ios: u64 = spans.iter().map(|span| span.1).sum();
+    if spans.len() < FEWEST_SPANS || ios == 0 {
         return 0.0;
     }
     let mean = ios as f64 / seconds;
-    let squares: f64 = whole.iter().map(|slice| (slice.rate() - mean).powi(2) * slice.seconds()).sum();
-    let counting = whole.len() as f64 / ios as f64;
+    let squares: f64 =
+        spans.iter().map(|(seconds, ios)| (*ios as f64 / seconds - mean).powi(2) * seconds).sum();
+    let counting = spans.len() as f64 / ios as f64;
     ((squares / seconds).sqrt() / mean - counting).max(0.0)
 }
 
@@ -194,9 +205,11 @@ mod tests {
     fn unevenness_is_what_counting_does_not_explain() {
         let of = |rates: &[(f64, usize)]| unevenness(series(rates).iter());
         assert_eq!(of(&[(3000.0, 10)]), 0.0);
-        assert_eq!(of(&[(3000.0, 2), (100.0, 1)]), 0.0, "too little to tell");
-        // A whole request more or less in half a second.
-        assert!(of(&[(10.0, 5), (12.0, 5)]) < 0.05);
-        assert!((of(&[(3000.0, 5), (2400.0, 5)]) - 0.111).abs() < 0.01);
+        assert_eq!(of(&[(3000.0, 2), (100.0, 2)]), 0.0, "too little to tell");
+        // A whole request more or less in a second.
+        assert!(of(&[(10.0, 6), (11.0, 6)]) < 0.01);
+        assert!((of(&[(3000.0, 6), (2400.0, 6)]) - 0.111).abs() < 0.01);
+        // What comes by turns is even over a second.
+        assert_eq!(of(&[(3000.0, 1), (1000.0, 1)].repeat(6)), 0.0);
     }
 }
