@@ -187,6 +187,17 @@ impl Script<'_> {
         if !self.found.buckets.is_empty() {
             return is_cut.then(|| "the budget ended before everything was looked at".to_owned());
         }
+        match self.found.unclear {
+            Some((high, Some(low))) => {
+                return Some(format!(
+                    "the rate fell from {high:.0} to {low:.0} a second, less than a bucket tells"
+                ));
+            }
+            Some((high, None)) => {
+                return Some(format!("the rate fell from {high:.0} a second to one that was not even"));
+            }
+            None => {}
+        }
         let seconds = self.found.held_ns.unwrap_or(0) as f64 / 1e9;
         Some(match is_cut {
             false => format!("the highest rates held for {seconds:.0} s"),

@@ -61,7 +61,7 @@ const UNIT_SHOWS: f64 = 1.8;
 const SLOWEST: f64 = 6.0;
 const MOST_BYTES: f64 = 32e9;
 /// Requests a second that are asked for where bytes limit even the smallest, at the most.
-const USUAL_IOPS: f64 = 20_000.0;
+const USUAL_IOPS: f64 = 60_000.0;
 /// What bytes a second differ by at most where bytes limit.
 const EVEN: f64 = 0.008;
 

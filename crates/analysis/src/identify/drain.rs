@@ -161,9 +161,17 @@ impl Script<'_> {
             match *course {
                 Course::Fallen { high, since_ns, ios, .. } => {
                     let dry = (since_ns, self.spent.time_ns);
-                    if let Some(low) = self.low(first, stream, dry).filter(|low| *low <= FALLEN * high) {
-                        let load = Load { ways: stream, ..load };
-                        fallen.push(Fall { load, high, low, dry, ios });
+                    let low = self.low(first, stream, dry);
+                    match low.filter(|low| *low <= FALLEN * high) {
+                        Some(low) => {
+                            let load = Load { ways: stream, ..load };
+                            fallen.push(Fall { load, high, low, dry, ios });
+                        }
+                        None => {
+                            let held = since_ns.saturating_sub(began);
+                            self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
+                            self.found.unclear = Some((high, low));
+                        }
                     }
                 }
                 Course::Restless { high, low, .. } => self.found.restless = Some((high, low)),

@@ -21,6 +21,8 @@ pub(crate) struct Findings {
     pub(crate) buckets: Vec<Bucket>,
     /// Highest and lowest of a rate that went down and up again by itself, requests a second.
     pub(crate) restless: Option<(f64, f64)>,
+    /// A rate that fell, but by little, or to one that is not even: before, and after where that is even.
+    pub(crate) unclear: Option<(f64, Option<f64>)>,
     /// The longest that a highest rate held, ns.
     pub(crate) held_ns: Option<u64>,
     /// The longest look for a fall, ns.

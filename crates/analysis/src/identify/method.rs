@@ -6,8 +6,9 @@ use super::probe::Way;
 use super::script::{Halt, Script};
 use super::stretches::is_apart;
 
-/// A bucket that holds less than this many times what finding the limits took may have run dry meanwhile.
-const SMALL: f64 = 1.5;
+/// A bucket that holds less than this many times what finding the limits took may have run dry meanwhile: where it is known
+/// what each request cost, and where it is not.
+const SMALL: (f64, f64) = (1.1, 1.5);
 
 impl Script<'_> {
     /// From the beginning to the end, or to what has not been measured yet.
@@ -47,7 +48,10 @@ impl Script<'_> {
             let missing = self.missing(account);
             let before = missing.iter().filter(|one| one.0 <= self.found.limits_ns);
             let before = before.map(|one| one.1).fold(0.0, f64::max);
-            is_dry || capacity < SMALL * before
+            let is_priced = account.kind == BucketUnit::Bytes
+                || matches!(self.found.unit(way), Some(super::curve::Unit::Exactly(_)));
+            let (surely, maybe) = SMALL;
+            is_dry || capacity < before * if is_priced { surely } else { maybe }
         })
     }
 
