@@ -21,15 +21,12 @@ impl Script<'_> {
         }
         let found = &self.found;
         let mut told = Identified { spent: self.spent, held_ns: found.held_ns, ..Identified::default() };
-        let each = |figure: fn(&Curve) -> Figure| {
-            let of = |way: Way| {
-                let told = figure(found.curves[way as usize].as_ref()?);
-                Some(if found.is_doubtful[way as usize] { doubtful(&told) } else { told })
-            };
+        let each = |kind: BucketUnit| {
+            let of = |way: Way| Some(self.limit(found.curves[way as usize].as_ref()?, kind));
             EachWay { read: of(Way::Read), write: of(Way::Write) }
         };
-        told.iops = each(iops);
-        told.bytes_per_second = each(bytes);
+        told.iops = each(BucketUnit::Ios);
+        told.bytes_per_second = each(BucketUnit::Bytes);
         let floor = |way: Way| {
             let floor = found.floors[way as usize]?;
             let (low, high) = floor.interval();
@@ -58,6 +55,21 @@ impl Script<'_> {
         told.burst_why = self.burst_why(is_cut);
         self.first_touch(&mut told);
         told
+    }
+
+    /// A limit of one direction: a bound where credit may have been used up when it was measured.
+    fn limit(&self, curve: &Curve, kind: BucketUnit) -> Figure {
+        let (figure, level) = match kind {
+            BucketUnit::Ios => (iops(curve), Some(curve.top)),
+            BucketUnit::Bytes => (bytes(curve), curve.bulk),
+        };
+        let is_sure = |at_ns: u64| !self.found.buckets.is_empty() && !self.was_dry(curve.way, at_ns);
+        let is_doubtful = self.found.is_doubtful[curve.way as usize];
+        match level {
+            _ if !is_doubtful => figure,
+            Some(level) if is_sure(level.at_ns) => figure,
+            _ => doubtful(&figure),
+        }
     }
 
     fn shared_why(&self) -> Option<String> {
@@ -149,15 +161,19 @@ impl Script<'_> {
                 (false, true) => Draws::Writes,
                 _ => Draws::Both,
             },
-            burst_rate: if is_doubtful { doubtful(&rate) } else { rate },
+            burst_rate: rate,
             baseline_rate: base,
-            capacity: told(match is_little {
-                true => around(capacity, half),
-                false => Figure {
+            capacity: match () {
+                // The unit was looked for while credit ran dry, so that large requests may have cost more.
+                () if is_doubtful && account.kind == BucketUnit::Ios => {
+                    Figure::bound(Estimate::AtLeast((capacity - half).max(0.0)), DOUBTFUL)
+                }
+                () if is_little => around(capacity, half),
+                () => Figure {
                     why: Some("larger requests may have counted as several".to_owned()),
                     ..Figure::known(capacity, (capacity - half).max(0.0), capacity + half + uncounted)
                 },
-            }),
+            },
             refill_rate: told(refill),
             seconds_to_empty: told(seconds_to_empty),
             seconds_to_refill: told(refilled),
@@ -168,12 +184,12 @@ impl Script<'_> {
     fn burst_rate(&self, bucket: &Bucket) -> Figure {
         let way = if bucket.account.reads { Way::Read } else { Way::Write };
         let Some(curve) = &self.found.curves[way as usize] else { return Figure::unknown("not measured") };
-        let level = match bucket.account.kind {
-            BucketUnit::Ios => iops(curve),
-            BucketUnit::Bytes => bytes(curve),
-        };
+        let level = self.limit(curve, bucket.account.kind);
         match level.estimate {
             Some(Estimate::Known { value, .. }) if value > bucket.account.base * 1.03 => level,
+            Some(Estimate::AtLeast(_)) if self.found.is_doubtful[way as usize] => {
+                Figure::bound(Estimate::AtLeast(bucket.high), DOUBTFUL)
+            }
             _ => Figure::bound(Estimate::AtLeast(bucket.high), "another limit was reached first"),
         }
     }

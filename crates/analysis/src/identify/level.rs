@@ -21,6 +21,8 @@ pub(crate) struct Level {
     pub(crate) ios: u64,
     /// Spread of the rate over slices of time, beyond what counting whole requests makes of an even one.
     pub(crate) uneven: f64,
+    /// When it had been measured, ns.
+    pub(crate) at_ns: u64,
 }
 
 impl Level {
@@ -89,7 +91,8 @@ impl Script<'_> {
             };
             let probe = self.probe(load, guess, care);
             let seen = self.ask(probe)?;
-            let of = |done: &Done| level_of(&probe, load.depth, done);
+            let at_ns = self.spent.time_ns;
+            let of = |done: &Done| Level { at_ns, ..level_of(&probe, load.depth, done) };
             let [read, write] = [of(&seen.read), of(&seen.write)];
             let slowest = match load.ways {
                 (true, false) => read,
@@ -212,7 +215,7 @@ fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
     };
     let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
     let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns));
-    Level { block, depth, rate, error, lat_ns, is_busy, ios, uneven }
+    Level { block, depth, rate, error, lat_ns, is_busy, ios, uneven, at_ns: 0 }
 }
 
 /// Requests a second by Little's law, which knows no edges: with so many always in flight, each is over after `depth / rate`.

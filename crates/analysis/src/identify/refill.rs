@@ -6,6 +6,9 @@ use super::level::Load;
 use super::probe::Way;
 use super::script::{Halt, Script};
 
+/// Share of its credit without which a bucket is nearly empty.
+const NEARLY: f64 = 0.9;
+
 impl Script<'_> {
     /// Rests, and looks how much came back.
     pub(crate) fn refills(&mut self) -> Result<(), Halt> {
@@ -48,6 +51,16 @@ impl Script<'_> {
     /// What was taken from a bucket until it was empty, and by how much that varies.
     pub(crate) fn capacity(&self, bucket: &Bucket) -> Option<(f64, f64)> {
         self.while_dry(bucket, self.missing(&bucket.account))
+    }
+
+    /// Whether a bucket of one direction was empty, or nearly so, at an instant, ns.
+    pub(crate) fn was_dry(&self, way: Way, at_ns: u64) -> bool {
+        let of_way = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
+        of_way.into_iter().any(|bucket| {
+            let missing = self.missing(&bucket.account);
+            let then = missing.iter().rfind(|one| one.0 <= at_ns).map_or(0.0, |one| one.1);
+            self.capacity(bucket).is_none_or(|(capacity, _)| then >= NEARLY * capacity)
+        })
     }
 
     /// The same, every request having cost as much as it may.
