@@ -166,7 +166,7 @@ impl Script<'_> {
             capacity: match () {
                 // The unit was looked for while credit ran dry, so that large requests may have cost more.
                 () if is_doubtful && account.kind == BucketUnit::Ios => {
-                    Figure::bound(Estimate::AtLeast((capacity - half).max(0.0)), DOUBTFUL)
+                    Figure::bound(Estimate::AtLeast((capacity * 0.97 - half).max(0.0)), DOUBTFUL)
                 }
                 () if is_little => around(capacity, half),
                 () => Figure {
