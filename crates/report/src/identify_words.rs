@@ -108,18 +108,24 @@ pub(crate) fn burst(burst: &Burst) -> Vec<String> {
         }
         _ => String::new(),
     };
+    let known = |figure: &Figure| figure.estimate.is_some().then(|| Scale::Seconds.figure(figure));
+    let times = match (known(&burst.seconds_to_empty), known(&burst.seconds_to_refill)) {
+        (Some(empty), Some(refill)) => {
+            format!(": gone after {empty} at full speed, back after {refill} of rest.")
+        }
+        (Some(empty), None) => {
+            format!(": gone after {empty} at full speed; how long it takes to fill is open.")
+        }
+        (None, Some(refill)) => format!(": back after {refill} of rest; how long it lasts is open."),
+        (None, None) => "; how long it lasts and takes to fill is open.".to_owned(),
+    };
     vec![
         format!(
             "A bucket of {what} {who}: {} as long as there is credit, {} afterwards.",
             say(&burst.burst_rate, rate),
             say(&burst.baseline_rate, rate)
         ),
-        format!(
-            "When full it holds {}{between}: gone after {} at full speed, back after {} of rest.",
-            say(&burst.capacity, amount),
-            Scale::Seconds.figure(&burst.seconds_to_empty),
-            Scale::Seconds.figure(&burst.seconds_to_refill)
-        ),
+        format!("When full it holds {}{between}{times}", say(&burst.capacity, amount)),
     ]
 }
 
@@ -215,6 +221,39 @@ mod tests {
             Scale::Size,
             Figure::known(44_739.0, 44_000.0, 45_000.0),
             ["43.7 KiB", "43.0 KiB to 43.9 KiB", "1.1"],
+        );
+    }
+
+    #[test]
+    fn what_is_open_of_a_bucket_is_not_told_as_a_figure() {
+        let known = |value: f64| Figure::known(value, value, value);
+        let unknown = || Figure::unknown("the budget ended");
+        let check = |(capacity, empty, refill): (Figure, Figure, Figure), expected: &str| {
+            let bucket = Burst {
+                unit: BucketUnit::Ios,
+                draws: Draws::Reads,
+                burst_rate: known(1000.0),
+                baseline_rate: known(200.0),
+                capacity,
+                refill_rate: unknown(),
+                seconds_to_empty: empty,
+                seconds_to_refill: refill,
+            };
+            assert_eq!(burst(&bucket)[1], expected);
+        };
+        let credit = known(16_000.0);
+        check(
+            (credit.clone(), known(20.0), known(80.0)),
+            "When full it holds 16,000 I/Os: gone after 20 s at full speed, back after 1 min 20 s of rest.",
+        );
+        check(
+            (credit, known(20.0), unknown()),
+            "When full it holds 16,000 I/Os: gone after 20 s at full speed; how long it takes to fill is open.",
+        );
+        let least = Figure::bound(Estimate::AtLeast(15_500.0), "the budget ended");
+        check(
+            (least, unknown(), unknown()),
+            "When full it holds at least 15,500 I/Os; how long it lasts and takes to fill is open.",
         );
     }
 
