@@ -8,7 +8,7 @@ use fathom_runner::StopHandle;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::exit::Exit;
+use crate::exit::{Complaint, Exit};
 use crate::output;
 
 const WATCHED: [i32; 2] = [SIGINT, SIGTERM];
@@ -28,6 +28,11 @@ impl Caught {
 pub fn hint(error: &io::Error) -> Option<String> {
     let too_many = matches!(error.raw_os_error(), Some(23 | 24));
     too_many.then(|| "raise the number of open files (ulimit -n)".to_owned())
+}
+
+/// That they cannot be watched for, to a user of our own commands.
+pub fn unwatched(error: io::Error) -> Complaint {
+    Complaint::failed(format!("cannot watch for signals: {}", output::plain(&error)), hint(&error))
 }
 
 /// Watches for signals from now on. A second one ends the program with `forced`, for a run that is stuck in the kernel.

@@ -137,10 +137,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         store::tell_of_no_place();
     }
     let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
-        let message = format!("cannot watch for signals: {}", output::plain(&error));
-        Complaint::failed(message, signals::hint(&error))
-    })?;
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
     let rescue = Rescue::new();
     let _watch = rescue.watch(session.stop_handle(), move |record, store| {
         rescue::end(record, Exit::Interrupted, |record| report(record, store, (json, show_fio)));

@@ -74,11 +74,8 @@ impl From<MonitorError> for Complaint {
 /// It could not begin, or the job file cannot be written.
 pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
     let stop = StopHandle::default();
-    let caught =
-        signals::watch_saying(stop.clone(), Exit::Interrupted, "stopped at once").map_err(|error| {
-            let message = format!("cannot watch for signals: {}", output::plain(&error));
-            Complaint::failed(message, signals::hint(&error))
-        })?;
+    let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, "stopped at once")
+        .map_err(signals::unwatched)?;
     let settings = MonitorSettings {
         devices: arguments.devices,
         interval: arguments.interval,

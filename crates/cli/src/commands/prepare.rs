@@ -90,10 +90,7 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
         store::tell_of_no_place();
     }
     let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
-        let message = format!("cannot watch for signals: {}", output::plain(&error));
-        Complaint::failed(message, signals::hint(&error))
-    })?;
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
     let rescue = Rescue::new();
     let what = plan.clone();
     let _watch = rescue.watch(session.stop_handle(), move |record, store| {

@@ -84,10 +84,7 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     let settings = SimulateSettings { volumes: arguments.volumes, load, length: asked };
     let stop = StopHandle::default();
     let words = "stopped at once";
-    let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, words).map_err(|error| {
-        let message = format!("cannot watch for signals: {}", output::plain(&error));
-        Complaint::failed(message, signals::hint(&error))
-    })?;
+    let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, words).map_err(signals::unwatched)?;
     let mut progress = SimulateProgress::new(settings.volumes.len(), asked);
     let simulated = simulate(&settings, &stop, &mut progress);
     progress.finish();

@@ -139,10 +139,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         store::tell_of_no_place();
     }
     let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(|error| {
-        let message = format!("cannot watch for signals: {}", output::plain(&error));
-        Complaint::failed(message, signals::hint(&error))
-    })?;
+    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
     let rescue = Rescue::new();
     let goals = (slo.clone(), reach.clone());
     let _watch = rescue.watch(session.stop_handle(), move |record, store| {
