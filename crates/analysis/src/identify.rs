@@ -111,28 +111,13 @@ pub struct FirstTouchCost {
     pub rate_share: Figure,
 }
 
-/// A cache in front of the limits.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CacheSeen {
-    /// Latency of what lies in it, ns.
-    pub hit_ns: Figure,
-    /// Its size, bytes.
-    pub bytes: Figure,
-}
-
 /// What looks like a bucket and is none, or a bucket's rival for an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confounder {
-    /// Writes alone fell, after so many bytes: a flash cache that was full.
+    /// Writes alone fell, and a rest brought nothing back: a flash cache that was full.
     WriteCacheFull,
-    /// The rate sank slowly.
+    /// The rate fell, and a rest brought nothing back: throttling, or another load.
     Throttling,
-    /// The host took CPU time away.
-    Steal,
-    /// The rate came back without a rest.
-    Neighbour,
-    /// The machine that asks was busy: the limit is its own.
-    Client,
 }
 
 /// What identifying cost, or may cost at most.
@@ -178,8 +163,6 @@ pub struct Identified {
     pub first_touch: Option<FirstTouchCost>,
     /// Why nothing was seen of first accesses.
     pub first_touch_why: Option<String>,
-    /// A cache; `None` = none was seen.
-    pub cache: Option<CacheSeen>,
     /// Other explanations of what was seen.
     pub confounders: Vec<(Confounder, String)>,
     /// What it took.

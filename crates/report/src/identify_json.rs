@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use fathom_analysis::candidate::Candidate;
 use fathom_analysis::cap_fit::Estimate;
 use fathom_analysis::identify::{
-    BucketUnit, Burst, CacheSeen, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified,
+    BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified,
 };
 use fathom_analysis::prediction::{Phase, Prediction};
 use fathom_record::{Conditions, Finding, RunRecord};
@@ -38,7 +38,6 @@ struct Document<'a> {
     lat_ns: Members,
     first_touch: Option<Members>,
     first_touch_why: Option<&'a str>,
-    cache: Option<Members>,
     /// Other explanations of what was seen.
     confounders: Vec<Value>,
     candidates: Vec<CandidateDocument<'a>>,
@@ -208,7 +207,6 @@ pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut dyn Write) -
         lat_ns: Members::each_way(&found.lat_ns),
         first_touch: found.first_touch.as_ref().map(first_touch),
         first_touch_why: found.first_touch_why.as_deref(),
-        cache: found.cache.as_ref().map(cache),
         confounders: found.confounders.iter().map(confounder).collect(),
         candidates: report.candidates.iter().map(candidate).collect(),
         predictions: report.predictions.iter().map(prediction).collect(),
@@ -271,20 +269,10 @@ fn first_touch(cost: &FirstTouchCost) -> Members {
     members
 }
 
-fn cache(cache: &CacheSeen) -> Members {
-    let mut members = Members::default();
-    members.figure("hit_ns", Some(&cache.hit_ns));
-    members.figure("size_bytes", Some(&cache.bytes));
-    members
-}
-
 fn confounder((confounder, text): &(Confounder, String)) -> Value {
     let id = match confounder {
         Confounder::WriteCacheFull => "write-cache-full",
         Confounder::Throttling => "throttling",
-        Confounder::Steal => "steal",
-        Confounder::Neighbour => "neighbour",
-        Confounder::Client => "client",
     };
     json!({ "id": id, "text": text })
 }

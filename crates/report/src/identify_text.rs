@@ -44,7 +44,7 @@ pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut dyn Write) -
     }
     page.limits(out)?;
     page.burst(out)?;
-    page.first_touch_and_cache(out)?;
+    page.first_touch(out)?;
     page.candidates(out)?;
     page.predictions(out)?;
     page.unseen(out)?;
@@ -141,7 +141,7 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    fn first_touch_and_cache(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn first_touch(&self, out: &mut dyn Write) -> io::Result<()> {
         let found = self.report.found;
         if let Some(cost) = &found.first_touch {
             self.title("First access", out)?;
@@ -154,16 +154,6 @@ impl Page<'_> {
                 text.push_str(&format!("; the rate is {:.0} % of that of later accesses", share * 100.0));
             }
             self.paragraph(&format!("{text}. `fathom prepare --touch` reads every place once."), out)?;
-            writeln!(out)?;
-        }
-        if let Some(cache) = &found.cache {
-            self.title("Cache", out)?;
-            let text = format!(
-                "What was read lately comes from a cache: {} a request; its size: {}.",
-                Scale::Latency.figure(&cache.hit_ns),
-                Scale::Size.figure(&cache.bytes)
-            );
-            self.paragraph(&text, out)?;
             writeln!(out)?;
         }
         Ok(())

@@ -134,9 +134,6 @@ pub(crate) fn confounder((confounder, text): &(Confounder, String)) -> String {
     let what = match confounder {
         Confounder::WriteCacheFull => "A write cache that was full",
         Confounder::Throttling => "Throttling",
-        Confounder::Steal => "CPU time taken by the host",
-        Confounder::Neighbour => "A neighbour",
-        Confounder::Client => "This machine",
     };
     format!("{what}: {text}.")
 }
