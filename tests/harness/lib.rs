@@ -17,6 +17,7 @@ mod program;
 mod shell;
 mod skip;
 mod throttle;
+mod turn;
 mod wait;
 mod witness;
 
@@ -32,21 +33,6 @@ pub use program::{Ended, Program, run};
 pub use shell::{must_run, scratch};
 pub use skip::{Need, missing, skip};
 pub use throttle::{Cap, Throttle};
+pub use turn::{Turn, loading, measuring_alone, measuring_capped};
 pub use wait::wait_for;
 pub use witness::{Seen, Span};
-
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-static ALONE: RwLock<()> = RwLock::new(());
-
-/// Held by every test that measures: two tests that share the disk and the processors would each spoil the other's
-/// numbers. A test that failed while holding it does not fail the others.
-pub fn measuring_alone() -> RwLockWriteGuard<'static, ()> {
-    ALONE.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Held by every test that loads the machine and asserts no number: it runs beside its like, but not beside one that
-/// measures. Never together with [`measuring_alone`].
-pub fn loading() -> RwLockReadGuard<'static, ()> {
-    ALONE.read().unwrap_or_else(PoisonError::into_inner)
-}

@@ -25,13 +25,14 @@ pub fn must_run(command: &mut Command) -> String {
 /// A new directory on a real disk (`/tmp` is often memory), removed on drop. `FATHOM_TEST_DIR` names another parent.
 ///
 /// # Panics
-/// When it cannot be made.
+/// When it cannot be made, or the test has not asked for its turn.
 pub fn scratch() -> TempDir {
     scratch_in(&std::env::var_os("FATHOM_TEST_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from))
 }
 
-/// As [`scratch`], in `parent`.
+/// As [`scratch`], in `parent`. Every device, mount and program of a test goes through here.
 pub(crate) fn scratch_in(parent: &Path) -> TempDir {
+    crate::turn::must_have_come();
     tempfile::Builder::new()
         .prefix("fathom-test-")
         .tempdir_in(parent)

@@ -5,7 +5,7 @@
 
 use std::process::{Command, Output};
 
-use fathom_tests::{FioReport, measuring_alone, need, scratch};
+use fathom_tests::{FioReport, loading, measuring_alone, need, scratch};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -258,6 +258,7 @@ fn every_command_prints_what_fio_prints() {
 #[test]
 fn the_document_with_bins_has_fios_keys() {
     need!(tool "fio");
+    let _loading = loading();
     let (ours, our_place, fios_place) = (Ours::new(), place(), place());
     for arguments in [FIXED[8], FIXED[10], FIXED[13]] {
         let our = own(&ours, arguments, &our_place, "json+").stdout;
@@ -269,6 +270,7 @@ fn the_document_with_bins_has_fios_keys() {
 
 #[test]
 fn stdout_is_one_document_and_nothing_else() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), place());
     for arguments in [FIXED[0], FIXED[6], FIXED[8], FIXED[15]] {
         let output = own(&ours, arguments, &directory, "json");
@@ -281,6 +283,7 @@ fn stdout_is_one_document_and_nothing_else() {
 
 #[test]
 fn an_output_file_takes_the_report_and_leaves_stdout_empty() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), place());
     for arguments in [FIXED[0], FIXED[8]] {
         let with_file = format!("{arguments} --output=report");

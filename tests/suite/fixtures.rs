@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, FioReport, LoopDevice, LoopOptions, Mount, NbdDisk, Throttle, fio, fio_under, measuring_alone, need,
-    wait_for,
+    Cap, FioReport, LoopDevice, LoopOptions, Mount, NbdDisk, Throttle, fio, fio_under, loading,
+    measuring_alone, need, wait_for,
 };
 
 const MIB: u64 = 1 << 20;
@@ -102,6 +102,7 @@ fn a_cap_can_change_while_a_process_runs_under_it() {
 #[test]
 fn dropping_a_cap_frees_the_processes_held_by_it() {
     need!(root, limits, tool "losetup", tool "fio");
+    let _loading = loading();
     let device = LoopDevice::written(16 * MIB);
     let throttle = Throttle::new(device.path(), &Cap { read_iops: Some(1), ..Cap::default() });
     let mut command = throttle.command("fio");
@@ -144,6 +145,7 @@ fn a_loop_device_counts_exactly_what_it_was_asked() {
 #[test]
 fn sectors_and_write_protection_are_as_asked() {
     need!(root, tool "losetup");
+    let _loading = loading();
     let options = LoopOptions { sector: 4096, read_only: true, ..LoopOptions::of_size(8 * MIB) };
     let device = LoopDevice::with(&options);
     let queue = format!("/sys/block/{}/queue/logical_block_size", device.name());
@@ -157,6 +159,7 @@ fn sectors_and_write_protection_are_as_asked() {
 #[test]
 fn reads_past_a_cut_backing_file_fail_and_writes_extend_it() {
     need!(root, tool "losetup", tool "fio");
+    let _loading = loading();
     let device = LoopDevice::written(16 * MIB);
     device.truncate_backing(8 * MIB);
     let filename = format!("--filename={}", device.path().display());
@@ -172,6 +175,7 @@ fn reads_past_a_cut_backing_file_fail_and_writes_extend_it() {
 #[test]
 fn a_small_memory_file_system_fills_up() {
     need!(root, tool "mount");
+    let _loading = loading();
     let mount = Mount::tmpfs(MIB);
     let file = std::fs::File::create(mount.join("file")).expect("an empty file fits");
     let filled = (0..).map(|i| file.write_all_at(&[1; 65536], i * 65536)).find_map(Result::err);
@@ -181,6 +185,7 @@ fn a_small_memory_file_system_fills_up() {
 #[test]
 fn file_systems_are_made_and_mounted() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mkfs.xfs", path "/dev/loop-control");
+    let _loading = loading();
     for kind in ["ext4", "xfs"] {
         let device = LoopDevice::new(320 * MIB);
         let mount = Mount::made(device.path(), kind);
@@ -194,6 +199,7 @@ fn file_systems_are_made_and_mounted() {
 #[test]
 fn nothing_is_left_behind() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4");
+    let _loading = loading();
     let device = LoopDevice::new(16 * MIB);
     let mount = Mount::made(device.path(), "ext4");
     let throttle = Throttle::new(device.path(), &Cap::iops(10));
@@ -230,6 +236,7 @@ fn a_delayed_disk_answers_after_its_delay() {
 #[test]
 fn a_failing_disk_fails_and_says_so() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
+    let _loading = loading();
     let disk = NbdDisk::new(16 * MIB, &["error"], &["error=EIO", "error-pread-rate=10%"]);
     let filename = format!("--filename={}", disk.path().display());
     let report = fio([
@@ -251,6 +258,7 @@ fn a_failing_disk_fails_and_says_so() {
 #[test]
 fn a_disk_that_hangs_answers_when_it_resumes() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
+    let _loading = loading();
     let disk = NbdDisk::new(MIB, &[], &[]);
     let file = format!("--filename={}", disk.path().display());
     disk.hang();
@@ -275,6 +283,7 @@ fn a_disk_that_hangs_answers_when_it_resumes() {
 #[test]
 fn a_disk_whose_server_dies_fails() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _loading = loading();
     let mut disk = NbdDisk::new(MIB, &[], &[]);
     let file = std::fs::File::open(disk.path()).expect("it is mounted");
     let mut block = [0; 4096];

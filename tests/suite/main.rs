@@ -1,7 +1,7 @@
 //! Tests of the whole program on real devices, and of the fixtures they stand on.
 //!
-//! Each module is one subject. Tests make what they need with the harness in `../harness` and say with `need!` what
-//! the machine must have; those that measure hold `measuring_alone()`.
+//! Each module is one subject. Tests make what they need with the harness in `../harness`, say with `need!` what the
+//! machine must have, and ask for their turn: beside whom each may run is told in `../harness/turn.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -57,6 +57,7 @@ fn different_sectors(content: &[u8]) -> usize {
 #[test]
 fn every_block_is_written_read_and_given_back() {
     need!(root, tool "losetup", path "/dev/shm");
+    let _loading = loading();
     // Neither whole pieces nor whole blocks.
     let size = 70 * MIB + 3 * 512;
     let device =
@@ -88,6 +89,7 @@ fn every_block_is_written_read_and_given_back() {
 #[test]
 fn nothing_is_written_without_leave() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
+    let _loading = loading();
     let device = LoopDevice::new(64 * MIB);
     let home = scratch();
     let prepare = |arguments: &[&str]| {
@@ -116,6 +118,7 @@ fn nothing_is_written_without_leave() {
 #[test]
 fn blocks_that_cannot_be_read_are_counted_and_the_rest_is_touched() {
     need!(root, tool "losetup");
+    let _loading = loading();
     let device = LoopDevice::written(40 * MIB);
     device.truncate_backing(30 * MIB);
     let document = prepared(&device, &["--touch"], 1);
@@ -249,6 +252,7 @@ fn stored(home: &Path) -> u64 {
 #[test]
 fn one_that_was_killed_goes_on() {
     need!(root, limits, tool "losetup", path "/dev/shm");
+    let _loading = loading();
     let device = LoopDevice::with(&LoopOptions {
         in_memory: true,
         direct_io: false,
@@ -292,6 +296,7 @@ fn one_that_was_killed_goes_on() {
 #[test]
 fn a_file_that_was_broken_off_is_short_and_the_told_command_completes_it() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4", tool "mount", path "/dev/shm");
+    let _loading = loading();
     let device = LoopDevice::in_memory(320 * MIB);
     let mount = Mount::made(device.path(), "ext4");
     let file = mount.join("data file");

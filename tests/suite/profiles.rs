@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_alone, must_run, need, run, scratch};
+use fathom_tests::{
+    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_alone, must_run, need, run, scratch,
+};
 use serde_json::Value;
 
 use crate::ours::Ours;
@@ -17,6 +19,7 @@ fn files() -> Vec<PathBuf> {
 #[test]
 fn debians_fio_takes_every_profile_as_it_is() {
     need!(tool "fio");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let listed = must_run(ours.command().args(["bench", "--profile", "list", "--json"]));
     let listed: Value = serde_json::from_str(&listed).expect("one document");

@@ -1,6 +1,8 @@
 //! Promises about a real device whose limit is known: above it they are broken, at and below it they hold.
 
-use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_alone, must_run, need, run, scratch};
+use fathom_tests::{
+    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_alone, must_run, need, run, scratch,
+};
 use serde_json::Value;
 
 use crate::ours::{steadily, within};
@@ -70,6 +72,7 @@ fn a_capped_device_breaks_what_is_promised_above_its_cap() {
 
 #[test]
 fn promises_that_make_no_sense_end_before_anything_is_measured() {
+    let _loading = loading();
     let directory = scratch();
     let refused = |more: &[&str], told: &[&str]| {
         let mut command = fathom_tests::fathom(directory.path());

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, measuring_alone, need, run, scratch, wait_for,
+    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, loading, measuring_alone, need, run, scratch,
+    wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -122,6 +123,7 @@ fn a_cap_behind_another_has_a_bound_and_a_rate_out_of_reach_is_said() {
 #[test]
 fn writes_need_to_be_asked_for_and_allowed() {
     need!(root, tool "losetup");
+    let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     let home = scratch();
     let refused = run(fathom(home.path()).args(["sweep", "--rw=randwrite"]).arg(device.path()));

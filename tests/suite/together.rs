@@ -1,6 +1,6 @@
 //! `bench` on several targets: two loop devices over one limited disk share its limit, two over a disk each do not.
 
-use fathom_tests::{LoopDevice, NbdDisk, measuring_alone, must_run, need};
+use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_alone, must_run, need};
 use serde_json::Value;
 
 use crate::ours::{Ours, steadily, within};
@@ -57,6 +57,7 @@ fn targets_that_share_a_limit_are_told_from_those_that_do_not() {
 
 #[test]
 fn targets_are_refused_where_they_are_not_several() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), fathom_tests::scratch());
     let here = directory.path();
     let bench = |more: &[&str]| {

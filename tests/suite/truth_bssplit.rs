@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_tests::{FioReport, fio, need, scratch};
+use fathom_tests::{FioReport, fio, loading, need, scratch};
 
 use crate::ours::{Ours, filename};
 
@@ -19,6 +19,7 @@ fn share_of_larger(report: &FioReport, op: &str, (small, large): (u64, u64)) -> 
 #[test]
 fn shares_are_those_of_debians_fio() {
     need!(tool "fio");
+    let _loading = loading();
     let ours = Ours::new();
     for (split, read, write) in [
         ("4k/60:8k/40", (4, 8, 0.4), (4, 8, 0.4)),
@@ -48,6 +49,7 @@ fn shares_are_those_of_debians_fio() {
 #[test]
 fn a_random_pass_of_mixed_sizes_goes_over_the_file_once() {
     need!(tool "strace");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     let size = 10 << 20;

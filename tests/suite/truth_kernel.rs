@@ -5,7 +5,7 @@
 
 use std::fs::File;
 
-use fathom_tests::{LoopDevice, Mount, measuring_alone, need};
+use fathom_tests::{LoopDevice, Mount, loading, measuring_alone, need};
 
 use crate::ours::{Ours, filename};
 
@@ -99,6 +99,7 @@ fn the_kernel_counts_what_a_timed_run_reports() {
 #[test]
 fn the_kernel_counts_the_trims_that_are_reported() {
     need!(root, tool "losetup", path "/dev/shm");
+    let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(8 * MIB));
     let before = device.stat();
     let name = filename(device.path());

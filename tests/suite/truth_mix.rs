@@ -1,6 +1,6 @@
 //! Shares of reads and writes are those asked for.
 
-use fathom_tests::{LoopDevice, measuring_alone, need};
+use fathom_tests::{LoopDevice, loading, measuring_alone, need};
 
 use crate::ours::{Ours, filename};
 
@@ -30,6 +30,7 @@ fn check(ours: &Ours, mix: &str, percent: f64, ios: u64) {
 
 #[test]
 fn the_mix_is_the_one_asked_for() {
+    let _loading = loading();
     let ours = Ours::new();
     for ios in [100, 1000, 20_000, 1_000_000] {
         for percent in [75_u32, 1, 99, 50, 30] {

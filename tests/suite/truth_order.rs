@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use fathom_tests::{LoopDevice, NbdDisk, measuring_alone, need, scratch};
+use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_alone, need, scratch};
 
 use crate::ours::{Ours, filename};
 
@@ -60,6 +60,7 @@ fn assert_once_each(pass: &[u64], blocks: u64, what: &str) {
 
 #[test]
 fn a_random_pass_writes_every_block() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     let name = filename(&path);
@@ -87,6 +88,7 @@ fn a_random_pass_writes_every_block() {
 
 #[test]
 fn a_random_pass_keeps_to_its_range() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     zeros(&path, 1000);
@@ -106,6 +108,7 @@ fn a_random_pass_keeps_to_its_range() {
 #[test]
 fn a_random_pass_reads_every_block_once_in_no_order() {
     need!(tool "strace");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     for blocks in [1, 2, 16, 17, 1024, 1025] {
@@ -128,6 +131,7 @@ fn a_random_pass_reads_every_block_once_in_no_order() {
 #[test]
 fn every_pass_and_every_job_has_an_order_of_its_own() {
     need!(tool "strace");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     zeros(&path, 257);
@@ -146,6 +150,7 @@ fn every_pass_and_every_job_has_an_order_of_its_own() {
 #[test]
 fn randrepeat_and_randseed_decide_whether_an_order_comes_again() {
     need!(tool "strace");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     zeros(&path, 200);
@@ -161,6 +166,7 @@ fn randrepeat_and_randseed_decide_whether_an_order_comes_again() {
 #[test]
 fn norandommap_draws_with_replacement_over_the_whole_range() {
     need!(tool "strace");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     zeros(&path, 1000);
@@ -207,6 +213,7 @@ fn the_disks_server_sees_every_block_asked_for_once() {
 #[test]
 fn a_whole_device_is_written_with_blocks_that_do_not_divide_it() {
     need!(root, tool "losetup", path "/dev/shm");
+    let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(4 << 20));
     let before = std::fs::read(device.backing()).expect("it is ours");
     let name = filename(device.path());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fathom_tests::{must_run, need, scratch};
+use fathom_tests::{loading, must_run, need, scratch};
 
 use crate::ours::{Ours, filename};
 
@@ -36,6 +36,7 @@ fn assert_all_differ(contents: &[Vec<u8>], what: &str) {
 
 #[test]
 fn no_two_sectors_are_equal() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     for arguments in [
@@ -53,6 +54,7 @@ fn no_two_sectors_are_equal() {
 
 #[test]
 fn no_two_jobs_write_the_same() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let place = format!("--directory={}", directory.path().display());
     let arguments =
@@ -70,6 +72,7 @@ fn no_two_jobs_write_the_same() {
 
 #[test]
 fn another_run_of_the_same_job_writes_something_else_only_without_randrepeat() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     let run = |more: &str| written(&ours, &path, &format!("--rw=write --bs=4k --ioengine=psync {more}"));
@@ -80,6 +83,7 @@ fn another_run_of_the_same_job_writes_something_else_only_without_randrepeat() {
 #[test]
 fn a_block_by_itself_does_not_compress() {
     need!(tool "gzip");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     let content = written(&ours, &path, "--rw=randwrite --bs=64k --ioengine=io_uring");
@@ -92,6 +96,7 @@ fn a_block_by_itself_does_not_compress() {
 #[test]
 fn small_blocks_do_not_compress_together_either() {
     need!(tool "gzip");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     for arguments in [
@@ -114,6 +119,7 @@ fn small_blocks_do_not_compress_together_either() {
 
 #[test]
 fn zeroed_buffers_hold_zeros() {
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     std::fs::write(&path, vec![7; 4 * MIB]).expect("the scratch directory has room");
@@ -127,6 +133,7 @@ fn zeroed_buffers_hold_zeros() {
 #[test]
 fn a_file_laid_out_for_reading_is_not_zeros() {
     need!(tool "gzip");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let content = written(&ours, &directory.path().join("file"), "--rw=randread --bs=4k --ioengine=psync");
     assert_all_differ(std::slice::from_ref(&content), "laid out");

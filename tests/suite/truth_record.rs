@@ -1,6 +1,6 @@
 //! The parts of a stored record add up to its wholes, and the printed document says the same.
 
-use fathom_tests::{LoopDevice, NbdDisk, measuring_alone, need};
+use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_alone, need};
 use serde_json::Value;
 
 use crate::ours::{Ours, filename};
@@ -149,6 +149,7 @@ fn the_parts_of_a_record_add_up() {
 #[test]
 fn what_fails_is_issued_and_not_completed() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _loading = loading();
     let disk = NbdDisk::new(16 * MIB, &["error"], &["error=EIO", "error-rate=10%"]);
     let ours = Ours::new();
     let mut command = ours.command();

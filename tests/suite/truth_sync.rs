@@ -1,6 +1,6 @@
 //! Syncs: those that are reported are those that were made, seen by `strace` and by the device.
 
-use fathom_tests::{LoopDevice, need, scratch};
+use fathom_tests::{LoopDevice, loading, need, scratch};
 
 use crate::ours::{Ours, filename};
 
@@ -27,6 +27,7 @@ fn check(ours: &Ours, more: &str, made: (usize, usize), reported: u64) {
 #[test]
 fn syncs_are_made_as_asked_and_reported_as_made() {
     need!(tool "strace");
+    let _loading = loading();
     let ours = Ours::new();
     // The last write is followed by none, as in fio: a sync stands between a write and what follows.
     check(&ours, "--rw=write --fsync=1", (63, 0), 63);
@@ -42,6 +43,7 @@ fn syncs_are_made_as_asked_and_reported_as_made() {
 #[test]
 fn the_device_is_flushed_once_for_each_sync() {
     need!(root, tool "losetup", path "/dev/shm");
+    let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(4 << 20));
     let name = filename(device.path());
     for engine in ["io_uring", "libaio", "psync", "sync", "pvsync2"] {
@@ -70,6 +72,7 @@ fn the_device_is_flushed_once_for_each_sync() {
 #[test]
 fn sync_and_direct_reach_the_open_call() {
     need!(tool "strace");
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
     std::fs::write(&path, vec![1; 1 << 20]).expect("the scratch directory has room");

@@ -1,0 +1,245 @@
+//! Whose turn it is: which tests run beside each other, and which wait.
+//!
+//! There are three kinds of turn, and a test asks for one of them before it makes or starts anything. Tests of one kind
+//! run beside each other, as many as the kind bears; those of another wait until none of it is left that waits or
+//! runs. Each test asks once, so every turn ends.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a test needs of the machine while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Alone,
+    Capped,
+    Loading,
+}
+
+impl Kind {
+    /// How many tests of the kind run at once.
+    const fn at_most(self) -> usize {
+        match self {
+            Kind::Alone => 1,
+            // Each takes a few percent of one processor; more of them would wake later than their devices answer.
+            Kind::Capped => 5,
+            Kind::Loading => 4,
+        }
+    }
+}
+
+/// Held by a test whose numbers depend on the disk or the processors that all tests share: it runs by itself. A test that
+/// failed while holding it does not fail the others.
+pub fn measuring_alone() -> Turn {
+    Turn::of(Kind::Alone)
+}
+
+/// Held by a test that measures a device of its own, made in memory and held far below what the machine can do (a
+/// throttled [`LoopDevice::in_memory`](crate::LoopDevice::in_memory), an [`NbdDisk`](crate::NbdDisk) with delays of ms),
+/// and asserts nothing that its neighbours' few requests could move: no time of a processor, no latency to less than a
+/// ms, no counter of the whole machine. It runs beside its like only.
+pub fn measuring_capped() -> Turn {
+    Turn::of(Kind::Capped)
+}
+
+/// Held by a test that asserts no number: it may load the machine, and runs beside its like only.
+pub fn loading() -> Turn {
+    Turn::of(Kind::Loading)
+}
+
+/// A test's turn; over on drop. It stays in the thread that asked for it.
+#[derive(Debug)]
+#[must_use = "the turn is over as soon as it is dropped"]
+pub struct Turn {
+    kind: Kind,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+thread_local! {
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Turn {
+    fn of(kind: Kind) -> Self {
+        assert!(!HELD.replace(true), "a test that asks for a second turn would wait for itself");
+        TURNS.wait(kind);
+        Turn { kind, _of_this_thread: PhantomData }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        HELD.set(false);
+        TURNS.end(self.kind);
+    }
+}
+
+/// Fails the test that runs without having asked for its turn, which would disturb others unseen.
+///
+/// # Panics
+/// When it has not.
+pub(crate) fn must_have_come() {
+    // A thread that a test started has no name, and goes by the turn of its test.
+    let is_test = std::thread::current().name().is_some();
+    assert!(!is_test || HELD.get(), "a test asks for its turn before it makes or starts anything");
+}
+
+static TURNS: Turns = Turns { queue: Mutex::new(Queue::new()), moved: Condvar::new() };
+
+/// The queue, and those that wait in it.
+struct Turns {
+    queue: Mutex<Queue>,
+    moved: Condvar,
+}
+
+impl Turns {
+    fn wait(&self, kind: Kind) {
+        let mut queue = self.locked();
+        let ticket = queue.ask(kind);
+        while !queue.is_let_in(ticket) {
+            queue = self.moved.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end(&self, kind: Kind) {
+        self.locked().end(kind);
+        self.moved.notify_all();
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who runs and who waits.
+#[derive(Debug)]
+struct Queue {
+    /// Those that run; all of one kind.
+    running: Vec<Kind>,
+    /// Those that wait, in the order in which they asked.
+    waiting: Vec<(u64, Kind)>,
+    next_ticket: u64,
+}
+
+impl Queue {
+    const fn new() -> Self {
+        Queue { running: Vec::new(), waiting: Vec::new(), next_ticket: 0 }
+    }
+
+    /// Asks for a turn; the ticket tells later whether it has come.
+    fn ask(&mut self, kind: Kind) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.waiting.push((ticket, kind));
+        self.let_in();
+        ticket
+    }
+
+    fn is_let_in(&self, ticket: u64) -> bool {
+        self.waiting.iter().all(|&(waiting, _)| waiting != ticket)
+    }
+
+    fn end(&mut self, kind: Kind) {
+        assert_eq!(self.running.pop(), Some(kind), "only who runs can end");
+        self.let_in();
+    }
+
+    /// Lets in whoever may run beside those that do; after the last of a kind, the kind of whoever has waited longest.
+    fn let_in(&mut self) {
+        while let Some(kind) = self.running.first().copied().or(self.waiting.first().map(|&(_, kind)| kind)) {
+            let next = self.waiting.iter().position(|&(_, waiting)| waiting == kind);
+            match next.filter(|_| self.running.len() < kind.at_most()) {
+                Some(index) => self.running.push(self.waiting.remove(index).1),
+                None => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays `script`, where `a`, `c` and `l` ask for a turn of their kind and `.` ends one of the running kind; says who
+    /// ran after each step.
+    fn played(script: &str) -> Vec<String> {
+        let mut queue = Queue::new();
+        let word = |queue: &Queue| {
+            let letter = |kind: &Kind| match kind {
+                Kind::Alone => 'a',
+                Kind::Capped => 'c',
+                Kind::Loading => 'l',
+            };
+            queue.running.iter().map(letter).collect()
+        };
+        let step = |asked| {
+            match asked {
+                'a' => drop(queue.ask(Kind::Alone)),
+                'c' => drop(queue.ask(Kind::Capped)),
+                'l' => drop(queue.ask(Kind::Loading)),
+                _ => queue.end(queue.running[0]),
+            }
+            word(&queue)
+        };
+        script.chars().map(step).collect()
+    }
+
+    #[test]
+    fn kinds_follow_each_other_and_never_mix() {
+        let check = |script, expected: &[&str]| assert_eq!(played(script), expected, "{script}");
+        check("aa..", &["a", "a", "a", ""]);
+        check("cccccc.", &["c", "cc", "ccc", "cccc", "ccccc", "ccccc", "ccccc"]);
+        check("lllll.", &["l", "ll", "lll", "llll", "llll", "llll"]);
+        // Who comes later joins its kind, past one that waits for another.
+        check("cac..", &["c", "c", "cc", "c", "a"]);
+        // The longest waiting decides what comes next, and brings its kind along.
+        check("alclc....", &["a", "a", "a", "a", "a", "ll", "l", "cc", "c"]);
+    }
+
+    #[test]
+    fn everyone_has_a_turn_whatever_they_ask_for() {
+        // Every order of seven tests: each is let in, never with another kind, never too many.
+        for order in 0..3_usize.pow(7) {
+            let kinds: Vec<Kind> = (0..7)
+                .map(|place| [Kind::Alone, Kind::Capped, Kind::Loading][order / 3_usize.pow(place) % 3])
+                .collect();
+            let mut queue = Queue::new();
+            let tickets: Vec<u64> = kinds.iter().map(|&kind| queue.ask(kind)).collect();
+            for _ in &kinds {
+                let kind = *queue.running.first().expect("somebody runs as long as somebody waits");
+                assert!(
+                    queue.running.iter().all(|&other| other == kind) && queue.running.len() <= kind.at_most()
+                );
+                queue.end(kind);
+            }
+            assert!(tickets.iter().all(|&ticket| queue.is_let_in(ticket)) && queue.running.is_empty());
+        }
+    }
+
+    #[test]
+    fn who_waits_is_woken() {
+        let turns = Turns { queue: Mutex::new(Queue::new()), moved: Condvar::new() };
+        let ran = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for kind in [Kind::Alone, Kind::Loading, Kind::Capped].repeat(20) {
+                let (turns, ran) = (&turns, &ran);
+                scope.spawn(move || {
+                    turns.wait(kind);
+                    ran.lock().expect("nobody failed").push(kind);
+                    turns.end(kind);
+                });
+            }
+        });
+        assert_eq!(ran.into_inner().expect("nobody failed").len(), 60);
+    }
+
+    #[test]
+    fn a_second_turn_is_refused_and_a_failed_test_gives_its_own_back() {
+        let second = std::panic::catch_unwind(|| {
+            let _first = loading();
+            let _second = loading();
+        });
+        assert!(second.is_err());
+        let _third = measuring_alone();
+    }
+}
