@@ -13,6 +13,7 @@ mod output;
 mod prepare_progress;
 mod progress;
 mod rescue;
+mod run_display;
 mod screen;
 mod signals;
 mod simulate_progress;

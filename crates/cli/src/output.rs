@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use fathom_report::Style;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Columns of a report that goes to a file or a pipe.
 const PLAIN_WIDTH: usize = 120;
@@ -91,6 +92,15 @@ fn is_utf8() -> bool {
 /// Whether somebody is looking at standard error.
 pub fn stderr_is_seen() -> bool {
     io::stderr().is_terminal()
+}
+
+/// A bar on standard error, of `length` where that is known; hidden where nobody looks.
+pub fn progress_bar(length: Option<u64>, template: &str) -> ProgressBar {
+    let target = if stderr_is_seen() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(length, target);
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("=> "));
+    bar
 }
 
 #[cfg(test)]

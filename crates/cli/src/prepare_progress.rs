@@ -3,25 +3,18 @@
 
 use fathom_analysis::prepare_plan::{Done, Piece, Stage};
 use fathom_assess::prepare::{PrepareObserver, PreparePlan};
-use fathom_history::{Place, Store};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::{RoundsRecord, RunHeader, TestRecord};
 use fathom_runner::RunObserver;
 use fathom_stats::Snapshot;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::rescue::Rescue;
-use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
-use crate::{output, store};
+use crate::run_display::RunDisplay;
 
 /// Shows how far it has come, and stores its pieces.
 pub struct PrepareProgress<'a> {
     plan: &'a PreparePlan,
-    place: Place,
-    rescue: Rescue,
-    bar: ProgressBar,
-    stall: StallNote,
+    display: &'a mut RunDisplay,
     at: At,
 }
 
@@ -42,29 +35,8 @@ struct At {
 
 impl<'a> PrepareProgress<'a> {
     /// Nothing is shown or stored before it begins.
-    pub fn new(plan: &'a PreparePlan, place: Place, rescue: Rescue) -> PrepareProgress<'a> {
-        let target = if output::stderr_is_seen() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(1), target);
-        let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
-        PrepareProgress { plan, place, rescue, bar, stall: StallNote::default(), at: At::default() }
-    }
-
-    /// Takes the display away and hands the store over.
-    pub fn finish(self) -> Store {
-        self.bar.finish_and_clear();
-        self.rescue.into_store()
-    }
-
-    fn say(&self, warning: Option<fathom_history::Warning>) {
-        if warning.is_some() {
-            self.bar.suspend(|| store::tell(warning));
-        }
+    pub fn new(plan: &'a PreparePlan, display: &'a mut RunDisplay) -> PrepareProgress<'a> {
+        PrepareProgress { plan, display, at: At::default() }
     }
 
     fn prefix(&self, stage: Stage, more: &str) -> String {
@@ -75,10 +47,7 @@ impl<'a> PrepareProgress<'a> {
 
 impl RunObserver for PrepareProgress<'_> {
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        self.rescue.working();
-        if let Some(line) = self.stall.line(snapshot) {
-            self.bar.suspend(|| output::warn(&line));
-        }
+        let is_stalled = self.display.working(snapshot);
         let rate: f64 = snapshot.bytes_per_second.iter().sum();
         let at = &mut self.at;
         at.moved += rate * snapshot.elapsed_ns.saturating_sub(at.elapsed_ns) as f64 / 1e9;
@@ -86,9 +55,12 @@ impl RunObserver for PrepareProgress<'_> {
         let is_workload = at.stage == Some(Stage::Workload);
         let size = self.plan.target.size;
         let done = (at.before + at.moved as u64).min(size);
-        self.bar.set_position(if is_workload { (at.rounds_ns + at.elapsed_ns) / 1_000_000 } else { done });
-        if snapshot.stalled_ns >= TOLD_FROM_NS {
-            self.bar.set_message(stall_note::describe(snapshot));
+        self.display.bar.set_position(if is_workload {
+            (at.rounds_ns + at.elapsed_ns) / 1_000_000
+        } else {
+            done
+        });
+        if is_stalled {
             return;
         }
         if is_workload {
@@ -96,7 +68,9 @@ impl RunObserver for PrepareProgress<'_> {
             let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
             let left = budget.0.saturating_sub(at.rounds_ns + at.elapsed_ns);
             let left = duration(Nanos(left));
-            self.bar.set_message(format!("{} IOPS  {left} left at most", grouped(iops.round() as u64)));
+            self.display
+                .bar
+                .set_message(format!("{} IOPS  {left} left at most", grouped(iops.round() as u64)));
             return;
         }
         let (paced, paced_ns) = (at.paced.0 + at.moved as u64, at.paced.1 + at.elapsed_ns);
@@ -106,40 +80,38 @@ impl RunObserver for PrepareProgress<'_> {
         });
         // What matters least stands where a narrow terminal cuts.
         let (left, rate) = (left.unwrap_or_default(), bytes(rate as u64));
-        self.bar.set_message(format!("{left}{rate}/s  {} of {}", bytes(done), bytes(size)));
+        self.display.bar.set_message(format!("{left}{rate}/s  {} of {}", bytes(done), bytes(size)));
     }
 }
 
 impl PrepareObserver for PrepareProgress<'_> {
     fn begun(&mut self, header: &RunHeader) {
-        let (store, warning) = Store::begin(&self.place, header);
-        self.rescue.begun(header, store);
-        self.say(warning);
+        self.display.begun(header);
     }
 
     fn piece_begun(&mut self, piece: &Piece) {
-        self.rescue.preparing();
+        self.display.preparing();
         let same = self.at.stage == Some(piece.stage);
         let paced = if same { self.at.paced } else { (0, 0) };
         self.at = At { stage: Some(piece.stage), before: piece.offset, paced, ..At::default() };
-        self.bar.set_length(self.plan.target.size);
-        self.bar.set_position(piece.offset);
+        self.display.bar.set_length(self.plan.target.size);
+        self.display.bar.set_position(piece.offset);
         if !same {
-            self.bar.set_message(String::new());
+            self.display.bar.set_message(String::new());
         }
-        self.bar.set_prefix(self.prefix(piece.stage, ""));
+        self.display.bar.set_prefix(self.prefix(piece.stage, ""));
     }
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
-        self.rescue.preparing();
+        self.display.preparing();
         self.at = At { stage: Some(Stage::Workload), rounds_ns: so_far.elapsed_ns, ..At::default() };
         let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
-        self.bar.set_length(budget.as_millis().max(1));
-        self.bar.set_position(so_far.elapsed_ns / 1_000_000);
+        self.display.bar.set_length(budget.as_millis().max(1));
+        self.display.bar.set_position(so_far.elapsed_ns / 1_000_000);
         if index == 0 {
-            self.bar.set_message(String::new());
+            self.display.bar.set_message(String::new());
         }
-        self.bar.set_prefix(self.prefix(Stage::Workload, &format!(" {}", index + 1)));
+        self.display.bar.set_prefix(self.prefix(Stage::Workload, &format!(" {}", index + 1)));
     }
 
     fn ended(&mut self, test: &TestRecord) {
@@ -147,7 +119,6 @@ impl PrepareObserver for PrepareProgress<'_> {
             self.at.paced.0 += done.piece.length;
             self.at.paced.1 += done.elapsed_ns;
         }
-        let warning = self.rescue.ended(test);
-        self.say(warning);
+        self.display.ended(test);
     }
 }

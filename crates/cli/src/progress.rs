@@ -2,25 +2,19 @@
 //! completes.
 
 use fathom_assess::{BenchObserver, BenchPlan, PlannedTest};
-use fathom_history::{Place, Store};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_model::units::{duration, grouped, latency};
 use fathom_record::{RoundsRecord, RunHeader, TestRecord};
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::rescue::Rescue;
-use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
-use crate::{output, store};
+use crate::run_display::RunDisplay;
+use crate::stall_note::{self, TOLD_FROM_NS};
 
 /// Shows a bench and stores each test of it as it ends.
 pub struct BenchProgress<'a> {
     plan: &'a BenchPlan,
-    place: Place,
-    rescue: Rescue,
-    bar: ProgressBar,
-    stall: StallNote,
+    display: &'a mut RunDisplay,
     /// Planned ns of the tests that have ended.
     done_ns: u64,
     /// Of the rounds of this test that have ended.
@@ -30,62 +24,18 @@ pub struct BenchProgress<'a> {
 
 impl<'a> BenchProgress<'a> {
     /// Nothing is shown or stored before the bench begins.
-    pub fn new(plan: &'a BenchPlan, place: Place, rescue: Rescue) -> BenchProgress<'a> {
-        let target = if output::stderr_is_seen() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(1), target);
-        let style = ProgressStyle::with_template("{prefix} {bar:20} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
-        let stall = StallNote::default();
-        BenchProgress { plan, place, rescue, bar, stall, done_ns: 0, rounds_ns: 0, current: None }
-    }
-
-    /// Takes the display away and hands the store over.
-    pub fn finish(self) -> Store {
-        self.bar.finish_and_clear();
-        self.rescue.into_store()
-    }
-
-    fn say(&self, warning: Option<fathom_history::Warning>) {
-        if warning.is_some() {
-            self.bar.suspend(|| store::tell(warning));
-        }
+    pub fn new(plan: &'a BenchPlan, display: &'a mut RunDisplay) -> BenchProgress<'a> {
+        BenchProgress { plan, display, done_ns: 0, rounds_ns: 0, current: None }
     }
 }
 
 impl RunObserver for BenchProgress<'_> {
     fn layout(&mut self, progress: &LayoutProgress) {
-        self.rescue.laying_out();
-        let LayoutProgress { done_bytes, total_bytes, elapsed_ns, .. } = *progress;
-        let rate = if elapsed_ns > 0 { done_bytes as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
-        self.bar.set_length(total_bytes);
-        self.bar.set_position(done_bytes);
-        self.bar.set_prefix("laying out");
-        let left =
-            (rate > 0.0).then(|| Nanos((total_bytes.saturating_sub(done_bytes) as f64 / rate * 1e9) as u64));
-        let limit = self.plan.cost.layout_time.map(|limit| Nanos(limit.0.saturating_sub(elapsed_ns)));
-        let left = match (left, limit) {
-            (Some(left), Some(limit)) => Some(left.min(limit)),
-            (left, limit) => left.or(limit),
-        };
-        let left = left.map(|left| format!(", {} left", duration(left))).unwrap_or_default();
-        self.bar.set_message(format!(
-            "{} of {}, {}/s{left}",
-            bytes(done_bytes),
-            bytes(total_bytes),
-            bytes(rate as u64)
-        ));
+        self.display.laying_out(progress, self.plan.cost.layout_time);
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        self.rescue.working();
-        if let Some(line) = self.stall.line(snapshot) {
-            self.bar.suspend(|| output::warn(&line));
-        }
+        self.display.working(snapshot);
         let Some((_, planned)) = self.current else { return };
         let in_test = match (planned, snapshot.remaining_ns) {
             (0, _) => 0,
@@ -93,12 +43,12 @@ impl RunObserver for BenchProgress<'_> {
             (planned, Some(left)) => planned.saturating_sub(left),
             (planned, None) => planned.min(snapshot.elapsed_ns),
         };
-        self.bar.set_position((self.done_ns + in_test) / 1_000_000);
+        self.display.bar.set_position((self.done_ns + in_test) / 1_000_000);
         let left = match self.plan.cost.time {
             Some(_) => Some(Nanos(self.planned_total().saturating_sub(self.done_ns + in_test))),
             None => snapshot.remaining_ns.map(Nanos),
         };
-        self.bar.set_message(message(snapshot, left));
+        self.display.bar.set_message(message(snapshot, left));
     }
 }
 
@@ -157,27 +107,25 @@ fn mib(bytes: f64) -> String {
 
 impl BenchObserver for BenchProgress<'_> {
     fn begun(&mut self, header: &RunHeader) {
-        let (store, warning) = Store::begin(&self.place, header);
-        self.rescue.begun(header, store);
-        self.say(warning);
-        self.bar.set_length((self.planned_total() / 1_000_000).max(1));
-        self.bar.set_position(0);
+        self.display.begun(header);
+        self.display.bar.set_length((self.planned_total() / 1_000_000).max(1));
+        self.display.bar.set_position(0);
     }
 
     fn test_begun(&mut self, index: usize, test: &PlannedTest) {
-        self.rescue.preparing();
+        self.display.preparing();
         self.current = Some((index, planned_ns(test)));
         self.rounds_ns = 0;
-        self.bar.set_prefix(self.prefix(index, None));
-        self.bar.set_message(String::new());
-        self.bar.set_position(self.done_ns / 1_000_000);
+        self.display.bar.set_prefix(self.prefix(index, None));
+        self.display.bar.set_message(String::new());
+        self.display.bar.set_position(self.done_ns / 1_000_000);
     }
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
-        self.rescue.preparing();
+        self.display.preparing();
         self.rounds_ns = so_far.elapsed_ns;
         if let Some((test, _)) = self.current {
-            self.bar.set_prefix(self.prefix(test, Some(index)));
+            self.display.bar.set_prefix(self.prefix(test, Some(index)));
         }
     }
 
@@ -185,8 +133,7 @@ impl BenchObserver for BenchProgress<'_> {
         if let Some((_, planned)) = self.current.take() {
             self.done_ns += planned;
         }
-        let warning = self.rescue.ended(test);
-        self.say(warning);
+        self.display.ended(test);
     }
 }
 

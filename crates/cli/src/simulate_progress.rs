@@ -5,7 +5,7 @@ use std::time::Duration;
 use fathom_assess::simulate::SimulateObserver;
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::output;
 
@@ -20,20 +20,13 @@ pub struct SimulateProgress {
 impl SimulateProgress {
     /// Nothing is shown where nobody looks.
     pub fn new(volumes: usize, length: Option<Nanos>) -> SimulateProgress {
-        let target = if output::stderr_is_seen() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
         let total = length.map(|length| length.as_millis() * volumes as u64);
-        let bar = ProgressBar::with_draw_target(total, target);
         let template = if length.is_some() {
             "{prefix} {bar:20} {wide_msg} {eta} left"
         } else {
             "{prefix} {spinner} {wide_msg}"
         };
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
+        let bar = output::progress_bar(total, template);
         bar.enable_steady_tick(Duration::from_millis(500));
         SimulateProgress { bar, volumes, length, index: 0 }
     }

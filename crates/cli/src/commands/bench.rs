@@ -10,18 +10,17 @@ use std::path::PathBuf;
 use clap::Args;
 use fathom_analysis::promise;
 use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, Expecting, PlannedTest, parse_percent};
-use fathom_history::Store;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
-use fathom_record::{PromiseRecord, RunRecord, TestStatus};
+use fathom_record::{PromiseRecord, RunRecord};
 use fathom_report::{Style, bench_json, bench_table};
 use serde::Serialize;
 
+use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
+use crate::output;
 use crate::progress::BenchProgress;
-use crate::rescue::{self, Rescue};
-use crate::{output, signals, store};
 
 /// What `fathom bench` takes.
 #[derive(Args)]
@@ -121,7 +120,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         return Ok(Exit::Done);
     }
     arguments.run.catalog.use_named()?;
-    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
+    let measuring = Measuring::new(&arguments.run);
     let (json, dry_run, show_fio) = (arguments.run.json, arguments.dry_run, arguments.show_fio);
     let plan = BenchPlan::make(settings(arguments, command))?;
     if dry_run {
@@ -130,43 +129,21 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         )?;
         return Ok(Exit::Done);
     }
-    if !json {
-        output::print(|out| plan_text(&plan, false, false, out))?;
-    }
-    if keeps && place.history.is_none() {
-        store::tell_of_no_place();
-    }
-    let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
-    let rescue = Rescue::new();
-    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
-        rescue::end(record, Exit::Interrupted, |record| report(record, store, (json, show_fio)));
-    })?;
-    let mut progress = BenchProgress::new(&plan, place, rescue);
-    let ran = fathom_assess::run(&plan, &mut session, &mut progress);
-    let store = progress.finish();
-    let record = ran?;
-    report(&record, store, (json, show_fio))?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped if promise::is_broken(&record) => Exit::Broken,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
-    })
+    measuring.announce(|out| plan_text(&plan, false, false, out))?;
+    let (record, exit) = measuring.run(
+        plan.session(),
+        |session, display| fathom_assess::run(&plan, session, &mut BenchProgress::new(&plan, display)),
+        move |record, style, json, out| show(record, &Style { show_fio, ..style.clone() }, json, out),
+    )?;
+    Ok(if exit == Exit::Done && promise::is_broken(&record) { Exit::Broken } else { exit })
 }
 
-/// Stores how it ended and shows what came out.
-fn report(record: &RunRecord, mut store: Store, (json, show_fio): (bool, bool)) -> io::Result<()> {
-    store::tell(store.finish(record.status, &record.header, &record.findings));
-    let kept = store.kept();
-    let style = Style { show_fio, run_id: store::run_id(&kept), ..output::style() };
-    output::print(|out| {
-        if json {
-            return bench_json::render(record, &style, out);
-        }
-        bench_table::render(record, &style, out)?;
-        store::write_kept(&kept, out)
-    })
+/// Shows what came out.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    if json { bench_json::render(record, style, out) } else { bench_table::render(record, style, out) }
 }
 
 fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fathom_history::{Filter, History, PATIENCE, RunId};
 use fathom_record::TestStatus;
-use fathom_report::{Style, bench_json, bench_table, history, prepare_json, prepare_text};
+use fathom_report::{Style, history};
 
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
@@ -149,14 +149,12 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
     };
     let record = history.load(run)?;
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
-    output::print(|out| match (record.header.kind.as_str(), json) {
-        ("sweep", _) => super::sweep::show(&record, &style, json, out),
-        ("identify", _) => super::identify::show(&record, &style, json, out),
-        ("prepare", true) => prepare_json::render(&record, &[], &style, out),
-        ("prepare", false) => prepare_text::render(&record, &[], &style, out),
-        ("surface", _) => super::surface::show(&record, &style, json, out),
-        (_, true) => bench_json::render(&record, &style, out),
-        (_, false) => bench_table::render(&record, &style, out),
+    output::print(|out| match record.header.kind.as_str() {
+        "sweep" => super::sweep::show(&record, &style, json, out),
+        "identify" => super::identify::show(&record, &style, json, out),
+        "prepare" => super::prepare::show(&record, &[], &style, json, out),
+        "surface" => super::surface::show(&record, &style, json, out),
+        _ => super::bench::show(&record, &style, json, out),
     })?;
     Ok(Exit::Done)
 }

@@ -5,23 +5,21 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_analysis::identify::Identified;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::prediction::predictions;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{BenchTarget, candidates, catalogue, volume_size};
-use fathom_history::Store;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes, parse_duration};
-use fathom_record::{RunRecord, TestStatus};
+use fathom_record::RunRecord;
 use fathom_report::identify_text::IdentifyReport;
 use fathom_report::{Style, identify_json, identify_text};
 
+use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::identify_progress::IdentifyProgress;
-use crate::rescue::{self, Rescue};
-use crate::{output, signals, store};
+use crate::output;
 
 /// What `fathom identify` takes.
 #[derive(Args)]
@@ -74,43 +72,17 @@ fn budget(text: &str) -> Result<Nanos, String> {
 pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     // A catalogue of the user's that cannot be read is told of before, not after.
     arguments.run.catalog.catalogue()?;
-    let (keeps, place, json) = (arguments.run.keeps(), arguments.run.place(), arguments.run.json);
+    let measuring = Measuring::new(&arguments.run);
     let plan = IdentifyPlan::make(settings(arguments, command))?;
-    if !json {
-        output::print(|out| plan_text(&plan, out))?;
-    }
-    if keeps && place.history.is_none() {
-        store::tell_of_no_place();
-    }
-    let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
-    let rescue = Rescue::new();
-    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
-        rescue::end(record, Exit::Interrupted, |record| {
-            report(record, &identified_of(record).unwrap_or_default(), store, json)
-        });
-    })?;
-    let mut progress = IdentifyProgress::new(&plan, place, rescue);
-    let ran = identify(&plan, &mut session, &mut progress);
-    let store = progress.finish();
-    let (record, found) = ran?;
-    report(&record, &found, store, json)?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
-    })
-}
-
-/// Stores how it ended and shows what came out.
-fn report(record: &RunRecord, found: &Identified, mut store: Store, json: bool) -> io::Result<()> {
-    store::tell(store.finish(record.status, &record.header, &record.findings));
-    let kept = store.kept();
-    let style = Style { run_id: store::run_id(&kept), ..output::style() };
-    output::print(|out| {
-        render(record, found, &style, json, out)?;
-        if json { Ok(()) } else { store::write_kept(&kept, out) }
-    })
+    measuring.announce(|out| plan_text(&plan, out))?;
+    let (_, exit) = measuring.run(
+        plan.session(),
+        |session, display| {
+            identify(&plan, session, &mut IdentifyProgress::new(&plan, display)).map(|(record, _)| record)
+        },
+        show,
+    )?;
+    Ok(exit)
 }
 
 /// Shows a volume whose identification is kept.
@@ -118,16 +90,7 @@ fn report(record: &RunRecord, found: &Identified, mut store: Store, json: bool) 
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
-    render(record, &identified_of(record).unwrap_or_default(), style, json, out)
-}
-
-fn render(
-    record: &RunRecord,
-    found: &Identified,
-    style: &Style,
-    json: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+    let found = &identified_of(record).unwrap_or_default();
     let near = catalogue().map(|catalog| candidates(catalog, found, volume_size(record)));
     let report = IdentifyReport {
         record,

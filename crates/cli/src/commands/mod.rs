@@ -6,6 +6,7 @@ mod catalog_arguments;
 pub mod fio;
 pub mod history;
 mod identify;
+mod measuring;
 pub mod monitor;
 pub mod ping;
 pub mod prepare;

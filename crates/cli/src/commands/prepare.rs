@@ -8,18 +8,18 @@ use clap::Args;
 use fathom_analysis::prepare_plan::{Done, Stage};
 use fathom_analysis::sweep_point::block_name;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload, prepare};
-use fathom_history::{Filter, History, PATIENCE, Place, RunId, Store};
+use fathom_history::{Filter, History, PATIENCE, Place, RunId};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, prepare_json, prepare_text};
 use serde::Serialize;
 
+use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
+use crate::output;
 use crate::prepare_progress::PrepareProgress;
-use crate::rescue::{self, Rescue};
-use crate::{output, signals, store};
 
 /// What `fathom prepare` takes.
 #[derive(Args)]
@@ -75,37 +75,23 @@ Examples:
 /// It could not begin.
 pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     arguments.run.catalog.use_named()?;
-    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
+    let mut measuring = Measuring::new(&arguments.run);
     let (json, resume, dry_run) = (arguments.run.json, arguments.resume, arguments.dry_run);
     let mut plan = PreparePlan::make(settings(arguments, command))?;
-    let earlier = if resume { earlier(&mut plan, &place)? } else { Vec::new() };
+    let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     if dry_run {
         output::print(|out| if json { plan_json(&plan, out) } else { plan_text(&plan, out) })?;
         return Ok(Exit::Done);
     }
-    if !json {
-        output::print(|out| plan_text(&plan, out))?;
-    }
-    if keeps && place.history.is_none() {
-        store::tell_of_no_place();
-    }
-    let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
-    let rescue = Rescue::new();
-    let what = plan.clone();
-    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
-        rescue::end(record, Exit::Interrupted, |record| report(&what, record, store, json));
-    })?;
-    let mut progress = PrepareProgress::new(&plan, place, rescue);
-    let ran = prepare(&plan, earlier, &mut session, &mut progress);
-    let store = progress.finish();
-    let record = ran?;
-    report(&plan, &record, store, json)?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
-    })
+    measuring.announce(|out| plan_text(&plan, out))?;
+    measuring.going_on = Some(resuming(&plan));
+    let stages = plan.stages.clone();
+    let (_, exit) = measuring.run(
+        plan.session(),
+        |session, display| prepare(&plan, earlier, session, &mut PrepareProgress::new(&plan, display)),
+        move |record, style, json, out| show(record, &stages, style, json, out),
+    )?;
+    Ok(exit)
 }
 
 fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSettings {
@@ -160,21 +146,22 @@ fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Com
     Ok(tests)
 }
 
-/// Stores how it ended and shows what came out.
-fn report(plan: &PreparePlan, record: &RunRecord, mut store: Store, json: bool) -> io::Result<()> {
-    store::tell(store.finish(record.status, &record.header, &record.findings));
-    let kept = store.kept();
-    let run_id = store::run_id(&kept);
-    let style = Style { run_id, ..output::style() };
-    output::print(|out| {
-        if json {
-            return prepare_json::render(record, &plan.stages, &style, out);
-        }
-        prepare_text::render(record, &plan.stages, &style, out)?;
-        store::write_kept(&kept, out)?;
-        let can_go_on = run_id.is_some() && record.status != TestStatus::Complete;
-        if can_go_on { writeln!(out, "To go on: {}", resuming(plan)) } else { Ok(()) }
-    })
+/// Shows what came out of `stages`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(
+    record: &RunRecord,
+    stages: &[Stage],
+    style: &Style,
+    json: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if json {
+        prepare_json::render(record, stages, style, out)
+    } else {
+        prepare_text::render(record, stages, style, out)
+    }
 }
 
 /// The command line that goes on with this run.

@@ -9,17 +9,16 @@ use fathom_analysis::surface::assess;
 use fathom_analysis::surface_plan::{Order, Parts};
 use fathom_assess::BenchTarget;
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
-use fathom_history::Store;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
-use fathom_record::{RunRecord, TestStatus};
+use fathom_record::RunRecord;
 use fathom_report::{Style, surface_json, surface_table};
 
+use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
-use crate::rescue::{self, Rescue};
+use crate::output;
 use crate::surface_progress::SurfaceProgress;
-use crate::{output, signals, store};
 
 /// What `fathom surface` takes.
 #[derive(Args)]
@@ -107,43 +106,15 @@ fn content(text: &str) -> Result<Content, String> {
 /// It could not begin.
 pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     arguments.run.catalog.use_named()?;
-    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
-    let json = arguments.run.json;
+    let measuring = Measuring::new(&arguments.run);
     let plan = SurfacePlan::make(settings(arguments, command))?;
-    if !json {
-        output::print(|out| plan_text(&plan, out))?;
-    }
-    if keeps && place.history.is_none() {
-        store::tell_of_no_place();
-    }
-    let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
-    let rescue = Rescue::new();
-    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
-        rescue::end(record, Exit::Interrupted, |record| report(record, store, json));
-    })?;
-    let mut progress = SurfaceProgress::new(&plan, place, rescue);
-    let ran = surface(&plan, &mut session, &mut progress);
-    let store = progress.finish();
-    let record = ran?;
-    report(&record, store, json)?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
-    })
-}
-
-/// Stores how it ended and shows what came out.
-fn report(record: &RunRecord, mut store: Store, json: bool) -> io::Result<()> {
-    store::tell(store.finish(record.status, &record.header, &record.findings));
-    let kept = store.kept();
-    let run_id = store::run_id(&kept);
-    let style = Style { run_id, ..output::style() };
-    output::print(|out| {
-        show(record, &style, json, out)?;
-        if json { Ok(()) } else { store::write_kept(&kept, out) }
-    })
+    measuring.announce(|out| plan_text(&plan, out))?;
+    let (_, exit) = measuring.run(
+        plan.session(),
+        |session, display| surface(&plan, session, &mut SurfaceProgress::new(&plan, display)),
+        show,
+    )?;
+    Ok(exit)
 }
 
 /// Writes the report of `record`, of a surface that may have been measured long ago.

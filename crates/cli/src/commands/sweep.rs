@@ -12,17 +12,17 @@ use fathom_analysis::sweep_point::{Pattern, block_name};
 use fathom_analysis::sweep_spec::{Axis, depths, first_blocks};
 use fathom_assess::BenchTarget;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
-use fathom_history::{Filter, History, PATIENCE, Place, RunId, Store};
+use fathom_history::{Filter, History, PATIENCE, Place, RunId};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, sweep_json, sweep_table};
 
+use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
-use crate::rescue::{self, Rescue};
+use crate::output;
 use crate::sweep_progress::SweepProgress;
-use crate::{output, signals, store};
 
 /// What `fathom sweep` takes.
 #[derive(Args)]
@@ -126,57 +126,20 @@ fn axis(
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     arguments.run.catalog.use_named()?;
-    let (keeps, place) = (arguments.run.keeps(), arguments.run.place());
-    let (json, resume) = (arguments.run.json, arguments.resume);
+    let measuring = Measuring::new(&arguments.run);
+    let resume = arguments.resume;
     let (slo, reach) = (arguments.slo.clone(), arguments.reach.clone());
     let mut plan = SweepPlan::make(settings(arguments, command))?;
-    let earlier = if resume { earlier(&plan, &place)? } else { Earlier::default() };
+    let earlier = if resume { earlier(&plan, &measuring.place)? } else { Earlier::default() };
     plan.notes.extend(earlier.note.clone());
-    if !json {
-        output::print(|out| plan_text(&plan, &earlier, out))?;
-    }
-    if keeps && place.history.is_none() {
-        store::tell_of_no_place();
-    }
-    let mut session = plan.session();
-    let caught = signals::watch(session.stop_handle(), Exit::Interrupted).map_err(signals::unwatched)?;
-    let rescue = Rescue::new();
-    let goals = (slo.clone(), reach.clone());
-    let _watch = rescue.watch(session.stop_handle(), move |record, store| {
-        rescue::end(record, Exit::Interrupted, |record| {
-            report(record, store, json, (goals.0.as_ref(), goals.1.as_ref())).map(drop)
-        });
-    })?;
-    let mut progress = SweepProgress::new(&plan, place, rescue);
-    let ran = sweep(&plan, earlier.tests, &mut session, &mut progress);
-    let store = progress.finish();
-    let record = ran?;
-    let result = report(&record, store, json, (slo.as_ref(), reach.as_ref()))?;
-    Ok(match record.status {
-        _ if caught.number().is_some() => Exit::Interrupted,
-        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-        TestStatus::Complete | TestStatus::Skipped if misses_a_goal(&result) => Exit::Broken,
-        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
-    })
-}
-
-/// Stores how it ended and shows what came out.
-fn report(
-    record: &RunRecord,
-    mut store: Store,
-    json: bool,
-    (slo, reach): (Option<&Slo>, Option<&Reach>),
-) -> io::Result<Sweep> {
-    store::tell(store.finish(record.status, &record.header, &record.findings));
-    let kept = store.kept();
-    let result = assess(record, slo, reach);
-    let run_id = store::run_id(&kept);
-    let style = Style { run_id, ..output::style() };
-    output::print(|out| {
-        render(record, &result, &style, json, out)?;
-        if json { Ok(()) } else { store::write_kept(&kept, out) }
-    })?;
-    Ok(result)
+    measuring.announce(|out| plan_text(&plan, &earlier, out))?;
+    let (record, exit) = measuring.run(
+        plan.session(),
+        |session, display| sweep(&plan, earlier.tests, session, &mut SweepProgress::new(&plan, display)),
+        show,
+    )?;
+    let misses = || misses_a_goal(&assess(&record, slo.as_ref(), reach.as_ref()));
+    Ok(if exit == Exit::Done && misses() { Exit::Broken } else { exit })
 }
 
 /// Shows a sweep that is kept, with the answers to what its command line asked for.
@@ -186,7 +149,12 @@ fn report(
 pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
     let slo = said(&record.header.command, "--slo").and_then(|text| Slo::parse(text).ok());
     let reach = said(&record.header.command, "--reach").and_then(|text| Reach::parse(text).ok());
-    render(record, &assess(record, slo.as_ref(), reach.as_ref()), style, json, out)
+    let result = assess(record, slo.as_ref(), reach.as_ref());
+    if json {
+        sweep_json::render(record, &result, style, out)
+    } else {
+        sweep_table::render(record, &result, style, out)
+    }
 }
 
 /// What a command line says of `option`, `--option=value` or `--option value`.
@@ -197,20 +165,6 @@ fn said<'a>(command: &'a [String], option: &str) -> Option<&'a str> {
     match command[position].split_once('=') {
         Some((_, value)) => Some(value),
         None => command.get(position + 1).map(String::as_str),
-    }
-}
-
-fn render(
-    record: &RunRecord,
-    result: &Sweep,
-    style: &Style,
-    json: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if json {
-        sweep_json::render(record, result, style, out)
-    } else {
-        sweep_table::render(record, result, style, out)
     }
 }
 
