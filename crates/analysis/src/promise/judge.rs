@@ -50,8 +50,10 @@ fn of_case(case: &Case<'_>, refused: impl Fn(String, Option<String>) -> Judged) 
         let (why, remedy) = unmeasured(case);
         return refused(why, remedy);
     };
+    // Of a share of the time the rate says nothing: that share is what is measured of it.
+    let told = promise.share.is_none().then_some(measured);
     let seen = |why: Option<String>, remedy: Option<String>| Judged {
-        measured: Some(measured),
+        measured: told,
         ..refused(why.unwrap_or_default(), remedy)
     };
     if let Some(why) = conditions::elsewhere(case) {
@@ -398,6 +400,10 @@ mod tests {
             "of a year",
         );
         assert_eq!(judge(&run(0, 100)).len(), 0);
+        // A promise of a share that is not judged has no rate for its figure.
+        let elsewhere = PromiseConditions { instance: Some("m1.large".to_owned()), ..PromiseConditions::default() };
+        let unjudged = judged(&mut run(0, 100), PromiseRecord { conditions: elsewhere, ..share(0.99, None) });
+        assert_eq!((unjudged.verdict, unjudged.measured), (Verdict::NotJudged, None));
     }
 
     #[test]
