@@ -31,9 +31,14 @@ impl LatencyRecord {
     }
 
     /// The percentile within our own, longer range, ns, and never outside the least and greatest sample.
-    /// `None` without samples.
+    /// `None` without samples, and where it lies among those that are beyond that range.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        let value = histogram::midpoint(self.percentile_bin(percent)?.min(histogram::BINS - 1));
+        let bin = self.percentile_bin(percent)?;
+        let is_beyond = bin + 1 >= histogram::BINS && self.moments.max >= histogram::lower_edge(histogram::BINS);
+        if is_beyond {
+            return None;
+        }
+        let value = histogram::midpoint(bin.min(histogram::BINS - 1));
         Some(value.max(self.moments.min).min(self.moments.max.max(self.moments.min)))
     }
 
@@ -231,6 +236,9 @@ mod tests {
         let mut classes = LatencyClasses::default();
         classes.add(&latency);
         assert_eq!((classes.ms[11], latency.fio_bins().len()), (1, 1));
+        // Nobody knows which of the times beyond it is.
+        assert_eq!(latency.percentile(50.0), None);
+        latency.moments.max = 4 * 3_600_000_000_000;
         assert!(latency.percentile(50.0) > Some(3_600_000_000_000));
     }
 

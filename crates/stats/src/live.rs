@@ -40,6 +40,7 @@ impl Cell {
 pub struct LiveLatency {
     bins: Box<[Cell]>,
     sum: Cell,
+    sum_high: Cell,
     squares_low: Cell,
     squares_high: Cell,
     min: Cell,
@@ -53,6 +54,7 @@ impl Default for LiveLatency {
         LiveLatency {
             bins: (0..histogram::BINS).map(|_| Cell::default()).collect(),
             sum: Cell::default(),
+            sum_high: Cell::default(),
             squares_low: Cell::default(),
             squares_high: Cell::default(),
             min: low,
@@ -86,6 +88,17 @@ impl LiveLatency {
         }
     }
 
+    /// Counts a time in ns that may be of any length, as where requests queue for days: the sum of such times may be
+    /// beyond 2^64, which that of as many requests as are ever under way at once is not.
+    #[inline(always)]
+    pub fn record_long(&self, ns: u64) {
+        let before = self.sum.get();
+        self.record(ns);
+        if self.sum.get() < before {
+            self.sum_high.add(1);
+        }
+    }
+
     /// Sum of the latencies so far, ns.
     pub fn sum(&self) -> u64 {
         self.sum.get()
@@ -104,7 +117,7 @@ impl LiveLatency {
             histogram,
             moments: Moments {
                 count,
-                sum: u128::from(self.sum.get()),
+                sum: u128::from(self.sum_high.get()) << 64 | u128::from(self.sum.get()),
                 sum_squares: u128::from(self.squares_high.get()) << 64 | u128::from(self.squares_low.get()),
                 min: self.min.get(),
                 max: self.max.get(),

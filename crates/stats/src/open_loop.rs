@@ -55,7 +55,7 @@ impl LiveOpenLoop {
     /// Counts a request that completed whole. Only the owning worker may call this.
     pub fn complete(&self, offered: &Offered) {
         let Offered { due, ready, start, completed } = *offered;
-        self.response.record(completed.saturating_sub(due));
+        self.response.record_long(completed.saturating_sub(due));
         self.late.record(start.saturating_sub(ready));
         self.latest_ns.set(self.latest_ns.get().max(start.saturating_sub(due)));
     }
@@ -92,5 +92,17 @@ mod tests {
         let other = live.read();
         read.merge(&other);
         assert_eq!((read.response.moments.count, read.latest_ns, read.backlog), (4, 705, 6));
+    }
+
+    #[test]
+    fn days_of_waiting_are_added_up() {
+        const WEEK: u64 = 7 * 86_400 * 1_000_000_000;
+        let live = LiveOpenLoop::default();
+        // 2^64 ns are some 30,500 weeks.
+        for _ in 0..70_000 {
+            live.complete(&Offered { due: 0, ready: WEEK, start: WEEK, completed: WEEK });
+        }
+        let read = live.read().response;
+        assert_eq!((read.moments.sum, read.moments.mean()), (70_000 * u128::from(WEEK), WEEK as f64));
     }
 }
