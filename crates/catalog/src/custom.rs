@@ -64,6 +64,9 @@ fn limit(
     match (base, burst, bucket) {
         (None, None, None) => Ok(None),
         (Some(base), None, None) => Ok(Some(Limit::Rate(rate(base_key, base)?))),
+        (Some(base), Some(burst), _) if burst < base => {
+            Err(format!("{burst_key}={burst} is below {base_key}={base}: a burst gives more"))
+        }
         (Some(base), burst, Some(capacity)) => {
             let burst = burst.map(|burst| rate(burst_key, burst)).transpose()?;
             Ok(Some(Limit::Credit { base: rate(base_key, base)?, burst, capacity, initial: capacity }))

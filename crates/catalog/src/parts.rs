@@ -3,6 +3,9 @@
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_volume::{Fault, FaultKind};
 
+/// The longest that a request may take.
+const HOUR_NS: u64 = 3_600_000_000_000;
+
 /// Parts that are still to be used.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts<'a> {
@@ -53,9 +56,11 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// A span in ns.
+    /// A span of at most an hour, in ns.
     pub(crate) fn duration(&mut self, key: &str) -> Result<Option<u64>, String> {
-        self.parsed(key, "a time, as in 500us or 2s", |text| Some(parse_duration(text).ok()?.0))
+        self.parsed(key, "a time of at most an hour, as in 500us or 2s", |text| {
+            Some(parse_duration(text).ok()?.0).filter(|ns| *ns <= HOUR_NS)
+        })
     }
 
     /// 0 or 1.
@@ -79,10 +84,18 @@ impl<'a> Parts<'a> {
                 Some(Fault { at_ns: parse_duration(at).ok()?.0, length_ns, kind: FaultKind::Stall })
             });
             let wanted = "is not AT+LENGTH, as in 30s+20s, or 30s+inf for a volume that never answers again";
-            faults.push(fault.ok_or_else(|| format!("stall={text} {wanted}"))?);
+            let fault = fault.ok_or_else(|| format!("stall={text} {wanted}"))?;
+            if fault.length_ns == 0 {
+                return Err(format!("stall={text} takes no time"));
+            }
+            faults.push(fault);
         }
         faults.sort_by_key(|fault| fault.at_ns);
-        Ok(faults)
+        let ends = |fault: &Fault| fault.at_ns.saturating_add(fault.length_ns);
+        match faults.windows(2).any(|pair| pair[1].at_ns < ends(&pair[0])) {
+            true => Err("one stall begins while another lasts".to_owned()),
+            false => Ok(faults),
+        }
     }
 
     /// Refuses what was not asked for.

@@ -1,5 +1,6 @@
 //! From an entry and what is chosen of it to the model of one volume.
 
+use fathom_model::units::bytes;
 use fathom_volume::{Accounting, FirstTouch, Latency, Limit, Stage, VolumeModel};
 use thiserror::Error;
 
@@ -112,6 +113,11 @@ impl Entry {
             }
         }
         let mut shared = limits::of(wire, wanted, (ios.shared, bytes.shared), parameters.on_demand)?;
+        let is_ordered =
+            [shared.ios, shared.bytes].iter().flatten().any(|limit| matches!(limit, Limit::OnDemand { .. }));
+        if parameters.on_demand && !is_ordered {
+            return Err("it has no bursts that are ordered and billed, or none of a published rate: leave on_demand out".to_owned());
+        }
         assumptions.append(&mut shared.assumptions);
         let accounting = self.accounting();
         let stage = |ios, bytes, billing| Stage { billing, ..stage("volume", accounting, ios, bytes) };
@@ -129,7 +135,7 @@ impl Entry {
             writes: one_way(ios.write, bytes.write)?,
             read_latency,
             write_latency,
-            first_touch: self.first_touch(parameters.first_touch, &mut assumptions),
+            first_touch: self.first_touch(parameters.first_touch, &mut assumptions)?,
             ..VolumeModel::unlimited(size_bytes)
         };
         model.validate().map_err(|error| error.to_string())?;
@@ -146,13 +152,13 @@ impl Entry {
         if (least..=most).contains(&size) {
             return Ok(size);
         }
-        let gib = |bytes: u64| bytes as f64 / GIB as f64;
         let range = match (self.wire.size_min_gib, self.wire.size_max_gib) {
             (Some(least), Some(most)) => format!("from {least} to {most} GiB"),
             (Some(least), None) => format!("from {least} GiB on"),
-            (None, _) => format!("up to {} GiB", gib(most)),
+            (None, _) => format!("up to {}", bytes(most)),
         };
-        Err(format!("there are none of {} GiB, only {range}", gib(size)))
+        let size = if size.is_multiple_of(GIB) { format!("{} GiB", size / GIB) } else { bytes(size) };
+        Err(format!("there are none of {size}, only {range}"))
     }
 
     fn tier(&self, size_bytes: u64, name: Option<&str>) -> Result<Option<&Tier>, String> {
@@ -171,7 +177,12 @@ impl Entry {
                 Some(name),
             ) => {
                 let found = tiers.iter().find(|tier| tier.name == name);
-                found.map(Some).ok_or_else(|| format!("it has no tier {name}, only {}", names()))
+                let found = found.ok_or_else(|| format!("it has no tier {name}, only {}", names()))?;
+                // A higher tier may be bought for a size, a lower one may not.
+                match found.size_gib.filter(|size| size_bytes > amount::gib(*size)) {
+                    Some(size) => Err(format!("its tier {name} holds {size} GiB at the most")),
+                    None => Ok(Some(found)),
+                }
             }
             (_, Some(_)) => Err("it has no tiers: leave the tier out".to_owned()),
             (_, None) => Ok(None),
@@ -211,11 +222,21 @@ impl Entry {
         (below(wire.latency_read_ms_max), below(wire.latency_write_ms_max))
     }
 
-    fn first_touch(&self, is_wanted: bool, assumptions: &mut Vec<String>) -> Option<FirstTouch> {
-        let lost = self.wire.first_touch_penalty_fraction.filter(|_| is_wanted)?;
+    /// What first accesses cost, where that is asked for.
+    fn first_touch(
+        &self,
+        is_wanted: bool,
+        assumptions: &mut Vec<String>,
+    ) -> Result<Option<FirstTouch>, String> {
+        if !is_wanted {
+            return Ok(None);
+        }
+        let Some(lost) = self.wire.first_touch_penalty_fraction else {
+            return Err("what a first access costs on it is not published: leave first_touch out".to_owned());
+        };
         assumptions.push("how much a first access brings is not published: taken as 512 KiB".to_owned());
         // Of a rate of which that share is lost, each counts for as many.
         let counts_as = (1.0 / (1.0 - lost)).round() as u32;
-        Some(FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns: 0 })
+        Ok(Some(FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns: 0 }))
     }
 }

@@ -89,6 +89,7 @@ fn types_of_the_catalogue_take_what_can_be_chosen() {
     assert_eq!(model("sim:aws-gp3?size=200GiB&iops=6000&bandwidth=250MiB"), entry("aws-gp3", &provisioned));
     let billed = Parameters { on_demand: true, ..sized(1024) };
     assert_eq!(model("sim:azure-premium-ssd?size=1TiB&on_demand=1"), entry("azure-premium-ssd", &billed));
+    assert_eq!(parse("sim:azure-premium-ssd?size=100GiB&tier=P30").unwrap().tier.as_deref(), Some("P30"));
     let premium = parse("sim:azure-premium-ssd?size=100GiB&latency=1ms&seed=3").unwrap();
     assert_eq!((premium.tier.as_deref(), premium.seed), (Some("P10"), 3));
     assert_eq!(premium.model.read_latency, Latency::fixed(1_000_000));
@@ -118,16 +119,27 @@ fn what_cannot_be_is_refused_with_the_reason() {
             "sim:custom?write_iops=5&write_burst_iops=9",
             "write_burst_iops needs the credit it lasts for: give write_bucket_ios",
         ),
-        (
-            "sim:custom?iops=9&burst_iops=5&bucket_ios=1",
-            "shared[0].ios.burst 5/s is below the baseline of 9/s",
-        ),
+        ("sim:custom?iops=9&burst_iops=5&bucket_ios=1", "burst_iops=5 is below iops=9: a burst gives more"),
         ("sim:custom?parallelism=99999999999", "parallelism 4294967295 is not between 1 and 1048576"),
         ("sim:custom?shared=yes", "shared=yes is not 0 or 1"),
         ("sim:custom?first_touch=2x", "first_touch=2x is not 0, 1 or a time, as in 5ms"),
-        ("sim:custom?stall=5s+0s", "faults[0].length_ns is 0"),
-        ("sim:custom?stall=5s+9s&stall=6s+1s", "faults[1].at_ns lies in another stall"),
-        ("sim:custom?latency=2h", "read_latency.distribution 7200000000000 ns are more than an hour"),
+        ("sim:custom?stall=5s+0s", "stall=5s+0s takes no time"),
+        ("sim:custom?stall=5s+9s&stall=6s+1s", "one stall begins while another lasts"),
+        ("sim:custom?latency=2h", "latency=2h is not a time of at most an hour, as in 500us or 2s"),
+        ("sim:aws-gp2?size=50", "there are none of 50 B, only from 1 to 16384 GiB"),
+        ("sim:azure-premium-ssd?size=1TiB&tier=P20", "its tier P20 holds 512 GiB at the most"),
+        (
+            "sim:aws-gp2?first_touch=1",
+            "what a first access costs on it is not published: leave first_touch out",
+        ),
+        (
+            "sim:aws-gp2?on_demand=1",
+            "it has no bursts that are ordered and billed, or none of a published rate: leave on_demand out",
+        ),
+        (
+            "sim:azure-premium-ssd?size=500GiB&on_demand=1",
+            "it has no bursts that are ordered and billed, or none of a published rate: leave on_demand out",
+        ),
     ] {
         assert_eq!(parse(text).unwrap_err(), expected, "{text}");
     }
