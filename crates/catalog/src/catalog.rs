@@ -7,6 +7,8 @@ use thiserror::Error;
 
 use crate::check::problem;
 use crate::entry::Entry;
+use crate::misread;
+use crate::target::CUSTOM;
 use crate::wire::File;
 
 /// What is shipped: file name and text.
@@ -74,11 +76,13 @@ impl Catalog {
             reason,
         };
         let parsed: File = toml::from_str(text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            at(line_at(text, offset), None, error.message().trim_end().to_owned())
+            misread::refusal(file, text, error.message(), error.span().map_or(0, |span| span.start))
         })?;
         let mut entries = BTreeMap::new();
         for (id, wire) in parsed.volume {
+            if let Some(reason) = unnameable(&id) {
+                return Err(at(line_of(text, &id, ""), None, format!("{id}: {reason}")));
+            }
             let entry = Entry::new(id.clone(), wire);
             if let Some((field, reason)) = problem(&entry) {
                 return Err(at(line_of(text, &id, field), Some(field), format!("{id}: {field} {reason}")));
@@ -120,8 +124,16 @@ impl Catalog {
     }
 }
 
-fn line_at(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
+/// Why no command could name a type of that id, if so.
+fn unnameable(id: &str) -> Option<String> {
+    let is_fit = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+    match id {
+        CUSTOM => Some(format!("sim:{CUSTOM} stands for limits of one's own: call it something else")),
+        id if id.is_empty() || !id.chars().all(is_fit) => {
+            Some("an id has letters, digits, '-', '_' and '.' alone, as sim:ID?… names it".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// The line on which an entry says `field`, or the one on which it begins.
@@ -203,9 +215,22 @@ burst_model = "none"
     fn bad_files_are_refused_by_line_and_field() {
         check("iops_max = 5000", "iops_max = -1", "mine.toml:12: mine: iops_max -1 is below 0");
         check("iops_max = 5000", "iops_max = nan", "mine.toml:12: mine: iops_max NaN is no number");
-        check("iops_max = 5000", "iops_mx = 5000", "mine.toml:12: unknown field `iops_mx`");
-        check("iops_max = 5000", "iops_max = \"many\"", "mine.toml:12: invalid type");
-        check("iops_max = 5000", "iops_max = ", "mine.toml:12: ");
+        let unknown = "mine.toml:12: mine: there is no field iops_mx; did you mean iops_max?";
+        check("iops_max = 5000", "iops_mx = 5000", unknown);
+        check("iops_max = 5000", "rotations = 5000", "mine.toml:12: mine: there is no field rotations");
+        let text = "mine.toml:12: mine: iops_max: invalid type: string \"many\", expected a number";
+        check("iops_max = 5000", "iops_max = \"many\"", text);
+        check("\"fixed\"", "\"magic\"", "mine.toml:11: mine: iops_model: unknown variant `magic`");
+        check("as_of = \"2026-11\"\n", "", "mine.toml:2: mine: as_of is missing");
+        check("volume.mine", "volume.custom", "mine.toml:2: custom: sim:custom stands for limits");
+        check("volume.mine", "volume.\"my box\"", "mine.toml:2: my box: an id has letters");
+        let currency = "burst_model = \"none\"\nprice_per_gib_month = 0.1\nprice_currency = \"euro\"";
+        check(
+            "burst_model = \"none\"",
+            currency,
+            "mine.toml:17: mine: price_currency \"euro\" is no currency",
+        );
+        check("iops_max = 5000", "iops_max = ", "mine.toml:12: mine: ");
         check("iops_max = 5000\n", "", "mine.toml:2: mine: iops_max is missing");
         check("iops_max = 5000", "iops_max = 0", "mine.toml:12: mine: iops_max is 0");
         let empty = "source = \"\"";

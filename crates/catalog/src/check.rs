@@ -246,11 +246,19 @@ fn priced(wire: &Wire) -> Option<(&'static str, String)> {
     }
     match (&wire.price_currency, wire.price_confidence) {
         (None, _) => Some(("price_currency", "is missing".to_owned())),
+        (Some(currency), _) if !is_currency(currency) => {
+            Some(("price_currency", format!("{currency:?} is no currency: write USD, EUR, CNY …")))
+        }
         (_, Some(Confidence::FromMemory)) => {
             Some(("price_confidence", "is from memory: prices need a source".to_owned()))
         }
         _ => None,
     }
+}
+
+/// Three capital letters, so that no two words mean the same one.
+fn is_currency(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 /// At both ends of what is sold, the rules come to a volume.

@@ -19,6 +19,7 @@ mod levels;
 mod lifts;
 mod limits;
 mod load;
+mod misread;
 mod most;
 mod parts;
 mod reach;

@@ -48,7 +48,7 @@ impl TargetError {
 /// What a target begins with.
 const PREFIX: &str = "sim:";
 /// Limits of one's own.
-const CUSTOM: &str = "custom";
+pub(crate) const CUSTOM: &str = "custom";
 
 impl Target {
     /// True where `text` names a simulated volume.
