@@ -34,7 +34,8 @@ impl LatencyRecord {
     /// `None` without samples, and where it lies among those that are beyond that range.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let bin = self.percentile_bin(percent)?;
-        let is_beyond = bin + 1 >= histogram::BINS && self.moments.max >= histogram::lower_edge(histogram::BINS);
+        let is_beyond =
+            bin + 1 >= histogram::BINS && self.moments.max >= histogram::lower_edge(histogram::BINS);
         if is_beyond {
             return None;
         }

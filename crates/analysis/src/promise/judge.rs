@@ -401,7 +401,8 @@ mod tests {
         );
         assert_eq!(judge(&run(0, 100)).len(), 0);
         // A promise of a share that is not judged has no rate for its figure.
-        let elsewhere = PromiseConditions { instance: Some("m1.large".to_owned()), ..PromiseConditions::default() };
+        let elsewhere =
+            PromiseConditions { instance: Some("m1.large".to_owned()), ..PromiseConditions::default() };
         let unjudged = judged(&mut run(0, 100), PromiseRecord { conditions: elsewhere, ..share(0.99, None) });
         assert_eq!((unjudged.verdict, unjudged.measured), (Verdict::NotJudged, None));
     }
