@@ -194,6 +194,7 @@ mod tests {
                       and what its provisioned IOPS cost.";
         for (target, label, iops, expected) in [
             ("sim:aws-gp2?size=50GiB", None, 3000.0, larger),
+            ("sim:aws-gp2?size=50GiB", None, 3000.4, larger),
             ("/dev/nvme1n1", Some("aws-gp2"), 3000.0, larger),
             ("/dev/nvme1n1", Some("sim:aws-gp2?size=50GiB"), 3000.0, larger),
             ("/dev/nvme1n1", Some("ssd"), 3000.0, "general"),

@@ -1,11 +1,17 @@
 //! Which volumes give more than one that has met its limit.
 
+use fathom_volume::VolumeModel;
+
 use crate::catalog::Catalog;
 use crate::cost::MonthlyCost;
 use crate::entry::Entry;
 use crate::fit::{Need, Offer};
 use crate::fit_size::least;
+use crate::reach::reach;
 use crate::resolve::Parameters;
+
+/// A rate that is as near as that to a level of a volume's rules is meant to be that level.
+const SAME_LEVEL: f64 = 0.02;
 
 /// What lifts a limit.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +29,11 @@ pub struct Lift {
 impl Catalog {
     /// What gives more than `met`, the rate at which a volume of `entry` with `parameters` stopped.
     pub fn lifts(&self, entry: &Entry, parameters: &Parameters, met: &Need) -> Lift {
-        let more = |factor: f64| Need { rate: met.rate * factor, ..met.clone() };
-        let (tenth, next) = self.for_ever(entry, &more(1.1));
         let chosen = Parameters { first_touch: false, ..parameters.clone() };
         let own = entry.resolve(&chosen).ok();
+        let level = own.as_ref().and_then(|own| own_level(&own.model, met)).unwrap_or(met.rate);
+        let more = |factor: f64| Need { rate: level * factor, ..met.clone() };
+        let (tenth, next) = self.for_ever(entry, &more(1.1));
         let is_below_its_rules = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
         Lift { is_below_its_rules, tenth, twice: least(entry, &more(2.0)), next }
     }
@@ -40,6 +47,14 @@ impl Catalog {
         let next = others.min_by(|one, other| known(one).total_cmp(&known(other))).cloned();
         (least(entry, need), next)
     }
+}
+
+/// The level of the volume's own rules at which it stopped, where it is one: what was measured is never quite that, and a
+/// tenth more of it would take a GiB more than it does.
+fn own_level(model: &VolumeModel, met: &Need) -> Option<f64> {
+    let reach = reach(model, &met.load);
+    let levels = [reach.sustained, reach.burst.map(|burst| burst.rate)];
+    levels.into_iter().flatten().find(|level| (met.rate / level - 1.0).abs() <= SAME_LEVEL)
 }
 
 #[cfg(test)]
