@@ -91,6 +91,7 @@ fn figures(wire: &Wire) -> (Vec<Figure>, Vec<Figure>) {
         sla_time_fraction,
         price_per_gib_month,
         price_per_iops_month,
+        price_iops_up_to,
         price_per_throughput_month,
         price_per_million_ios,
     ];

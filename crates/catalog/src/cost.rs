@@ -28,7 +28,7 @@ pub struct MonthlyCost {
 /// One thing that is paid for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostPart {
-    /// What it is: `size`, `provisioned IOPS`, `provisioned throughput`, `I/Os`.
+    /// What it is: `size`, `provisioned IOPS`, `further provisioned IOPS` whose price is another, `provisioned throughput`, `I/Os`.
     pub what: &'static str,
     /// How much of it is paid for: GiB, IOPS, units of throughput, I/Os.
     pub amount: f64,
@@ -62,9 +62,12 @@ impl Entry {
         let size_bytes = self.resolve(parameters)?.model.size_bytes;
         let refuse = |reason| Refusal { id: self.id().to_owned(), reason };
         let (iops, throughput) = self.paid_for(parameters, size_bytes).map_err(refuse)?;
+        let included = self.wire.iops_included.unwrap_or(0.0);
+        let known = price.iops_up_to.map_or(iops, |most| iops.min((most - included).max(0.0)));
         let wanted = [
             ("size", size_bytes as f64 / GIB as f64, price.per_gib_month),
-            ("provisioned IOPS", iops, price.per_iops_month),
+            ("provisioned IOPS", known, price.per_iops_month),
+            ("further provisioned IOPS", iops - known, None),
             ("provisioned throughput", throughput, price.per_throughput_month),
             ("billed bursts", used.billed_transactions, None),
         ];
@@ -130,6 +133,9 @@ mod tests {
         check("aws-gp2", of(500, None), 50.0, &[]);
         check("aws-io1", of(100, Some(2000)), 12.5 + 130.0, &[]);
         check("aws-gp3", of(100, None), 8.0, &[]);
+        // The price of an IOPS holds for the first 32,000; what is paid for the others is from memory.
+        check("aws-io2-block-express", of(1000, Some(32_000)), 125.0 + 2080.0, &[]);
+        check("aws-io2-block-express", of(1000, Some(40_000)), 125.0 + 2080.0, &["further provisioned IOPS"]);
         check("aws-gp3", of(100, Some(5000)), 8.0, &["provisioned IOPS"]);
         // 100 GiB of unknown price; 1,000 IOPS at 0.10.
         check("aws-io1-2012", of(100, Some(1000)), 100.0, &["size"]);

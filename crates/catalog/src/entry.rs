@@ -70,6 +70,8 @@ pub struct Price {
     pub per_gib_month: Option<f64>,
     /// For each provisioned I/O a second beyond those included.
     pub per_iops_month: Option<f64>,
+    /// Provisioned IOPS up to which that is the price; what more of them cost is not known.
+    pub iops_up_to: Option<f64>,
     /// For each unit of provisioned throughput beyond what is included.
     pub per_throughput_month: Option<f64>,
     /// For a million I/Os.
@@ -192,6 +194,7 @@ impl Entry {
             as_of: wire.price_as_of.clone(),
             per_gib_month: wire.price_per_gib_month,
             per_iops_month: wire.price_per_iops_month,
+            iops_up_to: wire.price_iops_up_to,
             per_throughput_month: wire.price_per_throughput_month,
             per_million_ios: wire.price_per_million_ios,
             source: wire.price_source.clone().unwrap_or_else(|| wire.source.clone()),

@@ -227,6 +227,7 @@ pub(crate) struct Wire {
     pub(crate) price_as_of: Option<String>,
     pub(crate) price_per_gib_month: Option<f64>,
     pub(crate) price_per_iops_month: Option<f64>,
+    pub(crate) price_iops_up_to: Option<f64>,
     pub(crate) price_per_throughput_month: Option<f64>,
     pub(crate) price_per_million_ios: Option<f64>,
     pub(crate) price_source: Option<String>,

@@ -114,6 +114,7 @@ struct PriceDocument {
     source: String,
     per_gib_month: Option<f64>,
     per_iops_month: Option<f64>,
+    iops_up_to: Option<f64>,
     per_throughput_month: Option<f64>,
     per_million_ios: Option<f64>,
 }
@@ -127,6 +128,7 @@ impl PriceDocument {
             source: price.source,
             per_gib_month: price.per_gib_month,
             per_iops_month: price.per_iops_month,
+            iops_up_to: price.iops_up_to,
             per_throughput_month: price.per_throughput_month,
             per_million_ios: price.per_million_ios,
         }

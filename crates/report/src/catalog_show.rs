@@ -247,9 +247,11 @@ impl Page<'_> {
 /// `0.1 USD a GiB, 0.065 USD for each IOPS, us-east-1, 2026`.
 fn price(entry: &Entry) -> String {
     let Some(price) = entry.price() else { return "not known from a source".to_owned() };
+    let up_to = price.iops_up_to.map(|most| format!(", up to {} IOPS", grouped(most as u64)));
+    let iops = format!("for each IOPS and month that is not included{}", up_to.unwrap_or_default());
     let parts = [
         (price.per_gib_month, "a GiB and month"),
-        (price.per_iops_month, "for each IOPS and month that is not included"),
+        (price.per_iops_month, iops.as_str()),
         (price.per_throughput_month, "for each unit of bandwidth and month that is not included"),
         (price.per_million_ios, "for a million I/Os"),
     ];
