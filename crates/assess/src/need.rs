@@ -270,7 +270,7 @@ fn words(
     let load = &need.load;
     let rates = [
         iops.map(|iops| format!("{} IOPS", grouped(iops as u64))),
-        rate.map(|rate| format!("{:.0} MiB/s", rate / f64::from(1 << 20))),
+        rate.map(|rate| format!("{}/s", bytes(rate.round() as u64))),
     ];
     let rates: Vec<String> = rates.into_iter().flatten().collect();
     let order = if load.is_sequential { "one after another" } else { "in random order" };

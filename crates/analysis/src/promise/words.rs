@@ -8,15 +8,19 @@ use crate::say::count;
 /// A value of `measure` with its unit: `5,000`, `200 MB/s`, `556us`.
 pub fn figure(measure: Measure, value: f64) -> String {
     match measure {
+        Measure::Iops if value < 99.95 => tenths(value),
         Measure::Iops => count(value),
-        Measure::BytesPerSecond => format!("{} MB/s", megabytes(value)),
+        // A figure without its unit, `>=200`, is meant to be noticed.
+        Measure::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
+        Measure::BytesPerSecond if value < 99_950.0 => format!("{} kB/s", tenths(value / 1e3)),
+        Measure::BytesPerSecond => format!("{} MB/s", tenths(value / 1e6)),
         Measure::Latency(..) => units::latency(value.max(0.0).round() as u64),
     }
 }
 
 /// One decimal below 1,000, where it is not 0.
-fn megabytes(value: f64) -> String {
-    let tenths = (value / 1e5).round() / 10.0;
+fn tenths(value: f64) -> String {
+    let tenths = (value * 10.0).round() / 10.0;
     if tenths >= 1000.0 || tenths.fract() == 0.0 { count(tenths) } else { format!("{tenths:.1}") }
 }
 
@@ -87,6 +91,9 @@ mod tests {
     fn figures_and_names() {
         for (text, value, name, shown) in [
             ("iops", 4_998.4, "IOPS", "4,998"),
+            ("iops", 37.5, "IOPS", "37.5"),
+            ("bytes_per_second", 200.0, "bandwidth", "200 B/s"),
+            ("bytes_per_second", 65_536.0, "bandwidth", "65.5 kB/s"),
             ("read.bytes_per_second", 200_158_000.0, "read bandwidth", "200.2 MB/s"),
             ("bytes_per_second", 2_000_158_000.0, "bandwidth", "2,000 MB/s"),
             ("lat_ns.p999", 5e6, "lat p99.9", "5.00ms"),

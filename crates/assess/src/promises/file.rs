@@ -104,7 +104,13 @@ fn filed(file: &RawFile, raw: &RawPromise, name: &str) -> Result<Filed, String> 
     if !is_depth(&raw.depth) || !is_depth(&raw.depth_per_iops) {
         return Err("a depth is above 0".to_owned());
     }
+    if raw.depth.is_some() && raw.depth_per_iops.is_some() {
+        return Err("depth and depth_per_iops say the same twice".to_owned());
+    }
     let block = raw.block_size.as_deref().map(parse_bytes).transpose().map_err(|error| error.to_string())?;
+    if block == Some(0) {
+        return Err("a block size is above 0".to_owned());
+    }
     Ok(Filed {
         expect: raw.expect.clone(),
         source: file.source.clone().unwrap_or_else(|| name.to_owned()),
@@ -176,5 +182,7 @@ mod tests {
         check(&one("time = '99%'\nover = 'ever'"), "'ever' is no time");
         check(&one("block_size = 'large'"), "is not a size");
         check(&one("depth = 0"), "above 0");
+        check(&one("block_size = '0'"), "a block size is above 0");
+        check(&one("depth = 4\ndepth_per_iops = 0.1"), "say the same twice");
     }
 }
