@@ -37,12 +37,12 @@ pub fn run(
     session: &mut Session,
     observer: &mut dyn BenchObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
     let mut header = header(plan, session);
     let further = plan.further.iter().map(|further| (&further.target, &further.file));
     let mut size = plan.size;
     for (target, file) in std::iter::once((&plan.target, &plan.file)).chain(further) {
-        let (direct, limit) = (!plan.settings.buffered, plan.cost.layout_time);
+        let (direct, limit) = (!plan.settings.run.buffered, plan.cost.layout_time);
         let limit = limit.map(|limit| Nanos(limit.0 / (1 + plan.further.len() as u64)));
         let layout = Layout { target, file, size, direct, limit };
         size = size.min(lay_out(&layout, session, observer, &mut header.notes)?);
@@ -71,13 +71,10 @@ pub fn run(
 }
 
 fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
-    let settings = &plan.settings;
     let heading = Heading {
         kind: "bench",
-        target: &settings.target,
         target_name: plan.target_name(),
-        command: &settings.command,
-        labels: &settings.labels,
+        said: &plan.settings.run,
         suite: Some(&plan.suite.name),
         seed: Some(plan.seed),
         notes: &plan.notes,
@@ -120,6 +117,7 @@ mod tests {
 
     use super::*;
     use crate::plan::{BenchSettings, Effort};
+    use crate::settings::RunSettings;
     use crate::target::BenchTarget;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;
@@ -149,10 +147,10 @@ mod tests {
             parallelism: 8,
         };
         let settings = BenchSettings {
+            run: RunSettings { seed: Some(1), ..RunSettings::default() },
             suite: suite.to_owned(),
             effort: Effort::Quick,
             only: only.iter().map(|id| id.to_string()).collect(),
-            seed: Some(1),
             ..BenchSettings::default()
         };
         let plan =
@@ -194,10 +192,10 @@ mod tests {
     #[test]
     fn a_test_until_steady_is_the_last_five_rounds() {
         let settings = BenchSettings {
+            run: RunSettings { seed: Some(1), ..RunSettings::default() },
             suite: "standard".to_owned(),
             until_steady: true,
             only: vec!["lat-read".to_owned()],
-            seed: Some(1),
             ..BenchSettings::default()
         };
         let plan =

@@ -1,25 +1,19 @@
 //! The head of a record: what was run, on what, under which conditions.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use fathom_record::RunHeader;
 use fathom_runner::Session;
 
 use crate::conditions;
+use crate::settings::RunSettings;
 
 /// What a command knows of its run before it begins.
 pub(crate) struct Heading<'a> {
     /// The command: `bench`, `sweep`, ...
     pub kind: &'static str,
-    /// The target as typed.
-    pub target: &'a Path,
     /// The target by a name that means the same everywhere on this machine.
     pub target_name: String,
-    /// The command line.
-    pub command: &'a [String],
-    /// What the user says of the run.
-    pub labels: &'a BTreeMap<String, String>,
+    /// What was said of it.
+    pub said: &'a RunSettings,
     /// The suite, where there is one.
     pub suite: Option<&'a str>,
     /// What all random choices derive from.
@@ -31,11 +25,11 @@ pub(crate) struct Heading<'a> {
 /// The header of a run that begins now. One on virtual time says nothing of this machine.
 pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
     let header = RunHeader {
-        command: heading.command.to_vec(),
+        command: heading.said.command.clone(),
         kind: heading.kind.to_owned(),
         target: heading.target_name.clone(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        labels: heading.labels.clone(),
+        labels: heading.said.labels.clone(),
         suite: heading.suite.map(str::to_owned),
         seed: heading.seed,
         notes: heading.notes.to_vec(),
@@ -44,7 +38,8 @@ pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
     if session.is_simulated() {
         return header;
     }
-    let conditions = conditions::conditions(heading.target, session.clock_facts(), heading.labels);
+    let conditions =
+        conditions::conditions(&heading.said.target, session.clock_facts(), &heading.said.labels);
     RunHeader {
         started_unix_ms: fathom_sys::clock::unix_ms(),
         started_monotonic_ns: fathom_sys::clock::monotonic_ns(),

@@ -1,7 +1,6 @@
 //! Runs what finds out of what a volume is made: asks the method what to measure next, measures, and hands each
 //! measurement out as it ends.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_analysis::identify::Identified;
@@ -19,32 +18,19 @@ use crate::layout::{Layout, lay_out};
 use crate::measure::{Job, measure_together};
 use crate::plan::{remarks, size_on};
 use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::settings::RunSettings;
 use crate::target::BenchTarget;
 use crate::{AssessError, simulated};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct IdentifySettings {
-    /// A directory, file, block device or modelled volume.
-    pub target: PathBuf,
+    /// What every run is asked for.
+    pub run: RunSettings,
     /// Time for everything, laying out included; `None` = [`USUAL_BUDGET`].
     pub budget: Option<Nanos>,
     /// Reads alone, also where writes could be made.
     pub read_only: bool,
-    /// Size of the working file, or of the range used, bytes.
-    pub size: Option<u64>,
-    /// The engine instead of io_uring.
-    pub engine: Option<String>,
-    /// Through the page cache.
-    pub buffered: bool,
-    /// Targets whose content may be destroyed.
-    pub destroy: Vec<PathBuf>,
-    /// What all random choices derive from; drawn where it is not said.
-    pub seed: Option<u64>,
-    /// What the user says of the run.
-    pub labels: BTreeMap<String, String>,
-    /// The command line, for the record.
-    pub command: Vec<String>,
 }
 
 /// What is going to be done, as far as that is known before.
@@ -111,8 +97,8 @@ impl IdentifyPlan {
     /// # Errors
     /// The target is not there or cannot be used.
     pub fn make(settings: IdentifySettings) -> Result<IdentifyPlan, AssessError> {
-        let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
-        simulated::check_cache(&settings.target, settings.buffered)?;
+        let target = BenchTarget::inspect(&settings.run.target, &settings.run.destroy)?;
+        simulated::check_cache(&settings.run.target, settings.run.buffered)?;
         IdentifyPlan::on(target, settings)
     }
 
@@ -121,21 +107,22 @@ impl IdentifyPlan {
     /// # Errors
     /// As for [`IdentifyPlan::make`].
     pub fn on(target: BenchTarget, settings: IdentifySettings) -> Result<IdentifyPlan, AssessError> {
-        if let Some(name) = settings.engine.as_ref().filter(|name| registry::find(name).is_none()) {
+        if let Some(name) = settings.run.engine.as_ref().filter(|name| registry::find(name).is_none()) {
             return Err(AssessError::UnknownEngine { name: name.clone() });
         }
         let no_writes =
             if settings.read_only { Some("--read-only".to_owned()) } else { target.write_refusal() };
-        let size = size_on(&target, &settings.target, settings.size, FILE_SIZE)?;
+        let size = size_on(&target, &settings.run.target, settings.run.size, FILE_SIZE)?;
         let mut notes: Vec<String> =
             simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
-        let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
+        let engine = engine_or_substitute(settings.run.engine.as_deref(), &target, &mut notes);
         let budget = settings.budget.unwrap_or(USUAL_BUDGET);
         let is_directory = matches!(target, BenchTarget::Directory { .. });
-        let layout_time = (is_directory && settings.size.is_none()).then_some(Nanos(budget.0 / LAYOUT_SHARE));
+        let layout_time =
+            (is_directory && settings.run.size.is_none()).then_some(Nanos(budget.0 / LAYOUT_SHARE));
         let spec = spec(&settings, &target, (size.size, budget.0, no_writes.is_none()));
         let file = target.working_path();
-        let seed = settings.seed.unwrap_or_else(|| target.usual_seed());
+        let seed = settings.run.seed.unwrap_or_else(|| target.usual_seed());
         Ok(IdentifyPlan {
             target,
             file,
@@ -157,7 +144,7 @@ impl IdentifyPlan {
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        self.target.name(&self.settings.target)
+        self.target.name(&self.settings.run.target)
     }
 
     /// fio's options for one direction of `probe`.
@@ -171,7 +158,7 @@ impl IdentifyPlan {
             pair("ioengine", self.engine.clone()),
             pair("filename", escaped(&self.file)),
             pair("size", size_word(probe.range.min(self.size))),
-            pair("direct", if self.settings.buffered { "0" } else { "1" }.to_owned()),
+            pair("direct", if self.settings.run.buffered { "0" } else { "1" }.to_owned()),
             pair("rw", rw.to_owned()),
             pair("bs", block_name(probe.block)),
             pair("iodepth", probe.depth(way).to_string()),
@@ -202,7 +189,7 @@ fn spec(
     let is_simulated = target.is_simulated();
     let (virtual_ns, (least, most)) = PROBE_NS;
     let real_ns = (budget_ns / USUAL_PROBES).clamp(least, most);
-    let unit = if settings.buffered { 512 } else { target.request_unit(&settings.target) };
+    let unit = if settings.run.buffered { 512 } else { target.request_unit(&settings.run.target) };
     let of = |(simulated, real): (u64, u64)| if is_simulated { simulated } else { real };
     let largest = of(MOST_BLOCK).min(size / 8);
     let seconds = budget_ns / 1_000_000_000 + 1;
@@ -227,14 +214,14 @@ pub fn identify(
     session: &mut Session,
     observer: &mut dyn IdentifyObserver,
 ) -> Result<(RunRecord, Identified), AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
     let mut header = header(plan, session);
     let began = session.now();
     let layout = Layout {
         target: &plan.target,
         file: &plan.file,
         size: plan.size,
-        direct: !plan.settings.buffered,
+        direct: !plan.settings.run.buffered,
         limit: plan.layout_time,
     };
     header.size_bytes = lay_out(&layout, session, observer, &mut header.notes)?;
@@ -282,13 +269,10 @@ pub fn identify(
 }
 
 fn header(plan: &IdentifyPlan, session: &Session) -> RunHeader {
-    let settings = &plan.settings;
     let heading = Heading {
         kind: "identify",
-        target: &settings.target,
         target_name: plan.target_name(),
-        command: &settings.command,
-        labels: &settings.labels,
+        said: &plan.settings.run,
         suite: None,
         seed: Some(plan.seed),
         notes: &plan.notes,

@@ -1,6 +1,5 @@
 //! What `bench` is going to do and what that costs, before anything is touched.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::steady;
@@ -14,6 +13,7 @@ use crate::AssessError;
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
 use crate::promises::{self, CLASS, Expecting, Promised, Tests};
+use crate::settings::RunSettings;
 use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
@@ -23,8 +23,8 @@ use crate::working_file::{self, SizePlan};
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct BenchSettings {
-    /// A directory, file or block device.
-    pub target: PathBuf,
+    /// What every run is asked for.
+    pub run: RunSettings,
     /// Further targets: each test runs on each by itself, then on all at once.
     pub further: Vec<PathBuf>,
     /// Name or path of the suite.
@@ -33,8 +33,6 @@ pub struct BenchSettings {
     pub profiles: Vec<String>,
     /// How long it may take.
     pub effort: Effort,
-    /// Size of the working file, bytes, instead of the suite's.
-    pub size: Option<u64>,
     /// Measured time of each test instead of the suite's.
     pub runtime: Option<Nanos>,
     /// Each test goes on in rounds until it is steady; the measured time is that of a round then.
@@ -43,20 +41,8 @@ pub struct BenchSettings {
     pub budget: Option<Nanos>,
     /// Only these tests; empty = all.
     pub only: Vec<String>,
-    /// The engine instead of the suite's.
-    pub engine: Option<String>,
-    /// Through the page cache.
-    pub buffered: bool,
-    /// Targets whose content may be destroyed.
-    pub destroy: Vec<PathBuf>,
-    /// What all random choices derive from; drawn where it is not said.
-    pub seed: Option<u64>,
     /// What the results are held against.
     pub expecting: Expecting,
-    /// What the user says of the run.
-    pub labels: BTreeMap<String, String>,
-    /// The command line, for the record.
-    pub command: Vec<String>,
 }
 
 /// Which profile of the suite.
@@ -124,9 +110,9 @@ impl BenchPlan {
     /// The suite, one of its tests or the target is not there or cannot be used.
     pub fn make(settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let paths: Vec<PathBuf> =
-            std::iter::once(&settings.target).chain(&settings.further).cloned().collect();
-        let targets = together::inspect(&paths, &settings.destroy)?;
-        simulated::check_cache(&settings.target, settings.buffered)?;
+            std::iter::once(&settings.run.target).chain(&settings.further).cloned().collect();
+        let targets = together::inspect(&paths, &settings.run.destroy)?;
+        simulated::check_cache(&settings.run.target, settings.run.buffered)?;
         BenchPlan::on_all(targets, settings)
     }
 
@@ -141,21 +127,23 @@ impl BenchPlan {
     /// Plans on targets already looked at: those that the settings name, in that order, at least one.
     fn on_all(targets: Vec<BenchTarget>, mut settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         if let Some(class) = &settings.expecting.class {
-            settings.labels.insert(CLASS.to_owned(), class.clone());
+            settings.run.labels.insert(CLASS.to_owned(), class.clone());
         }
         let engines = engine_rows();
         let suite = match settings.profiles.as_slice() {
             [] => Suite::load(&settings.suite, &engines)?,
             names => Suite::of_profiles(names, &engines)?,
         };
-        targets.iter().try_for_each(|target| simulated::check_engine(settings.engine.as_deref(), target))?;
+        targets
+            .iter()
+            .try_for_each(|target| simulated::check_engine(settings.run.engine.as_deref(), target))?;
         let mut notes: Vec<String> = simulated::notes_on(&targets);
         let profile = profile_of(&suite, &settings);
         let typed: Vec<&Path> =
-            std::iter::once(&settings.target).chain(&settings.further).map(PathBuf::as_path).collect();
+            std::iter::once(&settings.run.target).chain(&settings.further).map(PathBuf::as_path).collect();
         let mut size = u64::MAX;
         for (target, typed) in targets.iter().zip(&typed) {
-            let planned = size_on(target, typed, settings.size, profile.size)?;
+            let planned = size_on(target, typed, settings.run.size, profile.size)?;
             size = size.min(planned.size);
             notes.extend(planned.note);
             notes.extend(remarks(target));
@@ -174,7 +162,7 @@ impl BenchPlan {
                 target,
             })
             .collect();
-        let seed = settings.seed.unwrap_or_else(|| target.usual_seed());
+        let seed = settings.run.seed.unwrap_or_else(|| target.usual_seed());
         let engine = engine_for(&suite, &settings, &target, &mut notes);
         let refusal = target.write_refusal();
         let mut tests = Vec::new();
@@ -191,7 +179,7 @@ impl BenchPlan {
         let is_directory = |target: &BenchTarget| matches!(target, BenchTarget::Directory { .. });
         let all = std::iter::once(&target).chain(further.iter().map(|further| &further.target));
         let lays_out = all.filter(|target| is_directory(target)).count() as u64;
-        let cost = cost_of(&tests, size * lays_out, lays_out > 0, settings.size.is_some());
+        let cost = cost_of(&tests, size * lays_out, lays_out > 0, settings.run.size.is_some());
         let promises = Vec::new();
         let plan =
             BenchPlan { suite, target, file, further, size, tests, promises, cost, notes, settings, seed };
@@ -199,7 +187,7 @@ impl BenchPlan {
         let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
         let tests = Tests { suite: &plan.suite, planned: &plan.tests, plans };
         let Promised { promises, notes } =
-            promises::promises(&plan.settings.expecting, &tests, &plan.settings.labels)?;
+            promises::promises(&plan.settings.expecting, &tests, &plan.settings.run.labels)?;
         let notes = plan.notes.iter().cloned().chain(notes).collect();
         Ok(BenchPlan { promises, notes, ..plan })
     }
@@ -212,7 +200,7 @@ impl BenchPlan {
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        let first = self.target.name(&self.settings.target);
+        let first = self.target.name(&self.settings.run.target);
         let names: Vec<&str> = std::iter::once(first.as_str())
             .chain(self.further.iter().map(|target| target.name.as_str()))
             .collect();
@@ -374,14 +362,17 @@ mod tests {
         let suite = if settings.suite.is_empty() { "standard".to_owned() } else { settings.suite.clone() };
         BenchPlan::on(
             BenchTarget::simulated("simulated", VolumeModel::unlimited(8 << 30)),
-            BenchSettings { suite, seed: Some(7), ..settings },
+            BenchSettings { run: RunSettings { seed: Some(7), ..settings.run }, suite, ..settings },
         )
     }
 
     #[test]
     fn commands_are_what_a_user_would_type() {
-        let settings =
-            BenchSettings { effort: Effort::Quick, size: Some(4 << 30), ..BenchSettings::default() };
+        let settings = BenchSettings {
+            run: RunSettings { size: Some(4 << 30), ..RunSettings::default() },
+            effort: Effort::Quick,
+            ..BenchSettings::default()
+        };
         let plan = plan(settings).unwrap();
         let command = |id: &str| {
             let test = plan.tests.iter().find(|test| test.id == id).unwrap();
@@ -417,10 +408,9 @@ mod tests {
     #[test]
     fn what_was_said_replaces_what_the_suite_says() {
         let settings = BenchSettings {
+            run: RunSettings { engine: Some("psync".to_owned()), buffered: true, ..RunSettings::default() },
             only: vec!["rand-read".to_owned()],
-            engine: Some("psync".to_owned()),
             runtime: Some(Nanos::from_secs(5)),
-            buffered: true,
             ..BenchSettings::default()
         };
         let plan = plan(settings).unwrap();
@@ -439,8 +429,26 @@ mod tests {
         };
         let only = |id: &str| BenchSettings { only: vec![id.to_owned()], ..BenchSettings::default() };
         check(only("rand-raed"), "no test 'rand-raed'");
-        check(BenchSettings { size: Some(1), ..BenchSettings::default() }, "too small");
-        check(BenchSettings { size: Some(9 << 30), ..BenchSettings::default() }, "it has 8.0 GiB");
-        check(BenchSettings { engine: Some("warp".to_owned()), ..BenchSettings::default() }, "warp");
+        check(
+            BenchSettings {
+                run: RunSettings { size: Some(1), ..RunSettings::default() },
+                ..BenchSettings::default()
+            },
+            "too small",
+        );
+        check(
+            BenchSettings {
+                run: RunSettings { size: Some(9 << 30), ..RunSettings::default() },
+                ..BenchSettings::default()
+            },
+            "it has 8.0 GiB",
+        );
+        check(
+            BenchSettings {
+                run: RunSettings { engine: Some("warp".to_owned()), ..RunSettings::default() },
+                ..BenchSettings::default()
+            },
+            "warp",
+        );
     }
 }

@@ -129,7 +129,7 @@ pub(crate) fn planned(
     settings: &BenchSettings,
 ) -> PlannedTest {
     let mut options = test.options.clone();
-    if settings.buffered {
+    if settings.run.buffered {
         options.retain(|(name, _)| name != "direct" && name != "buffered");
         options.push(pair("direct", "0"));
     }
@@ -139,7 +139,7 @@ pub(crate) fn planned(
             let runtime = Nanos((profile.runtime.0 as f64 * share) as u64);
             (Some(runtime), profile.ramp, u64::MAX)
         }
-        Ending::Size => (profile.limit, Nanos::ZERO, settings.size.unwrap_or(profile.size)),
+        Ending::Size => (profile.limit, Nanos::ZERO, settings.run.size.unwrap_or(profile.size)),
     };
     let whole = (test.ends == Ending::Size).then(|| test.io_bytes.unwrap_or(size.min(at_most)));
     PlannedTest {
@@ -176,7 +176,7 @@ pub(crate) fn engine_for(
     target: &BenchTarget,
     notes: &mut Vec<String>,
 ) -> Option<EngineChoice> {
-    if let Some(engine) = &settings.engine {
+    if let Some(engine) = &settings.run.engine {
         return Some(EngineChoice { instead_of: None, by: engine.clone() });
     }
     let asks_for_it =

@@ -47,7 +47,7 @@ pub fn prepare(
     session: &mut Session,
     observer: &mut dyn PrepareObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
     make_file(plan)?;
     let mut record =
         RunRecord { status: TestStatus::Complete, header: header(plan, session), ..RunRecord::default() };
@@ -123,7 +123,7 @@ fn make_file(plan: &PreparePlan) -> Result<(), AssessError> {
     let PrepareTarget { kind: PrepareKind::NewFile, file, size, .. } = &plan.target else { return Ok(()) };
     let flags = OpenFlags { write: true, create: true, exclusive: true, ..OpenFlags::default() };
     let fail = |what: &str, error: std::io::Error, hint: &str| AssessError::Target {
-        path: plan.settings.target.clone(),
+        path: plan.settings.run.target.clone(),
         reason: format!("cannot be {what}: {}", plain(&error)),
         hint: Some(hint.to_owned()),
     };
@@ -141,13 +141,10 @@ fn make_file(plan: &PreparePlan) -> Result<(), AssessError> {
 }
 
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
-    let settings = &plan.settings;
     let heading = Heading {
         kind: "prepare",
-        target: &settings.target,
         target_name: plan.target_name(),
-        command: &settings.command,
-        labels: &settings.labels,
+        said: &plan.settings.run,
         suite: None,
         seed: Some(plan.seed),
         notes: &plan.notes,
@@ -158,6 +155,7 @@ fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::RunSettings;
     use fathom_analysis::prepare_plan::results;
     use fathom_engine::sim::FixedLatency;
 
@@ -179,10 +177,10 @@ mod tests {
 
     fn settings() -> PrepareSettings {
         PrepareSettings {
+            run: RunSettings { seed: Some(1), ..RunSettings::default() },
             trim: true,
             precondition: Some(Workload::default()),
             touch: true,
-            seed: Some(1),
             round: Some(Nanos::from_secs(2)),
             ..PrepareSettings::default()
         }

@@ -71,14 +71,14 @@ pub fn surface(
     session: &mut Session,
     observer: &mut dyn SurfaceObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
     let mut header = header(plan, session);
     let began = session.now();
     let layout = Layout {
         target: &plan.target,
         file: &plan.file,
         size: plan.size,
-        direct: !plan.settings.buffered,
+        direct: !plan.settings.run.buffered,
         limit: plan.layout_time,
     };
     header.size_bytes = lay_out(&layout, session, observer, &mut header.notes)?;
@@ -105,13 +105,10 @@ pub fn surface(
 }
 
 fn header(plan: &SurfacePlan, session: &Session) -> RunHeader {
-    let settings = &plan.settings;
     let heading = Heading {
         kind: "surface",
-        target: &settings.target,
         target_name: plan.target_name(),
-        command: &settings.command,
-        labels: &settings.labels,
+        said: &plan.settings.run,
         suite: None,
         seed: Some(plan.seed),
         notes: &plan.notes,
@@ -218,7 +215,7 @@ impl Run<'_> {
             path: self.plan.file.clone(),
             size: self.plan.size,
             is_block_device,
-            direct: !self.plan.settings.buffered,
+            direct: !self.plan.settings.run.buffered,
             max_block,
         })
     }
@@ -292,6 +289,7 @@ mod tests {
     use fathom_volume::VolumeModel;
 
     use super::*;
+    use crate::settings::RunSettings;
     use fathom_analysis::surface::Surface;
     use fathom_analysis::surface_plan::Parts;
     use fathom_engine::sim::FixedLatency;
@@ -303,7 +301,7 @@ mod tests {
     fn measured(settings: SurfaceSettings) -> (RunRecord, Surface) {
         let millis = Nanos::from_millis(1);
         let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 8 };
-        let settings = SurfaceSettings { seed: Some(1), ..settings };
+        let settings = SurfaceSettings { run: RunSettings { seed: Some(1), ..settings.run }, ..settings };
         let plan =
             SurfacePlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(GIB)), settings)
                 .unwrap();

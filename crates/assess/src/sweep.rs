@@ -1,7 +1,6 @@
 //! Runs a sweep point by point: asks the planner where to measure next, measures, and hands each point out as it ends, so
 //! that a sweep that was killed can go on where it was.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_analysis::offered::{Offered, next_offer};
@@ -20,14 +19,15 @@ use crate::layout::{Layout, lay_out};
 use crate::measure::measure;
 use crate::plan::{remarks, size_on};
 use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::settings::RunSettings;
 use crate::simulated;
 use crate::target::BenchTarget;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct SweepSettings {
-    /// A directory, file or block device.
-    pub target: PathBuf,
+    /// What every run is asked for.
+    pub run: RunSettings,
     /// Patterns.
     pub patterns: Vec<Pattern>,
     /// Block sizes, bytes; `None` = as the target needs them.
@@ -42,20 +42,6 @@ pub struct SweepSettings {
     pub slo: Option<Slo>,
     /// A rate to reach.
     pub reach: Option<Reach>,
-    /// Size of the working file, or of the range used, bytes.
-    pub size: Option<u64>,
-    /// The engine instead of io_uring.
-    pub engine: Option<String>,
-    /// Through the page cache.
-    pub buffered: bool,
-    /// Targets whose content may be destroyed.
-    pub destroy: Vec<PathBuf>,
-    /// What all random choices derive from; drawn where it is not said.
-    pub seed: Option<u64>,
-    /// What the user says of the run.
-    pub labels: BTreeMap<String, String>,
-    /// The command line, for the record.
-    pub command: Vec<String>,
 }
 
 /// What is going to be done, as far as that is known before.
@@ -118,8 +104,8 @@ impl SweepPlan {
     /// # Errors
     /// The target is not there, cannot be used, or may not be written to and would be.
     pub fn make(settings: SweepSettings) -> Result<SweepPlan, AssessError> {
-        let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
-        simulated::check_cache(&settings.target, settings.buffered)?;
+        let target = BenchTarget::inspect(&settings.run.target, &settings.run.destroy)?;
+        simulated::check_cache(&settings.run.target, settings.run.buffered)?;
         SweepPlan::on(target, settings)
     }
 
@@ -128,23 +114,23 @@ impl SweepPlan {
     /// # Errors
     /// As for [`SweepPlan::make`].
     pub fn on(target: BenchTarget, settings: SweepSettings) -> Result<SweepPlan, AssessError> {
-        simulated::check_engine(settings.engine.as_deref(), &target)?;
+        simulated::check_engine(settings.run.engine.as_deref(), &target)?;
         if let Some(reason) =
             target.write_refusal().filter(|_| settings.patterns.iter().any(|pattern| pattern.writes()))
         {
             let hint = "or sweep reads alone: --rw randread".to_owned();
-            return Err(AssessError::Target { path: settings.target, reason, hint: Some(hint) });
+            return Err(AssessError::Target { path: settings.run.target, reason, hint: Some(hint) });
         }
-        let size = size_on(&target, &settings.target, settings.size, FILE_SIZE)?;
+        let size = size_on(&target, &settings.run.target, settings.run.size, FILE_SIZE)?;
         let mut notes: Vec<String> =
             simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
-        let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
+        let engine = engine_or_substitute(settings.run.engine.as_deref(), &target, &mut notes);
         let is_directory = matches!(target, BenchTarget::Directory { .. });
-        let limits_layout = is_directory && settings.size.is_none();
+        let limits_layout = is_directory && settings.run.size.is_none();
         let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
         let spec = spec(&settings, &target, settings.budget.0)?;
         let file = target.working_path();
-        let seed = settings.seed.unwrap_or_else(|| target.usual_seed());
+        let seed = settings.run.seed.unwrap_or_else(|| target.usual_seed());
         Ok(SweepPlan { target, file, size: size.size, spec, layout_time, notes, settings, seed, engine })
     }
 
@@ -155,7 +141,7 @@ impl SweepPlan {
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        self.target.name(&self.settings.target)
+        self.target.name(&self.settings.run.target)
     }
 
     /// fio's options for the point at `spot`, the `turn`th of those that are alike.
@@ -167,7 +153,7 @@ impl SweepPlan {
             pair("ioengine", self.engine.clone()),
             pair("filename", escaped(&self.file)),
             pair("size", size_word(range)),
-            pair("direct", if self.settings.buffered { "0" } else { "1" }.to_owned()),
+            pair("direct", if self.settings.run.buffered { "0" } else { "1" }.to_owned()),
             pair("rw", spot.rw.name().to_owned()),
             pair("bs", block_name(spot.block)),
             pair("iodepth", spot.depth.to_string()),
@@ -206,7 +192,7 @@ impl SweepPlan {
 
 /// What the points cover, for what was said and what the target allows.
 fn spec(settings: &SweepSettings, target: &BenchTarget, budget_ns: u64) -> Result<SweepSpec, AssessError> {
-    let unit = if settings.buffered { 512 } else { target.request_unit(&settings.target) };
+    let unit = if settings.run.buffered { 512 } else { target.request_unit(&settings.run.target) };
     let blocks = settings.blocks.clone().unwrap_or(Axis::Within(unit, LARGEST.max(unit)));
     let said: Vec<u64> = match &blocks {
         Axis::Exactly(blocks) => blocks.clone(),
@@ -214,7 +200,7 @@ fn spec(settings: &SweepSettings, target: &BenchTarget, budget_ns: u64) -> Resul
     };
     if let Some(odd) = said.iter().find(|block| !block.is_multiple_of(unit)) {
         return Err(AssessError::Target {
-            path: settings.target.clone(),
+            path: settings.run.target.clone(),
             reason: format!(
                 "takes direct requests in multiples of {}, and {} is none",
                 bytes(unit),
@@ -245,14 +231,14 @@ pub fn sweep(
     session: &mut Session,
     observer: &mut dyn SweepObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.destroy.clone(), own_command: true });
+    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
     let mut header = header(plan, session);
     let began = session.now();
     let layout = Layout {
         target: &plan.target,
         file: &plan.file,
         size: plan.size,
-        direct: !plan.settings.buffered,
+        direct: !plan.settings.run.buffered,
         limit: plan.layout_time,
     };
     header.size_bytes = lay_out(&layout, session, observer, &mut header.notes)?;
@@ -310,13 +296,10 @@ pub fn sweep(
 }
 
 fn header(plan: &SweepPlan, session: &Session) -> RunHeader {
-    let settings = &plan.settings;
     let heading = Heading {
         kind: "sweep",
-        target: &settings.target,
         target_name: plan.target_name(),
-        command: &settings.command,
-        labels: &settings.labels,
+        said: &plan.settings.run,
         suite: None,
         seed: Some(plan.seed),
         notes: &plan.notes,
@@ -336,11 +319,11 @@ mod tests {
 
     fn plan() -> SweepPlan {
         let settings = SweepSettings {
+            run: RunSettings { seed: Some(1), ..RunSettings::default() },
             patterns: vec![Pattern::RandRead],
             blocks: Some(Axis::Exactly(vec![4096])),
             depths: Some(Axis::Within(1, 64)),
             budget: Nanos::from_secs(60),
-            seed: Some(1),
             ..SweepSettings::default()
         };
         SweepPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings).unwrap()
@@ -404,10 +387,9 @@ mod tests {
     fn limits_that_let_a_little_through_after_a_rest_are_told_with_it() {
         let target = "sim:custom?iops=3000&bandwidth=100MiB&latency=200us";
         let settings = SweepSettings {
-            target: PathBuf::from(target),
+            run: RunSettings { target: PathBuf::from(target), seed: Some(1), ..RunSettings::default() },
             patterns: vec![Pattern::RandRead],
             budget: Nanos::from_secs(60),
-            seed: Some(1),
             ..SweepSettings::default()
         };
         let plan = SweepPlan::make(settings).unwrap();

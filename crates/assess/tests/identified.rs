@@ -13,6 +13,7 @@ mod drawn;
 use drawn::{Drawn, Way};
 use fathom_analysis::cap_fit::Estimate;
 use fathom_analysis::identify::{BucketUnit, Draws, Figure, Identified};
+use fathom_assess::RunSettings;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_model::Nanos;
 
@@ -130,7 +131,7 @@ type Told = (String, Verdict, String);
 fn identified(seed: u64) -> (String, Vec<Told>) {
     let volume = Drawn::of(seed);
     let settings = IdentifySettings {
-        target: volume.target().into(),
+        run: RunSettings { target: volume.target().into(), ..RunSettings::default() },
         budget: Some(Nanos::from_secs(volume.budget_s)),
         ..IdentifySettings::default()
     };

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use fathom_analysis::promise::{Judged, Verdict, is_broken, judge};
-use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, run};
+use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, RunSettings, run};
 use fathom_model::Nanos;
 use fathom_record::RunRecord;
 
 /// A bench of `only` for `seconds` on the volume `target`.
 fn bench(target: &str, (only, seconds): (&str, u64), expecting: Expecting) -> Result<RunRecord, String> {
     let settings = BenchSettings {
-        target: target.into(),
+        run: RunSettings { target: target.into(), ..RunSettings::default() },
         suite: "standard".to_owned(),
         effort: Effort::Quick,
         runtime: Some(Nanos::from_secs(seconds)),
@@ -172,10 +172,9 @@ fn what_makes_no_sense_is_refused_and_says_what_there_is() {
     assert!(error.contains("/no/such/file: cannot be read"), "{error}");
     let labels = [("instance_iops".to_owned(), "many".to_owned())].into();
     let settings = BenchSettings {
-        target: FIVE.into(),
+        run: RunSettings { target: FIVE.into(), labels, ..RunSettings::default() },
         suite: "standard".to_owned(),
         expecting: said(&["rand-read.iops>=1"]),
-        labels,
         ..BenchSettings::default()
     };
     let error = BenchPlan::make(settings).err().map(|error| error.to_string());
@@ -188,7 +187,7 @@ fn what_makes_no_sense_is_refused_and_says_what_there_is() {
 fn the_published_suite_is_judged_by_class() {
     let outcome = |target: &str, class: Option<&str>| {
         let settings = BenchSettings {
-            target: Path::new(target).to_owned(),
+            run: RunSettings { target: Path::new(target).to_owned(), ..RunSettings::default() },
             suite: "digitalocean-volumes".to_owned(),
             effort: Effort::Quick,
             expecting: Expecting { class: class.map(str::to_owned), ..Expecting::default() },

@@ -50,7 +50,7 @@ impl PreparePlan {
     /// The target cannot be used, or may not be written to and would be; the time is too short for a steady state.
     pub fn make(settings: PrepareSettings) -> Result<PreparePlan, AssessError> {
         let target = PrepareTarget::inspect(&settings)?;
-        simulated::check_cache(&settings.target, settings.buffered)?;
+        simulated::check_cache(&settings.run.target, settings.run.buffered)?;
         PreparePlan::on(target, settings)
     }
 
@@ -69,11 +69,11 @@ impl PreparePlan {
             None => None,
         };
         let of_bench = as_of_bench(&target);
-        simulated::check_engine(settings.engine.as_deref(), &of_bench)?;
+        simulated::check_engine(settings.run.engine.as_deref(), &of_bench)?;
         let mut notes = simulated::notes_on([&of_bench]);
         notes.extend(remarks(&target, &stages));
-        let engine = engine_or_substitute(settings.engine.as_deref(), &of_bench, &mut notes);
-        let seed = settings.seed.unwrap_or_else(|| of_bench.usual_seed());
+        let engine = engine_or_substitute(settings.run.engine.as_deref(), &of_bench, &mut notes);
+        let seed = settings.run.seed.unwrap_or_else(|| of_bench.usual_seed());
         Ok(PreparePlan { target, stages, rounds, notes, settings, seed, engine })
     }
 
@@ -85,7 +85,7 @@ impl PreparePlan {
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
         match self.target.kind {
-            PrepareKind::Simulated => self.settings.target.display().to_string(),
+            PrepareKind::Simulated => self.settings.run.target.display().to_string(),
             _ => self.target.file.display().to_string(),
         }
     }
@@ -181,7 +181,7 @@ impl PreparePlan {
         vec![
             pair("ioengine", engine),
             pair("filename", escaped(&self.target.file)),
-            pair("direct", if self.settings.buffered { "0" } else { "1" }),
+            pair("direct", if self.settings.run.buffered { "0" } else { "1" }),
         ]
     }
 
@@ -195,7 +195,7 @@ fn pair(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 fn refused(settings: &PrepareSettings, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
-    AssessError::Target { path: settings.target.clone(), reason: reason.into(), hint: Some(hint.into()) }
+    AssessError::Target { path: settings.run.target.clone(), reason: reason.into(), hint: Some(hint.into()) }
 }
 
 /// The stages that were asked for, or what suits the target.
@@ -212,7 +212,7 @@ fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Stag
     };
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(wanted).collect();
     if !target.may_write && stages.iter().any(|stage| stage.modifies()) {
-        let path = settings.target.display();
+        let path = settings.run.target.display();
         let hint =
             format!("add --destroy-data={path} if nothing on it is needed, or --touch alone, which reads");
         return Err(refused(settings, format!("the {}'s data would be lost", target.noun()), hint));
@@ -224,7 +224,7 @@ fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Stag
             "use --fill or --precondition",
         ));
     }
-    if settings.trim && target.kind == PrepareKind::BlockDevice && !discards(&settings.target) {
+    if settings.trim && target.kind == PrepareKind::BlockDevice && !discards(&settings.run.target) {
         return Err(refused(
             settings,
             "the device has no discard",
@@ -250,7 +250,7 @@ fn check_workload(
         let reason = format!("a block of {} does not fit into {}", bytes(workload.block), bytes(target.size));
         return Err(refused(settings, reason, "choose a smaller block: --precondition=randwrite:4k"));
     }
-    if !settings.buffered && !workload.block.is_multiple_of(target.unit) {
+    if !settings.run.buffered && !workload.block.is_multiple_of(target.unit) {
         let (unit, block) = (bytes(target.unit), bytes(workload.block));
         let reason = format!("takes direct requests in multiples of {unit}, and {block} is none");
         return Err(refused(settings, reason, "choose another block, or --buffered"));
@@ -294,6 +294,7 @@ fn remarks(target: &PrepareTarget, stages: &[Stage]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::RunSettings;
 
     const MIB: u64 = 1 << 20;
 
@@ -313,9 +314,12 @@ mod tests {
 
     fn settings() -> PrepareSettings {
         PrepareSettings {
-            target: "/t/x".into(),
-            seed: Some(1),
-            engine: Some("psync".to_owned()),
+            run: RunSettings {
+                target: "/t/x".into(),
+                seed: Some(1),
+                engine: Some("psync".to_owned()),
+                ..RunSettings::default()
+            },
             ..Default::default()
         }
     }
@@ -400,7 +404,13 @@ mod tests {
             PrepareSettings { precondition: with("write"), budget: Some(Nanos::from_secs(5)), ..settings() },
             "5 rounds",
         );
-        check(PrepareSettings { engine: Some("warp".to_owned()), ..settings() }, "warp");
+        check(
+            PrepareSettings {
+                run: RunSettings { engine: Some("warp".to_owned()), ..settings().run },
+                ..settings()
+            },
+            "warp",
+        );
         let of_pages = PrepareTarget { unit: 4096, ..target(PrepareKind::File, true) };
         let odd = PrepareSettings { precondition: with("randwrite:512"), ..settings() };
         assert!(PreparePlan::on(of_pages, odd).unwrap_err().to_string().contains("multiples of 4.0 KiB"));

@@ -1,17 +1,17 @@
 //! What `prepare` was asked for.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use fathom_model::Nanos;
 use fathom_model::units::parse_bytes;
 
+use crate::settings::RunSettings;
+
 /// What was asked for. Where no step is, the target decides.
 #[derive(Clone, Debug, Default)]
 pub struct PrepareSettings {
-    /// A block device, a file, or a file to be made.
-    pub target: PathBuf,
+    /// What every run is asked for.
+    pub run: RunSettings,
     /// Tell the device that nothing on it is needed.
     pub trim: bool,
     /// Write every block once.
@@ -20,26 +20,12 @@ pub struct PrepareSettings {
     pub precondition: Option<Workload>,
     /// Read every block once.
     pub touch: bool,
-    /// Size of a file to be made, or of the part that is used, bytes.
-    pub size: Option<u64>,
     /// What a round of the workload lasts; `None` = a minute.
     pub round: Option<Nanos>,
     /// Longest time for the rounds; `None` = as many as the rule allows.
     pub budget: Option<Nanos>,
-    /// The engine instead of io_uring.
-    pub engine: Option<String>,
-    /// Through the page cache.
-    pub buffered: bool,
-    /// Targets whose content may be destroyed.
-    pub destroy: Vec<PathBuf>,
     /// Goes on with an earlier run, which made the file if there is one.
     pub resume: bool,
-    /// What all random choices derive from; drawn where it is not said.
-    pub seed: Option<u64>,
-    /// What the user says of the run.
-    pub labels: BTreeMap<String, String>,
-    /// The command line, for the record.
-    pub command: Vec<String>,
 }
 
 /// The workload that a device is brought into a steady state by: `randwrite:4k:32`.

@@ -64,7 +64,7 @@ impl PrepareTarget {
     /// # Errors
     /// It is nothing that can be prepared, it may not be written to although the user allowed it, or there is no room.
     pub fn inspect(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-        let path = &settings.target;
+        let path = &settings.run.target;
         if is_simulated(path) {
             return modelled(settings);
         }
@@ -98,8 +98,8 @@ impl PrepareTarget {
 }
 
 fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.target;
-    let target = BenchTarget::inspect(path, &settings.destroy)?;
+    let path = &settings.run.target;
+    let target = BenchTarget::inspect(path, &settings.run.destroy)?;
     let BenchTarget::BlockDevice { size: capacity, destroy, .. } = target else {
         return Err(refused(path, "is neither a regular file nor a block device", "choose one of these"));
     };
@@ -119,7 +119,7 @@ fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
 }
 
 fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.target;
+    let path = &settings.run.target;
     if settings.resume {
         return Err(AssessError::Simulated {
             target: path.display().to_string(),
@@ -128,7 +128,7 @@ fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
             hint: Some("leave --resume out".to_owned()),
         });
     }
-    let target = BenchTarget::inspect(path, &settings.destroy)?;
+    let target = BenchTarget::inspect(path, &settings.run.destroy)?;
     let unit = target.request_unit(path);
     let BenchTarget::Simulated(volume) = target else {
         return Err(refused(path, "is no modelled volume", "choose one: sim:ID?size=50GiB"));
@@ -149,8 +149,8 @@ fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
 
 /// The part of `capacity` that is used.
 fn within(settings: &PrepareSettings, capacity: u64, unit: u64) -> Result<u64, AssessError> {
-    let path = &settings.target;
-    let said = settings.size.unwrap_or(capacity);
+    let path = &settings.run.target;
+    let said = settings.run.size.unwrap_or(capacity);
     if said > capacity {
         let reason = format!("--size asks for {}, and it has {}", bytes(said), bytes(capacity));
         return Err(refused(path, reason, "leave --size out to use all of it"));
@@ -167,9 +167,9 @@ fn within(settings: &PrepareSettings, capacity: u64, unit: u64) -> Result<u64, A
 }
 
 fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.target;
+    let path = &settings.run.target;
     let parent = absolute(path).parent().map(Path::to_path_buf).unwrap_or_default();
-    if settings.resume || !settings.destroy.is_empty() {
+    if settings.resume || !settings.run.destroy.is_empty() {
         let option = if settings.resume { "--resume" } else { "--destroy-data" };
         let hint = format!("check the name, or leave {option} out to make it");
         return Err(refused(path, "there is no such file", hint));
@@ -181,13 +181,13 @@ fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
             "make the directory first, or check the name",
         ));
     }
-    let Some(size) = settings.size else {
+    if settings.run.size.is_none() {
         let hint = "say how large it shall be: --size 10g";
         return Err(refused(path, "there is no such file, and it is not said how large to make it", hint));
-    };
+    }
     let filesystem = filesystem_of(path)?;
     let unit = 4096;
-    let size = within(&PrepareSettings { size: Some(size), ..settings.clone() }, u64::MAX, unit)?;
+    let size = within(settings, u64::MAX, unit)?;
     has_room(path, &filesystem, size)?;
     Ok(PrepareTarget {
         kind: PrepareKind::NewFile,
@@ -206,7 +206,7 @@ fn existing_file(
     settings: &PrepareSettings,
     metadata: &std::fs::Metadata,
 ) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.target;
+    let path = &settings.run.target;
     if path.to_str().is_none() {
         return Err(refused(
             path,
@@ -214,18 +214,18 @@ fn existing_file(
             "rename it, or reach it by a link whose name is",
         ));
     }
-    let permit = WritePermit { destroy: settings.destroy.clone(), own_command: true };
-    if let Some(other) = settings.destroy.iter().find(|_| !permit.names(path)) {
+    let permit = WritePermit { destroy: settings.run.destroy.clone(), own_command: true };
+    if let Some(other) = settings.run.destroy.iter().find(|_| !permit.names(path)) {
         let reason = format!("is not what --destroy-data={} names", other.display());
         return Err(refused(path, reason, "name the target itself, or leave --destroy-data out"));
     }
-    let may_write = !settings.destroy.is_empty();
+    let may_write = !settings.run.destroy.is_empty();
     if may_write {
         never_overruled(path)?;
     }
     let filesystem = filesystem_of(path)?;
     let (has, occupied) = (metadata.len(), metadata.blocks().saturating_mul(512));
-    let capacity = if may_write { has.max(settings.size.unwrap_or(has)) } else { has };
+    let capacity = if may_write { has.max(settings.run.size.unwrap_or(has)) } else { has };
     let unit = BenchTarget::File { path: path.clone(), size: has, destroy: may_write, sparse: false }
         .request_unit(path);
     let size = within(settings, capacity, unit)?;
@@ -273,12 +273,16 @@ fn has_room(path: &Path, filesystem: &FilesystemFacts, more: u64) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::RunSettings;
 
     fn inspect(target: &Path, size: Option<u64>, destroy: &[&Path]) -> Result<PrepareTarget, AssessError> {
         PrepareTarget::inspect(&PrepareSettings {
-            target: target.to_owned(),
-            size,
-            destroy: destroy.iter().map(|path| path.to_path_buf()).collect(),
+            run: RunSettings {
+                target: target.to_owned(),
+                size,
+                destroy: destroy.iter().map(|path| path.to_path_buf()).collect(),
+                ..RunSettings::default()
+            },
             ..PrepareSettings::default()
         })
     }

@@ -1,6 +1,5 @@
 //! What a surface is going to do: its settings held against the target, and fio's options for each of its tests.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_analysis::surface_file::{FileTest, Kind, LADDER_RANGE};
@@ -16,6 +15,7 @@ use fathom_runner::Session;
 use crate::AssessError;
 use crate::plan::{remarks, size_on};
 use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::settings::RunSettings;
 use crate::simulated;
 use crate::target::BenchTarget;
 
@@ -48,8 +48,8 @@ impl Content {
 /// What was asked for.
 #[derive(Clone, Debug)]
 pub struct SurfaceSettings {
-    /// A directory, file or block device.
-    pub target: PathBuf,
+    /// What every run is asked for.
+    pub run: RunSettings,
     /// What is measured; `None` = what suits the target.
     pub parts: Option<Parts>,
     /// Read every block once instead.
@@ -66,28 +66,14 @@ pub struct SurfaceSettings {
     pub depth: u32,
     /// Time for everything, laying out included.
     pub budget: Nanos,
-    /// Size of the working file, or of the range used, bytes.
-    pub size: Option<u64>,
     /// What the file benchmark writes.
     pub content: Content,
-    /// The engine instead of io_uring.
-    pub engine: Option<String>,
-    /// Through the page cache.
-    pub buffered: bool,
-    /// Targets whose content may be destroyed.
-    pub destroy: Vec<PathBuf>,
-    /// What all random choices derive from; drawn where it is not said.
-    pub seed: Option<u64>,
-    /// What the user says of the run.
-    pub labels: BTreeMap<String, String>,
-    /// The command line, for the record.
-    pub command: Vec<String>,
 }
 
 impl Default for SurfaceSettings {
     fn default() -> Self {
         SurfaceSettings {
-            target: PathBuf::from("."),
+            run: RunSettings::default(),
             parts: None,
             scan: false,
             writes: false,
@@ -96,14 +82,7 @@ impl Default for SurfaceSettings {
             order: Order::default(),
             depth: DEPTH,
             budget: Nanos::from_secs(60),
-            size: None,
             content: Content::default(),
-            engine: None,
-            buffered: false,
-            destroy: Vec::new(),
-            seed: None,
-            labels: BTreeMap::new(),
-            command: Vec::new(),
         }
     }
 }
@@ -156,8 +135,8 @@ impl SurfacePlan {
     /// # Errors
     /// The target is not there, cannot be used, or may not be written to and would be.
     pub fn make(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
-        let target = BenchTarget::inspect(&settings.target, &settings.destroy)?;
-        simulated::check_cache(&settings.target, settings.buffered)?;
+        let target = BenchTarget::inspect(&settings.run.target, &settings.run.destroy)?;
+        simulated::check_cache(&settings.run.target, settings.run.buffered)?;
         SurfacePlan::on(target, settings)
     }
 
@@ -166,9 +145,9 @@ impl SurfacePlan {
     /// # Errors
     /// As for [`SurfacePlan::make`].
     pub fn on(target: BenchTarget, settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
-        simulated::check_engine(settings.engine.as_deref(), &target)?;
+        simulated::check_engine(settings.run.engine.as_deref(), &target)?;
         let refuse = |reason: String, hint: &str| AssessError::Target {
-            path: settings.target.clone(),
+            path: settings.run.target.clone(),
             reason,
             hint: Some(hint.to_owned()),
         };
@@ -180,27 +159,27 @@ impl SurfacePlan {
             let reason = "is a directory, and the file that would be made in it has nothing to look for";
             return Err(refuse(reason.to_owned(), "name a block device or a file"));
         }
-        let unit = if settings.buffered { 512 } else { target.request_unit(&settings.target) };
+        let unit = if settings.run.buffered { 512 } else { target.request_unit(&settings.run.target) };
         if !settings.block.is_multiple_of(unit) {
             let (unit, block) = (bytes(unit), bytes(settings.block));
             let reason = format!("takes direct requests in multiples of {unit}, and {block} is none");
             return Err(refuse(reason, "choose another --bs, or --buffered"));
         }
-        let size = size_on(&target, &settings.target, settings.size, FILE_SIZE)?;
+        let size = size_on(&target, &settings.run.target, settings.run.size, FILE_SIZE)?;
         if size.size < settings.block {
             let reason = format!("has {}, less than one block", bytes(size.size));
             return Err(refuse(reason, "choose a smaller --bs"));
         }
         let mut notes: Vec<String> =
             simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
-        let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
+        let engine = engine_or_substitute(settings.run.engine.as_deref(), &target, &mut notes);
         let otherwise =
             Parts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };
         let parts = settings.parts.unwrap_or(otherwise);
-        let limits_layout = is_directory && settings.size.is_none();
+        let limits_layout = is_directory && settings.run.size.is_none();
         let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
         let file = target.working_path();
-        let seed = settings.seed.unwrap_or_else(|| target.usual_seed());
+        let seed = settings.run.seed.unwrap_or_else(|| target.usual_seed());
         let size = size.size - size.size % unit;
         Ok(SurfacePlan { target, file, size, parts, layout_time, notes, settings, seed, unit, engine })
     }
@@ -212,7 +191,7 @@ impl SurfacePlan {
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        self.target.name(&self.settings.target)
+        self.target.name(&self.settings.run.target)
     }
 
     /// The places in the order of visiting, where `budget_ns` are there for everything.
@@ -232,7 +211,7 @@ impl SurfacePlan {
 
     /// What every job has in common.
     fn job(&self, rw: &str, block: u64, depth: u32) -> Said {
-        let direct = if self.settings.buffered { "0" } else { "1" };
+        let direct = if self.settings.run.buffered { "0" } else { "1" };
         [
             ("ioengine", self.engine.clone()),
             ("filename", escaped(&self.file)),
@@ -370,7 +349,7 @@ mod tests {
     fn plan(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
         SurfacePlan::on(
             BenchTarget::simulated("simulated", VolumeModel::unlimited(GIB)),
-            SurfaceSettings { seed: Some(1), ..settings },
+            SurfaceSettings { run: RunSettings { seed: Some(1), ..settings.run }, ..settings },
         )
     }
 
@@ -422,6 +401,12 @@ mod tests {
         check(SurfaceSettings { block: 1000, ..SurfaceSettings::default() }, "multiples of 512 B");
         check(SurfaceSettings { block: 2 * GIB, ..SurfaceSettings::default() }, "less than one block");
         let engine = Some("warp".to_owned());
-        check(SurfaceSettings { engine, ..SurfaceSettings::default() }, "no engine called 'warp'");
+        check(
+            SurfaceSettings {
+                run: RunSettings { engine, ..RunSettings::default() },
+                ..SurfaceSettings::default()
+            },
+            "no engine called 'warp'",
+        );
     }
 }

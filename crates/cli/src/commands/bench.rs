@@ -147,11 +147,11 @@ pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) 
 }
 
 fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
-    let labels = arguments.run.labels();
     let mut targets = arguments.targets.into_iter();
     let (target, further) = (targets.next().unwrap_or_else(|| PathBuf::from(".")), targets.collect());
+    let destroy = arguments.destroy_data;
     BenchSettings {
-        target,
+        run: arguments.run.settings(target, arguments.size, destroy, command),
         further,
         suite: arguments.suite,
         profiles: arguments.profiles,
@@ -160,7 +160,6 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
             (false, true) => Effort::Thorough,
             (false, false) => Effort::Default,
         },
-        size: arguments.size,
         runtime: arguments.runtime,
         until_steady: arguments.until_steady,
         budget: arguments.budget,
@@ -171,12 +170,6 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
             tolerance_percent: arguments.tolerance,
             class: arguments.class,
         },
-        engine: arguments.run.engine,
-        buffered: arguments.run.buffered,
-        destroy: arguments.destroy_data,
-        seed: arguments.run.seed,
-        labels,
-        command: super::words(command),
     }
 }
 

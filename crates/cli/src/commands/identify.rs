@@ -102,18 +102,11 @@ pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) 
 }
 
 fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySettings {
-    let labels = arguments.run.labels();
+    let destroy = arguments.destroy_data.into_iter().collect();
     IdentifySettings {
-        target: arguments.target,
+        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
         budget: arguments.budget,
         read_only: arguments.read_only,
-        size: arguments.size,
-        engine: arguments.run.engine,
-        buffered: arguments.run.buffered,
-        destroy: arguments.destroy_data.into_iter().collect(),
-        seed: arguments.run.seed,
-        labels,
-        command: super::words(command),
     }
 }
 

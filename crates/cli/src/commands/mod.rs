@@ -102,12 +102,6 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
     }
 }
 
-/// A command line for the record, beginning with the name that everybody knows the program by.
-fn words(command: &[OsString]) -> Vec<String> {
-    let said = command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("fathom".to_owned()).chain(said).collect()
-}
-
 /// Help and version are answers; everything else is a mistake.
 fn explain(error: &clap::Error) -> Result<Exit, Complaint> {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};

@@ -95,23 +95,16 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
 }
 
 fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSettings {
-    let labels = arguments.run.labels();
+    let destroy = arguments.destroy_data.into_iter().collect();
     PrepareSettings {
-        target: arguments.target,
+        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
         trim: arguments.trim,
         fill: arguments.fill,
         precondition: arguments.precondition,
         touch: arguments.touch,
-        size: arguments.size,
         round: Some(arguments.round),
         budget: arguments.budget,
-        engine: arguments.run.engine,
-        buffered: arguments.run.buffered,
-        destroy: arguments.destroy_data.into_iter().collect(),
         resume: arguments.resume,
-        seed: arguments.run.seed,
-        labels,
-        command: super::words(command),
     }
 }
 
@@ -166,12 +159,12 @@ pub fn show(
 
 /// The command line that goes on with this run.
 fn resuming(plan: &PreparePlan) -> String {
-    let said = &plan.settings.command;
+    let said = &plan.settings.run.command;
     let mut words: Vec<String> =
         said.iter().filter(|word| *word != "--resume").map(|word| quoted(word)).collect();
     words.insert(2.min(words.len()), "--resume".to_owned());
     if plan.target.kind == PrepareKind::NewFile {
-        words.push(format!("--destroy-data={}", quoted(&plan.settings.target.to_string_lossy())));
+        words.push(format!("--destroy-data={}", quoted(&plan.settings.run.target.to_string_lossy())));
     }
     words.join(" ")
 }

@@ -1,9 +1,10 @@
 //! The options that every command that runs tests takes.
 
-use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_assess::RunSettings;
 use fathom_history::Place;
 
 use super::catalog_arguments::CatalogArguments;
@@ -27,21 +28,36 @@ pub struct RunArguments {
     no_history: bool,
     /// Through the page cache, for file systems without direct I/O
     #[arg(long)]
-    pub buffered: bool,
+    buffered: bool,
     /// This engine instead of the usual one, io_uring: libaio, psync, ...
     #[arg(long)]
-    pub engine: Option<String>,
+    engine: Option<String>,
     /// What all random choices derive from, to repeat a run exactly
     #[arg(long, value_name = "NUMBER")]
-    pub seed: Option<u64>,
+    seed: Option<u64>,
     #[command(flatten)]
     pub catalog: CatalogArguments,
 }
 
 impl RunArguments {
-    /// What the user says of the run.
-    pub fn labels(&self) -> BTreeMap<String, String> {
-        self.labels.iter().cloned().collect()
+    /// What is asked for on `target` by this command line.
+    pub fn settings(
+        self,
+        target: PathBuf,
+        size: Option<u64>,
+        destroy: Vec<PathBuf>,
+        command: &[OsString],
+    ) -> RunSettings {
+        RunSettings {
+            target,
+            size,
+            engine: self.engine,
+            buffered: self.buffered,
+            destroy,
+            seed: self.seed,
+            labels: self.labels.into_iter().collect(),
+            command: words(command),
+        }
     }
 
     /// Where the run is kept.
@@ -53,6 +69,12 @@ impl RunArguments {
     pub fn keeps(&self) -> bool {
         !self.no_history
     }
+}
+
+/// A command line for the record, beginning with the name that everybody knows the program by.
+fn words(command: &[OsString]) -> Vec<String> {
+    let said = command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("fathom".to_owned()).chain(said).collect()
 }
 
 fn label(text: &str) -> Result<(String, String), String> {

@@ -130,7 +130,6 @@ pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) 
 }
 
 fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSettings {
-    let labels = arguments.run.labels();
     let has = |part: &str| arguments.only.iter().any(|only| only == part);
     let parts = (!arguments.only.is_empty()).then(|| Parts {
         transfer: has("transfer"),
@@ -141,8 +140,9 @@ fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSetting
     });
     let has_file = parts.map_or(arguments.target.is_dir(), |parts| parts.file);
     let otherwise = Nanos::from_secs(if has_file { 120 } else { 60 });
+    let destroy = arguments.destroy_data.into_iter().collect();
     SurfaceSettings {
-        target: arguments.target,
+        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
         parts,
         scan: arguments.scan,
         writes: arguments.write,
@@ -151,14 +151,7 @@ fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSetting
         order: arguments.order,
         depth: arguments.iodepth,
         budget: arguments.budget.unwrap_or(otherwise),
-        size: arguments.size,
         content: arguments.pattern,
-        engine: arguments.run.engine,
-        buffered: arguments.run.buffered,
-        destroy: arguments.destroy_data.into_iter().collect(),
-        seed: arguments.run.seed,
-        labels,
-        command: super::words(command),
     }
 }
 
@@ -191,7 +184,7 @@ fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
         if settings.writes {
             writes.push("all over it, as fast as it goes".to_owned());
         }
-        let may_write = lays_out || !settings.destroy.is_empty();
+        let may_write = lays_out || !settings.run.destroy.is_empty();
         if plan.parts.file && may_write {
             writes.push("as fast as it goes in the writing half of the file benchmark".to_owned());
         }

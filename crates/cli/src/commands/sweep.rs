@@ -177,7 +177,6 @@ fn misses_a_goal(result: &Sweep) -> bool {
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
-    let labels = arguments.run.labels();
     let once = |values: Vec<Pattern>| {
         let mut values = values;
         values.sort_unstable();
@@ -187,8 +186,9 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
     let mut jobs = arguments.numjobs;
     jobs.sort_unstable();
     jobs.dedup();
+    let destroy = arguments.destroy_data.into_iter().collect();
     SweepSettings {
-        target: arguments.target,
+        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
         patterns: once(arguments.rw),
         blocks: arguments.bs,
         depths: Some(arguments.iodepth),
@@ -196,13 +196,6 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
         budget: arguments.budget,
         slo: arguments.slo,
         reach: arguments.reach,
-        size: arguments.size,
-        engine: arguments.run.engine,
-        buffered: arguments.run.buffered,
-        destroy: arguments.destroy_data.into_iter().collect(),
-        seed: arguments.run.seed,
-        labels,
-        command: super::words(command),
     }
 }
 

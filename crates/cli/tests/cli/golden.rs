@@ -1,6 +1,6 @@
 //! Whole outputs on virtual time, where every number is exact: from a command line to its text, JSON and table.
 
-use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, engine_rows};
+use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, RunSettings, engine_rows};
 use fathom_engine::sim::FixedLatency;
 use fathom_model::Nanos;
 use fathom_options::{HostFacts, MachineNumbers, ParseEnvironment, parse_command_line};
@@ -35,12 +35,11 @@ fn fio(line: &str) -> RunRecord {
 
 fn bench(suite: &str, only: &[&str]) -> RunRecord {
     let settings = BenchSettings {
-        target: "sim".into(),
+        run: RunSettings { target: "sim".into(), seed: Some(1), ..RunSettings::default() },
         suite: suite.to_owned(),
         effort: Effort::Quick,
         runtime: Some(Nanos::from_secs(4)),
         only: only.iter().map(|id| (*id).to_owned()).collect(),
-        seed: Some(1),
         ..BenchSettings::default()
     };
     let plan =

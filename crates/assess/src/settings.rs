@@ -1,0 +1,25 @@
+//! What is said of a run, whatever it measures. Commands add what is theirs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What was asked for by every command that runs tests.
+#[derive(Clone, Debug, Default)]
+pub struct RunSettings {
+    /// A directory, file, block device or modelled volume.
+    pub target: PathBuf,
+    /// Size of the working file, or of the range used, bytes.
+    pub size: Option<u64>,
+    /// The engine instead of the usual one.
+    pub engine: Option<String>,
+    /// Through the page cache.
+    pub buffered: bool,
+    /// Targets whose content may be destroyed.
+    pub destroy: Vec<PathBuf>,
+    /// What all random choices derive from; drawn where it is not said.
+    pub seed: Option<u64>,
+    /// What the user says of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
