@@ -9,13 +9,12 @@ use fathom_analysis::surface_findings::findings;
 use fathom_analysis::surface_plan::{Place, SATURATED_POINTS, Times};
 use fathom_analysis::surface_point::{POINT, Point, State};
 use fathom_model::units::{bytes, duration};
-use fathom_record::{ContentRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus};
-use fathom_runner::{RunObserver, Session, WritePermit};
+use fathom_record::{ContentRecord, RunRecord, TestMeta, TestRecord};
+use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::header::Heading;
-use crate::layout::{Layout, lay_out};
 use crate::measure::{Job, measure_in_turn};
+use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 
 mod plan;
@@ -25,41 +24,12 @@ mod scan;
 pub use plan::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings};
 use reader::{Reader, Source};
 
-/// A test that is about to begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// What it does, for people.
-    pub title: String,
-    /// Its number, from 1.
-    pub number: usize,
-    /// How many there will be.
-    pub of: usize,
-    /// ns of the budget that are spent.
-    pub spent_ns: u64,
-}
-
-/// Is told how a surface goes on. Every method may be left out.
-pub trait SurfaceObserver: RunObserver {
-    /// The target is ready; measuring begins.
-    fn begun(&mut self, _header: &RunHeader) {}
-    /// A test begins.
-    fn test_begun(&mut self, _step: &Step) {}
-    /// A test has ended, been skipped or failed.
-    fn test_ended(&mut self, _test: &TestRecord) {}
-}
-
-impl SurfaceObserver for () {}
-
 /// A surface that is being measured.
 struct Run<'a> {
     plan: &'a SurfacePlan,
-    session: &'a Session,
-    observer: &'a mut dyn SurfaceObserver,
-    record: RunRecord,
+    steps: Steps<'a>,
     /// When it began, session ns.
     began: u64,
-    /// Number of tests that are planned altogether.
-    of: usize,
 }
 
 /// Measures `plan` on `session`.
@@ -69,51 +39,22 @@ struct Run<'a> {
 pub fn surface(
     plan: &SurfacePlan,
     session: &mut Session,
-    observer: &mut dyn SurfaceObserver,
+    observer: &mut dyn StepObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
-    let mut header = header(plan, session);
+    let mut plan = plan.clone();
     let began = session.now();
-    let layout = Layout {
-        target: &plan.target,
-        file: &plan.file,
-        size: plan.size,
-        direct: !plan.settings.run.buffered,
-        limit: plan.layout_time,
-    };
-    header.size_bytes = lay_out(&layout, session, observer, &mut header.notes)?;
-    let plan = &SurfacePlan { size: header.size_bytes, ..plan.clone() };
+    let header = plan.site.begin("surface", &plan.settings.run, session, observer)?;
     let left_ns = plan.settings.budget.0.saturating_sub(session.now() - began);
-    observer.begun(&header);
-    let record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
-    let began = session.now();
-    let mut run = Run { plan, session, observer, record, began, of: 0 };
+    let steps = Steps::begin(header, session, observer);
+    let mut run = Run { plan: &plan, began: session.now(), steps };
     if plan.settings.scan {
         run.scan();
     } else {
         run.measure(left_ns);
     }
-    let mut record = run.record;
-    if let Some(reason) = session.stop_handle().reason() {
-        record.header.interrupted = Some(reason);
-        record.status = TestStatus::Incomplete;
-    } else if record.tests.iter().all(|test| test.status == TestStatus::Failed) {
-        record.status = TestStatus::Failed;
-    }
+    let mut record = run.steps.end();
     record.findings = findings(&record, &assess(&record));
     Ok(record)
-}
-
-fn header(plan: &SurfacePlan, session: &Session) -> RunHeader {
-    let heading = Heading {
-        kind: "surface",
-        target_name: plan.target_name(),
-        said: &plan.settings.run,
-        suite: None,
-        seed: Some(plan.seed),
-        notes: &plan.notes,
-    };
-    crate::header::header(&heading, session)
 }
 
 /// How long a look at what was read may take before nobody looks any more.
@@ -130,15 +71,15 @@ impl Run<'_> {
         let saturated =
             if plan.parts.saturated { plan.saturated_places(SATURATED_POINTS) } else { Vec::new() };
         let rows = if plan.parts.file { file_tests(times.file_ns, plan.settings.depth) } else { Vec::new() };
-        self.of = visits.len() + usize::from(plan.parts.burst) + saturated.len() + rows.len();
+        self.steps.of = Some(visits.len() + usize::from(plan.parts.burst) + saturated.len() + rows.len());
         self.places(&visits, &times);
-        if plan.parts.burst && !self.is_over() {
+        if plan.parts.burst && !self.steps.is_over() {
             let said = plan.burst(self.burst_offset(), times.burst_ns);
             self.run((BURST.to_owned(), "burst rate".to_owned()), &[(BURST, said)]);
         }
-        let measured = assess(&self.record);
+        let measured = assess(&self.steps.record);
         for place in &saturated {
-            if self.is_over() {
+            if self.steps.is_over() {
                 return;
             }
             // What no medium answers is quick whatever the depth.
@@ -150,14 +91,14 @@ impl Run<'_> {
             self.run((format!("{SATURATED}{}", place.offset), title), &[("saturated", said)]);
         }
         for row in &rows {
-            if self.is_over() {
+            if self.steps.is_over() {
                 return;
             }
             let meta = (row.id.clone(), row.title.clone());
             match self.why_not(row.rw.writes(), row.block) {
                 Some(reason) => {
                     let meta = TestMeta { id: meta.0, title: meta.1, fio: String::new() };
-                    self.keep(TestRecord::skipped(meta, reason));
+                    self.steps.keep(TestRecord::skipped(meta, reason));
                 }
                 None => self.run(meta, &plan.file_row(row)),
             }
@@ -168,16 +109,16 @@ impl Run<'_> {
     fn places(&mut self, visits: &[Place], times: &Times) {
         let plan = self.plan;
         // Slow requests make places last longer than planned: twice the time is the end of it.
-        let deadline = self.session.now() + 2 * times.place_ns * visits.len() as u64;
+        let deadline = self.steps.session.now() + 2 * times.place_ns * visits.len() as u64;
         let probes = plan.probes_each(visits.len());
         let mut reader = self.reader(LOOK_BYTES as usize).filter(|_| !plan.settings.writes);
         for (number, place) in visits.iter().enumerate() {
-            if self.is_over() {
+            if self.steps.is_over() {
                 return;
             }
-            if self.session.now() > deadline {
+            if self.steps.session.now() > deadline {
                 let budget = duration(plan.settings.budget);
-                self.record.header.notes.push(format!(
+                self.steps.note(format!(
                     "the time ({budget}) was over after {number} of {} points; --budget gives more",
                     visits.len()
                 ));
@@ -188,32 +129,32 @@ impl Run<'_> {
             let mut test = self.begin_and_measure(meta, &jobs);
             if let Some(looker) = &reader {
                 test.content = self.look(looker, &test);
-                let was_stopped = self.is_over();
+                let was_stopped = self.steps.is_over();
                 if test.content.is_none()
                     && !was_stopped
                     && Point::of(&test, 0).is_some_and(|point| point.bytes > 0)
                 {
                     reader = None;
-                    self.record.header.notes.push(format!(
+                    self.steps.note(format!(
                         "what was read could not be looked at from {} on: nothing is said of unwritten places",
                         bytes(place.offset)
                     ));
                 }
             }
-            self.keep(test);
+            self.steps.keep(test);
         }
     }
 
     /// A reader of what the target holds; `None` where that is known, or nothing is really there.
     fn reader(&self, max_block: usize) -> Option<Reader> {
-        let is_block_device = match self.plan.target {
+        let is_block_device = match self.plan.site.target {
             BenchTarget::File { .. } => false,
             BenchTarget::BlockDevice { .. } => true,
             BenchTarget::Directory { .. } | BenchTarget::Simulated(_) => return None,
         };
         Reader::start(Source {
-            path: self.plan.file.clone(),
-            size: self.plan.size,
+            path: self.plan.site.file.clone(),
+            size: self.plan.site.size,
             is_block_device,
             direct: !self.plan.settings.run.buffered,
             max_block,
@@ -224,13 +165,13 @@ impl Run<'_> {
     fn look(&self, reader: &Reader, test: &TestRecord) -> Option<ContentRecord> {
         let point = Point::of(test, 0).filter(|point| point.bytes > 0)?;
         let mut found = ContentRecord::default();
-        if matches!(self.plan.target, BenchTarget::File { .. }) {
-            found.is_hole = reader.is_hole(point.offset, point.bytes, LOOK_PATIENCE, self.session)?;
+        if matches!(self.plan.site.target, BenchTarget::File { .. }) {
+            found.is_hole = reader.is_hole(point.offset, point.bytes, LOOK_PATIENCE, self.steps.session)?;
         }
         let length = LOOK_BYTES.min(self.plan.settings.block);
         let last = point.bytes.saturating_sub(length) / length * length;
         for skip in [0, last / 2 / length * length, last] {
-            let look = reader.read(point.offset + skip, length as u32, LOOK_PATIENCE, self.session)?;
+            let look = reader.read(point.offset + skip, length as u32, LOOK_PATIENCE, self.steps.session)?;
             found.looked_bytes += length;
             found.zero_bytes += if look.is_zero { length } else { 0 };
         }
@@ -239,48 +180,31 @@ impl Run<'_> {
 
     /// A place that surely was written: a burst of zeros from nowhere tells nothing.
     fn burst_offset(&self) -> u64 {
-        let points = assess(&self.record).points;
+        let points = assess(&self.steps.record).points;
         let written = points.iter().find(|point| point.state == State::Measured && !point.is_zero);
-        written.map_or(self.plan.size / 2, |point| point.offset)
+        written.map_or(self.plan.site.size / 2, |point| point.offset)
     }
 
     /// Why a row of the file benchmark cannot be measured.
     fn why_not(&self, writes: bool, block: u64) -> Option<String> {
-        if !block.is_multiple_of(self.plan.unit) {
-            return Some(format!("direct requests are multiples of {} here", bytes(self.plan.unit)));
+        if !block.is_multiple_of(self.plan.site.unit) {
+            return Some(format!("direct requests are multiples of {} here", bytes(self.plan.site.unit)));
         }
-        if block > self.plan.size {
-            return Some(format!("there are only {}", bytes(self.plan.size)));
+        if block > self.plan.site.size {
+            return Some(format!("there are only {}", bytes(self.plan.site.size)));
         }
-        self.plan.target.write_refusal().filter(|_| writes)
-    }
-
-    fn is_over(&self) -> bool {
-        self.session.stop_handle().is_requested()
+        self.plan.site.target.write_refusal().filter(|_| writes)
     }
 
     fn run(&mut self, meta: (String, String), jobs: &[Job<'_>]) {
         let test = self.begin_and_measure(meta, jobs);
-        self.keep(test);
+        self.steps.keep(test);
     }
 
     fn begin_and_measure(&mut self, meta: (String, String), jobs: &[Job<'_>]) -> TestRecord {
-        self.observer.test_begun(&Step {
-            title: meta.1.clone(),
-            number: self.record.tests.len() + 1,
-            of: self.of,
-            spent_ns: self.session.now() - self.began,
-        });
-        measure_in_turn(meta, jobs, self.session, self.observer)
-    }
-
-    fn keep(&mut self, test: TestRecord) {
-        self.observer.test_ended(&test);
-        if !test.fio.is_empty() {
-            self.record.header.job_text.push_str(&test.fio);
-            self.record.header.job_text.push('\n');
-        }
-        self.record.tests.push(test);
+        let spent_ns = self.steps.session.now() - self.began;
+        self.steps.next(&meta.1, spent_ns);
+        measure_in_turn(meta, jobs, self.steps.session, self.steps.observer)
     }
 }
 
@@ -294,6 +218,8 @@ mod tests {
     use fathom_analysis::surface_plan::Parts;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;
+    use fathom_record::TestStatus;
+    use fathom_runner::RunObserver;
 
     const GIB: u64 = 1 << 30;
 
@@ -353,8 +279,8 @@ mod tests {
     fn a_stop_keeps_what_was_measured() {
         struct StopAfter(fathom_runner::StopHandle, usize);
         impl RunObserver for StopAfter {}
-        impl SurfaceObserver for StopAfter {
-            fn test_ended(&mut self, _test: &TestRecord) {
+        impl StepObserver for StopAfter {
+            fn step_ended(&mut self, _test: &TestRecord) {
                 self.1 -= 1;
                 if self.1 == 0 {
                     self.0.request("signal 2");

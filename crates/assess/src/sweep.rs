@@ -1,26 +1,22 @@
 //! Runs a sweep point by point: asks the planner where to measure next, measures, and hands each point out as it ends, so
 //! that a sweep that was killed can go on where it was.
 
-use std::path::PathBuf;
-
 use fathom_analysis::offered::{Offered, next_offer};
 use fathom_analysis::sweep_goal::{Reach, Slo};
 use fathom_analysis::sweep_plan::{Next, SETTLE_NS, next};
-use fathom_analysis::sweep_point::{Pattern, Point, Spot, block_name};
+use fathom_analysis::sweep_point::{Pattern, Point, Spot};
 use fathom_analysis::sweep_spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{RunHeader, RunRecord, Severity, TestRecord, TestStatus};
-use fathom_runner::{RunObserver, Session, WritePermit};
+use fathom_record::{RunRecord, Severity, TestRecord, TestStatus};
+use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::header::Heading;
-use crate::layout::{Layout, lay_out};
 use crate::measure::measure;
-use crate::plan::{remarks, size_on};
-use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::planned::{size_word, time_word};
 use crate::settings::RunSettings;
-use crate::simulated;
+use crate::site::{Said, Site};
+use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 
 /// What was asked for.
@@ -47,46 +43,21 @@ pub struct SweepSettings {
 /// What is going to be done, as far as that is known before.
 #[derive(Clone, Debug)]
 pub struct SweepPlan {
-    /// The target.
-    pub target: BenchTarget,
-    /// The path that points name; in a directory a file that exists under no name.
-    pub file: PathBuf,
-    /// Bytes of it that are used.
-    pub size: u64,
+    /// Where.
+    pub site: Site,
     /// What the points cover; its budget is that of the points alone.
     pub spec: SweepSpec,
-    /// Longest time for laying out; `None` where nothing is laid out, or as long as it takes.
-    pub layout_time: Option<Nanos>,
-    /// Things a reader of the results should know.
-    pub notes: Vec<String>,
     /// What was asked for.
     pub settings: SweepSettings,
-    /// What all random choices derive from.
-    pub seed: u64,
-    engine: String,
 }
 
 /// One measurement in fio's words.
 struct Job {
     id: String,
     title: String,
-    said: Vec<(String, String)>,
+    said: Said,
 }
 
-/// Is told how a sweep goes on. Every method may be left out.
-pub trait SweepObserver: RunObserver {
-    /// The target is ready; measuring begins.
-    fn begun(&mut self, _header: &RunHeader) {}
-    /// A point or an offered rate begins, so many ns of the budget being spent.
-    fn point_begun(&mut self, _title: &str, _spent_ns: u64) {}
-    /// A point has ended or failed, or was measured by the sweep that this one goes on with.
-    fn point_ended(&mut self, _test: &TestRecord) {}
-}
-
-impl SweepObserver for () {}
-
-/// Size of the working file where none is said.
-const FILE_SIZE: u64 = 1 << 30;
 /// Largest share of the time that laying out may take.
 const LAYOUT_SHARE: u64 = 4;
 /// Deepest queue where none is said.
@@ -104,8 +75,7 @@ impl SweepPlan {
     /// # Errors
     /// The target is not there, cannot be used, or may not be written to and would be.
     pub fn make(settings: SweepSettings) -> Result<SweepPlan, AssessError> {
-        let target = BenchTarget::inspect(&settings.run.target, &settings.run.destroy)?;
-        simulated::check_cache(&settings.run.target, settings.run.buffered)?;
+        let target = Site::inspect(&settings.run)?;
         SweepPlan::on(target, settings)
     }
 
@@ -114,50 +84,23 @@ impl SweepPlan {
     /// # Errors
     /// As for [`SweepPlan::make`].
     pub fn on(target: BenchTarget, settings: SweepSettings) -> Result<SweepPlan, AssessError> {
-        simulated::check_engine(settings.run.engine.as_deref(), &target)?;
         if let Some(reason) =
             target.write_refusal().filter(|_| settings.patterns.iter().any(|pattern| pattern.writes()))
         {
             let hint = "or sweep reads alone: --rw randread".to_owned();
             return Err(AssessError::Target { path: settings.run.target, reason, hint: Some(hint) });
         }
-        let size = size_on(&target, &settings.run.target, settings.run.size, FILE_SIZE)?;
-        let mut notes: Vec<String> =
-            simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
-        let engine = engine_or_substitute(settings.run.engine.as_deref(), &target, &mut notes);
-        let is_directory = matches!(target, BenchTarget::Directory { .. });
-        let limits_layout = is_directory && settings.run.size.is_none();
-        let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
-        let spec = spec(&settings, &target, settings.budget.0)?;
-        let file = target.working_path();
-        let seed = settings.run.seed.unwrap_or_else(|| target.usual_seed());
-        Ok(SweepPlan { target, file, size: size.size, spec, layout_time, notes, settings, seed, engine })
-    }
-
-    /// The session that it runs on.
-    pub fn session(&self) -> Session {
-        simulated::session_for([&self.target])
-    }
-
-    /// The target by a name that means the same everywhere on this machine.
-    pub fn target_name(&self) -> String {
-        self.target.name(&self.settings.run.target)
+        let site = Site::on(target, &settings.run, Nanos(settings.budget.0 / LAYOUT_SHARE))?;
+        let spec = spec(&settings, site.unit)?;
+        Ok(SweepPlan { site, spec, settings })
     }
 
     /// fio's options for the point at `spot`, the `turn`th of those that are alike.
-    fn said(&self, spot: &Spot, runtime_ns: u64, turn: u64) -> Vec<(String, String)> {
+    fn said(&self, spot: &Spot, runtime_ns: u64, turn: u64) -> Said {
         let pair = |name: &str, value: String| (name.to_owned(), value);
-        let apart = spot.rw.is_sequential() && spot.jobs > 1;
-        let range = if apart { (self.size / u64::from(spot.jobs)) & !0xf_ffff } else { self.size };
-        let mut said = vec![
-            pair("ioengine", self.engine.clone()),
-            pair("filename", escaped(&self.file)),
-            pair("size", size_word(range)),
-            pair("direct", if self.settings.run.buffered { "0" } else { "1" }.to_owned()),
-            pair("rw", spot.rw.name().to_owned()),
-            pair("bs", block_name(spot.block)),
-            pair("iodepth", spot.depth.to_string()),
-        ];
+        let (apart, size) = (spot.rw.is_sequential() && spot.jobs > 1, self.site.size);
+        let range = if apart { (size / u64::from(spot.jobs)) & !0xf_ffff } else { size };
+        let mut said = self.site.job(spot.rw.name(), spot.block, spot.depth, Some(range));
         if spot.jobs > 1 {
             said.extend([pair("numjobs", spot.jobs.to_string()), pair("group_reporting", "1".to_owned())]);
         }
@@ -169,7 +112,7 @@ impl SweepPlan {
             pair("time_based", "1".to_owned()),
             pair("startdelay", time_word(Nanos(SETTLE_NS))),
             pair("runtime", time_word(Nanos(runtime_ns))),
-            pair("randseed", (self.seed ^ place.wrapping_mul(SEED_STEP)).to_string()),
+            pair("randseed", (self.site.seed ^ place.wrapping_mul(SEED_STEP)).to_string()),
         ]);
         said
     }
@@ -190,9 +133,8 @@ impl SweepPlan {
     }
 }
 
-/// What the points cover, for what was said and what the target allows.
-fn spec(settings: &SweepSettings, target: &BenchTarget, budget_ns: u64) -> Result<SweepSpec, AssessError> {
-    let unit = if settings.run.buffered { 512 } else { target.request_unit(&settings.run.target) };
+/// What the points cover, for what was said, in requests that are multiples of `unit`.
+fn spec(settings: &SweepSettings, unit: u64) -> Result<SweepSpec, AssessError> {
     let blocks = settings.blocks.clone().unwrap_or(Axis::Within(unit, LARGEST.max(unit)));
     let said: Vec<u64> = match &blocks {
         Axis::Exactly(blocks) => blocks.clone(),
@@ -215,7 +157,7 @@ fn spec(settings: &SweepSettings, target: &BenchTarget, budget_ns: u64) -> Resul
         depths: settings.depths.clone().unwrap_or(Axis::Within(1, DEEPEST)),
         jobs: if settings.jobs.is_empty() { vec![1] } else { settings.jobs.clone() },
         unit,
-        budget_ns,
+        budget_ns: settings.budget.0,
         slo: settings.slo.clone(),
         reach: settings.reach.clone(),
     })
@@ -229,32 +171,20 @@ pub fn sweep(
     plan: &SweepPlan,
     earlier: Vec<TestRecord>,
     session: &mut Session,
-    observer: &mut dyn SweepObserver,
+    observer: &mut dyn StepObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
-    let mut header = header(plan, session);
+    let mut plan = plan.clone();
     let began = session.now();
-    let layout = Layout {
-        target: &plan.target,
-        file: &plan.file,
-        size: plan.size,
-        direct: !plan.settings.run.buffered,
-        limit: plan.layout_time,
-    };
-    header.size_bytes = lay_out(&layout, session, observer, &mut header.notes)?;
-    let plan = &SweepPlan { size: header.size_bytes, ..plan.clone() };
-    let laid_out_ns = session.now() - began;
-    let budget_ns = plan.spec.budget_ns.saturating_sub(laid_out_ns);
+    let header = plan.site.begin("sweep", &plan.settings.run, session, observer)?;
+    let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
-    observer.begun(&header);
-    let mut record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
+    let mut steps = Steps::begin(header, session, observer);
     let (mut points, mut offered) = (Vec::new(), Vec::new());
     // What was broken off or failed gets another chance.
     for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {
-        observer.point_ended(&test);
         points.extend(Point::of(&test));
         offered.extend(Offered::of(&test));
-        record.tests.push(test);
+        steps.keep_earlier(test);
     }
     loop {
         let step = match next(&spec, &points) {
@@ -263,48 +193,29 @@ pub fn sweep(
         };
         let Some(Job { id, title, said }) = plan.job_of(step, offered.len() as u64) else {
             if step == Next::OutOfTime {
-                record.header.notes.push(format!(
+                steps.note(format!(
                     "the time ({}) was over before everything was looked at; --budget gives more",
                     duration(plan.settings.budget)
                 ));
             }
             break;
         };
-        observer.point_begun(&title, record.tests.iter().map(|test| test.elapsed_ns).sum());
-        let test = measure((id, title), &said, session, observer);
-        observer.point_ended(&test);
+        steps.next(&title, steps.elapsed_ns());
+        let test = measure((id, title), &said, steps.session, steps.observer);
         // Whatever came of it, it counts as tried.
         points.extend(Point::of(&test));
         offered.extend(Offered::of(&test));
-        record.header.job_text.push_str(&test.fio);
-        record.header.job_text.push('\n');
-        record.tests.push(test);
-        if let Some(reason) = session.stop_handle().reason() {
-            record.header.interrupted = Some(reason);
-            record.status = TestStatus::Incomplete;
+        steps.keep(test);
+        if steps.is_over() {
             break;
         }
     }
-    if record.tests.iter().all(|test| test.status == TestStatus::Failed) {
-        record.status = TestStatus::Failed;
-    }
+    let mut record = steps.end();
     // Points are short and go past the knee on purpose: what a single one suffers from counts, not what it is.
     record.findings = fathom_analysis::findings(&record);
     record.findings.retain(|finding| finding.severity >= Severity::Warning && finding.id != TOO_MUCH);
     record.findings.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(record)
-}
-
-fn header(plan: &SweepPlan, session: &Session) -> RunHeader {
-    let heading = Heading {
-        kind: "sweep",
-        target_name: plan.target_name(),
-        said: &plan.settings.run,
-        suite: None,
-        seed: Some(plan.seed),
-        notes: &plan.notes,
-    };
-    crate::header::header(&heading, session)
 }
 
 #[cfg(test)]
@@ -387,13 +298,13 @@ mod tests {
     fn limits_that_let_a_little_through_after_a_rest_are_told_with_it() {
         let target = "sim:custom?iops=3000&bandwidth=100MiB&latency=200us";
         let settings = SweepSettings {
-            run: RunSettings { target: PathBuf::from(target), seed: Some(1), ..RunSettings::default() },
+            run: RunSettings { target: target.into(), seed: Some(1), ..RunSettings::default() },
             patterns: vec![Pattern::RandRead],
             budget: Nanos::from_secs(60),
             ..SweepSettings::default()
         };
         let plan = SweepPlan::make(settings).unwrap();
-        let mut session = crate::simulated::session_for([&plan.target]);
+        let mut session = plan.site.session();
         let record = sweep(&plan, Vec::new(), &mut session, &mut ()).unwrap();
         let limits = assess(&record, None, None).read;
         for (estimate, truth) in [(limits.iops, 3000.0), (limits.bytes_per_second, 104_857_600.0)] {

@@ -136,7 +136,7 @@ fn identified(seed: u64) -> (String, Vec<Told>) {
         ..IdentifySettings::default()
     };
     let plan = IdentifyPlan::make(settings).unwrap();
-    let (record, found) = identify(&plan, &mut plan.session(), &mut ()).unwrap();
+    let (record, found) = identify(&plan, &mut plan.site.session(), &mut ()).unwrap();
     let (budget, spent) = (plan.spec.budget, found.spent);
     let (time_s, ios) = (spent.time_ns as f64 / 1e9, spent.ios);
     let (probes, target) = (record.tests.len(), volume.target());

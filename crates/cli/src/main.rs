@@ -8,7 +8,6 @@
 mod commands;
 mod eta;
 mod exit;
-mod identify_progress;
 mod output;
 mod prepare_progress;
 mod progress;
@@ -18,9 +17,8 @@ mod screen;
 mod signals;
 mod simulate_progress;
 mod stall_note;
+mod step_progress;
 mod store;
-mod surface_progress;
-mod sweep_progress;
 
 use std::ffi::OsString;
 use std::path::Path;

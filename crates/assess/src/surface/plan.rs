@@ -1,22 +1,17 @@
 //! What a surface is going to do: its settings held against the target, and fio's options for each of its tests.
 
-use std::path::PathBuf;
-
 use fathom_analysis::surface_file::{FileTest, Kind, LADDER_RANGE};
 use fathom_analysis::surface_plan::{
     Order, Parts, Place, Times, places, points, probes, time_of_places, times, visits,
 };
 use fathom_analysis::surface_point::{ACCESS, SEEK, TRANSFER};
-use fathom_analysis::sweep_point::block_name;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
-use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::plan::{remarks, size_on};
-use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::planned::{size_word, time_word};
 use crate::settings::RunSettings;
-use crate::simulated;
+use crate::site::{Said, Site};
 use crate::target::BenchTarget;
 
 /// What the file benchmark writes.
@@ -91,8 +86,6 @@ impl Default for SurfaceSettings {
 pub const BLOCK: u64 = 65_536;
 /// Requests under way where many are and no number is said.
 pub const DEPTH: u32 = 32;
-/// Size of the working file where none is said.
-const FILE_SIZE: u64 = 1 << 30;
 /// Largest share of the time that laying out may take.
 const LAYOUT_SHARE: u64 = 4;
 /// Least block where many requests are under way: small ones meet a limit on requests before one on bytes.
@@ -102,31 +95,15 @@ const BURST_RANGE: u64 = 1 << 20;
 /// Block of a scan.
 pub(super) const SCAN_BLOCK: u64 = 1 << 20;
 
-/// fio's options of one job.
-type Said = Vec<(String, String)>;
-
 /// What is going to be done, as far as that is known before.
 #[derive(Clone, Debug)]
 pub struct SurfacePlan {
-    /// The target.
-    pub target: BenchTarget,
-    /// The path that tests name; in a directory a file that exists under no name.
-    pub file: PathBuf,
-    /// Bytes of it that are used.
-    pub size: u64,
+    /// Where.
+    pub site: Site,
     /// What is measured.
     pub parts: Parts,
-    /// Longest time for laying out; `None` where nothing is laid out, or as long as it takes.
-    pub layout_time: Option<Nanos>,
-    /// Things a reader of the results should know.
-    pub notes: Vec<String>,
     /// What was asked for.
     pub settings: SurfaceSettings,
-    /// What all random choices derive from.
-    pub seed: u64,
-    /// What direct requests are multiples of, bytes.
-    pub unit: u64,
-    pub(super) engine: String,
 }
 
 impl SurfacePlan {
@@ -135,8 +112,7 @@ impl SurfacePlan {
     /// # Errors
     /// The target is not there, cannot be used, or may not be written to and would be.
     pub fn make(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
-        let target = BenchTarget::inspect(&settings.run.target, &settings.run.destroy)?;
-        simulated::check_cache(&settings.run.target, settings.run.buffered)?;
+        let target = Site::inspect(&settings.run)?;
         SurfacePlan::on(target, settings)
     }
 
@@ -145,7 +121,6 @@ impl SurfacePlan {
     /// # Errors
     /// As for [`SurfacePlan::make`].
     pub fn on(target: BenchTarget, settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
-        simulated::check_engine(settings.run.engine.as_deref(), &target)?;
         let refuse = |reason: String, hint: &str| AssessError::Target {
             path: settings.run.target.clone(),
             reason,
@@ -159,39 +134,22 @@ impl SurfacePlan {
             let reason = "is a directory, and the file that would be made in it has nothing to look for";
             return Err(refuse(reason.to_owned(), "name a block device or a file"));
         }
-        let unit = if settings.run.buffered { 512 } else { target.request_unit(&settings.run.target) };
+        let mut site = Site::on(target, &settings.run, Nanos(settings.budget.0 / LAYOUT_SHARE))?;
+        let unit = site.unit;
         if !settings.block.is_multiple_of(unit) {
             let (unit, block) = (bytes(unit), bytes(settings.block));
             let reason = format!("takes direct requests in multiples of {unit}, and {block} is none");
             return Err(refuse(reason, "choose another --bs, or --buffered"));
         }
-        let size = size_on(&target, &settings.run.target, settings.run.size, FILE_SIZE)?;
-        if size.size < settings.block {
-            let reason = format!("has {}, less than one block", bytes(size.size));
+        if site.size < settings.block {
+            let reason = format!("has {}, less than one block", bytes(site.size));
             return Err(refuse(reason, "choose a smaller --bs"));
         }
-        let mut notes: Vec<String> =
-            simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
-        let engine = engine_or_substitute(settings.run.engine.as_deref(), &target, &mut notes);
         let otherwise =
             Parts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };
         let parts = settings.parts.unwrap_or(otherwise);
-        let limits_layout = is_directory && settings.run.size.is_none();
-        let layout_time = limits_layout.then_some(Nanos(settings.budget.0 / LAYOUT_SHARE));
-        let file = target.working_path();
-        let seed = settings.run.seed.unwrap_or_else(|| target.usual_seed());
-        let size = size.size - size.size % unit;
-        Ok(SurfacePlan { target, file, size, parts, layout_time, notes, settings, seed, unit, engine })
-    }
-
-    /// The session that it runs on.
-    pub fn session(&self) -> Session {
-        simulated::session_for([&self.target])
-    }
-
-    /// The target by a name that means the same everywhere on this machine.
-    pub fn target_name(&self) -> String {
-        self.target.name(&self.settings.run.target)
+        site.size -= site.size % unit;
+        Ok(SurfacePlan { site, parts, settings })
     }
 
     /// The places in the order of visiting, where `budget_ns` are there for everything.
@@ -200,8 +158,8 @@ impl SurfacePlan {
             return Vec::new();
         }
         let SurfaceSettings { block, order, points: wanted, .. } = self.settings;
-        let count = points(self.size, block, wanted, time_of_places(budget_ns, &self.parts));
-        visits(places(self.size, block, count), order, self.seed)
+        let count = points(self.site.size, block, wanted, time_of_places(budget_ns, &self.parts));
+        visits(places(self.site.size, block, count), order, self.site.seed)
     }
 
     /// How long each part takes.
@@ -211,17 +169,7 @@ impl SurfacePlan {
 
     /// What every job has in common.
     fn job(&self, rw: &str, block: u64, depth: u32) -> Said {
-        let direct = if self.settings.run.buffered { "0" } else { "1" };
-        [
-            ("ioengine", self.engine.clone()),
-            ("filename", escaped(&self.file)),
-            ("direct", direct.to_owned()),
-            ("rw", rw.to_owned()),
-            ("bs", block_name(block)),
-            ("iodepth", depth.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
+        self.site.job(rw, block, depth, None)
     }
 
     /// fio's words for the direction.
@@ -234,15 +182,15 @@ impl SurfacePlan {
         let (rw, rand) = self.words();
         let mut jobs = Vec::new();
         if self.parts.transfer {
-            let seek = range(self.job("read", self.unit, 1), place.offset, self.unit);
+            let seek = range(self.job("read", self.site.unit, 1), place.offset, self.site.unit);
             let transfer = range(self.job(rw, self.settings.block, 1), place.offset, place.length);
             jobs.push((SEEK, goes_on(seek)));
             jobs.push((TRANSFER, goes_on(ends(transfer, times.transfer_ns))));
         }
         if self.parts.access {
-            let mut access = range(self.job(rand, self.unit, 1), 0, self.size);
-            access.push(("io_size".to_owned(), (u64::from(probes_each) * self.unit).to_string()));
-            let seed = self.seed ^ u64::from(place.index).wrapping_mul(SEED_STEP);
+            let mut access = range(self.job(rand, self.site.unit, 1), 0, self.site.size);
+            access.push(("io_size".to_owned(), (u64::from(probes_each) * self.site.unit).to_string()));
+            let seed = self.site.seed ^ u64::from(place.index).wrapping_mul(SEED_STEP);
             access.push(("randseed".to_owned(), seed.to_string()));
             jobs.push((ACCESS, goes_on(ends(access, times.access_ns))));
         }
@@ -252,16 +200,19 @@ impl SurfacePlan {
     /// Places for many requests under way: the second halves of even parts.
     pub(super) fn saturated_places(&self, count: u32) -> Vec<Place> {
         let block = self.saturated_block();
-        let count = u64::from(count).min(self.size / (2 * block)).max(1) as u32;
+        let count = u64::from(count).min(self.site.size / (2 * block)).max(1) as u32;
         let half = |place: Place| {
             let skip = place.length / 2 / block * block;
             Place { offset: place.offset + skip, length: place.length - skip, ..place }
         };
-        places(self.size, block, count).into_iter().map(half).collect()
+        places(self.site.size, block, count).into_iter().map(half).collect()
     }
 
     fn saturated_block(&self) -> u64 {
-        self.settings.block.max(SATURATED_BLOCK).min(self.size / self.settings.block * self.settings.block)
+        self.settings
+            .block
+            .max(SATURATED_BLOCK)
+            .min(self.site.size / self.settings.block * self.settings.block)
     }
 
     /// The job that reads or writes at a place with many requests under way.
@@ -272,8 +223,8 @@ impl SurfacePlan {
 
     /// The job that goes over one small region again and again.
     pub(super) fn burst(&self, offset: u64, runtime_ns: u64) -> Said {
-        let length = BURST_RANGE.max(self.settings.block).min(self.size);
-        let offset = offset.min(self.size - length) / self.settings.block * self.settings.block;
+        let length = BURST_RANGE.max(self.settings.block).min(self.site.size);
+        let offset = offset.min(self.site.size - length) / self.settings.block * self.settings.block;
         let mut job = range(self.job(self.words().0, self.settings.block, 1), offset, length);
         job.push(("time_based".to_owned(), "1".to_owned()));
         goes_on(ends(job, runtime_ns))
@@ -281,11 +232,11 @@ impl SurfacePlan {
 
     /// The jobs of a row of the file benchmark.
     pub(super) fn file_row(&self, row: &FileTest) -> Vec<(&'static str, Said)> {
-        let length = if row.kind == Kind::Block { self.size.min(LADDER_RANGE) } else { self.size };
+        let length = if row.kind == Kind::Block { self.site.size.min(LADDER_RANGE) } else { self.site.size };
         let job = |offset: u64, length: u64, runtime_ns: u64| {
             let mut job = range(self.job(row.rw.name(), row.block, row.depth), offset, length);
             job.push(("time_based".to_owned(), "1".to_owned()));
-            job.push(("randseed".to_owned(), (self.seed ^ row.block).to_string()));
+            job.push(("randseed".to_owned(), (self.site.seed ^ row.block).to_string()));
             goes_on(ends(job, runtime_ns))
         };
         let zeros = |mut job: Said| {

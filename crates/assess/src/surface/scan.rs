@@ -38,13 +38,13 @@ struct Located {
 impl Run<'_> {
     /// Reads the whole area in order.
     pub(super) fn scan(&mut self) {
-        let area = self.plan.size;
+        let area = self.plan.site.size;
         let segment = (area / SEGMENTS).max(LEAST_SEGMENT) / SCAN_BLOCK * SCAN_BLOCK;
         let whole = area / SCAN_BLOCK * SCAN_BLOCK;
-        self.of = area.div_ceil(segment) as usize;
+        self.steps.of = Some(area.div_ceil(segment) as usize);
         let reader = self.reader(SCAN_BLOCK as usize);
         let (mut offset, mut reads, mut spent_ns) = (0, 0, 0);
-        while offset < area && !self.is_over() {
+        while offset < area && !self.steps.is_over() {
             // What is less than a block comes last, by itself.
             let end = if offset < whole { (offset + segment).min(whole) } else { area };
             let meta = (format!("{POINT}{offset}"), format!("scan at {}", bytes(offset)));
@@ -55,25 +55,25 @@ impl Run<'_> {
                 None if test.status == TestStatus::Failed => area,
                 None => end,
                 Some(at) => {
-                    let began = self.session.now();
+                    let began = self.steps.session.now();
                     let left = if spent_ns > LONGEST_NS { 0 } else { MOST_READS.saturating_sub(reads) };
                     let located = self.locate(reader.as_ref(), at, end, left);
                     reads += located.reads;
-                    spent_ns += self.session.now() - began;
+                    spent_ns += self.steps.session.now() - began;
                     test.scan = Some(located.scan);
                     test.status = TestStatus::Complete;
                     test.reason = None;
                     located.goes_on_at.unwrap_or_else(|| {
                         let at = bytes(at);
                         let note = format!("the scan ended at {at}: the device did not answer any more");
-                        self.record.header.notes.push(note);
+                        self.steps.note(note);
                         area
                     })
                 }
             };
-            self.keep(test);
+            self.steps.keep(test);
         }
-        if let (false, Some(reader)) = (self.is_over(), &reader) {
+        if let (false, Some(reader)) = (self.steps.is_over(), &reader) {
             self.slow_again(reader);
         }
     }
@@ -85,7 +85,9 @@ impl Run<'_> {
         let (mut at, mut good) = (from, 0);
         while at < end && good < GOOD_AGAIN {
             let length = SCAN_BLOCK.min(end - at);
-            let Some(look) = reader.read(at, length as u32, PATIENCE, self.session) else { return located };
+            let Some(look) = reader.read(at, length as u32, PATIENCE, self.steps.session) else {
+                return located;
+            };
             located.reads += 1;
             match look.errno {
                 None => good += 1,
@@ -93,10 +95,10 @@ impl Run<'_> {
                     good = 0;
                     let left = most.saturating_sub(located.reads);
                     let mut bisection =
-                        Bisection::new(Span { offset: at, length }, errno, self.plan.unit, left);
+                        Bisection::new(Span { offset: at, length }, errno, self.plan.site.unit, left);
                     while let Some(span) = bisection.ask() {
                         located.reads += 1;
-                        let look = reader.read(span.offset, span.length as u32, PATIENCE, self.session);
+                        let look = reader.read(span.offset, span.length as u32, PATIENCE, self.steps.session);
                         let Some(look) = look else { break };
                         bisection.told(look.errno);
                     }
@@ -114,19 +116,19 @@ impl Run<'_> {
 
     /// Reads the slow blocks once more, so that what is slow by itself is told from what was held up.
     fn slow_again(&mut self, reader: &Reader) {
-        let mut slow = Scan::slow_blocks(&self.record, SCAN_BLOCK);
+        let mut slow = Scan::slow_blocks(&self.steps.record, SCAN_BLOCK);
         if slow.is_empty() {
             return;
         }
         for block in slow.iter_mut().take(MOST_AGAIN) {
-            block.length = block.length.min(self.plan.size - block.offset);
-            let look = reader.read(block.offset, block.length as u32, PATIENCE, self.session);
+            block.length = block.length.min(self.plan.site.size - block.offset);
+            let look = reader.read(block.offset, block.length as u32, PATIENCE, self.steps.session);
             let Some(look) = look else { break };
             block.again_ns = look.errno.is_none().then_some(look.time_ns);
         }
         let meta =
             TestMeta { id: AGAIN.to_owned(), title: "slow blocks once more".to_owned(), fio: String::new() };
-        self.keep(TestRecord {
+        self.steps.keep(TestRecord {
             status: TestStatus::Complete,
             reason: None,
             scan: Some(ScanRecord { slow, ..ScanRecord::default() }),

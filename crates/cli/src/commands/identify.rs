@@ -8,7 +8,7 @@ use clap::Args;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::prediction::predictions;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
-use fathom_assess::{BenchTarget, candidates, catalogue, volume_size};
+use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes, parse_duration};
 use fathom_record::RunRecord;
@@ -18,8 +18,8 @@ use fathom_report::{Style, identify_json, identify_text};
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
-use crate::identify_progress::IdentifyProgress;
 use crate::output;
+use crate::step_progress::StepProgress;
 
 /// What `fathom identify` takes.
 #[derive(Args)]
@@ -75,10 +75,12 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
     let measuring = Measuring::new(&arguments.run);
     let plan = IdentifyPlan::make(settings(arguments, command))?;
     measuring.announce(|out| plan_text(&plan, out))?;
+    let budget = Nanos(plan.spec.budget.time_ns);
     let (_, exit) = measuring.run(
-        plan.session(),
+        plan.site.session(),
         |session, display| {
-            identify(&plan, session, &mut IdentifyProgress::new(&plan, display)).map(|(record, _)| record)
+            identify(&plan, session, &mut StepProgress::new(&plan.site, Some(budget), display))
+                .map(|(record, _)| record)
         },
         show,
     )?;
@@ -113,18 +115,18 @@ fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySetti
 /// What is going to be done and what it costs at most.
 fn plan_text(plan: &IdentifyPlan, out: &mut dyn Write) -> io::Result<()> {
     let budget = &plan.spec.budget;
-    let simulated = if plan.target.is_simulated() { " of simulated time" } else { "" };
+    let simulated = if plan.site.target.is_simulated() { " of simulated time" } else { "" };
     let ways = if plan.spec.writes { "reads and writes" } else { "reads alone" };
     let what = format!(
         "Identifying {}: {ways}; at most {}{simulated}, {} I/Os and {} moved.",
-        plan.target_name(),
+        plan.site.name,
         duration(Nanos(budget.time_ns)),
         grouped(budget.ios),
         bytes(budget.bytes)
     );
     output::paragraph(&what, out)?;
-    if matches!(plan.target, BenchTarget::Directory { .. }) {
-        output::paragraph(&format!("Writes {} to lay out a working file.", bytes(plan.size)), out)?;
+    if plan.site.lays_out() {
+        output::paragraph(&format!("Writes {} to lay out a working file.", bytes(plan.site.size)), out)?;
     }
     if let Some(why) = plan.no_writes.as_ref().filter(|_| !plan.settings.read_only) {
         output::paragraph(&format!("It does not write: that {why}."), out)?;
@@ -132,7 +134,7 @@ fn plan_text(plan: &IdentifyPlan, out: &mut dyn Write) -> io::Result<()> {
     let credit =
         "It uses up the burst credit of the volume, if it has any: the volume is slow until that is back.";
     output::paragraph(credit, out)?;
-    for note in &plan.notes {
+    for note in &plan.site.notes {
         output::paragraph(&format!("Note: {note}."), out)?;
     }
     writeln!(out)?;

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use clap::Args;
 use fathom_analysis::surface::assess;
 use fathom_analysis::surface_plan::{Order, Parts};
-use fathom_assess::BenchTarget;
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
@@ -18,7 +17,7 @@ use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::output;
-use crate::surface_progress::SurfaceProgress;
+use crate::step_progress::StepProgress;
 
 /// What `fathom surface` takes.
 #[derive(Args)]
@@ -109,9 +108,11 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
     let measuring = Measuring::new(&arguments.run);
     let plan = SurfacePlan::make(settings(arguments, command))?;
     measuring.announce(|out| plan_text(&plan, out))?;
+    // Of a scan it is not known how long it takes.
+    let budget = (!plan.settings.scan).then_some(plan.settings.budget);
     let (_, exit) = measuring.run(
-        plan.session(),
-        |session, display| surface(&plan, session, &mut SurfaceProgress::new(&plan, display)),
+        plan.site.session(),
+        |session, display| surface(&plan, session, &mut StepProgress::new(&plan.site, budget, display)),
         show,
     )?;
     Ok(exit)
@@ -158,8 +159,8 @@ fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSetting
 /// What is going to be done and what it costs.
 fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
     let settings = &plan.settings;
-    let (name, size) = (plan.target_name(), bytes(plan.size));
-    let lays_out = matches!(plan.target, BenchTarget::Directory { .. });
+    let (name, size) = (&plan.site.name, bytes(plan.site.size));
+    let lays_out = plan.site.lays_out();
     if settings.scan {
         let what =
             format!("Scan of {name}: all of {size} once, one block of 1 MiB at a time. Writes nothing.");
@@ -174,7 +175,7 @@ fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
             (plan.parts.file, "file benchmark".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
-        let simulated = if plan.target.is_simulated() { " of simulated time" } else { "" };
+        let simulated = if plan.site.target.is_simulated() { " of simulated time" } else { "" };
         let budget = format!("{}{simulated}", duration(settings.budget));
         output::paragraph(&format!("Surface of {name}, {size}: {}; about {budget}.", parts.join(", ")), out)?;
         let mut writes = Vec::new();
@@ -191,7 +192,7 @@ fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
         let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
         output::paragraph(&format!("Writes {writes}."), out)?;
     }
-    for note in &plan.notes {
+    for note in &plan.site.notes {
         output::paragraph(&format!("Note: {note}."), out)?;
     }
     writeln!(out)?;

@@ -10,7 +10,6 @@ use fathom_analysis::sweep::{Sweep, assess};
 use fathom_analysis::sweep_goal::{Reach, Slo};
 use fathom_analysis::sweep_point::{Pattern, block_name};
 use fathom_analysis::sweep_spec::{Axis, depths, first_blocks};
-use fathom_assess::BenchTarget;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::{Filter, History, PATIENCE, Place, RunId};
 use fathom_model::Nanos;
@@ -22,7 +21,7 @@ use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::output;
-use crate::sweep_progress::SweepProgress;
+use crate::step_progress::StepProgress;
 
 /// What `fathom sweep` takes.
 #[derive(Args)]
@@ -131,11 +130,18 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     let (slo, reach) = (arguments.slo.clone(), arguments.reach.clone());
     let mut plan = SweepPlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&plan, &measuring.place)? } else { Earlier::default() };
-    plan.notes.extend(earlier.note.clone());
+    plan.site.notes.extend(earlier.note.clone());
     measuring.announce(|out| plan_text(&plan, &earlier, out))?;
     let (record, exit) = measuring.run(
-        plan.session(),
-        |session, display| sweep(&plan, earlier.tests, session, &mut SweepProgress::new(&plan, display)),
+        plan.site.session(),
+        |session, display| {
+            sweep(
+                &plan,
+                earlier.tests,
+                session,
+                &mut StepProgress::new(&plan.site, Some(plan.settings.budget), display),
+            )
+        },
         show,
     )?;
     let misses = || misses_a_goal(&assess(&record, slo.as_ref(), reach.as_ref()));
@@ -208,8 +214,8 @@ struct Earlier {
 
 /// The tests of the last sweep of this target.
 fn earlier(plan: &SweepPlan, place: &Place) -> Result<Earlier, Complaint> {
-    let target = plan.target_name();
-    if plan.target.is_simulated() {
+    let target = &plan.site.name;
+    if plan.site.target.is_simulated() {
         let message = format!("{target}: a modelled volume begins anew with each command");
         return Err(Complaint::usage(message, Some("leave --resume out".to_owned())));
     }
@@ -247,16 +253,16 @@ fn plan_text(plan: &SweepPlan, earlier: &Earlier, out: &mut dyn Write) -> io::Re
     let deepest = depths(spec).last().copied().unwrap_or(1);
     let what = format!(
         "Sweep of {}: {}; blocks of {}{more}; up to {deepest} requests in flight; {}{} at most.",
-        plan.target_name(),
+        plan.site.name,
         names.join(", "),
         sizes.join(", "),
         duration(plan.settings.budget),
-        if plan.target.is_simulated() { " of simulated time" } else { "" }
+        if plan.site.target.is_simulated() { " of simulated time" } else { "" }
     );
     output::paragraph(&what, out)?;
     let mut writes = Vec::new();
-    if matches!(plan.target, BenchTarget::Directory { .. }) {
-        writes.push(format!("{} to lay out a working file", bytes(plan.size)));
+    if plan.site.lays_out() {
+        writes.push(format!("{} to lay out a working file", bytes(plan.site.size)));
     }
     if spec.patterns.iter().any(|pattern| pattern.writes()) {
         writes.push("as fast as it goes in each point of a write pattern".to_owned());
@@ -264,7 +270,8 @@ fn plan_text(plan: &SweepPlan, earlier: &Earlier, out: &mut dyn Write) -> io::Re
     let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
     let order = "Cheap points come first and hungry ones last, so that burst credits are spent at the end.";
     output::paragraph(&format!("Writes {writes}. {order}"), out)?;
-    for note in plan.notes.iter().filter(|note| earlier.note.as_ref() != Some(note)).chain(&earlier.note) {
+    for note in plan.site.notes.iter().filter(|note| earlier.note.as_ref() != Some(note)).chain(&earlier.note)
+    {
         output::paragraph(&format!("Note: {note}."), out)?;
     }
     writeln!(out)?;

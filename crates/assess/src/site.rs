@@ -1,0 +1,147 @@
+//! Where a run takes place, for commands that decide as they go what to run next: the target held against what was said, the
+//! part of it that is used, and what all jobs on it have in common.
+
+use std::path::PathBuf;
+
+use fathom_analysis::sweep_point::block_name;
+use fathom_model::Nanos;
+use fathom_record::RunHeader;
+use fathom_runner::{RunObserver, Session, WritePermit};
+
+use crate::AssessError;
+use crate::header::{Heading, header};
+use crate::layout::{Layout, lay_out};
+use crate::plan::{remarks, size_on};
+use crate::planned::{engine_or_substitute, escaped, size_word};
+use crate::settings::RunSettings;
+use crate::simulated;
+use crate::target::BenchTarget;
+
+/// fio's options of one job.
+pub(crate) type Said = Vec<(String, String)>;
+
+/// The part of a target that a run uses, and how.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The target.
+    pub target: BenchTarget,
+    /// The target by a name that means the same everywhere on this machine.
+    pub name: String,
+    /// The path that jobs name; in a directory a file that exists under no name.
+    pub file: PathBuf,
+    /// Bytes of it that are used.
+    pub size: u64,
+    /// What requests are multiples of, bytes.
+    pub unit: u64,
+    /// Longest time for laying out; `None` where nothing is laid out, or as long as it takes.
+    pub layout_time: Option<Nanos>,
+    /// Things a reader of the results should know.
+    pub notes: Vec<String>,
+    /// What all random choices derive from.
+    pub seed: u64,
+    engine: String,
+    direct: bool,
+}
+
+/// Size of the working file where none is said.
+const FILE_SIZE: u64 = 1 << 30;
+
+impl Site {
+    /// Looks at the target that was named, and changes nothing.
+    ///
+    /// # Errors
+    /// The target is not there or cannot be used.
+    pub(crate) fn inspect(said: &RunSettings) -> Result<BenchTarget, AssessError> {
+        let target = BenchTarget::inspect(&said.target, &said.destroy)?;
+        simulated::check_cache(&said.target, said.buffered)?;
+        Ok(target)
+    }
+
+    /// What is used of `target`; laying out takes `layout_limit` at most where no size is said.
+    ///
+    /// # Errors
+    /// There is no such engine, or not so much of the target.
+    pub(crate) fn on(
+        target: BenchTarget,
+        said: &RunSettings,
+        layout_limit: Nanos,
+    ) -> Result<Site, AssessError> {
+        simulated::check_engine(said.engine.as_deref(), &target)?;
+        let size = size_on(&target, &said.target, said.size, FILE_SIZE)?;
+        let mut notes: Vec<String> =
+            simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
+        let engine = engine_or_substitute(said.engine.as_deref(), &target, &mut notes);
+        let mut site = Site {
+            name: target.name(&said.target),
+            file: target.working_path(),
+            size: size.size,
+            unit: if said.buffered { 512 } else { target.request_unit(&said.target) },
+            layout_time: None,
+            notes,
+            seed: said.seed.unwrap_or_else(|| target.usual_seed()),
+            engine,
+            direct: !said.buffered,
+            target,
+        };
+        site.layout_time = (site.lays_out() && said.size.is_none()).then_some(layout_limit);
+        Ok(site)
+    }
+
+    /// True where a working file is made and filled first.
+    pub fn lays_out(&self) -> bool {
+        matches!(self.target, BenchTarget::Directory { .. })
+    }
+
+    /// The session that it runs on.
+    pub fn session(&self) -> Session {
+        simulated::session_for([&self.target])
+    }
+
+    /// What every job of `rw` with `depth` requests of `block` bytes has in common, over `size` bytes where that is the same
+    /// for all.
+    pub(crate) fn job(&self, rw: &str, block: u64, depth: u32, size: Option<u64>) -> Said {
+        let words = [
+            Some(("ioengine", self.engine.clone())),
+            Some(("filename", escaped(&self.file))),
+            size.map(|size| ("size", size_word(size))),
+            Some(("direct", if self.direct { "1" } else { "0" }.to_owned())),
+            Some(("rw", rw.to_owned())),
+            Some(("bs", block_name(block))),
+            Some(("iodepth", depth.to_string())),
+        ];
+        words.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Makes ready what is used, and the head of the record of `kind`; the size that it came to is the site's from then on.
+    ///
+    /// # Errors
+    /// The working file could not be made or laid out.
+    pub(crate) fn begin(
+        &mut self,
+        kind: &'static str,
+        said: &RunSettings,
+        session: &mut Session,
+        observer: &mut dyn RunObserver,
+    ) -> Result<RunHeader, AssessError> {
+        session.set_permit(WritePermit { destroy: said.destroy.clone(), own_command: true });
+        let heading = Heading {
+            kind,
+            target_name: self.name.clone(),
+            said,
+            suite: None,
+            seed: Some(self.seed),
+            notes: &self.notes,
+        };
+        let mut header = header(&heading, session);
+        let layout = Layout {
+            target: &self.target,
+            file: &self.file,
+            size: self.size,
+            direct: self.direct,
+            limit: self.layout_time,
+        };
+        self.size = lay_out(&layout, session, observer, &mut header.notes)?;
+        header.size_bytes = self.size;
+        Ok(header)
+    }
+}

@@ -1,0 +1,95 @@
+//! A run whose next measurement follows from those before: who watches is told of each, the record grows by it, and a stop
+//! ends it with what there is.
+
+use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_runner::{RunObserver, Session};
+
+/// A measurement that is about to begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// What it does, for people.
+    pub title: String,
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many there will be, where that is known.
+    pub of: Option<usize>,
+    /// ns of the budget that are spent.
+    pub spent_ns: u64,
+}
+
+/// Is told how such a run goes on. Every method may be left out.
+pub trait StepObserver: RunObserver {
+    /// The target is ready; measuring begins.
+    fn begun(&mut self, _header: &RunHeader) {}
+    /// A measurement begins.
+    fn step_begun(&mut self, _step: &Step) {}
+    /// A measurement has ended, been skipped or failed, or was made by the run that this one goes on with.
+    fn step_ended(&mut self, _test: &TestRecord) {}
+}
+
+impl StepObserver for () {}
+
+/// Such a run under way.
+pub(crate) struct Steps<'a> {
+    pub session: &'a Session,
+    pub observer: &'a mut dyn StepObserver,
+    pub record: RunRecord,
+    /// How many there will be, where that is known.
+    pub of: Option<usize>,
+}
+
+impl<'a> Steps<'a> {
+    /// The target is ready.
+    pub fn begin(header: RunHeader, session: &'a Session, observer: &'a mut dyn StepObserver) -> Steps<'a> {
+        observer.begun(&header);
+        let record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
+        Steps { session, observer, record, of: None }
+    }
+
+    /// The next measurement begins.
+    pub fn next(&mut self, title: &str, spent_ns: u64) {
+        let (number, of) = (self.record.tests.len() + 1, self.of);
+        self.observer.step_begun(&Step { title: title.to_owned(), number, of, spent_ns });
+    }
+
+    /// Keeps a measurement that another run made.
+    pub fn keep_earlier(&mut self, test: TestRecord) {
+        self.observer.step_ended(&test);
+        self.record.tests.push(test);
+    }
+
+    /// Keeps a measurement that has ended.
+    pub fn keep(&mut self, test: TestRecord) {
+        if !test.fio.is_empty() {
+            self.record.header.job_text.push_str(&test.fio);
+            self.record.header.job_text.push('\n');
+        }
+        self.keep_earlier(test);
+    }
+
+    /// ns that the measurements took.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.record.tests.iter().map(|test| test.elapsed_ns).sum()
+    }
+
+    /// Adds what a reader of the results should know.
+    pub fn note(&mut self, note: String) {
+        self.record.header.notes.push(note);
+    }
+
+    /// True where nothing more is to begin.
+    pub fn is_over(&self) -> bool {
+        self.session.stop_handle().is_requested()
+    }
+
+    /// The record of what was measured, as far as it came.
+    pub fn end(mut self) -> RunRecord {
+        if let Some(reason) = self.session.stop_handle().reason() {
+            self.record.header.interrupted = Some(reason);
+            self.record.status = TestStatus::Incomplete;
+        } else if self.record.tests.iter().all(|test| test.status == TestStatus::Failed) {
+            self.record.status = TestStatus::Failed;
+        }
+        self.record
+    }
+}
