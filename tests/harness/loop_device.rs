@@ -1,6 +1,6 @@
 //! A block device over a file: the raw device under nearly every other fixture.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,6 +26,8 @@ pub struct LoopOptions {
     pub partitions: bool,
     /// The backing file lies in memory (`/dev/shm`), where no other user of the disk can hold the device up.
     pub in_memory: bool,
+    /// KiB of the largest request that the device takes; the kernel splits what is larger.
+    pub largest_request_kib: Option<u32>,
 }
 
 impl LoopOptions {
@@ -39,6 +41,7 @@ impl LoopOptions {
             read_only: false,
             partitions: false,
             in_memory: false,
+            largest_request_kib: None,
         }
     }
 }
@@ -48,6 +51,8 @@ impl LoopOptions {
 pub struct LoopDevice {
     path: PathBuf,
     backing: PathBuf,
+    /// What its largest request was before; the kernel keeps the setting for whoever gets the device next.
+    usual_largest: Option<String>,
     /// Holds the file where it was made for this device.
     _directory: Option<TempDir>,
 }
@@ -88,7 +93,7 @@ impl LoopDevice {
         let mut losetup = Command::new("losetup");
         losetup.args(["--find", "--show", "--sector-size=512"]).arg(backing);
         let path = PathBuf::from(must_run(&mut losetup));
-        LoopDevice { path, backing: backing.to_owned(), _directory: None }
+        LoopDevice { path, backing: backing.to_owned(), usual_largest: None, _directory: None }
     }
 
     /// A device by `options`.
@@ -112,7 +117,13 @@ impl LoopDevice {
             losetup.arg("--partscan");
         }
         let path = PathBuf::from(must_run(losetup.arg(&backing)));
-        LoopDevice { path, backing, _directory: Some(directory) }
+        let mut device = LoopDevice { path, backing, usual_largest: None, _directory: Some(directory) };
+        if let Some(kib) = options.largest_request_kib {
+            let usual = fs::read_to_string(device.largest()).expect("a loop device has a queue");
+            device.usual_largest = Some(usual);
+            fs::write(device.largest(), kib.to_string()).expect("a device takes a smaller limit");
+        }
+        device
     }
 
     /// A device over the file at `backing`, past the page cache; the file stays.
@@ -123,7 +134,7 @@ impl LoopDevice {
         let mut losetup = Command::new("losetup");
         losetup.args(["--find", "--show", "--direct-io=on"]).arg(backing);
         let path = PathBuf::from(must_run(&mut losetup));
-        LoopDevice { path, backing: backing.to_owned(), _directory: None }
+        LoopDevice { path, backing: backing.to_owned(), usual_largest: None, _directory: None }
     }
 
     /// The device node.
@@ -134,6 +145,11 @@ impl LoopDevice {
     /// The device's name in sysfs and diskstats, such as `loop0`.
     pub fn name(&self) -> &str {
         self.path.file_name().and_then(|name| name.to_str()).expect("losetup names a node in /dev in ASCII")
+    }
+
+    /// Where the kernel tells, and is told, the largest request.
+    fn largest(&self) -> String {
+        format!("/sys/block/{}/queue/max_sectors_kb", self.name())
     }
 
     /// The file under the device.
@@ -166,14 +182,16 @@ impl LoopDevice {
     /// When they cannot be read.
     pub fn stat(&self) -> Vec<u64> {
         let path = format!("/sys/block/{}/stat", self.name());
-        let text =
-            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
         text.split_whitespace().map(|field| field.parse().expect("the kernel writes integers")).collect()
     }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
+        if let Some(usual) = &self.usual_largest {
+            fs::write(self.largest(), usual).ok();
+        }
         try_run(Command::new("losetup").arg("--detach").arg(&self.path));
     }
 }

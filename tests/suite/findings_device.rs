@@ -27,9 +27,9 @@ fn measured(ours: &Ours, target: &Path, words: &str) -> Value {
 
 /// 256 KiB a request, 64 KiB at most to the device.
 fn a_device_that_takes_small_requests() -> Result<(), String> {
-    let (ours, device) = (Ours::new(), LoopDevice::in_memory(64 * MIB));
-    let largest = format!("/sys/block/{}/queue/max_sectors_kb", device.name());
-    fs::write(&largest, "64").expect("a device takes a smaller limit");
+    let options = LoopOptions { in_memory: true, direct_io: false, ..LoopOptions::of_size(64 * MIB) };
+    let small = LoopOptions { written: true, largest_request_kib: Some(64), ..options };
+    let (ours, device) = (Ours::new(), LoopDevice::with(&small));
     let words = "--rw=randread --bs=256k --ioengine=io_uring --iodepth=2 --rate_iops=200 --runtime=1100ms";
     let record = measured(&ours, device.path(), words);
     let split = found(&record, "splitting")?;
