@@ -3,7 +3,7 @@
 //! A test that measures can be disturbed by its neighbours or by the machine; code that is wrong fails alone as well. A
 //! second try is told, never silent, and more than a few failures get none.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -51,19 +51,32 @@ fn passed_on(command: &mut Command, out: &mut dyn Write) -> anyhow::Result<(bool
     Ok((status.success(), said))
 }
 
-/// Passes on what comes as it comes: the harness writes a dot per test.
-fn copy(mut from: impl Read, said: &mut String, out: &mut dyn Write) -> std::io::Result<()> {
-    let (mut all, mut part) = (Vec::new(), [0; 4096]);
-    loop {
-        let count = from.read(&mut part)?;
-        if count == 0 {
-            said.push_str(&String::from_utf8_lossy(&all));
-            return Ok(());
+/// Passes on what comes as it comes: a dot for a test that holds, nothing for one that waits for its turn, and every
+/// other line as it is.
+fn copy(from: impl Read, said: &mut String, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut after_dots = false;
+    for line in BufReader::new(from).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        if holds(&line) {
+            write!(out, ".")?;
+            after_dots = true;
+        } else if !is_waiting(&line) {
+            writeln!(out, "{}{line}", if std::mem::take(&mut after_dots) { "\n" } else { "" })?;
         }
-        out.write_all(&part[..count])?;
         out.flush()?;
-        all.extend_from_slice(&part[..count]);
+        said.push_str(&line);
+        said.push('\n');
     }
+    Ok(())
+}
+
+fn holds(line: &str) -> bool {
+    line.starts_with("test ") && line.ends_with(" ... ok")
+}
+
+/// Said of every test that is not over after a minute, of which most have waited for others.
+fn is_waiting(line: &str) -> bool {
+    line.starts_with("test ") && line.ends_with(" has been running for over 60 seconds")
 }
 
 /// The names in the last list of failures that the test harness of Rust prints.
@@ -101,6 +114,20 @@ mod tests {
     fn the_names_are_those_of_the_last_list() {
         assert_eq!(failures(TWO), ["a::one", "b::two"]);
         assert!(failures("error: could not compile").is_empty());
+    }
+
+    #[test]
+    fn what_holds_is_a_dot_and_what_waits_is_nothing() {
+        let check = |from: &str, expected: &str| {
+            let (mut said, mut out) = (String::new(), Vec::new());
+            copy(from.as_bytes(), &mut said, &mut out).expect("memory can be read and written");
+            assert_eq!((said.as_str(), String::from_utf8_lossy(&out).as_ref()), (from, expected));
+        };
+        check(
+            "running 3 tests\ntest a ... ok\ntest b ... ok\n\ntest result: ok.\n",
+            "running 3 tests\n..\n\ntest result: ok.\n",
+        );
+        check("test a has been running for over 60 seconds\ntest a ... FAILED\n", "test a ... FAILED\n");
     }
 
     #[test]

@@ -9,6 +9,9 @@ use anyhow::{Context as _, bail};
 use crate::instructions::Compared;
 use crate::{device_tests, instructions, packages, tidy};
 
+/// A thread for every device test: who runs beside whom is for their turns to say (`tests/harness/turn.rs`).
+const ALL_AT_ONCE: &str = "--test-threads=1000";
+
 /// What one step came to.
 enum Done {
     /// It holds; with something to add, or empty.
@@ -101,8 +104,9 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
                 command.env("FATHOM_TEST_SKIPS", skips).env("FATHOM_BIN", release_binary(root));
                 command
             };
-            let alone = |name: &str| command(&["--", "--exact", name]);
-            device_tests::run(&mut command(&[]), alone, &mut std::io::stdout().lock()).map(Done::Held)
+            let alone = |name: &str| command(&["--", "--format=pretty", "--exact", name]);
+            let mut all = command(&["--", "--format=pretty", ALL_AT_ONCE]);
+            device_tests::run(&mut all, alone, &mut std::io::stdout().lock()).map(Done::Held)
         }),
     ]
 }
