@@ -128,13 +128,13 @@ fn the_kernel_traced_the_same_latencies() {
     let devices = disks.each_ref().map(|disk| LoopDevice::over(&disk.path()));
     let trace = BlockTrace::of(&devices);
     for (engine, depth, op, requests) in [
-        ("psync", 1, "read", 200),
-        ("io_uring", 1, "write", 200),
-        ("libaio", 1, "read", 200),
+        ("psync", 1, "read", 100),
+        ("io_uring", 1, "write", 100),
+        ("libaio", 1, "read", 100),
         ("io_uring", 8, "read", 800),
         ("libaio", 8, "write", 800),
-        ("io_uring", 64, "read", 2400),
-        ("libaio", 64, "read", 2400),
+        ("io_uring", 64, "read", 1200),
+        ("libaio", 64, "read", 1200),
     ] {
         check_kernel(&ours, (&trace, &devices), &Use { engine, depth, op, requests });
     }
