@@ -1,8 +1,8 @@
 //! Whose turn it is: which tests run beside each other, and which wait.
 //!
 //! There are three kinds of turn, and a test asks for one of them before it makes or starts anything. Tests of one kind
-//! run beside each other, as many as the kind bears; those of another wait until none of it is left that waits or
-//! runs. Each test asks once, so every turn ends.
+//! run beside each other, as many as the kind bears, and whoever asks for it meanwhile joins them; then comes the turn
+//! of whoever has waited longest. Each test asks once, so every turn ends.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -28,8 +28,9 @@ impl Kind {
     }
 }
 
-/// Held by a test whose numbers depend on the disk or the processors that all tests share: it runs by itself. A test that
-/// failed while holding it does not fail the others.
+/// Held by a test whose numbers depend on the disk or the processors that all tests share, or that changes or counts
+/// something of the whole machine (a kernel's switch, its traces): it runs by itself. A test that failed while holding it
+/// does not fail the others.
 pub fn measuring_alone() -> Turn {
     Turn::of(Kind::Alone)
 }
@@ -42,7 +43,8 @@ pub fn measuring_capped() -> Turn {
     Turn::of(Kind::Capped)
 }
 
-/// Held by a test that asserts no number: it may load the machine, and runs beside its like only.
+/// Held by a test that asserts no number that a busy machine could move: it may load the machine, and runs beside its
+/// like only.
 pub fn loading() -> Turn {
     Turn::of(Kind::Loading)
 }

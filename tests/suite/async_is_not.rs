@@ -9,7 +9,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fathom_tests::{FioReport, LoopDevice, Mount, NbdDisk, measuring_alone, need, scratch, wait_for};
+use fathom_tests::{
+    FioReport, LoopDevice, Mount, NbdDisk, measuring_alone, measuring_capped, need, scratch, wait_for,
+};
 use serde_json::Value;
 
 use crate::ours::{Ours, filename, steadily, within};
@@ -167,7 +169,7 @@ fn workers_are_found_in_a_process_namespace_of_its_own() {
 #[test]
 fn a_submitting_call_that_waits_for_the_requests_is_noticed() {
     need!(root, tool "nbdfuse", tool "nbdkit", tool "fusermount3");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let ours = Ours::new();
     // Every page is read once, so none comes from the page cache.
     let disk = NbdDisk::new(64 * MIB, &["delay"], &["rdelay=2ms"]);

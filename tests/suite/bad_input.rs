@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Ended, LoopDevice, LoopOptions, Mount, Program, fathom, fathom_path, loading, must_run, need, run,
-    scratch, wait_for,
+    Ended, LoopDevice, LoopOptions, Mount, Program, fathom, fathom_path, loading, measuring_alone, must_run,
+    need, run, scratch, wait_for,
 };
 use tempfile::TempDir;
 
@@ -498,9 +498,8 @@ fn targets_that_are_read_only() {
     run(&mut place.bench(&mount.join("file"), &[])).assert_code(0);
 }
 
-/// `kernel.io_uring_disabled` for users without privilege; put back on drop.
-///
-/// Not 2: that would forbid the rings of tests that run beside this one. The refusal is the same.
+/// `kernel.io_uring_disabled` for users without privilege; put back on drop. It holds for the whole machine, so whoever
+/// sets it runs alone.
 struct UringForbidden(String);
 
 const URING_SWITCH: &str = "/proc/sys/kernel/io_uring_disabled";
@@ -545,7 +544,7 @@ fn as_nobody(place: &Place, limits: &[&str], words: &[&str]) -> Command {
 #[test]
 fn io_uring_that_is_forbidden() {
     need!(root, tool "setpriv", path "/proc/sys/kernel/io_uring_disabled");
-    let _loading = loading();
+    let _alone = measuring_alone();
     let place = Place::new();
     let forbidden = UringForbidden::new();
     let fio = ["fio", "--name=bad", "--directory=%", "--size=64k", "--rw=randrw", "--ioengine=io_uring"];

@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use fathom_tests::{LoopDevice, Mount, NbdDisk, fathom, measuring_alone, must_run, need, scratch};
+use fathom_tests::{
+    LoopDevice, Mount, NbdDisk, fathom, measuring_alone, measuring_capped, must_run, need, scratch,
+};
 use serde_json::Value;
 
 use crate::ours::steadily;
@@ -66,7 +68,7 @@ fn holds(what: &str, is_true: bool, figures: [f64; 2]) -> Result<(), String> {
 #[test]
 fn dd_does_not_see_a_limit_on_requests() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let volumes = ["iops=150", "iops=1200"].map(|iops| Mounted::new(&[iops, "bandwidth=50000000"]));
     steadily(|| {
         let rates = volumes.each_ref().map(Mounted::dd);
@@ -98,7 +100,7 @@ fn dd_within_a_cache_does_not_see_the_disk() {
 #[test]
 fn dd_does_not_see_what_a_commit_takes() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let volumes = ["flush=0", "flush=20000"].map(|flush| Mounted::new(&[flush, "bandwidth=50000000"]));
     steadily(|| {
         let rates = volumes.each_ref().map(Mounted::dd);
@@ -113,7 +115,7 @@ fn dd_does_not_see_what_a_commit_takes() {
 #[test]
 fn dd_is_over_before_the_credit_is() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let volume = Mounted::new(&["bandwidth=10000000", "credit=70000000", "burst=50000000"]);
     let rate = volume.dd();
     // Its working file takes what is left of the credit.

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Mount, NbdDisk, Throttle, fathom_path, fathom_under, measuring_alone, must_run, need,
-    scratch, wait_for,
+    Cap, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom_path, fathom_under, loading, measuring_alone,
+    measuring_capped, must_run, need, scratch, wait_for,
 };
 use serde_json::Value;
 
@@ -95,7 +95,7 @@ fn a_run_without_a_cause_tells_nothing() {
 #[test]
 fn a_cap_is_named_with_its_value() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (home, device) = (scratch(), LoopDevice::in_memory(128 * MIB));
     let throttle = Throttle::new(device.path(), &Cap::iops(2000));
     steadily(|| {
@@ -213,29 +213,29 @@ fn reads_from_memory_are_told_from_reads_of_the_device() {
 #[test]
 fn a_neighbour_on_the_same_device_is_seen() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (ours, neighbour, device) = (Ours::new(), Ours::new(), LoopDevice::in_memory(64 * MIB));
     let name = filename(device.path());
-    let mut busy = neighbour.command();
-    busy.args(["fio", "--eta=never"]).args(reads(&name, "--iodepth=1 --runtime=3 --rate_iops=500"));
-    let before = device.stat()[0];
-    let mut busy = busy.stdout(Stdio::null()).spawn().expect("the program runs");
-    assert!(
-        wait_for(Duration::from_secs(20), || device.stat()[0] > before + 100),
-        "the neighbour does nothing"
-    );
-    let (_, record) = ours.record(reads(&name, "--iodepth=1 --runtime=1200ms --rate_iops=1000"));
-    let found = found(&record, "foreign-io").unwrap();
-    within("the neighbour's", number(found, "foreign_requests"), 600.0, 10.0).unwrap();
-    within("its share", number(found, "foreign_fraction"), 0.5, 10.0).unwrap();
-    only(&record, &["foreign-io", "short-run"]).unwrap();
-    busy.wait().expect("a child can be waited for");
+    steadily(|| {
+        let mut busy = neighbour.command();
+        busy.args(["fio", "--eta=never"]).args(reads(&name, "--iodepth=1 --runtime=60 --rate_iops=500"));
+        let before = device.stat()[0];
+        let busy = Program::start(&mut busy);
+        let is_busy = wait_for(Duration::from_secs(20), || device.stat()[0] > before + 100);
+        assert!(is_busy, "the neighbour does nothing");
+        let (_, record) = ours.record(reads(&name, "--iodepth=1 --runtime=1200ms --rate_iops=1000"));
+        drop(busy);
+        let found = found(&record, "foreign-io")?;
+        within("the neighbour's", number(found, "foreign_requests"), 600.0, 10.0)?;
+        within("its share", number(found, "foreign_fraction"), 0.5, 10.0)?;
+        only(&record, &["foreign-io", "short-run"])
+    });
 }
 
 #[test]
 fn failed_requests_are_an_error() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(32 * MIB));
     device.truncate_backing(16 * MIB);
     let mut command = ours.command();
@@ -313,7 +313,7 @@ fn syncs_that_do_not_reach_the_device_are_suspicious() {
 #[test]
 fn a_disk_that_hangs_is_stalled_and_not_slow() {
     need!(root, tool "nbdfuse", tool "nbdkit", tool "fusermount3");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (ours, disk) = (Ours::new(), NbdDisk::new(64 * MIB, &["delay"], &["rdelay=2ms"]));
     let name = filename(&disk.path());
     let mut command = ours.command();

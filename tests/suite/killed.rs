@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, loading,
-    measuring_alone, must_run, need, run, scratch, wait_for,
+    Cap, Ended, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom, fathom_under, loading, must_run, need,
+    run, scratch, wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -472,12 +472,15 @@ fn fio_on(disk: &NbdDisk, home: &Path, engine: &str) -> Command {
 #[test]
 fn a_device_that_hangs_does_not_hang_the_report() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _alone = measuring_alone();
-    let home = scratch();
-    for engine in ["psync", "io_uring", "libaio"] {
-        let disk = NbdDisk::new(16 * MIB, &[], &[]);
-        let program = hung(&mut fio_on(&disk, home.path(), engine), &disk);
-        let ended = wait_for_report(program, &disk);
+    let _loading = loading();
+    let engines = ["psync", "io_uring", "libaio"];
+    let (homes, disks) = (engines.map(|_| scratch()), engines.map(|_| NbdDisk::new(16 * MIB, &[], &[])));
+    let mut programs: Vec<Program> = Vec::new();
+    for (engine, (home, disk)) in engines.iter().zip(homes.iter().zip(&disks)) {
+        programs.push(hung(&mut fio_on(disk, home.path(), engine), disk));
+    }
+    for (program, disk) in programs.into_iter().zip(&disks) {
+        let ended = wait_for_report(program, disk);
         ended.assert_code(128).assert_shown(&["fio: terminating on signal 2", "read: IOPS="]);
         ended.assert_told(&["hung", "thread", "stuck in the kernel", "does not answer"]);
     }
@@ -496,7 +499,7 @@ fn wait_for_report(mut program: Program, disk: &NbdDisk) -> Ended {
 #[test]
 fn a_bench_on_a_device_that_hangs_ends_and_keeps_what_it_has() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "sqlite3", path "/dev/fuse");
-    let _alone = measuring_alone();
+    let _loading = loading();
     let bench = Bench::new();
     let disk = NbdDisk::new(32 * MIB, &[], &[]);
     let suite = SUITE.replace("randrw", "randread");

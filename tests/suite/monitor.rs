@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fathom_tests::{
     FioReport, LoopDevice, LoopOptions, NbdDisk, Program, fathom, fathom_path, loading, measuring_alone,
-    must_run, need, run, scratch, wait_for,
+    measuring_capped, must_run, need, run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -62,7 +62,7 @@ const READS: [(&str, f64); 2] = [("4096", 400.0), ("16384", 100.0)];
 #[test]
 fn rates_are_those_of_the_load_and_of_iostat() {
     need!(root, tool "losetup", tool "fio", tool "iostat", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
     let load = load(device.path());
     steadily(|| {
@@ -132,7 +132,7 @@ fn totals(report: &FioReport) -> Vec<(&'static str, f64, f64)> {
 #[test]
 fn a_job_from_a_known_load_does_it_again() {
     need!(root, tool "losetup", tool "fio", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
     let home = scratch();
     let file = home.path().join("load.fio");
@@ -311,7 +311,7 @@ fn a_device_that_goes_is_gone_and_one_without_a_queue_is_traced_as_well() {
 #[test]
 fn it_ends_well_and_leaves_nothing_whatever_it_is_told() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _loading = loading();
+    let _alone = measuring_alone();
     let device = LoopDevice::new(16 * MIB);
     let home = scratch();
     let asked = |arguments: &[&str]| run(fathom(home.path()).arg("monitor").args(arguments));

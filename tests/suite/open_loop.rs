@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fathom_tests::{Ended, NbdDisk, Program, fathom, fio, loading, measuring_alone, need, scratch, wait_for};
+use fathom_tests::{
+    Ended, NbdDisk, Program, fathom, fio, loading, measuring_capped, need, scratch, wait_for,
+};
 use serde_json::Value;
 
 use crate::ours::{Ours, filename, steadily, within};
@@ -45,7 +47,7 @@ fn ns(value: &Value) -> f64 {
 #[test]
 fn a_stall_is_in_the_response_time_of_all_that_was_due_in_it() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let home = scratch();
     let mut running: Vec<Stalled> =
         ["io_uring", "libaio", "psync"].map(|engine| Stalled::start(home.path(), engine)).into();

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Ended, LoopDevice, Mount, NbdDisk, Program, fathom, fathom_named, loading, measuring_alone, need, run,
+    Ended, LoopDevice, Mount, NbdDisk, Program, fathom, fathom_named, loading, measuring_capped, need, run,
     scratch, wait_for,
 };
 use rustix::process::Signal;
@@ -243,7 +243,7 @@ fn disk() -> NbdDisk {
 #[test]
 fn a_stall_is_in_the_response_times_of_all_who_waited() {
     need!(tool "nbdkit", tool "nbdfuse", tool "fusermount3");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let home = scratch();
     // Some 1.6 s of six at 200 a second, on all engines beside each other: sleepers do not disturb.
     let engines = ["io_uring", "libaio", "psync"];

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, LoopOptions, Mount, Program, Throttle, fathom, fathom_under, loading, measuring_alone,
+    Cap, LoopDevice, LoopOptions, Mount, Program, Throttle, fathom, fathom_under, loading, measuring_capped,
     need, run, scratch, wait_for,
 };
 use rustix::process::Signal;
@@ -131,7 +131,7 @@ fn blocks_that_cannot_be_read_are_counted_and_the_rest_is_touched() {
 #[test]
 fn a_device_is_preconditioned_until_it_is_steady() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(48 * MIB);
     let destroy = destroying(&device);
     steadily(|| {
@@ -188,7 +188,7 @@ fn bench_on_credit(device: &LoopDevice, arguments: &[&str]) -> Result<Value, Str
 #[test]
 fn a_bench_runs_on_until_a_rate_that_fell_is_steady() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(64 * MIB);
     steadily(|| {
         let document = bench_on_credit(&device, &[])?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fathom_tests::{
-    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_alone, must_run, need, run, scratch,
+    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_capped, must_run, need, run, scratch,
 };
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ fn debians_fio_takes_every_profile_as_it_is() {
 #[test]
 fn uses_of_a_capped_device_are_judged_by_their_needs() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(64 << 20);
     let throttle = Throttle::new(device.path(), &Cap::iops(400));
     let home = scratch();

@@ -1,7 +1,7 @@
 //! Promises about a real device whose limit is known: above it they are broken, at and below it they hold.
 
 use fathom_tests::{
-    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_alone, must_run, need, run, scratch,
+    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_capped, must_run, need, run, scratch,
 };
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ fn check(found: &(i32, Vec<(String, f64)>), cap: u64, exit: i32, verdicts: &[&st
 #[test]
 fn a_capped_device_breaks_what_is_promised_above_its_cap() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(256 << 20);
     let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
     steadily(|| {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, Ended, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_alone,
+    Cap, Ended, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_capped,
     must_run, need, run, scratch, wait_for,
 };
 use rustix::process::Signal;
@@ -22,6 +22,11 @@ const MIB: u64 = 1 << 20;
 
 /// How long the device stands still.
 const STALL: Duration = Duration::from_secs(3);
+
+/// A disk that is slow enough to leave the machine to others.
+fn disk() -> NbdDisk {
+    NbdDisk::new(16 * MIB, &["delay"], &["rdelay=2ms"])
+}
 
 fn reads(mut command: Command, target: &Path, engine: &str, runtime: &str) -> Command {
     command.args(["fio", "--name=held", "--rw=randread", "--direct=1", "--bs=4k", "--size=16m", "--keep"]);
@@ -41,9 +46,9 @@ fn stalls(home: &Path) -> Vec<Value> {
 #[test]
 fn a_stall_is_in_the_record() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _loading = loading();
+    let _capped = measuring_capped();
     let engines = ["io_uring", "libaio", "psync"];
-    let disks = engines.map(|_| NbdDisk::new(16 * MIB, &[], &[]));
+    let disks = engines.map(|_| disk());
     let homes = engines.map(|_| scratch());
     let mut running: Vec<Program> = engines
         .iter()
@@ -139,7 +144,7 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
-        let disks: Vec<NbdDisk> = COMMANDS.iter().map(|_| NbdDisk::new(16 * MIB, &[], &[])).collect();
+        let disks: Vec<NbdDisk> = COMMANDS.iter().map(|_| disk()).collect();
         let homes: Vec<tempfile::TempDir> = COMMANDS.iter().map(|_| scratch()).collect();
         let start = |((name, words), (disk, home)): (&(&str, &[&str]), (&NbdDisk, &tempfile::TempDir))| {
             std::fs::write(home.path().join("suite.toml"), SUITE).expect("the directory is new and ours");
@@ -168,7 +173,7 @@ fn assert_twenty(length_ns: f64) {
 #[test]
 fn a_hang_of_twenty_seconds_is_told_of_survived_and_kept() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let Running { disks, homes, programs } = Running::start();
     let early = [
         "nothing completed for 1 s, 4 in flight",
@@ -220,7 +225,7 @@ fn a_hang_of_twenty_seconds_is_told_of_survived_and_kept() {
 #[test]
 fn commands_on_devices_that_never_answer_end_when_asked() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let Running { disks, mut programs, .. } = Running::start();
     wait_for(Duration::from_secs(1), || false);
     programs.iter().for_each(|program| program.signal(Signal::INT));

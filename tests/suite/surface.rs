@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_alone, must_run,
+    Cap, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_capped, must_run,
     need, run, scratch, wait_for,
 };
 use rustix::process::Signal;
@@ -36,7 +36,7 @@ fn states(document: &Value, state: &str) -> usize {
 #[test]
 fn the_rates_of_a_capped_device_are_the_cap() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
     let throttle = Throttle::new(device.path(), &Cap::bytes_per_second(40 * MIB));
     steadily(|| {
@@ -74,7 +74,7 @@ fn the_rates_of_a_capped_device_are_the_cap() {
 #[test]
 fn a_limit_that_falls_is_told_from_a_slow_place() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(256 * MIB);
     steadily(|| {
         let throttle = Throttle::new(device.path(), &Cap::bytes_per_second(40 * MIB));

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, loading, measuring_alone, need, run, scratch,
+    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, loading, measuring_capped, need, run, scratch,
     wait_for,
 };
 use rustix::process::Signal;
@@ -39,7 +39,7 @@ fn swept(device: &LoopDevice, cap: &Cap, arguments: &[&str], code: i32) -> Value
 #[test]
 fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
     // 2,000 IOPS and 50 MiB/s meet at 25.6 KiB.
     let cap = Cap {
@@ -80,7 +80,7 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
 #[test]
 fn the_highest_rate_under_an_objective_is_what_the_cap_lets_through() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
     let cap = Cap { read_iops: Some(2000), ..Cap::default() };
     steadily(|| {
@@ -101,7 +101,7 @@ fn the_highest_rate_under_an_objective_is_what_the_cap_lets_through() {
 #[test]
 fn a_cap_behind_another_has_a_bound_and_a_rate_out_of_reach_is_said() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
     let cap = Cap::bytes_per_second(20 * MIB);
     steadily(|| {
@@ -144,7 +144,7 @@ fn stored(home: &Path) -> u64 {
 #[test]
 fn a_sweep_that_was_killed_goes_on() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _loading = loading();
     let device = LoopDevice::in_memory(64 * MIB);
     let home = scratch();
     let command = |more: &[&str]| -> Command {

@@ -1,6 +1,6 @@
 //! `bench` on several targets: two loop devices over one limited disk share its limit, two over a disk each do not.
 
-use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_alone, must_run, need};
+use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_capped, must_run, need};
 use serde_json::Value;
 
 use crate::ours::{Ours, steadily, within};
@@ -40,7 +40,7 @@ fn check(found: &Value, verdict: &str, together: f64) -> Result<(), String> {
 #[test]
 fn targets_that_share_a_limit_are_told_from_those_that_do_not() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (one, other, third) = (disk(), disk(), disk());
     let shared = [&one, &one].map(|disk| LoopDevice::over(&disk.path()));
     let apart = [&other, &third].map(|disk| LoopDevice::over(&disk.path()));

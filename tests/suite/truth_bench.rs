@@ -1,6 +1,6 @@
 //! The document of `fathom bench` on a capped device: the cap, the device's own counts, and sums that agree.
 
-use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_alone, must_run, need, scratch};
+use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_capped, must_run, need, scratch};
 use serde_json::Value;
 
 use crate::ours::{steadily, within};
@@ -76,7 +76,7 @@ fn bench(device: &LoopDevice, throttle: &Throttle) -> Value {
 #[test]
 fn the_bench_document_agrees_with_the_device_and_with_itself() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 << 20);
     let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
     steadily(|| {

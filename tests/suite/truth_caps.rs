@@ -4,7 +4,7 @@
 //! what is on the device before a run is such a request: `startdelay` lets that slice pass, so that a new one begins
 //! with the measured part and a run of whole seconds sees whole slices.
 
-use fathom_tests::{Cap, FioReport, LoopDevice, Throttle, fio_under, measuring_alone, need};
+use fathom_tests::{Cap, FioReport, LoopDevice, Throttle, fio_under, measuring_capped, need};
 
 use crate::ours::{Ours, filename, steadily, within};
 
@@ -82,7 +82,7 @@ fn check(ours: &Ours, device: &LoopDevice, cap: &Cap, case: &Use, expected: f64)
 #[test]
 fn capped_iops_are_reported_as_fio_reports_them() {
     need!(root, limits, tool "losetup", tool "fio", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
     let cases = [
         (300, Use::new("randread", 256, 2)),
@@ -100,12 +100,12 @@ fn capped_iops_are_reported_as_fio_reports_them() {
 #[test]
 fn capped_bandwidth_is_reported_as_fio_reports_it() {
     need!(root, limits, tool "losetup", tool "fio", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
     let cases = [
         (10, Use::new("randread", 4, 16)),
-        (10, Use::new("write", 256, 1)),
-        (40, Use::new("read", 256, 4)),
+        (10, Use::new("write", 64, 1)),
+        (40, Use::new("read", 256, 1)),
         (40, Use::new("randwrite", 64, 8)),
     ];
     for (mib, case) in cases {
@@ -118,7 +118,7 @@ fn capped_bandwidth_is_reported_as_fio_reports_it() {
 #[test]
 fn rate_times_latency_is_the_depth() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(64 * MIB));
     for (cap, rw, engine, depth) in [
         (500, "randread", "psync", 1),

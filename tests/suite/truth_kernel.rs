@@ -5,7 +5,7 @@
 
 use std::fs::File;
 
-use fathom_tests::{LoopDevice, Mount, loading, measuring_alone, need};
+use fathom_tests::{LoopDevice, Mount, loading, need};
 
 use crate::ours::{Ours, filename};
 
@@ -63,7 +63,7 @@ fn check(size_mib: u64, arguments: &str) {
 #[test]
 fn the_kernel_counts_the_requests_and_bytes_that_are_reported() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _loading = loading();
     for engine in ["io_uring", "libaio", "psync"] {
         for rw in ["read", "randread", "write", "randwrite", "rw", "randrw"] {
             for bs in ["4k", "64k", "1m"] {
@@ -76,7 +76,7 @@ fn the_kernel_counts_the_requests_and_bytes_that_are_reported() {
 #[test]
 fn the_kernel_counts_what_several_jobs_report() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _loading = loading();
     for engine in ["io_uring", "libaio", "psync"] {
         for rw in ["randread", "write", "randrw"] {
             check(8, &format!("--ioengine={engine} --iodepth=8 --rw={rw} --bs=4k --numjobs=3"));
@@ -88,7 +88,7 @@ fn the_kernel_counts_what_several_jobs_report() {
 #[test]
 fn the_kernel_counts_what_a_timed_run_reports() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _loading = loading();
     for engine in ["io_uring", "libaio", "psync"] {
         let timed = format!("--ioengine={engine} --iodepth=32 --bs=4k --time_based --runtime=700ms");
         check(16, &format!("{timed} --rw=randread"));
@@ -112,7 +112,7 @@ fn the_kernel_counts_the_trims_that_are_reported() {
 #[test]
 fn the_disks_under_a_file_are_named() {
     need!(root, tool "losetup", tool "mkfs.ext4");
-    let _alone = measuring_alone();
+    let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::new(64 * MIB));
     let mount = Mount::made(device.path(), "ext4");
     let name = filename(&mount.join("file"));

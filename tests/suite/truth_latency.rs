@@ -1,6 +1,8 @@
 //! Latencies, held against delays that are known and against another program's clock.
 
-use fathom_tests::{Cap, FioReport, LoopDevice, NbdDisk, Throttle, fio, measuring_alone, need};
+use fathom_tests::{
+    Cap, FioReport, LoopDevice, NbdDisk, Throttle, fio, measuring_alone, measuring_capped, need,
+};
 
 use crate::ours::{Ours, filename, steadily, within};
 
@@ -17,7 +19,7 @@ fn a_known_delay_is_the_latency_reported() {
         for (op, delay_ns) in [("read", 5e6), ("write", 10e6)] {
             let (engine, rw) = (format!("--ioengine={engine}"), format!("--rw=rand{op}"));
             let arguments =
-                ["--name=delayed", "--bs=4k", "--direct=1", "--io_size=400k", &name, &engine, &rw];
+                ["--name=delayed", "--bs=4k", "--direct=1", "--io_size=240k", &name, &engine, &rw];
             let arguments = || arguments.into_iter().chain(["--iodepth=1", "--size=16m"]);
             steadily(|| {
                 let (our, fios) = (ours.fio(arguments()), fio(arguments()));
@@ -41,7 +43,7 @@ fn a_known_delay_is_the_latency_reported() {
 #[test]
 fn percentiles_step_where_the_latencies_do() {
     need!(root, limits, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _capped = measuring_capped();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(16 * MIB));
     let throttle = Throttle::new(device.path(), &Cap::iops(100));
     let name = filename(device.path());

@@ -1,6 +1,6 @@
 //! Shares of reads and writes are those asked for.
 
-use fathom_tests::{LoopDevice, loading, measuring_alone, need};
+use fathom_tests::{LoopDevice, loading, need};
 
 use crate::ours::{Ours, filename};
 
@@ -45,7 +45,7 @@ fn the_mix_is_the_one_asked_for() {
 #[test]
 fn the_mix_holds_on_a_device_and_in_every_job() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(32 * MIB));
     let name = filename(device.path());
     let arguments = ["--name=mix", "--rw=randrw", "--rwmixread=75", "--bs=4k", "--direct=1", "--iodepth=64"];

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_alone, need, scratch};
+use fathom_tests::{LoopDevice, NbdDisk, loading, need, scratch};
 
 use crate::ours::{Ours, filename};
 
@@ -181,7 +181,7 @@ fn norandommap_draws_with_replacement_over_the_whole_range() {
 #[test]
 fn the_disks_server_sees_every_block_asked_for_once() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
-    let _alone = measuring_alone();
+    let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let log = directory.path().join("requests");
     let parameter = format!("logfile={}", log.display());

@@ -1,6 +1,6 @@
 //! The parts of a stored record add up to its wholes, and the printed document says the same.
 
-use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_alone, need};
+use fathom_tests::{LoopDevice, NbdDisk, loading, need};
 use serde_json::Value;
 
 use crate::ours::{Ours, filename};
@@ -118,7 +118,7 @@ fn check_printed(op: &Value, what: &str) {
 #[test]
 fn the_parts_of_a_record_add_up() {
     need!(root, tool "losetup", path "/dev/shm");
-    let _alone = measuring_alone();
+    let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(32 * MIB));
     let name = filename(device.path());
     for arguments in [
