@@ -1,7 +1,7 @@
 //! Latencies, held against delays that are known and against another program's clock.
 
 use fathom_tests::{
-    Cap, FioReport, LoopDevice, NbdDisk, Throttle, fio, measuring_alone, measuring_capped, need,
+    Cap, FioReport, GoingFirst, LoopDevice, NbdDisk, Throttle, fio, measuring_alone, measuring_capped, need,
 };
 
 use crate::ours::{Ours, filename, steadily, within};
@@ -10,8 +10,8 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn a_known_delay_is_the_latency_reported() {
-    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
-    let _alone = measuring_alone();
+    need!(root, tool "chrt", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
+    let (_alone, _first) = (measuring_alone(), GoingFirst::new());
     let ours = Ours::new();
     let disk = NbdDisk::new(16 * MIB, &["delay"], &["rdelay=5ms", "wdelay=10ms"]);
     let name = filename(&disk.path());
