@@ -87,14 +87,11 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
         }),
         // As users run it: with optimisation these tests do 10^8 requests, without it a fraction.
         step("nothing lost in 10^8", move || {
-            let arguments = ["test", "--release", "--quiet", "--package", "fathom-runner", "--lib", "truth"];
-            run_cargo(&mut cargo_command(root, &arguments))
+            optimized(root, &["--package", "fathom-runner", "--lib", "truth"])
         }),
         // Volumes drawn at random, found out from outside: millions of simulated requests each.
         step("volumes found out", move || {
-            let arguments =
-                ["test", "--release", "--quiet", "--package", "fathom-assess", "--test", "identified"];
-            run_cargo(&mut cargo_command(root, &arguments))
+            optimized(root, &["--package", "fathom-assess", "--test", "identified"])
         }),
         step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {
@@ -142,6 +139,13 @@ fn skipped(why: String) -> anyhow::Result<Done> {
 
 fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<Done> {
     run_cargo(&mut cargo_command(root, arguments))
+}
+
+/// Tests of one package with optimisation. The binary's package is named beside it: then cargo chooses for the crates
+/// that both use the features that the step "release binary" built them with, and builds none of them again.
+fn optimized(root: &Path, what: &[&str]) -> anyhow::Result<Done> {
+    let arguments = [&["test", "--release", "--quiet", "--package", "fathom"], what].concat();
+    run_cargo(&mut cargo_command(root, &arguments))
 }
 
 fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
