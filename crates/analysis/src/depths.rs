@@ -4,6 +4,7 @@ use fathom_model::units;
 use fathom_record::{Finding, Severity};
 
 use crate::client;
+use crate::instance_cap::targets;
 use crate::knee::{At, bend};
 use crate::rows::{Kind, Row};
 use crate::say::{block, count, finding, of};
@@ -30,10 +31,13 @@ pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Rows that differ in depth alone, shallowest first; families of one are left out.
+/// Rows that differ in depth alone, shallowest first; families of one are left out. What one target does says nothing of
+/// the depth that another needs, nor what several do together of any of them.
 fn families<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
-    let key = |row: &Row<'_>| match (row.kind(), row.block_bytes()) {
-        (Some(kind @ (Kind::Read | Kind::Write)), Some(size)) => Some((kind, size, row.is_random())),
+    let key = |row: &'r Row<'a>| match (row.kind(), row.block_bytes()) {
+        (Some(kind @ (Kind::Read | Kind::Write)), Some(size)) => {
+            Some((kind, size, row.is_random(), targets(row)))
+        }
         _ => None,
     };
     let counts = |row: &&Row<'_>| {
@@ -43,8 +47,8 @@ fn families<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
     keys.sort_unstable();
     keys.dedup();
     let family = |wanted| {
-        let mut family: Vec<&Row<'a>> =
-            rows.iter().filter(counts).filter(|row| key(row) == Some(wanted)).collect();
+        let wanted = Some(wanted);
+        let mut family: Vec<&Row<'a>> = rows.iter().filter(counts).filter(|row| key(row) == wanted).collect();
         family.sort_by(|one, other| one.held().total_cmp(&other.held()));
         family
     };
@@ -157,6 +161,15 @@ mod tests {
         assert_eq!(found[0].claim, "8 under way made 10,000 of the 20,000 requests a second that 64 make.");
         assert_eq!(found[0].evidence["depth_needed"].as_f64(), Some(16.0));
         check(&[(1, 2000.0), (8, 10_000.0), (64, 10_400.0)], &[]);
+    }
+
+    #[test]
+    fn targets_are_not_held_against_each_other() {
+        let mut run = curve(&[(8, 10_000.0), (64, 20_000.0)]);
+        for (test, name) in run.tests.iter_mut().zip(["/a", "/b"]) {
+            test.jobs[0].plan.insert("filename".to_owned(), name.to_owned());
+        }
+        assert_eq!(findings(&rows(&run)), []);
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn target(job: &JobRecord) -> &str {
 }
 
 /// The targets of a row, each once.
-fn targets<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
+pub(crate) fn targets<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
     let mut targets: Vec<&str> = row.jobs().iter().map(target).filter(|name| !name.is_empty()).collect();
     targets.sort_unstable();
     targets.dedup();
