@@ -70,11 +70,30 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(record.tests.iter().flat_map(|test| async_is_not::findings(test, words)));
     found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
-    let caps = caps::caps(record, &rows);
-    found.extend(caps::findings(&caps, &rows));
-    found.extend(instance_cap::findings(&rows));
-    found.extend(depths::findings(&rows));
+    let together = instance_cap::findings(&rows);
+    let each = by_target(rows, words);
+    found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));
+    found.extend(together);
+    found.extend(each.iter().flat_map(|rows| depths::findings(rows)));
     in_order(found)
+}
+
+/// The rows of each target by itself, for a plateau of several at once is a limit of none; of jobs under fio's grammar all of
+/// them, whose files may well lie on one device.
+fn by_target(rows: Vec<rows::Row<'_>>, words: Words) -> Vec<Vec<rows::Row<'_>>> {
+    let names = |row: &rows::Row<'_>| instance_cap::targets(row).join("\n");
+    let is_one = |row: &rows::Row<'_>| instance_cap::targets(row).len() < 2;
+    if words == Words::Fio {
+        return vec![rows];
+    }
+    let mut each: Vec<Vec<rows::Row<'_>>> = Vec::new();
+    for row in rows.into_iter().filter(is_one) {
+        match each.iter_mut().find(|others| names(&others[0]) == names(&row)) {
+            Some(others) => others.push(row),
+            None => each.push(vec![row]),
+        }
+    }
+    each
 }
 
 /// What matters most first, and all of one kind together, so that their remedy is said once.
@@ -129,6 +148,30 @@ mod tests {
             assert_eq!(findings(&record(&[Load { rw, ..Load::default() }])), [], "{rw}");
         }
         assert_eq!(findings(&RunRecord::default()), []);
+    }
+
+    #[test]
+    fn each_of_several_targets_has_limits_of_its_own() {
+        let load = |depth, iops| Load { depth, iops, ..Load::default() };
+        let both = |depth| Load { jobs: 2, depth, iops: 3500.0, ..Load::default() };
+        let loads = [load(8, 500.0), load(64, 500.0), load(8, 3000.0), load(64, 3000.0), both(8), both(64)];
+        let mut run = record(&loads);
+        let names = [["/a"; 2], ["/a"; 2], ["/b"; 2], ["/b"; 2], ["/a", "/b"], ["/a", "/b"]];
+        for (test, names) in run.tests.iter_mut().zip(names) {
+            for (job, name) in test.jobs.iter_mut().zip(names) {
+                job.plan.insert("filename".to_owned(), name.to_owned());
+            }
+        }
+        let caps = |run: &RunRecord| -> Vec<f64> {
+            let found = findings(run);
+            assert!(found.iter().all(|found| found.id != "queue-too-shallow"), "{found:?}");
+            let caps = found.iter().filter(|found| found.id == "iops-cap");
+            caps.filter_map(|found| found.evidence["iops"].as_f64()).collect()
+        };
+        assert_eq!(caps(&run), [500.0, 3000.0]);
+        // Jobs under fio's grammar may name files of one device.
+        run.header.kind = "fio".to_owned();
+        assert!(!caps(&run).is_empty());
     }
 
     #[test]
