@@ -126,11 +126,11 @@ impl Catalog {
 
 /// Why no command could name a type of that id, if so.
 fn unnameable(id: &str) -> Option<String> {
-    let is_fit = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+    let is_fit = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     match id {
         CUSTOM => Some(format!("sim:{CUSTOM} stands for limits of one's own: call it something else")),
         id if id.is_empty() || !id.chars().all(is_fit) => {
-            Some("an id has letters, digits, '-', '_' and '.' alone, as sim:ID?… names it".to_owned())
+            Some("an id has letters, digits, '-' and '_' alone, as sim:ID?… names it".to_owned())
         }
         _ => None,
     }
