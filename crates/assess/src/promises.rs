@@ -21,6 +21,7 @@ pub use said::percent as parse_percent;
 use crate::AssessError;
 use crate::catalogue::catalogue;
 use crate::planned::PlannedTest;
+use crate::simulated::{SimulatedVolume, is_simulated};
 use crate::suite::Suite;
 use volume::{Promising, Shape};
 
@@ -87,6 +88,9 @@ pub(crate) fn promises(
         all.extend(of_file(path, expecting, tests)?);
     }
     all.extend(of_suite(tests));
+    for promise in &mut all {
+        add_machine(promise, tests)?;
+    }
     if !all.is_empty() {
         check_labels(labels)?;
     }
@@ -99,6 +103,29 @@ pub(crate) fn promises(
         },
     };
     Ok(Promised { promises, notes })
+}
+
+/// Adds what the machine lets through, where the target is a modelled volume and its name says so.
+fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), AssessError> {
+    let measure = Quantity::parse(&promise.metric).map(|quantity| quantity.measure);
+    let in_bytes = match measure {
+        Some(promise::Measure::Iops) => false,
+        Some(promise::Measure::BytesPerSecond) => true,
+        _ => return Ok(()),
+    };
+    let Some(job) = tests.job(&promise.test) else { return Ok(()) };
+    let mut paths = job.clones.iter().flat_map(|clone| &clone.paths);
+    let (Some(path), Some(shape)) = (paths.next().filter(|path| is_simulated(path)), Shape::of(job)) else {
+        return Ok(());
+    };
+    // Several volumes at once may have several machines.
+    if paths.any(|other| other != path) {
+        return Ok(());
+    }
+    let known = volume::instance_limit(&SimulatedVolume::named(path)?.model, &shape, in_bytes);
+    let limit = &mut promise.conditions.instance_limit;
+    *limit = limit.iter().copied().chain(known).reduce(f64::min);
+    Ok(())
 }
 
 /// What is said of the machine counts when promises are judged, so it has to be a number.

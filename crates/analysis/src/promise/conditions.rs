@@ -138,14 +138,19 @@ fn paced(case: &Case<'_>) -> Option<Doubt> {
 
 /// What the machine lets through: as the promise knows, as the user says, as several targets together showed.
 fn machine(case: &Case<'_>, bound: f64) -> Option<Doubt> {
+    // Either limit may be the one that holds requests of this size.
+    let size = case.row.block_bytes().map(|bytes| bytes as f64);
+    let requests = case.label("instance_iops").and_then(|text| text.parse::<f64>().ok());
+    let bytes = case
+        .label("instance_bandwidth")
+        .and_then(|text| fathom_model::units::parse_bytes(text.trim_end_matches("/s")).ok())
+        .map(|bytes| bytes as f64);
     let said = match case.quantity.measure {
-        Measure::Iops => case.label("instance_iops").and_then(|text| text.parse::<f64>().ok()),
-        _ => case
-            .label("instance_bandwidth")
-            .and_then(|text| fathom_model::units::parse_bytes(text.trim_end_matches("/s")).ok())
-            .map(|bytes| bytes as f64),
+        Measure::Iops => [requests, bytes.zip(size).map(|(bytes, size)| bytes / size)],
+        _ => [bytes, requests.zip(size).map(|(requests, size)| requests * size)],
     };
-    let known = case.promise.conditions.instance_limit.into_iter().chain(said).reduce(f64::min);
+    let promised = case.promise.conditions.instance_limit;
+    let known = said.into_iter().chain([promised]).flatten().reduce(f64::min);
     if let Some(limit) = known.filter(|limit| *limit < bound) {
         let limit = spoken(case.quantity.measure, limit);
         return doubt(

@@ -347,6 +347,17 @@ mod tests {
             Verdict::NotJudged,
             "the machine lets 400 a second through",
         );
+        // 31.25 MB/s are fewer requests of 32 KiB than were promised.
+        for (label, value, found) in [
+            ("instance_bandwidth", "31.25MB", "the machine lets 954 a second through"),
+            ("instance_iops", "60", "the machine lets 60 a second through"),
+            ("instance_bandwidth", "2GB", ""),
+        ] {
+            let mut run = large();
+            run.header.labels.insert(label.to_owned(), value.to_owned());
+            let expected = if found.is_empty() { Verdict::Broken } else { Verdict::NotJudged };
+            check(&mut run, with("iops", 1200.0, PromiseConditions::default()), expected, found);
+        }
     }
 
     #[test]

@@ -171,6 +171,12 @@ fn rates(
     std::iter::once(always).chain(share).chain(burst).collect()
 }
 
+/// What the machine that `model` is attached to lets through of requests of `shape`: requests a second, or bytes.
+pub(super) fn instance_limit(model: &VolumeModel, shape: &Shape, in_bytes: bool) -> Option<f64> {
+    let (requests, _) = least(&met(model, shape, |stage| stage.name == INSTANCE), Level::Always)?;
+    Some(if in_bytes { requests * shape.bytes() } else { requests })
+}
+
 /// The limit that lets the least through.
 fn least(limits: &[Met], level: Level) -> Option<(f64, Met)> {
     let all = limits.iter().map(|met| (met.requests(level), *met));
