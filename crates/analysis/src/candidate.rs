@@ -41,6 +41,8 @@ pub struct Candidate {
     pub bytes_per_second: Option<u64>,
     /// Tier to be chosen.
     pub tier: Option<String>,
+    /// Bursts that are billed have to be ordered.
+    pub on_demand: bool,
 }
 
 /// A size that figures imply.

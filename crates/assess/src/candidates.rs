@@ -78,6 +78,7 @@ fn candidate(entry: &Entry, found: &Identified, size_bytes: Option<u64>) -> Opti
         size: (!alike.is_any_size).then_some(size),
         iops: alike.parameters.iops,
         bytes_per_second: alike.parameters.bytes_per_second,
+        on_demand: alike.parameters.on_demand,
         tier: alike.parameters.tier,
     })
 }

@@ -7,7 +7,7 @@ use fathom_volume::VolumeModel;
 use crate::amount::GIB;
 use crate::entry::Entry;
 use crate::resolve::Parameters;
-use crate::wire::{IopsModel, ThroughputUnit};
+use crate::wire::{BurstKind, IopsModel, ThroughputUnit};
 
 /// Sizes that are tried first are so far apart.
 const STEP: f64 = 1.1;
@@ -52,6 +52,7 @@ struct Choice {
     tier: Option<String>,
     iops: Option<u64>,
     bytes_per_second: Option<u64>,
+    on_demand: bool,
 }
 
 impl Entry {
@@ -85,6 +86,9 @@ impl Entry {
                 |tier: &crate::wire::Tier| Choice { tier: Some(tier.name.clone()), ..Choice::default() };
             return wire.tiers.iter().map(named).collect();
         }
+        if wire.tiers.iter().any(|tier| tier.burst_kind == Some(BurstKind::OnDemand)) {
+            return vec![Choice::default(), Choice { on_demand: true, ..Choice::default() }];
+        }
         let is_by_throughput = wire.iops_per_provisioned_throughput.is_some();
         let can_iops = wire.iops_model == IopsModel::Provisioned && !is_by_throughput;
         let can_bytes = wire.throughput_provisioned_max.is_some();
@@ -92,7 +96,7 @@ impl Entry {
         let iops = figures(measured.iops.filter(|_| can_iops), &[100, 1]);
         let bytes = figures(measured.bytes_per_second.filter(|_| can_bytes), &[unit]);
         let one = |iops: Option<u64>| {
-            let with = move |bytes_per_second| Choice { tier: None, iops, bytes_per_second };
+            let with = move |bytes_per_second| Choice { iops, bytes_per_second, ..Choice::default() };
             bytes.clone().into_iter().map(with)
         };
         iops.into_iter().flat_map(one).collect()
@@ -123,6 +127,7 @@ impl Search<'_> {
             iops: self.choice.iops,
             bytes_per_second: self.choice.bytes_per_second,
             tier: self.choice.tier.clone(),
+            on_demand: self.choice.on_demand,
             ..Parameters::default()
         }
     }
@@ -133,7 +138,8 @@ impl Search<'_> {
     }
 
     fn alike(&self, size_bytes: u64, sizes: (u64, u64), distance: f64) -> Alike {
-        let chosen = [self.choice.iops, self.choice.bytes_per_second].iter().flatten().count() as u32;
+        let Choice { iops, bytes_per_second, on_demand, .. } = &self.choice;
+        let chosen = [iops, bytes_per_second].into_iter().flatten().count() as u32 + u32::from(*on_demand);
         let parameters = self.parameters(size_bytes);
         Alike { parameters, size_bytes, sizes, is_any_size: false, distance, chosen }
     }
@@ -248,6 +254,24 @@ mod tests {
         assert!((alike.distance - 2f64.ln()).abs() < 1e-9);
         let tiny = Measured { size_bytes: Some(64 << 20), ..measured };
         assert_eq!(entry.most_alike(&tiny, 0.01, &by_iops(150.0)), None);
+    }
+
+    #[test]
+    fn a_burst_that_is_billed_is_a_choice() {
+        let by_peak = |expected: f64| {
+            move |model: &VolumeModel| {
+                let peak = model.shared.first()?.ios?.peak()?;
+                Some((peak.as_f64() / expected).ln().abs())
+            }
+        };
+        let entry = Catalog::shipped().get("azure-premium-ssd").unwrap();
+        let measured = Measured { size_bytes: Some(1024 * GIB), ..Measured::default() };
+        let at = |iops: f64| {
+            let alike = entry.most_alike(&measured, 0.01, &by_peak(iops)).unwrap();
+            (alike.parameters.on_demand, alike.chosen)
+        };
+        assert_eq!(at(30_000.0), (true, 1));
+        assert_eq!(at(5_000.0), (false, 0));
     }
 
     #[test]

@@ -159,6 +159,8 @@ struct ParametersDocument<'a> {
     iops: Option<u64>,
     bytes_per_second: Option<u64>,
     tier: Option<&'a str>,
+    /// Bursts that are billed have to be ordered.
+    on_demand: bool,
 }
 
 #[derive(Serialize)]
@@ -293,6 +295,7 @@ fn candidate(candidate: &Candidate) -> CandidateDocument<'_> {
             iops: candidate.iops,
             bytes_per_second: candidate.bytes_per_second,
             tier: candidate.tier.as_deref(),
+            on_demand: candidate.on_demand,
         },
     }
 }

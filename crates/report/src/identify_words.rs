@@ -153,6 +153,9 @@ pub(crate) fn size(candidate: &Candidate) -> String {
     }
     parts.extend(candidate.iops.map(|iops| format!("{} IOPS", units::grouped(iops))));
     parts.extend(candidate.bytes_per_second.map(|bytes| Scale::Bandwidth.text(bytes as f64)));
+    if candidate.on_demand {
+        parts.push("bursts on demand".to_owned());
+    }
     if candidate.size.and_then(|size| size.is_the_targets) == Some(false) {
         parts.push("not the target's size".to_owned());
     }
