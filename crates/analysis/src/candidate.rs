@@ -7,6 +7,7 @@
 use fathom_volume::{Limit, Stage, VolumeModel};
 
 use crate::cap_fit::Estimate;
+use crate::held::held_s;
 use crate::identify::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
 
 /// What it counts where one of both has what the other does not have: a limit, a bucket, a unit.
@@ -156,6 +157,7 @@ fn is_shared(model: &VolumeModel) -> Option<bool> {
 }
 
 /// A bucket of the model.
+#[derive(Clone, Copy)]
 struct Bucket {
     unit: BucketUnit,
     draws: Draws,
@@ -172,26 +174,55 @@ fn bucket_of(limit: Option<Limit>, unit: BucketUnit, draws: Draws) -> Option<Buc
     Some(Bucket { unit, draws, base: base.as_f64(), capacity: capacity as f64, lasts_s })
 }
 
+/// Buckets of the model, each with itself as requests see it that all cost a whole unit of its bytes: a number of them.
+fn buckets_of(model: &VolumeModel) -> Vec<(Bucket, Option<Bucket>)> {
+    let of_stage = |(stage, draws): (&Stage, Draws)| {
+        let ios = bucket_of(stage.ios, BucketUnit::Ios, draws).map(|bucket| (bucket, None));
+        let whole = stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units).map(f64::from);
+        let bytes = bucket_of(stage.bytes, BucketUnit::Bytes, draws).map(|bucket| {
+            let counted = |unit: f64| Bucket {
+                unit: BucketUnit::Ios,
+                base: bucket.base / unit,
+                capacity: bucket.capacity / unit,
+                ..bucket
+            };
+            (bucket, whole.map(counted))
+        });
+        [ios, bytes]
+    };
+    stages(model).flat_map(of_stage).flatten().collect()
+}
+
 fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
-    let all = stages(model).flat_map(|(stage, draws)| {
-        [bucket_of(stage.ios, BucketUnit::Ios, draws), bucket_of(stage.bytes, BucketUnit::Bytes, draws)]
-    });
-    let mut missing: Vec<Bucket> = all.flatten().collect();
+    let mut missing = buckets_of(model);
     for Burst { unit, draws, baseline_rate, capacity, .. } in &found.bursts {
         // Whose credit it is has been counted as sharing.
-        let same = missing.iter().position(|bucket| {
+        let is_same = |bucket: &Bucket| {
             bucket.unit == *unit && (bucket.draws == *draws || [bucket.draws, *draws].contains(&Draws::Both))
+        };
+        let same = missing.iter().enumerate().find_map(|(index, (bucket, counted))| {
+            let seen = [Some(bucket), counted.as_ref()].into_iter().flatten().find(|one| is_same(one))?;
+            Some((index, *seen))
         });
-        match same.map(|index| missing.swap_remove(index)) {
-            Some(bucket) => {
+        match same {
+            Some((index, bucket)) => {
+                missing.swap_remove(index);
                 sum.figure(baseline_rate, Some(bucket.base));
                 sum.figure(capacity, Some(bucket.capacity));
             }
             None => sum.known(ABSENT),
         }
     }
-    let held_s = found.held_ns.map_or(0.0, |ns| ns as f64 / 1e9);
-    let contradicted = missing.iter().filter(|bucket| bucket.lasts_s.is_some_and(|lasts| lasts < held_s));
+    let is_contradicted = |bucket: &Bucket| {
+        let held = [false, true].into_iter().filter(|&writes| match bucket.draws {
+            Draws::Both => true,
+            Draws::Reads => !writes,
+            Draws::Writes => writes,
+        });
+        let held = held.filter_map(|writes| held_s(found, bucket.unit, writes)).fold(0.0, f64::max);
+        bucket.lasts_s.is_some_and(|lasts| lasts < held)
+    };
+    let contradicted = missing.iter().filter(|(bucket, _)| is_contradicted(bucket));
     contradicted.for_each(|_| sum.squares += ABSENT.powi(2));
 }
 
@@ -280,6 +311,48 @@ mod tests {
         assert_eq!(distance(&none(Some(1_800_000_000_000)), &model()), Some(0.0));
         let much = distance(&none(Some(1_900_000_000_000)), &model()).unwrap();
         assert!(much > 1.0, "{much}");
+    }
+
+    #[test]
+    fn a_bucket_that_could_not_run_dry_may_be_there() {
+        // Bytes as well, for half an hour at their fastest.
+        let mut model = model();
+        let (base, burst) = (rate(25_000_000), Some(rate(128 << 20)));
+        let capacity = 197_000_000_000;
+        model.shared[0].bytes = Some(Limit::Credit { base, burst, capacity, initial: capacity });
+        // 150 requests a second, as large as one may be, are not 128 MiB/s, however long they go on.
+        let beside = Identified {
+            held_ns: Some(10_000_000_000_000),
+            io_unit: Figure::bound(Estimate::AtLeast(80_384.0), ""),
+            ..found()
+        };
+        assert_eq!(distance(&beside, &model), Some(0.0));
+        let known = Identified { io_unit: exactly(1_048_576.0), ..beside };
+        assert!(distance(&known, &model).unwrap() > 0.8);
+    }
+
+    #[test]
+    fn bytes_of_whole_units_are_a_number_of_requests() {
+        // Requests that each cost a MiB of 128 MiB/s, and of 40 MiB/s once 500,000 MiB are used up.
+        let mib = |count: u64| count << 20;
+        let bytes = Limit::Credit {
+            base: rate(mib(40)),
+            burst: Some(rate(mib(128))),
+            capacity: mib(500_000),
+            initial: mib(500_000),
+        };
+        let accounting = Accounting { unit_bytes: Some(1 << 20), whole_units: true, ..Accounting::default() };
+        let stage = Stage { accounting, bytes: Some(bytes), ..Stage::default() };
+        let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(50 << 30) };
+        let mut seen = Identified { iops: both(exactly(128.0)), is_shared: Some(true), ..found() };
+        seen.bytes_per_second = EachWay::default();
+        seen.bursts[0].baseline_rate = exactly(40.0);
+        seen.bursts[0].capacity = exactly(500_000.0);
+        assert_eq!(distance(&seen, &model), Some(0.0));
+        seen.bursts[0].unit = BucketUnit::Bytes;
+        seen.bursts[0].baseline_rate = exactly(mib(40) as f64);
+        seen.bursts[0].capacity = exactly(mib(500_000) as f64);
+        assert_eq!(distance(&seen, &model), Some(0.0));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod fixture;
 mod flushes;
 pub mod forecast;
 mod forecast_credit;
+mod held;
 pub mod identify;
 mod instance_cap;
 pub mod knee;
