@@ -6,7 +6,8 @@ use fathom_model::Nanos;
 use fathom_model::units::duration;
 
 use crate::cap_fit::Estimate;
-use crate::identify::{BucketUnit, Burst, Draws, Figure, Identified};
+use crate::held::{held_s, highest};
+use crate::identify::{BucketUnit, Burst, Figure, Identified};
 use crate::say;
 use crate::sweep_point::Pattern;
 
@@ -29,13 +30,12 @@ pub struct Prediction {
     pub pattern: Pattern,
     /// Bytes per request.
     pub block: u64,
-    /// Rates one after the other, from full credit on; the last holds for good. Where it is not known how long one lasts,
-    /// it is the last that is told.
+    /// Rates one after the other, from full credit on.
     pub phases: Vec<Phase>,
     /// Rest after which it is as at first, s; `None` where nothing runs dry, or it is not known.
     pub refilled_after_s: Option<f64>,
-    /// Credit is being used at the last rate, and it is not known how long that goes.
-    pub is_open: bool,
+    /// How long the last of the rates goes on.
+    pub last: Last,
     /// The same in words, without the workload's name.
     pub text: String,
 }
@@ -45,8 +45,32 @@ pub struct Prediction {
 pub struct Phase {
     /// Requests a second.
     pub iops: f64,
-    /// How long, s; `None` = for good, or nobody knows.
-    pub seconds: Option<f64>,
+    /// How long; `None` in the last one.
+    pub lasts: Option<Lasts>,
+}
+
+/// A time, s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lasts {
+    /// Where only what was seen runs dry.
+    pub seconds: f64,
+    /// The least; `None` where it is not known.
+    pub low: Option<f64>,
+    /// The most.
+    pub high: f64,
+}
+
+/// How long the last of some rates goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Last {
+    /// For good: it is a baseline.
+    ForGood,
+    /// So long at the least, s; it was not watched for longer.
+    AtLeast(f64),
+    /// As long as there is credit, and it is not known how long that is.
+    WhileCredit,
+    /// Nobody knows.
+    Unknown,
 }
 
 impl Prediction {
@@ -58,21 +82,30 @@ impl Prediction {
 
 /// How far rates and times may be apart to be called the same.
 const SAME: f64 = 0.01;
+/// A time of which less than this share is sure is told as an interval.
+const SURE: f64 = 0.9;
 
 impl Prediction {
     /// True where both workloads get the same, but for what measuring is wrong by.
     pub fn is_like(&self, other: &Prediction) -> bool {
-        let near = |one: f64, other: f64| (one / other - 1.0).abs() <= SAME;
+        let near = |one: f64, other: f64| one == other || (one / other - 1.0).abs() <= SAME;
         let alike = |one: &Phase, other: &Phase| {
-            let seconds = match (one.seconds, other.seconds) {
-                (Some(one), Some(other)) => near(one, other),
+            let lasts = match (one.lasts, other.lasts) {
+                (Some(one), Some(other)) => {
+                    near(one.seconds, other.seconds)
+                        && near(one.low.unwrap_or_default(), other.low.unwrap_or_default())
+                }
                 (one, other) => one == other,
             };
-            near(one.iops, other.iops) && seconds
+            near(one.iops, other.iops) && lasts
+        };
+        let is_last_alike = match (self.last, other.last) {
+            (Last::AtLeast(one), Last::AtLeast(other)) => near(one, other),
+            (one, other) => one == other,
         };
         let phases = self.phases.iter().zip(&other.phases);
         self.block == other.block
-            && self.is_open == other.is_open
+            && is_last_alike
             && self.phases.len() == other.phases.len()
             && phases.into_iter().all(|(one, other)| alike(one, other))
     }
@@ -91,21 +124,33 @@ fn predict(found: &Identified, pattern: Pattern, block: u64) -> Option<Predictio
         if pattern.writes() { each.write.clone() } else { each.read.clone() }
     };
     let rate = full_rate(each(&found.iops)?, each(&found.bytes_per_second)?, &load)?;
-    let buckets: Vec<&Burst> = found
-        .bursts
-        .iter()
-        .filter(|burst| match burst.draws {
-            Draws::Both => true,
-            Draws::Reads => !pattern.writes(),
-            Draws::Writes => pattern.writes(),
-        })
-        .collect();
-    let mut course = Course { phases: Vec::new(), refill_s: None, is_open: false };
+    let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.counts(pattern.writes())).collect();
+    let known_s = known_s(found, pattern.writes(), (rate.0, &load));
+    let mut course = Course { phases: Vec::new(), refill_s: None, last: Last::ForGood };
     course.run(rate, &buckets, &load);
+    course.limit_to(known_s);
     let refilled_after_s = course.refill_s;
     let text = text(&course, block);
-    let Course { phases, is_open, .. } = course;
-    Some(Prediction { pattern, block, phases, refilled_after_s, is_open, text })
+    let Course { phases, last, .. } = course;
+    Some(Prediction { pattern, block, phases, refilled_after_s, last, text })
+}
+
+/// How long `rate` of `load` is known to last as far as buckets go that were not seen, s; infinite where all were.
+fn known_s(found: &Identified, writes: bool, (rate, load): (f64, &Load)) -> f64 {
+    let is_seen =
+        |unit: BucketUnit| found.bursts.iter().any(|burst| burst.unit == unit && burst.counts(writes));
+    let of = |unit: BucketUnit| {
+        let held = held_s(found, unit, writes).unwrap_or(0.0);
+        let used = rate
+            * match unit {
+                BucketUnit::Ios => load.most_units,
+                BucketUnit::Bytes => load.bytes,
+            };
+        // What uses up less of it goes on for longer by that much at the least.
+        held * (highest(found, unit, writes).unwrap_or(0.0) / used).max(1.0)
+    };
+    let unseen = [BucketUnit::Ios, BucketUnit::Bytes].into_iter().filter(|&unit| !is_seen(unit));
+    unseen.map(of).fold(f64::INFINITY, f64::min)
 }
 
 /// What one request counts.
@@ -154,19 +199,30 @@ fn is_byte_limited(found: &Identified, block: u64) -> bool {
     matches!(crossover, Some(Estimate::Known { high, .. } | Estimate::AtMost(high)) if block as f64 > high)
 }
 
+/// A rate, and by what share it may be wrong.
+type Rate = (f64, f64);
+
 /// Requests a second while there is credit, where it is known which limit decides.
-fn full_rate(iops: Figure, bytes: Figure, load: &Load) -> Option<f64> {
+fn full_rate(iops: Figure, bytes: Figure, load: &Load) -> Option<Rate> {
+    let known = |value: f64, low: f64, high: f64| Some((value, (high - low) / 2.0 / value));
     let by_count = iops.estimate.map(|estimate| scaled(estimate, load.units));
     let by_bytes = bytes.estimate.map(|estimate| scaled(estimate, load.bytes));
     match (by_count, by_bytes) {
-        (Some(Estimate::Known { value: one, .. }), Some(Estimate::Known { value: other, .. })) => {
-            Some(one.min(other))
+        (
+            Some(Estimate::Known { value, low, high }),
+            Some(Estimate::Known { value: other, low: other_low, high: other_high }),
+        ) => {
+            if value <= other {
+                known(value, low, high)
+            } else {
+                known(other, other_low, other_high)
+            }
         }
-        (Some(Estimate::Known { value, .. }), Some(Estimate::AtLeast(low)))
-        | (Some(Estimate::AtLeast(low)), Some(Estimate::Known { value, .. }))
-            if value <= low * 1.01 =>
+        (Some(Estimate::Known { value, low, high }), Some(Estimate::AtLeast(least)))
+        | (Some(Estimate::AtLeast(least)), Some(Estimate::Known { value, low, high }))
+            if value <= least * 1.01 =>
         {
-            Some(value)
+            known(value, low, high)
         }
         _ => None,
     }
@@ -186,23 +242,26 @@ fn scaled(estimate: Estimate, by: f64) -> Estimate {
 struct Course {
     phases: Vec<Phase>,
     refill_s: Option<f64>,
-    is_open: bool,
+    last: Last,
 }
 
 impl Course {
     /// From full buckets on, until none is left that would run dry.
-    fn run(&mut self, full: f64, buckets: &[&Burst], load: &Load) {
+    fn run(&mut self, (full, error): Rate, buckets: &[&Burst], load: &Load) {
         let mut rate = full;
         let mut left: Vec<(&Burst, f64)> = Vec::new();
         for burst in buckets {
-            match (burst.capacity.value(), burst.baseline_rate.value()) {
-                (_, Some(base)) if load.may_drain(rate, base, burst.unit) => self.is_open = true,
-                (Some(capacity), Some(_)) => left.push((burst, capacity)),
-                // It is not known how long it lasts, or what comes then.
-                _ => {
-                    self.is_open |=
-                        burst.baseline_rate.value().is_none_or(|base| drain(rate, base, burst, load) > 0.0)
+            let may_run_dry = match (burst.capacity.value(), burst.baseline_rate.value()) {
+                (_, Some(base)) if load.may_drain(rate, base, burst.unit) => true,
+                (Some(capacity), Some(_)) => {
+                    left.push((burst, capacity));
+                    false
                 }
+                // It is not known how long it lasts, or what comes then.
+                (_, base) => base.is_none_or(|base| drain(rate, base, burst, load) > 0.0),
+            };
+            if may_run_dry {
+                self.last = Last::WhileCredit;
             }
         }
         loop {
@@ -214,7 +273,8 @@ impl Course {
             let Some((first, seconds)) = draining.min_by(|one, other| one.1.total_cmp(&other.1)) else {
                 break;
             };
-            self.phases.push(Phase { iops: rate, seconds: Some(seconds) });
+            let lasts = lasts(left[first].0, seconds, (rate * error, load));
+            self.phases.push(Phase { iops: rate, lasts: Some(lasts) });
             for (burst, credit) in &mut left {
                 let spent = drain(rate, base(burst), burst, load) * seconds;
                 *credit = (*credit - spent).min(burst.capacity.value().unwrap_or_default());
@@ -225,8 +285,36 @@ impl Course {
             }
             rate = rate.min(base(burst) / load.of(burst.unit));
         }
-        self.phases.push(Phase { iops: rate, seconds: None });
+        self.phases.push(Phase { iops: rate, lasts: None });
     }
+
+    /// The highest rate is known to last for `known_s`, whatever else runs dry.
+    fn limit_to(&mut self, known_s: f64) {
+        let known = (known_s > 0.0).then_some(known_s);
+        match self.phases.first_mut().and_then(|phase| phase.lasts.as_mut()) {
+            Some(lasts) if known_s < lasts.seconds => lasts.low = known,
+            Some(_) => {}
+            None if self.last == Last::ForGood && known_s.is_finite() => {
+                self.last = known.map_or(Last::Unknown, Last::AtLeast);
+            }
+            None => {}
+        }
+    }
+}
+
+/// The time that a bucket lasts, which is `seconds` as far as known, at a rate that may be wrong by so much.
+fn lasts(burst: &Burst, seconds: f64, (error, load): (f64, &Load)) -> Lasts {
+    let half = |figure: &Figure| match figure.estimate {
+        Some(Estimate::Known { low, high, .. }) => (high - low) / 2.0,
+        _ => 0.0,
+    };
+    let credit = burst.capacity.value().unwrap_or_default();
+    let drain = credit / seconds;
+    let amiss = half(&burst.baseline_rate) + error * load.of(burst.unit);
+    let share = half(&burst.capacity) / credit + amiss / drain;
+    // A rate hardly above the baseline uses up credit so slowly that nobody knows how long it lasts.
+    let high = if share < 1.0 { seconds / (1.0 - share) } else { f64::INFINITY };
+    Lasts { seconds, low: Some(seconds / (1.0 + share)), high }
 }
 
 /// Credit that is used a second; below 0 where it is gained.
@@ -241,22 +329,32 @@ fn text(course: &Course, block: u64) -> String {
         0..=65_535 => format!("{} IOPS", say::count(phase.iops)),
         _ => say::mebibytes(phase.iops * block as f64),
     };
-    let seconds = |seconds: f64| duration(Nanos((seconds * 1e9) as u64));
+    let time = |seconds: f64| duration(Nanos((seconds * 1e9) as u64));
     let mut text = String::new();
     for (index, phase) in course.phases.iter().enumerate() {
         if index > 0 {
             text.push_str(", then ");
         }
         text.push_str(&rate(phase));
-        if let Some(lasts) = phase.seconds {
-            text.push_str(&format!(" for {}", seconds(lasts)));
+        match phase.lasts {
+            Some(Lasts { seconds, low: None, .. }) => {
+                text.push_str(&format!(" for {} at the most", time(seconds)));
+            }
+            Some(Lasts { seconds, low: Some(low), .. }) if low < seconds * SURE => {
+                text.push_str(&format!(" for {} to {}", time(low), time(seconds)));
+            }
+            Some(Lasts { seconds, .. }) => text.push_str(&format!(" for {}", time(seconds))),
+            None => {}
         }
     }
-    if course.is_open {
-        text.push_str(" as long as there is credit; how long is not known");
+    match course.last {
+        Last::ForGood => {}
+        Last::AtLeast(seconds) => text.push_str(&format!(" for {} at the least", time(seconds))),
+        Last::WhileCredit => text.push_str(" as long as there is credit; how long is not known"),
+        Last::Unknown => text.push_str(" at first; how long is not known"),
     }
     if let Some(refill) = course.refill_s {
-        text.push_str(&format!("; refilled after {} of rest", seconds(refill)));
+        text.push_str(&format!("; refilled after {} of rest", time(refill)));
     }
     text
 }
@@ -264,7 +362,7 @@ fn text(course: &Course, block: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identify::EachWay;
+    use crate::identify::{Draws, EachWay};
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)
@@ -306,23 +404,34 @@ mod tests {
 
     #[test]
     fn a_bucket_of_io_credit() {
-        let found = gp2();
+        let mut found = gp2();
         let small = predict(&found, Pattern::RandRead, 4096).unwrap();
-        assert!((small.phases[0].seconds.unwrap() - 1894.7).abs() < 0.1, "{small:?}");
+        assert!((small.phases[0].lasts.unwrap().seconds - 1894.7).abs() < 0.1, "{small:?}");
         assert_eq!(
-            (small.phases[1], small.refilled_after_s),
-            (Phase { iops: 150.0, seconds: None }, Some(36_000.0))
+            (small.phases[1], small.last, small.refilled_after_s),
+            (Phase { iops: 150.0, lasts: None }, Last::ForGood, Some(36_000.0))
         );
         assert_eq!(small.what(), "4k random reads");
         let usual = "3,000 IOPS for 31 min 35 s, then 150 IOPS; refilled after 10 h of rest";
         check(&found, Pattern::RandRead, 4096, usual);
         check(&found, Pattern::RandWrite, 16_384, usual);
-        // 128 MiB/s are 512 I/Os of 256 KiB: the credit lasts longer, and 150 of them are 37.5 MiB/s.
+        // 128 MiB/s are 512 I/Os of 256 KiB: the credit lasts longer, and 150 of them are 37.5 MiB/s. But it is not known
+        // whether bytes need credit as well: they went on for no longer than I/Os lasted.
         check(
             &found,
             Pattern::Read,
             1 << 20,
-            "128 MiB/s for 4 h 09 min, then 37.5 MiB/s; refilled after 10 h of rest",
+            "128 MiB/s for 28 min 25 s to 4 h 09 min, then 37.5 MiB/s; refilled after 10 h of rest",
+        );
+        // Beside 1,700 I/Os a second of 80 KiB they went on for long.
+        found.bursts = vec![burst(BucketUnit::Ios, 3000.0, 1700.0, 270_000.0)];
+        found.io_unit = Figure::bound(Estimate::AtLeast(81_920.0), "hidden");
+        found.held_ns = Some(3_000_000_000_000);
+        check(
+            &found,
+            Pattern::RandRead,
+            65_536,
+            "128 MiB/s for 12 min 56 s, then 106.2 MiB/s; refilled after 2 min 39 s of rest",
         );
     }
 
@@ -353,12 +462,14 @@ mod tests {
     fn only_what_is_known_is_said() {
         let mut found = gp2();
         found.bursts.clear();
-        check(&found, Pattern::RandRead, 4096, "3,000 IOPS");
+        check(&found, Pattern::RandRead, 4096, "3,000 IOPS at first; how long is not known");
+        found.held_ns = Some(2_400_000_000_000);
+        check(&found, Pattern::RandRead, 4096, "3,000 IOPS for 40 min at the least");
         found.iops.read = Some(Figure::bound(Estimate::AtLeast(2000.0), "hidden"));
         check(&found, Pattern::RandRead, 4096, "nothing");
-        check(&found, Pattern::Read, 1 << 20, "128 MiB/s");
+        check(&found, Pattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
         found.io_unit = Figure::bound(Estimate::AtLeast(45_000.0), "hidden");
-        check(&found, Pattern::Read, 1 << 20, "128 MiB/s");
+        check(&found, Pattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
         found.io_unit = Figure::unknown("not looked at");
         check(&found, Pattern::Read, 1 << 20, "nothing");
         found.iops.write = None;

@@ -8,7 +8,7 @@ use fathom_analysis::cap_fit::Estimate;
 use fathom_analysis::identify::{
     BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified,
 };
-use fathom_analysis::prediction::{Phase, Prediction};
+use fathom_analysis::prediction::{Last, Phase, Prediction};
 use fathom_record::{Conditions, Finding, RunRecord};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -171,8 +171,11 @@ struct PredictionDocument<'a> {
     block_size_bytes: u64,
     iops: f64,
     bytes_per_second: f64,
-    /// How long that lasts; null = for good, or as long as there is credit where that is not known.
+    /// How long that lasts; null = for good, where `then_iops` is the same, or it is not known.
     seconds: Option<f64>,
+    /// The least that it may be: without an end, for how long it was watched.
+    seconds_low: Option<f64>,
+    seconds_high: Option<f64>,
     /// The rate that holds for good; null where it is not known.
     then_iops: Option<f64>,
     then_bytes_per_second: Option<f64>,
@@ -302,8 +305,14 @@ fn candidate(candidate: &Candidate) -> CandidateDocument<'_> {
 
 fn prediction(prediction: &Prediction) -> PredictionDocument<'_> {
     let bytes = |iops: f64| iops * prediction.block as f64;
-    let first = prediction.phases.first().copied().unwrap_or(Phase { iops: 0.0, seconds: None });
-    let last = prediction.phases.last().filter(|_| !prediction.is_open).map(|phase| phase.iops);
+    let first = prediction.phases.first().copied().unwrap_or(Phase { iops: 0.0, lasts: None });
+    let last = prediction.phases.last().filter(|_| prediction.last == Last::ForGood);
+    let last = last.map(|phase| phase.iops);
+    let watched = match prediction.last {
+        Last::AtLeast(seconds) if prediction.phases.len() == 1 => Some(seconds),
+        _ => None,
+    };
+    let finite = |seconds: f64| Some(seconds).filter(|seconds| seconds.is_finite());
     PredictionDocument {
         what: prediction.what(),
         direction: if prediction.pattern.writes() { "write" } else { "read" },
@@ -311,7 +320,9 @@ fn prediction(prediction: &Prediction) -> PredictionDocument<'_> {
         block_size_bytes: prediction.block,
         iops: first.iops,
         bytes_per_second: bytes(first.iops),
-        seconds: first.seconds,
+        seconds: first.lasts.map(|lasts| lasts.seconds),
+        seconds_low: first.lasts.map_or(watched, |lasts| lasts.low),
+        seconds_high: first.lasts.and_then(|lasts| finite(lasts.high)),
         then_iops: last,
         then_bytes_per_second: last.map(bytes),
         seconds_to_refill: prediction.refilled_after_s,
@@ -321,7 +332,7 @@ fn prediction(prediction: &Prediction) -> PredictionDocument<'_> {
             .map(|phase| PhaseDocument {
                 iops: phase.iops,
                 bytes_per_second: bytes(phase.iops),
-                seconds: phase.seconds,
+                seconds: phase.lasts.map(|lasts| lasts.seconds),
             })
             .collect(),
         text: &prediction.text,
