@@ -80,20 +80,7 @@ fn is_absence(error: &AssessError) -> bool {
 mod tests {
     use super::*;
 
-    const MINE: &str = r#"
-[volume.mine]
-provider = "Me"
-type_name = "Box"
-media = "ssd"
-lifecycle = "current"
-source = "https://example.com/volumes"
-as_of = "2026-11"
-confidence = "quoted"
-limits_shared_read_write = true
-iops_model = "fixed"
-iops_max = 5000
-burst_model = "none"
-"#;
+    const MINE: &str = include_str!("../../catalog/tests/mine.toml");
 
     #[test]
     fn the_file_that_is_said_holds_and_the_usual_one_may_be_missing() {

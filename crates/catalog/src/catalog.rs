@@ -153,22 +153,7 @@ fn line_of(text: &str, id: &str, field: &str) -> usize {
 mod tests {
     use super::*;
 
-    const GOOD: &str = r#"
-[volume.mine]
-provider = "Me"
-type_name = "Box"
-media = "ssd"
-lifecycle = "current"
-source = "https://example.com/volumes"
-as_of = "2026-11"
-confidence = "quoted"
-limits_shared_read_write = true
-iops_model = "fixed"
-iops_max = 5000
-throughput_unit = "MB/s"
-throughput_max = 200
-burst_model = "none"
-"#;
+    const GOOD: &str = include_str!("../tests/mine.toml");
 
     #[test]
     fn all_that_is_shipped_can_be_read() {

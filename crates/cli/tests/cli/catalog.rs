@@ -156,22 +156,7 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(files_in(dir.path()), [] as [&Path; 0], "nothing was made");
 }
 
-const MINE: &str = r#"
-[volume.mine]
-provider = "Me"
-type_name = "Box"
-media = "ssd"
-lifecycle = "current"
-source = "https://example.com/volumes"
-as_of = "2026-11"
-confidence = "quoted"
-limits_shared_read_write = true
-iops_model = "fixed"
-iops_max = 5000
-throughput_unit = "MB/s"
-throughput_max = 200
-burst_model = "none"
-"#;
+const MINE: &str = include_str!("../../../catalog/tests/mine.toml");
 
 #[test]
 fn types_of_ones_own() {
