@@ -70,11 +70,8 @@ impl Page<'_> {
         for (index, line) in wrap(title, self.width, 0, INDENT).iter().enumerate() {
             writeln!(out, "{}", if index == 0 { self.style.bold(line) } else { line.clone() })?;
         }
-        let gap = columns.fit(self.width - INDENT, &["/100 MiB/s", "/1,000 IOPS", "MiB/s"]);
-        for (index, line) in columns.lines(gap).iter().enumerate() {
-            let line = if index == 0 { self.style.dim(line) } else { line.clone() };
-            writeln!(out, "{:INDENT$}{line}", "")?;
-        }
+        let dispensable = ["/100 MiB/s", "/1,000 IOPS", "MiB/s"];
+        columns.write(self.style, (INDENT, self.width), &dispensable, out)?;
         writeln!(out)
     }
 

@@ -1,5 +1,9 @@
 //! Plain aligned columns and wrapped paragraphs; widths are counted in characters.
 
+use std::io::{self, Write};
+
+use crate::Style;
+
 /// On which side a column is filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -46,6 +50,22 @@ impl Columns {
             }
         }
         1
+    }
+
+    /// Writes the table under a dim head, `indent` from the left, and as [`Columns::fit`] makes it fit into `width`.
+    pub(crate) fn write(
+        mut self,
+        style: &Style,
+        (indent, width): (usize, usize),
+        dispensable: &[&str],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let gap = self.fit(width - indent, dispensable);
+        for (index, line) in self.lines(gap).iter().enumerate() {
+            let line = if index == 0 { style.dim(line) } else { line.clone() };
+            writeln!(out, "{:indent$}{line}", "")?;
+        }
+        Ok(())
     }
 
     /// Removes a column.

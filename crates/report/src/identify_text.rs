@@ -66,13 +66,8 @@ impl Page<'_> {
         wrap(text, self.width, INDENT, INDENT + 2).iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    fn columns(&self, mut columns: Columns, dispensable: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        let gap = columns.fit(self.width - INDENT, dispensable);
-        for (index, line) in columns.lines(gap).iter().enumerate() {
-            let line = if index == 0 { self.style.dim(line) } else { line.clone() };
-            writeln!(out, "{:INDENT$}{line}", "")?;
-        }
-        Ok(())
+    fn columns(&self, columns: Columns, dispensable: &[&str], out: &mut dyn Write) -> io::Result<()> {
+        columns.write(self.style, (INDENT, self.width), dispensable, out)
     }
 
     fn limits(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -150,16 +150,12 @@ impl Page<'_> {
     pub(crate) fn columns(
         &self,
         title: &str,
-        mut columns: Columns,
+        columns: Columns,
         dispensable: &[&str],
         out: &mut dyn Write,
     ) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold(title))?;
-        let gap = columns.fit(self.width - INDENT, dispensable);
-        for (index, line) in columns.lines(gap).iter().enumerate() {
-            let line = if index == 0 { self.style.dim(line) } else { line.clone() };
-            writeln!(out, "{:INDENT$}{line}", "")?;
-        }
+        columns.write(self.style, (INDENT, self.width), dispensable, out)?;
         writeln!(out)
     }
 
