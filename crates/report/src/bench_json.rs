@@ -8,21 +8,19 @@ use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::lasting::lasting;
 use fathom_analysis::promise;
 use fathom_record::{
-    Conditions, ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
+    ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
 };
 
-use crate::run_json::RunDocument;
-use crate::{Style, bench_together, promises};
+use crate::run_json::DocumentHead;
+use crate::{Style, bench_together, document, promises};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    run: RunDocument<'a>,
-    target: &'a str,
-    conditions: &'a Conditions,
+    #[serde(flatten)]
+    head: DocumentHead<'a>,
     tests: Vec<Test<'a>>,
     findings: &'a [Finding],
     /// Left out where nothing was promised.
@@ -75,10 +73,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     let header = &record.header;
     let promised = !header.promises.is_empty();
     let document = Document {
-        schema: SCHEMA,
-        run: RunDocument::new(record, style),
-        target: &header.target,
-        conditions: &header.conditions,
+        head: DocumentHead::new(SCHEMA, record, style),
         tests: record.tests.iter().map(test).collect(),
         findings: &record.findings,
         promises: promised.then(|| promises::documents(record)),
@@ -86,8 +81,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
         conclusions: conclusions(record).into_iter().map(of_use).collect(),
         together: bench_together::documents(record),
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    document::write(&document, out)
 }
 
 fn of_use(conclusion: Conclusion) -> Use {

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use fathom_catalog::{Fit, LatencyNeed, Need, Offer};
 use serde::Serialize;
 
-use crate::catalog_json::{MonthDocument, write};
+use crate::catalog_json::MonthDocument;
+use crate::document::write;
 
 /// What was asked.
 #[derive(Serialize)]

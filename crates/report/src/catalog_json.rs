@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use fathom_catalog::{BlockRow, Burst, Counted, Entry, Level, MonthlyCost, Price, Reach, Rule, Sheet};
 use serde::Serialize;
 
+use crate::document::write;
+
 /// Writes the document of a list.
 ///
 /// # Errors
@@ -48,11 +50,6 @@ pub fn show(entry: &Entry, sheets: &[Sheet], out: &mut dyn Write) -> io::Result<
         volumes: sheets.iter().map(VolumeDocument::of).collect(),
     };
     write(&document, out)
-}
-
-pub(crate) fn write(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
-    out.write_all(b"\n")
 }
 
 #[derive(Serialize)]

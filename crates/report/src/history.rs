@@ -5,16 +5,15 @@ use std::io::{self, Write};
 use fathom_record::HistoryRow;
 use jiff::Timestamp;
 
-use crate::Style;
 use crate::columns::{Align, Columns};
+use crate::{Style, document};
 
 /// Writes the list as a JSON array.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn render_json(rows: &[HistoryRow], out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, rows)?;
-    out.write_all(b"\n")
+    document::write(&rows, out)
 }
 
 /// A moment as RFC 3339 in UTC (`2026-09-21T14:13:20Z`), seconds and finer as far as they are not zero.

@@ -9,24 +9,22 @@ use fathom_analysis::identify::{
     BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified,
 };
 use fathom_analysis::prediction::{Last, Phase, Prediction};
-use fathom_record::{Conditions, Finding, RunRecord};
+use fathom_record::{Finding, RunRecord};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::Style;
 use crate::identify_text::IdentifyReport;
-use crate::run_json::RunDocument;
+use crate::run_json::DocumentHead;
+use crate::{Style, document};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.identify/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    run: RunDocument<'a>,
-    target: &'a str,
-    conditions: &'a Conditions,
+    #[serde(flatten)]
+    head: DocumentHead<'a>,
     limits: Members,
     /// The one that ran dry first; null where none was seen.
     burst: Option<Members>,
@@ -200,10 +198,7 @@ struct PhaseDocument {
 pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let IdentifyReport { record, found, .. } = report;
     let document = Document {
-        schema: SCHEMA,
-        run: RunDocument::new(record, style),
-        target: &record.header.target,
-        conditions: &record.header.conditions,
+        head: DocumentHead::new(SCHEMA, record, style),
         limits: limits(found),
         burst: found.bursts.first().map(burst),
         bursts: found.bursts.iter().map(burst).collect(),
@@ -218,8 +213,7 @@ pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut dyn Write) -
         findings: &record.findings,
         budget: budget(record, found),
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    document::write(&document, out)
 }
 
 fn limits(found: &Identified) -> Members {

@@ -16,6 +16,7 @@ pub mod catalog_json;
 pub mod catalog_list;
 pub mod catalog_show;
 mod columns;
+pub mod document;
 pub mod fio_banner;
 mod fio_disk;
 mod fio_entry;

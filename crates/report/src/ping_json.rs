@@ -9,6 +9,7 @@ use fathom_analysis::ping_slo::Verdict;
 use fathom_record::LatencySummary;
 use serde::Serialize;
 
+use crate::document;
 use crate::{history, ping_text};
 
 /// The `schema` of the document.
@@ -176,8 +177,7 @@ fn stall(stall: &Stall) -> StallView {
 /// # Errors
 /// Those of `out`.
 pub fn render(ping: &Ping, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &document(ping))?;
-    out.write_all(b"\n")
+    document::write(&document(ping), out)
 }
 
 #[derive(Serialize)]

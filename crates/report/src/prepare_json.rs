@@ -3,21 +3,19 @@
 use std::io::{self, Write};
 
 use fathom_analysis::prepare_plan::{Done, Stage, StageResult, results, stage_of};
-use fathom_record::{Conditions, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 use serde::Serialize;
 
-use crate::Style;
-use crate::run_json::RunDocument;
+use crate::run_json::DocumentHead;
+use crate::{Style, document};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.prepare/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    run: RunDocument<'a>,
-    target: &'a str,
-    conditions: &'a Conditions,
+    #[serde(flatten)]
+    head: DocumentHead<'a>,
     size_bytes: u64,
     stages: Vec<StageDocument<'a>>,
     findings: &'a [Finding],
@@ -70,16 +68,12 @@ struct Piece<'a> {
 pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let header = &record.header;
     let document = Document {
-        schema: SCHEMA,
-        run: RunDocument::new(record, style),
-        target: &header.target,
-        conditions: &header.conditions,
+        head: DocumentHead::new(SCHEMA, record, style),
         size_bytes: header.size_bytes,
         stages: results(record, stages).iter().map(|result| stage(record, result)).collect(),
         findings: &record.findings,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    document::write(&document, out)
 }
 
 fn stage<'a>(record: &'a RunRecord, result: &StageResult) -> StageDocument<'a> {

@@ -2,14 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use fathom_record::{RunRecord, TestStatus};
+use fathom_record::{Conditions, RunRecord, TestStatus};
 use serde::Serialize;
 
 use crate::{Style, history};
 
+/// The members that such a document begins with.
+#[derive(Serialize)]
+pub(crate) struct DocumentHead<'a> {
+    schema: &'static str,
+    run: RunDocument<'a>,
+    target: &'a str,
+    conditions: &'a Conditions,
+}
+
+impl<'a> DocumentHead<'a> {
+    pub(crate) fn new(schema: &'static str, record: &'a RunRecord, style: &Style) -> Self {
+        let header = &record.header;
+        let run = RunDocument::new(record, style);
+        DocumentHead { schema, run, target: &header.target, conditions: &header.conditions }
+    }
+}
+
 /// The member `run`.
 #[derive(Serialize)]
-pub(crate) struct RunDocument<'a> {
+struct RunDocument<'a> {
     /// Number in the history; null where the run is not kept.
     id: Option<u64>,
     kind: &'a str,
@@ -28,7 +45,7 @@ pub(crate) struct RunDocument<'a> {
 }
 
 impl<'a> RunDocument<'a> {
-    pub(crate) fn new(record: &'a RunRecord, style: &Style) -> Self {
+    fn new(record: &'a RunRecord, style: &Style) -> Self {
         let header = &record.header;
         RunDocument {
             id: style.run_id,

@@ -7,6 +7,7 @@ use fathom_catalog::MonthlyCost;
 use fathom_record::LatencySummary;
 use serde::Serialize;
 
+use crate::document;
 use crate::simulate_text::Volume;
 
 /// The `schema` of the document.
@@ -153,8 +154,7 @@ pub fn render(
         asked_ns,
         volumes: volumes.iter().map(volume).collect(),
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    document::write(&document, out)
 }
 
 fn volume<'a>((forecast, cost): &Volume<'a>) -> VolumeDocument<'a> {

@@ -6,21 +6,19 @@ use fathom_analysis::surface::{Rate, Spread, Surface};
 use fathom_analysis::surface_file::{FileRow, Kind};
 use fathom_analysis::surface_point::{Point, State};
 use fathom_analysis::surface_scan::Scan;
-use fathom_record::{Conditions, Finding, LatencySummary, RunRecord, TestStatus};
+use fathom_record::{Finding, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 
-use crate::Style;
-use crate::run_json::RunDocument;
+use crate::run_json::DocumentHead;
+use crate::{Style, document};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.surface/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    run: RunDocument<'a>,
-    target: &'a str,
-    conditions: &'a Conditions,
+    #[serde(flatten)]
+    head: DocumentHead<'a>,
     /// Bytes per second over the points that were measured; null where there is none.
     transfer_rate: Option<SpreadDocument>,
     /// The same with many requests under way; null where it was not measured.
@@ -177,17 +175,13 @@ struct SlowDocument {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let header = &record.header;
     let probe = |probe: &fathom_analysis::surface::Probe| ProbeDocument {
         offset_bytes: probe.offset,
         time_ns: probe.time_ns,
         elapsed_ns: probe.elapsed_ns,
     };
     let document = Document {
-        schema: SCHEMA,
-        run: RunDocument::new(record, style),
-        target: &header.target,
-        conditions: &header.conditions,
+        head: DocumentHead::new(SCHEMA, record, style),
         transfer_rate: surface.transfer.map(spread),
         saturated_rate: saturated(surface),
         burst_rate: surface.burst.as_ref().and_then(|burst| burst.bytes_per_second),
@@ -201,8 +195,7 @@ pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut dy
         scan: surface.scan.as_ref().map(scan),
         findings: &record.findings,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    document::write(&document, out)
 }
 
 fn spread(spread: Spread) -> SpreadDocument {

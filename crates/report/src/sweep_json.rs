@@ -7,21 +7,19 @@ use fathom_analysis::knee::Knee;
 use fathom_analysis::offered::Highest;
 use fathom_analysis::sweep::{Answer, Sweep};
 use fathom_analysis::sweep_point::Point;
-use fathom_record::{Conditions, Finding, LatencySummary, RunRecord, TestStatus};
+use fathom_record::{Finding, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 
-use crate::Style;
-use crate::run_json::RunDocument;
+use crate::run_json::DocumentHead;
+use crate::{Style, document};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.sweep/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
-    run: RunDocument<'a>,
-    target: &'a str,
-    conditions: &'a Conditions,
+    #[serde(flatten)]
+    head: DocumentHead<'a>,
     points: Vec<PointDocument<'a>>,
     limits: LimitsDocument,
     knees: Vec<KneeDocument>,
@@ -187,16 +185,12 @@ struct InJobsDocument {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let header = &record.header;
     let fio_of = |point: &Point| {
         let test = record.tests.iter().find(|test| test.id == point.spot.id());
         test.map(|test| test.fio.as_str()).unwrap_or_default()
     };
     let document = Document {
-        schema: SCHEMA,
-        run: RunDocument::new(record, style),
-        target: &header.target,
-        conditions: &header.conditions,
+        head: DocumentHead::new(SCHEMA, record, style),
         points: sweep.points.iter().map(|point| point_document(point, fio_of(point))).collect(),
         limits: limits(&sweep.read, &sweep.write),
         knees: sweep.knees.iter().map(knee).collect(),
@@ -207,8 +201,7 @@ pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Wr
         reach: sweep.reach.as_ref().map(goal),
         findings: &record.findings,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    document::write(&document, out)
 }
 
 fn point_document<'a>(point: &'a Point, fio: &'a str) -> PointDocument<'a> {
