@@ -56,6 +56,15 @@ pub fn paragraph(text: &str, out: &mut dyn Write) -> io::Result<()> {
     wrap(text, style().width).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
+/// Ends what is said of a plan: what a reader of the results should know of it, and an empty line.
+///
+/// # Errors
+/// Those of `out`.
+pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, out: &mut dyn Write) -> io::Result<()> {
+    notes.into_iter().try_for_each(|note| paragraph(&format!("Note: {note}."), out))?;
+    writeln!(out)
+}
+
 /// `text` in lines of at most `width` characters, broken between words; all but the first are indented.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use fathom_history::{Kept, Place, Warning, default_path};
+use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId, Warning, default_path};
+use fathom_record::RunRecord;
 
 use crate::exit::Complaint;
 use crate::output;
@@ -47,6 +48,24 @@ pub fn tell_of_no_place() {
 /// Where a run is kept; nowhere where `keep` says so.
 pub fn place(flag: Option<PathBuf>, keep: bool) -> Place {
     Place::new(keep.then(|| path(flag)).flatten())
+}
+
+/// The last run of `kind` on `target` that is kept, with its number; `None` where there is none.
+///
+/// # Errors
+/// The history cannot be read.
+pub fn last_run(place: &Place, kind: &str, target: &str) -> Result<Option<(RunId, RunRecord)>, Complaint> {
+    let Some(path) = place.history.as_ref().filter(|path| path.exists()) else { return Ok(None) };
+    let history = History::open_existing(path, PATIENCE)?;
+    let filter = Filter {
+        target: Some(target.to_owned()),
+        kind: Some(kind.to_owned()),
+        newest: Some(1),
+        ..Filter::default()
+    };
+    let Some(row) = history.list(&filter)?.pop() else { return Ok(None) };
+    let run = RunId(row.id as i64);
+    Ok(Some((run, history.load(run)?)))
 }
 
 /// Tells the user that something could not be stored; the measurement goes on.

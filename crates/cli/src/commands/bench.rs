@@ -13,7 +13,7 @@ use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, Expecting, PlannedTe
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{PromiseRecord, RunRecord};
-use fathom_report::{Style, bench_json, bench_table};
+use fathom_report::{Style, bench_json, bench_table, document};
 use serde::Serialize;
 
 use super::measuring::Measuring;
@@ -186,11 +186,8 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
     }
     output::paragraph(&writes_text(plan), out)?;
     promised::announce(plan, out)?;
-    for note in &plan.notes {
-        output::paragraph(&format!("Note: {note}."), out)?;
-    }
+    output::notes(&plan.notes, out)?;
     if in_full {
-        writeln!(out)?;
         let width = plan.tests.iter().map(|test| test.id.len()).max().unwrap_or(0);
         for test in &plan.tests {
             writeln!(out, "  {:width$}  {}", test.id, describe(test))?;
@@ -199,10 +196,8 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
             }
         }
         promised::list(plan, out)?;
-    } else {
-        writeln!(out)?;
     }
-    out.flush()
+    Ok(())
 }
 
 /// A short time to the tenth of a second, so that the plan adds up.
@@ -345,6 +340,5 @@ fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
         promises: &plan.promises,
         notes: &plan.notes,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    document::write(&document, out)
 }

@@ -134,11 +134,7 @@ fn plan_text(plan: &IdentifyPlan, out: &mut dyn Write) -> io::Result<()> {
     let credit =
         "It uses up the burst credit of the volume, if it has any: the volume is slow until that is back.";
     output::paragraph(credit, out)?;
-    for note in &plan.site.notes {
-        output::paragraph(&format!("Note: {note}."), out)?;
-    }
-    writeln!(out)?;
-    out.flush()
+    output::notes(&plan.site.notes, out)
 }
 
 #[cfg(test)]

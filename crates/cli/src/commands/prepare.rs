@@ -8,18 +8,18 @@ use clap::Args;
 use fathom_analysis::prepare_plan::{Done, Stage};
 use fathom_analysis::sweep_point::block_name;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload, prepare};
-use fathom_history::{Filter, History, PATIENCE, Place, RunId};
+use fathom_history::Place;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
-use fathom_report::{Style, prepare_json, prepare_text};
+use fathom_report::{Style, document, prepare_json, prepare_text};
 use serde::Serialize;
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
-use crate::output;
 use crate::prepare_progress::PrepareProgress;
+use crate::{output, store};
 
 /// What `fathom prepare` takes.
 #[derive(Args)]
@@ -112,30 +112,22 @@ fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSetting
 fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Complaint> {
     let target = plan.target_name();
     let anew = || Some("leave --resume out to begin anew".to_owned());
-    let none =
-        || Complaint::failed(format!("the history knows of nothing done to {target} to go on with"), anew());
-    let path = place.history.as_ref().filter(|path| path.exists()).ok_or_else(none)?;
-    let history = History::open_existing(path, PATIENCE)?;
-    let filter = Filter {
-        target: Some(target.clone()),
-        kind: Some("prepare".to_owned()),
-        newest: Some(1),
-        ..Filter::default()
+    let Some((run, record)) = store::last_run(place, "prepare", &target)? else {
+        let message = format!("the history knows of nothing done to {target} to go on with");
+        return Err(Complaint::failed(message, anew()));
     };
-    let row = history.list(&filter)?.pop().ok_or_else(none)?;
-    if row.status == TestStatus::Complete {
-        return Err(Complaint::failed(format!("run {} of {target} came to its end", row.id), anew()));
+    if record.status == TestStatus::Complete {
+        return Err(Complaint::failed(format!("run {run} of {target} came to its end"), anew()));
     }
-    let record = history.load(RunId(row.id as i64))?;
     let done =
         |test: &&TestRecord| Done::of(test).is_some_and(|done| plan.stages.contains(&done.piece.stage));
     let tests: Vec<TestRecord> = record.tests.iter().filter(done).cloned().collect();
     let first_ms = tests.iter().map(|test| test.started_unix_ms).min();
     if let Some(why) = plan.is_another(&record.header, first_ms) {
-        return Err(Complaint::failed(format!("cannot go on with run {}: {why}", row.id), anew()));
+        return Err(Complaint::failed(format!("cannot go on with run {run}: {why}"), anew()));
     }
     let moved = tests.iter().filter_map(Done::of).map(|done| done.piece.length).sum();
-    plan.notes.push(format!("goes on with run {}, which has done {} of it", row.id, bytes(moved)));
+    plan.notes.push(format!("goes on with run {run}, which has done {} of it", bytes(moved)));
     Ok(tests)
 }
 
@@ -203,11 +195,7 @@ fn plan_text(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
     if has_data && plan.stages.iter().any(|stage| stage.modifies()) {
         output::paragraph(&format!("All data on {name} are lost."), out)?;
     }
-    for note in &plan.notes {
-        output::paragraph(&format!("Note: {note}."), out)?;
-    }
-    writeln!(out)?;
-    out.flush()
+    output::notes(&plan.notes, out)
 }
 
 /// `Writes 300 GiB: 51 min 12 s at 100 MiB/s, 5 min at 1 GiB/s.`
@@ -268,8 +256,7 @@ fn plan_json(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
         stages: plan.stages.iter().map(planned).collect(),
         notes: &plan.notes,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    document::write(&document, out)
 }
 
 #[cfg(test)]

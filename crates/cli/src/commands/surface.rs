@@ -192,11 +192,7 @@ fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
         let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
         output::paragraph(&format!("Writes {writes}."), out)?;
     }
-    for note in &plan.site.notes {
-        output::paragraph(&format!("Note: {note}."), out)?;
-    }
-    writeln!(out)?;
-    out.flush()
+    output::notes(&plan.site.notes, out)
 }
 
 #[cfg(test)]

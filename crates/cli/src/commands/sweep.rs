@@ -11,7 +11,7 @@ use fathom_analysis::sweep_goal::{Reach, Slo};
 use fathom_analysis::sweep_point::{Pattern, block_name};
 use fathom_analysis::sweep_spec::{Axis, depths, first_blocks};
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
-use fathom_history::{Filter, History, PATIENCE, Place, RunId};
+use fathom_history::Place;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
@@ -20,8 +20,8 @@ use fathom_report::{Style, sweep_json, sweep_table};
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
-use crate::output;
 use crate::step_progress::StepProgress;
+use crate::{output, store};
 
 /// What `fathom sweep` takes.
 #[derive(Args)]
@@ -129,15 +129,14 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     let resume = arguments.resume;
     let (slo, reach) = (arguments.slo.clone(), arguments.reach.clone());
     let mut plan = SweepPlan::make(settings(arguments, command))?;
-    let earlier = if resume { earlier(&plan, &measuring.place)? } else { Earlier::default() };
-    plan.site.notes.extend(earlier.note.clone());
-    measuring.announce(|out| plan_text(&plan, &earlier, out))?;
+    let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
+    measuring.announce(|out| plan_text(&plan, out))?;
     let (record, exit) = measuring.run(
         plan.site.session(),
         |session, display| {
             sweep(
                 &plan,
-                earlier.tests,
+                earlier,
                 session,
                 &mut StepProgress::new(&plan.site, Some(plan.settings.budget), display),
             )
@@ -205,46 +204,30 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
     }
 }
 
-/// What a sweep that was broken off has measured.
-#[derive(Default)]
-struct Earlier {
-    tests: Vec<TestRecord>,
-    note: Option<String>,
-}
-
-/// The tests of the last sweep of this target.
-fn earlier(plan: &SweepPlan, place: &Place) -> Result<Earlier, Complaint> {
+/// The tests of the last sweep of this target, which was broken off.
+fn earlier(plan: &mut SweepPlan, place: &Place) -> Result<Vec<TestRecord>, Complaint> {
     let target = &plan.site.name;
     if plan.site.target.is_simulated() {
         let message = format!("{target}: a modelled volume begins anew with each command");
         return Err(Complaint::usage(message, Some("leave --resume out".to_owned())));
     }
-    let none = || {
-        let hint = "leave --resume out to begin a new one".to_owned();
-        Complaint::failed(format!("the history has no sweep of {target} to go on with"), Some(hint))
+    let anew = || Some("leave --resume out to begin a new one".to_owned());
+    let Some((run, record)) = store::last_run(place, "sweep", target)? else {
+        let message = format!("the history has no sweep of {target} to go on with");
+        return Err(Complaint::failed(message, anew()));
     };
-    let path = place.history.as_ref().filter(|path| path.exists()).ok_or_else(none)?;
-    let history = History::open_existing(path, PATIENCE)?;
-    let filter = Filter {
-        target: Some(target.clone()),
-        kind: Some("sweep".to_owned()),
-        newest: Some(1),
-        ..Filter::default()
-    };
-    let row = history.list(&filter)?.pop().ok_or_else(none)?;
-    if row.status == TestStatus::Complete {
-        let message = format!("the last sweep of {target}, run {}, came to its end", row.id);
-        return Err(Complaint::failed(message, Some("leave --resume out to begin a new one".to_owned())));
+    if record.status == TestStatus::Complete {
+        let message = format!("the last sweep of {target}, run {run}, came to its end");
+        return Err(Complaint::failed(message, anew()));
     }
-    let record = history.load(RunId(row.id as i64))?;
     let tests: Vec<TestRecord> =
         record.tests.into_iter().filter(|test| test.status == TestStatus::Complete).collect();
-    let note = format!("goes on with run {}: its {} points count as measured", row.id, tests.len());
-    Ok(Earlier { tests, note: Some(note) })
+    plan.site.notes.push(format!("goes on with run {run}: its {} points count as measured", tests.len()));
+    Ok(tests)
 }
 
 /// What is going to be done and what it costs.
-fn plan_text(plan: &SweepPlan, earlier: &Earlier, out: &mut dyn Write) -> io::Result<()> {
+fn plan_text(plan: &SweepPlan, out: &mut dyn Write) -> io::Result<()> {
     let spec = &plan.spec;
     let names: Vec<&str> = spec.patterns.iter().map(|pattern| pattern.title()).collect();
     let sizes: Vec<String> = first_blocks(spec).into_iter().map(block_name).collect();
@@ -270,12 +253,7 @@ fn plan_text(plan: &SweepPlan, earlier: &Earlier, out: &mut dyn Write) -> io::Re
     let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
     let order = "Cheap points come first and hungry ones last, so that burst credits are spent at the end.";
     output::paragraph(&format!("Writes {writes}. {order}"), out)?;
-    for note in plan.site.notes.iter().filter(|note| earlier.note.as_ref() != Some(note)).chain(&earlier.note)
-    {
-        output::paragraph(&format!("Note: {note}."), out)?;
-    }
-    writeln!(out)?;
-    out.flush()
+    output::notes(&plan.site.notes, out)
 }
 
 #[cfg(test)]

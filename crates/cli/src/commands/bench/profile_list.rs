@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use fathom_assess::{Expectation, UseProfile, engine_rows, profiles};
 use fathom_model::units::{bytes, latency};
+use fathom_report::document;
 use serde::Serialize;
 
 use crate::exit::Complaint;
@@ -89,6 +90,5 @@ fn document(all: Vec<UseProfile>, out: &mut dyn Write) -> io::Result<()> {
     };
     let document =
         Document { schema: "fathom.profiles/1", profiles: all.into_iter().map(of_profile).collect() };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    document::write(&document, out)
 }
