@@ -11,13 +11,14 @@ use clap::Args;
 use fathom_analysis::promise;
 use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, Expecting, PlannedTest, parse_percent};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
+use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{PromiseRecord, RunRecord};
 use fathom_report::{Style, bench_json, bench_table, document};
 use serde::Serialize;
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
+use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 use crate::progress::BenchProgress;
@@ -101,14 +102,6 @@ Examples:
   fathom bench --runtime 20m --expect-file promise.toml /mnt/data
 
 Exit status: 0 done, 1 a test failed, 2 usage, 3 a promise is broken, 130 interrupted.";
-
-pub(super) fn positive_duration(text: &str) -> Result<Nanos, String> {
-    match parse_duration(text) {
-        Ok(Nanos(0)) => Err("a test needs some time to run".to_owned()),
-        Ok(time) => Ok(time),
-        Err(error) => Err(error.to_string()),
-    }
-}
 
 /// Runs a bench.
 ///

@@ -10,13 +10,14 @@ use fathom_analysis::prediction::predictions;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, grouped, parse_bytes, parse_duration};
+use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 use fathom_record::RunRecord;
 use fathom_report::identify_text::IdentifyReport;
 use fathom_report::{Style, identify_json, identify_text};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
+use super::words::time_for;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 use crate::step_progress::StepProgress;
@@ -29,7 +30,7 @@ pub struct IdentifyArguments {
     /// (sim:ID?size=50GiB)
     target: PathBuf,
     /// Time for everything: 90, 10m, 2h; one hour unless said. A bucket that lasts longer does not run dry and is not seen
-    #[arg(long, value_parser = budget, value_name = "TIME")]
+    #[arg(long, value_parser = time_for("identifying", 30), value_name = "TIME")]
     budget: Option<Nanos>,
     /// Never write, also where it would be allowed: what concerns writes stays open
     #[arg(long, conflicts_with = "destroy_data")]
@@ -53,17 +54,6 @@ Examples:
   fathom identify --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom identify --budget 5m /dev/nvme1n1  the limits, and a small bucket
   fathom identify 'sim:aws-gp2?size=50GiB'  what it finds out of a volume that is known, in a second or two";
-
-/// In less there is hardly one rate to be told.
-const LEAST_BUDGET: Nanos = Nanos::from_secs(30);
-
-fn budget(text: &str) -> Result<Nanos, String> {
-    match parse_duration(text) {
-        Ok(time) if time < LEAST_BUDGET => Err("identifying needs 30 s or more".to_owned()),
-        Ok(time) => Ok(time),
-        Err(error) => Err(error.to_string()),
-    }
-}
 
 /// Identifies a volume.
 ///
@@ -135,18 +125,4 @@ fn plan_text(plan: &IdentifyPlan, out: &mut dyn Write) -> io::Result<()> {
         "It uses up the burst credit of the volume, if it has any: the volume is slow until that is back.";
     output::paragraph(credit, out)?;
     output::notes(&plan.site.notes, out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn budgets() {
-        for (text, expected) in
-            [("40m", Some(2400)), ("30", Some(30)), ("29s", None), ("0", None), ("soon", None)]
-        {
-            assert_eq!(budget(text).ok(), expected.map(Nanos::from_secs), "{text}");
-        }
-    }
 }

@@ -14,6 +14,7 @@ pub mod run_arguments;
 mod simulate;
 mod surface;
 pub mod sweep;
+mod words;
 
 use std::ffi::OsString;
 

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
+use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::prepare_progress::PrepareProgress;
 use crate::{output, store};
@@ -43,10 +44,10 @@ pub struct PrepareArguments {
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
     /// Length of a round of the workload
-    #[arg(long, value_parser = super::bench::positive_duration, value_name = "TIME", requires = "precondition", default_value = "1m")]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precondition", default_value = "1m")]
     round: Nanos,
     /// Longest time for all rounds; without it there are 25 at most
-    #[arg(long, value_parser = super::bench::positive_duration, value_name = "TIME", requires = "precondition")]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precondition")]
     budget: Option<Nanos>,
     /// Go on with the last run for this target, which was broken off or killed; say the rest as it was said then
     #[arg(long, conflicts_with = "no_history")]

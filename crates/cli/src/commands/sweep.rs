@@ -13,12 +13,13 @@ use fathom_analysis::sweep_spec::{Axis, depths, first_blocks};
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::Place;
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_bytes, parse_duration};
+use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, sweep_json, sweep_table};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
+use super::words::{one_of, time_for};
 use crate::exit::{Complaint, Exit};
 use crate::step_progress::StepProgress;
 use crate::{output, store};
@@ -43,7 +44,7 @@ pub struct SweepArguments {
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024), default_value = "1", value_name = "JOBS,...")]
     numjobs: Vec<u32>,
     /// Time for everything: 90, 3m, 1h
-    #[arg(long, value_parser = budget, default_value = "3m", value_name = "TIME")]
+    #[arg(long, value_parser = time_for("a sweep", 5), default_value = "3m", value_name = "TIME")]
     budget: Nanos,
     /// Look for the highest rate under this latency, also where requests come at their own pace: 'p99<5ms', 'mean<=800us'
     #[arg(long, value_parser = Slo::parse, value_name = "OBJECTIVE")]
@@ -73,18 +74,7 @@ Examples:
   fathom sweep --rw randwrite --destroy-data=/dev/nvme1n1 /dev/nvme1n1";
 
 fn pattern(text: &str) -> Result<Pattern, String> {
-    Pattern::ALL.into_iter().find(|pattern| pattern.name() == text.trim()).ok_or_else(|| {
-        let names: Vec<&str> = Pattern::ALL.iter().map(|pattern| pattern.name()).collect();
-        format!("there are {}", names.join(", "))
-    })
-}
-
-fn budget(text: &str) -> Result<Nanos, String> {
-    match parse_duration(text) {
-        Ok(time) if time < Nanos::from_secs(5) => Err("a sweep needs 5 s or more".to_owned()),
-        Ok(time) => Ok(time),
-        Err(error) => Err(error.to_string()),
-    }
+    one_of(&Pattern::ALL, Pattern::name, text)
 }
 
 fn blocks(text: &str) -> Result<Axis, String> {
@@ -288,6 +278,5 @@ mod tests {
         }
         assert_eq!(depth_axis("1-64"), Ok(Axis::Within(1, 64)));
         assert!(depth_axis("1k").is_err());
-        assert!(budget("4s").is_err() && budget("90").is_ok());
     }
 }

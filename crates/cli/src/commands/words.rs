@@ -1,0 +1,57 @@
+//! Words that several commands take on their command lines.
+
+use fathom_model::Nanos;
+use fathom_model::units::{duration, parse_duration};
+
+/// A time that is enough for `what`, which needs `least_s` seconds.
+pub fn time_for(
+    what: &'static str,
+    least_s: u64,
+) -> impl Fn(&str) -> Result<Nanos, String> + Clone + Send + Sync + 'static {
+    let least = Nanos::from_secs(least_s);
+    move |text| match parse_duration(text) {
+        Ok(time) if time < least => Err(format!("{what} needs {} or more", duration(least))),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A time that is not nothing.
+pub fn positive_duration(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text) {
+        Ok(Nanos(0)) => Err("a test needs some time to run".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The one of `all` whose `name` is `text`.
+pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
+    all.iter().copied().find(|&one| name(one) == text.trim()).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|&one| name(one)).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_are_enough() {
+        for (text, expected) in
+            [("40m", Some(2400)), ("30", Some(30)), ("29s", None), ("0", None), ("soon", None)]
+        {
+            assert_eq!(time_for("it", 30)(text).ok(), expected.map(Nanos::from_secs), "{text}");
+        }
+        assert_eq!(time_for("a sweep", 5)("4s"), Err("a sweep needs 5 s or more".to_owned()));
+        assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
+    }
+
+    #[test]
+    fn names_are_said_where_none_fits() {
+        let name = |one: bool| if one { "yes" } else { "no" };
+        assert_eq!(one_of(&[true, false], name, " no "), Ok(false));
+        assert_eq!(one_of(&[true, false], name, "maybe"), Err("there are yes, no".to_owned()));
+    }
+}
