@@ -78,6 +78,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
 
     #[cold]
     fn keep_slow(&mut self, done: Range<usize>, lat_ns: u64) {
+        self.live.resume(self.now, STALL_NS);
         for &Completion { slot, .. } in &self.done[done] {
             let request = &self.slots.requests[slot as usize];
             let op = slowest_index(request.op);

@@ -13,6 +13,7 @@ use crate::complete::slowest_index;
 use crate::drive::Worker;
 use crate::schedule::Stage;
 use crate::slots::Stamp;
+use crate::stalls::STALL_NS;
 use crate::synchronous::AHEAD;
 
 impl Worker<VirtualClock, SimEngine> {
@@ -78,6 +79,7 @@ impl Worker<VirtualClock, SimEngine> {
         self.record(&request, &stamp, 1);
         let lat_ns = self.now - stamp.start;
         if lat_ns > self.slowest.threshold_ns {
+            self.live.resume(self.now, STALL_NS);
             let (op, start_ns, offset) = (slowest_index(request.op), stamp.start, request.offset);
             self.slowest.insert(SlowRequest { start_ns, lat_ns, op, offset, depth: self.in_flight });
         }

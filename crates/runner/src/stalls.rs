@@ -30,7 +30,7 @@ impl StallWatch {
         let (last, in_flight) = (live.last_completion_ns.get(), live.in_flight.get());
         let completed = last != self.last_completion;
         if completed {
-            self.end(last.min(now));
+            self.end(last.min(now), live.resumed_ns.get());
         }
         self.since = match begun {
             Some(begun) if in_flight > 0 && !live.is_finished() => {
@@ -39,7 +39,7 @@ impl StallWatch {
                 Some(if completed { last } else { kept }.max(begun))
             }
             _ => {
-                self.end(now);
+                self.end(now, 0);
                 None
             }
         };
@@ -72,9 +72,10 @@ impl StallWatch {
         }
     }
 
-    /// Ends the stall that goes on, where one does.
-    fn end(&mut self, at: u64) {
+    /// Ends the stall that goes on, where one does, at the latest completion, or at the first where the worker told of it.
+    fn end(&mut self, at: u64, resumed: u64) {
         if let Some(stall) = self.stalls.last_mut().filter(|stall| !stall.over) {
+            let at = if (stall.start_ns + 1..=at).contains(&resumed) { resumed } else { at };
             stall.over = true;
             stall.length_ns = at.saturating_sub(stall.start_ns).max(stall.length_ns);
         }
@@ -109,9 +110,12 @@ mod tests {
         assert_eq!((watch.look(4 * S + 1, &live), watch.is_stalled()), (S + 1, true));
         live.hold(4 * S, [512, 0].into_iter());
         assert_eq!(watch.look(13 * S, &live), 10 * S);
-        live.last_completion_ns.set(13 * S + 7);
+        // Others have completed since the first that did.
+        live.resume(13 * S + 7, STALL_NS);
+        live.resume(13 * S + 8, STALL_NS);
+        live.last_completion_ns.set(13 * S + 9);
         live.in_flight.set(3);
-        assert_eq!((watch.look(13 * S + 9, &live), watch.is_stalled()), (2, false));
+        assert_eq!((watch.look(13 * S + 11, &live), watch.is_stalled()), (2, false));
         let expected =
             Stall { start_ns: 2 * S, length_ns: 10 * S + 7, depth: 4, offsets: vec![512, 0], over: true };
         assert_eq!(watch.into_stalls(S), [expected]);

@@ -308,6 +308,8 @@ pub struct LiveWorker {
     pub measured: LivePhase,
     /// Time of the last completion, session ns.
     pub last_completion_ns: Cell,
+    /// Time of the first completion after the latest silence that was told of, session ns.
+    pub resumed_ns: Cell,
     /// Requests in flight, syncs included.
     pub in_flight: Cell,
     /// Kernel thread id.
@@ -328,6 +330,7 @@ impl LiveWorker {
             ramp: ramp.then(|| LivePhase::new(recorded, used)),
             measured: LivePhase::new(recorded, used),
             last_completion_ns: Cell::default(),
+            resumed_ns: Cell::default(),
             in_flight: Cell::default(),
             thread_id: Cell::default(),
             held: Default::default(),
@@ -340,6 +343,16 @@ impl LiveWorker {
     /// Ends whichever phase the worker is in.
     pub fn close(&self, now_ns: u64) {
         self.ramp.iter().chain([&self.measured]).for_each(|phase| phase.close(now_ns));
+    }
+
+    /// Says that a request that took long completed at `now_ns`: where nothing had for `silence_ns`, that is when it ended. Only
+    /// the owning worker may call this, before it moves on [`LiveWorker::last_completion_ns`].
+    #[cold]
+    pub fn resume(&self, now_ns: u64, silence_ns: u64) {
+        let last = self.last_completion_ns.get();
+        if now_ns.saturating_sub(last) >= silence_ns && self.resumed_ns.get() <= last {
+            self.resumed_ns.set(now_ns);
+        }
     }
 
     /// Says which offsets are in flight at `now_ns`: the first few of them. Only the owning worker may call this.

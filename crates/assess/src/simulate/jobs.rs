@@ -275,7 +275,7 @@ mod tests {
         let [stall] = forecast.stalls[..] else { panic!("{:?}", forecast.stalls) };
         // Its end is seen at the next tick.
         assert!((4_990_000_000..=5_010_000_000).contains(&stall.start_ns), "{stall:?}");
-        assert!((9_990_000_000..=10_510_000_000).contains(&stall.length_ns), "{stall:?}");
+        assert!((10_000_000_000..=10_020_000_000).contains(&stall.length_ns), "{stall:?}");
         let stalled: Vec<bool> =
             forecast.course.slices().iter().map(|slice| forecast.is_stalled(slice)).collect();
         assert!(stalled[6..14].iter().all(|is| *is) && !stalled[3] && !stalled[20], "{stalled:?}");
