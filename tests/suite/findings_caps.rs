@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoggedDisk, LoopDevice, NbdDisk, Throttle, fathom_path, measuring_capped, must_run, need, wait_for,
+    Cap, LoggedDisk, LoopDevice, NbdDisk, Throttle, fathom_path, measuring_alone, must_run, need, wait_for,
 };
 use serde_json::Value;
 
@@ -186,7 +186,7 @@ fn limits_are_named_with_their_values() {
         root, limits, tool "losetup", tool "addpart", tool "nbdkit", tool "nbdfuse", tool "fusermount3",
         path "/dev/shm"
     );
-    let _capped = measuring_capped();
+    let _alone = measuring_alone();
     let cases: [Case; 7] = [
         ("a curve", a_curve_that_bends),
         ("no limit", a_disk_that_could_do_more),

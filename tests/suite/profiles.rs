@@ -7,7 +7,7 @@ use fathom_tests::{
 };
 use serde_json::Value;
 
-use crate::ours::Ours;
+use crate::ours::{Ours, steadily};
 
 /// The job files in the source.
 fn files() -> Vec<PathBuf> {
@@ -55,19 +55,27 @@ fn uses_of_a_capped_device_are_judged_by_their_needs() {
         Some(found["verdict"].as_str().expect("a word").to_owned())
     };
 
-    let reads = bench(&[]);
-    assert_eq!(reads["tests"][0]["status"], "skipped", "a profile that writes, on a device");
-    assert_eq!(verdict(&reads, "OLTP"), None);
-    // 400 reads a second where 500 are wanted, in slices of 100 ms; 400 MiB/s where 113 are.
-    let web = verdict(&reads, "web server").expect("it ran");
-    assert!(["marginal", "no"].contains(&web.as_str()), "{web}: {:#}", reads["conclusions"]);
-    assert_eq!(verdict(&reads, "streaming read").as_deref(), Some("yes"));
-    assert_eq!(reads["tests"][1]["expected"].as_array().map(Vec::len), Some(4));
+    let is_not_enough = |document: &Value, purpose: &str| {
+        let verdict = verdict(document, purpose).expect("it ran");
+        let is_so = ["marginal", "no"].contains(&verdict.as_str());
+        if is_so { Ok(()) } else { Err(format!("{purpose}: {verdict}: {:#}", document["conclusions"])) }
+    };
 
-    let all = bench(&[&format!("--destroy-data={path}")]);
-    // Depth 4 at 400 a second, in slices of 100 ms: p99 is far above 5 ms.
-    let oltp = verdict(&all, "OLTP").expect("it ran");
-    assert!(["marginal", "no"].contains(&oltp.as_str()), "{oltp}: {:#}", all["conclusions"]);
-    let sizes = all["tests"][0]["fio"].as_str().expect("a command");
-    assert!(sizes.contains("--bssplit=4k/20:8k/60:16k/20"), "{sizes}");
+    steadily(|| {
+        let reads = bench(&[]);
+        assert_eq!(reads["tests"][0]["status"], "skipped", "a profile that writes, on a device");
+        assert_eq!(verdict(&reads, "OLTP"), None);
+        assert_eq!(reads["tests"][1]["expected"].as_array().map(Vec::len), Some(4));
+        // 400 reads a second where 500 are wanted, in slices of 100 ms; 400 MiB/s where 113 are.
+        is_not_enough(&reads, "web server")?;
+        let streaming = verdict(&reads, "streaming read");
+        if streaming.as_deref() == Some("yes") { Ok(()) } else { Err(format!("{:#}", reads["conclusions"])) }
+    });
+    steadily(|| {
+        let all = bench(&[&format!("--destroy-data={path}")]);
+        let sizes = all["tests"][0]["fio"].as_str().expect("a command");
+        assert!(sizes.contains("--bssplit=4k/20:8k/60:16k/20"), "{sizes}");
+        // Depth 4 at 400 a second, in slices of 100 ms: p99 is far above 5 ms.
+        is_not_enough(&all, "OLTP")
+    });
 }

@@ -45,7 +45,10 @@ fn the_rates_of_a_capped_device_are_the_cap() {
         command.args(["surface", "--json", "--no-history", "--budget=9", "--points=8"]).arg(device.path());
         let ended = run(&mut command);
         ended.assert_code(0);
-        assert_eq!(ended.stderr, "", "progress is for terminals");
+        // Progress is for terminals; a device that stood still for a second is told of.
+        if !ended.stderr.is_empty() {
+            return Err(ended.stderr);
+        }
         let document = ended.document();
         assert_eq!((&document["schema"], points(&document).len()), (&"fathom.surface/1".into(), 8));
         let cap = (40 * MIB) as f64;

@@ -30,15 +30,15 @@ fn points(document: &Value) -> &Vec<Value> {
 }
 
 /// The document of a sweep of `device` under `cap`, which must end with `code`.
-fn swept(device: &LoopDevice, cap: &Cap, arguments: &[&str], code: i32) -> Value {
+fn swept(device: &LoopDevice, cap: &Cap, arguments: &[&str], code: i32) -> Result<Value, String> {
     let throttle = Throttle::new(device.path(), cap);
     let home = scratch();
     let mut command = fathom_under(&throttle, home.path());
     command.args(["sweep", "--json", "--no-history"]).args(arguments).arg(device.path());
     let ended = run(&mut command);
     ended.assert_code(code);
-    assert_eq!(ended.stderr, "", "progress is for terminals");
-    ended.document()
+    // Progress is for terminals; a device that stood still for a second is told of.
+    if ended.stderr.is_empty() { Ok(ended.document()) } else { Err(ended.stderr) }
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
     };
     steadily(|| {
         let arguments = ["--bs=4k-256k", "--budget=60", "--reach=iops>=1000"];
-        let document = swept(&device, &cap, &arguments, 0);
+        let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["schema"], "fathom.sweep/1");
         let limits = &document["limits"];
         within("IOPS", found(limits, "/iops/read/value")?, 2000.0, 3.0)?;
@@ -90,7 +90,7 @@ fn the_highest_rate_under_an_objective_is_what_the_cap_lets_through() {
     let cap = Cap { read_iops: Some(2000), ..Cap::default() };
     steadily(|| {
         let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=15", "--slo=mean<1s"];
-        let document = swept(&device, &cap, &arguments, 0);
+        let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["slo"]["met"], true);
         let offered = &document["slo"]["offered"][0];
         // To the 3 % between two rates.
@@ -111,7 +111,7 @@ fn a_cap_behind_another_has_a_bound_and_a_rate_out_of_reach_is_said() {
     let cap = Cap::bytes_per_second(20 * MIB);
     steadily(|| {
         let arguments = ["--bs=64k,256k", "--iodepth=1,2", "--budget=60", "--reach=iops>=1000000"];
-        let document = swept(&device, &cap, &arguments, 3);
+        let document = swept(&device, &cap, &arguments, 3)?;
         assert_eq!(points(&document).len(), 4);
         let limits = &document["limits"];
         assert_eq!(limits["iops"]["read"]["value"], Value::Null);
