@@ -89,9 +89,9 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
         step("nothing lost in 10^8", move || {
             optimized(root, &["--package", "fathom-runner", "--lib", "truth"])
         }),
-        // Volumes drawn at random, found out from outside: millions of simulated requests each.
+        // Volumes drawn at random and of the catalogue, found out from outside: millions of simulated requests each.
         step("volumes found out", move || {
-            optimized(root, &["--package", "fathom-assess", "--test", "identified"])
+            optimized(root, &["--package", "fathom-assess", "--test", "identified", "--test", "catalogued"])
         }),
         step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {
