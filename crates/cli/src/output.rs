@@ -56,6 +56,11 @@ pub fn paragraph(text: &str, out: &mut dyn Write) -> io::Result<()> {
     wrap(text, style().width).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
+/// What a plan writes, one after the other, as a sentence.
+pub fn writes(parts: &[String]) -> String {
+    format!("Writes {}.", if parts.is_empty() { "nothing".to_owned() } else { parts.join(", then ") })
+}
+
 /// Ends what is said of a plan: what a reader of the results should know of it, and an empty line.
 ///
 /// # Errors

@@ -264,7 +264,7 @@ fn writes_text(plan: &BenchPlan) -> String {
     if cost.writing_time > Nanos::ZERO {
         parts.push(format!("as fast as it goes for {}", precise(cost.writing_time)));
     }
-    if parts.is_empty() { "Writes nothing.".to_owned() } else { format!("Writes {}.", parts.join(", then ")) }
+    output::writes(&parts)
 }
 
 #[derive(Serialize)]

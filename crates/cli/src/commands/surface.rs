@@ -180,8 +180,7 @@ fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
         if plan.parts.file && may_write {
             writes.push("as fast as it goes in the writing half of the file benchmark".to_owned());
         }
-        let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
-        output::paragraph(&format!("Writes {writes}."), out)?;
+        output::paragraph(&output::writes(&writes), out)?;
     }
     output::notes(&plan.site.notes, out)
 }

@@ -240,9 +240,8 @@ fn plan_text(plan: &SweepPlan, out: &mut dyn Write) -> io::Result<()> {
     if spec.patterns.iter().any(|pattern| pattern.writes()) {
         writes.push("as fast as it goes in each point of a write pattern".to_owned());
     }
-    let writes = if writes.is_empty() { "nothing".to_owned() } else { writes.join(", then ") };
     let order = "Cheap points come first and hungry ones last, so that burst credits are spent at the end.";
-    output::paragraph(&format!("Writes {writes}. {order}"), out)?;
+    output::paragraph(&format!("{} {order}", output::writes(&writes)), out)?;
     output::notes(&plan.site.notes, out)
 }
 
