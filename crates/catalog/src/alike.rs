@@ -89,12 +89,16 @@ impl Entry {
         if wire.tiers.iter().any(|tier| tier.burst_kind == Some(BurstKind::OnDemand)) {
             return vec![Choice::default(), Choice { on_demand: true, ..Choice::default() }];
         }
-        let is_by_throughput = wire.iops_per_provisioned_throughput.is_some();
+        let per_throughput = wire.iops_per_provisioned_throughput;
+        let is_by_throughput = per_throughput.is_some();
         let can_iops = wire.iops_model == IopsModel::Provisioned && !is_by_throughput;
         let can_bytes = wire.throughput_provisioned_max.is_some();
         let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
         let iops = figures(measured.iops.filter(|_| can_iops), &[100, 1]);
-        let bytes = figures(measured.bytes_per_second.filter(|_| can_bytes), &[unit]);
+        // Where IOPS follow from bandwidth, that follows from them.
+        let by_iops = || Some(measured.iops? / per_throughput? * unit as f64);
+        let bytes = measured.bytes_per_second.or_else(by_iops);
+        let bytes = figures(bytes.filter(|_| can_bytes), &[unit]);
         let one = |iops: Option<u64>| {
             let with = move |bytes_per_second| Choice { iops, bytes_per_second, ..Choice::default() };
             bytes.clone().into_iter().map(with)
@@ -272,6 +276,15 @@ mod tests {
         };
         assert_eq!(at(30_000.0), (true, 1));
         assert_eq!(at(5_000.0), (false, 0));
+    }
+
+    #[test]
+    fn bandwidth_that_was_not_seen_follows_from_iops() {
+        let entry = Catalog::shipped().get("gcp-hyperdisk-throughput").unwrap();
+        let measured = Measured { iops: Some(2881.0), ..Measured::default() };
+        let alike = entry.most_alike(&measured, 0.01, &by_iops(2880.0)).unwrap();
+        assert_eq!(alike.parameters.bytes_per_second, Some(720 << 20));
+        assert!(alike.distance < 1e-9, "{alike:?}");
     }
 
     #[test]
