@@ -449,13 +449,14 @@ fn hung(command: &mut Command, disk: &NbdDisk) -> Program {
     let mut program = Program::start(command);
     await_work(&mut program);
     disk.hang();
-    // What is in flight is answered or not; a moment later nothing moves any more.
-    let mut last = moved(&program);
-    wait_for(Duration::from_secs(2), || {
+    // What is in flight is answered or not; a moment later nothing moves any more. On a busy machine nothing moves for
+    // some ms although the disk has not heard of it yet.
+    let (mut last, mut still) = (moved(&program), 0);
+    wait_for(Duration::from_secs(5), || {
         let now = moved(&program);
-        let is_still = now == last;
+        still = if now == last { still + 1 } else { 0 };
         last = now;
-        is_still
+        still == 40
     });
     program.signal(Signal::INT);
     program

@@ -165,7 +165,7 @@ fn a_hang_is_survived_and_is_no_rate() {
     let _loading = loading();
     let (home, disk) = (scratch(), NbdDisk::new(64 * MIB, &[], &[]));
     let mut command = fathom(home.path());
-    command.args(["surface", "--json", "--budget=8", "--points=64", "--bs=4k", "--only=transfer,access"]);
+    command.args(["surface", "--json", "--budget=12", "--points=64", "--bs=4k", "--only=transfer,access"]);
     let mut program = Program::start(command.arg(disk.path()));
     let stored = || tests_stored(home.path()) >= 3;
     assert!(wait_for(Duration::from_secs(20), stored) && !program.has_ended(), "{}", program.stderr());
