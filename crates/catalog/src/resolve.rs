@@ -104,6 +104,11 @@ impl Entry {
             Wanted { size_bytes, tier, iops: parameters.iops, bytes_per_second: parameters.bytes_per_second };
         let (mut ios, mut bytes) = levels::of(wire, wanted)?;
         match wire.limits_shared_read_write {
+            Shared::Known(true) if ios.read.is_some() || ios.write.is_some() => assumptions.push(
+                "reads and writes share its limits by a rule that is not published: each is held to its own limit, and a mix \
+                 may get less"
+                    .to_owned(),
+            ),
             Shared::Known(true) => {}
             Shared::Known(false) => (ios, bytes) = (ios.apart(), bytes.apart()),
             Shared::Unknown(_) => {

@@ -264,6 +264,7 @@ fn windows_of_digitalocean_and_others() {
     assert!(assumptions("hetzner-volume").contains("how long its bursts last is not published"));
     assert!(!assumptions("do-volume-standard").contains("burst"));
     assert!(assumptions("tencent-cbs-premium").contains("from memory"));
+    assert!(assumptions("gcp-pd-standard").contains("a mix may get less"));
 }
 
 #[test]

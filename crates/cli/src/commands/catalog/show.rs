@@ -93,7 +93,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let refused = |refusal: Refusal| {
         Complaint::usage(
             refusal.to_string(),
-            Some("without --iops, --bandwidth and --size it is shown as sold".to_owned()),
+            Some("without --size, --iops, --bandwidth and --tier it is shown as it is sold".to_owned()),
         )
     };
     let (mut sheets, mut told) = (Vec::new(), None);
