@@ -214,9 +214,13 @@ fn nothing_is_said_where_requests_are_asynchronous() {
     for engine in ["--ioengine=io_uring", "--ioengine=libaio"] {
         for rw in ["--rw=randread", "--rw=randwrite"] {
             let more = format!("--direct=1 --time_based --runtime=300ms {rw}");
-            let (report, record) = ours.record(words(engine, &name, &more));
-            assert_eq!(findings(&record), [&Value::Null; 0], "{engine} {rw}");
-            assert!(report.document["fathom"].is_null(), "{:#}", report.document["fathom"]);
+            steadily(|| {
+                let (report, record) = ours.record(words(engine, &name, &more));
+                assert_eq!(findings(&record), [&Value::Null; 0], "{engine} {rw}");
+                // A device that stood still while others kept the processors is told of there.
+                let said = &report.document["fathom"];
+                if said.is_null() { Ok(()) } else { Err(format!("{engine} {rw}: {said:#}")) }
+            });
         }
     }
 }
