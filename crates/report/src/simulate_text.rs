@@ -197,8 +197,13 @@ fn latencies(summary: &fathom_record::LatencySummary) -> String {
         ("p99", summary.p99),
         ("at most", summary.max),
     ];
-    let parts = named.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", latency(ns?))));
+    let parts = named.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns?))));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// A latency, or minutes and hours where requests queue for so long.
+fn time(ns: u64) -> String {
+    if ns < 100 * SECOND { latency(ns) } else { duration(Nanos(ns)) }
 }
 
 fn amount(unit: Unit, count: f64) -> String {
@@ -321,6 +326,11 @@ mod tests {
             (61 * SECOND, true, "0:01:01"),
         ] {
             assert_eq!(clock(ns, fine), expected);
+        }
+        for (ns, expected) in
+            [(1_000_000, "1.00ms"), (95 * SECOND, "95.0s"), (hour + 60 * SECOND, "1 h 01 min")]
+        {
+            assert_eq!(time(ns), expected);
         }
         for (cost, expected) in [(0.0, "0.00"), (5.0, "5.00"), (1234.567, "1,234.57"), (0.999, "1.00")] {
             assert_eq!(money(cost), expected);
