@@ -121,6 +121,11 @@ impl Page<'_> {
     }
 }
 
+/// What is bought of it; `None` where that goes with what it belongs to, of which the catalogue does not know the size.
+pub(crate) fn size_of(offer: &Offer) -> Option<u64> {
+    offer.parameters.size_bytes.filter(|_| offer.parameters.tier.is_none())
+}
+
 fn row(offer: &Offer) -> Vec<String> {
     let chosen = [
         offer.tier.clone(),
@@ -132,7 +137,7 @@ fn row(offer: &Offer) -> Vec<String> {
     let money = |amount: Option<f64>| amount.map(|amount| format!("{amount:.2}")).unwrap_or_default();
     vec![
         offer.id.clone(),
-        gib(offer.parameters.size_bytes.unwrap_or_default()),
+        size_of(offer).map_or("?".to_owned(), gib),
         chosen.join(", "),
         offer.iops.map(|iops| grouped(iops as u64)).unwrap_or_default(),
         offer.bytes_per_second.map(|rate| decimal(rate / MIB)).unwrap_or_default(),

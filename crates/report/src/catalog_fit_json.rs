@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use fathom_catalog::{Fit, LatencyNeed, Need, Offer};
 use serde::Serialize;
 
+use crate::catalog_fit::size_of;
 use crate::catalog_json::MonthDocument;
 use crate::document::write;
 
@@ -130,7 +131,7 @@ impl<'a> OfferDocument<'a> {
         OfferDocument {
             id: &offer.id,
             provider: &offer.provider,
-            size_bytes: offer.parameters.size_bytes,
+            size_bytes: size_of(offer),
             tier: offer.tier.as_deref(),
             iops_chosen: offer.parameters.iops,
             bytes_per_second_chosen: offer.parameters.bytes_per_second,

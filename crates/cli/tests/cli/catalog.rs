@@ -103,6 +103,11 @@ fn documents_have_a_schema_and_units() {
     let named = |id: &str| fit["others"].as_array().unwrap().iter().find(|other| other["id"] == id).cloned();
     assert_eq!(named("aws-st1").unwrap()["reason"], "iops");
     assert_eq!(named("aws-gp2-2016").unwrap()["reason"], "historical");
+    // How large a disk of a machine is, the catalogue does not know.
+    let local = document(&["catalog", "fit", "--json", "--iops", "200000", "--provider", "aws"]);
+    let sizes =
+        local["unpriced"].as_array().unwrap().iter().map(|offer| (&offer["id"], &offer["size_bytes"]));
+    assert_eq!(sizes.collect::<Vec<_>>(), [(&"aws-instance-store-nvme".into(), &Value::Null)]);
 }
 
 #[test]
