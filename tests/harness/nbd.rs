@@ -75,12 +75,24 @@ impl NbdDisk {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The disk hangs: requests are neither answered nor refused until [`NbdDisk::resume`].
+    /// The disk hangs: requests are neither answered nor refused until [`NbdDisk::resume`]. A thread of the server goes on
+    /// until it hears of it; this waits until the last has.
     ///
     /// # Panics
-    /// When the server is gone.
+    /// When the server is gone or does not stop.
     pub fn hang(&self) {
         self.signal(rustix::process::Signal::STOP);
+        assert!(wait_for(LIMIT, || self.has_stopped()), "the server does not stop");
+    }
+
+    fn has_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.server.id()));
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state stands after the name, which may hold anything.
+            stat.rsplit(") ").next().is_some_and(|state| state.starts_with('T'))
+        };
+        tasks.is_ok_and(|tasks| tasks.flatten().all(is_stopped))
     }
 
     /// Ends a hang; what waited is answered.
