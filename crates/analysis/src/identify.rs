@@ -4,8 +4,11 @@
 mod conclude;
 mod curve;
 mod drain;
+mod early;
+mod fall;
 mod findings;
 mod floor;
+mod join;
 mod ledger;
 mod level;
 mod method;
@@ -118,6 +121,8 @@ pub enum Confounder {
     WriteCacheFull,
     /// The rate fell, and a rest brought nothing back: throttling, or another load.
     Throttling,
+    /// The rate fell and rose again without a rest: by the clock, or with another load.
+    ByItself,
 }
 
 /// What identifying cost, or may cost at most.
@@ -156,8 +161,8 @@ pub struct Identified {
     pub bursts: Vec<Burst>,
     /// Why there is none, or how far it was looked for.
     pub burst_why: Option<String>,
-    /// The longest that small requests, or large ones, went on at the highest rate without a fall, ns: a bucket that would
-    /// have run dry by then is not there. `None` = not looked for.
+    /// The longest that requests went on at the highest rate of their size without a fall, ns: a bucket that would have run
+    /// dry by then is not there. `None` = not looked for.
     pub held_ns: Option<u64>,
     /// What first accesses cost; `None` = nothing was seen.
     pub first_touch: Option<FirstTouchCost>,

@@ -12,6 +12,7 @@ mod drawn;
 
 use drawn::{Drawn, Way};
 use fathom_analysis::cap_fit::Estimate;
+use fathom_analysis::identify::script::IdentifySpec;
 use fathom_analysis::identify::{BucketUnit, Draws, Figure, Identified};
 use fathom_assess::RunSettings;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
@@ -129,19 +130,41 @@ fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, S
 type Told = (String, Verdict, String);
 
 fn identified(seed: u64) -> (String, Vec<Told>) {
-    let volume = Drawn::of(seed);
+    told_of(&Drawn::of(seed), |_| {})
+}
+
+/// As on a device, where each rate takes seconds and requests are no larger than the kernel leaves them.
+fn identified_slowly(seed: u64) -> (String, Vec<Told>) {
+    told_of(&Drawn::device(seed), |spec| {
+        spec.probe_ns = (spec.budget.time_ns / 40).clamp(4_000_000_000, 6_000_000_000);
+        (spec.most_block, spec.most_depth, spec.most_in_flight) = (512 << 10, 256, 128 << 20);
+    })
+}
+
+fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifySpec)) -> (String, Vec<Told>) {
+    let seed = volume.seed;
     let settings = IdentifySettings {
         run: RunSettings { target: volume.target().into(), ..RunSettings::default() },
         budget: Some(Nanos::from_secs(volume.budget_s)),
         ..IdentifySettings::default()
     };
-    let plan = IdentifyPlan::make(settings).unwrap();
+    let mut plan = IdentifyPlan::make(settings).unwrap();
+    limited(&mut plan.spec);
     let (record, found) = identify(&plan, &mut plan.site.session(), &mut ()).unwrap();
+    if std::env::var_os("TIMELINE").is_some() {
+        let mut at = 0.0;
+        for test in &record.tests {
+            let took = test.elapsed_ns as f64 / 1e9;
+            let ios: u64 = test.jobs.iter().map(|job| job.measured.read.ios + job.measured.write.ios).sum();
+            eprintln!("      {at:7.1} s, {took:6.2} s: {}, {ios} I/Os", test.title);
+            at += took;
+        }
+    }
     let (budget, spent) = (plan.spec.budget, found.spent);
     let (time_s, ios) = (spent.time_ns as f64 / 1e9, spent.ios);
     let (probes, target) = (record.tests.len(), volume.target());
     let head = format!("{target} --budget {}: {probes} probes, {time_s:.0} s, {ios} I/Os\n", volume.budget_s);
-    let mut told = judged(&volume, &found);
+    let mut told = judged(volume, &found);
     let is_kept = spent.time_ns <= budget.time_ns + KEPT_NS && spent.ios <= budget.ios;
     if !is_kept {
         told.push(("budget".to_owned(), Verdict::Wrong, format!("{budget:?} {spent:?}")));
@@ -157,7 +180,10 @@ fn identified(seed: u64) -> (String, Vec<Told>) {
 /// What is in flight when a probe ends takes its time.
 const KEPT_NS: u64 = 1_000_000_000;
 
-fn on_two_threads(seeds: &[u64]) -> Vec<(u64, (String, Vec<Told>))> {
+fn on_two_threads(
+    seeds: &[u64],
+    identified: fn(u64) -> (String, Vec<Told>),
+) -> Vec<(u64, (String, Vec<Told>))> {
     let half = |part: usize| {
         let seeds: Vec<u64> = seeds.iter().skip(part).step_by(2).copied().collect();
         std::thread::spawn(move || seeds.into_iter().map(|seed| (seed, identified(seed))).collect::<Vec<_>>())
@@ -176,8 +202,23 @@ fn truth_of_volumes_drawn_at_random() {
         None if cfg!(debug_assertions) => (0..4).collect(),
         None => (0..200).collect(),
     };
+    hold(&seeds, identified);
+}
+
+#[test]
+fn truth_of_devices_that_take_seconds_for_a_rate() {
+    let seeds = std::env::var("DEVICES").ok();
+    let seeds: Vec<u64> = match &seeds {
+        Some(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
+        None if cfg!(debug_assertions) => (0..8).collect(),
+        None => (0..100).collect(),
+    };
+    hold(&seeds, identified_slowly);
+}
+
+fn hold(seeds: &[u64], identified: fn(u64) -> (String, Vec<Told>)) {
     let (mut counts, mut covered, mut known) = (std::collections::BTreeMap::new(), 0, 0);
-    for (seed, told) in on_two_threads(&seeds) {
+    for (seed, told) in on_two_threads(seeds, identified) {
         print!("{seed} {}", told.0);
         for (name, verdict, told) in told.1 {
             let word = match verdict {

@@ -1,6 +1,7 @@
 //! From what was seen to what is told: values where they are known, bounds where another limit hides them, and why.
 
 use super::curve::{Curve, Held, Unit};
+use super::fall::FALLEN;
 use super::ledger::{Account, Bucket};
 use super::probe::Way;
 use super::script::Script;
@@ -36,11 +37,11 @@ impl Script<'_> {
         told.is_shared = found.is_shared();
         told.shared_why = self.shared_why();
         if let Some(curve) = found.curves.iter().flatten().next() {
-            told.crossover = match found.is_any_doubtful() {
+            told.crossover = match self.is_doubtful(curve.way) {
                 true => Figure::unknown(DOUBTFUL),
                 false => crossover(&iops(curve), &bytes(curve)),
             };
-            told.io_unit = match found.is_any_doubtful() {
+            told.io_unit = match self.is_doubtful(curve.way) {
                 true => Figure::unknown(DOUBTFUL),
                 false => unit(found.unit(curve.way).unwrap_or(Unit::Hidden)),
             };
@@ -49,12 +50,22 @@ impl Script<'_> {
         // Without a unit that can be gone by, only the first is told for what it is.
         let told_of = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
         let (buckets, others): (Vec<&Bucket>, _) =
-            found.buckets.iter().take(told_of).partition(|bucket| bucket.comes_back());
+            found.buckets.iter().take(told_of).partition(|bucket| self.is_credit(bucket));
         told.bursts = buckets.into_iter().filter_map(|bucket| self.burst(bucket)).collect();
-        told.confounders = others.into_iter().map(no_credit).collect();
+        told.confounders = others.into_iter().map(|bucket| self.no_credit(bucket)).collect();
         told.burst_why = self.burst_why(is_cut);
         self.first_touch(&mut told);
         told
+    }
+
+    /// What was told of one direction is not to be gone by; where falls were not looked out for, that of the other neither.
+    fn is_doubtful(&self, way: Way) -> bool {
+        self.found.is_doubtful[way as usize] || self.found.is_any_doubtful()
+    }
+
+    /// What is told of a rate that fell is told as credit.
+    fn is_credit(&self, bucket: &Bucket) -> bool {
+        bucket.comes_back() && !self.rises(bucket)
     }
 
     /// A limit of one direction: a bound where credit may have been used up when it was measured.
@@ -65,7 +76,14 @@ impl Script<'_> {
         };
         let is_sure = |at_ns: u64| !self.found.buckets.is_empty() && !self.was_dry(curve.way, at_ns);
         let is_doubtful = self.found.is_doubtful[curve.way as usize];
+        let is_lower =
+            self.found.is_long && curve.top.rate < FALLEN * self.found.most_rate[curve.way as usize];
         match level {
+            _ if (self.found.has_changed || is_lower)
+                && !self.found.buckets.iter().any(|bucket| self.is_credit(bucket)) =>
+            {
+                Figure { why: Some(CHANGED.to_owned()), ..doubtful(&figure) }
+            }
             _ if !is_doubtful => figure,
             Some(level) if is_sure(level.at_ns) => figure,
             _ => doubtful(&figure),
@@ -194,6 +212,28 @@ impl Script<'_> {
         }
     }
 
+    /// Why a rate that fell is not told as that of a bucket.
+    fn no_credit(&self, bucket: &Bucket) -> (Confounder, String) {
+        let Account { reads, base, .. } = bucket.account;
+        let (high, low) = match bucket.account.kind {
+            BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
+            BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
+        };
+        let fell = format!("the rate fell from {high} to {low}");
+        let nothing = format!("{fell}, and a rest brought nothing back");
+        if self.rises(bucket) || self.found.restless.is_some() {
+            let why = "and rose again without a rest: no credit, but a limit that goes by the clock, or another load";
+            return (Confounder::ByItself, format!("{fell} {why}"));
+        }
+        match reads {
+            false => (
+                Confounder::WriteCacheFull,
+                format!("{nothing}: writes alone fell, as where a cache is full"),
+            ),
+            true => (Confounder::Throttling, format!("{nothing}: no credit, but throttling or another load")),
+        }
+    }
+
     fn burst_why(&self, is_cut: bool) -> Option<String> {
         if let Some((high, low)) = self.found.restless {
             return Some(format!(
@@ -201,6 +241,9 @@ impl Script<'_> {
             ));
         }
         if !self.found.buckets.is_empty() {
+            if let Some((other, first)) = self.found.hidden {
+                return Some(format!("whether {other} need credit was not seen: {first} ran dry first"));
+            }
             return is_cut.then(|| "the budget ended before everything was looked at".to_owned());
         }
         match self.found.unclear {
@@ -244,23 +287,12 @@ impl Script<'_> {
     }
 }
 
-/// Why a rate that fell is not told as that of a bucket.
-fn no_credit(bucket: &Bucket) -> (Confounder, String) {
-    let Account { reads, base, .. } = bucket.account;
-    let (high, low) = match bucket.account.kind {
-        BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
-        BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
-    };
-    let fell = format!("the rate fell from {high} to {low}, and a rest brought nothing back");
-    match reads {
-        false => (Confounder::WriteCacheFull, format!("{fell}: writes alone fell, as where a cache is full")),
-        true => (Confounder::Throttling, format!("{fell}: no credit, but throttling or another load")),
-    }
-}
-
 /// Why what was measured while credit ran dry is a bound.
 const DOUBTFUL: &str =
     "credit ran dry while it was measured, and the budget ended before it was measured again";
+
+/// Why what was measured is a bound where it was not the same all the time.
+const CHANGED: &str = "the rate changed while the limits were measured";
 
 /// What is left of a figure that was measured while credit may have run dry.
 fn doubtful(figure: &Figure) -> Figure {

@@ -4,6 +4,7 @@
 //! falling as 1 / block, or in steps above the multiples of the unit. The unit may also lie between the crossover and twice
 //! it, where two I/Os take longer than the bytes.
 
+use super::BucketUnit;
 use super::level::{Care, Level, Load};
 use super::probe::Way;
 use super::script::{Halt, Script};
@@ -68,11 +69,15 @@ const EVEN: f64 = 0.008;
 impl Script<'_> {
     /// Explores one direction.
     pub(crate) fn curve(&mut self, way: Way) -> Result<Curve, Halt> {
-        self.found.is_even[way as usize] = false;
+        self.found.is_even[way as usize] = self.is_early(way);
         let top = self.top(way)?;
+        self.is_highest_top(way, &top)?;
         let held = self.held(way, &top);
         let held = self.width(way, &top, held)?;
         self.found.is_even[way as usize] = held == Held::Count;
+        if !self.is_early(way) {
+            self.found.full[way as usize] = Some(top);
+        }
         let mut points = vec![top];
         let smallest = self.spec.unit;
         let mut block = smallest * 4;
@@ -80,6 +85,10 @@ impl Script<'_> {
             let guess = points.last().map_or(top.rate, |last| last.rate);
             let point = self.at(("rates over block sizes", way), block, guess, Care::Coarse)?;
             let before = points.last().copied().unwrap_or(top);
+            if is_flat(&before, &top) && !is_flat(&point, &top) {
+                self.is_as_before(way, &top)?;
+            }
+            self.is_no_less(way, before.bytes(), &point)?;
             points.push(point);
             let has_levelled = (point.bytes() / before.bytes() - 1.0).abs() < 0.03;
             let is_slow = point.rate < SLOWEST || point.bytes() > MOST_BYTES;
@@ -132,6 +141,10 @@ impl Script<'_> {
     /// The rate of the smallest requests, as deep as it grows.
     fn top(&mut self, way: Way) -> Result<Level, Halt> {
         let (block, floor) = (self.spec.unit, self.found.floor_ns(way));
+        if let Some(bucket) = self.early(way).filter(|bucket| bucket.account.kind == BucketUnit::Ios) {
+            let base = bucket.account.base;
+            return self.at(("small requests without credit", way), block, base, Care::Fine);
+        }
         let mut depth = 1u32;
         let mut guess = None;
         loop {
@@ -150,7 +163,7 @@ impl Script<'_> {
     }
 
     /// What holds the rate of the smallest requests, as far as their number tells.
-    fn held(&self, way: Way, top: &Level) -> Held {
+    pub(crate) fn held(&self, way: Way, top: &Level) -> Held {
         match () {
             () if top.is_busy => Held::Client,
             () if !top.is_queued(self.found.floor_ns(way), 1.15) => Held::Depth,
@@ -226,13 +239,15 @@ impl Script<'_> {
         let crossover = bulk.bytes() / curve.top.rate;
         let flat_to = whole(crossover * 0.98);
         let curve = Curve { bulk: Some(bulk), flat_to: Some(flat_to), both: flat_to, ..curve };
+        self.is_no_less(way, curve.most_bytes, &bulk)?;
         // Many small steps look like bytes from afar.
-        for times in [1.13, 1.27, 1.43, 1.61] {
+        let times: &[f64] = if curve.held == Held::Count { &[] } else { &[1.13, 1.27, 1.43, 1.61] };
+        for times in times {
             let block = whole(crossover * times) + least;
             let aim = ("bytes or steps", way);
             let level = self.at(aim, block, bulk.bytes() / block as f64, Care::Fine)?;
             let is_below = level.bytes() < bulk.bytes() * (1.0 - EVEN);
-            if is_below && curve.held != Held::Count {
+            if is_below {
                 return Ok(Curve { bulk: None, unit: Unit::Hidden, ..curve });
             }
         }
@@ -243,7 +258,8 @@ impl Script<'_> {
         let far = whole(crossover * UNIT_SHOWS);
         let keeps = |level: &Level| level.bytes() > bulk.bytes() * (1.0 - 1.2 * ALIKE);
         let guess = |block: u64| bulk.bytes() / block as f64;
-        if far <= whole(crossover) + least {
+        // Large requests give credit back, and then the unit does not show.
+        if self.is_early(way) || far <= whole(crossover) + least {
             return Ok(Curve { unit: Unit::Above(flat_to), ..curve });
         }
         let level = self.at(aim, far, guess(far), Care::Fine)?;
@@ -308,6 +324,10 @@ impl Script<'_> {
             }
             unit
         };
+        // Every request costs as its bytes do.
+        if unit == least {
+            return Ok(Curve { held: Held::Bytes, ..hidden(curve) });
+        }
         // Whole units bring the most bytes; where that is less than so many I/Os carry, bytes limit.
         let steps = (beyond.rate * beyond.block.div_ceil(unit) as f64 / curve.top.rate).ceil();
         let many = (4 * steps as u64).clamp(1, (self.spec.most_block / unit).max(1));

@@ -2,32 +2,29 @@
 
 use super::BucketUnit;
 use super::curve::{Held, Unit};
-use super::ledger::{Account, Bucket};
-use super::level::{Care, Load};
+use super::fall::{FALLEN, Fall};
+use super::level::Load;
 use super::probe::{Slice, Way};
 use super::script::{Halt, Script};
 use super::sharing::Sharing;
-use super::stretches::{is_apart, stretches, unevenness};
-
-/// A rate that fell for good: the load, the rates before and after, the span of the latter, and its requests.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Fall {
-    load: Load,
-    high: f64,
-    low: f64,
-    dry: (u64, u64),
-    ios: u64,
-}
+use super::stretches::{is_apart, stretches};
 
 /// One of the streams that are watched: reads, writes, or both together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Course {
+pub(crate) enum Course {
     /// At one rate.
     Flat,
     /// At a lower one since, requests a second; `0` ns = from the beginning.
     Fallen { high: f64, low: f64, since_ns: u64, ios: u64 },
     /// Down and up again.
     Restless { high: f64, low: f64, rises: usize },
+}
+
+/// What was watched: from which probe on, since when, ns, and how each stream went.
+pub(crate) struct Watched {
+    pub(crate) first: usize,
+    pub(crate) began: u64,
+    pub(crate) courses: Vec<((bool, bool), Course)>,
 }
 
 /// Shares of the budget: for one emptying, for all together.
@@ -38,17 +35,7 @@ const PIECE_NS: u64 = 60_000_000_000;
 /// How long a lower rate has to hold, s: at the least, at the most.
 const LOW_SECONDS: (f64, f64) = (30.0, 150.0);
 /// Requests it is told from at the least.
-const LOW_IOS: u64 = 100;
-/// Within this time of a fall, slices hold something of both rates.
-pub(crate) const SETTLED_NS: u64 = 1_000_000_000;
-/// What is left once credit is used up is at most this share of the rate before, and this even. Less than
-/// that is no fall that a user need know of, and what varies more is held by no limit.
-const FALLEN: f64 = 0.9;
-const EVEN: f64 = 0.08;
-/// A rate this near to what a dry bucket leaves is that.
-const KNOWN: f64 = 0.15;
-/// Rest and time of the look for a bucket that was empty before anything was seen of it.
-const LOOK_SECONDS: f64 = 20.0;
+pub(crate) const LOW_IOS: u64 = 100;
 
 impl Script<'_> {
     /// Empties what there is.
@@ -81,17 +68,38 @@ impl Script<'_> {
     /// Empties what `ways` draw on: at the block that uses up both at their fastest, then the kind that is left.
     fn empty(&mut self, ways: (bool, bool), (first, until): (u64, u64)) -> Result<(), Halt> {
         let Some(block) = self.block_for_both(ways) else { return Ok(()) };
-        let mut done: Vec<BucketUnit> = self.run_dry(ways, block, first)?;
+        let early = self.found.buckets.iter().filter(|bucket| bucket.is_early && bucket.draws_on(ways));
+        let mut done: Vec<BucketUnit> = early.map(|bucket| bucket.account.kind).collect();
+        if done.is_empty() {
+            done = self.run_dry(ways, block, first)?;
+        }
         if let [only] = done[..] {
             let other = match only {
                 BucketUnit::Ios => BucketUnit::Bytes,
                 BucketUnit::Bytes => BucketUnit::Ios,
             };
-            if let Some(block) = self.block_for(ways, other) {
+            let block = self.block_for(ways, other);
+            if block.is_some_and(|block| !self.uses_up(ways, other, block)) {
+                let name = |kind| if kind == BucketUnit::Ios { "I/Os" } else { "bytes" };
+                self.found.hidden = Some((name(other), name(only)));
+            } else if let Some(block) = block {
                 done.extend(self.run_dry(ways, block, until)?);
             }
         }
         Ok(())
+    }
+
+    /// What is left to requests of `block` bytes comes to the highest rate of `kind`, so that its credit would run dry.
+    fn uses_up(&self, ways: (bool, bool), kind: BucketUnit, block: u64) -> bool {
+        let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+        let Some(curve) = curves.next() else { return true };
+        let left = self.expected(ways_of_one(curve.way), block);
+        // Where that is not known, it is tried.
+        left <= 0.0
+            || match kind {
+                BucketUnit::Ios => left > FALLEN * curve.top.rate,
+                BucketUnit::Bytes => left * block as f64 > FALLEN * curve.most_bytes,
+            }
     }
 
     fn block_for_both(&self, ways: (bool, bool)) -> Option<u64> {
@@ -129,35 +137,9 @@ impl Script<'_> {
         let load = Load { aim: "emptying", ways, block, depth, guess: None };
         let streams = self.streams(ways);
         let expected: Vec<f64> = streams.iter().map(|&stream| self.expected(stream, block)).collect();
-        let began = self.spent.time_ns;
-        let first = self.asked.len();
-        let mut piece = 5_000_000_000u64.min(until.saturating_sub(began));
-        let mut courses = vec![Course::Flat; streams.len()];
-        while piece >= 1_000_000_000 {
-            let mut probe = self.plain(load);
-            (probe.runtime_ns, probe.counts) = (piece / 1_000_000 * 1_000_000, true);
-            self.ask(probe)?;
-            courses = streams
-                .iter()
-                .zip(&expected)
-                .map(|(&stream, &expected)| course(&self.series(first, stream), expected))
-                .collect();
-            let now = self.spent.time_ns;
-            let wanted: Vec<Option<u64>> =
-                courses.iter().filter_map(|course| self.still_wanted(course, began)).collect();
-            let open = wanted.contains(&None);
-            let wanted = wanted.into_iter().max().map(|most| most.filter(|_| !open));
-            self.found.watched_ns = self.found.watched_ns.max(now - began);
-            match wanted {
-                None => break,
-                Some(least) => {
-                    let doubled = (2 * piece).min(PIECE_NS);
-                    piece = least.unwrap_or(doubled).min(until.saturating_sub(now));
-                }
-            }
-        }
+        let Watched { first, began, courses } = self.watch(load, &expected, (until, LOW_SECONDS.0))?;
         let mut fallen = Vec::new();
-        for (&stream, course) in streams.iter().zip(&courses) {
+        for &(stream, ref course) in &courses {
             match *course {
                 Course::Fallen { high, since_ns, ios, .. } => {
                     let dry = (since_ns, self.spent.time_ns);
@@ -175,6 +157,7 @@ impl Script<'_> {
                     }
                 }
                 Course::Restless { high, low, .. } => self.found.restless = Some((high, low)),
+                Course::Flat if !self.is_highest(stream, (first, block)) => {}
                 Course::Flat => {
                     let held = self.spent.time_ns - began;
                     self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
@@ -182,7 +165,7 @@ impl Script<'_> {
             }
         }
         let mut kinds = if fallen.is_empty() { Vec::new() } else { self.tell(load, &fallen)? };
-        for (&stream, course) in streams.iter().zip(&courses) {
+        for &(stream, ref course) in &courses {
             if *course == Course::Flat {
                 kinds.extend(self.look_for_empty(Load { ways: stream, ..load }, first)?);
             }
@@ -191,14 +174,68 @@ impl Script<'_> {
         Ok(kinds)
     }
 
+    /// Asks `load` until each stream showed enough or the time is over. `expected` are the rates that each had before.
+    /// A lower one has to hold for `least` s at the least.
+    pub(crate) fn watch(
+        &mut self,
+        load: Load,
+        expected: &[f64],
+        (until, least): (u64, f64),
+    ) -> Result<Watched, Halt> {
+        let streams = self.streams(load.ways);
+        let began = self.spent.time_ns;
+        let first = self.asked.len();
+        let mut piece = 5_000_000_000u64.min(until.saturating_sub(began));
+        let mut courses = vec![Course::Flat; streams.len()];
+        while piece >= 1_000_000_000 {
+            let mut probe = self.plain(load);
+            (probe.runtime_ns, probe.counts) = (piece / 1_000_000 * 1_000_000, true);
+            self.ask(probe)?;
+            courses = streams
+                .iter()
+                .zip(expected)
+                .map(|(&stream, &expected)| course(&self.series(first, stream), expected))
+                .collect();
+            let now = self.spent.time_ns;
+            let wanted: Vec<Option<u64>> =
+                courses.iter().filter_map(|course| self.still_wanted(course, began, least)).collect();
+            let open = wanted.contains(&None);
+            let wanted = wanted.into_iter().max().map(|most| most.filter(|_| !open));
+            self.found.watched_ns = self.found.watched_ns.max(now - began);
+            match wanted {
+                None => break,
+                Some(least) => {
+                    let doubled = (2 * piece).min(PIECE_NS.max((now - began) / 8));
+                    piece = least.unwrap_or(doubled).min(until.saturating_sub(now));
+                }
+            }
+        }
+        let courses = streams.into_iter().zip(courses).collect();
+        Ok(Watched { first, began, courses })
+    }
+
+    /// Since the probe `first`, requests of `block` bytes came as fast as they ever do.
+    fn is_highest(&self, stream: (bool, bool), (first, block): (usize, u64)) -> bool {
+        let slices = self.series(first, stream);
+        let seconds: f64 = slices.iter().map(Slice::seconds).sum();
+        let rate = slices.iter().map(|slice| slice.ios).sum::<u64>() as f64 / seconds.max(1e-9);
+        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(stream, curve.way));
+        let highest = |curve: &super::curve::Curve| {
+            let by_count = if curve.held == Held::Count { curve.top.rate } else { f64::INFINITY };
+            by_count.min(curve.bulk.map_or(f64::INFINITY, |bulk| bulk.bytes() / block as f64))
+        };
+        let highest = curves.map(highest).fold(f64::INFINITY, f64::min);
+        highest.is_infinite() || rate > FALLEN * highest
+    }
+
     /// `None` where enough was seen; else how much longer it takes at the least, where that is known, ns.
-    fn still_wanted(&self, course: &Course, began: u64) -> Option<Option<u64>> {
+    fn still_wanted(&self, course: &Course, began: u64, least: f64) -> Option<Option<u64>> {
         match *course {
             Course::Flat => Some(None),
             Course::Restless { rises, .. } => (rises < 3).then_some(None),
             Course::Fallen { low, since_ns, ios, .. } => {
                 let burst = since_ns.saturating_sub(began) as f64 / 1e9;
-                let least = LOW_SECONDS.0.min(self.spec.budget.time_ns as f64 / 1e9 / 15.0);
+                let least = least.min(self.spec.budget.time_ns as f64 / 1e9 / 15.0);
                 let seconds = (1.25 * burst).clamp(least, LOW_SECONDS.1.max(least));
                 let now = self.spent.time_ns;
                 let by_ios = LOW_IOS.saturating_sub(ios) as f64 / low.max(1e-3);
@@ -246,7 +283,7 @@ impl Script<'_> {
     }
 
     /// The rate that one direction had with `block`, as far as it was measured.
-    fn expected(&self, ways: (bool, bool), block: u64) -> f64 {
+    pub(crate) fn expected(&self, ways: (bool, bool), block: u64) -> f64 {
         let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
         let Some(curve) = curves.next() else { return 0.0 };
         if curve.held == Held::Depth {
@@ -262,95 +299,16 @@ impl Script<'_> {
         left.fold(full, f64::min)
     }
 
-    /// The rate in a span, but for its beginning, in which the fall lies.
-    fn low(&self, first: usize, stream: (bool, bool), (from, to): (u64, u64)) -> Option<f64> {
-        let slices = self.series(first, stream);
-        let inside: Vec<&Slice> =
-            slices.iter().filter(|slice| slice.start_ns > from + SETTLED_NS && slice.end_ns <= to).collect();
-        let seconds: f64 = inside.iter().map(|slice| slice.seconds()).sum();
-        let ios: u64 = inside.iter().map(|slice| slice.ios).sum();
-        let is_even = unevenness(inside.iter().copied()) <= EVEN;
-        (ios >= LOW_IOS / 2 && seconds > 2.0 && is_even).then(|| ios as f64 / seconds)
-    }
-
-    /// The requests of one stream since the probe `first`.
-    fn series(&self, first: usize, ways: (bool, bool)) -> Vec<Slice> {
-        let mut slices = Vec::new();
-        for (_, began, seen) in self.answers().skip(first) {
-            let way = if ways.0 { Way::Read } else { Way::Write };
-            slices.extend(seen.done(way).slices.iter().map(|slice| Slice {
-                start_ns: began + slice.start_ns,
-                end_ns: began + slice.end_ns,
-                ios: slice.ios,
-            }));
-        }
-        slices
-    }
-
-    /// What kinds ran dry under `load`: another block size at once tells, as the same number of requests or the same bytes
-    /// come through. All of what fell is asked again at once, lest it rests meanwhile.
-    fn tell(&mut self, load: Load, fallen: &[Fall]) -> Result<Vec<BucketUnit>, Halt> {
-        let least = self.spec.unit;
-        let half = load.block / 2 / least * least;
-        let block = if half >= least { half } else { load.block * 2 };
-        let slowest = fallen.iter().map(|fall| fall.low).fold(f64::INFINITY, f64::min);
-        let other = Load { aim: "I/Os or bytes", block, guess: Some(slowest), ..load };
-        let others = self.level(other, Care::Coarse)?;
-        let mut kinds = Vec::new();
-        for fall in fallen {
-            let way = if fall.load.ways.0 { Way::Read } else { Way::Write };
-            let is_ios = (others[way as usize].rate / fall.low - 1.0).abs() < 0.04;
-            let kind = if is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
-            if self.is_known(fall, way) {
-                continue;
-            }
-            let is_shared = self.found.is_shared() == Some(true);
-            let (reads, writes) = if is_shared { (true, true) } else { fall.load.ways };
-            let unpriced = Account { kind, reads, writes, base: 0.0 };
-            let cost = unpriced.cost(&self.found, way, load.block);
-            let account = Account { base: fall.low * cost, ..unpriced };
-            let error = 0.0005 + 1.0 / fall.ios.max(1) as f64;
-            let (high, dry, load) = (fall.high * cost, fall.dry, fall.load);
-            self.found.buckets.push(Bucket { account, error, high, dry, load, regained: None, full: None });
-            kinds.push(kind);
-        }
-        Ok(kinds)
-    }
-
-    /// What is left is the baseline of a bucket that was dry before.
-    fn is_known(&self, fall: &Fall, way: Way) -> bool {
-        let known = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
-        known.into_iter().any(|bucket| {
-            let left = bucket.account.base / bucket.account.cost(&self.found, way, fall.load.block);
-            (left - fall.low).abs() < KNOWN * left.max(fall.low)
-        })
-    }
-
-    /// A bucket so small that it was empty before the first rate was told: a rest brings a little of it back.
-    fn look_for_empty(&mut self, load: Load, first: usize) -> Result<Vec<BucketUnit>, Halt> {
-        let series = self.series(first, load.ways);
-        let all = stretches(&series);
-        let Some(last) = all.last() else { return Ok(Vec::new()) };
-        let low = last.rate();
-        let mut probe = self.plain(Load { aim: "after a rest", ..load });
-        probe.rest_ns = (LOOK_SECONDS * 1e9) as u64;
-        (probe.runtime_ns, probe.counts) = ((LOOK_SECONDS / 2.0 * 1e9) as u64, true);
-        let way = if load.ways.0 { Way::Read } else { Way::Write };
-        let dry = (last.start_ns, last.end_ns);
-        let seen = self.ask(probe)?;
-        let done = seen.done(way);
-        let over = done.ios as f64 - low * (done.seconds() - done.lat.2 / 1e9) - f64::from(load.depth);
-        if over > 0.15 * low {
-            let first = done.slices.first().map_or(low, Slice::rate);
-            let fall = Fall { load, high: first.max(low * 1.1), low, dry, ios: last.ios };
-            return self.tell(load, &[fall]);
-        }
-        Ok(Vec::new())
-    }
-
     /// What happened to shared limits is told of both directions.
     pub(crate) fn shares(&self) -> [Sharing; 2] {
         [self.found.shares_ios, self.found.shares_bytes]
+    }
+}
+
+pub(crate) const fn ways_of_one(way: Way) -> (bool, bool) {
+    match way {
+        Way::Read => (true, false),
+        Way::Write => (false, true),
     }
 }
 

@@ -1,8 +1,10 @@
 //! What is known on the way.
 
 use super::curve::{Curve, Unit};
+use super::early::Fell;
 use super::floor::{Floor, Touch};
 use super::ledger::Bucket;
+use super::level::Level;
 use super::probe::Way;
 use super::sharing::Sharing;
 
@@ -12,6 +14,18 @@ pub(crate) struct Findings {
     /// Latency at rest, of reads and of writes.
     pub(crate) floors: [Option<Floor>; 2],
     pub(crate) curves: [Option<Curve>; 2],
+    /// The rate of the smallest requests of each direction while there was credit.
+    pub(crate) full: [Option<Level>; 2],
+    /// The highest rate of the smallest requests seen of each direction.
+    pub(crate) most_rate: [f64; 2],
+    /// The most bytes a second seen of each direction.
+    pub(crate) most_bytes: [f64; 2],
+    /// Measurements take so long that credit may run dry in them.
+    pub(crate) is_long: bool,
+    /// A fall is looked out for while limits are measured.
+    pub(crate) is_watching: bool,
+    /// What was noticed last.
+    pub(crate) fell: Option<Fell>,
     pub(crate) shares_ios: Sharing,
     pub(crate) shares_bytes: Sharing,
     pub(crate) touch: Option<Touch>,
@@ -23,6 +37,10 @@ pub(crate) struct Findings {
     pub(crate) restless: Option<(f64, f64)>,
     /// A rate that fell, but by little, or to one that is not even: before, and after where that is even.
     pub(crate) unclear: Option<(f64, Option<f64>)>,
+    /// A kind of credit that could not be used up as the other ran dry first: both.
+    pub(crate) hidden: Option<(&'static str, &'static str)>,
+    /// Both directions at once came to less than one of them alone.
+    pub(crate) has_changed: bool,
     /// The longest that a highest rate held, ns.
     pub(crate) held_ns: Option<u64>,
     /// The longest look for a fall, ns.
@@ -46,9 +64,9 @@ impl Findings {
         self.floor(way).mean
     }
 
-    /// A curve is not to be gone by.
+    /// Curves are not to be gone by: one was measured while credit ran dry, and that was not looked out for.
     pub(crate) fn is_any_doubtful(&self) -> bool {
-        self.is_doubtful.contains(&true)
+        !self.is_long && self.is_doubtful.contains(&true)
     }
 
     /// The unit by which requests of one direction are counted: where it is hidden there, that of the other.

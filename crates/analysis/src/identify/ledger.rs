@@ -22,6 +22,8 @@ pub(crate) struct Bucket {
     pub(crate) load: Load,
     /// What a rest gave back: what it was, the rest in seconds.
     pub(crate) regained: Option<(f64, f64)>,
+    /// It ran dry while the limits were measured.
+    pub(crate) is_early: bool,
     /// What it holds, once that was worked out.
     pub(crate) full: Option<f64>,
 }
@@ -30,6 +32,11 @@ pub(crate) struct Bucket {
 const COMES_BACK: f64 = 0.3;
 
 impl Bucket {
+    /// It counts all of these directions.
+    pub(crate) fn draws_on(&self, (reads, writes): (bool, bool)) -> bool {
+        (self.account.reads || !reads) && (self.account.writes || !writes)
+    }
+
     /// False where a rest was measured and gave nothing back.
     pub(crate) fn comes_back(&self) -> bool {
         let gives =
@@ -37,6 +44,9 @@ impl Bucket {
         self.regained.is_none_or(gives)
     }
 }
+
+/// A request up to this size counts as one, where nothing is known of it, bytes.
+const TAKEN_FOR_ONE: u64 = 4096;
 
 /// Whose requests count, and as what.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +71,7 @@ impl Account {
     fn cost_at_most(&self, found: &Findings, way: Way, block: u64) -> f64 {
         let as_one = match found.unit(way) {
             Some(Unit::Above(bytes)) => Some(bytes),
+            None => Some(TAKEN_FOR_ONE),
             Some(Unit::Hidden) => found.curves[way as usize].as_ref().and_then(|curve| curve.flat_to),
             _ => None,
         };

@@ -2,7 +2,7 @@
 
 use super::probe::{Done, Probe, Way};
 use super::script::{Halt, Script};
-use super::stretches::unevenness;
+use super::stretches::{SPAN, unevenness};
 
 /// A rate under one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,11 +89,10 @@ impl Script<'_> {
                 load.guess = Some(sighted.max(0.2));
                 continue;
             };
-            let probe = self.probe(load, guess, care);
+            let probe = self.probe(load, guess, (care, f64::INFINITY));
             let seen = self.ask(probe)?;
-            let at_ns = self.spent.time_ns;
-            let of = |done: &Done| Level { at_ns, ..level_of(&probe, load.depth, done) };
-            let [read, write] = [of(&seen.read), of(&seen.write)];
+            self.notice(load, seen)?;
+            let [read, write] = [&seen.read, &seen.write].map(|done| self.level_of(&probe, load.depth, done));
             let slowest = match load.ways {
                 (true, false) => read,
                 (false, true) => write,
@@ -122,7 +121,19 @@ impl Script<'_> {
     /// The rate of one direction.
     pub(crate) fn level_one(&mut self, load: Load, care: Care) -> Result<Level, Halt> {
         let [read, write] = self.level(load, care)?;
-        Ok(if load.ways.0 { read } else { write })
+        let (way, level) = if load.ways.0 { (Way::Read, read) } else { (Way::Write, write) };
+        let most = &mut self.found.most_bytes[way as usize];
+        *most = most.max(level.bytes());
+        if level.block == self.spec.unit {
+            let most = &mut self.found.most_rate[way as usize];
+            *most = most.max(level.rate);
+        }
+        Ok(level)
+    }
+
+    /// What a measurement that has just ended tells of one direction.
+    pub(crate) fn level_of(&self, probe: &Probe, depth: u32, done: &Done) -> Level {
+        Level { at_ns: self.spent.time_ns, ..level_of(probe, depth, done) }
     }
 
     /// A first idea of a rate, from a few requests.
@@ -160,7 +171,7 @@ impl Script<'_> {
         }
     }
 
-    fn probe(&self, load: Load, guess: f64, care: Care) -> Probe {
+    pub(crate) fn probe(&self, load: Load, guess: f64, (care, longest): (Care, f64)) -> Probe {
         let mut probe = self.plain(load);
         let least = self.spec.probe_ns as f64;
         if guess < FEW {
@@ -174,7 +185,7 @@ impl Script<'_> {
             probe.ramp_ns = whole_ms(RAMP_NS.max(6.0 * floor).max(filling.min(2e9)));
             let seconds = self.wanted(load, care) as f64 / guess;
             let share = if care == Care::Fine { 1.0 } else { 0.5 };
-            probe.runtime_ns = whole_ms((seconds * 1e9).max(least * share));
+            probe.runtime_ns = whole_ms((seconds * 1e9).max(least * share).min(longest * 1e9));
         }
         let need = guess * (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9 * 1.2;
         probe.rest_ns = self.rest_for(&probe, need.min(probe.ios as f64));
@@ -214,7 +225,7 @@ fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
         LEAST_ERROR + 1.0 / done.ios.max(1) as f64
     };
     let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
-    let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns));
+    let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns), SPAN);
     Level { block, depth, rate, error, lat_ns, is_busy, ios, uneven, at_ns: 0 }
 }
 

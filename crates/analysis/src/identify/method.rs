@@ -1,7 +1,6 @@
 //! The method: what is looked at, in which order.
 
 use super::BucketUnit;
-use super::curve::Curve;
 use super::probe::Way;
 use super::script::{Halt, Script};
 use super::stretches::is_apart;
@@ -36,7 +35,10 @@ impl Script<'_> {
 
     /// Credit may have run dry while the limits were measured: a bucket was dry before it was emptied, or nearly so.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.found.buckets.iter().any(|bucket| {
+        if self.found.is_long {
+            return false;
+        }
+        self.found.buckets.iter().filter(|bucket| !bucket.is_early).any(|bucket| {
             let account = &bucket.account;
             let Some((capacity, _)) = self.capacity(bucket) else { return true };
             let way = if account.reads { Way::Read } else { Way::Write };
@@ -57,6 +59,11 @@ impl Script<'_> {
 
     /// The limits in each direction and whether they are shared.
     fn limits(&mut self) -> Result<(), Halt> {
+        let explored = self.explore_all();
+        explored.and(self.join())
+    }
+
+    fn explore_all(&mut self) -> Result<(), Halt> {
         let read = self.explore(Way::Read)?;
         if self.found.touch.is_some_and(|touch| touch.share.is_nan()) {
             self.first_touch_rate(read.top.depth, read.top.rate)?;
@@ -69,12 +76,5 @@ impl Script<'_> {
             self.sharing()?;
         }
         Ok(())
-    }
-
-    fn explore(&mut self, way: Way) -> Result<Curve, Halt> {
-        let curve = self.curve(way)?;
-        self.found.curves[way as usize] = Some(curve.clone());
-        self.found.is_doubtful[way as usize] = false;
-        Ok(curve)
     }
 }

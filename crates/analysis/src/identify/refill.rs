@@ -1,56 +1,82 @@
 //! What a rest gives back to a bucket, what it holds, and how long to rest before a probe.
 
-use super::drain::SETTLED_NS;
+use super::BucketUnit;
+use super::fall::SETTLED_NS;
 use super::ledger::{Account, Bucket};
 use super::level::Load;
 use super::probe::Way;
 use super::script::{Halt, Script};
 
+/// What is taken from a bucket over what it holds, at the most, but for a second at its highest rate.
+const MORE: f64 = 1.1;
 /// Share of its credit without which a bucket is nearly empty.
 const NEARLY: f64 = 0.9;
+
+/// Share of the budget that a rest takes at the most, and time to be seen dry again, s: where the limits are still to be
+/// measured, and at the end.
+const EARLY: (f64, f64) = (0.04, 4.0);
+const LATE: (f64, f64) = (0.08, 8.0);
 
 impl Script<'_> {
     /// Rests, and looks how much came back.
     pub(crate) fn refills(&mut self) -> Result<(), Halt> {
         for index in 0..self.found.buckets.len() {
-            let bucket = self.found.buckets[index].clone();
-            let Account { base, .. } = bucket.account;
-            let beyond = (bucket.high - base).max(0.05 * base);
-            let Some((full, _)) = self.capacity(&bucket) else { continue };
-            let longest = (self.spec.budget.time_ns as f64 / 1e9 * 0.08).max(10.0);
-            // Once it is full nothing more comes back; and what came back has to be used up again.
-            let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
-            let rest = rest.min(longest * beyond / base).max(1.0);
-            // It has to be empty when the rest begins.
-            let pieces = [(0.0, 4.0), (rest, base * rest / beyond * 1.4 + 8.0)];
-            let way = if bucket.load.ways.0 { Way::Read } else { Way::Write };
-            let cost = bucket.account.cost(&self.found, way, bucket.load.block);
-            let missing = self.missing_now(&bucket.account);
-            let refilled = (full - missing).max(0.0) / beyond;
-            let mut regained = None;
-            let mut is_dry = true;
-            for (rest, seconds) in pieces {
-                let mut probe = self.plain(Load { aim: "after a rest", ..bucket.load });
-                probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
-                let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
-                (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
-                let seen = self.ask(probe)?;
-                let done = seen.done(way);
-                let last = done.slices.last().map_or(0, |slice| slice.end_ns);
-                let from = probe.rest_ns.min(last);
-                let over = done.all_ios() as f64 * cost - base * (last - from) as f64 / 1e9;
-                regained = Some((over.max(0.0), rest));
-                // What was not used up again is not counted.
-                is_dry &= done.ends_at(base / cost);
+            if !self.found.buckets[index].is_early {
+                self.refill(index)?;
             }
-            self.found.buckets[index].regained = regained.filter(|_| is_dry);
         }
+        Ok(())
+    }
+
+    /// The same of one bucket.
+    pub(crate) fn refill(&mut self, index: usize) -> Result<(), Halt> {
+        let bucket = self.found.buckets[index].clone();
+        let Account { base, .. } = bucket.account;
+        let beyond = (bucket.high - base).max(0.05 * base);
+        let Some((full, _)) = self.capacity(&bucket) else { return Ok(()) };
+        let (share, settling) = if bucket.is_early { EARLY } else { LATE };
+        let longest = (self.spec.budget.time_ns as f64 / 1e9 * share).max(10.0);
+        // Once it is full nothing more comes back; and what came back has to be used up again.
+        let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
+        let rest = rest.min(longest * beyond / base).max(1.0);
+        // It has to be empty when the rest begins, as it is at once after it ran dry.
+        let pieces = [(0.0, 4.0), (rest, base * rest / beyond * 1.4 + settling)];
+        let is_dry_now = bucket.is_early && bucket.account.kind == BucketUnit::Ios;
+        let pieces = &pieces[usize::from(is_dry_now)..];
+        let way = if bucket.load.ways.0 { Way::Read } else { Way::Write };
+        let cost = bucket.account.cost(&self.found, way, bucket.load.block);
+        let missing = self.missing_now(&bucket.account);
+        let refilled = (full - missing).max(0.0) / beyond;
+        let mut regained = None;
+        let mut is_dry = true;
+        for &(rest, seconds) in pieces {
+            let mut probe = self.plain(Load { aim: "after a rest", ..bucket.load });
+            probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
+            let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
+            (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
+            let seen = self.ask(probe)?;
+            let done = seen.done(way);
+            let last = done.slices.last().map_or(0, |slice| slice.end_ns);
+            let from = probe.rest_ns.min(last);
+            let over = done.all_ios() as f64 * cost - base * (last - from) as f64 / 1e9;
+            regained = Some((over.max(0.0), rest));
+            // What was not used up again is not counted.
+            is_dry &= done.ends_at(base / cost);
+        }
+        self.found.buckets[index].regained = regained.filter(|_| is_dry);
         Ok(())
     }
 
     /// What was taken from a bucket until it was empty, and by how much that varies.
     pub(crate) fn capacity(&self, bucket: &Bucket) -> Option<(f64, f64)> {
         self.while_dry(bucket, self.missing(&bucket.account))
+    }
+
+    /// More was taken once it had run dry than it holds: what it is thought to hold is none.
+    pub(crate) fn rises(&self, bucket: &Bucket) -> bool {
+        let Some((capacity, _)) = self.capacity(bucket) else { return false };
+        let most = MORE * capacity + bucket.high;
+        self.missing(&bucket.account).iter().any(|one| one.0 > bucket.dry.1 && one.1 > most)
     }
 
     /// Whether a bucket of one direction was empty, or nearly so, at an instant, ns.

@@ -89,7 +89,7 @@ pub fn next(spec: &IdentifySpec, seen: &[Seen]) -> Step {
     match script.run() {
         Ok(()) => Step::Done,
         Err(Halt::Ask(probe)) => Step::Run(probe),
-        Err(Halt::OutOfBudget | Halt::Useless) => Step::OutOfBudget,
+        Err(Halt::OutOfBudget | Halt::Useless | Halt::Fell) => Step::OutOfBudget,
     }
 }
 
@@ -107,6 +107,8 @@ pub fn identified_of(run: &RunRecord) -> Option<Identified> {
     Some(identified(&spec, &seen))
 }
 
+/// What beginning and ending a measurement may take on a device, ns.
+const LAST_NS: u64 = 700_000_000;
 /// Nothing is begun that has less time, ns.
 const LEAST_NS: u64 = 200_000_000;
 
@@ -117,6 +119,8 @@ pub(crate) enum Halt {
     OutOfBudget,
     /// The target answers nothing that could be gone by.
     Useless,
+    /// A rate fell meanwhile.
+    Fell,
 }
 
 /// The method on its way through the answers.
@@ -131,7 +135,8 @@ pub(crate) struct Script<'a> {
 
 impl<'a> Script<'a> {
     pub(crate) fn new(spec: &'a IdentifySpec, seen: &'a [Seen]) -> Self {
-        let found = super::findings::Findings::default();
+        let is_long = spec.probe_ns >= super::early::LONG_NS;
+        let found = super::findings::Findings { is_long, ..Default::default() };
         Script { spec, seen, asked: Vec::new(), spent: Spent::default(), found }
     }
 
@@ -172,7 +177,8 @@ impl<'a> Script<'a> {
 
     /// Time left, ns.
     pub(crate) fn left_ns(&self) -> u64 {
-        self.spec.budget.time_ns.saturating_sub(self.spent.time_ns)
+        let last = if self.found.is_long { LAST_NS } else { 0 };
+        self.spec.budget.time_ns.saturating_sub(self.spent.time_ns + last)
     }
 
     /// Requests left, at `block` bytes each.

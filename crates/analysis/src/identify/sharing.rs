@@ -1,7 +1,9 @@
 //! Whether reads and writes draw on the same limits: both at once against each alone.
 
+use super::BucketUnit;
 use super::curve::{Curve, Held};
 use super::level::{Care, Level, Load};
+use super::probe::Way;
 use super::script::{Halt, Script};
 
 /// What both at once told.
@@ -30,6 +32,7 @@ impl Script<'_> {
         let [Some(read), Some(write)] = self.found.curves.clone() else { return Ok(()) };
         let small = (self.spec.unit, read.top, write.top);
         let is_held = |curve: &Curve| matches!(curve.held, Held::Count | Held::Bytes);
+        self.use_up(BucketUnit::Ios, self.spec.unit)?;
         if is_held(&read) || is_held(&write) {
             self.found.shares_ios = self.both(small, is_held(&read) && is_held(&write))?;
         }
@@ -40,6 +43,7 @@ impl Script<'_> {
         };
         let way = |curve: &Curve| ("large requests at full rate", curve.way);
         let guess = |curve: &Curve| curve.bulk.map_or(curve.top.rate, |bulk| bulk.bytes() / large as f64);
+        self.use_up(BucketUnit::Bytes, large)?;
         let one = self.at(way(&read), large, guess(&read), Care::Fine)?;
         let other = self.at(way(&write), large, guess(&write), Care::Fine)?;
         self.found.shares_bytes =
@@ -58,6 +62,8 @@ impl Script<'_> {
         let (most, least) = (read.rate.max(write.rate), read.rate.min(write.rate));
         let on_top = (total - most) / least;
         let uneven = [one, other, read, write].iter().map(|level| level.uneven).fold(0.0, f64::max);
+        let is_dry = self.is_early(Way::Read) || self.is_early(Way::Write);
+        self.found.has_changed |= on_top < -NONE && !is_dry;
         Ok(match () {
             () if uneven > EVEN => Sharing::Unknown,
             () if on_top > ALL => Sharing::Apart,

@@ -63,24 +63,26 @@ pub(crate) fn stretches(slices: &[Slice]) -> Vec<Stretch> {
     found
 }
 
-/// Spans that tell how even a rate is, and how long one of them is at the least, s: limits let requests through by turns.
+/// Spans that tell how even a rate is, and how long one of them is at the least, s: limits let requests through by turns,
+/// which take longer where there are few.
 const FEWEST_SPANS: usize = 3;
-const SHORTEST_SPAN: f64 = 0.9;
+pub(crate) const SPAN: f64 = 0.9;
+pub(crate) const LONG_SPAN: f64 = 1.9;
 
 /// Spread of the rate from span to span over its mean, less what comes of counting whole requests; 0 where too little was
 /// seen to tell.
-pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a Slice>) -> f64 {
+pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a Slice>, shortest: f64) -> f64 {
     let mut spans: Vec<(f64, u64)> = Vec::new();
     for slice in slices {
         match spans.last_mut() {
-            Some((seconds, ios)) if *seconds < SHORTEST_SPAN => {
+            Some((seconds, ios)) if *seconds < shortest => {
                 *seconds += slice.seconds();
                 *ios += slice.ios;
             }
             _ => spans.push((slice.seconds(), slice.ios)),
         }
     }
-    spans.retain(|span| span.0 >= SHORTEST_SPAN);
+    spans.retain(|span| span.0 >= shortest);
     let seconds: f64 = spans.iter().map(|span| span.0).sum();
     let ios: u64 = spans.iter().map(|span| span.1).sum();
     if spans.len() < FEWEST_SPANS || ios == 0 {
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn unevenness_is_what_counting_does_not_explain() {
-        let of = |rates: &[(f64, usize)]| unevenness(series(rates).iter());
+        let of = |rates: &[(f64, usize)]| unevenness(series(rates).iter(), SPAN);
         assert_eq!(of(&[(3000.0, 10)]), 0.0);
         assert_eq!(of(&[(3000.0, 2), (100.0, 2)]), 0.0, "too little to tell");
         // A whole request more or less in a second.
@@ -211,5 +213,8 @@ mod tests {
         assert!((of(&[(3000.0, 6), (2400.0, 6)]) - 0.111).abs() < 0.01);
         // What comes by turns is even over a second.
         assert_eq!(of(&[(3000.0, 1), (1000.0, 1)].repeat(6)), 0.0);
+        let by_turns = series(&[(70.0, 1), (64.0, 1), (50.0, 1), (62.0, 1)].repeat(4));
+        assert!(unevenness(by_turns.iter(), SPAN) > 0.05);
+        assert_eq!(unevenness(by_turns.iter(), LONG_SPAN), 0.0);
     }
 }

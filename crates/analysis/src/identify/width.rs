@@ -10,8 +10,11 @@ use super::probe::Way;
 use super::script::{Halt, Script};
 
 /// Requests of bunches of one size, and the most bunches: where latencies are even, and where they are spread.
-const REQUESTS: (u64, u64) = (24, 160);
+const REQUESTS: (u64, u64) = (24, 600);
 const MOST_BUNCHES: (u64, u64) = (6, 48);
+
+/// Standard errors of a mean that are chance.
+const SIGMAS: f64 = 3.0;
 
 impl Script<'_> {
     /// What holds the rate `top` of small requests: whether they wait for a place in the medium.
@@ -32,7 +35,11 @@ impl Script<'_> {
         let (one, two) = (self.bunch(way, width)?, self.bunch(way, 2 * width)?);
         let (one, two) = (one / floor.mean, two / floor.mean);
         let spread = floor.spread();
-        let is_medium = one < 1.06 + 0.3 * spread && (two - 1.5).abs() < 0.08 + 0.35 * spread;
+        let (sure, requests) = if spread > 0.05 { (0.02, REQUESTS.1) } else { (0.06, REQUESTS.0) };
+        // Both are shares of a floor that is not known exactly either.
+        let floor_share = floor.interval().1 / floor.mean - 1.0;
+        let off = |count: u64| sure + floor_share + SIGMAS * spread / (requests.max(count) as f64).sqrt();
+        let is_medium = one < 1.0 + off(width) && (two - 1.5).abs() < 0.02 + 1.5 * off(2 * width);
         Ok(if is_medium { Held::Width(width) } else { held })
     }
 

@@ -59,6 +59,8 @@ pub struct Drawn {
     pub size_gib: u64,
     pub stall: Option<(u64, u64)>,
     pub budget_s: u64,
+    /// Largest request that is made, bytes.
+    pub most_block: f64,
 }
 
 struct Rng(u64);
@@ -132,7 +134,7 @@ impl Drawn {
         let width = (latency_us > 0 && rng.chance(0.3)).then(|| rng.between(1.0, 257.0) as u64);
         let mut instance = Limits::default();
         if rng.chance(0.15) {
-            let plain = |base: f64| Some(Drawing { base: base as u64, credit: None });
+            let plain = |base: f64| Some(plain(base));
             let highest = |one: Option<Drawing>| one.map(|one| one.base as f64);
             if rng.chance(0.6) {
                 instance.ios = plain(highest(both.ios).unwrap_or(5000.0) * rng.between(0.5, 3.0) + 20.0);
@@ -160,10 +162,47 @@ impl Drawn {
             size_gib,
             stall,
             budget_s: 3600,
+            most_block: MOST_BLOCK,
         };
         let most = [Way::Read, Way::Write].map(|way| drawn.rate(way, 512.0)).into_iter().fold(1.0, f64::max);
         drawn.budget_s = (3.0 * MOST_IOS / most).clamp(120.0, 3600.0) as u64;
         drawn
+    }
+
+    /// One as capped devices are, with credit for a minute or two at the most, and with time for a few dozen rates of some
+    /// seconds each.
+    pub fn device(seed: u64) -> Drawn {
+        let mut rng = Rng(seed.wrapping_mul(0x3_0001) ^ 0xde_71ce);
+        let has_ios = rng.chance(0.8);
+        let mut limits = Limits {
+            ios: has_ios.then(|| plain(rng.between(300.0, 5000.0))),
+            bytes: (!has_ios || rng.chance(0.6)).then(|| plain(rng.between(4e6, 3e8))),
+        };
+        if rng.chance(0.7) {
+            let is_ios = limits.bytes.is_none() || (has_ios && rng.chance(0.7));
+            let one = if is_ios { &mut limits.ios } else { &mut limits.bytes };
+            let highest = one.map_or(0.0, |one| one.base as f64);
+            let base = highest / rng.between(1.6, 10.0);
+            let credit = (highest - base) * rng.between(8.0, 100.0);
+            *one = Some(Drawing { base: base as u64, credit: Some((Some(highest as u64), credit as u64)) });
+        }
+        Drawn {
+            seed,
+            both: limits,
+            apart: rng.chance(0.5),
+            reads: Limits::default(),
+            writes: Limits::default(),
+            unit: rng.chance(0.25).then(|| rng.pick(&[16_384, 32_768, 65_536, 131_072])),
+            latency_ns: rng.between(30.0, 500.0).floor() * 1e3,
+            is_spread: rng.chance(0.5),
+            width: None,
+            instance: Limits::default(),
+            first_touch: None,
+            size_gib: 1,
+            stall: None,
+            budget_s: rng.pick(&[300, 400, 600]),
+            most_block: 524_288.0,
+        }
     }
 
     pub fn target(&self) -> String {
@@ -236,7 +275,7 @@ impl Drawn {
     pub fn bytes(&self, way: Way) -> (Option<f64>, bool) {
         let limit = self.byte_limit(way);
         let (ios, instance) = self.count_limits(way);
-        let largest = MOST_BLOCK / 2.0;
+        let largest = self.most_block / 2.0;
         let carried = (ios * self.unit.map_or(largest, |unit| unit as f64))
             .min(instance * largest)
             .min(self.medium() * largest);
@@ -253,7 +292,7 @@ impl Drawn {
             .min(self.count_limits(Way::Read).1)
             .min(self.byte_limit(Way::Read) / beyond)
             .min(self.medium());
-        let is_visible = unit as f64 <= MOST_BLOCK / 8.0 && plain(beyond) < 0.93 * without;
+        let is_visible = unit as f64 <= self.most_block / 8.0 && plain(beyond) < 0.93 * without;
         (Some(unit as f64), is_visible && self.rate(Way::Read, 512.0) * beyond < 25e9)
     }
 
@@ -302,6 +341,10 @@ impl Drawn {
         let beyond = drawn - bucket.base;
         is_alone && beyond > 0.1 * bucket.base && bucket.capacity / beyond < 0.5 * self.budget_s as f64
     }
+}
+
+fn plain(base: f64) -> Drawing {
+    Drawing { base: base as u64, credit: None }
 }
 
 fn ios(rng: &mut Rng) -> Drawing {

@@ -1,0 +1,250 @@
+//! Credit that runs dry while the limits are measured, as that of half a minute does on a device where each rate takes
+//! seconds.
+//!
+//! The fall is looked at at once, and then the limits are measured without credit: limits on I/Os and bytes have the same
+//! shape there, only lower, and no rest is needed (`join.rs` puts what held before together with that).
+
+use super::BucketUnit;
+use super::curve::{Curve, Held, Unit};
+use super::drain::Course;
+use super::fall::{FALLEN, Fall};
+use super::ledger::Bucket;
+use super::level::{Care, Level, Load};
+use super::probe::{Done, Seen, Slice, Way};
+use super::script::{Halt, Script};
+use super::stretches::stretches;
+
+/// A rate that fell: under which load, what it was before, and the highest of that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fell {
+    load: Load,
+    high: f64,
+    peak: f64,
+}
+
+/// Where measurements are shorter, credit does not run dry unnoticed, and rests cost nothing: what matters is measured again.
+pub(crate) const LONG_NS: u64 = 1_000_000_000;
+/// A fall is looked at for this share of the budget, and for no longer than so many s.
+const LOOK: (f64, f64) = (0.12, 16.0);
+/// How long it has to hold, s.
+const LOOK_SECONDS: f64 = 8.0;
+/// What is let through ahead of a rate comes in this time, ns.
+pub(crate) const AHEAD_NS: u64 = 500_000_000;
+/// Shorter slices tell no rate, s.
+const LEAST_SLICE: f64 = 0.3;
+/// Looks at the falls of one direction.
+const LOOKS: usize = 4;
+/// What bytes and requests limit at once differs by this share at the most.
+const BOTH: f64 = 0.015;
+/// Rates that are this near to each other are one.
+pub(crate) const NEAR: f64 = 0.04;
+
+impl Script<'_> {
+    /// Explores one direction, with credit or, once that has run dry, without.
+    pub(crate) fn explore(&mut self, way: Way) -> Result<Curve, Halt> {
+        for look in 0..=LOOKS {
+            let is_calm = look == LOOKS || self.found.is_resting;
+            self.found.is_watching = self.found.is_long && !is_calm;
+            let curve = match self.curve_to_its_end(way) {
+                Err(Halt::Fell) => match self.look_at_fall(way)? {
+                    Some(curve) => curve,
+                    None => continue,
+                },
+                curve => curve?,
+            };
+            self.found.is_watching = false;
+            self.found.curves[way as usize] = Some(curve.clone());
+            self.found.is_doubtful[way as usize] = false;
+            return Ok(curve);
+        }
+        Err(Halt::Useless)
+    }
+
+    fn curve_to_its_end(&mut self, way: Way) -> Result<Curve, Halt> {
+        let curve = self.curve(way)?;
+        self.is_as_before(way, &curve.top)?;
+        Ok(curve)
+    }
+
+    /// Small requests once more: they come as fast as before, or credit ran dry meanwhile.
+    pub(crate) fn is_as_before(&mut self, way: Way, top: &Level) -> Result<(), Halt> {
+        if !self.found.is_watching || self.is_early(way) {
+            return Ok(());
+        }
+        let again = self.at(("small requests once more", way), top.block, top.rate, Care::Coarse)?;
+        if again.rate < FALLEN * top.rate {
+            let load = Load { guess: Some(again.rate), ..Load::of("", way, top.block, again.depth) };
+            self.found.fell = Some(Fell { load, high: top.rate, peak: top.rate });
+            return Err(Halt::Fell);
+        }
+        Ok(())
+    }
+
+    /// Whether the rate fell in the course of a measurement of one direction.
+    pub(crate) fn notice(&mut self, load: Load, seen: &Seen) -> Result<(), Halt> {
+        if !self.found.is_watching || seen.is_stalled {
+            return Ok(());
+        }
+        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let done = seen.done(way);
+        // What is let through ahead at first is no rate.
+        match fall_in(done, done.start_ns + AHEAD_NS) {
+            Some((high, peak, low)) if !self.is_known((way, load.block), low) => {
+                self.found.fell = Some(Fell { load, high, peak });
+                Err(Halt::Fell)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The rate of small requests is no less than it was before, or credit ran dry meanwhile.
+    pub(crate) fn is_highest_top(&mut self, way: Way, top: &Level) -> Result<(), Halt> {
+        let high = self.found.most_rate[way as usize];
+        if !self.found.is_watching || self.is_early(way) || top.rate >= FALLEN * high {
+            return Ok(());
+        }
+        let load = Load { guess: Some(top.rate), ..Load::of("", way, top.block, top.depth) };
+        self.found.fell = Some(Fell { load, high, peak: high });
+        Err(Halt::Fell)
+    }
+
+    /// Larger requests carry no fewer bytes than smaller ones, or what bytes there were ran dry meanwhile.
+    pub(crate) fn is_no_less(&mut self, way: Way, before: f64, point: &Level) -> Result<(), Halt> {
+        let high = before / point.block as f64;
+        if !self.found.is_watching
+            || point.rate >= FALLEN * high
+            || self.is_known((way, point.block), point.rate)
+        {
+            return Ok(());
+        }
+        let load = Load { guess: Some(point.rate), ..Load::of("", way, point.block, point.depth) };
+        self.found.fell = Some(Fell { load, high, peak: high });
+        Err(Halt::Fell)
+    }
+
+    /// Goes on with what made the rate fall, and tells what ran dry, if something did. Where that were bytes, everything else
+    /// is known by then; else the curve is measured without credit.
+    fn look_at_fall(&mut self, way: Way) -> Result<Option<Curve>, Halt> {
+        let Some(Fell { load, high, peak }) = self.found.fell.take() else { return Err(Halt::Useless) };
+        self.found.is_watching = false;
+        let (share, most) = LOOK;
+        let seconds = (self.spec.budget.time_ns as f64 / 1e9 * share).min(most);
+        let until = self.spent.time_ns + (seconds * 1e9) as u64;
+        let load = Load { aim: "a rate that fell", ..load };
+        // What was seen of the rate before may have been seen in the middle of the fall: it was what small requests and the
+        // most bytes make of it.
+        let by_bytes = self.found.most_bytes[way as usize] / load.block as f64;
+        let full = self.found.full[way as usize].map_or(0.0, |full| full.rate.min(by_bytes));
+        let high = if full > 0.0 { full.max(high) } else { high };
+        let watched = self.watch(load, &[high.max(peak)], (until, LOOK_SECONDS))?;
+        let Some(&(stream, course)) = watched.courses.first() else { return Ok(None) };
+        let (since_ns, ios) = match course {
+            Course::Fallen { since_ns, ios, .. } => (since_ns, ios),
+            // As many bytes come as smaller requests brought; those tell more.
+            Course::Flat if load.block > self.spec.unit && full > 0.0 => (watched.began, 0),
+            _ => return Ok(None),
+        };
+        let dry = (since_ns, self.spent.time_ns);
+        let Some(low) = self.low(watched.first, stream, dry) else { return Ok(None) };
+        if load.block == self.spec.unit && low > FALLEN * high {
+            return Ok(None);
+        }
+        let before = self.found.buckets.len();
+        let kinds = self.tell_early(way, Fall { load, high, low, dry, ios }, low <= FALLEN * peak)?;
+        for index in before..self.found.buckets.len() {
+            self.found.buckets[index].is_early = true;
+            self.refill(index)?;
+        }
+        let (Some(top), [BucketUnit::Bytes]) = (self.found.full[way as usize], &kinds[..]) else {
+            return Ok(None);
+        };
+        let bytes = self.bytes_with_credit(way, high * load.block as f64, load.block)?;
+        Ok(Some(self.of_two(way, top, bytes)))
+    }
+
+    /// The bytes a second before they ran dry, `seen` at the least: measured again after a rest, where that can be afforded.
+    fn bytes_with_credit(&mut self, way: Way, seen: f64, block: u64) -> Result<f64, Halt> {
+        let most = self.found.most_bytes[way as usize].max(seen);
+        let Some(bucket) = self.found.buckets.last().cloned() else { return Ok(most) };
+        match self.after_rest(way, &bucket, block) {
+            Ok(level) if level.bytes() > FALLEN * seen => Ok(level.bytes()),
+            Ok(_) | Err(Halt::Useless | Halt::OutOfBudget) => Ok(most),
+            Err(halt) => Err(halt),
+        }
+    }
+
+    /// What ran dry: large requests may count as several, so that small ones tell, which come as before where bytes ran dry.
+    fn tell_early(&mut self, way: Way, fall: Fall, is_seen: bool) -> Result<Vec<BucketUnit>, Halt> {
+        let (block, least) = (fall.load.block, self.spec.unit);
+        let Some(full) = self.found.full[way as usize].filter(|_| block > least) else {
+            return self.tell(fall.load, &[fall]);
+        };
+        if self.is_known((way, block), fall.low) {
+            return Ok(Vec::new());
+        }
+        let small = self.at(("I/Os or bytes", way), least, full.rate, Care::Coarse)?;
+        let by_bytes = fall.low * (block / least) as f64;
+        let is_bytes = small.rate > FALLEN * full.rate || (small.rate / by_bytes - 1.0).abs() < NEAR;
+        if is_bytes && !is_seen {
+            return Ok(Vec::new());
+        }
+        if is_bytes {
+            self.keep(BucketUnit::Bytes, fall);
+            return Ok(vec![BucketUnit::Bytes]);
+        }
+        let load = Load { block: least, ..fall.load };
+        let dry = (fall.dry.0, self.spent.time_ns);
+        self.keep(BucketUnit::Ios, Fall { load, high: full.rate, low: small.rate, dry, ios: small.ios });
+        Ok(vec![BucketUnit::Ios])
+    }
+
+    /// What the rates of small requests and of bytes make together.
+    fn of_two(&self, way: Way, top: Level, bytes: f64) -> Curve {
+        let block = ((4.0 * bytes / top.rate) as u64).clamp(top.block, self.spec.most_block);
+        let bulk = Level { block, rate: bytes / block as f64, ..top };
+        let held = match self.held(way, &top) {
+            Held::Count if top.bytes() > bytes * (1.0 - BOTH) => Held::Bytes,
+            held => held,
+        };
+        let curve = Curve {
+            way,
+            top,
+            held,
+            bulk: Some(bulk),
+            most_bytes: bytes,
+            flat_to: Some(top.block),
+            unit: Unit::Hidden,
+            both: top.block,
+        };
+        self.whole(curve)
+    }
+
+    /// True where a bucket that ran dry while the limits were measured counts this direction.
+    pub(crate) fn is_early(&self, way: Way) -> bool {
+        self.early(way).is_some()
+    }
+
+    pub(crate) fn early(&self, way: Way) -> Option<&Bucket> {
+        self.found.buckets.iter().find(|bucket| bucket.is_early && bucket.account.counts(way))
+    }
+}
+
+/// The rate before a fall in the course of a measurement, the highest of it, and the rate after it, to which it keeps.
+pub(crate) fn fall_in(done: &Done, begins_ns: u64) -> Option<(f64, f64, f64)> {
+    let slices: Vec<Slice> =
+        done.slices.iter().filter(|slice| slice.start_ns >= begins_ns).copied().collect();
+    let found = stretches(&slices);
+    let [first, .., last] = &found[..] else { return None };
+    let falls = found.windows(2).all(|pair| pair[1].rate() < pair[0].rate());
+    let bound = FALLEN * first.rate();
+    let keeps = |slice: &Slice| slice.seconds() < LEAST_SLICE || slice.rate() < bound;
+    // It fell in the first of them.
+    let after = slices.iter().filter(|slice| slice.start_ns >= last.start_ns).skip(1);
+    if !falls || last.rate() >= bound || !after.copied().all(|slice| keeps(&slice)) {
+        return None;
+    }
+    // Where it fell in the middle of a slice, others hold more of what was before.
+    let before = slices.iter().take_while(|slice| slice.end_ns <= first.end_ns);
+    let peak = before.map(Slice::rate).fold(first.rate(), f64::max);
+    Some((first.rate(), peak, last.rate()))
+}
