@@ -1,8 +1,201 @@
-//! `fathom identify` on devices: nothing is written to one that was not named, and wrong words are refused.
+//! `fathom identify` on devices whose limits are known: a cap on reads, one on each direction, one on requests and bytes
+//! together, and credit that runs dry and comes back. Rates are low, so that all run side by side.
 
-use fathom_tests::{LoopDevice, fathom, measuring_alone, need, run, scratch};
+use std::time::Duration;
+
+use fathom_tests::{
+    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, measuring_alone, measuring_capped, need, run,
+    scratch,
+};
+use serde_json::Value;
+
+use crate::findings::{Case, side_by_side};
+use crate::ours::within;
 
 const MIB: u64 = 1 << 20;
+
+/// No run takes longer than its budget and what is in flight at its end.
+const LONGEST: Duration = Duration::from_secs(260);
+
+fn number(value: &Value, path: &str) -> Result<f64, String> {
+    value.pointer(path).and_then(Value::as_f64).ok_or_else(|| format!("no number at {path} in {value:#}"))
+}
+
+/// `fathom identify` of `device` under `throttle`.
+fn identifying(throttle: &Throttle, device: &LoopDevice, home: &std::path::Path, more: &[&str]) -> Program {
+    let mut command = fathom_under(throttle, home);
+    command.args(["identify", "--json", "--no-history"]).args(more).arg(device.path());
+    Program::start(&mut command)
+}
+
+/// What it told, which must have kept to what it announced.
+fn told(program: Program) -> Result<Value, String> {
+    let ended = program.finish_within(LONGEST);
+    ended.assert_code(0);
+    let document = ended.document();
+    assert_eq!(document["schema"], "fathom.identify/1");
+    for what in ["time_ns", "ios", "bytes"] {
+        let announced = number(&document, &format!("/budget/announced/{what}"))?;
+        let spent = number(&document, &format!("/budget/spent/{what}"))?;
+        assert!(spent <= announced && spent > 0.0, "{what}: {spent} of {announced}");
+    }
+    Ok(document)
+}
+
+fn identified(device: &LoopDevice, cap: &Cap, more: &[&str]) -> Result<Value, String> {
+    let (throttle, home) = (Throttle::new(device.path(), cap), scratch());
+    told(identifying(&throttle, device, home.path(), more))
+}
+
+/// Nothing but what was set is claimed.
+fn no_bucket(document: &Value) -> Result<(), String> {
+    match &document["burst"] {
+        Value::Null => Ok(()),
+        burst => Err(format!("there is no credit: {burst:#}")),
+    }
+}
+
+fn a_cap_on_reads() -> Result<(), String> {
+    let device = LoopDevice::in_memory(64 * MIB);
+    let cap = Cap { read_iops: Some(800), ..Cap::default() };
+    let document = identified(&device, &cap, &["--budget=100s"])?;
+    within("reads", number(&document, "/limits/iops/read")?, 800.0, 3.0)?;
+    let limits = &document["limits"];
+    assert_eq!((&limits["iops"]["write"], &limits["bytes_per_second"]["read"]), (&Value::Null, &Value::Null));
+    no_bucket(&document)
+}
+
+fn a_cap_on_each() -> Result<(), String> {
+    let device = LoopDevice::in_memory(64 * MIB);
+    let cap = Cap { read_iops: Some(900), write_iops: Some(500), ..Cap::default() };
+    let destroy = format!("--destroy-data={}", device.path().display());
+    let document = identified(&device, &cap, &["--budget=170s", &destroy])?;
+    within("reads", number(&document, "/limits/iops/read")?, 900.0, 3.0)?;
+    within("writes", number(&document, "/limits/iops/write")?, 500.0, 3.0)?;
+    if document["limits"]["shared"] != false {
+        return Err(format!("the kernel counts them apart: {:#}", document["limits"]));
+    }
+    no_bucket(&document)
+}
+
+/// 1,000 requests and 25 MiB a second, which meet at 25.6 KiB.
+fn requests_and_bytes() -> Result<(), String> {
+    let device = LoopDevice::in_memory(64 * MIB);
+    let cap = Cap { read_iops: Some(1000), read_bps: Some(25 * MIB), ..Cap::default() };
+    let document = identified(&device, &cap, &["--budget=120s"])?;
+    let limits = &document["limits"];
+    within("requests", number(limits, "/iops/read")?, 1000.0, 3.0)?;
+    within("bytes", number(limits, "/bytes_per_second/read")?, (25 * MIB) as f64, 3.0)?;
+    within("where they meet", number(limits, "/crossover_block_size_bytes")?, 25.6 * 1024.0, 3.0)?;
+    no_bucket(&document)
+}
+
+/// Credit as a volume keeps it: what is asked for beyond the baseline uses it up, what is left of the baseline fills it.
+struct Credit {
+    full: Cap,
+    dry: Cap,
+    /// What is gained a second, and how much there is when full.
+    base: f64,
+    credit: f64,
+    /// Where the kernel counts what was asked for, and in what.
+    counted: (usize, f64),
+}
+
+impl Credit {
+    /// Caps `device` as the credit has it, until `program` ends.
+    fn hold(&self, throttle: &Throttle, device: &LoopDevice, program: &mut Program) {
+        let (counter, of) = self.counted;
+        let used = || device.stat()[counter] as f64 * of;
+        let (mut credit, mut is_dry, mut at, mut before) = (self.credit, false, uptime_s(), used());
+        while !program.has_ended() {
+            std::thread::park_timeout(Duration::from_millis(5));
+            let (now, all) = (uptime_s(), used());
+            credit = (credit + (now - at) * self.base - (all - before)).clamp(0.0, self.credit);
+            (at, before) = (now, all);
+            // Under load nothing is gained; half a second of rest ends the dry time.
+            let turns = if is_dry { credit > self.base / 2.0 } else { credit <= 0.0 };
+            if turns {
+                is_dry = !is_dry;
+                throttle.set(if is_dry { &self.dry } else { &self.full });
+            }
+        }
+    }
+}
+
+/// By the kernel's clock, s.
+fn uptime_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/uptime").expect("the kernel tells its uptime");
+    text.split(' ').next().and_then(|word| word.parse().ok()).expect("the kernel writes seconds")
+}
+
+fn with_credit(credit: &Credit, budget: &str) -> Result<Value, String> {
+    let (device, home) = (LoopDevice::in_memory(64 * MIB), scratch());
+    let throttle = Throttle::new(device.path(), &credit.full);
+    let mut program = identifying(&throttle, &device, home.path(), &[budget]);
+    credit.hold(&throttle, &device, &mut program);
+    told(program)
+}
+
+/// 1,000 reads a second for 20 s, then 200.
+fn credit_of_requests() -> Result<(), String> {
+    let reads = |iops: u64| Cap { read_iops: Some(iops), ..Cap::default() };
+    let credit =
+        Credit { full: reads(1000), dry: reads(200), base: 200.0, credit: 16_000.0, counted: (0, 1.0) };
+    let document = with_credit(&credit, "--budget=180s")?;
+    within("reads", number(&document, "/limits/iops/read")?, 1000.0, 3.0)?;
+    let burst = &document["burst"];
+    if (&burst["unit"], &burst["draws"]) != (&"ios".into(), &"reads".into()) {
+        return Err(format!(
+            "a bucket of I/Os that reads draw on: {burst:#}, {:#}, {:#}",
+            document["burst_why"], document["confounders"]
+        ));
+    }
+    within("burst", number(burst, "/burst_rate")?, 1000.0, 3.0)?;
+    within("baseline", number(burst, "/baseline_rate")?, 200.0, 3.0)?;
+    within("credit", number(burst, "/capacity")?, 16_000.0, 5.0)?;
+    within("to empty", number(burst, "/seconds_to_empty")?, 20.0, 5.0)?;
+    within("refill", number(burst, "/refill_rate")?, 200.0, 10.0)
+}
+
+/// 20 MiB a second for 20 s, then 5 MiB; 1,000 requests at the most.
+fn credit_of_bytes() -> Result<(), String> {
+    let bytes = |mib: u64| Cap { read_iops: Some(1000), read_bps: Some(mib * MIB), ..Cap::default() };
+    let credit = Credit {
+        full: bytes(20),
+        dry: bytes(5),
+        base: (5 * MIB) as f64,
+        credit: (300 * MIB) as f64,
+        counted: (2, 512.0),
+    };
+    let document = with_credit(&credit, "--budget=180s")?;
+    let limits = &document["limits"];
+    within("reads", number(limits, "/iops/read")?, 1000.0, 3.0)?;
+    within("bytes", number(limits, "/bytes_per_second/read")?, (20 * MIB) as f64, 3.0)?;
+    let burst = &document["burst"];
+    if (&burst["unit"], &burst["draws"]) != (&"bytes".into(), &"reads".into()) {
+        return Err(format!(
+            "a bucket of bytes that reads draw on: {burst:#}, {:#}, {:#}",
+            document["burst_why"], document["confounders"]
+        ));
+    }
+    within("burst", number(burst, "/burst_rate")?, (20 * MIB) as f64, 3.0)?;
+    within("baseline", number(burst, "/baseline_rate")?, (5 * MIB) as f64, 3.0)?;
+    within("credit", number(burst, "/capacity")?, (300 * MIB) as f64, 5.0)
+}
+
+#[test]
+fn limits_and_credit_are_found_as_they_were_set() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _capped = measuring_capped();
+    let cases: [Case; 5] = [
+        ("reads", a_cap_on_reads),
+        ("each", a_cap_on_each),
+        ("requests and bytes", requests_and_bytes),
+        ("credit of requests", credit_of_requests),
+        ("credit of bytes", credit_of_bytes),
+    ];
+    side_by_side(&cases);
+}
 
 #[test]
 fn a_device_keeps_its_data_unless_it_is_named() {

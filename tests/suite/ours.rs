@@ -87,7 +87,8 @@ pub fn within(what: &str, measured: f64, expected: f64, percent: f64) -> Result<
 /// # Panics
 /// When none of the attempts held.
 pub fn steadily(attempt: impl Fn() -> Result<(), String>) {
-    let failures: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
+    let told = |failure: &String| eprintln!("tried again: {failure}");
+    let failures: Vec<String> = (0..3).map_while(|_| attempt().err().inspect(told)).collect();
     assert!(failures.len() < 3, "{failures:#?}");
 }
 
