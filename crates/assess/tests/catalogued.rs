@@ -25,6 +25,8 @@ enum Open {
     BytesAndBucket,
     /// Its type, and what is its own: the machine in front has lower limits.
     Type,
+    /// What a burst by the clock hides: no credit is told, and of rates what was reached.
+    Clock,
 }
 
 const MINUTE: u64 = 60;
@@ -84,6 +86,14 @@ const VOLUMES: &[(&str, u64, Open)] = &[
     ("tencent-cbs-premium?size=572GiB", 10 * MINUTE, Open::Nothing),
     ("tencent-cbs-balanced-ssd?size=181GiB", 10 * MINUTE, Open::Nothing),
     ("tencent-cbs-enhanced-ssd?size=32768GiB", 2 * MINUTE, Open::Nothing),
+    ("do-volume-standard?size=100GiB", HOUR, Open::Clock),
+    ("do-volume-optimized?size=100GiB", HOUR, Open::Clock),
+    ("do-volume-optimized?size=100GiB&seed=7", HOUR, Open::Clock),
+    ("hetzner-volume?size=100GiB", HOUR, Open::Clock),
+    ("linode-block-storage?size=100GiB", HOUR, Open::Clock),
+    ("vultr-block-nvme?size=100GiB", HOUR, Open::Clock),
+    ("vultr-block-hdd?size=100GiB", HOUR, Open::Clock),
+    ("gcp-hyperdisk-throughput?size=2048GiB&bandwidth=180MiB", 10 * MINUTE, Open::Clock),
 ];
 
 /// What was told of one volume and is not so.
@@ -136,14 +146,15 @@ fn highest(model: &VolumeModel, own: &[Stage]) -> (Option<f64>, Option<f64>) {
 }
 
 fn limits(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open: Open) {
-    let is_open = matches!(open, Open::Bytes | Open::BytesAndBucket);
+    let (by_clock, is_open) =
+        (open == Open::Clock, matches!(open, Open::Bytes | Open::BytesAndBucket | Open::Clock));
     let EachWay { read: read_iops, write: write_iops } = &found.iops;
     let EachWay { read: read_bytes, write: write_bytes } = &found.bytes_per_second;
     for (name, own, iops, bytes) in
         [("read", &model.reads, read_iops, read_bytes), ("write", &model.writes, write_iops, write_bytes)]
     {
         let (true_iops, true_bytes) = highest(model, own);
-        amiss.figure(&format!("{name} IOPS"), iops.as_ref().unwrap(), (true_iops, false), 0.03);
+        amiss.figure(&format!("{name} IOPS"), iops.as_ref().unwrap(), (true_iops, by_clock), 0.03);
         amiss.figure(&format!("{name} bytes"), bytes.as_ref().unwrap(), (true_bytes, is_open), 0.03);
     }
     let is_shared = match (model.shared.is_empty(), model.reads.is_empty() && model.writes.is_empty()) {
@@ -152,7 +163,8 @@ fn limits(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open: 
         // Requests are counted together, and bytes apart.
         _ => None,
     };
-    if open != Open::Type && found.is_shared != is_shared {
+    let is_told = !by_clock || found.is_shared.is_some();
+    if open != Open::Type && is_told && found.is_shared != is_shared {
         amiss.add(format!("shared: {:?} ({:?})", found.is_shared, found.shared_why));
     }
     if found.first_touch.is_some() != model.first_touch.is_some() {
@@ -231,7 +243,7 @@ fn told_amiss((volume, seconds, open): (&str, u64, Open)) -> Vec<String> {
         let is_size = own.size.is_none_or(|size| size.is_the_targets == Some(true));
         is_size && is_nearest(own.distance)
     });
-    if open != Open::Type && !is_own {
+    if !matches!(open, Open::Type | Open::Clock) && !is_own {
         amiss.add(format!("nearest is {:?}, its own {own:?}", near.first()));
     }
     amiss.found

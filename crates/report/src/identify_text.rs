@@ -123,7 +123,7 @@ impl Page<'_> {
         for line in found.bursts.iter().flat_map(burst) {
             self.paragraph(&line, out)?;
         }
-        let is_unwatched = found.bursts.is_empty() && found.held_ns.is_none();
+        let is_unwatched = found.bursts.is_empty() && found.held_ns.is_none() && found.confounders.is_empty();
         match &found.burst_why {
             _ if is_unwatched => self.paragraph("Not looked for: it was over before.", out)?,
             Some(why) if found.bursts.is_empty() => self.paragraph(&format!("None seen: {why}."), out)?,

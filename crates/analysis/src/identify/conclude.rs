@@ -37,8 +37,10 @@ impl Script<'_> {
         told.is_shared = found.is_shared();
         told.shared_why = self.shared_why();
         if let Some(curve) = found.curves.iter().flatten().next() {
+            let changes = [BucketUnit::Ios, BucketUnit::Bytes].map(|kind| self.by_itself(curve.way, kind));
             told.crossover = match self.is_doubtful(curve.way) {
                 true => Figure::unknown(DOUBTFUL),
+                false if changes != [None, None] => Figure::unknown(CHANGED),
                 false => crossover(&iops(curve), &bytes(curve)),
             };
             told.io_unit = match self.is_doubtful(curve.way) {
@@ -65,7 +67,15 @@ impl Script<'_> {
 
     /// What is told of a rate that fell is told as credit.
     fn is_credit(&self, bucket: &Bucket) -> bool {
-        bucket.comes_back() && !self.rises(bucket)
+        bucket.comes_back() && !self.rises(bucket) && self.found.restless.is_none()
+    }
+
+    /// The highest rate of `kind` that one direction was seen to have, where it changed by itself.
+    fn by_itself(&self, way: Way, kind: BucketUnit) -> Option<f64> {
+        let of_kind = |bucket: &&Bucket| bucket.account.kind == kind && bucket.account.counts(way);
+        let changes = self.found.restless.is_some();
+        let rising = self.found.buckets.iter().filter(of_kind).filter(|bucket| changes || self.rises(bucket));
+        rising.map(|bucket| bucket.high).reduce(f64::max)
     }
 
     /// A limit of one direction: a bound where credit may have been used up when it was measured.
@@ -78,7 +88,13 @@ impl Script<'_> {
         let is_doubtful = self.found.is_doubtful[curve.way as usize];
         let is_lower =
             self.found.is_long && curve.top.rate < FALLEN * self.found.most_rate[curve.way as usize];
+        let by_itself = self.by_itself(curve.way, kind);
+        let value = figure.value().unwrap_or(f64::INFINITY);
         match level {
+            _ if by_itself.is_some_and(|high| high > value * APART) => {
+                let least = by_itself.unwrap_or_default() * (1.0 - 3.0 * RATE_ERROR);
+                Figure::bound(Estimate::AtLeast(least), CHANGED)
+            }
             _ if (self.found.has_changed || is_lower)
                 && !self.found.buckets.iter().any(|bucket| self.is_credit(bucket)) =>
             {
@@ -244,6 +260,9 @@ impl Script<'_> {
             if let Some((other, first)) = self.found.hidden {
                 return Some(format!("whether {other} need credit was not seen: {first} ran dry first"));
             }
+            if !self.found.buckets.iter().any(|bucket| self.is_credit(bucket)) {
+                return Some("the rate that fell is not told as credit".to_owned());
+            }
             return is_cut.then(|| "the budget ended before everything was looked at".to_owned());
         }
         match self.found.unclear {
@@ -292,7 +311,9 @@ const DOUBTFUL: &str =
     "credit ran dry while it was measured, and the budget ended before it was measured again";
 
 /// Why what was measured is a bound where it was not the same all the time.
-const CHANGED: &str = "the rate changed while the limits were measured";
+const CHANGED: &str = "the rate changed by itself while the limits were measured";
+/// A rate is another one from this many times of it on.
+const APART: f64 = 1.03;
 
 /// What is left of a figure that was measured while credit may have run dry.
 fn doubtful(figure: &Figure) -> Figure {

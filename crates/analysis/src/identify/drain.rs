@@ -30,6 +30,8 @@ pub(crate) struct Watched {
 /// Shares of the budget: for one emptying, for all together.
 const ONE: f64 = 0.7;
 const ALL: f64 = 0.82;
+/// Share of the highest rate below which a baseline rarely lies.
+const ENOUGH: f64 = 0.3;
 /// Longest piece, ns.
 const PIECE_NS: u64 = 60_000_000_000;
 /// How long a lower rate has to hold, s: at the least, at the most.
@@ -89,7 +91,7 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// What is left to requests of `block` bytes comes to the highest rate of `kind`, so that its credit would run dry.
+    /// What is left to requests of `block` bytes is enough of the highest rate of `kind` for its credit to run dry.
     fn uses_up(&self, ways: (bool, bool), kind: BucketUnit, block: u64) -> bool {
         let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
         let Some(curve) = curves.next() else { return true };
@@ -97,8 +99,8 @@ impl Script<'_> {
         // Where that is not known, it is tried.
         left <= 0.0
             || match kind {
-                BucketUnit::Ios => left > FALLEN * curve.top.rate,
-                BucketUnit::Bytes => left * block as f64 > FALLEN * curve.most_bytes,
+                BucketUnit::Ios => left > ENOUGH * curve.top.rate,
+                BucketUnit::Bytes => left * block as f64 > ENOUGH * curve.most_bytes,
             }
     }
 

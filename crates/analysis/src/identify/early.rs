@@ -248,3 +248,34 @@ pub(crate) fn fall_in(done: &Done, begins_ns: u64) -> Option<(f64, f64, f64)> {
     let peak = before.map(Slice::rate).fold(first.rate(), f64::max);
     Some((first.rate(), peak, last.rate()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fall_is_told_from_lumps_and_from_what_was_let_through_ahead() {
+        let check = |rates: &[f64], expected: Option<(f64, f64, f64)>| {
+            let slice = |(at, rate): (usize, &f64)| Slice {
+                start_ns: at as u64 * 500_000_000,
+                end_ns: (at + 1) as u64 * 500_000_000,
+                ios: (rate * 0.5) as u64,
+            };
+            let slices = rates.iter().enumerate().map(slice).collect();
+            let found = fall_in(&Done { slices, ..Done::default() }, AHEAD_NS);
+            assert_eq!(
+                found.map(|(high, peak, low)| (high.round(), peak, low.round())),
+                expected,
+                "{rates:?}"
+            );
+        };
+        check(&[1000.0; 12], None);
+        check(&[1250.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0], None);
+        check(&[900.0, 1200.0, 800.0, 1000.0, 1200.0, 1000.0, 998.0, 572.0, 840.0, 1032.0], None);
+        check(&[1000.0, 1000.0, 1000.0, 1000.0, 200.0, 200.0, 200.0], Some((1000.0, 1000.0, 200.0)));
+        // It fell in the middle of a slice.
+        check(&[1000.0, 1000.0, 1000.0, 1000.0, 600.0, 200.0, 200.0, 200.0], Some((1000.0, 1000.0, 200.0)));
+        // Down and up again.
+        check(&[1000.0, 1000.0, 1000.0, 200.0, 200.0, 200.0, 1000.0, 1000.0, 1000.0], None);
+    }
+}
