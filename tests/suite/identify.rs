@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, measuring_alone, measuring_capped, need, run,
-    scratch,
+    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, loading, measuring_capped, need, run, scratch,
 };
 use serde_json::Value;
 
@@ -200,7 +199,7 @@ fn limits_and_credit_are_found_as_they_were_set() {
 #[test]
 fn a_device_keeps_its_data_unless_it_is_named() {
     need!(root, tool "losetup");
-    let _alone = measuring_alone();
+    let _load = loading();
     let device = LoopDevice::new(32 * MIB);
     let home = scratch();
     let mut command = fathom(home.path());

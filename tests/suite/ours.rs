@@ -86,6 +86,7 @@ pub fn within(what: &str, measured: f64, expected: f64, percent: f64) -> Result<
 ///
 /// # Panics
 /// When none of the attempts held.
+#[allow(clippy::print_stderr, reason = "what was tried again is told, and shown where the test fails")]
 pub fn steadily(attempt: impl Fn() -> Result<(), String>) {
     let told = |failure: &String| eprintln!("tried again: {failure}");
     let failures: Vec<String> = (0..3).map_while(|_| attempt().err().inspect(told)).collect();
