@@ -1,6 +1,7 @@
 //! What a volume is made of, found out from outside: its limits, the credit behind them, what its medium and a first
 //! access take, and how sure each figure is.
 
+mod causes;
 mod conclude;
 mod curve;
 mod drain;
@@ -123,6 +124,8 @@ pub enum Confounder {
     Throttling,
     /// The rate fell and rose again without a rest: by the clock, or with another load.
     ByItself,
+    /// The rate fell while others had the processors of this machine.
+    CpuSteal,
 }
 
 /// What identifying cost, or may cost at most.

@@ -272,6 +272,7 @@ fn confounder((confounder, text): &(Confounder, String)) -> Value {
     let id = match confounder {
         Confounder::WriteCacheFull => "write-cache-full",
         Confounder::Throttling => "throttling",
+        Confounder::CpuSteal => "cpu-steal",
         Confounder::ByItself => "by-itself",
     };
     json!({ "id": id, "text": text })

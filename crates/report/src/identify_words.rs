@@ -134,6 +134,7 @@ pub(crate) fn confounder((confounder, text): &(Confounder, String)) -> String {
     let what = match confounder {
         Confounder::WriteCacheFull => "A write cache that was full",
         Confounder::Throttling => "Throttling",
+        Confounder::CpuSteal => "Processors that others had",
         Confounder::ByItself => "A rate that changes by itself",
     };
     format!("{what}: {text}.")

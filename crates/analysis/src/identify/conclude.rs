@@ -2,11 +2,11 @@
 
 use super::curve::{Curve, Held, Unit};
 use super::fall::FALLEN;
-use super::ledger::{Account, Bucket};
+use super::ledger::Bucket;
 use super::probe::Way;
 use super::script::Script;
 use super::sharing::Sharing;
-use super::{BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified};
+use super::{BucketUnit, Burst, Draws, EachWay, Figure, FirstTouchCost, Identified};
 use crate::cap_fit::Estimate;
 
 /// A share of the capacity that is little to be wrong by.
@@ -63,19 +63,6 @@ impl Script<'_> {
     /// What was told of one direction is not to be gone by; where falls were not looked out for, that of the other neither.
     fn is_doubtful(&self, way: Way) -> bool {
         self.found.is_doubtful[way as usize] || self.found.is_any_doubtful()
-    }
-
-    /// What is told of a rate that fell is told as credit.
-    fn is_credit(&self, bucket: &Bucket) -> bool {
-        bucket.comes_back() && !self.rises(bucket) && self.found.restless.is_none()
-    }
-
-    /// The highest rate of `kind` that one direction was seen to have, where it changed by itself.
-    fn by_itself(&self, way: Way, kind: BucketUnit) -> Option<f64> {
-        let of_kind = |bucket: &&Bucket| bucket.account.kind == kind && bucket.account.counts(way);
-        let changes = self.found.restless.is_some();
-        let rising = self.found.buckets.iter().filter(of_kind).filter(|bucket| changes || self.rises(bucket));
-        rising.map(|bucket| bucket.high).reduce(f64::max)
     }
 
     /// A limit of one direction: a bound where credit may have been used up when it was measured.
@@ -225,28 +212,6 @@ impl Script<'_> {
                 Figure::bound(Estimate::AtLeast(bucket.high), DOUBTFUL)
             }
             _ => Figure::bound(Estimate::AtLeast(bucket.high), "another limit was reached first"),
-        }
-    }
-
-    /// Why a rate that fell is not told as that of a bucket.
-    fn no_credit(&self, bucket: &Bucket) -> (Confounder, String) {
-        let Account { reads, base, .. } = bucket.account;
-        let (high, low) = match bucket.account.kind {
-            BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
-            BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
-        };
-        let fell = format!("the rate fell from {high} to {low}");
-        let nothing = format!("{fell}, and a rest brought nothing back");
-        if self.rises(bucket) || self.found.restless.is_some() {
-            let why = "and rose again without a rest: no credit, but a limit that goes by the clock, or another load";
-            return (Confounder::ByItself, format!("{fell} {why}"));
-        }
-        match reads {
-            false => (
-                Confounder::WriteCacheFull,
-                format!("{nothing}: writes alone fell, as where a cache is full"),
-            ),
-            true => (Confounder::Throttling, format!("{nothing}: no credit, but throttling or another load")),
         }
     }
 

@@ -1,6 +1,6 @@
 //! One measurement of identifying: what it asks for, and what was seen, read back from a stored test.
 
-use fathom_record::{JobRecord, LatencyRecord, PhaseRecord, TestRecord, TestStatus};
+use fathom_record::{HostIntervalRecord, JobRecord, LatencyRecord, PhaseRecord, TestRecord, TestStatus};
 
 use crate::sweep_point::block_name;
 
@@ -163,6 +163,14 @@ impl Done {
     }
 }
 
+/// CPU time of the machine, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cpu {
+    pub(crate) all_ns: f64,
+    /// What others had of it, or what a quota withheld.
+    pub(crate) withheld_ns: f64,
+}
+
 /// What was seen of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
@@ -174,6 +182,7 @@ pub struct Seen {
     /// Its status was complete.
     pub(crate) is_whole: bool,
     pub(crate) is_stalled: bool,
+    pub(crate) cpu: Cpu,
 }
 
 impl Seen {
@@ -185,6 +194,7 @@ impl Seen {
             id: test.id.clone(),
             elapsed_ns: test.elapsed_ns,
             is_whole: test.status == TestStatus::Complete,
+            cpu: cpu(&test.host_load),
             is_stalled: test.jobs.iter().any(|job| !job.stalls.is_empty()),
             ..Seen::default()
         };
@@ -208,6 +218,11 @@ impl Seen {
             Way::Write => &self.write,
         }
     }
+}
+
+fn cpu(load: &[HostIntervalRecord]) -> Cpu {
+    let sum = |of: fn(&HostIntervalRecord) -> u64| load.iter().map(of).sum::<u64>() as f64;
+    Cpu { all_ns: sum(|one| one.cpu_ns), withheld_ns: sum(|one| one.steal_ns + one.throttled_ns) }
 }
 
 fn done(job: &JobRecord, is_write: bool) -> Done {

@@ -1,0 +1,76 @@
+//! What else a rate that fell may have fallen for than credit (confounders): a limit by the clock, a cache that was full,
+//! throttling, and a machine whose processors others had.
+
+use super::ledger::{Account, Bucket};
+use super::probe::Way;
+use super::script::Script;
+use super::{BucketUnit, Confounder};
+
+/// Share of the CPU time that was withheld from this machine or process at the least where that explains a low rate, and how
+/// many times what was withheld before.
+const WITHHELD: f64 = 0.1;
+const MORE_THAN_BEFORE: f64 = 3.0;
+
+impl Script<'_> {
+    /// What is told of a rate that fell is told as credit.
+    pub(crate) fn is_credit(&self, bucket: &Bucket) -> bool {
+        bucket.comes_back()
+            && !self.rises(bucket)
+            && self.found.restless.is_none()
+            && self.held_back(bucket).is_none()
+    }
+
+    /// The highest rate of `kind` that one direction was seen to have, where it changed by itself.
+    pub(crate) fn by_itself(&self, way: Way, kind: BucketUnit) -> Option<f64> {
+        let of_kind = |bucket: &&Bucket| bucket.account.kind == kind && bucket.account.counts(way);
+        let changes = self.found.restless.is_some();
+        let rising = self.found.buckets.iter().filter(of_kind).filter(|bucket| changes || self.rises(bucket));
+        rising.map(|bucket| bucket.high).reduce(f64::max)
+    }
+
+    /// The share of the CPU time that was withheld while the rate was low, where that is much, and more than before.
+    fn held_back(&self, bucket: &Bucket) -> Option<f64> {
+        let (from, to) = bucket.dry;
+        let share = |is_low: bool| {
+            let (mut withheld, mut all) = (0.0, 0.0);
+            for (probe, began, seen) in self.answers() {
+                let (start, end) = (began + probe.rest_ns, began + seen.elapsed_ns);
+                let is_in = if is_low { end > from && start < to } else { end <= from };
+                if is_in {
+                    withheld += seen.cpu.withheld_ns;
+                    all += seen.cpu.all_ns;
+                }
+            }
+            withheld / f64::max(all, 1.0)
+        };
+        let (before, low) = (share(false), share(true));
+        (low > WITHHELD && low > MORE_THAN_BEFORE * before).then_some(low)
+    }
+
+    /// Why a rate that fell is not told as that of a bucket.
+    pub(crate) fn no_credit(&self, bucket: &Bucket) -> (Confounder, String) {
+        let Account { reads, base, .. } = bucket.account;
+        let (high, low) = match bucket.account.kind {
+            BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
+            BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
+        };
+        let fell = format!("the rate fell from {high} to {low}");
+        let nothing = format!("{fell}, and a rest brought nothing back");
+        if self.rises(bucket) || self.found.restless.is_some() {
+            let why = "and rose again without a rest: no credit, but a limit that goes by the clock, or another load";
+            return (Confounder::ByItself, format!("{fell} {why}"));
+        }
+        if let Some(share) = self.held_back(bucket) {
+            let why =
+                format!("{fell} while {:.0} % of this machine's CPU time was given to others", share * 100.0);
+            return (Confounder::CpuSteal, format!("{why}: that may be why, and not credit"));
+        }
+        match reads {
+            false => (
+                Confounder::WriteCacheFull,
+                format!("{nothing}: writes alone fell, as where a cache is full"),
+            ),
+            true => (Confounder::Throttling, format!("{nothing}: no credit, but throttling or another load")),
+        }
+    }
+}

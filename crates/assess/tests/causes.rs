@@ -1,0 +1,68 @@
+//! A rate that fell is not told as credit where something else explains it: what the machine that asked had to give away, and
+//! a limit that goes by the clock.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use fathom_analysis::identify::script::identified_of;
+use fathom_analysis::identify::{Confounder, Identified};
+use fathom_assess::RunSettings;
+use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
+use fathom_model::Nanos;
+use fathom_record::{HostIntervalRecord, RunRecord};
+
+fn run(target: &str) -> (RunRecord, Identified) {
+    let settings = IdentifySettings {
+        run: RunSettings { target: target.into(), ..RunSettings::default() },
+        budget: Some(Nanos::from_secs(300)),
+        read_only: true,
+        ..IdentifySettings::default()
+    };
+    let plan = IdentifyPlan::make(settings).unwrap();
+    identify(&plan, &mut plan.site.session(), &mut ()).unwrap()
+}
+
+fn kinds(found: &Identified) -> Vec<Confounder> {
+    found.confounders.iter().map(|one| one.0).collect()
+}
+
+/// So much of the CPU time given away while requests came at a lower rate than `bound`, and before.
+fn given_away(record: &RunRecord, bound: f64, (low, before): (f64, f64)) -> Identified {
+    let mut record = record.clone();
+    for test in &mut record.tests {
+        let measured = &test.jobs[0].measured;
+        let rate = measured.read.ios as f64 * 1e9 / measured.elapsed_ns().max(1) as f64;
+        let share = if rate < bound { low } else { before };
+        let cpu_ns = 2 * test.elapsed_ns;
+        test.host_load = vec![HostIntervalRecord {
+            end_ns: test.elapsed_ns,
+            cpu_ns,
+            steal_ns: (cpu_ns as f64 * share) as u64,
+            ..HostIntervalRecord::default()
+        }];
+    }
+    identified_of(&record).unwrap()
+}
+
+#[test]
+fn a_rate_that_fell_while_others_had_the_processors_is_no_credit() {
+    let (record, found) = run("sim:custom?iops=200&burst_iops=1000&bucket_ios=32000&latency=100us");
+    assert_eq!((found.bursts.len(), kinds(&found)), (1, Vec::new()));
+    let check = |low, before, expected: &[Confounder]| {
+        let found = given_away(&record, 300.0, (low, before));
+        assert_eq!(kinds(&found), expected, "{low} {before}");
+        assert_eq!(found.bursts.is_empty(), !expected.is_empty());
+    };
+    check(0.4, 0.0, &[Confounder::CpuSteal]);
+    // As much as before is no reason, and little is none either.
+    check(0.4, 0.4, &[]);
+    check(0.05, 0.0, &[]);
+}
+
+#[test]
+fn a_rate_that_rises_again_by_itself_is_no_credit() {
+    let (_, found) = run("sim:hetzner-volume?size=100GiB");
+    assert!(found.bursts.is_empty(), "{:?}", found.bursts);
+    let said = found.burst_why.unwrap();
+    let is_told = found.confounders.iter().any(|one| one.0 == Confounder::ByItself);
+    assert!(is_told || said.contains("up again without a rest"), "{said}");
+}
