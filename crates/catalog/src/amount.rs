@@ -15,12 +15,13 @@ fn parts(figure: f64) -> u128 {
 
 /// `figure` times `unit`, rounded down.
 pub(crate) fn of(figure: f64, unit: u64) -> u64 {
-    whole(parts(figure) * u128::from(unit) / PARTS)
+    whole(parts(figure).saturating_mul(u128::from(unit)) / PARTS)
 }
 
 /// `intercept + slope * size` times `unit`, rounded down; the slope holds for so many bytes.
 pub(crate) fn linear(intercept: f64, (slope, per_bytes): (f64, u64), size_bytes: u64, unit: u64) -> u64 {
-    let sum = parts(intercept) * u128::from(per_bytes) + parts(slope) * u128::from(size_bytes);
+    let product = |figure: f64, by: u64| parts(figure).saturating_mul(u128::from(by));
+    let sum = product(intercept, per_bytes).saturating_add(product(slope, size_bytes));
     whole(sum.saturating_mul(u128::from(unit)) / (u128::from(per_bytes) * PARTS))
 }
 
@@ -64,6 +65,9 @@ mod tests {
             );
         }
         assert_eq!(linear(0.0, (40.0, TIB), 3 * TIB, 1 << 20), 120 << 20);
+        // What no volume has stays more than any has.
+        assert_eq!(of(1e12, u64::MAX), u64::MAX);
+        assert!(linear(1e12, (1e12, TIB), u64::MAX, u64::MAX) > 1_000_000_000_000_000_000);
         assert_eq!((gib(0.5), seconds(1800.0), milliseconds(0.556)), (1 << 29, 1_800_000_000_000, 556_000));
     }
 }
