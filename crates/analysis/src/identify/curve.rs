@@ -238,7 +238,12 @@ impl Script<'_> {
         let bulk = self.at(("large requests at full rate", way), large, guess, Care::Fine)?;
         let crossover = bulk.bytes() / curve.top.rate;
         let flat_to = whole(crossover * 0.98);
-        let curve = Curve { bulk: Some(bulk), flat_to: Some(flat_to), both: flat_to, ..curve };
+        // Where no limit holds small requests, there are more of them than need be asked for.
+        let both = match curve.held {
+            Held::Count => flat_to,
+            _ => whole(bulk.bytes() / USUAL_IOPS).clamp(flat_to, bulk.block.max(flat_to)),
+        };
+        let curve = Curve { bulk: Some(bulk), flat_to: Some(flat_to), both, ..curve };
         self.is_no_less(way, curve.most_bytes, &bulk)?;
         // Many small steps look like bytes from afar.
         let times: &[f64] = if curve.held == Held::Count { &[] } else { &[1.13, 1.27, 1.43, 1.61] };
