@@ -32,6 +32,8 @@ const SLOWER: f64 = 1.25;
 const SLOWER_LEAST: f64 = 1.6;
 /// Standard errors that are no chance.
 const SURE: f64 = 5.0;
+/// Those that are likely none.
+const LIKELY: f64 = 2.5;
 /// The same of rates, which limits hold still; and of those of a target whose latencies vary.
 const SLOWER_RATE: f64 = 1.05;
 const SLOWER_RATE_SPREAD: f64 = 1.25;
@@ -78,7 +80,7 @@ impl Script<'_> {
             }
         }
         // Requests that follow each other at once are the better measure where they are not slower for it.
-        let floor = if paced.mean > 1.1 * alone.mean { alone } else { paced };
+        let floor = if paced.is_beyond(&alone, 1.1, LIKELY) { alone } else { paced };
         self.found.floors[way as usize] = Some(floor);
         Ok(())
     }
@@ -165,11 +167,11 @@ impl Floor {
         ((self.mean - half).max(0.0), self.mean + half)
     }
 
-    /// True where the mean is so many times that of `other`, and that is no chance.
-    fn is_beyond(&self, other: &Floor, times: f64) -> bool {
+    /// True where the mean is so many times that of `other`, and so many standard errors beyond it.
+    fn is_beyond(&self, other: &Floor, times: f64, errors: f64) -> bool {
         let variance = |floor: &Floor| floor.deviation.powi(2) / floor.count.max(1.0);
         let chance = (variance(self) + variance(other)).sqrt();
-        self.mean > times * other.mean && self.mean - other.mean > SURE * chance
+        self.mean > times * other.mean && self.mean - other.mean > errors * chance
     }
 
     /// Spread of single requests over their mean.
@@ -180,7 +182,7 @@ impl Floor {
 
 /// First accesses took longer. The quickest know nothing of a target that stood still meanwhile.
 fn is_slower(first: &Floor, again: &Floor) -> bool {
-    first.is_beyond(again, SLOWER) || first.least > SLOWER_LEAST * again.least
+    first.is_beyond(again, SLOWER, SURE) || first.least > SLOWER_LEAST * again.least
 }
 
 fn floor_of((mean, deviation, least): (f64, f64, f64), count: u64) -> Floor {
