@@ -151,15 +151,6 @@ fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifySpec)) -> (String, Vec<
     let mut plan = IdentifyPlan::make(settings).unwrap();
     limited(&mut plan.spec);
     let (record, found) = identify(&plan, &mut plan.site.session(), &mut ()).unwrap();
-    if std::env::var_os("TIMELINE").is_some() {
-        let mut at = 0.0;
-        for test in &record.tests {
-            let took = test.elapsed_ns as f64 / 1e9;
-            let ios: u64 = test.jobs.iter().map(|job| job.measured.read.ios + job.measured.write.ios).sum();
-            eprintln!("      {at:7.1} s, {took:6.2} s: {}, {ios} I/Os", test.title);
-            at += took;
-        }
-    }
     let (budget, spent) = (plan.spec.budget, found.spent);
     let (time_s, ios) = (spent.time_ns as f64 / 1e9, spent.ios);
     let (probes, target) = (record.tests.len(), volume.target());

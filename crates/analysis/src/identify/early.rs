@@ -85,7 +85,7 @@ impl Script<'_> {
         if !self.found.is_watching || seen.is_stalled {
             return Ok(());
         }
-        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let way = load.way();
         let done = seen.done(way);
         // What is let through ahead at first is no rate.
         match fall_in(done, done.start_ns + AHEAD_NS) {

@@ -66,7 +66,7 @@ impl Script<'_> {
         let others = self.level(other, Care::Coarse)?;
         let mut kinds = Vec::new();
         for fall in fallen {
-            let way = if fall.load.ways.0 { Way::Read } else { Way::Write };
+            let way = fall.load.way();
             let is_ios = (others[way as usize].rate / fall.low - 1.0).abs() < 0.04;
             let kind = if is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
             if self.is_known((way, fall.load.block), fall.low) {
@@ -80,7 +80,7 @@ impl Script<'_> {
 
     /// Takes down what ran dry.
     pub(crate) fn keep(&mut self, kind: BucketUnit, fall: Fall) {
-        let way = if fall.load.ways.0 { Way::Read } else { Way::Write };
+        let way = fall.load.way();
         let is_shared = self.found.is_shared() == Some(true);
         let (reads, writes) = if is_shared { (true, true) } else { fall.load.ways };
         let unpriced = Account { kind, reads, writes, base: 0.0 };
@@ -118,7 +118,7 @@ impl Script<'_> {
         let mut probe = self.plain(Load { aim: "after a rest", ..load });
         probe.rest_ns = (LOOK_SECONDS * 1e9) as u64;
         (probe.runtime_ns, probe.counts) = ((LOOK_SECONDS / 2.0 * 1e9) as u64, true);
-        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let way = load.way();
         let dry = (last.start_ns, last.end_ns);
         let seen = self.ask(probe)?;
         let done = seen.done(way);

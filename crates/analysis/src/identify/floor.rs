@@ -94,7 +94,7 @@ impl Script<'_> {
         if turn > 0 {
             probe.turn = turn;
         }
-        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let way = load.way();
         let seen = self.ask(probe)?;
         Ok(floor_of(seen.done(way).lat, seen.done(way).ios))
     }

@@ -120,15 +120,9 @@ impl Script<'_> {
         let Some(bulk) = curve.bulk else { return curve };
         let least = self.spec.unit;
         let meets = (bulk.bytes() / curve.top.rate * 0.98 / least as f64) as u64 * least;
-        let flat_to = (meets >= least).then_some(meets);
-        let both = match curve.unit {
-            Unit::Exactly(unit) => unit.min(meets.max(least)),
-            _ => meets.max(least),
-        };
-        let flat_to = match curve.unit {
-            Unit::Exactly(unit) => flat_to.map(|flat_to| flat_to.min(unit)),
-            _ => flat_to,
-        };
+        // A larger request counts as several.
+        let most = if let Unit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
+        let (flat_to, both) = ((meets >= least).then_some(meets.min(most)), meets.max(least).min(most));
         Curve { flat_to, both, most_bytes: curve.most_bytes.max(bulk.bytes()), ..curve }
     }
 

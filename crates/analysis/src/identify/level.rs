@@ -57,6 +57,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// The direction, reads where it goes both.
+    pub(crate) const fn way(&self) -> Way {
+        if self.ways.0 { Way::Read } else { Way::Write }
+    }
+
     pub(crate) fn of(aim: &'static str, way: Way, block: u64, depth: u32) -> Load {
         Load { aim, ways: (way == Way::Read, way == Way::Write), block, depth, guess: None }
     }
@@ -194,7 +199,7 @@ impl Script<'_> {
 
     /// Requests that a rate is told from. Those of a limit come evenly; those of a medium as it takes them.
     fn wanted(&self, load: Load, care: Care) -> u64 {
-        let way = if load.ways.0 { Way::Read } else { Way::Write };
+        let way = load.way();
         let is_even = self.found.is_even[way as usize] || self.found.floor(way).spread() < 0.02;
         match (care, is_even) {
             (Care::Coarse, true) => 120,

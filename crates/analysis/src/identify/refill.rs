@@ -43,7 +43,7 @@ impl Script<'_> {
         let pieces = [(0.0, 4.0), (rest, base * rest / beyond * 1.4 + settling)];
         let is_dry_now = bucket.is_early && bucket.account.kind == BucketUnit::Ios;
         let pieces = &pieces[usize::from(is_dry_now)..];
-        let way = if bucket.load.ways.0 { Way::Read } else { Way::Write };
+        let way = bucket.load.way();
         let cost = bucket.account.cost(&self.found, way, bucket.load.block);
         let missing = self.missing_now(&bucket.account);
         let refilled = (full - missing).max(0.0) / beyond;
