@@ -37,7 +37,7 @@ pub fn run(
     session: &mut Session,
     observer: &mut dyn BenchObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
+    session.set_permit(WritePermit::own(&plan.settings.run.destroy));
     let mut header = header(plan, session);
     let further = plan.further.iter().map(|further| (&further.target, &further.file));
     let mut size = plan.size;

@@ -6,6 +6,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_runner::{LayoutProgress, RunObserver, Session};
 
+use crate::error::plain;
 use crate::target::BenchTarget;
 use crate::{AssessError, working_file};
 
@@ -36,7 +37,11 @@ pub(crate) fn lay_out(
 ) -> Result<u64, AssessError> {
     let BenchTarget::Directory { path, .. } = layout.target else { return Ok(layout.size) };
     let file = working_file::make(path, layout.direct)?;
-    session.hold(layout.file.to_owned(), file);
+    session.hold(layout.file.to_owned(), file).map_err(|error| AssessError::Target {
+        path: path.clone(),
+        reason: format!("the working file cannot be looked at: {}", plain(&error)),
+        hint: None,
+    })?;
     let deadline = layout.limit.map(|time| session.now() + time.0);
     let mut report = |progress: &LayoutProgress| observer.layout(progress);
     let got = session.lay_out(layout.file, layout.size, deadline, &mut report).map_err(AssessError::Run)?;

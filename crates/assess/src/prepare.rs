@@ -47,8 +47,8 @@ pub fn prepare(
     session: &mut Session,
     observer: &mut dyn PrepareObserver,
 ) -> Result<RunRecord, AssessError> {
-    session.set_permit(WritePermit { destroy: plan.settings.run.destroy.clone(), own_command: true });
-    make_file(plan)?;
+    session.set_permit(WritePermit::own(&plan.settings.run.destroy));
+    make_file(plan, session)?;
     let mut record =
         RunRecord { status: TestStatus::Complete, header: header(plan, session), ..RunRecord::default() };
     observer.begun(&record.header);
@@ -119,7 +119,7 @@ fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn PrepareObser
 
 /// Makes the file where there is none, and reserves its space, so that it does not run out half way. It gets its length as it is
 /// filled: one that is left half done must not look whole.
-fn make_file(plan: &PreparePlan) -> Result<(), AssessError> {
+fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessError> {
     let PrepareTarget { kind: PrepareKind::NewFile, file, size, .. } = &plan.target else { return Ok(()) };
     let flags = OpenFlags { write: true, create: true, exclusive: true, ..OpenFlags::default() };
     let fail = |what: &str, error: std::io::Error, hint: &str| AssessError::Target {
@@ -130,14 +130,16 @@ fn make_file(plan: &PreparePlan) -> Result<(), AssessError> {
     let made = open_target(file, flags)
         .map_err(|error| fail("made", error, "choose a directory this user may write to"))?;
     match fallocate(&made, FallocateMode::KeepSize, 0, *size) {
-        Ok(()) => Ok(()),
+        Ok(()) => {}
         // Not every file system can reserve.
-        Err(error) if matches!(error.raw_os_error(), Some(95 | 38 | 22)) => Ok(()),
+        Err(error) if matches!(error.raw_os_error(), Some(95 | 38 | 22)) => {}
         Err(error) => {
             let _ = std::fs::remove_file(file);
-            Err(fail("given its space", error, "choose a smaller --size, or free some space"))
+            return Err(fail("given its space", error, "choose a smaller --size, or free some space"));
         }
     }
+    // Each piece is written to this file, whatever its name comes to mean.
+    session.hold(file.clone(), made).map_err(|error| fail("looked at", error, "check the file system"))
 }
 
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {

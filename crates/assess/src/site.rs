@@ -123,7 +123,7 @@ impl Site {
         session: &mut Session,
         observer: &mut dyn RunObserver,
     ) -> Result<RunHeader, AssessError> {
-        session.set_permit(WritePermit { destroy: said.destroy.clone(), own_command: true });
+        session.set_permit(WritePermit::own(&said.destroy));
         let heading = Heading {
             kind,
             target_name: self.name.clone(),

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fathom_model::units::bytes;
-use fathom_runner::WritePermit;
-use fathom_sys::device::{FilesystemFacts, Overrule, TargetKind, TargetStack, in_use};
+use fathom_runner::{WritePermit, Written, admit};
+use fathom_sys::device::{FilesystemFacts, TargetHandle, TargetKind, TargetStack};
 use fathom_sys::io::{OpenFlags, block_device_size, open_target};
 use fathom_volume::VolumeModel;
 
@@ -69,7 +69,7 @@ impl BenchTarget {
             return Err(refused(path, "its name is not valid UTF-8", Some(hint)));
         }
         let stack = TargetStack::of(path).map_err(|error| refused(path, error.to_string(), error.hint()))?;
-        let permit = WritePermit { destroy: destroy.to_vec(), own_command: true };
+        let permit = WritePermit::own(destroy);
         if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {
             return Err(not_named(path, other));
         }
@@ -227,21 +227,14 @@ fn directory(path: &Path, filesystem: FilesystemFacts, destroy: bool) -> Result<
     Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
 }
 
-/// Refuses a device or file that no flag of ours allows to write to, before anything is measured. What stands against a write
-/// is looked at once more when it is about to happen.
+/// Refuses a device or file that no flag of ours allows to write to, before anything is measured; the run itself asks once
+/// more, of what it has opened then.
 pub(crate) fn never_overruled(path: &Path) -> Result<(), AssessError> {
-    let fail =
-        |reason: String, hint: &str| refused(path, format!("will not be written to: {reason}"), Some(hint));
-    let obstacles =
-        in_use(path).map_err(|error| fail(error.to_string(), "run as root, or choose another target"))?;
-    let against = |wanted: Overrule| obstacles.iter().find(|obstacle| obstacle.overrule() == wanted);
-    if let Some(obstacle) = against(Overrule::MountedWrite) {
-        return Err(fail(obstacle.to_string(), "unmount it first, or leave --destroy-data out to read only"));
-    }
-    match against(Overrule::Impossible) {
-        Some(obstacle) => Err(fail(obstacle.to_string(), "leave --destroy-data out to read only")),
-        None => Ok(()),
-    }
+    let handle = TargetHandle::open(path).map_err(|error| unseen(path, &error))?;
+    let permit = WritePermit::own(&[path.to_owned()]);
+    admit(&permit, &[Written { handle: &handle, allow_mounted_write: false }])
+        .map(drop)
+        .map_err(AssessError::Run)
 }
 
 #[cfg(test)]

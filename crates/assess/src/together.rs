@@ -28,9 +28,7 @@ pub struct FurtherTarget {
 /// # Errors
 /// One cannot be measured, stands twice, or `destroy` names something else.
 pub(crate) fn inspect(paths: &[PathBuf], destroy: &[PathBuf]) -> Result<Vec<BenchTarget>, AssessError> {
-    let names = |entry: &PathBuf, path: &Path| {
-        WritePermit { destroy: vec![entry.clone()], own_command: true }.names(path)
-    };
+    let names = |entry: &PathBuf, path: &Path| WritePermit::own(std::slice::from_ref(entry)).names(path);
     let refused = |path: &Path, reason: String, hint: &str| AssessError::Target {
         path: path.to_owned(),
         reason,

@@ -2,83 +2,131 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_model::JobPlan;
-use fathom_sys::device::{Overrule, in_use};
+use fathom_sys::device::{Identity, Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle};
 
 use crate::RunError;
-use crate::targets::{Target, TargetKind};
 
 /// What the user has allowed to be written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WritePermit {
-    /// Devices and files named with `--destroy-data` or in `FATHOM_DESTROY_DATA`.
-    pub destroy: Vec<PathBuf>,
-    /// One of fathom's own commands: block devices are written only when named, mounted ones never.
-    pub own_command: bool,
+    /// Devices and files named with `--destroy-data` or in `FATHOM_DESTROY_DATA`, and what each name led to when the permit
+    /// was made: a link that leads elsewhere later names nothing.
+    destroy: Vec<(PathBuf, Option<Identity>)>,
+    /// One of fathom's own commands: block devices are written only when named, and nothing in use ever is.
+    own_command: bool,
 }
 
 impl WritePermit {
-    /// True where the user named this very target.
+    /// What one of fathom's own commands may write to.
+    pub fn own(destroy: &[PathBuf]) -> WritePermit {
+        WritePermit { destroy: destroy.iter().map(|path| identified(path)).collect(), own_command: true }
+    }
+
+    /// What jobs under fio's grammar may write to.
+    pub fn fio(destroy: &[PathBuf]) -> WritePermit {
+        WritePermit { own_command: false, ..WritePermit::own(destroy) }
+    }
+
+    /// True where the user named what is at `path`.
     pub fn names(&self, path: &Path) -> bool {
-        let same = |other: &PathBuf| match (path.canonicalize(), other.canonicalize()) {
-            (Ok(ours), Ok(theirs)) => ours == theirs,
-            _ => path == other,
-        };
-        self.destroy.iter().any(same)
+        match TargetHandle::open(path) {
+            Ok(handle) => self.allows(&handle),
+            Err(_) => self.destroy.iter().any(|(named, _)| named == path),
+        }
+    }
+
+    fn allows(&self, handle: &TargetHandle) -> bool {
+        self.destroy.iter().any(|(_, identity)| *identity == Some(handle.identity()))
     }
 }
 
-/// Refuses a job that would write to `target` without leave.
-pub(crate) fn check(permit: &WritePermit, job: &JobPlan, target: &Target) -> Result<(), RunError> {
-    if !job.io.pattern.modifies() || matches!(target.kind, TargetKind::Missing | TargetKind::Virtual) {
-        return Ok(());
+fn identified(path: &Path) -> (PathBuf, Option<Identity>) {
+    (path.to_owned(), TargetHandle::open(path).ok().map(|handle| handle.identity()))
+}
+
+/// A target that is to be written to.
+pub struct Written<'a> {
+    /// It, claimed where it is a block device that can be.
+    pub handle: &'a TargetHandle,
+    /// `allow_mounted_write` of all jobs that write to it.
+    pub allow_mounted_write: bool,
+}
+
+/// Claims the block devices among `targets`, so that nothing is mounted from them or built on them from here on, and refuses
+/// the whole where one of them must not be written to. Returns what a reader of the results should know.
+///
+/// # Errors
+/// `Refused`, of the first target that is not free.
+pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String>, RunError> {
+    if targets.is_empty() {
+        return Ok(Vec::new());
     }
-    let path = &target.path;
-    if !path.exists() {
-        // A held file without a name: nobody else's data.
-        return Ok(());
+    for target in targets {
+        // Whether it was refused is an obstacle like others: the survey asks for it.
+        let _ = target.handle.claim();
     }
-    let named = permit.names(path);
-    let obstacles = in_use(path).map_err(|error| RunError::Refused {
-        path: path.clone(),
+    let handles: Vec<&TargetHandle> = targets.iter().map(|target| target.handle).collect();
+    let root = SysRoot::real();
+    let unknown = |path: &Path, error: &dyn std::fmt::Display| RunError::Refused {
+        path: path.to_owned(),
         reasons: vec![format!("what it holds cannot be found out: {error}")],
         hint: "run as root, or choose another target".to_owned(),
-    })?;
-    let blocks = |overrule| match overrule {
-        Overrule::MountedWrite => permit.own_command || !job.files.allow_mounted_write,
-        Overrule::DestroyData => !named,
-        Overrule::Impossible => true,
     };
-    let against: Vec<_> = obstacles.iter().filter(|obstacle| blocks(obstacle.overrule())).collect();
-    if !against.is_empty() {
-        let hint = hint(permit, path, against.iter().map(|obstacle| obstacle.overrule()));
-        return Err(RunError::Refused {
-            path: path.clone(),
-            reasons: against.iter().map(ToString::to_string).collect(),
-            hint,
-        });
+    let survey = Survey::of(&root, &handles).map_err(|error| unknown(handles[0].path(), &error))?;
+    let mut notes = Vec::new();
+    for target in targets {
+        let path = target.handle.path();
+        let obstacles = survey.obstacles(target.handle).map_err(|error| unknown(path, &error))?;
+        notes.extend(permit.judge(target, &obstacles)?);
     }
-    if permit.own_command && target.kind == TargetKind::BlockDevice && !named {
-        return Err(RunError::Refused {
-            path: path.clone(),
-            reasons: vec!["it is a block device, and its data would be lost".to_owned()],
-            hint: format!("add --destroy-data={} if nothing on it is needed", path.display()),
-        });
-    }
-    Ok(())
+    Ok(notes)
 }
 
-fn hint(permit: &WritePermit, path: &Path, overrules: impl Iterator<Item = Overrule>) -> String {
-    let overrules: Vec<Overrule> = overrules.collect();
-    let destroy = format!("--destroy-data={}", path.display());
-    let mounted = overrules.contains(&Overrule::MountedWrite);
-    match (overrules.contains(&Overrule::Impossible), mounted, overrules.contains(&Overrule::DestroyData)) {
-        (true, ..) => "choose a target that can be written".to_owned(),
-        (_, true, _) if permit.own_command => "unmount it first (swapoff where it is swap)".to_owned(),
-        (_, true, true) => {
-            format!("unmount it, or add --allow_mounted_write=1 and {destroy} if nothing on it is needed")
+impl WritePermit {
+    /// Refuses `target` because of `obstacles`, or says what should be known of it.
+    fn judge(&self, target: &Written<'_>, obstacles: &[Obstacle]) -> Result<Vec<String>, RunError> {
+        let (path, is_named) = (target.handle.path(), self.allows(target.handle));
+        let stands = |class| match class {
+            ObstacleClass::InUse => self.own_command || !target.allow_mounted_write,
+            ObstacleClass::Shared => self.own_command,
+            ObstacleClass::Data => !is_named,
+            ObstacleClass::Impossible => true,
+        };
+        let (against, overruled): (Vec<&Obstacle>, Vec<&Obstacle>) =
+            obstacles.iter().partition(|obstacle| stands(obstacle.class()));
+        let is_device = matches!(target.handle.identity(), Identity::Device(..));
+        if against.is_empty() && self.own_command && is_device && !is_named {
+            return Err(RunError::Refused {
+                path: path.to_owned(),
+                reasons: vec!["it is a block device, and its data would be lost".to_owned()],
+                hint: format!("add --destroy-data={} if nothing on it is needed", path.display()),
+            });
         }
-        (_, true, false) => "unmount it, or set allow_mounted_write=1 if nothing on it is needed".to_owned(),
-        _ => format!("add {destroy} if nothing on it is needed"),
+        if !against.is_empty() {
+            let hint = self.hint(path, against.iter().map(|obstacle| obstacle.class()).collect());
+            let reasons = against.iter().map(ToString::to_string).collect();
+            return Err(RunError::Refused { path: path.to_owned(), reasons, hint });
+        }
+        let shared = overruled.iter().filter(|obstacle| obstacle.class() == ObstacleClass::Shared);
+        Ok(shared.map(|obstacle| format!("{}: {obstacle}", path.display())).collect())
+    }
+
+    fn hint(&self, path: &Path, classes: Vec<ObstacleClass>) -> String {
+        let has = |class| classes.contains(&class);
+        let destroy = format!("--destroy-data={}", path.display());
+        let release = "unmount or release it first (umount, swapoff, losetup -d, vgchange -an, mdadm --stop)";
+        if has(ObstacleClass::Impossible) {
+            return "choose a target that can be written".to_owned();
+        }
+        match (has(ObstacleClass::InUse) || has(ObstacleClass::Shared), has(ObstacleClass::Data)) {
+            (true, _) if self.own_command => format!("{release}; no option overrules this"),
+            (true, true) => {
+                format!("{release}, or add --allow_mounted_write=1 and {destroy} if nothing on it is needed")
+            }
+            (true, false) => {
+                format!("{release}, or set --allow_mounted_write=1 if nothing on it is needed")
+            }
+            _ => format!("add {destroy} if nothing on it is needed"),
+        }
     }
 }

@@ -8,7 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use fathom_model::plan::Fallocate;
-use fathom_sys::io::{FallocateMode, OpenFlags, fadvise_dontneed, fallocate, open_target, reopen};
+use fathom_sys::device::TargetHandle;
+use fathom_sys::io::{FallocateMode, OpenFlags, fadvise_dontneed, fallocate, reopen};
 use fathom_workload::{Rng, payload};
 
 use crate::RunError;
@@ -47,23 +48,20 @@ fn error(attempted: &'static str, path: &Path, source: std::io::Error) -> RunErr
     RunError::Target { attempted, path: path.to_owned(), source, direct: false }
 }
 
-fn open_for_layout(session: &Session, path: &Path) -> Result<File, RunError> {
+fn open_for_layout(target: &TargetHandle) -> Result<File, RunError> {
     let flags = OpenFlags { read: true, write: true, ..OpenFlags::default() };
-    match session.held.get(path) {
-        Some(held) => reopen(held, flags).map_err(|source| error("open", path, source)),
-        None => open_target(path, OpenFlags { create: true, ..flags })
-            .map_err(|source| error("create", path, source)),
-    }
+    target.reopen(flags).map_err(|source| error("open", target.path(), source))
 }
 
-/// Makes or extends the file at `path` to what is needed. Existing content is never touched.
+/// Extends the file to what is needed. Existing content is never touched.
 pub(crate) fn lay_out(
     session: &Session,
-    path: &Path,
+    target: &TargetHandle,
     need: Need,
     report: &mut dyn FnMut(&LayoutProgress),
 ) -> Result<(), RunError> {
-    let file = open_for_layout(session, path)?;
+    let path = target.path();
+    let file = open_for_layout(target)?;
     let has = file.metadata().map_err(|source| error("inspect", path, source))?.len();
     if has >= need.size {
         return Ok(());
@@ -79,7 +77,7 @@ pub(crate) fn lay_out(
     }
     let reserved = reserve(&file, has, need).map_err(|source| error("reserve space for", path, source));
     let made = if need.filled {
-        reserved.and_then(|()| fill(session, path, need.size, None, report))
+        reserved.and_then(|()| fill(session, target, need.size, None, report))
     } else {
         reserved.map(|()| 0)
     };
@@ -115,13 +113,14 @@ fn reserve(file: &File, has: u64, need: Need) -> std::io::Result<()> {
 /// Returns the bytes it has then.
 pub(crate) fn fill(
     session: &Session,
-    path: &Path,
+    target: &TargetHandle,
     size: u64,
     deadline: Option<u64>,
     report: &mut dyn FnMut(&LayoutProgress),
 ) -> Result<u64, RunError> {
+    let path = target.path();
     let failed = |source| error("lay out", path, source);
-    let buffered = open_for_layout(session, path)?;
+    let buffered = open_for_layout(target)?;
     let has = buffered.metadata().map_err(failed)?.len();
     let began = session.now();
     let progress = |done_bytes, now| {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fathom_engine::{EngineEntry, EngineSetup, OpenFile, RawEngineOptions, registry};
@@ -11,18 +10,16 @@ use fathom_model::plan::{DepthPlan, OpenSync};
 use fathom_model::{JobPlan, RunPlan};
 use fathom_stats::RunOutcome;
 use fathom_stats::live::Recorded;
-use fathom_sys::device::HostFacts;
-use fathom_sys::io::{
-    Advice, OpenFlags, describe, direct_alignment, fadvise, logical_block_size, open_target, reopen,
-};
+use fathom_sys::device::{HostFacts, Identity, TargetHandle};
+use fathom_sys::io::{Advice, OpenFlags, describe, direct_alignment, fadvise, logical_block_size};
 use fathom_workload::{Extent, SourcePlan};
 
-use crate::layout::Need;
+use crate::files::{lay_out_all, needs, places, remove, written};
 use crate::observe::RunObserver;
 use crate::session::{Session, Time};
 use crate::targets::{self, Target, TargetKind};
 use crate::worker::WorkerSpec;
-use crate::{RunError, execute, guard, layout};
+use crate::{RunError, execute, guard};
 
 /// A run whose targets are laid out and open, waiting for its start.
 pub struct Prepared<'a> {
@@ -30,8 +27,12 @@ pub struct Prepared<'a> {
     pub(crate) plan: &'a RunPlan,
     pub(crate) specs: Vec<WorkerSpec>,
     pub(crate) notes: Vec<String>,
-    pub(crate) unlink: Vec<PathBuf>,
+    /// Files to be removed at the end, where their names still lead to them.
+    pub(crate) unlink: Vec<(PathBuf, Identity)>,
+    /// A path on each device and file system under test.
     pub(crate) paths: Vec<PathBuf>,
+    /// Keeps what was admitted: a claim lasts as long as its handle.
+    pub(crate) _targets: Vec<Arc<TargetHandle>>,
 }
 
 impl Prepared<'_> {
@@ -39,8 +40,8 @@ impl Prepared<'_> {
     pub fn start(self, gate: impl FnOnce(), observer: &mut dyn RunObserver) -> RunOutcome {
         let unlink = self.unlink.clone();
         let mut outcome = execute::run(self, gate, observer);
-        for path in unlink {
-            if let Err(error) = std::fs::remove_file(&path) {
+        for (path, identity) in unlink {
+            if let Err(error) = remove(&path, identity) {
                 outcome.notes.push(format!("could not remove {}: {}", path.display(), describe(&error)));
             }
         }
@@ -61,16 +62,14 @@ pub(crate) fn prepare<'a>(
         notes: Vec::new(),
         unlink: Vec::new(),
         paths: Vec::new(),
+        _targets: Vec::new(),
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
     check_memory(session, plan, &jobs)?;
-    let targets = inspect_all(session, plan, &jobs)?;
-    for job in &plan.jobs {
-        for path in job.clones.iter().flat_map(|clone| &clone.paths) {
-            guard::check(&session.permit, job, &targets[path])?;
-        }
-    }
-    lay_out_all(session, plan, &targets, observer)?;
+    let mut targets = inspect_all(session, plan, &jobs)?;
+    let needs = needs(plan, &targets)?;
+    prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
+    lay_out_all(session, &mut targets, needs, observer)?;
     for (index, (job, entry)) in plan.jobs.iter().zip(&jobs).enumerate() {
         if job.files.create_only {
             continue;
@@ -81,20 +80,20 @@ pub(crate) fn prepare<'a>(
         }
         if job.files.unlink {
             let made = job.clones.iter().flat_map(|clone| &clone.paths);
-            // The name of a held file may be another's on disk.
-            let ours = |path: &&PathBuf| is_file(&targets[*path]) && !session.held.contains_key(*path);
-            prepared.unlink.extend(made.filter(ours).cloned());
+            // The name of a file of the session's own may be another's on disk.
+            let ours = made.filter(|path| targets[*path].is_file() && session.own_file(path).is_none());
+            let identified = ours.filter_map(|path| {
+                targets[path].handle.as_ref().map(|handle| (path.clone(), handle.identity()))
+            });
+            prepared.unlink.extend(identified);
         }
     }
     prepared.unlink.sort();
     prepared.unlink.dedup();
-    prepared.paths =
-        targets.values().filter(|t| t.kind != TargetKind::Virtual).map(|t| t.path.clone()).collect();
+    prepared.paths = places(&targets);
+    let is_device = |target: &Target| target.kind == TargetKind::BlockDevice;
+    prepared._targets = targets.into_values().filter(is_device).filter_map(|target| target.handle).collect();
     Ok(prepared)
-}
-
-fn is_file(target: &Target) -> bool {
-    matches!(target.kind, TargetKind::File | TargetKind::Missing)
 }
 
 /// The engine of a job, checked against what the job asks of it.
@@ -183,55 +182,6 @@ fn inspect_all(
         }
     }
     Ok(targets)
-}
-
-/// Makes and fills what the jobs of the whole run need, once per file.
-fn lay_out_all(
-    session: &Session,
-    plan: &RunPlan,
-    targets: &BTreeMap<PathBuf, Target>,
-    observer: &mut dyn RunObserver,
-) -> Result<(), RunError> {
-    let mut needs: BTreeMap<&Path, Need> = BTreeMap::new();
-    for job in &plan.jobs {
-        for (clone, path) in
-            job.clones.iter().enumerate().flat_map(|(i, c)| c.paths.iter().map(move |p| (i, p)))
-        {
-            let target = &targets[path];
-            let Extent { offset, len } = targets::extent(job, clone, target)?;
-            if !is_file(target) {
-                continue;
-            }
-            if target.kind == TargetKind::Missing && !job.files.allow_create {
-                return Err(RunError::Unsuitable {
-                    path: path.clone(),
-                    reason: "does not exist, and allow_file_create=0".to_owned(),
-                    hint: "name an existing file or allow it to be made".to_owned(),
-                });
-            }
-            let size = (offset + len).max(job.io.file_size.unwrap_or(0));
-            // A mapping cannot make a file longer.
-            let filled = job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap";
-            let need =
-                needs.entry(path).or_insert(Need { size: 0, filled: false, fallocate: job.files.fallocate });
-            need.size = need.size.max(size);
-            need.filled |= filled;
-        }
-    }
-    for (path, need) in needs {
-        let target = &targets[path];
-        if target.kind == TargetKind::Missing || target.size < need.size {
-            let laid_out = layout::lay_out(session, path, need, &mut |progress| observer.layout(progress));
-            let ours = target.kind == TargetKind::Missing
-                && path.symlink_metadata().is_ok_and(|now| now.is_file() && now.len() == 0);
-            if ours && matches!(laid_out, Err(RunError::Target { .. })) {
-                // What went wrong before is what there is to tell.
-                let _ = std::fs::remove_file(path);
-            }
-            laid_out?;
-        }
-    }
-    Ok(())
 }
 
 /// Opens the files of one worker and puts together what it is made from.
@@ -345,21 +295,10 @@ fn open_file(
         no_atime: true,
         ..OpenFlags::default()
     };
-    let opened = match session.held.get(&target.path) {
-        Some(held) => reopen(held, flags),
-        None => open_target(&target.path, flags),
-    };
     let failed =
         |source| RunError::Target { attempted: "open", path: target.path.clone(), source, direct: io.direct };
-    let file = opened.map_err(failed)?;
-    let is_device = file.metadata().map_err(failed)?.file_type().is_block_device();
-    if is_device != (target.kind == TargetKind::BlockDevice) {
-        return Err(RunError::Unsuitable {
-            path: target.path.clone(),
-            reason: "became something else while the run was prepared".to_owned(),
-            hint: "find out what replaces it, and try again".to_owned(),
-        });
-    }
+    let Some(handle) = &target.handle else { return Err(failed(std::io::ErrorKind::NotFound.into())) };
+    let file = handle.reopen(flags).map_err(failed)?;
     if io.direct {
         check_alignment(job, target, &file, extent)?;
     }

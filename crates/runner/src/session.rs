@@ -1,7 +1,9 @@
 //! What outlives one run: the clock, targets held open, permissions to write, and the request to stop.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use fathom_engine::sim::{BEGIN_NS, FixedLatency, Volume, World};
 use fathom_model::RunPlan;
 use fathom_stats::RunOutcome;
 use fathom_sys::clock::RealClock;
+use fathom_sys::device::{HandleKind, TargetHandle};
 
 use crate::guard::WritePermit;
 use crate::observe::RunObserver;
@@ -63,7 +66,10 @@ pub struct ClockFacts {
 /// A session: one clock and the targets that several runs share.
 pub struct Session {
     pub(crate) time: Time,
-    pub(crate) held: BTreeMap<PathBuf, Arc<File>>,
+    /// Files of the session's own, which need no permit.
+    own: BTreeMap<PathBuf, Arc<TargetHandle>>,
+    /// Block devices that runs have named: each name means the same device, and a claim lasts, until the session ends.
+    devices: RefCell<BTreeMap<PathBuf, Arc<TargetHandle>>>,
     pub(crate) permit: WritePermit,
     stop: StopHandle,
 }
@@ -89,7 +95,13 @@ impl Session {
     }
 
     fn on(time: Time) -> Self {
-        Session { time, held: BTreeMap::new(), permit: WritePermit::default(), stop: StopHandle::default() }
+        Session {
+            time,
+            own: BTreeMap::new(),
+            devices: RefCell::default(),
+            permit: WritePermit::default(),
+            stop: StopHandle::default(),
+        }
     }
 
     /// True on virtual time: host and wall-clock facts have no meaning then.
@@ -129,9 +141,40 @@ impl Session {
     }
 
     /// Makes `path` mean `file` in every plan that names it, whether or not the file has that name on disk. Jobs reopen
-    /// it, so each has flags of its own; the caller's descriptor keeps an unnamed file alive.
-    pub fn hold(&mut self, path: PathBuf, file: File) {
-        self.held.insert(path, Arc::new(file));
+    /// it, so each has flags of its own; the caller's descriptor keeps an unnamed file alive. It is the session's own
+    /// file: no permit is asked for.
+    ///
+    /// # Errors
+    /// The system does not say what it is.
+    pub fn hold(&mut self, path: PathBuf, file: File) -> io::Result<()> {
+        let handle = TargetHandle::of(file, &path)?;
+        self.own.insert(path, Arc::new(handle));
+        Ok(())
+    }
+
+    /// The session's own file that `path` means.
+    pub(crate) fn own_file(&self, path: &Path) -> Option<&Arc<TargetHandle>> {
+        self.own.get(path)
+    }
+
+    /// What `path` means from here on.
+    ///
+    /// # Errors
+    /// Nothing is there, or it may not be looked at.
+    pub(crate) fn handle(&self, path: &Path) -> io::Result<Arc<TargetHandle>> {
+        let mut devices = self.devices.borrow_mut();
+        if let Some(known) = self.own.get(path).or_else(|| devices.get(path)) {
+            return Ok(known.clone());
+        }
+        let opened = TargetHandle::open(path)?;
+        if opened.kind() != HandleKind::BlockDevice {
+            return Ok(Arc::new(opened));
+        }
+        // Another name of a device shares its claim.
+        let same = devices.values().find(|known| known.identity() == opened.identity()).cloned();
+        let handle = same.unwrap_or_else(|| Arc::new(opened));
+        devices.insert(path.to_owned(), handle.clone());
+        Ok(handle)
     }
 
     /// Writes incompressible data to the held or named file until it has `size` bytes or the session's clock passes
@@ -143,7 +186,13 @@ impl Session {
         deadline: Option<u64>,
         observer: &mut dyn FnMut(&LayoutProgress),
     ) -> Result<u64, RunError> {
-        layout::fill(self, path, size, deadline, observer)
+        let handle = self.handle(path).map_err(|source| RunError::Target {
+            attempted: "open",
+            path: path.to_owned(),
+            source,
+            direct: false,
+        })?;
+        layout::fill(self, &handle, size, deadline, observer)
     }
 
     /// Opens and lays out everything the plan needs, and refuses what must not be written.

@@ -1,11 +1,12 @@
 //! What a plan's paths are, and which bytes of them each worker uses.
 
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fathom_model::plan::{IoPlan, SizeSpec};
 use fathom_model::{JobPlan, Op};
-use fathom_sys::io::{OpenFlags, block_device_size, open_target};
+use fathom_sys::device::{HandleKind, TargetHandle, unfit_for_a_new_file};
+use fathom_sys::io::{OpenFlags, block_device_size};
 use fathom_workload::Extent;
 
 use crate::RunError;
@@ -33,11 +34,20 @@ pub(crate) struct Target {
     pub size: u64,
     /// Which modelled volume it is; without meaning on real time.
     pub volume: usize,
+    /// What the path led to when it was looked at; `None` for what is missing or virtual.
+    pub handle: Option<Arc<TargetHandle>>,
+}
+
+impl Target {
+    /// A regular file, or one that is still to be made.
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, TargetKind::File | TargetKind::Missing)
+    }
 }
 
 /// Looks at `path` without changing it.
 pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Result<Target, RunError> {
-    let target = |kind, size| Ok(Target { path: path.to_owned(), kind, size, volume: 0 });
+    let target = |kind, size, handle| Ok(Target { path: path.to_owned(), kind, size, volume: 0, handle });
     if let Time::Virtual { world, names } = &session.time {
         let Some(volume) = names.find(path) else {
             let reason = "is none of the modelled volumes of this run".to_owned();
@@ -45,46 +55,41 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
             return Err(RunError::Unsuitable { path: path.to_owned(), reason, hint });
         };
         let (path, size) = (path.to_owned(), world.size_of(volume));
-        return Ok(Target { path, kind: TargetKind::Virtual, size, volume });
+        return Ok(Target { path, kind: TargetKind::Virtual, size, volume, handle: None });
     }
     if !needs_file {
-        return target(TargetKind::Virtual, 0);
+        return target(TargetKind::Virtual, 0, None);
     }
     let failed =
         |source| RunError::Target { attempted: "open", path: path.to_owned(), source, direct: false };
-    if let Some(file) = session.held.get(path) {
-        return target(TargetKind::File, file.metadata().map_err(failed)?.len());
-    }
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && is_among_devices(path) => {
-            let reason = "there is no such device".to_owned();
-            let hint = "`lsblk` lists them; no file is made in /dev".to_owned();
-            return Err(RunError::Unsuitable { path: path.to_owned(), reason, hint });
+    let unsuitable = |reason: &str, hint: &str| RunError::Unsuitable {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+        hint: hint.to_owned(),
+    };
+    let handle = match session.handle(path) {
+        Ok(handle) => handle,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return match unfit_for_a_new_file(path) {
+                Some(reason) => Err(unsuitable(reason, "check the name; `lsblk` lists the devices")),
+                None => target(TargetKind::Missing, 0, None),
+            };
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return target(TargetKind::Missing, 0),
         Err(error) => return Err(failed(error)),
     };
-    let kind = metadata.file_type();
-    if kind.is_file() {
-        return target(TargetKind::File, metadata.len());
+    match handle.kind() {
+        HandleKind::File => target(TargetKind::File, handle.file_size().map_err(failed)?, Some(handle)),
+        HandleKind::BlockDevice => {
+            let device = handle.reopen(OpenFlags::default()).map_err(failed)?;
+            target(TargetKind::BlockDevice, block_device_size(&device).map_err(failed)?, Some(handle))
+        }
+        HandleKind::Directory => {
+            Err(unsuitable("is a directory", "name a file in it (filename=), or use directory="))
+        }
+        HandleKind::CharDevice | HandleKind::Other => {
+            Err(unsuitable("is neither a regular file nor a block device", "choose one of these"))
+        }
     }
-    if kind.is_block_device() {
-        let flags = OpenFlags { read: true, ..OpenFlags::default() };
-        let device = open_target(path, flags).map_err(failed)?;
-        return target(TargetKind::BlockDevice, block_device_size(&device).map_err(failed)?);
-    }
-    let (reason, hint) = match kind.is_dir() {
-        true => ("is a directory", "name a file in it (filename=), or use directory="),
-        false => ("is neither a regular file nor a block device", "choose one of these"),
-    };
-    Err(RunError::Unsuitable { path: path.to_owned(), reason: reason.to_owned(), hint: hint.to_owned() })
-}
-
-/// True for a name in /dev itself: a file made for a mistyped device would lie in memory, and be no device's measure.
-fn is_among_devices(path: &Path) -> bool {
-    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-    parent.is_some_and(|parent| parent == Path::new("/dev"))
 }
 
 /// The operations that a job draws offsets for.

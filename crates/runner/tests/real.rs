@@ -294,7 +294,9 @@ fn a_held_file_is_not_removed_by_its_name() {
     let path = dir.path().join("data");
     std::fs::write(&path, b"somebody's").expect("a file");
     let mut session = Session::real();
-    session.hold(path.clone(), tempfile::tempfile_in(dir.path()).expect("an unnamed file"));
+    session
+        .hold(path.clone(), tempfile::tempfile_in(dir.path()).expect("an unnamed file"))
+        .expect("it is open");
     let mut reader = on(&path, job("reader", Mix::Read, true, 1), "psync", 4);
     reader.files.unlink = true;
     let outcome = session.run(&RunPlan { jobs: vec![reader], ..RunPlan::default() }, &mut ());

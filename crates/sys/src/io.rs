@@ -125,6 +125,24 @@ pub fn flags_of(file: &File) -> io::Result<OpenFlags> {
     })
 }
 
+/// True where another process, or another descriptor of this one, holds a lock (`fcntl`) on a part of the file that an
+/// exclusive lock on the whole would meet. Takes no lock itself.
+pub fn is_locked_by_another(file: &File) -> io::Result<bool> {
+    let mut wanted = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: F_OFD_GETLK reads and writes the one structure, which outlives the call; the descriptor is open.
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut wanted) };
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(i32::from(wanted.l_type) != libc::F_UNLCK)
+}
+
 /// What the system says of an error, without the number that `io::Error` appends.
 pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();

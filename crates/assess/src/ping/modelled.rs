@@ -37,7 +37,7 @@ pub(super) fn open(settings: &PingSettings) -> Result<(OpenedTarget, ModelledPro
         is_char_device: false,
     };
     let range = settings.range_within(volume.size())?;
-    let target = OpenedTarget { file: None, facts, range, in_memory: false, disk: None };
+    let target = OpenedTarget { file: None, facts, range, in_memory: false, disk: None, _handle: None };
     let volume = Volume::new(&volume.model, volume.seed).expect("the model was found sound when it was read");
     Ok((target, ModelledProbe { volume, notes }))
 }

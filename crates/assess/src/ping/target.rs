@@ -1,20 +1,22 @@
 //! Opens what is pinged: the working file in a directory, a file or a block device; refuses what must not be written.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use fathom_analysis::ping::PingTarget;
-use fathom_runner::WritePermit;
-use fathom_sys::device::{DiskSampler, FilesystemFacts, TargetKind, TargetStack};
-use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, open_target, reopen};
+use fathom_runner::{WritePermit, Written, admit};
+use fathom_sys::device::{
+    DiskSampler, FilesystemFacts, Identity, TargetHandle, TargetKind, TargetStack, numbers_of,
+};
+use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, reopen};
 
 use super::error::PingError;
 use super::random::Random;
 use super::settings::PingSettings;
-use crate::{target, working_file};
+use crate::{AssessError, working_file};
 
 /// Working set in a directory where none is named.
 const DIRECTORY_RANGE: u64 = 1 << 20;
@@ -34,6 +36,8 @@ pub(super) struct OpenedTarget {
     pub in_memory: bool,
     /// Counters of the device beneath.
     pub disk: Option<DiskSampler>,
+    /// Keeps a device that is written to for this process.
+    pub _handle: Option<TargetHandle>,
 }
 
 /// Opens the target of `settings`; a working file is filled with what `random` gives, and `beat` is called each time a
@@ -48,6 +52,7 @@ pub(super) fn open(
     std::fs::metadata(path).map_err(unseen)?;
     let stack = TargetStack::of(path).map_err(|error| unseen(io::Error::other(error.to_string())))?;
     let filesystem = stack.filesystem.clone().unwrap_or_default();
+    let mut held = None;
     let (file, size) = match stack.target {
         TargetKind::Directory => {
             let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
@@ -59,11 +64,11 @@ pub(super) fn open(
                 settings.offset.saturating_add(range),
             )
         }
-        TargetKind::File => existing(settings, false)?,
-        TargetKind::BlockDevice => existing(settings, true)?,
+        TargetKind::File => existing(settings, false, &mut held)?,
+        TargetKind::BlockDevice => existing(settings, true, &mut held)?,
         TargetKind::CharDevice if !settings.operation.writes() => {
             let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
-            (existing(settings, false)?.0, settings.offset.saturating_add(range))
+            (existing(settings, false, &mut held)?.0, settings.offset.saturating_add(range))
         }
         _ => return Err(PingError::Unsupported { path: path.clone() }),
     };
@@ -79,6 +84,7 @@ pub(super) fn open(
         range,
         in_memory: matches!(filesystem.fs_type.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"),
         disk: stack.names().first().and_then(|name| DiskSampler::open(&[name]).ok()),
+        _handle: held,
     })
 }
 
@@ -114,26 +120,34 @@ fn flags(settings: &PingSettings) -> OpenFlags {
     }
 }
 
-fn existing(settings: &PingSettings, is_block_device: bool) -> Result<(File, u64), PingError> {
+/// Opens what is there, after it was found free where it is to be written to; `held` keeps it.
+fn existing(
+    settings: &PingSettings,
+    is_block_device: bool,
+    held: &mut Option<TargetHandle>,
+) -> Result<(File, u64), PingError> {
     let path = &settings.target;
-    if settings.operation.writes() {
-        may_be_overwritten(settings, is_block_device)?;
-    }
     let failed =
         |source| PingError::Open { attempted: "open", path: path.clone(), direct: settings.direct, source };
-    let file = open_target(path, flags(settings)).map_err(failed)?;
+    let handle = held.insert(TargetHandle::open(path).map_err(failed)?);
+    if settings.operation.writes() {
+        may_be_overwritten(settings, handle, is_block_device)?;
+    }
+    let file = handle.reopen(flags(settings)).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let size = if is_block_device { block_device_size(&file).map_err(failed)? } else { metadata.len() };
     Ok((file, size))
 }
 
 /// Refuses to overwrite what was not given up, and what is in use whatever was said.
-fn may_be_overwritten(settings: &PingSettings, is_block_device: bool) -> Result<(), PingError> {
+fn may_be_overwritten(
+    settings: &PingSettings,
+    handle: &TargetHandle,
+    is_block_device: bool,
+) -> Result<(), PingError> {
     let path = &settings.target;
-    let named = settings.destroy_named.iter().cloned().collect();
-    let is_named = WritePermit { destroy: named, own_command: true }.names(path);
     match &settings.destroy_named {
-        Some(other) if !is_named => {
+        Some(other) if !WritePermit::own(std::slice::from_ref(other)).names(path) => {
             return Err(PingError::OtherNamed { path: path.clone(), other: other.clone() });
         }
         None if is_block_device && settings.devices_by_name => {
@@ -142,7 +156,11 @@ fn may_be_overwritten(settings: &PingSettings, is_block_device: bool) -> Result<
         None if !settings.destroy => return Err(PingError::ThinkTwice),
         _ => {}
     }
-    target::never_overruled(path).map_err(PingError::Refused)
+    // Under the name ioping, -WWW is the consent.
+    let permit = WritePermit::own(std::slice::from_ref(path));
+    admit(&permit, &[Written { handle, allow_mounted_write: false }])
+        .map(drop)
+        .map_err(|error| PingError::Refused(AssessError::Run(error)))
 }
 
 /// The working file: without a name, or `ioping.tmp` where it is to be kept.
@@ -166,13 +184,7 @@ fn in_directory(
     let free = filesystem.free_bytes.saturating_sub(reserve);
     let kept = path.join(KEPT);
     let (file, has) = if settings.keep {
-        // A link of that name could lead anywhere.
-        if std::fs::symlink_metadata(&kept).is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(failed("open", &kept, io::Error::from(io::ErrorKind::AlreadyExists)));
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&kept).map_err(|error| failed("open", &kept, error))?;
+        let file = kept_file(&kept).map_err(|error| failed("open", &kept, error))?;
         let has = file.metadata().map_err(|error| failed("open", &kept, error))?.len();
         (file, has)
     } else {
@@ -186,6 +198,27 @@ fn in_directory(
         fill(&file, has, size, payload).map_err(|error| failed("fill a file in", path, error))?;
     }
     reopen(&file, flags(settings)).map_err(|error| failed("open a file in", path, error))
+}
+
+/// The file that is kept, made where it is missing. A link of that name could lead anywhere.
+fn kept_file(path: &Path) -> io::Result<File> {
+    let write = OpenFlags { write: true, ..OpenFlags::default() };
+    match TargetHandle::create(path) {
+        Ok(made) => {
+            let file = made.reopen(write)?;
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            return Ok(file);
+        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(_) => {}
+    }
+    let there = TargetHandle::open(path)?;
+    let named = path.symlink_metadata()?;
+    let (major, minor) = numbers_of(named.dev());
+    if !named.is_file() || there.identity() != Identity::File(major, minor, named.ino()) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    there.reopen(write)
 }
 
 /// Writes what `payload` gives up to `size`, durably, and leaves none of it in the cache.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::units::bytes;
 use fathom_runner::WritePermit;
-use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack};
+use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack, unfit_for_a_new_file};
 
 use super::settings::PrepareSettings;
 use crate::AssessError;
@@ -181,6 +181,9 @@ fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
             "make the directory first, or check the name",
         ));
     }
+    if let Some(reason) = unfit_for_a_new_file(path) {
+        return Err(refused(path, reason, "check the name; `lsblk` lists the devices"));
+    }
     if settings.run.size.is_none() {
         let hint = "say how large it shall be: --size 10g";
         return Err(refused(path, "there is no such file, and it is not said how large to make it", hint));
@@ -214,7 +217,7 @@ fn existing_file(
             "rename it, or reach it by a link whose name is",
         ));
     }
-    let permit = WritePermit { destroy: settings.run.destroy.clone(), own_command: true };
+    let permit = WritePermit::own(&settings.run.destroy);
     if let Some(other) = settings.run.destroy.iter().find(|_| !permit.names(path)) {
         let reason = format!("is not what --destroy-data={} names", other.display());
         return Err(refused(path, reason, "name the target itself, or leave --destroy-data out"));

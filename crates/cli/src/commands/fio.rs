@@ -166,7 +166,7 @@ fn measure(
 ) -> Result<Exit, Refusal> {
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;
-    session.set_permit(WritePermit { destroy: may_destroy(command), own_command: false });
+    session.set_permit(WritePermit::fio(&may_destroy(command)));
     let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| Refusal {
         message: format!("fio: cannot watch for signals: {}", output::plain(&error)),
         hint: signals::hint(&error),

@@ -46,14 +46,17 @@ impl Mount {
             .map(|pair| pair.1)
     }
 
-    /// The device nodes named as its source: none for a name such as `tmpfs`, several for `/dev/a:/dev/b`.
+    /// The device nodes named as its source: none for a name such as `tmpfs`, several for `/dev/a:/dev/b`. Only of file
+    /// systems that lie on devices is a path outside `/dev` taken for a node: elsewhere it may be anything.
     pub fn source_nodes(&self) -> Vec<&Path> {
+        let may_be_anywhere = ["btrfs", "bcachefs"].contains(&self.fs_type.as_str());
+        let is_node = |part: &[u8]| part.starts_with(b"/dev/") || (may_be_anywhere && part.starts_with(b"/"));
         let bytes = self.source.as_bytes();
         let parts: Vec<&[u8]> = bytes.split(|&b| b == b':').collect();
-        if parts.iter().all(|part| part.starts_with(b"/dev/")) {
+        if parts.iter().all(|part| is_node(part)) {
             return parts.into_iter().map(|part| Path::new(std::ffi::OsStr::from_bytes(part))).collect();
         }
-        if bytes.starts_with(b"/dev/") { vec![Path::new(&self.source)] } else { Vec::new() }
+        if is_node(bytes) { vec![Path::new(&self.source)] } else { Vec::new() }
     }
 }
 

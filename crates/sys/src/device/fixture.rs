@@ -64,8 +64,20 @@ impl Fixture {
         fs_type: &str,
         source: &str,
     ) -> &mut Fixture {
+        self.mount_with(number, mount_point, fs_type, source, "rw")
+    }
+
+    /// As [`Fixture::mount`], with options of the file system.
+    pub(super) fn mount_with(
+        &mut self,
+        number: &str,
+        mount_point: &str,
+        fs_type: &str,
+        source: &str,
+        options: &str,
+    ) -> &mut Fixture {
         let id = 20 + self.mounts.lines().count();
-        self.mounts += &format!("{id} 1 {number} / {mount_point} rw - {fs_type} {source} rw\n");
+        self.mounts += &format!("{id} 1 {number} / {mount_point} rw - {fs_type} {source} {options}\n");
         self.write("proc/self/mountinfo", &self.mounts);
         self
     }

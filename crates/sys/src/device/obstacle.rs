@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::guard::Process;
 use super::signature::Signature;
 
 /// One thing that stands against writing to a target.
@@ -12,22 +13,19 @@ pub enum Obstacle {
     Mounted {
         /// Node of the device.
         device: PathBuf,
+        /// How the device stands to the target.
+        relation: Relation,
         /// Where.
         mount_point: PathBuf,
+        /// A process that sees the mount, where this one does not.
+        seen_by: Option<Process>,
     },
-    /// A partition of the device is mounted.
-    MountedPartition {
-        /// Node of the partition.
+    /// A mounted file system on other devices keeps its log, journal or a part of its data on the device.
+    PartOfMounted {
+        /// Node of the device.
         device: PathBuf,
-        /// Where.
-        mount_point: PathBuf,
-    },
-    /// The disk that the target is a partition of is mounted as a whole.
-    MountedParent {
-        /// Node of the disk.
-        device: PathBuf,
-        /// Where.
-        mount_point: PathBuf,
+        /// What the device is to the file system: `the log of the xfs mounted at /srv`.
+        role: String,
     },
     /// Another device is built on the device, one of its partitions, or its disk.
     Holder {
@@ -35,6 +33,8 @@ pub enum Obstacle {
         device: PathBuf,
         /// Node of what is built on it.
         holder: PathBuf,
+        /// What uses the holder, where that can be told.
+        user: Option<Box<Obstacle>>,
     },
     /// Swap is active on the device, a partition of it, or the file.
     SwapInUse {
@@ -48,10 +48,25 @@ pub enum Obstacle {
         /// What uses that loop device.
         user: Box<Obstacle>,
     },
+    /// A loop device has its data in a file that cannot be identified, which may be the target.
+    UnknownBackingFile {
+        /// Node of the loop device.
+        device: PathBuf,
+    },
     /// The kernel refuses an exclusive open: something uses the device, though not in a way seen from here.
     Busy {
         /// Node of the device.
         device: PathBuf,
+    },
+    /// Another process holds a lock on the target, as the owner of a disk image does.
+    Locked {
+        /// Which, where that can be told.
+        by: Option<Process>,
+    },
+    /// Another process has the target open for writing.
+    OpenForWriting {
+        /// Which.
+        by: Process,
     },
     /// The device holds data in a known format.
     Signature {
@@ -70,64 +85,88 @@ pub enum Obstacle {
     },
 }
 
-/// What it takes to write in spite of an obstacle.
+/// How a device in use stands to the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overrule {
-    /// Consent to write to something mounted.
-    MountedWrite,
-    /// Consent to destroy what the device holds.
-    DestroyData,
-    /// Nothing that could be said here.
+pub enum Relation {
+    /// It is the target itself.
+    Itself,
+    /// It is a partition of the target.
+    Partition,
+    /// It is the disk that the target is a partition of.
+    Disk,
+}
+
+/// What an obstacle is, and with it what it takes to write in spite of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObstacleClass {
+    /// The target is in use now. Own commands never write to it.
+    InUse,
+    /// Another process may write to the target as well: nothing is destroyed that is not shared already. Own commands
+    /// never write to it; a job under fio's grammar does, as two of them may share a file.
+    Shared,
+    /// Data lies there that nothing uses now: consent to destroy it is enough.
+    Data,
+    /// The system does not permit it.
     Impossible,
 }
 
 impl Obstacle {
-    /// What it takes to write in spite of it.
-    pub fn overrule(&self) -> Overrule {
+    /// What it is.
+    pub fn class(&self) -> ObstacleClass {
         match self {
             Obstacle::Mounted { .. }
-            | Obstacle::MountedPartition { .. }
-            | Obstacle::MountedParent { .. }
-            | Obstacle::SwapInUse { .. } => Overrule::MountedWrite,
-            // Whoever writes beneath a loop device writes to what is on it.
-            Obstacle::BackingFile { user, .. } => user.overrule(),
-            Obstacle::ReadOnly { .. } => Overrule::Impossible,
-            _ => Overrule::DestroyData,
+            | Obstacle::PartOfMounted { .. }
+            | Obstacle::Holder { .. }
+            | Obstacle::SwapInUse { .. }
+            | Obstacle::BackingFile { .. }
+            | Obstacle::UnknownBackingFile { .. }
+            | Obstacle::Locked { .. }
+            | Obstacle::Busy { .. } => ObstacleClass::InUse,
+            Obstacle::OpenForWriting { .. } => ObstacleClass::Shared,
+            Obstacle::Signature { .. } | Obstacle::Partitioned { .. } => ObstacleClass::Data,
+            Obstacle::ReadOnly { .. } => ObstacleClass::Impossible,
         }
-    }
-
-    /// True for everything that is in use right now, as against data that merely lies there.
-    pub fn is_in_use(&self) -> bool {
-        !matches!(self, Obstacle::Signature { .. } | Obstacle::Partitioned { .. } | Obstacle::ReadOnly { .. })
     }
 }
 
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Obstacle::Mounted { device, mount_point } => {
-                write!(f, "{} is mounted at {}", device.display(), mount_point.display())
+            Obstacle::Mounted { device, relation, mount_point, seen_by } => {
+                let (prefix, whole) = match relation {
+                    Relation::Itself => ("", ""),
+                    Relation::Partition => ("its partition ", ""),
+                    Relation::Disk => ("its disk ", "as a whole "),
+                };
+                let (device, mount_point) = (device.display(), mount_point.display());
+                write!(f, "{prefix}{device} is mounted {whole}at {mount_point}")?;
+                match seen_by {
+                    Some(process) => write!(f, " in the mount namespace of {process}"),
+                    None => Ok(()),
+                }
             }
-            Obstacle::MountedPartition { device, mount_point } => {
-                write!(f, "its partition {} is mounted at {}", device.display(), mount_point.display())
-            }
-            Obstacle::MountedParent { device, mount_point } => {
-                write!(f, "its disk {} is mounted as a whole at {}", device.display(), mount_point.display())
-            }
-            Obstacle::Holder { device, holder } => {
-                write!(f, "{} is built on {}", holder.display(), device.display())
+            Obstacle::PartOfMounted { device, role } => write!(f, "{} is {role}", device.display()),
+            Obstacle::Holder { device, holder, user } => {
+                write!(f, "{} is built on {}", holder.display(), device.display())?;
+                user.as_ref().map_or(Ok(()), |user| write!(f, ", and {user}"))
             }
             Obstacle::SwapInUse { path } => write!(f, "{} is active swap space", path.display()),
             Obstacle::BackingFile { device, user } => {
                 write!(f, "the loop device {} has its data there, and {user}", device.display())
             }
-            Obstacle::Busy { device } => {
-                write!(
-                    f,
-                    "the kernel holds {} for another user (an exclusive open is refused)",
-                    device.display()
-                )
+            Obstacle::UnknownBackingFile { device } => {
+                let device = device.display();
+                write!(f, "the loop device {device} may have its data there: its file cannot be identified")
             }
+            Obstacle::Busy { device } => {
+                let device = device.display();
+                write!(f, "the kernel holds {device} for another user (an exclusive open is refused)")
+            }
+            Obstacle::Locked { by: Some(process) } => write!(f, "{process} holds a lock on it"),
+            Obstacle::Locked { by: None } => {
+                write!(f, "another process holds a lock on it, as a running virtual machine does")
+            }
+            Obstacle::OpenForWriting { by } => write!(f, "{by} has it open for writing"),
             Obstacle::Signature { what } => write!(f, "it bears a signature: {what}"),
             Obstacle::Partitioned { partitions } => {
                 let names: Vec<String> = partitions.iter().map(|path| path.display().to_string()).collect();
@@ -144,28 +183,57 @@ mod tests {
     use crate::device::signature::Class;
 
     #[test]
-    fn sentences_and_remedies() {
-        let check = |obstacle: Obstacle, sentence: &str, overrule: Overrule, in_use: bool| {
-            assert_eq!(obstacle.to_string(), sentence);
-            assert_eq!((obstacle.overrule(), obstacle.is_in_use()), (overrule, in_use), "{sentence}");
+    fn sentences_and_classes() {
+        let check = |obstacle: Obstacle, sentence: &str, class: ObstacleClass| {
+            assert_eq!((obstacle.to_string().as_str(), obstacle.class()), (sentence, class));
         };
-        let (sda, sda1) = (PathBuf::from("/dev/sda"), PathBuf::from("/dev/sda1"));
-        let mounted = Obstacle::Mounted { device: sda.clone(), mount_point: "/mnt".into() };
-        check(mounted.clone(), "/dev/sda is mounted at /mnt", Overrule::MountedWrite, true);
-        let partition = Obstacle::MountedPartition { device: sda1.clone(), mount_point: "/".into() };
-        check(partition, "its partition /dev/sda1 is mounted at /", Overrule::MountedWrite, true);
-        let holder = Obstacle::Holder { device: sda1, holder: "/dev/dm-0".into() };
-        check(holder, "/dev/dm-0 is built on /dev/sda1", Overrule::DestroyData, true);
-        let behind = Obstacle::BackingFile { device: "/dev/loop3".into(), user: Box::new(mounted) };
-        let sentence = "the loop device /dev/loop3 has its data there, and /dev/sda is mounted at /mnt";
-        check(behind, sentence, Overrule::MountedWrite, true);
-        let what = Signature { name: "ext4", class: Class::FileSystem, offset: 1080 };
+        let mounted = |relation, device: &str, mount_point: &str| Obstacle::Mounted {
+            device: device.into(),
+            relation,
+            mount_point: mount_point.into(),
+            seen_by: None,
+        };
+        let in_use = ObstacleClass::InUse;
+        let itself = mounted(Relation::Itself, "/dev/sda", "/mnt");
+        check(itself.clone(), "/dev/sda is mounted at /mnt", in_use);
         check(
-            Obstacle::Signature { what },
-            "it bears a signature: ext4 file system",
-            Overrule::DestroyData,
-            false,
+            mounted(Relation::Partition, "/dev/sda1", "/"),
+            "its partition /dev/sda1 is mounted at /",
+            in_use,
         );
-        check(Obstacle::ReadOnly { device: sda }, "/dev/sda is read-only", Overrule::Impossible, false);
+        check(
+            mounted(Relation::Disk, "/dev/sda", "/"),
+            "its disk /dev/sda is mounted as a whole at /",
+            in_use,
+        );
+        let process = Process { id: 7, command: "bash".to_owned() };
+        let elsewhere = Obstacle::Mounted {
+            device: "/dev/sda".into(),
+            relation: Relation::Itself,
+            mount_point: "/m".into(),
+            seen_by: Some(process.clone()),
+        };
+        check(elsewhere, "/dev/sda is mounted at /m in the mount namespace of process 7 (bash)", in_use);
+        let holder = |user| Obstacle::Holder { device: "/dev/sda1".into(), holder: "/dev/dm-0".into(), user };
+        check(holder(None), "/dev/dm-0 is built on /dev/sda1", in_use);
+        let data = mounted(Relation::Itself, "/dev/dm-0", "/data");
+        let chain = "/dev/dm-0 is built on /dev/sda1, and /dev/dm-0 is mounted at /data";
+        check(holder(Some(Box::new(data))), chain, in_use);
+        let behind = Obstacle::BackingFile { device: "/dev/loop3".into(), user: Box::new(itself) };
+        check(
+            behind,
+            "the loop device /dev/loop3 has its data there, and /dev/sda is mounted at /mnt",
+            in_use,
+        );
+        let shared = Obstacle::OpenForWriting { by: process.clone() };
+        check(shared, "process 7 (bash) has it open for writing", ObstacleClass::Shared);
+        check(Obstacle::Locked { by: Some(process) }, "process 7 (bash) holds a lock on it", in_use);
+        let what = Signature { name: "ext4", class: Class::FileSystem, offset: 1080 };
+        check(Obstacle::Signature { what }, "it bears a signature: ext4 file system", ObstacleClass::Data);
+        check(
+            Obstacle::ReadOnly { device: "/dev/sda".into() },
+            "/dev/sda is read-only",
+            ObstacleClass::Impossible,
+        );
     }
 }

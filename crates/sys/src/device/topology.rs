@@ -11,6 +11,14 @@ pub fn node_of(name: &str) -> PathBuf {
     Path::new("/dev").join(name.replace('!', "/"))
 }
 
+/// The node that users know a device by: `/dev/mapper/NAME` of a device-mapper device, else [`node_of`] its name.
+pub fn shown_node(root: &SysRoot, name: &str) -> PathBuf {
+    match root.text(root.block_dir(name).join("dm/name")) {
+        Some(mapped) => Path::new("/dev/mapper").join(mapped),
+        None => node_of(name),
+    }
+}
+
 /// `8:16` as major and minor number.
 pub fn parse_number(text: &str) -> Option<(u32, u32)> {
     let (major, minor) = text.trim().split_once(':')?;
@@ -83,6 +91,7 @@ pub fn block_number(path: &Path) -> Option<(u32, u32)> {
 pub fn devices_of_mount(root: &SysRoot, mount: &Mount) -> Vec<String> {
     let mut devices: Vec<String> = root.block_name(mount.major, mount.minor).into_iter().collect();
     if devices.is_empty() {
+        // A node may lie anywhere: the kernel takes it by its numbers.
         devices = mount.source_nodes().into_iter().filter_map(|node| name_of_node(root, node)).collect();
     }
     if mount.fs_type == "btrfs" {

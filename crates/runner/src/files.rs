@@ -1,0 +1,153 @@
+//! The files and devices of a run: which are written to, made and filled before it, and removed after it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fathom_model::RunPlan;
+use fathom_sys::device::{HandleKind, Identity, TargetHandle};
+use fathom_workload::Extent;
+
+use crate::RunError;
+use crate::guard::{self, Written};
+use crate::layout::{self, Need};
+use crate::observe::RunObserver;
+use crate::session::Session;
+use crate::targets::{self, Target, TargetKind};
+
+/// Removes the file at `path` unless the name has come to mean something else.
+pub(crate) fn remove(path: &Path, identity: Identity) -> std::io::Result<()> {
+    let now = std::fs::symlink_metadata(path)?;
+    let (major, minor) = fathom_sys::device::numbers_of(now.dev());
+    if Identity::File(major, minor, now.ino()) != identity && !now.is_symlink() {
+        return Err(std::io::Error::other("another file has taken its place"));
+    }
+    std::fs::remove_file(path)
+}
+
+/// One path on each device, and one on each file system: what lies under them is the same for all files there.
+pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
+    let mut places: BTreeMap<(u32, u32, bool), PathBuf> = BTreeMap::new();
+    for target in targets.values() {
+        let place = match target.handle.as_ref().map(|handle| handle.identity()) {
+            Some(Identity::Device(major, minor)) => (major, minor, true),
+            Some(Identity::File(major, minor, _)) => (major, minor, false),
+            None => continue,
+        };
+        places.entry(place).or_insert_with(|| target.path.clone());
+    }
+    places.into_values().collect()
+}
+
+/// The targets that the run writes to, in jobs or before them.
+pub(crate) fn written<'a>(
+    session: &Session,
+    plan: &RunPlan,
+    targets: &'a BTreeMap<PathBuf, Target>,
+    needs: &BTreeMap<PathBuf, Need>,
+) -> Vec<Written<'a>> {
+    let mut written: BTreeMap<&Path, Written<'a>> = BTreeMap::new();
+    for job in &plan.jobs {
+        for path in job.clones.iter().flat_map(|clone| &clone.paths) {
+            let target = &targets[path];
+            let Some(handle) = target.handle.as_deref().filter(|_| session.own_file(path).is_none()) else {
+                continue;
+            };
+            let grows = needs.get(path).is_some_and(|need| need.size > target.size);
+            if !job.io.pattern.modifies() && !grows {
+                continue;
+            }
+            let allow = job.files.allow_mounted_write;
+            let entry = written.entry(&target.path).or_insert(Written { handle, allow_mounted_write: allow });
+            entry.allow_mounted_write &= allow;
+        }
+    }
+    written.into_values().collect()
+}
+
+/// What each file has to be before the run.
+pub(crate) fn needs(
+    plan: &RunPlan,
+    targets: &BTreeMap<PathBuf, Target>,
+) -> Result<BTreeMap<PathBuf, Need>, RunError> {
+    let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
+    for job in &plan.jobs {
+        for (clone, path) in
+            job.clones.iter().enumerate().flat_map(|(i, c)| c.paths.iter().map(move |p| (i, p)))
+        {
+            let target = &targets[path];
+            let Extent { offset, len } = targets::extent(job, clone, target)?;
+            if !target.is_file() {
+                continue;
+            }
+            if target.kind == TargetKind::Missing && !job.files.allow_create {
+                return Err(RunError::Unsuitable {
+                    path: path.clone(),
+                    reason: "does not exist, and allow_file_create=0".to_owned(),
+                    hint: "name an existing file or allow it to be made".to_owned(),
+                });
+            }
+            let size = (offset + len).max(job.io.file_size.unwrap_or(0));
+            // A mapping cannot make a file longer.
+            let filled = job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap";
+            let need = needs.entry(path.clone()).or_insert(Need {
+                size: 0,
+                filled: false,
+                fallocate: job.files.fallocate,
+            });
+            need.size = need.size.max(size);
+            need.filled |= filled;
+        }
+    }
+    Ok(needs)
+}
+
+/// Makes and fills what the jobs of the whole run need, once per file. What was missing has a handle then.
+pub(crate) fn lay_out_all(
+    session: &Session,
+    targets: &mut BTreeMap<PathBuf, Target>,
+    needs: BTreeMap<PathBuf, Need>,
+    observer: &mut dyn RunObserver,
+) -> Result<(), RunError> {
+    for (path, need) in needs {
+        let Some(target) = targets.get_mut(&path) else { continue };
+        if target.handle.is_some() && target.size >= need.size {
+            continue;
+        }
+        let (handle, is_new) = match target.handle.clone() {
+            Some(handle) => (handle, false),
+            None => create(session, &path)?,
+        };
+        let laid_out = layout::lay_out(session, &handle, need, &mut |progress| observer.layout(progress));
+        if is_new && matches!(laid_out, Err(RunError::Target { .. })) {
+            // What went wrong before is what there is to tell.
+            let _ = remove(&path, handle.identity());
+        }
+        laid_out?;
+        target.handle = Some(handle);
+    }
+    Ok(())
+}
+
+/// Makes the file at `path`, and tells whether it is new: another program, or another name in this run, may have been
+/// first.
+fn create(session: &Session, path: &Path) -> Result<(Arc<TargetHandle>, bool), RunError> {
+    let failed =
+        |source| RunError::Target { attempted: "create", path: path.to_owned(), source, direct: false };
+    match TargetHandle::create(path) {
+        Ok(handle) => return Ok((Arc::new(handle), true)),
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        Err(_) => {}
+    }
+    let handle = session.handle(path).map_err(failed)?;
+    if handle.kind() != HandleKind::File {
+        return Err(RunError::Unsuitable {
+            path: path.to_owned(),
+            reason: "became something else while the run was prepared".to_owned(),
+            hint: "find out what replaces it, and try again".to_owned(),
+        });
+    }
+    guard::admit(&session.permit, &[Written { handle: &handle, allow_mounted_write: false }])?;
+    Ok((handle, false))
+}

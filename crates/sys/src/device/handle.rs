@@ -1,0 +1,273 @@
+//! A file or device under test, resolved once: whatever happens to its path afterwards, this is what is meant.
+//!
+//! The path is looked up without opening what it leads to, so neither a pipe nor a tape drive notices. Everything later
+//! (the guard, the layout, the jobs) goes through the descriptor. A claim keeps a block device for this process: while it
+//! lasts, the kernel mounts nothing on the device and lets no other program claim it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
+
+use super::filesystem;
+use super::root::SysRoot;
+use crate::io::{OpenFlags, open_target, reopen};
+
+/// What a descriptor leads to, by the kernel's own numbers: the same for every name of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Identity {
+    /// A block device by major and minor number, whichever node it was reached by.
+    Device(u32, u32),
+    /// A file by the device of its file system (major, minor) and its inode.
+    File(u32, u32, u64),
+}
+
+/// What sort of thing a handle leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandleKind {
+    /// A regular file.
+    File,
+    /// A block device.
+    BlockDevice,
+    /// A directory.
+    Directory,
+    /// A character device.
+    CharDevice,
+    /// A pipe, a socket, or the like.
+    Other,
+}
+
+/// Something under test, held by a descriptor.
+#[derive(Debug)]
+pub struct TargetHandle {
+    file: File,
+    path: PathBuf,
+    kind: HandleKind,
+    identity: Identity,
+    /// The inode that was opened; of a block device that of its node.
+    inode: Identity,
+    claim: OnceLock<File>,
+}
+
+impl TargetHandle {
+    /// Resolves `path`, following symbolic links, without opening what is there.
+    ///
+    /// # Errors
+    /// Nothing is there, or it may not be looked at.
+    pub fn open(path: &Path) -> io::Result<TargetHandle> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        TargetHandle::of(File::from(rustix::fs::open(path, flags, Mode::empty())?), path)
+    }
+
+    /// Makes a new regular file at `path` with mode 0644 less the umask; a symbolic link there is not followed.
+    ///
+    /// # Errors
+    /// Something has that name, or the file cannot be made.
+    pub fn create(path: &Path) -> io::Result<TargetHandle> {
+        let flags = OpenFlags { write: true, create: true, exclusive: true, ..OpenFlags::default() };
+        TargetHandle::of(open_target(path, flags)?, path)
+    }
+
+    /// A file that is open already, such as one without a name; `path` is what it is called in messages.
+    ///
+    /// # Errors
+    /// The system does not say what it is.
+    pub fn of(file: File, path: &Path) -> io::Result<TargetHandle> {
+        let stat = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+        let kind = match FileType::from_raw_mode(u32::from(stat.stx_mode)) {
+            FileType::RegularFile => HandleKind::File,
+            FileType::BlockDevice => HandleKind::BlockDevice,
+            FileType::Directory => HandleKind::Directory,
+            FileType::CharacterDevice => HandleKind::CharDevice,
+            _ => HandleKind::Other,
+        };
+        let inode = Identity::File(stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);
+        let identity = match kind {
+            HandleKind::BlockDevice => Identity::Device(stat.stx_rdev_major, stat.stx_rdev_minor),
+            _ => inode,
+        };
+        Ok(TargetHandle { file, path: path.to_path_buf(), kind, identity, inode, claim: OnceLock::new() })
+    }
+
+    /// The path it was reached by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What sort of thing it is.
+    pub fn kind(&self) -> HandleKind {
+        self.kind
+    }
+
+    /// What it is, whatever its name.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The inode that was opened: of a block device that of its node, which is what file locks lie on.
+    pub fn inode(&self) -> Identity {
+        self.inode
+    }
+
+    /// Bytes that a file has now; 0 for everything else.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn file_size(&self) -> io::Result<u64> {
+        Ok(if self.kind == HandleKind::File { self.file.metadata()?.len() } else { 0 })
+    }
+
+    /// The number of names that a file has; 0 once the last one is gone.
+    pub fn links(&self) -> Option<u64> {
+        let stat = rustix::fs::statx(&self.file, c"", AtFlags::EMPTY_PATH, StatxFlags::NLINK).ok()?;
+        Some(u64::from(stat.stx_nlink))
+    }
+
+    /// True where the file itself is a mount point (a bind mount of one file): its name there is not its name on disk.
+    pub fn is_mount_point(&self) -> bool {
+        let stat = rustix::fs::statx(&self.file, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS);
+        stat.is_ok_and(|stat| stat.stx_attributes.contains(rustix::fs::StatxAttributes::MOUNT_ROOT))
+    }
+
+    /// Opens what is held anew, with flags and a position of its own. Needs `/proc`.
+    ///
+    /// # Errors
+    /// Those of opening; `InvalidInput` for `create`, `exclusive` and `truncate`.
+    pub fn reopen(&self, flags: OpenFlags) -> io::Result<File> {
+        reopen(&self.file, flags)
+    }
+
+    /// Keeps a block device for this process for as long as the handle lives; nothing changes for anything else.
+    ///
+    /// # Errors
+    /// `ResourceBusy` where the device or a part of it is in use: mounted (in any mount namespace), held by another device,
+    /// swap, or claimed by another program.
+    pub fn claim(&self) -> io::Result<()> {
+        if self.kind == HandleKind::BlockDevice && !self.is_claimed() {
+            // A second claim of the same handle would be the first one's rival; it is dropped here.
+            let _ = self.claim.set(self.open_exclusively()?);
+        }
+        Ok(())
+    }
+
+    fn open_exclusively(&self) -> io::Result<File> {
+        let path = format!("/proc/thread-self/fd/{}", self.file.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::LARGEFILE;
+        Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// True while the device is kept for this process.
+    pub fn is_claimed(&self) -> bool {
+        self.claim.get().is_some()
+    }
+}
+
+/// Major and minor number of a device as `stat` gives it.
+pub fn numbers_of(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+/// Why no file may be made at `path`, which does not exist; `None` where one may.
+///
+/// A file among the device nodes would lie in memory and be no device's measure, and a symbolic link that leads nowhere
+/// would have the file made somewhere else.
+pub fn unfit_for_a_new_file(path: &Path) -> Option<&'static str> {
+    if path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+        return Some("is a symbolic link that leads nowhere");
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent.canonicalize().ok()?;
+    is_among_devices(&parent).then_some("does not exist, and no file is made among the device nodes")
+}
+
+/// True for a directory of device nodes: in a devtmpfs, or below `/dev` on the same mount as `/dev` itself (`/dev/shm` is
+/// another).
+fn is_among_devices(directory: &Path) -> bool {
+    let root = SysRoot::real();
+    let Ok(mounts) = filesystem::read_mounts(&root) else { return directory.starts_with("/dev") };
+    let mount_of = |path: &Path| filesystem::mount_of(&root, &mounts, path).ok();
+    let Some(mount) = mount_of(directory) else { return directory.starts_with("/dev") };
+    let is_of_dev =
+        || directory.starts_with("/dev") && mount_of(Path::new("/dev")).is_some_and(|dev| dev.id == mount.id);
+    mount.fs_type == "devtmpfs" || is_of_dev()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_handle_means_the_same_file_whatever_becomes_of_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, second, link) =
+            (dir.path().join("first"), dir.path().join("second"), dir.path().join("link"));
+        std::fs::write(&first, "first").unwrap();
+        std::fs::write(&second, "second").unwrap();
+        symlink(&first, &link).unwrap();
+        let handle = TargetHandle::open(&link).unwrap();
+        std::fs::remove_file(&link).unwrap();
+        symlink(&second, &link).unwrap();
+        let text = std::io::read_to_string(handle.reopen(OpenFlags::default()).unwrap()).unwrap();
+        assert_eq!(text, "first");
+        assert_eq!(handle.identity(), TargetHandle::open(&first).unwrap().identity());
+        assert_ne!(handle.identity(), TargetHandle::open(&link).unwrap().identity());
+        assert_eq!(
+            (handle.kind(), handle.links(), handle.file_size().unwrap()),
+            (HandleKind::File, Some(1), 5)
+        );
+        std::fs::remove_file(&first).unwrap();
+        assert_eq!(handle.links(), Some(0));
+    }
+
+    #[test]
+    fn new_files_are_made_only_where_there_is_no_name_yet() {
+        let dir = tempfile::tempdir().unwrap();
+        let (new, elsewhere, link) =
+            (dir.path().join("new"), dir.path().join("elsewhere"), dir.path().join("link"));
+        let handle = TargetHandle::create(&new).unwrap();
+        assert_eq!(handle.kind(), HandleKind::File);
+        assert_eq!(TargetHandle::create(&new).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        symlink(&elsewhere, &link).unwrap();
+        assert_eq!(TargetHandle::create(&link).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(!elsewhere.exists());
+    }
+
+    #[test]
+    fn looking_at_a_pipe_does_not_wait_for_a_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(TargetHandle::open(&pipe).unwrap().kind(), HandleKind::Other);
+        assert_eq!(TargetHandle::open(Path::new("/dev/null")).unwrap().kind(), HandleKind::CharDevice);
+        assert_eq!(TargetHandle::open(dir.path()).unwrap().kind(), HandleKind::Directory);
+    }
+
+    #[test]
+    fn no_file_is_made_among_device_nodes_or_behind_a_dangling_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        symlink("/dev/fathom-no-such-device", &link).unwrap();
+        let check = |path: &Path, expected: Option<&str>| {
+            let found = unfit_for_a_new_file(path);
+            assert_eq!(found.is_some(), expected.is_some(), "{}: {found:?}", path.display());
+            assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()), "{found:?}");
+        };
+        check(&dir.path().join("new"), None);
+        check(Path::new("fathom-no-such-file"), None);
+        check(&link, Some("leads nowhere"));
+        check(Path::new("/dev/fathom-no-such-device"), Some("device nodes"));
+        check(Path::new("/dev/../dev/fathom-no-such-device"), Some("device nodes"));
+        if Path::new("/dev/mapper").is_dir() {
+            check(Path::new("/dev/mapper/fathom-no-such-device"), Some("device nodes"));
+        }
+        let shm = Path::new("/dev/shm");
+        let is_a_mount = std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(" /dev/shm ");
+        if is_a_mount {
+            check(&shm.join("fathom-no-such-file"), None);
+        }
+    }
+}
