@@ -17,6 +17,7 @@ mod guarded;
 mod identify;
 mod killed;
 mod monitor;
+mod monitor_mounts;
 mod open_loop;
 mod ours;
 mod ping;

@@ -4,13 +4,10 @@
 //! complete, after merging and splitting. One without (device mapper, md, zram) is seen where requests enter it.
 //! A partition is the part of its disk's requests that begin in its range.
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-
 use super::error::DeviceError;
-use super::filesystem;
 use super::root::SysRoot;
 use super::topology;
+use super::trace_events::TraceEvents;
 use crate::tracepoint::{Tracepoint, Tracepoints};
 
 /// What a request does.
@@ -59,7 +56,7 @@ pub struct BlockEvent {
 /// Why requests cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// No trace file system, or not for us.
+    /// No trace file system, or none for us.
     #[error("the kernel's trace events cannot be read: {0}")]
     NoEvents(#[source] DeviceError),
     /// An event is not described as this program understands it.
@@ -121,7 +118,7 @@ impl BlockTrace {
                     name: names.first().map_or(String::new(), |name| name.as_ref().to_owned()),
                 })
             })?;
-        let events = events_dir(root)?;
+        let events = TraceEvents::of_block(root).map_err(TraceError::NoEvents)?;
         let mut formats = Vec::new();
         let mut points = Vec::new();
         for (name, stage) in EVENTS {
@@ -129,7 +126,7 @@ impl BlockTrace {
             if filter.is_empty() {
                 continue;
             }
-            let format = Format::read(root, &events, name, *stage)?;
+            let format = Format::read(&events, name, *stage)?;
             points.push(Tracepoint { id: u64::from(format.id), filter });
             formats.push(format);
         }
@@ -200,23 +197,6 @@ const EVENTS: &[(&str, BlockStage)] = &[
     ("block_bio_queue", BlockStage::Entered),
 ];
 
-/// Where the block events are described: wherever the trace file system is mounted.
-fn events_dir(root: &SysRoot) -> Result<PathBuf, TraceError> {
-    let mounts = filesystem::read_mounts(root).unwrap_or_default();
-    let of_kind = |kind: &'static str| mounts.iter().filter(move |mount| mount.fs_type == kind);
-    let tracefs = of_kind("tracefs").map(|mount| mount.mount_point.clone());
-    let debugfs = of_kind("debugfs").map(|mount| mount.mount_point.join("tracing"));
-    let places: Vec<PathBuf> = tracefs.chain(debugfs).collect();
-    let mut events = places.iter().map(|place| place.join("events/block"));
-    let found = events.find(|events| root.exists(events.join("block_rq_issue/id")));
-    found.ok_or_else(|| {
-        // Only root may look into it.
-        let kind = if places.is_empty() { ErrorKind::NotFound } else { ErrorKind::PermissionDenied };
-        let path = places.into_iter().next().unwrap_or_else(|| PathBuf::from("/sys/kernel/tracing"));
-        TraceError::NoEvents(DeviceError::Open { path, source: kind.into() })
-    })
-}
-
 fn online_cpus(root: &SysRoot) -> Vec<u32> {
     let list = root.text("/sys/devices/system/cpu/online").unwrap_or_else(|| "0".to_owned());
     let ends = |part: &str| match part.split_once('-') {
@@ -238,18 +218,11 @@ struct Format {
 }
 
 impl Format {
-    fn read(
-        root: &SysRoot,
-        events: &Path,
-        name: &'static str,
-        stage: BlockStage,
-    ) -> Result<Format, TraceError> {
-        let place = events.join(name);
-        let path = root.path(place.join("format"));
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| TraceError::NoEvents(DeviceError::Read { path, source }))?;
-        let id = root.number(place.join("id")).and_then(|id| u16::try_from(id).ok());
-        id.and_then(|id| Format::parse(id, stage, &text)).ok_or(TraceError::Format { name })
+    fn read(events: &TraceEvents, name: &'static str, stage: BlockStage) -> Result<Format, TraceError> {
+        let text = |file: &str| events.text(&format!("{name}/{file}")).map_err(TraceError::NoEvents);
+        let id = text("id")?.trim().parse::<u16>().ok();
+        let format = text("format")?;
+        id.and_then(|id| Format::parse(id, stage, &format)).ok_or(TraceError::Format { name })
     }
 
     /// From lines such as `field:sector_t sector; offset:16; size:8; signed:0;`.
@@ -397,17 +370,6 @@ print fmt: \"field:char rwbs[10]\"
         check(1, 4096, BlockStage::Completed, false);
         check(2, 0, BlockStage::Entered, false);
         assert_eq!(traced(&root, "sdz"), None);
-    }
-
-    #[test]
-    fn events_are_found_wherever_they_are_mounted() {
-        let mut fixture = Fixture::new();
-        let reason = |fixture: &Fixture| events_dir(&fixture.root()).unwrap_err().to_string();
-        assert!(reason(&fixture).ends_with("cannot open /sys/kernel/tracing: entity not found"));
-        fixture.mount("0:12", "/sys/kernel/debug", "debugfs", "debugfs").mount("0:13", "/t", "tracefs", "t");
-        assert!(reason(&fixture).ends_with("cannot open /t: permission denied"));
-        fixture.write("t/events/block/block_rq_issue/id", "5\n");
-        assert_eq!(events_dir(&fixture.root()).unwrap(), Path::new("/t/events/block"));
     }
 
     #[test]

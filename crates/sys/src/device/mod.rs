@@ -25,6 +25,7 @@ pub mod root;
 pub mod signature;
 pub mod stack;
 pub mod topology;
+mod trace_events;
 
 pub use block_trace::{BlockTrace, TraceError};
 pub use diskstats::{DiskSampler, DiskStats};

@@ -1,0 +1,51 @@
+//! What `fathom monitor --trace` needs of the mounts of a machine, and that it leaves them as they are.
+
+use std::process::Command;
+
+use fathom_tests::{LoopDevice, fathom_path, loading, need, run, scratch};
+use serde_json::Value;
+
+/// Traces one interval. Everything is mounted for the script alone, so tests beside it keep what they have.
+const TRACED: &str = r#"set -e
+umount --lazy --all --types tracefs,debugfs
+$PREPARE
+cat /proc/self/mountinfo >before
+"$FATHOM" monitor --json --trace --interval=50ms --count=1 "$DEVICE"
+cat /proc/self/mountinfo >after"#;
+
+fn requests_are_traced_after(prepare: &str, has_tracefs: bool) {
+    let _loading = loading();
+    let device = LoopDevice::new(16 << 20);
+    let home = scratch();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation=private", "sh", "-c", TRACED]);
+    command.env("PREPARE", prepare).env("FATHOM", fathom_path()).env("DEVICE", device.name());
+    let ended = run(command.env("HOME", home.path()).current_dir(home.path()));
+    ended.assert_code(0);
+    let seen: Value = serde_json::from_str(&ended.stdout).expect("one interval of one device");
+    assert!(seen["requests"].is_object(), "{ended}");
+    let [before, after] = ["before", "after"].map(|name| {
+        std::fs::read_to_string(home.path().join(name)).expect("the script has written what is mounted")
+    });
+    assert_eq!(before.contains(" - tracefs "), has_tracefs, "{before}");
+    assert_eq!(before, after);
+}
+
+#[test]
+fn requests_are_traced_without_a_mounted_trace_file_system() {
+    need!(root, tool "losetup", tool "unshare", tool "mount", path "/sys/kernel/tracing");
+    requests_are_traced_after("", false);
+}
+
+#[test]
+fn requests_are_traced_with_a_mounted_trace_file_system() {
+    need!(root, tool "losetup", tool "unshare", tool "mount", path "/sys/kernel/tracing");
+    requests_are_traced_after("mount -t tracefs tracefs /sys/kernel/tracing", true);
+}
+
+/// The kernel mounts a trace file system in debugfs as soon as somebody looks into the directory `tracing`.
+#[test]
+fn requests_are_traced_beside_debugfs_without_mounting_anything_in_it() {
+    need!(root, tool "losetup", tool "unshare", tool "mount", path "/sys/kernel/debug");
+    requests_are_traced_after("mount -t debugfs debugfs /sys/kernel/debug", false);
+}
