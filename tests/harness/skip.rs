@@ -3,9 +3,9 @@
 //! A skip goes to stderr past the test runner's capture, and into the file that `FATHOM_TEST_SKIPS` names, so that
 //! `cargo xtask test` can count it. Where `CI` or `FATHOM_TEST_NO_SKIP` is set a skip is a failure instead.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::Path;
+
+use crate::told::{tell, test_name};
 
 /// One thing a test cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,20 +55,14 @@ pub fn missing(needs: &[Need]) -> Option<String> {
 /// # Panics
 /// Where skipping is not allowed.
 pub fn skip(why: &str) {
-    let thread = std::thread::current();
-    let line = format!("SKIPPED {}: {why}\n", thread.name().unwrap_or("test"));
+    let line = format!("SKIPPED {}: {why}", test_name());
     let forbidden = ["CI", "FATHOM_TEST_NO_SKIP"].into_iter().find(|name| std::env::var_os(name).is_some());
-    assert!(forbidden.is_none(), "{line}a skip is a failure where {} is set", forbidden.unwrap_or_default());
-    // Written to the descriptor: what goes through eprint! is kept back from a test that passes.
-    std::io::stderr().write_all(line.as_bytes()).ok();
-    if let Some(path) = std::env::var_os("FATHOM_TEST_SKIPS") {
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(line.as_bytes()))
-            .ok();
-    }
+    assert!(
+        forbidden.is_none(),
+        "{line}\na skip is a failure where {} is set",
+        forbidden.unwrap_or_default()
+    );
+    tell("FATHOM_TEST_SKIPS", &line);
 }
 
 /// True where a program of that name can be found; root's directories are looked in whatever `PATH` says.

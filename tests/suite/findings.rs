@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use fathom_tests::{
     Cap, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom_path, fathom_under, loading, measuring_alone,
-    measuring_capped, must_run, need, scratch, wait_for,
+    measuring_capped, must_run, need, scratch, test_name, wait_for,
 };
 use serde_json::Value;
 
-use crate::ours::{Ours, filename, steadily, within};
+use crate::ours::{Ours, filename, steadily, steadily_as, within};
 
 const MIB: u64 = 1 << 20;
 
@@ -51,9 +51,10 @@ pub(crate) type Case = (&'static str, fn() -> Result<(), String>);
 /// Tries cases that do not load the machine side by side, each three times at most.
 pub(crate) fn side_by_side(cases: &[Case]) {
     fathom_path();
+    let test = &test_name();
     std::thread::scope(|scope| {
         for (name, case) in cases {
-            scope.spawn(move || steadily(|| case().map_err(|error| format!("{name}: {error}"))));
+            scope.spawn(move || steadily_as(test, || case().map_err(|error| format!("{name}: {error}"))));
         }
     });
 }

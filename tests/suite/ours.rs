@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fathom_tests::{FioReport, Throttle, fathom, fathom_under, must_run, scratch};
+use fathom_tests::{FioReport, Throttle, fathom, fathom_under, must_run, retried, scratch, test_name};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -82,15 +82,25 @@ pub fn within(what: &str, measured: f64, expected: f64, percent: f64) -> Result<
 }
 
 /// Tries `attempt` three times at most: a machine that stood still for a moment gives another rate the next time, a
-/// program that counts wrongly gives the same.
+/// program that counts wrongly gives the same. The gate lists each retry in its last lines.
 ///
 /// # Panics
 /// When none of the attempts held.
-#[allow(clippy::print_stderr, reason = "what was tried again is told, and shown where the test fails")]
 pub fn steadily(attempt: impl Fn() -> Result<(), String>) {
-    let told = |failure: &String| eprintln!("tried again: {failure}");
-    let failures: Vec<String> = (0..3).map_while(|_| attempt().err().inspect(told)).collect();
-    assert!(failures.len() < 3, "{failures:#?}");
+    steadily_as(&test_name(), attempt);
+}
+
+/// As [`steadily`], for a thread that `test` started.
+///
+/// # Panics
+/// When none of the attempts held.
+pub fn steadily_as(test: &str, attempt: impl Fn() -> Result<(), String>) {
+    let mut failures = Vec::new();
+    while let Err(failure) = attempt() {
+        failures.push(failure.clone());
+        assert!(failures.len() < 3, "{failures:#?}");
+        retried(test, &failure);
+    }
 }
 
 fn run_fio<'a>(command: &mut Command, arguments: impl IntoIterator<Item = &'a str>) -> Output {

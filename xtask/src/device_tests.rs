@@ -11,8 +11,8 @@ use anyhow::{Context as _, bail};
 /// More failures than this are no disturbance.
 const AT_MOST: usize = 3;
 
-/// Runs `all`, then each test that failed in it with `alone(name)`; says which held only alone. What they print goes to
-/// `out` as it comes.
+/// Runs `all`, then each test that failed in it with `alone(name)`; returns those that held only alone. What they print
+/// goes to `out` as it comes.
 ///
 /// # Errors
 /// Tests failed twice, too many failed, or the run ended without naming any.
@@ -20,10 +20,10 @@ pub fn run(
     all: &mut Command,
     alone: impl Fn(&str) -> Command,
     out: &mut dyn Write,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Vec<String>> {
     let (ok, said) = passed_on(all, out)?;
     if ok {
-        return Ok(String::new());
+        return Ok(Vec::new());
     }
     let failed = failures(&said);
     if failed.is_empty() || failed.len() > AT_MOST {
@@ -36,7 +36,7 @@ pub fn run(
             bail!("{name} failed, and again alone: its messages are above");
         }
     }
-    Ok(format!("held only alone: {}", failed.join(", ")))
+    Ok(failed.into_iter().map(str::to_owned).collect())
 }
 
 /// Whether the command ended well, and what it wrote to stdout.
@@ -133,15 +133,15 @@ mod tests {
     #[test]
     fn what_fails_once_is_told_and_what_fails_twice_stops() {
         let passes = "test result: ok. 1 passed; 0 failed";
-        let check = |all: &str, ok, again: &str, again_ok, expected: Result<&str, &str>| {
+        let check = |all: &str, ok, again: &str, again_ok, expected: Result<&[&str], &str>| {
             let result = run(&mut told(all, ok), |_| told(again, again_ok), &mut Vec::new());
             match expected {
-                Ok(note) => assert_eq!(result.expect("it holds"), note),
+                Ok(names) => assert_eq!(result.expect("it holds"), names),
                 Err(part) => assert!(result.expect_err("it stops").to_string().contains(part)),
             }
         };
-        check("fine", true, "", false, Ok(""));
-        check(TWO, false, passes, true, Ok("held only alone: a::one, b::two"));
+        check("fine", true, "", false, Ok(&[]));
+        check(TWO, false, passes, true, Ok(&["a::one", "b::two"]));
         check(TWO, false, TWO, false, Err("again alone"));
         check(TWO, false, "test result: ok. 0 passed; 0 failed", true, Err("again alone"));
         check("error: could not compile", false, passes, true, Err("0 device tests failed"));

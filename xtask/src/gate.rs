@@ -16,6 +16,8 @@ const ALL_AT_ONCE: &str = "--test-threads=1000";
 enum Done {
     /// It holds; with something to add, or empty.
     Held(String),
+    /// It holds, but these tests failed first and passed alone.
+    HeldAlone(Vec<String>),
     /// It could not be tried on this machine, and why.
     Skipped(String),
 }
@@ -28,12 +30,10 @@ struct Step<'a> {
 
 /// Runs every step, stopping at the first that fails.
 pub fn run(root: &Path) -> anyhow::Result<()> {
-    let skips = root.join("target/test-skips.txt");
-    std::fs::create_dir_all(root.join("target")).context("cannot make the target directory")?;
-    std::fs::remove_file(&skips).ok();
+    let notes = Notes::in_directory(&root.join("target"))?;
     let started = now();
-    let steps = steps(root, &skips);
-    let mut not_tried = Vec::new();
+    let steps = steps(root, &notes);
+    let (mut not_tried, mut retried) = (Vec::new(), Vec::new());
     for (index, step) in steps.iter().enumerate() {
         println!("[{}/{}] {} ...", index + 1, steps.len(), step.name);
         let step_started = now();
@@ -42,29 +42,70 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         match done {
             Done::Held(note) if note.is_empty() => println!("      {} took {took}", step.name),
             Done::Held(note) => println!("      {} took {took}: {note}", step.name),
+            Done::HeldAlone(names) => {
+                println!("      {} took {took}", step.name);
+                retried
+                    .extend(names.iter().map(|name| format!("{name}: failed beside others, passed alone")));
+            }
             Done::Skipped(why) => {
                 println!("      {} SKIPPED: {why}", step.name);
                 not_tried.push(format!("{}: {why}", step.name));
             }
         }
     }
-    not_tried.extend(std::fs::read_to_string(&skips).unwrap_or_default().lines().map(str::to_owned));
+    not_tried.extend(lines(&notes.skips));
+    retried.extend(lines(&notes.retries));
     for line in &not_tried {
         println!("not tried: {line}");
     }
-    println!("{}", summary(steps.len(), not_tried.len(), started.elapsed()));
+    for line in &retried {
+        println!("retried: {line}");
+    }
+    println!("{}", summary(steps.len(), not_tried.len(), retried.len(), started.elapsed()));
     Ok(())
 }
 
-fn summary(steps: usize, not_tried: usize, took: Duration) -> String {
-    let skipped = match not_tried {
-        0 => "nothing skipped".to_owned(),
-        n => format!("{n} skipped, listed above"),
-    };
-    format!("all {steps} steps hold, {skipped}, in {}", shown(took))
+/// Files to which tests add a line for what the summary repeats.
+struct Notes {
+    /// Tests that could not run, and why.
+    skips: PathBuf,
+    /// Measurements that were off once or twice and then held, and by how much.
+    retries: PathBuf,
 }
 
-fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
+impl Notes {
+    /// Both in `directory`, and empty.
+    fn in_directory(directory: &Path) -> anyhow::Result<Notes> {
+        std::fs::create_dir_all(directory).context("cannot make the target directory")?;
+        let [skips, retries] = ["test-skips.txt", "test-retries.txt"].map(|name| directory.join(name));
+        for file in [&skips, &retries] {
+            std::fs::write(file, "").with_context(|| format!("cannot empty {}", file.display()))?;
+        }
+        Ok(Notes { skips, retries })
+    }
+
+    /// Tells a test run where they are.
+    fn tell<'a>(&self, tests: &'a mut Command) -> &'a mut Command {
+        tests.env("FATHOM_TEST_SKIPS", &self.skips).env("FATHOM_TEST_RETRIES", &self.retries)
+    }
+}
+
+/// The lines of a file of notes, without the word that begins each.
+fn lines(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(|line| line.split_once(' ').map_or(line, |(_, rest)| rest).to_owned()).collect()
+}
+
+fn summary(steps: usize, not_tried: usize, retried: usize, took: Duration) -> String {
+    let counted = |count, what: &str| match count {
+        0 => format!("nothing {what}"),
+        n => format!("{n} {what} (listed above)"),
+    };
+    let (skipped, retried) = (counted(not_tried, "skipped"), counted(retried, "retried"));
+    format!("all {steps} steps hold, {skipped}, {retried}, in {}", shown(took))
+}
+
+fn steps<'a>(root: &'a Path, notes: &'a Notes) -> Vec<Step<'a>> {
     fn step<'a>(name: &'static str, run: impl Fn() -> anyhow::Result<Done> + 'a) -> Step<'a> {
         Step { name, run: Box::new(run) }
     }
@@ -83,7 +124,7 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
         step("unit and crate tests", move || {
             let arguments =
                 ["test", "--quiet", "--workspace", "--exclude", "fathom-tests", "--lib", "--bins", "--tests"];
-            run_cargo(cargo_command(root, &arguments).env("FATHOM_TEST_SKIPS", skips))
+            run_cargo(notes.tell(&mut cargo_command(root, &arguments)))
         }),
         // As users run it: with optimisation these tests do 10^8 requests, without it a fraction.
         step("nothing lost in 10^8", move || {
@@ -98,12 +139,12 @@ fn steps<'a>(root: &'a Path, skips: &'a Path) -> Vec<Step<'a>> {
             let command = |arguments: &[&str]| {
                 let arguments = [&["test", "--quiet", "--package", "fathom-tests"], arguments].concat();
                 let mut command = cargo_command(root, &arguments);
-                command.env("FATHOM_TEST_SKIPS", skips).env("FATHOM_BIN", release_binary(root));
+                notes.tell(&mut command).env("FATHOM_BIN", release_binary(root));
                 command
             };
             let alone = |name: &str| command(&["--", "--format=pretty", "--exact", name]);
             let mut all = command(&["--", "--format=pretty", ALL_AT_ONCE]);
-            device_tests::run(&mut all, alone, &mut std::io::stdout().lock()).map(Done::Held)
+            device_tests::run(&mut all, alone, &mut std::io::stdout().lock()).map(Done::HeldAlone)
         }),
     ]
 }
@@ -192,9 +233,31 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_says_what_was_not_tried() {
-        let second = Duration::from_secs(1);
-        assert_eq!(summary(8, 0, second), "all 8 steps hold, nothing skipped, in 1.0 s");
-        assert_eq!(summary(8, 2, second), "all 8 steps hold, 2 skipped, listed above, in 1.0 s");
+    fn the_summary_counts_skips_and_retries() {
+        let check = |not_tried, retried, expected| {
+            assert_eq!(summary(8, not_tried, retried, Duration::from_secs(1)), expected);
+        };
+        check(0, 0, "all 8 steps hold, nothing skipped, nothing retried, in 1.0 s");
+        check(2, 1, "all 8 steps hold, 2 skipped (listed above), 1 retried (listed above), in 1.0 s");
+    }
+
+    #[test]
+    fn notes_start_empty_and_keep_each_line() {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let read = |notes: &Notes| (lines(&notes.skips), lines(&notes.retries));
+        let notes = Notes::in_directory(directory.path()).expect("files can be made");
+        assert_eq!(read(&notes), (vec![], vec![]));
+        let mut tests = Command::new("sh");
+        tests.args(["-c", "echo SKIPPED a: needs root >>$FATHOM_TEST_SKIPS; \
+                           echo RETRIED b: 5 % off >>$FATHOM_TEST_RETRIES; echo RETRIED b: 7 % off >>$FATHOM_TEST_RETRIES"]);
+        assert!(notes.tell(&mut tests).status().expect("sh runs").success());
+        assert_eq!(
+            read(&notes),
+            (vec!["a: needs root".to_owned()], ["b: 5 % off", "b: 7 % off"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(
+            read(&Notes::in_directory(directory.path()).expect("files can be made")),
+            (vec![], vec![])
+        );
     }
 }

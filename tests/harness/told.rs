@@ -1,0 +1,30 @@
+//! What `cargo xtask test` repeats in its last lines about tests that passed: skips and retries.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+/// The name of the running test, for a thread that the test runner started.
+pub fn test_name() -> String {
+    std::thread::current().name().unwrap_or("test").to_owned()
+}
+
+/// Says on stderr that `test` failed and is tried again, and why.
+pub fn retried(test: &str, why: &str) {
+    tell("FATHOM_TEST_RETRIES", &format!("RETRIED {test}: {why}"));
+}
+
+/// One line to stderr, and to the file that the variable names.
+pub(crate) fn tell(variable: &str, line: &str) {
+    // Several lines of a cause become one, so that a line of the file is one event.
+    let line = line.lines().map(str::trim).collect::<Vec<_>>().join(" ") + "\n";
+    // Written to the descriptor: what goes through eprint! is kept back from a test that passes.
+    std::io::stderr().write_all(line.as_bytes()).ok();
+    if let Some(path) = std::env::var_os(variable) {
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .ok();
+    }
+}
