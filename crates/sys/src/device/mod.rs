@@ -17,7 +17,6 @@ pub mod host;
 pub mod host_load;
 pub mod kind;
 pub mod locality;
-mod magic;
 pub mod obstacle;
 pub mod processes;
 pub mod provider;
