@@ -19,7 +19,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use magic::MAGICS;
-use view::View;
+use view::{View, read_exactly};
 
 /// Something with bytes at offsets: a device, an image, a buffer.
 pub trait ReadAt {
@@ -113,6 +113,26 @@ pub fn probe(reader: impl ReadAt, size: u64) -> io::Result<Vec<Signature>> {
         new
     });
     Ok(found)
+}
+
+/// Where the first byte that is not zero stands, looked for in the first MiB and the last 64 KiB of `size` bytes; `None`
+/// when all these are zero. For a device on which [`probe`] recognises nothing: something unknown may still be there.
+pub fn unknown_data(reader: impl ReadAt, size: u64) -> io::Result<Option<u64>> {
+    const START: u64 = 1 << 20;
+    const END: u64 = 64 << 10;
+    let start = START.min(size);
+    let end = END.min(size - start);
+    let mut buffer = vec![0u8; usize::try_from(start.max(end)).unwrap_or_default()];
+    for (offset, length) in [(0, start), (size - end, end)] {
+        let bytes = &mut buffer[..usize::try_from(length).unwrap_or_default()];
+        if !read_exactly(&reader, offset, bytes)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(index) = bytes.iter().position(|&byte| byte != 0) {
+            return Ok(Some(offset + index as u64));
+        }
+    }
+    Ok(None)
 }
 
 type Found = Vec<Signature>;
@@ -255,6 +275,31 @@ mod tests {
             }
         }
         assert_eq!(probe(Broken, 1 << 20).unwrap_err().raw_os_error(), Some(5));
+        assert_eq!(unknown_data(Broken, 1 << 20).unwrap_err().raw_os_error(), Some(5));
+    }
+
+    #[test]
+    fn unknown_data_at_the_start_and_the_end() {
+        let check = |size: usize, at: Option<usize>, expected: Option<u64>| {
+            let mut bytes = vec![0; size];
+            if let Some(at) = at {
+                bytes[at] = 1;
+            }
+            assert_eq!(unknown_data(&bytes[..], size as u64).unwrap(), expected, "{size}: {at:?}");
+        };
+        for size in [0, 1, 4096, MIB, MIB + 1, MIB + (64 << 10), 4 * MIB] {
+            check(size, None, None);
+            for at in [0, size.wrapping_sub(1)].into_iter().filter(|at| *at < size) {
+                check(size, Some(at), Some(at as u64));
+            }
+        }
+        check(4 * MIB, Some(MIB - 1), Some(MIB as u64 - 1));
+        check(4 * MIB, Some(MIB), None);
+        check(4 * MIB, Some(4 * MIB - (64 << 10)), Some((4 << 20) - (64 << 10)));
+        check(4 * MIB, Some(4 * MIB - (64 << 10) - 1), None);
+        // An image that is shorter than it should be.
+        let error = unknown_data(&[0u8; 100][..], 101).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]
