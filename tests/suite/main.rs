@@ -13,6 +13,8 @@ mod findings_caps;
 mod findings_device;
 mod fio_output;
 mod fixtures;
+mod guard_matrix;
+mod guard_race;
 mod guarded;
 mod identify;
 mod killed;

@@ -1,0 +1,575 @@
+//! The guard, case by case: everything that can be in use here, by every name it has, through every command that writes.
+//! Each attempt is refused and not one byte of what is in use changes.
+//!
+//! What this kernel lacks (device-mapper, MD) stands on a fabricated `/proc` and `/sys` beside the guard itself
+//! (`crates/sys/src/device/guard`).
+
+use std::any::Any;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use fathom_tests::{LoopDevice, LoopOptions, Mount, fathom_path, loading, must_run, need, run, scratch};
+use rustix::fs::{Mode, OFlags};
+
+const MIB: u64 = 1 << 20;
+
+/// Something in use, kept as long as this lives.
+#[derive(Default)]
+struct InUse {
+    /// What must not be written to.
+    targets: Vec<PathBuf>,
+    /// Undone from the last to the first.
+    kept: Vec<Box<dyn Any>>,
+}
+
+impl InUse {
+    fn keep<T: 'static>(&mut self, thing: T) {
+        self.kept.push(Box::new(thing));
+    }
+
+    fn target(&mut self, path: impl AsRef<Path>) {
+        self.targets.push(path.as_ref().to_owned());
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        while self.kept.pop().is_some() {}
+    }
+}
+
+fn tool(name: &str, arguments: &[&str], last: &Path) {
+    must_run(Command::new(name).args(arguments).arg(last));
+}
+
+fn ext4(device: &Path) {
+    tool("mkfs.ext4", &["-q", "-F"], device);
+}
+
+/// Mounted so that the file system itself writes nothing meanwhile.
+fn read_only(device: &Path) -> Mount {
+    Mount::of(device, &["ro", "noload"])
+}
+
+/// A process of another mount namespace that keeps a mount there; ended on drop.
+struct Elsewhere(Child);
+
+impl Elsewhere {
+    fn mount(device: &Path, point: &Path) -> Self {
+        // It says when it has mounted, and then waits for its standard input to end.
+        let script = "mount -o ro,noload \"$0\" \"$1\" && echo mounted && read -r _";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(device).arg(point);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
+        let mut line = String::new();
+        let out = child.stdout.as_mut().expect("it is a pipe");
+        BufReader::new(out).read_line(&mut line).expect("it writes a line");
+        assert_eq!(line, "mounted\n");
+        Elsewhere(child)
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().ok();
+    }
+}
+
+/// Undoes something by a command.
+struct Undo(Command);
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        self.0.output().ok();
+    }
+}
+
+fn undo(program: &str, arguments: &[&Path]) -> Undo {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Undo(command)
+}
+
+/// A file of 32 MiB in a directory of its own.
+fn image(directory: &Path, name: &str) -> PathBuf {
+    let path = directory.join(name);
+    let file = std::fs::File::create(&path).expect("the directory is ours");
+    file.set_len(32 * MIB).expect("there is room");
+    path
+}
+
+/// A loop device over an image of this name, mounted: the image is the target.
+fn mounted_image(name: &str) -> (InUse, PathBuf) {
+    let mut in_use = InUse::default();
+    let directory = scratch();
+    let image = image(directory.path(), name);
+    in_use.keep(directory);
+    let device = LoopDevice::over(&image);
+    ext4(device.path());
+    let mount = read_only(device.path());
+    in_use.keep(device);
+    in_use.keep(mount);
+    (in_use, image)
+}
+
+fn mounted() -> InUse {
+    let mut in_use = InUse::default();
+    let device = LoopDevice::new(32 * MIB);
+    ext4(device.path());
+    let mount = read_only(device.path());
+    in_use.target(device.path());
+    in_use.target(device.backing());
+    in_use.keep(device);
+    in_use.keep(mount);
+    in_use
+}
+
+fn mounted_in_another_namespace() -> InUse {
+    let mut in_use = InUse::default();
+    let (device, point) = (LoopDevice::new(32 * MIB), scratch());
+    ext4(device.path());
+    let elsewhere = Elsewhere::mount(device.path(), point.path());
+    in_use.target(device.path());
+    in_use.target(device.backing());
+    in_use.keep(point);
+    in_use.keep(device);
+    in_use.keep(elsewhere);
+    in_use
+}
+
+/// A node of the test's own for the device, as in a container.
+fn node_of(device: &Path, directory: &Path) -> PathBuf {
+    let rdev = std::fs::metadata(device).expect("it is there").rdev();
+    let [major, minor] = [rustix::fs::major(rdev), rustix::fs::minor(rdev)].map(|number| number.to_string());
+    let node = directory.join("node");
+    must_run(Command::new("mknod").arg(&node).args(["b", &major, &minor]));
+    node
+}
+
+fn mounted_through_another_node() -> InUse {
+    let mut in_use = InUse::default();
+    let (device, directory) = (LoopDevice::new(128 * MIB), scratch());
+    tool("mkfs.btrfs", &["-q", "-f"], device.path());
+    let node = node_of(device.path(), directory.path());
+    let mount = Mount::of(&node, &["ro"]);
+    in_use.target(device.path());
+    in_use.target(&node);
+    in_use.keep(directory);
+    in_use.keep(device);
+    in_use.keep(mount);
+    in_use
+}
+
+fn external_log() -> InUse {
+    let mut in_use = InUse::default();
+    let (data, log) = (LoopDevice::new(320 * MIB), LoopDevice::new(80 * MIB));
+    let log_option = format!("logdev={}", log.path().display());
+    must_run(Command::new("mkfs.xfs").args(["-q", "-f", "-l", &log_option]).arg(data.path()));
+    let mount = Mount::of(data.path(), &["ro", &log_option]);
+    in_use.target(log.path());
+    in_use.keep(data);
+    in_use.keep(log);
+    in_use.keep(mount);
+    in_use
+}
+
+fn external_journal() -> InUse {
+    let mut in_use = InUse::default();
+    let (data, journal) = (LoopDevice::new(32 * MIB), LoopDevice::new(16 * MIB));
+    tool("mkfs.ext4", &["-q", "-F", "-O", "journal_dev"], journal.path());
+    let device = format!("device={}", journal.path().display());
+    must_run(
+        Command::new("mkfs.ext4")
+            .args(["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-J", &device])
+            .arg(data.path()),
+    );
+    let mount = Mount::of(data.path(), &[]);
+    // Nothing may be written by the file system itself while bytes are compared.
+    tool("fsfreeze", &["--freeze"], mount.path());
+    let thaw = undo("fsfreeze", &[Path::new("--unfreeze"), mount.path()]);
+    in_use.target(journal.path());
+    in_use.keep(data);
+    in_use.keep(journal);
+    in_use.keep(mount);
+    in_use.keep(thaw);
+    in_use
+}
+
+fn swap() -> InUse {
+    let mut in_use = InUse::default();
+    let device = LoopDevice::new(32 * MIB);
+    tool("mkswap", &["--quiet"], device.path());
+    tool("swapon", &[], device.path());
+    in_use.target(device.path());
+    let off = undo("swapoff", &[device.path()]);
+    in_use.keep(device);
+    in_use.keep(off);
+    in_use
+}
+
+fn held_exclusively() -> InUse {
+    let mut in_use = InUse::default();
+    let device = LoopDevice::new(32 * MIB);
+    let exclusively = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+    let holder = rustix::fs::open(device.path(), exclusively, Mode::empty()).expect("it is free");
+    in_use.target(device.path());
+    in_use.target(device.backing());
+    in_use.keep(device);
+    in_use.keep(holder);
+    in_use
+}
+
+fn loop_chain() -> InUse {
+    let mut in_use = InUse::default();
+    let lower = LoopDevice::new(32 * MIB);
+    let middle = LoopDevice::over(lower.path());
+    let upper = LoopDevice::over(middle.path());
+    ext4(upper.path());
+    let mount = read_only(upper.path());
+    in_use.target(lower.backing());
+    for device in [&lower, &middle, &upper] {
+        in_use.target(device.path());
+    }
+    in_use.keep(lower);
+    in_use.keep(middle);
+    in_use.keep(upper);
+    in_use.keep(mount);
+    in_use
+}
+
+fn hard_link() -> InUse {
+    let (mut in_use, image) = mounted_image("image");
+    let link = image.with_file_name("link");
+    std::fs::hard_link(&image, &link).expect("the directory is ours");
+    in_use.target(link);
+    in_use
+}
+
+fn removed() -> InUse {
+    let (mut in_use, image) = mounted_image("image");
+    let link = image.with_file_name("link");
+    std::fs::hard_link(&image, &link).expect("the directory is ours");
+    std::fs::remove_file(&image).expect("the directory is ours");
+    // What takes its name is another file.
+    std::fs::write(&image, "innocent").expect("the directory is ours");
+    in_use.target(link);
+    in_use
+}
+
+fn blanks_in_the_name() -> InUse {
+    let mut all = InUse::default();
+    for name in ["image ", " image", "image\n", "image (deleted)"] {
+        let (in_use, image) = mounted_image(name);
+        all.target(image);
+        all.keep(in_use);
+    }
+    all
+}
+
+fn bind_mounts() -> InUse {
+    let (mut in_use, image) = mounted_image("image");
+    // A file under another name by a mount of its own.
+    let bound = image.with_file_name("bound");
+    std::fs::write(&bound, "").expect("the directory is ours");
+    must_run(Command::new("mount").arg("--bind").arg(&image).arg(&bound));
+    in_use.keep(undo("umount", &[&bound]));
+    in_use.target(bound);
+    // A device whose first mount point is gone.
+    let (device, directory) = (LoopDevice::new(32 * MIB), scratch());
+    ext4(device.path());
+    let mount = read_only(device.path());
+    must_run(Command::new("mount").arg("--bind").arg(mount.path()).arg(directory.path()));
+    let bind = undo("umount", &[directory.path()]);
+    drop(mount);
+    in_use.target(device.path());
+    in_use.keep(device);
+    in_use.keep(directory);
+    in_use.keep(bind);
+    in_use
+}
+
+/// Forgets a partition that the kernel was told of.
+fn partition(device: &LoopDevice, number: u32, first: u32, sectors: u32) -> (PathBuf, Undo) {
+    let [number_text, first, sectors] = [number, first, sectors].map(|value| value.to_string());
+    must_run(Command::new("addpart").arg(device.path()).args([&number_text, &first, &sectors]));
+    let forget = undo("delpart", &[device.path(), Path::new(&number_text)]);
+    (device.partition(number), forget)
+}
+
+fn partition_of_a_mounted_disk() -> InUse {
+    let mut in_use = InUse::default();
+    let device = LoopDevice::new(64 * MIB);
+    ext4(device.path());
+    let (node, forget) = partition(&device, 1, 2048, 65536);
+    let mount = read_only(device.path());
+    in_use.target(node);
+    in_use.keep(device);
+    in_use.keep(forget);
+    in_use.keep(mount);
+    in_use
+}
+
+fn disk_of_a_mounted_partition() -> InUse {
+    let mut in_use = InUse::default();
+    let device = LoopDevice::new(64 * MIB);
+    let (node, forget) = partition(&device, 1, 2048, 65536);
+    ext4(&node);
+    let mount = read_only(&node);
+    in_use.target(&node);
+    in_use.target(device.path());
+    in_use.target(device.backing());
+    in_use.keep(device);
+    in_use.keep(forget);
+    in_use.keep(mount);
+    in_use
+}
+
+fn member_of_several_devices() -> InUse {
+    let mut in_use = InUse::default();
+    let (first, second) = (LoopDevice::new(128 * MIB), LoopDevice::new(128 * MIB));
+    must_run(Command::new("mkfs.btrfs").args(["-q", "-f"]).args([first.path(), second.path()]));
+    let other = format!("device={}", second.path().display());
+    let mount = Mount::of(first.path(), &["ro", &other]);
+    in_use.target(first.path());
+    in_use.target(second.path());
+    in_use.keep(first);
+    in_use.keep(second);
+    in_use.keep(mount);
+    in_use
+}
+
+/// A name for the target, and what the program is started through so that it has that name.
+struct Way {
+    name: PathBuf,
+    directory: Option<PathBuf>,
+    descriptor: bool,
+}
+
+/// By path, by a link, by a link to a link as below `/dev/disk/by-id`, relative to the working directory, and by a
+/// descriptor that was inherited.
+fn ways(target: &Path, directory: &Path) -> Vec<Way> {
+    let way = |name: PathBuf| Way { name, directory: None, descriptor: false };
+    let links = directory.join("by-id");
+    std::fs::create_dir_all(&links).expect("the directory is ours");
+    let (link, chain) = (directory.join("link"), links.join("virtual-disk_1"));
+    for (from, to) in [(&link, target), (&chain, Path::new("../link"))] {
+        std::fs::remove_file(from).ok();
+        symlink(to, from).expect("the directory is ours");
+    }
+    let parent = target.parent().expect("targets are absolute").to_owned();
+    let name = PathBuf::from(target.file_name().expect("targets have names"));
+    vec![
+        way(target.to_owned()),
+        way(link),
+        way(chain),
+        Way { name, directory: Some(parent), descriptor: false },
+        Way { name: PathBuf::from("/proc/self/fd/9"), directory: None, descriptor: true },
+    ]
+}
+
+/// Each way to write, and whether it has to be refused (or reads only, as nothing allows it to write).
+fn attempts(name: &Path, free: &Path) -> Vec<(Vec<String>, bool)> {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let (name, free) = (name.to_string_lossy().into_owned(), free.to_string_lossy().into_owned());
+    let (named, both) = (format!("--destroy-data={name}"), format!("--filename={free}:{name}"));
+    let file = format!("--filename={name}");
+    let fio = |rw: &str, more: &[&String]| {
+        let mut fio = words("fio --name=attempt --bs=4k --size=64k");
+        fio.push(format!("--rw={rw}"));
+        fio.extend(more.iter().map(|word| (*word).clone()));
+        (fio, true)
+    };
+    let own = |command: &str, more: &[&String], refused: bool| {
+        let mut own = words(command);
+        own.extend(more.iter().map(|word| (*word).clone()));
+        own.push(name.clone());
+        (own, refused)
+    };
+    let bench = "bench --no-history --only=rand-write --runtime=100ms --size=16m";
+    vec![
+        fio("write", &[&file]),
+        fio("randrw", &[&file, &named]),
+        fio("randtrim", &[&file]),
+        fio("write", &[&both]),
+        own(bench, &[], false),
+        own(bench, &[&named], true),
+        own(bench, &[&named, &format!("--destroy-data={free}"), &free], true),
+        own("sweep --no-history --rw=randwrite --budget=10s", &[&named], true),
+        own("surface --no-history --write --budget=10s", &[&named], true),
+        own("identify --no-history --budget=1m", &[&named], true),
+        own("prepare --no-history", &[&named], true),
+        own("ping -c 1 -WWW", &[&named], true),
+    ]
+}
+
+fn command(way: &Way, target: &Path, arguments: &[String], home: &Path) -> Command {
+    let mut command = match way.descriptor {
+        false => Command::new(fathom_path()),
+        true => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "exec 9< \"$0\" && exec \"$@\""]).arg(target).arg(fathom_path());
+            shell
+        }
+    };
+    command.args(arguments).env("HOME", home).env("NO_COLOR", "1");
+    command.env_remove("FATHOM_HISTORY").env_remove("FATHOM_DESTROY_DATA").env_remove("XDG_DATA_HOME");
+    if let Some(directory) = &way.directory {
+        command.current_dir(directory);
+    }
+    command
+}
+
+fn content(path: &Path) -> String {
+    must_run(Command::new("md5sum").arg("--").arg(path)).split(' ').next().unwrap_or_default().to_owned()
+}
+
+#[track_caller]
+fn assert_never_written(in_use: &InUse) {
+    let (directory, home) = (scratch(), scratch());
+    let free = image(directory.path(), "free");
+    for target in &in_use.targets {
+        let before = content(target);
+        for way in ways(target, directory.path()) {
+            for (arguments, is_refused) in attempts(&way.name, &free) {
+                let ended = run(&mut command(&way, target, &arguments, home.path()));
+                assert_eq!(ended.status.code().is_some_and(|code| code != 0), is_refused, "{ended}");
+                assert!(!is_refused || ended.stderr.contains("refusing to write to"), "{ended}");
+            }
+        }
+        assert_eq!(content(target), before, "{} has changed", target.display());
+    }
+    assert_eq!(
+        std::fs::read(&free).expect("it is ours"),
+        vec![0; 32 * MIB as usize],
+        "what is free was written"
+    );
+}
+
+macro_rules! case {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                need!(
+                    root, tool "losetup", tool "mkfs.ext4", tool "mkfs.xfs", tool "mkfs.btrfs", tool "mkswap",
+                    tool "swapon", tool "mount", tool "unshare", tool "addpart", tool "fsfreeze"
+                );
+                let _loading = loading();
+                assert_never_written(&super::$name());
+            }
+        )*
+    };
+}
+
+/// One test for each thing that is in use.
+mod never_written {
+    use super::*;
+
+    case! {
+        mounted mounted_in_another_namespace mounted_through_another_node external_log external_journal swap
+        held_exclusively loop_chain hard_link removed blanks_in_the_name bind_mounts partition_of_a_mounted_disk
+        disk_of_a_mounted_partition member_of_several_devices
+    }
+}
+
+#[test]
+fn no_file_is_made_among_device_nodes() {
+    need!(root);
+    let _loading = loading();
+    let (directory, home) = (scratch(), scratch());
+    let dangling = directory.path().join("dangling");
+    let missing = Path::new("/dev/fathom-no-such-device");
+    symlink(missing, &dangling).expect("the directory is ours");
+    let below = std::fs::read_dir("/dev").expect("there are devices").flatten();
+    let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut names: Vec<PathBuf> = vec![missing.to_owned(), dangling];
+    names.extend(
+        below
+            .filter(|entry| ["mapper", "disk", "net"].iter().any(|name| entry.file_name() == *name))
+            .map(|entry| entry.path().join("fathom-no-such-device")),
+    );
+    for name in &names {
+        let text = name.to_string_lossy().into_owned();
+        let fio = format!("fio --name=typo --rw=write --bs=4k --size=64k --filename={text}");
+        let prepare = format!("prepare --no-history --size 10m {text}");
+        for line in [fio, prepare] {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let way = Way { name: name.clone(), directory: None, descriptor: false };
+            let ended = run(&mut command(&way, name, &arguments, home.path()));
+            assert!(!ended.status.success(), "{ended}");
+            assert!(!name.exists(), "{ended}");
+        }
+    }
+}
+
+#[test]
+fn images_that_others_have_open_are_told_of() {
+    need!(root, tool "losetup");
+    let _loading = loading();
+    let (directory, home) = (scratch(), scratch());
+    let image = image(directory.path(), "image");
+    let text = image.to_string_lossy().into_owned();
+    let fio: Vec<String> = ["fio", "--name=shared", "--rw=write", "--bs=4k", "--size=64k"]
+        .iter()
+        .map(|word| (*word).to_owned())
+        .chain([format!("--filename={text}")])
+        .collect();
+    let bench: Vec<String> = ["bench", "--no-history", "--only=rand-write", "--runtime=100ms", "--size=16m"]
+        .iter()
+        .map(|word| (*word).to_owned())
+        .chain([format!("--destroy-data={text}"), text.clone()])
+        .collect();
+    let way = Way { name: image.clone(), directory: None, descriptor: false };
+    let attempt = |arguments: &[String]| run(&mut command(&way, &image, arguments, home.path()));
+    let start = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).arg(&image).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.spawn().expect("a shell runs");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("it is a pipe")).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+        Elsewhere(child)
+    };
+    // Open for writing: a job under fio's grammar says so, an own command does not write.
+    let writer = start("exec 8<> \"$0\"; echo ready; read -r _");
+    attempt(&fio).assert_code(0).assert_shown(&["has it open for writing"]);
+    attempt(&bench).assert_code(1).assert_told(&["refusing to write to", "has it open for writing"]);
+    drop(writer);
+    attempt(&bench).assert_code(0);
+    // Locked, as the owner of a running machine's image has it: neither writes.
+    let owner = start("exec 8< \"$0\"; flock --shared 8; echo ready; read -r _");
+    attempt(&fio).assert_code(1).assert_told(&["holds a lock on it"]);
+    attempt(&bench).assert_code(1).assert_told(&["holds a lock on it"]);
+    drop(owner);
+    attempt(&fio).assert_code(0);
+}
+
+/// A device of its own as a loop device would be, with nothing on it.
+#[test]
+fn free_devices_and_files_are_written() {
+    need!(root, tool "losetup");
+    let _loading = loading();
+    let (directory, home) = (scratch(), scratch());
+    let device = LoopDevice::with(&LoopOptions { written: true, ..LoopOptions::of_size(32 * MIB) });
+    let free = image(directory.path(), "free");
+    for target in [device.path(), free.as_path()] {
+        for way in ways(target, directory.path()) {
+            let name = way.name.to_string_lossy().into_owned();
+            for line in [
+                format!("fio --name=free --rw=write --bs=4k --size=64k --filename={name}"),
+                format!(
+                    "bench --no-history --only=rand-write --runtime=100ms --size=16m --destroy-data={name} {name}"
+                ),
+            ] {
+                let before = content(target);
+                let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+                let ended = run(&mut command(&way, target, &arguments, home.path()));
+                ended.assert_code(0);
+                assert_ne!(content(target), before, "{ended}");
+            }
+        }
+    }
+}
