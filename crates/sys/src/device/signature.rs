@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_zeros_and_tiny_images() {
+    fn zeros_and_tiny_images_have_no_signature() {
         for size in [0, 1, 511, 512, 513, 4096, 65536, 256 << 10, 4 * MIB + 1] {
             assert_eq!(names(&image(size, &[])), [] as [&str; 0], "{size} bytes");
         }
     }
 
     #[test]
-    fn nothing_in_random_data() {
+    fn random_data_has_no_signature() {
         let mut random = vec![0u8; 2 * MIB + 512];
         for round in 0..16u64 {
             for (bytes, word) in random.chunks_exact_mut(8).zip(random_words(0x9e37_79b9_7f4a_7c15 + round)) {
@@ -225,7 +225,7 @@ mod tests {
     /// Two bytes at a given place are there by chance once in 65536 devices: here they are there always, amid random
     /// data, and nothing must come of it.
     #[test]
-    fn nothing_in_random_data_with_short_marks() {
+    fn short_marks_amid_random_data_are_no_signature() {
         let short: [(usize, &[u8]); 12] = [
             (0, b"HM"),
             (0, b"ER"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_repeated_bytes() {
+    fn repeated_bytes_have_no_signature() {
         for byte in 0..=255 {
             assert_eq!(names(&vec![byte; MIB]), [] as [&str; 0], "{byte:#x}");
         }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_data_at_the_start_and_the_end() {
+    fn unknown_data_is_found_at_the_start_and_the_end() {
         let check = |size: usize, at: Option<usize>, expected: Option<u64>| {
             let mut bytes = vec![0; size];
             if let Some(at) = at {

@@ -1,21 +1,40 @@
 //! A loop device over a temporary file, undone when dropped whatever happened on it.
 
 use std::fs::File;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The tools this program's tests start, found also where the user's path has no `sbin`.
+/// Where tools are looked for: also where the user's path has no `sbin`.
+fn search_path() -> String {
+    format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
+}
+
+/// The tools this program's tests start.
 pub fn command(program: &str) -> Command {
-    let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(program);
-    command.env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin"));
+    command.env("PATH", search_path());
     command
+}
+
+/// Whether a tool is installed.
+pub fn is_on_path(program: &str) -> bool {
+    std::env::split_paths(&search_path()).any(|directory| directory.join(program).is_file())
 }
 
 /// Run a tool that has to succeed; its standard output.
 #[track_caller]
 pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = command(program).args(arguments).output();
+    run_with_input(program, arguments, "")
+}
+
+/// The same for a tool that reads its standard input.
+#[track_caller]
+pub fn run_with_input(program: &str, arguments: &[&str], input: &str) -> String {
+    let mut stdin = tempfile::tempfile().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    stdin.rewind().unwrap();
+    let output = command(program).args(arguments).stdin(stdin).output();
     let Output { status, stdout, stderr } =
         output.unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
     let complaint = String::from_utf8_lossy(&stderr);

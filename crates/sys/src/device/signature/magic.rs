@@ -19,7 +19,6 @@ const fn magic(name: &'static str, class: Class, offset: u64, bytes: &'static [u
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
-const GIB: u64 = 1024 * MIB;
 
 /// The start of BitLocker's unique id, which stands where the version of Windows puts it.
 const BITLOCKER: &[u8] =
@@ -109,6 +108,4 @@ pub(super) const MAGICS: &[Magic] = &[
     magic("btrfs", FileSystem, 64 * KIB + 64, b"_BHRfS_M"),
     magic("VMFS member", Member, MIB, &[0x0d, 0xd0, 0x01, 0xc0]),
     magic("VMFS", FileSystem, 2 * MIB, &[0x5e, 0xf1, 0xab, 0x2f]),
-    magic("btrfs", FileSystem, 64 * MIB + 64, b"_BHRfS_M"),
-    magic("btrfs", FileSystem, 256 * GIB + 64, b"_BHRfS_M"),
 ];
