@@ -2,6 +2,7 @@
 //!
 //! The rest of a command does not know the difference: the same plans, jobs, records and reports.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use fathom_catalog::{Parameters, Target};
@@ -162,9 +163,9 @@ fn introduction(volumes: &[&SimulatedVolume]) -> Option<String> {
 /// # Errors
 /// A volume cannot be, jobs name real targets as well, or the engine of modelled volumes without naming one.
 pub fn session_of_plan(plan: &RunPlan) -> Result<Option<(Session, Vec<String>)>, AssessError> {
-    let mut paths: Vec<PathBuf> = Vec::new();
+    let (mut paths, mut seen): (Vec<PathBuf>, HashSet<&PathBuf>) = Default::default();
     for path in plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths) {
-        if !paths.contains(path) {
+        if seen.insert(path) {
             paths.push(path.clone());
         }
     }

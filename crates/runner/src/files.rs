@@ -30,7 +30,7 @@ pub(crate) fn remove(path: &Path, identity: Identity) -> std::io::Result<()> {
 pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
     let mut places: BTreeMap<(u32, u32, bool), PathBuf> = BTreeMap::new();
     for target in targets.values() {
-        let place = match target.handle.as_ref().map(|handle| handle.identity()) {
+        let place = match target.identity {
             Some(Identity::Device(major, minor)) => (major, minor, true),
             Some(Identity::File(major, minor, _)) => (major, minor, false),
             None => continue,
@@ -125,6 +125,7 @@ pub(crate) fn lay_out_all(
             let _ = remove(&path, handle.identity());
         }
         laid_out?;
+        target.identity = Some(handle.identity());
         target.handle = Some(handle);
     }
     Ok(())

@@ -12,6 +12,7 @@ use fathom_stats::RunOutcome;
 use fathom_stats::live::Recorded;
 use fathom_sys::device::{HostFacts, Identity, TargetHandle};
 use fathom_sys::io::{Advice, OpenFlags, describe, direct_alignment, fadvise, logical_block_size};
+use fathom_sys::open_files::allow_open_files;
 use fathom_workload::{Extent, SourcePlan};
 
 use crate::files::{lay_out_all, needs, places, remove, written};
@@ -66,6 +67,9 @@ pub(crate) fn prepare<'a>(
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
     check_memory(session, plan, &jobs)?;
+    // Each file is open for its worker; those that are looked at and written to before, for a moment also by themselves.
+    let (workers, files) = counts(plan);
+    allow_open_files(2 * files + OPEN_PER_WORKER * workers + OPEN_BESIDE);
     let mut targets = inspect_all(session, plan, &jobs)?;
     let needs = needs(plan, &targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
@@ -75,16 +79,14 @@ pub(crate) fn prepare<'a>(
             continue;
         }
         for clone in 0..job.clones.len() {
-            let spec = specify(&mut prepared, (index, clone), entry, &targets)?;
+            let spec = specify(&mut prepared, (index, clone), entry, &mut targets)?;
             prepared.specs.push(spec);
         }
         if job.files.unlink {
             let made = job.clones.iter().flat_map(|clone| &clone.paths);
             // The name of a file of the session's own may be another's on disk.
             let ours = made.filter(|path| targets[*path].is_file() && session.own_file(path).is_none());
-            let identified = ours.filter_map(|path| {
-                targets[path].handle.as_ref().map(|handle| (path.clone(), handle.identity()))
-            });
+            let identified = ours.filter_map(|path| Some((path.clone(), targets[path].identity?)));
             prepared.unlink.extend(identified);
         }
     }
@@ -166,6 +168,17 @@ fn check_memory(session: &Session, plan: &RunPlan, entries: &[&'static EngineEnt
     Ok(())
 }
 
+/// Descriptors that a worker has beside its files: a ring, and what tells of its threads.
+const OPEN_PER_WORKER: u64 = 4;
+/// Descriptors that a run has beside its workers: counters of devices and of the host, the history.
+const OPEN_BESIDE: u64 = 256;
+
+/// Workers, and files that they open.
+fn counts(plan: &RunPlan) -> (u64, u64) {
+    let clones = plan.jobs.iter().flat_map(|job| &job.clones);
+    clones.fold((0, 0), |(workers, files), clone| (workers + 1, files + clone.paths.len() as u64))
+}
+
 fn inspect_all(
     session: &Session,
     plan: &RunPlan,
@@ -177,7 +190,12 @@ fn inspect_all(
             let needs_file = entry.traits.needs_files;
             let known: Option<&Target> = targets.get(path);
             if known.is_none_or(|target| needs_file && target.kind == TargetKind::Virtual) {
-                targets.insert(path.clone(), targets::inspect(session, path, needs_file)?);
+                let uses = known.map_or(0, |target| target.uses);
+                let target = targets::inspect(session, path, needs_file)?;
+                targets.insert(path.clone(), Target { uses, ..target });
+            }
+            if let Some(target) = targets.get_mut(path) {
+                target.uses += 1;
             }
         }
     }
@@ -189,16 +207,17 @@ fn specify(
     prepared: &mut Prepared<'_>,
     (job_index, clone): (usize, usize),
     entry: &'static EngineEntry,
-    targets: &BTreeMap<PathBuf, Target>,
+    targets: &mut BTreeMap<PathBuf, Target>,
 ) -> Result<WorkerSpec, RunError> {
     let job = &prepared.plan.jobs[job_index];
     let max_block = targets::largest_block(job);
     let (mut files, mut extents) = (Vec::new(), Vec::new());
     for path in &job.clones[clone].paths {
-        let target = &targets[path];
+        let Some(target) = targets.get_mut(path) else { continue };
         let extent = targets::extent(job, clone, target)?;
         files.push(open_file(prepared.session, job, target, extent)?);
         extents.push(extent);
+        target.opened();
     }
     let range: u64 = extents.iter().map(|extent| extent.len).sum();
     let io = &job.io;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fathom_model::plan::{IoPlan, SizeSpec};
 use fathom_model::{JobPlan, Op};
-use fathom_sys::device::{HandleKind, TargetHandle, unfit_for_a_new_file};
+use fathom_sys::device::{HandleKind, Identity, TargetHandle, unfit_for_a_new_file};
 use fathom_sys::io::{OpenFlags, block_device_size};
 use fathom_workload::Extent;
 
@@ -36,6 +36,10 @@ pub(crate) struct Target {
     pub volume: usize,
     /// What the path led to when it was looked at; `None` for what is missing or virtual.
     pub handle: Option<Arc<TargetHandle>>,
+    /// What the handle leads to, also once it was given back.
+    pub identity: Option<Identity>,
+    /// Workers that have still to open it.
+    pub uses: usize,
 }
 
 impl Target {
@@ -43,11 +47,23 @@ impl Target {
     pub fn is_file(&self) -> bool {
         matches!(self.kind, TargetKind::File | TargetKind::Missing)
     }
+
+    /// Notes that a worker has opened it. After the last one a file's own descriptor is given back, as there may be many
+    /// of them; a device's stays, and with it the claim.
+    pub fn opened(&mut self) {
+        self.uses = self.uses.saturating_sub(1);
+        if self.uses == 0 && self.is_file() {
+            self.handle = None;
+        }
+    }
 }
 
 /// Looks at `path` without changing it.
 pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Result<Target, RunError> {
-    let target = |kind, size, handle| Ok(Target { path: path.to_owned(), kind, size, volume: 0, handle });
+    let target = |kind, size, handle: Option<Arc<TargetHandle>>| {
+        let identity = handle.as_ref().map(|handle| handle.identity());
+        Ok(Target { path: path.to_owned(), kind, size, volume: 0, handle, identity, uses: 0 })
+    };
     if let Time::Virtual { world, names } = &session.time {
         let Some(volume) = names.find(path) else {
             let reason = "is none of the modelled volumes of this run".to_owned();
@@ -55,7 +71,15 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
             return Err(RunError::Unsuitable { path: path.to_owned(), reason, hint });
         };
         let (path, size) = (path.to_owned(), world.size_of(volume));
-        return Ok(Target { path, kind: TargetKind::Virtual, size, volume, handle: None });
+        return Ok(Target {
+            path,
+            kind: TargetKind::Virtual,
+            size,
+            volume,
+            handle: None,
+            identity: None,
+            uses: 0,
+        });
     }
     if !needs_file {
         return target(TargetKind::Virtual, 0, None);

@@ -45,15 +45,10 @@ pub const fn midpoint(bin: usize) -> u64 {
 }
 
 /// Counts per bin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    counts: Box<[u64]>,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Histogram { counts: vec![0; BINS].into_boxed_slice() }
-    }
+    /// Up to the last bin that counted anything: most histograms of a run stay empty, and thousands of jobs have thousands.
+    counts: Vec<u64>,
 }
 
 impl Histogram {
@@ -61,7 +56,7 @@ impl Histogram {
     pub fn from_sparse(pairs: impl IntoIterator<Item = (usize, u64)>) -> Self {
         let mut histogram = Histogram::default();
         for (bin, count) in pairs {
-            histogram.counts[bin.min(BINS - 1)] += count;
+            histogram.add(bin, count);
         }
         histogram
     }
@@ -73,18 +68,30 @@ impl Histogram {
 
     /// Counts one value, in ns.
     pub fn record(&mut self, ns: u64) {
-        self.counts[bin(ns)] += 1;
+        self.add(bin(ns), 1);
     }
 
     /// Adds `count` to one bin.
     pub fn add(&mut self, bin: usize, count: u64) {
-        self.counts[bin.min(BINS - 1)] += count;
+        let bin = bin.min(BINS - 1);
+        if count > 0 {
+            self.reach(bin + 1);
+            self.counts[bin] += count;
+        }
     }
 
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &Histogram) {
+        self.reach(other.counts.len());
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
+        }
+    }
+
+    /// Makes room for this many bins.
+    fn reach(&mut self, bins: usize) {
+        if bins > self.counts.len() {
+            self.counts.resize(bins, 0);
         }
     }
 

@@ -11,6 +11,7 @@ mod error;
 pub mod io;
 pub mod kernel_workers;
 pub mod mmap;
+pub mod open_files;
 pub mod residency;
 pub mod signals;
 mod sqe;

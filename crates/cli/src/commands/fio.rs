@@ -6,6 +6,7 @@
 mod keeper;
 mod sink;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -193,7 +194,7 @@ fn measure(
     let mut observer = Observer {
         sink,
         plan,
-        announced: Vec::new(),
+        unannounced: layouts(plan),
         eta: shows_eta.then(|| eta_line(command)),
         stall: StallNote::default(),
         rescue: rescue.clone(),
@@ -283,12 +284,25 @@ fn eta_line(command: &CommandOptions) -> EtaLine {
     EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline)
 }
 
+/// Which clone each file of `plan` is laid out for: the first that names it.
+fn layouts(plan: &RunPlan) -> HashMap<&Path, (usize, usize)> {
+    let mut layouts = HashMap::new();
+    for (index, job) in plan.jobs.iter().enumerate() {
+        for (clone, path) in
+            job.clones.iter().enumerate().flat_map(|(c, p)| p.paths.iter().map(move |p| (c, p)))
+        {
+            layouts.entry(path.as_path()).or_insert((index, clone));
+        }
+    }
+    layouts
+}
+
 /// Says what fio says while a run goes on.
 struct Observer<'a> {
     sink: Sink,
     plan: &'a RunPlan,
-    /// Job and clone of every layout that was told of.
-    announced: Vec<(usize, usize)>,
+    /// The clone that each file is laid out for: job, and place in it; without those whose layout was told of.
+    unannounced: HashMap<&'a Path, (usize, usize)>,
     eta: Option<EtaLine>,
     stall: StallNote,
     rescue: Rescue,
@@ -301,22 +315,16 @@ impl RunObserver for Observer<'_> {
         if !self.sink.has_text() {
             return;
         }
-        let clones = self.plan.jobs.iter().enumerate().flat_map(|(index, job)| {
-            job.clones.iter().enumerate().map(move |(clone, plan)| ((index, clone), job, plan))
-        });
-        for (place, job, clone) in clones {
-            if !clone.paths.contains(&progress.path) {
-                continue;
-            }
-            if !self.announced.contains(&place) {
-                self.announced.push(place);
-                let files = clone.paths.len();
-                let line = fio_banner::layout_line(&job.name, files, progress.total_bytes * files as u64);
-                // The report says so if the output cannot be written.
-                let _ = self.sink.write(|out| writeln!(out, "{line}"));
-            }
-            return;
+        let Some((index, clone)) = self.unannounced.remove(progress.path.as_path()) else { return };
+        let (job, paths) = (&self.plan.jobs[index], &self.plan.jobs[index].clones[clone].paths);
+        // One line tells of all files of a clone.
+        let files = paths.len();
+        for path in paths {
+            self.unannounced.remove(path.as_path());
         }
+        let line = fio_banner::layout_line(&job.name, files, progress.total_bytes * files as u64);
+        // The report says so if the output cannot be written.
+        let _ = self.sink.write(|out| writeln!(out, "{line}"));
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {

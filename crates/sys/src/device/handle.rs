@@ -186,6 +186,14 @@ pub fn unfit_for_a_new_file(path: &Path) -> Option<&'static str> {
 /// True for a directory of device nodes: in a devtmpfs, or below `/dev` on the same mount as `/dev` itself (`/dev/shm` is
 /// another).
 fn is_among_devices(directory: &Path) -> bool {
+    // A devtmpfs is a tmpfs or ramfs to those who ask for its type; others need no look at the mounts.
+    const TMPFS: i128 = 0x0102_1994;
+    const RAMFS: i128 = 0x8584_58f6;
+    let is_in_memory = rustix::fs::statfs(directory)
+        .map_or(true, |stat| [TMPFS, RAMFS].contains(&(i128::from(stat.f_type) & 0xffff_ffff)));
+    if !is_in_memory && !directory.starts_with("/dev") {
+        return false;
+    }
     let root = SysRoot::real();
     let Ok(mounts) = filesystem::read_mounts(&root) else { return directory.starts_with("/dev") };
     let mount_of = |path: &Path| filesystem::mount_of(&root, &mounts, path).ok();
