@@ -84,8 +84,12 @@ impl Reader {
     }
 
     fn ask(&self, ask: Ask, patience: Duration, session: &Session) -> Option<Answer> {
-        self.asks.try_send(ask).ok()?;
         let stop = session.stop_handle();
+        // Looked at before as well: where each read fails at once, no wait below is long enough for a look.
+        if stop.is_requested() {
+            return None;
+        }
+        self.asks.try_send(ask).ok()?;
         let mut left = patience;
         loop {
             match self.answers.recv_timeout(PIECE.min(left)) {

@@ -61,14 +61,16 @@ impl Run<'_> {
                     reads += located.reads;
                     spent_ns += self.steps.session.now() - began;
                     test.scan = Some(located.scan);
-                    test.status = TestStatus::Complete;
-                    test.reason = None;
-                    located.goes_on_at.unwrap_or_else(|| {
+                    (test.status, test.reason) = match self.steps.session.stop_handle().reason() {
+                        Some(reason) => (TestStatus::Incomplete, Some(reason)),
+                        None => (TestStatus::Complete, None),
+                    };
+                    if located.goes_on_at.is_none() && !self.steps.is_over() {
                         let at = bytes(at);
-                        let note = format!("the scan ended at {at}: the device did not answer any more");
+                        let note = format!("the scan ended at {at}: the device stopped responding");
                         self.steps.note(note);
-                        area
-                    })
+                    }
+                    located.goes_on_at.unwrap_or(area)
                 }
             };
             self.steps.keep(test);
