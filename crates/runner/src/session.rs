@@ -124,6 +124,11 @@ impl Session {
         }
     }
 
+    /// Has `stop` end whatever this session runs, instead of a handle of its own.
+    pub fn stop_by(&mut self, stop: StopHandle) {
+        self.stop = stop;
+    }
+
     /// Ends whatever this session is running when asked to; may be sent to other threads.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()

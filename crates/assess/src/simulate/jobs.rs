@@ -25,7 +25,8 @@ pub(super) fn predict(
     length: Option<Nanos>,
     (stop, observer): (&StopHandle, &mut dyn SimulateObserver),
 ) -> Result<(Forecast, u64), AssessError> {
-    let session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))]);
+    let mut session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))]);
+    session.stop_by(stop.part());
     let sections = load.on(volume, length, &engine_rows())?;
     // Whatever is drawn at random is drawn alike each time.
     let host = fathom_options::HostFacts { entropy: volume.seed, ..host_facts() };
@@ -35,7 +36,7 @@ pub(super) fn predict(
     let said = plan.jobs.iter().filter_map(|job| Some(job.time.runtime?.0 + job.time.ramp.0)).max();
     let course = Course::new(asked.or(said), credits(&volume.model));
     let mut watch =
-        Watch { session: &session, volume, begin: session.now(), course, ends_at: asked, stop, observer };
+        Watch { session: &session, volume, begin: session.now(), course, ends_at: asked, observer };
     let mut gathered = Gathered::default();
     loop {
         let from = watch.elapsed();
@@ -90,7 +91,6 @@ struct Watch<'a> {
     course: Course,
     /// When everything is to end.
     ends_at: Option<u64>,
-    stop: &'a StopHandle,
     observer: &'a mut dyn SimulateObserver,
 }
 
@@ -111,9 +111,7 @@ impl RunObserver for Watch<'_> {
         let left = self.session.look(&self.volume.path, standings).unwrap_or_default();
         self.course.advance(now, &counted, &left);
         self.observer.progress(now, snapshot.iops.iter().sum());
-        if let Some(reason) = self.stop.reason() {
-            self.session.stop_handle().request(&reason);
-        } else if self.ends_at.is_some_and(|end| now >= end) {
+        if self.ends_at.is_some_and(|end| now >= end) {
             self.session.stop_handle().request(TIME_IS_OVER);
         }
     }

@@ -53,9 +53,9 @@ pub(super) fn predict(
         volume: model,
         course: Course::new(Some(ends_at.unwrap_or(trace.length_ns).max(1)), credits(&volume.model)),
         depth: if trace.has_times { usize::MAX } else { 1 },
-        ..Replay::empty(observer)
+        ..Replay::empty(observer, stop)
     };
-    let ended = replay.run(trace, ends_at, stop);
+    let ended = replay.run(trace, ends_at).err();
     let reached = replay.now;
     replay.drain();
     let billed = replay.volume.billed_transactions();
@@ -77,6 +77,7 @@ struct Replay<'a> {
     volume: Volume,
     course: Course,
     observer: &'a mut dyn SimulateObserver,
+    stop: &'a StopHandle,
     pending: BinaryHeap<Reverse<Pending>>,
     /// What completed since the last tick.
     counted: Counted,
@@ -96,12 +97,13 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn empty(observer: &'a mut dyn SimulateObserver) -> Self {
+    fn empty(observer: &'a mut dyn SimulateObserver, stop: &'a StopHandle) -> Self {
         Replay {
             volume: Volume::new(&fathom_volume::VolumeModel::unlimited(1), 0)
                 .expect("a volume of one byte is one"),
             course: Course::new(None, Vec::new()),
             observer,
+            stop,
             pending: BinaryHeap::new(),
             counted: Counted::default(),
             latencies: Vec::new(),
@@ -122,38 +124,52 @@ impl<'a> Replay<'a> {
 
 impl Replay<'_> {
     /// Makes the requests, again and again where the time is longer than the trace. Says what ended it early.
-    fn run(&mut self, trace: &Trace, ends_at: Option<u64>, stop: &StopHandle) -> Option<String> {
+    fn run(&mut self, trace: &Trace, ends_at: Option<u64>) -> Result<(), String> {
         let mut begin = 0;
-        let mut made = 0;
+        let mut made = 0_u64;
         loop {
             for event in &trace.events {
                 let mut at = begin + event.at_ns;
                 while self.pending.len() >= self.depth {
                     at = at.max(self.pending.peek().map_or(at, |first| first.0.end));
-                    self.advance(at);
+                    self.reach(at)?;
                 }
                 if ends_at.is_some_and(|end| at >= end) {
-                    self.advance(ends_at.unwrap_or(at));
-                    return None;
+                    return self.reach(ends_at.unwrap_or(at));
                 }
-                self.advance(at);
+                self.reach(at)?;
+                // By their count as well, for between two requests time may stand still.
+                if made.is_multiple_of(LOOK_EVERY) {
+                    self.look()?;
+                }
                 self.make(event);
                 made += 1;
-                if made % LOOK_EVERY == 0 && stop.is_requested() {
-                    return stop.reason();
-                }
                 if self.pending.len() > MOST_IN_FLIGHT {
-                    return Some(format!("more than {MOST_IN_FLIGHT} requests were under way at once"));
+                    return Err(format!("more than {MOST_IN_FLIGHT} requests were in flight at once"));
                 }
             }
             // A pass ends with its last request, and the next one begins there or a moment later.
             let next = begin + trace.length_ns.max(1);
             begin = if trace.has_times { next } else { next.max(self.last_end) };
             if ends_at.is_none() || begin >= ends_at.unwrap_or(0) {
-                self.advance(ends_at.unwrap_or(self.now));
-                return None;
+                return self.reach(ends_at.unwrap_or(self.now));
             }
         }
+    }
+
+    /// Whether to go on.
+    fn look(&self) -> Result<(), String> {
+        if self.stop.is_requested() { Err(self.stop.reason().unwrap_or_default()) } else { Ok(()) }
+    }
+
+    /// Moves on to `time`, or as far as it comes before a stop is asked for.
+    fn reach(&mut self, time: u64) -> Result<(), String> {
+        while self.next_tick <= time {
+            self.look()?;
+            self.advance(self.next_tick);
+        }
+        self.advance(time);
+        Ok(())
     }
 
     fn make(&mut self, event: &Event) {

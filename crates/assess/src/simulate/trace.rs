@@ -34,6 +34,8 @@ pub struct Trace {
 
 /// Bytes of what block devices count in.
 const SECTOR: u64 = 512;
+/// Longest trace, ns: ten years, the longest time that a load can be put on a volume for.
+const LONGEST_NS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
 impl Trace {
     /// Reads a trace of any format that is known.
@@ -84,6 +86,8 @@ struct Reader {
     files: Vec<String>,
     /// The waits of version 2 so far.
     waited_ns: u64,
+    /// The time of the first request that was read.
+    first_ns: Option<u64>,
 }
 
 impl Reader {
@@ -100,6 +104,7 @@ impl Reader {
             by_action: Default::default(),
             files: Vec::new(),
             waited_ns: 0,
+            first_ns: None,
         })
     }
 
@@ -115,7 +120,8 @@ impl Reader {
             }
             Format::Iolog3 => {
                 let at = words[0].parse::<u64>().map_err(|_| format!("'{}' is no time in µs", words[0]))?;
-                self.iolog(at.saturating_mul(1_000), &words[1..])
+                let at_ns = at.checked_mul(1_000).ok_or_else(|| too_long(&format!("{at} µs")))?;
+                self.iolog(at_ns, &words[1..])
             }
             Format::Blkparse => self.blkparse(&words),
         }
@@ -136,7 +142,11 @@ impl Reader {
             "wait" if self.format == Format::Iolog2 => {
                 let wait = rest.first().and_then(|word| word.parse::<u64>().ok());
                 let wait = wait.ok_or_else(|| "the time of wait is no number of µs".to_owned())?;
-                self.waited_ns = self.waited_ns.saturating_add(wait.saturating_mul(1_000));
+                let waited_ns =
+                    wait.checked_mul(1_000).and_then(|wait_ns| wait_ns.checked_add(self.waited_ns));
+                self.waited_ns = waited_ns
+                    .filter(|&waited_ns| waited_ns <= LONGEST_NS)
+                    .ok_or_else(|| too_long(&format!("the wait of {wait} µs")))?;
                 return Ok(());
             }
             "read" => Op::Read,
@@ -155,7 +165,17 @@ impl Reader {
             }
             _ => return Err("its offset and length are missing".to_owned()),
         };
+        self.check_time(at_ns)?;
         self.events.push(Event { at_ns, op, offset, bytes: whole(bytes)? });
+        Ok(())
+    }
+
+    /// Refuses a request that is too far from the first one.
+    fn check_time(&mut self, at_ns: u64) -> Result<(), String> {
+        let first_ns = *self.first_ns.get_or_insert(at_ns);
+        if at_ns.abs_diff(first_ns) > LONGEST_NS {
+            return Err(too_long(&format!("its time, {} s,", at_ns / 1_000_000_000)));
+        }
         Ok(())
     }
 
@@ -188,6 +208,7 @@ impl Reader {
             _ => (0, 0),
         };
         let op = if bytes == 0 { Op::Sync } else { op };
+        self.check_time(at_ns)?;
         self.by_action[list].push(Event { at_ns, op, offset, bytes: whole(bytes)? });
         Ok(())
     }
@@ -220,6 +241,10 @@ impl Reader {
         let length_ns = self.events.last().map_or(0, |event| event.at_ns);
         Ok(Trace { name: name.to_owned(), format, events: self.events, has_times, length_ns, notes })
     }
+}
+
+fn too_long(what: &str) -> String {
+    format!("{what} is more than 10 years from the first request")
 }
 
 fn whole(bytes: u64) -> Result<u32, String> {
@@ -315,6 +340,22 @@ mod tests {
             ("fio version 3 iolog\n1 /t read 0 9999999999\n", "t:2: a request of 9999999999 bytes"),
             ("fio version 2 iolog\n/t\n", "t:2: it is not FILE ACTION"),
             ("8,0 1 1 0.5 1 D R x + 8\n", "t:1: 'x' is no number of sectors"),
+            (
+                "fio version 3 iolog\n1 /t read 0 1\n18446744073709551615 /t read 0 1\n",
+                "t:3: 18446744073709551615 µs is more than 10 years from the first request",
+            ),
+            (
+                "fio version 3 iolog\n400000000000000 /t read 0 1\n1 /t read 0 1\n",
+                "t:3: its time, 0 s, is more than 10 years from the first request",
+            ),
+            (
+                "fio version 2 iolog\n/t read 0 1\n/t wait 315360000000000 0\n/t wait 1 0\n",
+                "t:4: the wait of 1 µs is more than 10 years from the first request",
+            ),
+            (
+                "8,0 1 1 0.5 1 D R 0 + 8\n8,0 1 1 18446744073.5 1 D R 0 + 8\n",
+                "t:2: its time, 18446744073 s, is more than 10 years from the first request",
+            ),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(expected), "{error}, not {expected}");
