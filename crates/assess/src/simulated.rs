@@ -86,10 +86,16 @@ impl SimulatedVolume {
     fn keep_time_moving(&mut self) {
         let holds =
             |stages: &[Stage]| stages.iter().any(|stage| is_bound(stage.ios) || is_bound(stage.bytes));
-        let VolumeModel { shared, reads, writes, read_latency, write_latency, .. } = &mut self.model;
+        let VolumeModel { shared, reads, writes, read_latency, write_latency, least_trim_ns, .. } =
+            &mut self.model;
+        // A trim moves no bytes.
+        let counts_trims = shared.iter().chain(&*writes).any(|stage| is_bound(stage.ios));
+        if write_latency.is_none() && !counts_trims {
+            *least_trim_ns = LEAST_NS;
+        }
         let directions = [("reads", reads, read_latency), ("writes", writes, write_latency)];
         for (name, own, latency) in directions {
-            if holds(shared) || holds(own) || *latency != Latency::fixed(0) {
+            if holds(shared) || holds(own) || !latency.is_none() || latency.transfer.is_some() {
                 continue;
             }
             *latency = Latency::fixed(LEAST_NS);
@@ -276,7 +282,22 @@ mod tests {
         check("sim:custom?bandwidth=1MiB", (0, 0), 0);
         check("sim:custom?write_iops=100", (LEAST_NS, 0), 1);
         check("sim:custom?latency=1ms", (1_000_000, 1_000_000), 0);
+        check("sim:custom?latency_spread=1", (LEAST_NS, LEAST_NS), 2);
         check("sim:custom?iops=100&bucket_ios=5000", (LEAST_NS, LEAST_NS), 2);
+    }
+
+    #[test]
+    fn trims_take_time_where_no_limit_counts_them() {
+        for (text, expected) in [
+            ("sim:custom?bandwidth=1GiB", LEAST_NS),
+            ("sim:custom?read_iops=100&bandwidth=1GiB", LEAST_NS),
+            ("sim:custom?iops=100", 0),
+            ("sim:custom?write_iops=100", 0),
+            ("sim:custom?bandwidth=1GiB&latency=1us", 0),
+        ] {
+            let volume = SimulatedVolume::named(Path::new(text)).unwrap();
+            assert_eq!(volume.model.least_trim_ns, expected, "{text}");
+        }
     }
 
     #[test]

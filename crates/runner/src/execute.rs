@@ -82,7 +82,8 @@ pub(crate) fn run(
         if session.stop_handle().is_requested() {
             break;
         }
-        run.later_ns = lengths[number + 1..].iter().copied().try_fold(0u64, |sum, next| Some(sum + next?));
+        run.later_ns =
+            lengths[number + 1..].iter().copied().try_fold(0u64, |sum, next| Some(sum.saturating_add(next?)));
         let gate = || {
             if let Some(gate) = gate.take() {
                 gate();
@@ -108,8 +109,13 @@ pub(crate) fn run(
 fn longest(phase: &[WorkerSpec]) -> Option<u64> {
     phase
         .iter()
-        .map(|spec| spec.time.runtime.map(|runtime| spec.time.start_delay.1.0 + spec.time.ramp.0 + runtime.0))
+        .map(|spec| Some(until_runtime(spec).saturating_add(spec.time.runtime?.0)))
         .try_fold(0, |longest, next| Some(next?.max(longest)))
+}
+
+/// What a worker waits and ramps at most, ns. Both may be as long as a number can tell.
+fn until_runtime(spec: &WorkerSpec) -> u64 {
+    spec.time.start_delay.1.0.saturating_add(spec.time.ramp.0)
 }
 
 /// fio's letter for what a worker does.
@@ -130,8 +136,8 @@ impl Run<'_> {
         let mut observer = Observer::new((self.origin, now), self.tick, self.workers, self.later_ns);
         for worker in workers {
             let spec = &worker.spec;
-            let delay = spec.time.start_delay.1.0 + spec.time.ramp.0;
-            let end = spec.time.runtime.map(|runtime| now + delay + runtime.0);
+            let measured_at = now.saturating_add(until_runtime(spec));
+            let end = spec.time.runtime.map(|runtime| measured_at.saturating_add(runtime.0));
             let bytes =
                 spec.source.loops.map(|loops| spec.source.bytes_per_loop.saturating_mul(u64::from(loops)));
             observer.watch(worker.live.clone(), state_letter(self.prepared.plan, spec), end, bytes);

@@ -16,6 +16,9 @@ use crate::slots::Stamp;
 use crate::stalls::STALL_NS;
 use crate::synchronous::AHEAD;
 
+/// Most completions that [`Worker::follow`] takes in one go: time may stand still, which is looked at in between.
+pub(crate) const MOST_FOLLOWED: u64 = 1 << 16;
+
 impl Worker<VirtualClock, SimEngine> {
     /// Goes from one completion to the next, up to the instant `last`, and answers when the next thing is due after it.
     /// `None` where a turn of the way that all engines share is to be taken, at the time that the clock then shows.
@@ -27,6 +30,9 @@ impl Worker<VirtualClock, SimEngine> {
         let last = last.0.min(next_change - 1);
         let (mut taken, mut issued) = (0, 0);
         let due = loop {
+            if taken == MOST_FOLLOWED {
+                break Some(Nanos(self.now));
+            }
             let Some(next) = self.engine.next() else { break None };
             if next.at > last {
                 break Some(Nanos(next.at.min(next_change)));

@@ -290,7 +290,7 @@ impl Observer {
             };
         }
         snapshot.ramping = snapshot.running > 0 && ramping == snapshot.running;
-        snapshot.remaining_ns = left.zip(self.later_ns).map(|(left, later)| left + later);
+        snapshot.remaining_ns = left.zip(self.later_ns).map(|(left, later)| left.saturating_add(later));
     }
 
     /// Looks for stalls between two ticks; true while one goes on, so that its end is seen soon after.

@@ -37,7 +37,7 @@ impl Pacer {
             return None;
         }
         if self.paused_until == 0 {
-            self.paused_until = now + self.think_ns;
+            self.paused_until = now.saturating_add(self.think_ns);
         }
         if now < self.paused_until {
             return Some(self.paused_until);

@@ -60,7 +60,7 @@ impl WorkerSpec {
     pub fn start_delay_ns(&self) -> u64 {
         let (low, high) = self.time.start_delay;
         let span = high.0.saturating_sub(low.0);
-        low.0 + if span == 0 { 0 } else { Rng::stream(self.source.seed, 3).below(span + 1) }
+        low.0 + if span == 0 { 0 } else { Rng::stream(self.source.seed, 3).below(span.saturating_add(1)) }
     }
 }
 
@@ -124,6 +124,7 @@ impl Filler {
 }
 
 /// What a worker leaves behind besides its counters.
+#[derive(Clone)]
 pub(crate) struct WorkerEnd {
     pub errors: std::collections::BTreeMap<(&'static str, i32), u64>,
     pub slowest: Vec<fathom_stats::SlowRequest>,
@@ -186,7 +187,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Starts it now; its start delay counts from here.
     pub fn start(&mut self, spec: &WorkerSpec) {
         self.wake();
-        self.schedule = Schedule::new(&spec.time, self.now + spec.start_delay_ns());
+        self.schedule = Schedule::new(&spec.time, self.now.saturating_add(spec.start_delay_ns()));
     }
 
     /// What remains when it has finished or failed.

@@ -174,6 +174,34 @@ fn think_time_pauses_between_blocks() {
 }
 
 #[test]
+fn times_may_be_as_long_as_a_number_can_tell() {
+    let mut job = timed(job("endless", Mix::Read, true, 2), 1);
+    job.time.think_time = Nanos::MAX;
+    let mut later = job.clone();
+    later.time.start_delay = (Nanos::ZERO, Nanos::MAX);
+    later.time.ramp = Nanos::MAX;
+    job.exit_all = true;
+    let outcome = run(&RunPlan { jobs: vec![job, later], ..RunPlan::default() });
+    assert_eq!(outcome.workers[0].measured.end_ns, 1_000_000_000);
+    assert_eq!(outcome.elapsed_ns, 1_000_000_000);
+}
+
+#[test]
+fn a_volume_that_answers_in_no_time_ends_the_jobs_on_it() {
+    let none = Nanos::ZERO;
+    let nothing = FixedLatency { read: none, write: none, flush: none, parallelism: 4 };
+    for jobs in [1, 2] {
+        let jobs = (0..jobs).map(|_| timed(job("endless", Mix::Read, true, 2), 1)).collect();
+        let plan = RunPlan { jobs, ..RunPlan::default() };
+        let outcome = Session::simulated(nothing, 1 << 30).run(&plan, &mut ()).expect("the plan fits");
+        for worker in &outcome.workers {
+            let failure = worker.failure.as_ref().expect("it has no other end");
+            assert!(failure.message.starts_with("simulated time stands still"), "{failure:?}");
+        }
+    }
+}
+
+#[test]
 fn think_time_counts_blocks_not_syncs() {
     let mut synced = job("synced", Mix::Write, false, 1);
     synced.io.size = Some(SizeSpec::Bytes(10 * 4096));

@@ -55,6 +55,14 @@ impl Latency {
         Latency { distribution: Distribution::Quantiles(quantiles.to_vec()), transfer: None }
     }
 
+    /// True where a request of no bytes takes no time, however often one is made.
+    pub fn is_none(&self) -> bool {
+        match &self.distribution {
+            Distribution::Fixed(ns) => *ns == 0,
+            Distribution::Quantiles(quantiles) => quantiles.iter().all(|quantile| quantile.ns == 0),
+        }
+    }
+
     /// Why it makes no sense; `(field, reason)`.
     pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
         let too_long = |ns: u64| (ns > LONGEST_NS).then(|| format!("{ns} ns are more than an hour"));

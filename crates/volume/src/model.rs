@@ -33,6 +33,8 @@ pub struct VolumeModel {
     pub write_latency: Latency,
     /// How long it takes to make sure that what was written is kept. No limit counts it.
     pub sync_latency: Latency,
+    /// What a trim takes at least, ns. No limit on bytes counts it, so it may be all that it takes.
+    pub least_trim_ns: u64,
     /// What first accesses cost.
     pub first_touch: Option<FirstTouch>,
     /// What goes wrong, in the order of time.
@@ -75,6 +77,7 @@ impl VolumeModel {
             read_latency: Latency::fixed(0),
             write_latency: Latency::fixed(0),
             sync_latency: Latency::fixed(0),
+            least_trim_ns: 0,
             first_touch: None,
             faults: Vec::new(),
         }

@@ -271,7 +271,10 @@ impl Volume {
         for passage in &mut lane.passages {
             at = passage.pass(at, &load, &self.faults);
         }
-        let latency = lane.latency.sample(bytes).saturating_add(extra_ns);
+        let mut latency = lane.latency.sample(bytes).saturating_add(extra_ns);
+        if request.op == Op::Trim {
+            latency = latency.max(self.model.least_trim_ns);
+        }
         let is_apart = is_read || lane.servers.is_some();
         let servers = if is_apart { &mut lane.servers } else { &mut self.reads.servers };
         let end = match servers {

@@ -13,6 +13,7 @@ use super::threads::GRACE_NS;
 use super::{Run, Running};
 use crate::clock::VirtualClock;
 use crate::drive::{Step, Worker};
+use crate::modelled::MOST_FOLLOWED;
 use crate::observe::{RunObserver, TICK_NS};
 use crate::stop::{StopHandle, StopSignal};
 use crate::worker::{self, WorkerSpec};
@@ -35,6 +36,7 @@ pub(super) fn run_phase(
     let mut unanswered = Vec::new();
     let mut wakes = Wakes::new();
     let mut stopped = false;
+    let mut standstill = Standstill::default();
     for (index, worker) in workers.iter_mut().enumerate() {
         worker.start(&running[index].spec);
         wakes.push(Reverse((begin, index)));
@@ -50,7 +52,8 @@ pub(super) fn run_phase(
             next_tick = next_tick.plus(Nanos(TICK_NS));
         }
         world.advance_to(time);
-        match turn(&mut workers[index], world, alone_until(&wakes, index).min(next_tick)) {
+        let last = alone_until(&wakes, index).min(next_tick);
+        match turn(&mut workers[index], world, last, &mut standstill) {
             Turn::Until(wake) => wakes.push(Reverse((wake, index))),
             Turn::Unanswered => unanswered.push(index),
             Turn::Finished => {
@@ -114,6 +117,25 @@ fn alone_until(others: &Wakes, index: usize) -> Nanos {
     }
 }
 
+/// Requests at one and the same instant, of all workers together.
+#[derive(Default)]
+struct Standstill {
+    at: Nanos,
+    requests: u64,
+}
+
+/// More requests at one instant than any volume serves, with any number of workers: time does not move any more.
+const MOST_AT_AN_INSTANT: u64 = 1 << 20;
+
+impl Standstill {
+    /// Counts as many `requests` at most, made at `now`; true where they are too many.
+    fn is_reached(&mut self, now: Nanos, requests: u64) -> bool {
+        let before = if self.at == now { self.requests } else { 0 };
+        *self = Standstill { at: now, requests: before + requests };
+        self.requests > MOST_AT_AN_INSTANT
+    }
+}
+
 /// What became of a worker's turn.
 enum Turn {
     /// It goes on then.
@@ -125,13 +147,33 @@ enum Turn {
 }
 
 /// Turns one worker as far as it goes, and on from there as long as it waits for nothing that is due after `last`.
-fn turn(worker: &mut Worker<VirtualClock, SimEngine>, world: &World, last: Nanos) -> Turn {
+fn turn(
+    worker: &mut Worker<VirtualClock, SimEngine>,
+    world: &World,
+    last: Nanos,
+    standstill: &mut Standstill,
+) -> Turn {
     worker.wake();
+    let mut requests = 0;
     loop {
+        if standstill.is_reached(world.now(), requests) {
+            worker.failure.get_or_insert_with(|| WorkerFailure {
+                errno: 0,
+                message: "simulated time stands still: the volume completes requests in no time".to_owned(),
+                hint: Some("give the volume a latency, or a limit that counts these requests".to_owned()),
+            });
+            return Turn::Finished;
+        }
         let due = match worker.follow(last) {
-            Some(due) => due,
+            Some(due) => {
+                requests = MOST_FOLLOWED;
+                due
+            }
             None => match worker.step() {
-                Ok(Step::Progress) => continue,
+                Ok(Step::Progress) => {
+                    requests = 1;
+                    continue;
+                }
                 Ok(Step::BlockedUntil(due)) => due,
                 Ok(Step::Finished) => return Turn::Finished,
                 Err(error) => {
