@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 
 use fathom_stats::{DiskCounters, DiskOutcome, Series};
 use fathom_sys::device::{DiskSampler, DiskStats, TargetStack};
 
 /// Samples every device under a run's targets. A run without block devices has none.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Disks {
-    sampler: Option<DiskSampler>,
+    sampler: Option<Rc<DiskSampler>>,
     /// For each device, the one stacked on top of it.
     above: Vec<Option<String>>,
     first: Option<(u64, Vec<DiskCounters>)>,
@@ -41,7 +42,7 @@ impl Disks {
             under: under.clone(),
             ..DiskOutcome::default()
         });
-        Disks { outcomes: outcomes.collect(), sampler: Some(sampler), above, ..Disks::default() }
+        Disks { outcomes: outcomes.collect(), sampler: Some(Rc::new(sampler)), above, ..Disks::default() }
     }
 
     fn sample(&self) -> Option<Vec<DiskCounters>> {

@@ -21,6 +21,7 @@ use crate::session::Time;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
 /// One worker of a phase that is running or has run.
+#[derive(Clone)]
 struct Running {
     spec: Arc<WorkerSpec>,
     live: Arc<LiveWorker>,
@@ -40,6 +41,8 @@ struct Run<'a> {
     disks_began: bool,
     workers: u32,
     later_ns: Option<u64>,
+    /// What there is to tell, save of the phase that is running.
+    outcome: RunOutcome,
 }
 
 /// Runs every phase in turn.
@@ -64,8 +67,8 @@ pub(crate) fn run(
         disks_began: false,
         workers: specs.len() as u32,
         later_ns: Some(0),
+        outcome: RunOutcome { started_unix_ms, notes, ..RunOutcome::default() },
     };
-    let mut outcome = RunOutcome { started_unix_ms, notes, ..RunOutcome::default() };
     let mut gate = Some(gate);
     let mut phases: Vec<Vec<WorkerSpec>> = Vec::new();
     let mut last = None;
@@ -93,14 +96,9 @@ pub(crate) fn run(
             Time::Real(clock) => threads::run_phase(&mut run, phase, *clock, gate, observer),
             Time::Virtual { world, .. } => virtual_time::run_phase(&mut run, phase, world, gate, observer),
         };
-        outcome.workers.extend(workers);
+        run.outcome.workers.extend(workers);
     }
-    let now = session.now();
-    outcome.elapsed_ns = now - run.origin;
-    if run.disks_began {
-        outcome.disks = run.disks.end(run.tick, now - run.origin);
-        outcome.host_load = run.host.end(now - run.origin);
-    }
+    let mut outcome = run.end(session.now());
     outcome.interrupted = session.stop_handle().reason();
     outcome
 }
@@ -159,6 +157,37 @@ impl Run<'_> {
         let snapshot = watch.tick(now);
         self.tick = watch.next_tick();
         observer.snapshot(&snapshot);
+    }
+
+    /// Tells what these workers and those before them have done so far, where that is asked for.
+    fn tell_so_far(&self, workers: &[Running], watch: &Observer, now: u64, observer: &mut dyn RunObserver) {
+        if !observer.wants_outcome_so_far() {
+            return;
+        }
+        let mut outcome = self.outcome.clone();
+        for (worker, mut so_far) in workers.iter().zip(self.collect(workers.to_vec(), watch.clone(), now)) {
+            if worker.end.is_none() {
+                // It is at work, not stuck.
+                (so_far.stuck, so_far.failure) = (false, None);
+            }
+            outcome.workers.push(so_far);
+        }
+        outcome.elapsed_ns = now - self.origin;
+        if self.disks_began {
+            outcome.disks = self.disks.clone().end(self.tick, now - self.origin);
+        }
+        observer.outcome_so_far(&outcome);
+    }
+
+    /// The outcome of all phases.
+    fn end(self, now: u64) -> RunOutcome {
+        let mut outcome = self.outcome;
+        outcome.elapsed_ns = now - self.origin;
+        if self.disks_began {
+            outcome.disks = self.disks.end(self.tick, now - self.origin);
+            outcome.host_load = self.host.end(now - self.origin);
+        }
+        outcome
     }
 
     /// Turns what the workers counted into their outcomes.

@@ -27,7 +27,7 @@ pub(crate) struct Used {
 }
 
 /// The sums of all readings of one phase.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KernelWatch {
     /// CPU time at the latest reading and the worker served, by the kernel thread's id.
     before: BTreeMap<u32, (u64, Option<usize>)>,

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use fathom_stats::live::{LivePhase, LiveWorker};
-use fathom_stats::{DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, Series, Snapshot, Stall};
+use fathom_stats::{
+    DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, RunOutcome, Series, Snapshot, Stall,
+};
 use fathom_sys::kernel_workers::KernelThread;
 
 use crate::kernel_watch::{KernelWatch, Served};
@@ -28,6 +30,12 @@ pub trait RunObserver {
     fn layout(&mut self, _progress: &LayoutProgress) {}
     /// The run goes on; called every half second of the session's clock.
     fn snapshot(&mut self, _snapshot: &Snapshot) {}
+    /// True where it is to be told now what was measured so far; asked after each snapshot.
+    fn wants_outcome_so_far(&mut self) -> bool {
+        false
+    }
+    /// What was measured so far, as it would be if everything ended now.
+    fn outcome_so_far(&mut self, _outcome: &RunOutcome) {}
 }
 
 impl RunObserver for () {}
@@ -42,7 +50,7 @@ struct Reading {
 }
 
 /// What has been seen of one phase of one worker.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct PhaseWatch {
     readings: [Reading; DATA_OPS],
     last_end: u64,
@@ -126,6 +134,7 @@ struct TickTime {
 }
 
 /// One worker being watched.
+#[derive(Clone)]
 struct Watch {
     live: Arc<LiveWorker>,
     state: char,
@@ -138,6 +147,7 @@ struct Watch {
 }
 
 /// Watches the workers of one phase.
+#[derive(Clone)]
 pub(crate) struct Observer {
     watches: Vec<Watch>,
     origin: u64,

@@ -11,7 +11,7 @@ pub(crate) const STALL_NS: u64 = 1_000_000_000;
 const KEPT: usize = 1_000;
 
 /// What has been seen of one worker.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StallWatch {
     /// The last completion at the latest look.
     last_completion: u64,

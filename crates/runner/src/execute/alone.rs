@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fathom_engine::EngineError;
 use fathom_engine::sim::FixedLatency;
 use fathom_model::{Nanos, RunPlan};
-use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
+use fathom_stats::{CpuUsage, RunOutcome, WorkerFailure, WorkerOutcome};
 
 use super::{Run, Running};
 use crate::RunError;
@@ -89,6 +89,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
         disks_began: false,
         workers: 1,
         later_ns: None,
+        outcome: RunOutcome::default(),
     };
     let running =
         vec![Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: Some(worker.into_end()) }];

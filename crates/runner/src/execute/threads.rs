@@ -279,6 +279,7 @@ impl Supervisor<'_, '_> {
             if now >= next_tick {
                 see_kernel_threads(watch, now);
                 self.run.tick(watch, now, observer);
+                self.run.tell_so_far(self.workers, watch, now, observer);
                 next_tick += TICK_NS * ((now - next_tick) / TICK_NS + 1);
             }
             if self.stop.run.is_requested() && now - *stop_seen.get_or_insert(now) > GRACE_NS {
@@ -316,5 +317,5 @@ impl Supervisor<'_, '_> {
 /// When the last ramp of a phase that starts now will be over; `None` where it has none.
 fn end_of_ramp(workers: &[Running], now: u64) -> Option<u64> {
     let specs = workers.iter().map(|worker| &worker.spec).filter(|spec| spec.time.ramp.0 > 0);
-    specs.map(|spec| now + spec.start_delay_ns() + spec.time.ramp.0).max()
+    specs.map(|spec| now.saturating_add(spec.start_delay_ns()).saturating_add(spec.time.ramp.0)).max()
 }

@@ -45,6 +45,7 @@ pub(super) fn run_phase(
         while next_tick < time {
             world.advance_to(next_tick);
             run.tick(&mut watch, next_tick.0, observer);
+            run.tell_so_far(&running, &watch, next_tick.0, observer);
             if stop.is_set() && !std::mem::replace(&mut stopped, true) {
                 time = next_tick;
                 wake_all(&mut wakes, time);
