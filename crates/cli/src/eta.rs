@@ -1,10 +1,12 @@
 //! fio's progress line: who runs, how far, how fast, how long still.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use fathom_model::Nanos;
 use fathom_report::{Family, Unit, fio_number};
 use fathom_stats::Snapshot;
+
+use crate::output;
 
 /// Digits of the rates.
 const DIGITS: usize = 4;
@@ -43,14 +45,14 @@ impl EtaLine {
         // What a longer line left behind is overwritten.
         let width = self.length.max(text.len());
         self.length = if end == '\n' { 0 } else { text.len() };
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         let _ = write!(out, "{text:width$}{end}").and_then(|()| out.flush());
     }
 
     /// Leaves the line as it is and goes on below it.
     pub fn finish(&mut self) {
         if self.length > 0 {
-            let _ = writeln!(io::stdout());
+            let _ = writeln!(output::stdout());
             self.length = 0;
         }
     }

@@ -24,25 +24,42 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use exit::Complaint;
+use exit::{Complaint, Exit};
+
+/// How the program was called.
+enum Front {
+    Fio,
+    Ioping,
+    Ping,
+    Own,
+}
 
 fn main() -> ExitCode {
     install_panic_hook();
     let args: Vec<OsString> = std::env::args_os().collect();
     let called = args.first().map(Path::new).and_then(Path::file_name);
-    if called.is_some_and(|name| name == "fio") {
-        return commands::fio::run(&args[1..]).code();
-    }
-    if args.get(1).is_some_and(|word| word == "fio") {
-        return commands::fio::run(&args[2..]).code();
-    }
-    if called.is_some_and(|name| name == "ioping") {
-        return commands::ping::run_as_ioping(&args[1..]).code();
-    }
-    if args.get(1).is_some_and(|word| word == "ping") {
-        return commands::ping::run(&args[2..]).code();
-    }
-    commands::run(&args).unwrap_or_else(Complaint::report).code()
+    let is = |name: &str| called.is_some_and(|called| called == name);
+    let says = |name: &str| args.get(1).is_some_and(|word| word == name);
+    let (front, words) = match () {
+        () if is("fio") => (Front::Fio, 1),
+        () if says("fio") => (Front::Fio, 2),
+        () if is("ioping") => (Front::Ioping, 1),
+        () if says("ping") => (Front::Ping, 2),
+        () => (Front::Own, 0),
+    };
+    // Who cannot do without says so when it comes to a run.
+    let _ = signals::start(match front {
+        Front::Fio => Exit::FioInterrupted,
+        Front::Ioping => Exit::Ioping(4),
+        Front::Ping | Front::Own => Exit::Interrupted,
+    });
+    let exit = match front {
+        Front::Fio => commands::fio::run(&args[words..]),
+        Front::Ioping => commands::ping::run_as_ioping(&args[words..]),
+        Front::Ping => commands::ping::run(&args[words..]),
+        Front::Own => commands::run(&args).unwrap_or_else(Complaint::report),
+    };
+    exit.code()
 }
 
 /// A panic is a bug of ours: one line that says so, instead of a trace that says nothing to a user.

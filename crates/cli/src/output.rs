@@ -1,16 +1,48 @@
 //! Standard output and error: who reads them, and writing to them so that a closed pipe is no failure.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_report::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::signals;
+
 /// Columns of a report that goes to a file or a pipe.
 const PLAIN_WIDTH: usize = 120;
 
+/// Writes that were begun and writes that have ended, so that it is odd during one.
+static WRITES: AtomicU64 = AtomicU64::new(0);
+
+/// The number of the write that is under way: one that stays the same has found a reader that does not read.
+pub fn write_under_way() -> Option<u64> {
+    Some(WRITES.load(Ordering::Acquire)).filter(|writes| !writes.is_multiple_of(2))
+}
+
+/// A writer whose writes are counted.
+pub struct Watched<W>(pub W);
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        WRITES.fetch_add(1, Ordering::AcqRel);
+        let written = self.0.write(bytes).and_then(|count| self.0.flush().map(|()| count));
+        WRITES.fetch_add(1, Ordering::AcqRel);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Standard output, with a buffer.
+pub fn stdout() -> io::BufWriter<Watched<io::StdoutLock<'static>>> {
+    io::BufWriter::new(Watched(io::stdout().lock()))
+}
+
 /// A line on standard error. Nobody is left to tell where that fails.
 pub fn warn(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = Watched(io::stderr()).write_all(format!("{line}\n").as_bytes());
 }
 
 /// Writes to standard output through `write`. A reader that has gone away has seen enough.
@@ -18,14 +50,18 @@ pub fn warn(line: &str) {
 /// # Errors
 /// Any other failure to write.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = stdout();
     forgive_closed_pipe(write(&mut out).and_then(|()| out.flush()))
 }
 
-/// A closed pipe is success.
+/// What a terminal that has gone answers.
+const EIO: i32 = 5;
+
+/// A closed pipe is success, and so is a terminal that has hung up.
 pub fn forgive_closed_pipe(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.raw_os_error() == Some(EIO) && signals::has_hung_up() => Ok(()),
         other => other,
     }
 }
@@ -115,6 +151,17 @@ pub fn progress_bar(length: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style.progress_chars("=> "));
     bar
+}
+
+/// The same as a line, for who asks while the run goes on.
+pub fn status_of(bar: &ProgressBar) -> impl Fn() -> String + Send + use<> {
+    let bar = bar.clone();
+    move || {
+        let (prefix, message) = (bar.prefix(), bar.message());
+        let where_it_is = if prefix.trim().is_empty() { "starting" } else { prefix.trim() };
+        let message = if message.is_empty() { message } else { format!(": {message}") };
+        format!("fathom: running for {} s, {where_it_is}{message}", bar.elapsed().as_secs())
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::output;
 
 /// Shows a simulation.
 pub struct SimulateProgress {
-    bar: ProgressBar,
+    /// What somebody at a terminal sees.
+    pub bar: ProgressBar,
     volumes: usize,
     length: Option<Nanos>,
     index: usize,

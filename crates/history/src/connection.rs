@@ -4,11 +4,12 @@
 //! once released: what needs to change gets the next number.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::{Error, place};
+use crate::{Error, PATIENCE, place};
 
 /// `fthm`, in the header of every history, so that no other database is ever taken for one.
 pub(crate) const APPLICATION_ID: i32 = 0x6674_686d;
@@ -18,6 +19,31 @@ const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
 
 /// The newest format this crate knows.
 pub(crate) const FORMAT: i32 = MIGRATIONS.len() as i32;
+
+/// Between two looks at a lock that another process holds.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a lock is waited for once the process was asked to end.
+const HURRIED: Duration = Duration::from_millis(500);
+
+/// Set once the process was asked to end.
+static HURRY: AtomicBool = AtomicBool::new(false);
+
+/// Waits no longer than half a second for other processes' locks from now on, also where it waits already: the process
+/// was asked to end, and what does not go into the history then goes beside it.
+pub fn hurry() {
+    HURRY.store(true, Ordering::Release);
+}
+
+/// Waits for a lock that was looked at `looks` times before; false where it is given up.
+fn wait_for_lock(looks: i32) -> bool {
+    let patience = if HURRY.load(Ordering::Acquire) { HURRIED } else { PATIENCE };
+    let waits = looks as u128 * LOOK.as_millis() < patience.as_millis();
+    if waits {
+        // Woken too early, it looks too early.
+        std::thread::park_timeout(LOOK);
+    }
+    waits
+}
 
 /// Whether a missing history is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +71,7 @@ pub(crate) fn open(path: &Path, access: Access, patience: Duration) -> Result<Co
     if read_only && !has_log(path) {
         connection = connect_immutable(path)?;
     }
-    let mut found = settle(&connection, path, patience).map_err(|error| explain(error, path))?;
+    let mut found = settle(&mut connection, path, patience).map_err(|error| explain(error, path))?;
     if read_only && found != Identity::Ours(FORMAT) {
         return Err(Error::ReadOnly { path: path.to_path_buf() });
     }
@@ -93,7 +119,7 @@ fn explain(error: Error, path: &Path) -> Error {
 }
 
 /// Sets up the connection and tells whose database it leads to.
-fn settle(connection: &Connection, path: &Path, patience: Duration) -> Result<Identity, Error> {
+fn settle(connection: &mut Connection, path: &Path, patience: Duration) -> Result<Identity, Error> {
     let failed = |error| Error::from_sqlite(path, "open it", error);
     prepare(connection, patience).map_err(failed)?;
     // One transaction, or a history that another process makes just now would seem half made.
@@ -102,8 +128,12 @@ fn settle(connection: &Connection, path: &Path, patience: Duration) -> Result<Id
 }
 
 /// Settings of this connection.
-fn prepare(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
-    connection.busy_timeout(patience)?;
+fn prepare(connection: &mut Connection, patience: Duration) -> rusqlite::Result<()> {
+    if patience == PATIENCE {
+        connection.busy_handler(Some(wait_for_lock))?;
+    } else {
+        connection.busy_timeout(patience)?;
+    }
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     // A finished test took seconds or minutes and some disks under test take their machine down: it must be on the

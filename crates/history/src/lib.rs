@@ -15,6 +15,7 @@ mod place;
 mod side_file;
 mod store;
 
+pub use connection::hurry;
 pub use error::{Error, SqliteError};
 pub use history::{History, PATIENCE, RunId};
 pub use list::Filter;

@@ -1,4 +1,4 @@
-//! Which threads take the signals sent to the process.
+//! Which threads take the signals sent to the process, and which signals the process ignores.
 //!
 //! The kernel prefers the first thread for them, also where that one is stuck in a request to a device and will not run
 //! a handler for hours. A thread started later inherits what its parent takes.
@@ -20,6 +20,27 @@ pub fn block(signals: &[i32]) -> io::Result<()> {
 /// One of them is no signal.
 pub fn unblock(signals: &[i32]) -> io::Result<()> {
     change(libc::SIG_UNBLOCK, signals)
+}
+
+/// Whether the process ignores `signal`, as one started by `nohup` ignores SIGHUP.
+///
+/// # Errors
+/// It is no signal.
+pub fn is_ignored(signal: i32) -> io::Result<bool> {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: no new action is given; the old one is written to a place of ours that is large enough.
+    if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so the kernel has written all of it.
+    Ok(unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN)
+}
+
+/// The process ignores SIGXFSZ from now on: a write past the largest file that is allowed (`ulimit -f`) then fails with
+/// EFBIG and a reason, where it would have ended the program without a word.
+pub fn ignore_file_size_limit() {
+    // SAFETY: no handler is installed, so no code of ours runs in the context of a signal.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 fn change(how: i32, signals: &[i32]) -> io::Result<()> {
@@ -46,6 +67,14 @@ mod tests {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
         u64::from_str_radix(mask.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn what_is_ignored_is_told() {
+        ignore_file_size_limit();
+        assert!(is_ignored(libc::SIGXFSZ).unwrap());
+        assert!(!is_ignored(libc::SIGUSR1).unwrap());
+        assert_eq!(is_ignored(0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 
     #[test]

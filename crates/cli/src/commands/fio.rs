@@ -21,7 +21,7 @@ use fathom_options::{
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
 use fathom_report::{FIO_VERSION, fio_banner};
 use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
-use fathom_stats::Snapshot;
+use fathom_stats::{RunOutcome, Snapshot};
 
 use crate::eta::EtaLine;
 use crate::exit::Exit;
@@ -198,6 +198,8 @@ fn measure(
         eta: shows_eta.then(|| eta_line(command)),
         stall: StallNote::default(),
         rescue: rescue.clone(),
+        caught,
+        meta: meta_of(invocation),
     };
     let ran = session.run(plan, &mut observer);
     drop(rescue.into_store());
@@ -205,6 +207,12 @@ fn measure(
         eta.finish();
     }
     let mut sink = observer.sink;
+    let (test, exit) = judge(ran, plan, invocation, caught.number().is_some());
+    let header = keeper.header.clone();
+    let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
+    record.findings = fathom_analysis::findings(&record);
+    keeper.finish(&record, &mut notes);
+    record.header = RunHeader { notes, ..keeper.header };
     if let Some(signal) = caught.number() {
         let line = format!("\nfio: terminating on signal {signal}");
         if sink.has_text() {
@@ -213,24 +221,22 @@ fn measure(
             output::warn(line.trim_start())
         }
     }
-    let (test, exit) = judge(ran, plan, invocation, caught.number().is_some());
-    let header = keeper.header.clone();
-    let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
-    record.findings = fathom_analysis::findings(&record);
-    keeper.finish(&record, &mut notes);
-    record.header = RunHeader { notes, ..keeper.header };
     sink.report(&record)?;
     Ok(exit)
 }
 
+fn meta_of(invocation: &Invocation) -> TestMeta {
+    TestMeta { id: "fio".to_owned(), title: "fio".to_owned(), fio: show_command(invocation) }
+}
+
 /// The record of what ran and the exit it leads to. A run that could not begin is told on standard error.
 fn judge(
-    ran: Result<fathom_stats::RunOutcome, RunError>,
+    ran: Result<RunOutcome, RunError>,
     plan: &RunPlan,
     invocation: &Invocation,
     signalled: bool,
 ) -> (TestRecord, Exit) {
-    let meta = TestMeta { id: "fio".to_owned(), title: "fio".to_owned(), fio: show_command(invocation) };
+    let meta = meta_of(invocation);
     match ran {
         Ok(outcome) => {
             let failed = outcome.workers.iter().filter(|worker| worker.failure.is_some()).count();
@@ -254,7 +260,7 @@ fn judge(
 }
 
 /// A failed job ends with a code that is not 0, so standard error may say why.
-fn tell_failures(outcome: &fathom_stats::RunOutcome, plan: &RunPlan) {
+fn tell_failures(outcome: &RunOutcome, plan: &RunPlan) {
     for worker in &outcome.workers {
         let Some(failure) = &worker.failure else { continue };
         let job = plan.jobs.get(worker.job).map_or("", |job| job.name.as_str());
@@ -306,6 +312,8 @@ struct Observer<'a> {
     eta: Option<EtaLine>,
     stall: StallNote,
     rescue: Rescue,
+    caught: &'static signals::Watch,
+    meta: TestMeta,
 }
 
 impl RunObserver for Observer<'_> {
@@ -339,5 +347,20 @@ impl RunObserver for Observer<'_> {
         if let Some(eta) = &mut self.eta {
             eta.show(snapshot);
         }
+    }
+
+    fn wants_outcome_so_far(&mut self) -> bool {
+        self.caught.takes_status_request()
+    }
+
+    /// As fio answers SIGUSR1: with the documents of the end, as they would be now.
+    fn outcome_so_far(&mut self, outcome: &RunOutcome) {
+        if let Some(eta) = &mut self.eta {
+            eta.finish();
+        }
+        let test = test_record(self.meta.clone(), self.plan, outcome);
+        let record = RunRecord { status: test.status, tests: vec![test], ..RunRecord::default() };
+        // The report says so if the output cannot be written.
+        let _ = self.sink.report(&record);
     }
 }

@@ -62,6 +62,7 @@ impl Measuring {
         let caught = signals::watch(stop.clone(), Exit::Interrupted).map_err(signals::unwatched)?;
         let rescue = Rescue::new();
         let mut display = RunDisplay::new(self.place, rescue.clone());
+        caught.answer_status(output::status_of(&display.bar));
         let (json, going_on) = (self.json, self.going_on);
         let report = Arc::new(move |record: &RunRecord, mut store: Store| {
             store::tell(store.finish(record.status, &record.header, &record.findings));

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use fathom_analysis::monitor::{Interval, Presence, Watched};
@@ -98,8 +100,11 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
         captures_wanted: job_file.is_some(),
         sums: Vec::new(),
         begun: false,
+        ended: Arc::new(AtomicU64::new(0)),
         failed: None,
     };
+    let ended = printer.ended.clone();
+    caught.answer_status(move || format!("monitor: {} intervals so far", ended.load(Ordering::Relaxed)));
     monitor::run(&settings, &stop, &mut printer)?;
     let captures = printer.finish()?;
     if let Some(file) = job_file {
@@ -128,6 +133,8 @@ struct Printer {
     /// All intervals of each device as one, for the last table.
     sums: Vec<Interval>,
     begun: bool,
+    /// Intervals that have ended, for who asks how it goes.
+    ended: Arc<AtomicU64>,
     /// What went wrong with writing; nothing more is written then.
     failed: Option<io::Error>,
 }
@@ -139,7 +146,7 @@ impl Printer {
         if let (Form::Live(screen), Ok(())) = (&mut self.form, &failed) {
             let longest = self.sums.iter().map(|sum| sum.elapsed_ns).max().unwrap_or(0);
             let title = format!("Mean over {}.", duration(Nanos(longest)));
-            screen.draw(&live(title, &self.sums, &self.style), &mut io::stdout().lock())?;
+            screen.draw(&live(title, &self.sums, &self.style), &mut output::stdout())?;
         }
         output::forgive_closed_pipe(failed)?;
         Ok(self.captures)
@@ -157,7 +164,7 @@ impl Printer {
 
     fn show(&mut self, intervals: &[Interval]) -> io::Result<()> {
         let style = &self.style;
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = output::stdout();
         match &mut self.form {
             Form::Live(screen) => {
                 self.style.width = output::style().width;
@@ -202,6 +209,7 @@ fn live(title: String, intervals: &[Interval], style: &Style) -> Vec<String> {
 
 impl MonitorObserver for Printer {
     fn interval(&mut self, intervals: &[Interval]) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
         if matches!(self.form, Form::Live(_)) {
             self.sum_up(intervals);
         }

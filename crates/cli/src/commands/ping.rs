@@ -6,6 +6,7 @@ mod printer;
 mod units;
 
 use std::ffi::OsString;
+use std::sync::atomic::Ordering;
 
 use fathom_analysis::ping::Ping;
 use fathom_analysis::ping_slo;
@@ -91,6 +92,8 @@ fn measure(invocation: Invocation, front: Front) -> Exit {
         }
     };
     let mut printer = Printer::new(&invocation, front, stop.clone());
+    let (name, answered) = (printer.name(), printer.answered.clone());
+    caught.answer_status(move || format!("{name}: {} requests so far", answered.load(Ordering::Relaxed)));
     let mut done = match ping::run(invocation.settings.clone(), &stop, &mut printer) {
         Ok(done) => done,
         Err(error) => {
@@ -114,8 +117,8 @@ fn measure(invocation: Invocation, front: Front) -> Exit {
         output::warn(&format!("ping: {}", fathom_report::ping_text::stuck(thread)));
     }
     match printer.finish(&done) {
-        Ok(true) => exit(front, &done, caught.number().is_some()),
-        Ok(false) => Exit::Done,
+        Ok(false) if caught.number().is_none() => Exit::Done,
+        Ok(_) => exit(front, &done, caught.number().is_some()),
         Err(error) => unwritten(front, &error),
     }
 }

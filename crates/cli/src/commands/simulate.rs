@@ -86,6 +86,7 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     let words = "stopped at once";
     let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, words).map_err(signals::unwatched)?;
     let mut progress = SimulateProgress::new(settings.volumes.len(), asked);
+    caught.answer_status(output::status_of(&progress.bar));
     let simulated = simulate(&settings, &stop, &mut progress);
     progress.finish();
     let simulated = simulated?;

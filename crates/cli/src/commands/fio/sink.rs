@@ -57,7 +57,7 @@ impl Sink {
     /// It cannot be written; a reader of standard output that has gone away is none.
     pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Refusal> {
         let Some((path, file)) = &mut self.file else { return Ok(output::print(write)?) };
-        let mut out = io::BufWriter::new(file);
+        let mut out = io::BufWriter::new(output::Watched(file));
         write(&mut out).and_then(|()| out.flush()).map_err(|error| Refusal {
             message: format!("fio: cannot write the output to {}: {}", path.display(), output::plain(&error)),
             hint: None,

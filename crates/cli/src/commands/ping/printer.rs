@@ -1,6 +1,8 @@
 //! Shows a ping while it goes on, in the form that was asked for.
 
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_analysis::ping::{Note, Ping, PingHow, Sample, Stall, Window};
 use fathom_assess::ping::PingObserver;
@@ -21,6 +23,8 @@ pub struct Printer {
     periods: bool,
     style: Style,
     stop: StopHandle,
+    /// Requests that were answered, for who asks how it goes.
+    pub answered: Arc<AtomicU64>,
     how: Option<(PingHow, u64)>,
     pieces: Option<Pieces>,
     /// What went wrong with writing; nothing more is written then.
@@ -39,6 +43,7 @@ impl Printer {
             periods: settings.print_count > 0 || settings.print_interval_ns > 0,
             style: output::style(),
             stop,
+            answered: Arc::new(AtomicU64::new(0)),
             how: None,
             pieces: None,
             failed: None,
@@ -73,11 +78,8 @@ impl Printer {
             Form::Live => writeln!(text, "{}", ping_json::summary_line(ping))?,
         }
         self.write(&String::from_utf8_lossy(&text));
-        match self.failed {
-            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            Some(error) => Err(error),
-            None => Ok(true),
-        }
+        let is_read = self.failed.is_none();
+        output::forgive_closed_pipe(self.failed.map_or(Ok(()), Err)).map(|()| is_read)
     }
 
     /// Closes what a failure left open.
@@ -96,7 +98,7 @@ impl Printer {
         if self.failed.is_some() {
             return;
         }
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             self.failed = Some(error);
             self.stop.request("the reader of standard output has gone");
@@ -118,6 +120,7 @@ impl PingObserver for Printer {
     }
 
     fn sample(&mut self, sample: &Sample, note: Option<Note>) {
+        self.answered.store(sample.number, Ordering::Relaxed);
         let Some((how, began)) = &self.how else { return };
         let at = began + sample.at_ns / 1000;
         if sample.result >= 0 && sample.result < i64::from(sample.len) {
@@ -180,7 +183,8 @@ impl PingObserver for Printer {
 }
 
 impl Printer {
-    fn name(&self) -> &'static str {
+    /// The name that messages begin with.
+    pub fn name(&self) -> &'static str {
         match self.front {
             Front::Own => "ping",
             Front::Ioping => "ioping",
