@@ -96,6 +96,15 @@ impl LoopDevice {
         LoopDevice { path, backing: backing.to_owned(), usual_largest: None, _directory: None }
     }
 
+    /// Cuts the file beneath to `size` bytes: the device keeps its own, and what lies behind fails.
+    ///
+    /// # Panics
+    /// When it cannot be cut.
+    pub fn cut_backing_to(&self, size: u64) {
+        let backing = OpenOptions::new().write(true).open(&self.backing).expect("the file is ours");
+        backing.set_len(size).expect("a file of ours can be cut");
+    }
+
     /// A device by `options`.
     ///
     /// # Panics

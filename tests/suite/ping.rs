@@ -189,6 +189,26 @@ fn failures_are_counted_and_objectives_judged() {
 }
 
 #[test]
+fn a_device_of_which_half_cannot_be_read_is_a_failure() {
+    need!(root, tool "losetup", path "/dev/shm");
+    let _loading = loading();
+    let home = scratch();
+    let half = LoopDevice::in_memory(16 * MIB);
+    half.cut_backing_to(8 * MIB);
+    let path = half.path().display().to_string();
+    let words = ["-L", "-s", "1m", "-c", "16", "-i", "0", &path];
+    // In order: the first half is read, the second is past the end of the backing file.
+    run(&mut ping(home.path(), &words))
+        .assert_code(1)
+        .assert_shown(&["errors: 8 of 16 requests: Input/output error"]);
+    let ended = run(&mut ping(home.path(), &[&["--json"], &words[..]].concat()));
+    let document = ended.assert_code(1).document();
+    assert_eq!((&document["requests"], &document["errors"]), (&16.into(), &8.into()), "{ended}");
+    let ioping = fathom_named(home.path(), "ioping");
+    run(Command::new(ioping).args(["-D"]).args(words)).assert_code(3).assert_told(&["request failed"]);
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_a_hint() {
     let _loading = loading();
     let directory = with_file();

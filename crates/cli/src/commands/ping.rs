@@ -129,7 +129,7 @@ fn exit(front: Front, ping: &Ping, interrupted: bool) -> Exit {
         Front::Ioping => Exit::Done,
         Front::Own if ping.verdicts.iter().any(|verdict| verdict.met == Some(false)) => Exit::Broken,
         Front::Own if interrupted => Exit::Interrupted,
-        Front::Own if counts.requests > 0 && counts.failed() == counts.requests => Exit::Failed,
+        Front::Own if counts.failed() > 0 => Exit::Failed,
         Front::Own => Exit::Done,
     }
 }
