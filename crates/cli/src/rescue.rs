@@ -3,6 +3,7 @@
 //! The runner gives up on workers that do not come back. But between tests the first thread itself asks the target (its
 //! size, its state), and a device that hangs then would hold the report up for as long as it likes.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +28,8 @@ struct Partial {
     header: Option<RunHeader>,
     tests: Vec<TestRecord>,
     store: Store,
+    /// The file with a name that is being laid out.
+    laid_out: Option<PathBuf>,
 }
 
 /// Shared between the run and who reports in its place.
@@ -47,7 +50,7 @@ pub struct Watch {
 impl Rescue {
     /// Nothing has been measured yet.
     pub fn new() -> Rescue {
-        let partial = Partial { header: None, tests: Vec::new(), store: Store::None };
+        let partial = Partial { header: None, tests: Vec::new(), store: Store::None, laid_out: None };
         Rescue {
             partial: Arc::new(Mutex::new(partial)),
             is_preparing: Arc::new(AtomicBool::new(true)),
@@ -66,8 +69,12 @@ impl Rescue {
         (partial.header, partial.store) = (Some(header.clone()), store);
     }
 
-    /// The target is being filled.
-    pub fn laying_out(&self) {
+    /// The target is being filled; `name` is that of a file that has one, and would stay.
+    pub fn laying_out(&self, name: Option<&Path>) {
+        let laid_out = &mut self.partial().laid_out;
+        if laid_out.as_deref() != name {
+            *laid_out = name.map(Path::to_path_buf);
+        }
         self.is_laying_out.store(true, Ordering::Release);
     }
 
@@ -135,8 +142,14 @@ impl Rescue {
     fn what_there_is(&self, stop: &StopHandle) -> (RunRecord, Store) {
         let mut partial = self.partial();
         let is_laying_out = self.is_laying_out.load(Ordering::Acquire);
-        let what = if is_laying_out { "laying out did not end" } else { "the target was not made ready" };
-        let note = format!("{what}: it does not answer, and fathom's first thread is stuck in the kernel");
+        let what = if is_laying_out { "file layout did not end" } else { "the target was not made ready" };
+        let left = partial.laid_out.take().filter(|_| is_laying_out);
+        let left = left
+            .map(|name| format!("; {} may be left incomplete: remove it", name.display()))
+            .unwrap_or_default();
+        let note = format!(
+            "{what}: the device does not respond, and fathom's first thread is stuck in the kernel{left}"
+        );
         output::warn(&format!("fathom: {note}"));
         let mut header = partial.header.take().unwrap_or_default();
         header.interrupted = stop.reason();

@@ -31,7 +31,7 @@ impl RunDisplay {
 
     /// The working file is being filled, which takes `limit` at most.
     pub fn laying_out(&mut self, progress: &LayoutProgress, limit: Option<Nanos>) {
-        self.rescue.laying_out();
+        self.rescue.laying_out(None);
         let LayoutProgress { done_bytes, total_bytes, elapsed_ns, .. } = *progress;
         let rate = if elapsed_ns > 0 { done_bytes as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
         self.bar.set_length(total_bytes);

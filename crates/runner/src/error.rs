@@ -125,7 +125,9 @@ pub(crate) fn errno_hint(errno: i32) -> Option<&'static str> {
         22 => "with direct=1, bs, offset and size must be multiples of the device's logical block size",
         23 | 24 => "too many open files: raise `ulimit -n` or lower numjobs",
         26 => "the file is in use: choose another target",
-        27 => "the file would be too large for the file system: lower size",
+        27 => {
+            "the file would be too large for the file system or for `ulimit -f`: lower size or raise the limit"
+        }
         28 => "no space is left: lower size or choose another target",
         30 => "the target is read-only: choose another target, or only read",
         95 => "the target does not support this operation",

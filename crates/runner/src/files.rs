@@ -95,21 +95,25 @@ pub(crate) fn needs(
                 size: 0,
                 filled: false,
                 fallocate: job.files.fallocate,
+                unlink: false,
             });
             need.size = need.size.max(size);
             need.filled |= filled;
+            need.unlink |= job.files.unlink;
         }
     }
     Ok(needs)
 }
 
-/// Makes and fills what the jobs of the whole run need, once per file. What was missing has a handle then.
+/// Makes and fills what the jobs of the whole run need, once per file. What was missing has a handle then. Where that
+/// fails or is interrupted, no file stays that this run has made and not completed, or would have removed at its end.
 pub(crate) fn lay_out_all(
     session: &Session,
     targets: &mut BTreeMap<PathBuf, Target>,
     needs: BTreeMap<PathBuf, Need>,
     observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
+    let mut temporary = Vec::new();
     for (path, need) in needs {
         let Some(target) = targets.get_mut(&path) else { continue };
         if target.handle.is_some() && target.size >= need.size {
@@ -120,11 +124,16 @@ pub(crate) fn lay_out_all(
             None => create(session, &path)?,
         };
         let laid_out = layout::lay_out(session, &handle, need, &mut |progress| observer.layout(progress));
-        if is_new && matches!(laid_out, Err(RunError::Target { .. })) {
-            // What went wrong before is what there is to tell.
-            let _ = remove(&path, handle.identity());
+        if is_new && (need.unlink || laid_out.is_err()) {
+            temporary.push((path, handle.identity()));
         }
-        laid_out?;
+        if let Err(error) = laid_out {
+            for (path, identity) in temporary {
+                // What went wrong before is what there is to tell.
+                let _ = remove(&path, identity);
+            }
+            return Err(error);
+        }
         target.identity = Some(handle.identity());
         target.handle = Some(handle);
     }

@@ -42,6 +42,8 @@ pub(crate) struct Need {
     pub filled: bool,
     /// How it gets its size otherwise.
     pub fallocate: Fallocate,
+    /// It is removed at the end.
+    pub unlink: bool,
 }
 
 fn error(attempted: &'static str, path: &Path, source: std::io::Error) -> RunError {
@@ -81,10 +83,9 @@ pub(crate) fn lay_out(
     } else {
         reserved.map(|()| 0)
     };
-    if let Err(error @ RunError::Target { .. }) = made {
-        // What cannot be used shall not fill the disk. The first error is the one to tell.
+    if made.is_err() {
+        // What failed or was interrupted keeps neither data nor reserved blocks. The first error is the one to tell.
         let _ = file.set_len(has);
-        return Err(error);
     }
     made.map(|_| ())
 }

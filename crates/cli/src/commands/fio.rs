@@ -318,8 +318,7 @@ struct Observer<'a> {
 
 impl RunObserver for Observer<'_> {
     fn layout(&mut self, progress: &LayoutProgress) {
-        // It ends by itself, and the report of fio's own form follows.
-        self.rescue.working();
+        self.rescue.laying_out(Some(&progress.path));
         if !self.sink.has_text() {
             return;
         }

@@ -136,3 +136,76 @@ fn bench_broken_off_in_a_test_keeps_what_was_finished() {
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["tests"][0]["status"], "complete");
     }
 }
+
+/// What `fio` is to lay out in `dir`, far more than it comes to before it is stopped.
+fn layout<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["fio", "--name=a", "--rw=randread", "--size=3g", "--direct=1"];
+    args.extend(more);
+    args
+}
+
+#[test]
+fn a_layout_that_is_broken_off_leaves_no_file_of_its_own() {
+    for more in [&["--filename=new"][..], &["--filename=new", "--unlink=1"], &["--filename=new:other"]] {
+        let dir = scratch();
+        let mut child = start(dir.path(), &layout(more));
+        let pid = child.id();
+        until(&mut child, || counted(pid, "wchar") > 4 << 20);
+        signal(&child, rustix::process::Signal::TERM);
+        let ended = finish(child);
+        assert_eq!(ended.code, Some(128), "{ended:?}");
+        assert_eq!(files_in(dir.path()), [] as [&Path; 0], "{more:?}");
+    }
+}
+
+#[test]
+fn a_file_that_was_there_is_as_it_was_after_a_layout_that_is_broken_off() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = scratch();
+    let path = dir.path().join("old");
+    let data: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
+    std::fs::write(&path, &data).unwrap();
+    std::fs::File::open(&path).unwrap().sync_all().unwrap();
+    let blocks = path.metadata().unwrap().blocks();
+    let mut child = start(dir.path(), &layout(&["--filename=old"]));
+    let pid = child.id();
+    until(&mut child, || counted(pid, "wchar") > 4 << 20);
+    signal(&child, rustix::process::Signal::TERM);
+    assert_eq!(finish(child).code, Some(128));
+    assert!(std::fs::read(&path).unwrap() == data, "the file is not what it was");
+    // The file system may keep a block of its own for the file.
+    let now = path.metadata().unwrap().blocks();
+    assert!(now < blocks + 64, "what was reserved is still reserved: {now} blocks, {blocks} before");
+}
+
+#[test]
+fn of_several_files_those_that_would_be_removed_are_removed() {
+    let dir = scratch();
+    let more = ["--directory=.", "--nrfiles=600", "--unlink=1", "--fallocate=none"];
+    let mut child = start(dir.path(), &layout(&more));
+    // One has been completed where there are three.
+    until(&mut child, || files_in(dir.path()).len() >= 3);
+    signal(&child, rustix::process::Signal::TERM);
+    assert_eq!(finish(child).code, Some(128));
+    assert_eq!(files_in(dir.path()), [] as [&Path; 0]);
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_with_a_hint() {
+    let under_limit = |args: &[&str]| {
+        let dir = scratch();
+        let program = program(dir.path());
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -f 2048; exec \"$0\" \"$@\""]).arg(program.get_program()).args(args);
+        shell.current_dir(dir.path()).env("HOME", dir.path().join("home"));
+        let ended = ended(shell.output().unwrap());
+        assert!(ended.stderr.contains("File too large") && ended.stderr.contains("ulimit -f"), "{ended:?}");
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        files_in(dir.path()).iter().filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect()
+    };
+    let read: Vec<String> = under_limit(&["fio", "--name=a", "--filename=f", "--rw=read", "--size=30m"]);
+    assert_eq!(read, [] as [String; 0]);
+    under_limit(&["fio", "--name=a", "--filename=f", "--rw=write", "--size=30m", "--fallocate=none"]);
+    let bench = under_limit(&["bench", "--quick", "--no-history", "--buffered", "--size=32m", "."]);
+    assert_eq!(bench, [] as [String; 0]);
+}
