@@ -23,7 +23,8 @@ impl Worker<VirtualClock, SimEngine> {
     /// Goes from one completion to the next, up to the instant `last`, and answers when the next thing is due after it.
     /// `None` where a turn of the way that all engines share is to be taken, at the time that the clock then shows.
     pub fn follow(&mut self, last: Nanos) -> Option<Nanos> {
-        if !self.is_level() {
+        // A request that is never answered leads to no completion at which a stop would be seen.
+        if !self.is_level() || self.stop.is_set() {
             return None;
         }
         let next_change = self.schedule.next_change;
