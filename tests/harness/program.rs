@@ -4,8 +4,11 @@
 //! ended and fails the test.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -36,6 +39,41 @@ impl Program {
         let file =
             |name: &str| File::create(directory.path().join(name)).expect("the directory is new and ours");
         command.stdout(file("stdout")).stderr(file("stderr"));
+        Program::spawn(command, directory)
+    }
+
+    /// Starts `command` with its standard output in a pipe that nobody reads; what it writes to stderr is kept.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start_unread(command: &mut Command) -> Program {
+        let directory = scratch();
+        let file = File::create(directory.path().join("stderr")).expect("the directory is new and ours");
+        command.stdout(Stdio::piped()).stderr(file);
+        Program::spawn(command, directory)
+    }
+
+    /// Starts `command` on a terminal of its own, which is gone when the other end that comes with it is dropped.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start_on_terminal(command: &mut Command) -> (Program, OwnedFd) {
+        use rustix::fs::{Mode, OFlags, open};
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
+        grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("the terminal is ours");
+        let name = ptsname(&ours, Vec::new()).expect("a terminal has a name");
+        let end = || open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it can be opened");
+        command.stdout(end()).stderr(end());
+        let program = Program::spawn(command, scratch());
+        // The command holds its ends as long as it lives.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        (program, ours)
+    }
+
+    /// Starts `command`, whose output is set up.
+    fn spawn(command: &mut Command, directory: TempDir) -> Program {
+        heed_signals();
         let shown = format!("{command:?}");
         let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {shown}: {error}"));
         Program { child, shown, directory }
@@ -100,6 +138,19 @@ impl Drop for Program {
         // One that is stuck in the kernel is left to it.
         wait_for(Duration::from_secs(5), || self.has_ended());
     }
+}
+
+/// What this process ignores its children ignore, and a shell has what it starts in the background ignore SIGINT. A
+/// signal that has a handler here has none there.
+fn heed_signals() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
+            let always = Arc::new(AtomicBool::new(true));
+            let installed = signal_hook::flag::register_conditional_shutdown(signal, 130, always);
+            installed.unwrap_or_else(|error| panic!("cannot handle signal {signal}: {error}"));
+        }
+    });
 }
 
 /// Runs `command` to its end, whatever its status.

@@ -134,7 +134,7 @@ fn moved(program: &Program) -> u64 {
 }
 
 /// Waits until `program` has moved `bytes` more than it has now.
-fn await_growth(program: &mut Program, bytes: u64) {
+pub(crate) fn await_growth(program: &mut Program, bytes: u64) {
     let before = moved(program);
     let came = wait_for(BEGIN, || program.has_ended() || moved(program) > before + bytes);
     assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
@@ -151,7 +151,7 @@ fn worked(program: &Program) -> u64 {
 }
 
 /// Waits until `program` is well into measuring, whatever its engine.
-fn await_work(program: &mut Program) {
+pub(crate) fn await_work(program: &mut Program) {
     let before = worked(program);
     let came = wait_for(BEGIN, || program.has_ended() || worked(program) > before + 20);
     assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
@@ -203,11 +203,30 @@ fn bench_broken_off(target: &Path, signal: Signal) {
     assert_eq!(next.stderr, "");
 }
 
+/// A lost connection: every write to the terminal fails from then on.
+#[test]
+fn a_bench_whose_terminal_is_gone_keeps_what_was_measured() {
+    need!(tool "sqlite3");
+    let _loading = loading();
+    let (bench, target) = (Bench::new(), scratch());
+    let (mut program, terminal) = Program::start_on_terminal(&mut bench.command(target.path()));
+    bench.await_endless(&mut program);
+    drop(terminal);
+    // As a shell hands on what the kernel has sent.
+    program.signal(Signal::HUP);
+    program.signal(Signal::HUP);
+    program.finish_within(END).assert_code(130);
+    assert_empty(target.path());
+    bench.assert_integrity();
+    let kept = bench.newest().expect("the run is kept");
+    assert_eq!(status_of(&kept, "endless").as_deref(), Some("incomplete"), "{kept:#}");
+}
+
 #[test]
 fn a_bench_that_is_broken_off_keeps_what_was_finished() {
     need!(root, tool "sqlite3");
     let _loading = loading();
-    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL] {
         bench_broken_off(scratch().path(), signal);
     }
 }

@@ -27,6 +27,7 @@ mod prepare;
 mod profiles;
 mod promises;
 mod stalls;
+mod stopped;
 mod surface;
 mod sweep;
 mod together;

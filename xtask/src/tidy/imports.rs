@@ -55,7 +55,7 @@ const OWNED: &[(&str, &[&str])] = &[
     ("libc", &["fathom-sys"]),
     ("rusqlite", &["fathom-history"]),
     ("serde_json", &["fathom", "fathom-history", "fathom-record", "fathom-report", "fathom-tests", "xtask"]),
-    ("signal-hook", &["fathom"]),
+    ("signal-hook", &["fathom", "fathom-tests"]),
 ];
 
 /// Checks what `cargo metadata` says against the tables. Dependencies for tests alone are free.

@@ -17,6 +17,8 @@ mod simulated;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 
 use tempfile::TempDir;
 
@@ -27,6 +29,7 @@ fn scratch() -> TempDir {
 
 /// The program in `dir`, with nothing of the user's environment that could change what it does.
 fn program(dir: &Path) -> Command {
+    heed_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_fathom"));
     command.current_dir(dir).env_clear();
     for kept in ["PATH", "LLVM_PROFILE_FILE"] {
@@ -36,6 +39,18 @@ fn program(dir: &Path) -> Command {
     }
     command.env("HOME", dir.join("home")).env("TZ", "UTC");
     command
+}
+
+/// What this process ignores its children ignore, and a shell has what it starts in the background ignore SIGINT. A
+/// signal that has a handler here has none there.
+fn heed_signals() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
+            let always = Arc::new(AtomicBool::new(true));
+            signal_hook::flag::register_conditional_shutdown(signal, 130, always).unwrap();
+        }
+    });
 }
 
 fn run(dir: &Path, args: &[&str]) -> Ended {
