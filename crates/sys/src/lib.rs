@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod clock;
 pub mod device;
 mod error;
+pub mod files;
 pub mod io;
 pub mod kernel_workers;
 pub mod mmap;

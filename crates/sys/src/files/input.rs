@@ -1,0 +1,287 @@
+//! Reading files that a user named, in bounded memory and without ever waiting for somebody to write them.
+//!
+//! A file with a name must be a regular one: a device could deliver for ever, and a FIFO never. Whatever the process was
+//! given open is read as it is (`-`, `/dev/stdin`, `/dev/fd/N`, and so `<(command)` of a shell), up to the same limits.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use super::path_walk::duplicate;
+use super::refusal::kind_of;
+
+/// A kind of input and the most that one may hold.
+#[derive(Debug)]
+pub struct Input {
+    /// What it is called.
+    pub noun: &'static str,
+    /// Whether `-` is standard input.
+    pub takes_stdin: bool,
+    /// Bytes of all of it.
+    pub most_bytes: u64,
+    /// Bytes of a line, where it is read line by line.
+    pub most_line_bytes: usize,
+    /// Entries that are kept in memory, where it is read line by line.
+    pub most_entries: usize,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+const fn whole(noun: &'static str, takes_stdin: bool, most_bytes: u64) -> Input {
+    Input { noun, takes_stdin, most_bytes, most_line_bytes: usize::MAX, most_entries: usize::MAX }
+}
+
+// All limits in one place. Nesting is limited by the parsers: 80 deep in TOML, 128 in JSON; the lines and sections of
+// a job file by its grammar.
+
+/// A job file of fio, each included file by itself.
+pub const JOB_FILE: Input = whole("job file", true, 4 * MIB);
+/// Volume types of the user's own.
+pub const CATALOGUE: Input = whole("catalogue", false, 4 * MIB);
+/// A suite of tests.
+pub const SUITE: Input = whole("suite", false, MIB);
+/// What results are held against.
+pub const EXPECTATIONS: Input = whole("expectation file", false, MIB);
+/// A run record, exported or kept beside a history.
+pub const RECORD: Input = whole("record", false, 256 * MIB);
+/// What the distribution tells of itself.
+pub const SYSTEM_TEXT: Input = whole("system file", false, 64 * KIB);
+/// Requests of a program. Its requests are kept, as they have to be sorted by time: 24 bytes each, 400 MB at the most.
+pub const TRACE: Input = Input {
+    noun: "trace",
+    takes_stdin: true,
+    most_bytes: 64 * KIB * MIB,
+    most_line_bytes: 16 << 10,
+    most_entries: 16 << 20,
+};
+
+/// Why an input was not read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the {noun} {name}: {cause}")]
+pub struct InputError {
+    /// What it is called.
+    pub noun: &'static str,
+    /// The path as it was named.
+    pub name: String,
+    /// Why.
+    pub cause: InputCause,
+}
+
+/// What is wrong with an input.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputCause {
+    /// The system's answer.
+    #[error("{}", crate::io::describe(.0))]
+    Io(io::Error),
+    /// A device, a FIFO, a directory.
+    #[error("it is {0}, not a regular file")]
+    NotAFile(&'static str),
+    /// More bytes than the limit.
+    #[error("it is larger than {}", size(*.0))]
+    TooLarge(u64),
+    /// Not UTF-8.
+    #[error("line {0} is not valid UTF-8")]
+    NotText(usize),
+    /// A line without an end.
+    #[error("line {line} is longer than {most} bytes")]
+    LongLine {
+        /// The line, from 1.
+        line: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// More entries than are kept.
+    #[error("it has more than {0} requests")]
+    TooMany(usize),
+}
+
+impl InputError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match &self.cause {
+            InputCause::Io(_) => "check the path and its permissions".to_owned(),
+            InputCause::NotAFile("a FIFO") => {
+                "redirect it, which waits for its writer: /dev/stdin as the name, and < FIFO".to_owned()
+            }
+            InputCause::NotAFile(_) => "name a regular file".to_owned(),
+            InputCause::TooLarge(_) | InputCause::LongLine { .. } => {
+                format!("check that it is a {}", self.noun)
+            }
+            InputCause::NotText(_) => "save it as UTF-8".to_owned(),
+            InputCause::TooMany(_) => "split it into several by time".to_owned(),
+        }
+    }
+
+    /// True where there is just nothing.
+    pub fn is_absence(&self) -> bool {
+        let InputCause::Io(error) = &self.cause else { return false };
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    }
+}
+
+fn size(bytes: u64) -> String {
+    if bytes >= MIB { format!("{} MiB", bytes / MIB) } else { format!("{} KiB", bytes / KIB) }
+}
+
+impl Input {
+    /// All of the input at `path`.
+    ///
+    /// # Errors
+    /// It cannot be opened, is no regular file, or is larger than the limit.
+    pub fn read(&self, path: &Path) -> Result<Vec<u8>, InputError> {
+        let file = self.open(path).map_err(|cause| self.error(path, cause))?;
+        self.read_from(file).map_err(|cause| self.error(path, cause))
+    }
+
+    /// All of the input at `path`, as text.
+    ///
+    /// # Errors
+    /// As for [`Input::read`]; it is not UTF-8.
+    pub fn read_text(&self, path: &Path) -> Result<String, InputError> {
+        String::from_utf8(self.read(path)?).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            let lines = error.as_bytes()[..valid].iter().filter(|&&byte| byte == b'\n').count();
+            self.error(path, InputCause::NotText(lines + 1))
+        })
+    }
+
+    /// The lines of the input at `path`, of which one is in memory at a time.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no regular file.
+    pub fn lines(&'static self, path: &Path) -> Result<Lines<'static>, InputError> {
+        let file = self.open(path).map_err(|cause| self.error(path, cause))?;
+        let is_stdin = self.takes_stdin && path == Path::new("-");
+        let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+        Ok(Lines::new(self, name, file))
+    }
+
+    fn error(&self, path: &Path, cause: InputCause) -> InputError {
+        InputError { noun: self.noun, name: path.display().to_string(), cause }
+    }
+
+    fn open(&self, path: &Path) -> Result<File, InputCause> {
+        let given = match path == Path::new("-") && self.takes_stdin {
+            true => Some(0),
+            false => descriptor_named(path),
+        };
+        match given {
+            Some(number) => Ok(duplicate(number).map_err(InputCause::Io)?.into()),
+            None => open_regular(path),
+        }
+    }
+
+    fn read_from(&self, file: File) -> Result<Vec<u8>, InputCause> {
+        let known = file.metadata().map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 });
+        if known > self.most_bytes {
+            return Err(InputCause::TooLarge(self.most_bytes));
+        }
+        let mut bytes = Vec::with_capacity(known as usize);
+        file.take(self.most_bytes + 1).read_to_end(&mut bytes).map_err(InputCause::Io)?;
+        if bytes.len() as u64 > self.most_bytes {
+            return Err(InputCause::TooLarge(self.most_bytes));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Opens a regular file, or `/dev/null` for one that is empty.
+fn open_regular(path: &Path) -> Result<File, InputCause> {
+    // Opening a device can do something (rewind a tape, start a watchdog), so what lies there is looked at before.
+    let refuse = |stat: rustix::fs::Stat| match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::CharacterDevice if stat.st_rdev == rustix::fs::makedev(1, 3) => Ok(()),
+        _ => Err(InputCause::NotAFile(kind_of(stat.st_mode))),
+    };
+    let failed = |errno: rustix::io::Errno| InputCause::Io(errno.into());
+    refuse(rustix::fs::stat(path).map_err(failed)?)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::LARGEFILE;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?);
+    refuse(rustix::fs::fstat(&file).map_err(failed)?)?;
+    Ok(file)
+}
+
+/// The number in `/dev/stdin`, `/dev/fd/N` or `/proc/self/fd/N`.
+fn descriptor_named(path: &Path) -> Option<i32> {
+    if path == Path::new("/dev/stdin") {
+        return Some(0);
+    }
+    let name = path.strip_prefix("/dev/fd").or_else(|_| path.strip_prefix("/proc/self/fd")).ok()?;
+    name.to_str()?.parse().ok()
+}
+
+/// The lines of an input.
+pub struct Lines<'a> {
+    input: &'static Input,
+    name: String,
+    reader: BufReader<Box<dyn Read + 'a>>,
+    buffer: Vec<u8>,
+    number: usize,
+    bytes: u64,
+}
+
+impl<'a> Lines<'a> {
+    /// Those of what `reader` gives; errors call it `name`.
+    pub fn new(input: &'static Input, name: impl Into<String>, reader: impl Read + 'a) -> Lines<'a> {
+        let reader = BufReader::with_capacity(64 << 10, Box::new(reader) as Box<dyn Read + 'a>);
+        Lines { input, name: name.into(), reader, buffer: Vec::new(), number: 0, bytes: 0 }
+    }
+
+    /// What errors call the input.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the last line, from 1.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The next line without its end; `None` after the last one.
+    ///
+    /// # Errors
+    /// It cannot be read, is too long or not UTF-8; all lines together are longer than the limit.
+    pub fn next_line(&mut self) -> Result<Option<&str>, InputError> {
+        self.number += 1;
+        self.buffer.clear();
+        let most = self.input.most_line_bytes;
+        let mut limited = (&mut self.reader).take(most as u64 + 1);
+        let read = limited.read_until(b'\n', &mut self.buffer);
+        let read = read.map_err(|error| self.error(InputCause::Io(error)))?;
+        self.bytes += read as u64;
+        if read == 0 {
+            return Ok(None);
+        }
+        if self.bytes > self.input.most_bytes {
+            return Err(self.error(InputCause::TooLarge(self.input.most_bytes)));
+        }
+        if self.buffer.last() == Some(&b'\n') {
+            self.buffer.pop();
+        } else if read > most {
+            return Err(self.error(InputCause::LongLine { line: self.number, most }));
+        }
+        match std::str::from_utf8(&self.buffer) {
+            Ok(line) => Ok(Some(line)),
+            Err(_) => Err(self.error(InputCause::NotText(self.number))),
+        }
+    }
+
+    /// Refuses to keep `count` entries where that is more than the limit.
+    ///
+    /// # Errors
+    /// It is more.
+    pub fn check_entries(&self, count: usize) -> Result<(), InputError> {
+        if count > self.input.most_entries {
+            return Err(self.error(InputCause::TooMany(self.input.most_entries)));
+        }
+        Ok(())
+    }
+
+    fn error(&self, cause: InputCause) -> InputError {
+        InputError { noun: self.input.noun, name: self.name.clone(), cause }
+    }
+}

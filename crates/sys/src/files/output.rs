@@ -1,0 +1,227 @@
+//! Making and replacing files that a user named for output.
+
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use tempfile::NamedTempFile;
+
+use super::path_walk::{Entry, MissingDirectories, Walked, duplicate, walk};
+use super::refusal::{PathRefusal, kind_of};
+
+/// How often a path is looked at anew where what lies there changed meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// Opens `path` for writing, and makes the file or cuts it to nothing.
+///
+/// What may be there: a regular file, a FIFO with a reader, a terminal, `/dev/null`, and whatever this process was given
+/// open (`/dev/stdout`, `/dev/fd/N`), which is used as it is. A link is followed where only root or this user can have
+/// made it.
+///
+/// # Errors
+/// A [`PathRefusal`], or the system's own.
+pub fn create_output(path: &Path) -> io::Result<File> {
+    for _ in 0..ATTEMPTS {
+        match walk(path, MissingDirectories::Refuse)? {
+            Walked::Descriptor(number) => return given(number),
+            Walked::Entry(entry) => {
+                if let Some(file) = open_entry(&entry)? {
+                    return Ok(file);
+                }
+            }
+        }
+    }
+    Err(PathRefusal::Replaced.into())
+}
+
+/// Puts what `write` gives in the place of `path`: whoever reads it finds all of it or what was there before.
+/// A file that is new gets `mode` less the umask, an old one keeps its own.
+///
+/// What [`create_output`] takes and is no file of ours with a single name is written to where it lies.
+///
+/// # Errors
+/// As for [`create_output`], and those of `write`.
+pub fn replace_output(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    if let Walked::Entry(entry) = walk(path, MissingDirectories::Refuse)? {
+        if let Some(found) = &entry.found {
+            check_existing(&entry, found)?;
+        }
+        let mode = match &entry.found {
+            None => Some(mode),
+            Some(found) => is_ours_alone(found).then_some(found.st_mode & 0o777),
+        };
+        if let Some(mode) = mode
+            && let Some(file) = temporary_beside(&entry, mode)?
+        {
+            return replace_entry(&entry, file, write);
+        }
+    }
+    let mut out = BufWriter::new(create_output(path)?);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// Makes an empty file that only this user can read, where nothing lies yet.
+///
+/// # Errors
+/// `AlreadyExists`; a [`PathRefusal`]; the system's own.
+pub fn create_new(path: &Path) -> io::Result<()> {
+    match walk(path, MissingDirectories::Refuse)? {
+        Walked::Descriptor(_) => Err(Errno::EXIST.into()),
+        Walked::Entry(entry) => create_entry(&entry, Mode::RUSR | Mode::WUSR).map(drop),
+    }
+}
+
+/// Makes a directory with a random name in the directory for temporary files, for this user alone. For what has no other
+/// place: nobody else can know or take the names in it.
+///
+/// # Errors
+/// It cannot be made.
+pub fn private_directory() -> io::Result<PathBuf> {
+    let mode = Permissions::from_mode(0o700);
+    Ok(tempfile::Builder::new().prefix("fathom-").permissions(mode).tempdir()?.keep())
+}
+
+pub(super) fn create_entry(entry: &Entry, mode: Mode) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(&entry.directory, &entry.name, flags | OFlags::LARGEFILE, mode)?.into())
+}
+
+/// Opens what was found; `None` where something else lies there by now.
+fn open_entry(entry: &Entry) -> io::Result<Option<File>> {
+    let Some(found) = &entry.found else {
+        return match create_entry(entry, Mode::from_raw_mode(0o666)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            other => other.map(Some),
+        };
+    };
+    check_existing(entry, found)?;
+    // Without O_NONBLOCK a FIFO would be waited for.
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(&entry.directory, &entry.name, flags | OFlags::LARGEFILE, Mode::empty());
+    let file: OwnedFd = match opened {
+        Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
+        Err(Errno::NXIO) if is(found, FileType::Fifo) => return Err(PathRefusal::NoReader.into()),
+        other => other?,
+    };
+    let now = rustix::fs::fstat(&file)?;
+    if (now.st_dev, now.st_ino, now.st_mode) != (found.st_dev, found.st_ino, found.st_mode) {
+        return Ok(None);
+    }
+    let status = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, status - OFlags::NONBLOCK)?;
+    if is(&now, FileType::RegularFile) {
+        refuse_kernel_file(&file)?;
+        rustix::fs::ftruncate(&file, 0)?;
+    }
+    Ok(Some(file.into()))
+}
+
+/// Refuses to write to what lies at `entry` where that could harm somebody.
+pub(super) fn check_existing(entry: &Entry, found: &Stat) -> io::Result<()> {
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile | FileType::Fifo => {}
+        FileType::CharacterDevice if is_harmless_device(found.st_rdev) => return Ok(()),
+        FileType::Directory => return Err(Errno::ISDIR.into()),
+        _ => return Err(PathRefusal::NotAFile(kind_of(found.st_mode)).into()),
+    }
+    if entry.is_in_sticky_directory() && !is_ours(found) && found.st_uid != entry.directory_stat.st_uid {
+        return Err(PathRefusal::ForeignFile.into());
+    }
+    if !entry.is_in_own_directory() && found.st_nlink > 1 {
+        return Err(PathRefusal::HardLink.into());
+    }
+    Ok(())
+}
+
+/// `/dev/null`, `/dev/zero`, `/dev/full`, and what shows text: consoles and pseudo terminals.
+fn is_harmless_device(device: u64) -> bool {
+    /// The first minor number of serial lines, which are no screens.
+    const SERIAL: u32 = 64;
+    match (rustix::fs::major(device), rustix::fs::minor(device)) {
+        (1, minor) => matches!(minor, 3 | 5 | 7),
+        (4, minor) => minor < SERIAL,
+        (5, minor) => minor == 0,
+        (136..=143, _) => true,
+        _ => false,
+    }
+}
+
+/// A descriptor that this process was started with, for writing.
+fn given(number: i32) -> io::Result<File> {
+    let file = File::from(duplicate(number)?);
+    let stat = rustix::fs::fstat(&file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => Err(PathRefusal::NotAFile(kind_of(stat.st_mode)).into()),
+        FileType::CharacterDevice if !is_harmless_device(stat.st_rdev) && !file.is_terminal() => {
+            Err(PathRefusal::NotAFile(kind_of(stat.st_mode)).into())
+        }
+        _ => Ok(file),
+    }
+}
+
+/// A file that is to take the place of `entry`; `None` where the directory takes no new file, but an old one is there.
+fn temporary_beside(entry: &Entry, mode: u32) -> io::Result<Option<NamedTempFile>> {
+    refuse_kernel_file(&entry.directory)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".fathom-").rand_bytes(16).permissions(Permissions::from_mode(mode));
+    match builder.tempfile_in(held(&entry.directory)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && entry.found.is_some() => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn replace_entry(
+    entry: &Entry,
+    file: NamedTempFile,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.as_file().sync_all()?;
+    file.persist(held(&entry.directory).join(&entry.name))?;
+    Ok(())
+}
+
+/// A path by which a directory stays the one that was checked, whatever its name leads to by now.
+fn held(directory: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+}
+
+/// Refuses the file systems by whose files the kernel is told what to do.
+fn refuse_kernel_file(file: impl std::os::fd::AsFd) -> io::Result<()> {
+    const KERNEL: [u64; 8] = [
+        0x9fa0,      // proc
+        0x6265_6572, // sysfs
+        0x6462_6720, // debugfs
+        0x7472_6163, // tracefs
+        0x6367_7270, // cgroup2
+        0x6265_6570, // configfs
+        0x7363_6673, // securityfs
+        0xde5e_81e4, // efivarfs
+    ];
+    let kind = rustix::fs::fstatfs(file)?.f_type as u64;
+    if KERNEL.contains(&kind) { Err(PathRefusal::KernelFile.into()) } else { Ok(()) }
+}
+
+fn is(stat: &Stat, kind: FileType) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == kind
+}
+
+fn is_ours(file: &Stat) -> bool {
+    file.st_uid == rustix::process::geteuid().as_raw()
+}
+
+/// True for a file that another one can take the place of without anybody's loss.
+fn is_ours_alone(file: &Stat) -> bool {
+    is(file, FileType::RegularFile) && is_ours(file) && file.st_nlink == 1
+}
