@@ -301,7 +301,7 @@ fn job_files_that_are_none() {
     check(&text, &["larger than 4 MiB", "--filename"]);
     check(place.target(), &["job file", "directory"]);
     check(&place.target().join("missing"), &["job file", "check the path"]);
-    check(Path::new("/dev/zero"), &["larger than 4 MiB"]);
+    check(Path::new("/dev/zero"), &["character device, not a regular file"]);
     check(&file("outside", b"rw=read\n"), &["outside of [] job section", ":1:1", "[global]"]);
     check(&file("typo", b"[job]\nrw=read\niodetph=4\n"), &["iodetph", ":3:", "Did you mean iodepth?"]);
     check(&file("value", b"[job]\nsize=much\n"), &["size=much", ":2:"]);

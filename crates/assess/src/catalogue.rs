@@ -4,11 +4,11 @@
 //! what is configured of them. Which it is is decided once in a process, before anything of it is used.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use fathom_catalog::Catalog;
+use fathom_sys::files::CATALOGUE;
 
 use crate::AssessError;
 
@@ -42,9 +42,7 @@ pub fn use_catalogue(named: Option<&Path>) -> Result<&'static Catalog, AssessErr
 /// # Errors
 /// As for [`catalogue`].
 pub fn read_catalogue(path: &Path) -> Result<Catalog, AssessError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| AssessError::ReadCatalogue { path: path.to_owned(), source })?;
-    Ok(Catalog::parse(&path.display().to_string(), &text)?)
+    Ok(Catalog::parse(&path.display().to_string(), &CATALOGUE.read_text(path)?)?)
 }
 
 fn load(named: Option<&Path>, env: impl Fn(&str) -> Option<OsString>) -> Result<Catalog, AssessError> {
@@ -72,8 +70,7 @@ fn usual_path(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 
 /// True where there is just nothing, which is what most have in the usual place.
 fn is_absence(error: &AssessError) -> bool {
-    let AssessError::ReadCatalogue { source, .. } = error else { return false };
-    matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(error, AssessError::Input(error) if error.is_absence())
 }
 
 #[cfg(test)]

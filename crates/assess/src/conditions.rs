@@ -10,6 +10,7 @@ use fathom_record::conditions::{
 use fathom_runner::ClockFacts;
 use fathom_sys::device::cgroup::{IoThrottle, ThrottleKind};
 use fathom_sys::device::{DeviceFacts, FilesystemFacts, HostFacts, Locality, TargetKind, TargetStack};
+use fathom_sys::files::SYSTEM_TEXT;
 
 /// The conditions of a run on `target`; what cannot be found out stays empty. `labels` say what the firmware does not
 /// (`provider`, `instance`).
@@ -54,9 +55,8 @@ fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>)
 
 /// `PRETTY_NAME` of os-release.
 fn os_name() -> String {
-    let text = std::fs::read_to_string("/etc/os-release")
-        .or_else(|_| std::fs::read_to_string("/usr/lib/os-release"));
-    let text = text.unwrap_or_default();
+    let read = |path: &str| SYSTEM_TEXT.read_text(Path::new(path));
+    let text = read("/etc/os-release").or_else(|_| read("/usr/lib/os-release")).unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     name.map(|name| name.trim_matches(['"', '\'']).to_owned()).unwrap_or_default()
 }

@@ -9,6 +9,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_options::OptionError;
 use fathom_runner::RunError;
+use fathom_sys::files::InputError;
 
 /// An assessment that could not begin or go on. The failure of a single test is a result, not one of these.
 #[derive(Debug, thiserror::Error)]
@@ -25,14 +26,9 @@ pub enum AssessError {
         /// As typed.
         name: String,
     },
-    /// A suite file cannot be read.
-    #[error("cannot read the suite {}: {}", path.display(), plain(source))]
-    ReadSuite {
-        /// The file.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
+    /// A file that was named cannot be read.
+    #[error("{0}")]
+    Input(#[from] InputError),
     /// A suite file is not TOML, or has other fields than a suite.
     #[error("suite {suite}: {}", source.to_string().trim_end())]
     MalformedSuite {
@@ -90,14 +86,6 @@ pub enum AssessError {
         reason: String,
         /// What to say instead.
         hint: String,
-    },
-    /// The user's own catalogue cannot be read.
-    #[error("cannot read the catalogue {}: {}", path.display(), plain(source))]
-    ReadCatalogue {
-        /// The file.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
     },
     /// An entry of the user's own catalogue cannot be.
     #[error("{0}")]
@@ -182,12 +170,9 @@ impl AssessError {
                 let names: Vec<&str> = crate::PROFILES.iter().map(|(name, _)| *name).collect();
                 Some(format!("there are {}, and all; --profile list tells of each", names.join(", ")))
             }
-            AssessError::ReadCatalogue { .. } => {
-                Some("check the path and its permissions; --catalog or FATHOM_CATALOG names it".to_owned())
-            }
+            AssessError::Input(error) => Some(error.hint()),
             AssessError::Need { hint, .. } => Some(hint.clone()),
             AssessError::Catalogue(error) => error.hint().map(str::to_owned),
-            AssessError::ReadSuite { .. } => Some("check the path and its permissions".to_owned()),
             AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => Some(
                 "the shipped suites in the program's source (suites/*.toml) show how one is written"
                     .to_owned(),
@@ -220,8 +205,7 @@ impl AssessError {
             self,
             AssessError::UnknownSuite { .. }
                 | AssessError::UnknownProfile { .. }
-                | AssessError::ReadSuite { .. }
-                | AssessError::ReadCatalogue { .. }
+                | AssessError::Input(_)
                 | AssessError::Catalogue(_)
                 | AssessError::Need { .. }
                 | AssessError::MalformedSuite { .. }

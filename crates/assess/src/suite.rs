@@ -9,6 +9,7 @@ use fathom_model::Nanos;
 use fathom_model::plan::SizeSpec;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_options::{EngineRow, Section};
+use fathom_sys::files::SUITE;
 use serde::Deserialize;
 
 use crate::AssessError;
@@ -21,9 +22,6 @@ pub const SUITES: &[(&str, &str)] = &[
     ("digitalocean-volumes", include_str!("../../../suites/digitalocean-volumes.toml")),
     ("cloud-disk", include_str!("../../../suites/cloud-disk.toml")),
 ];
-
-/// Most a suite file may hold, bytes.
-const FILE_LIMIT: u64 = 1 << 20;
 
 /// What `bench` says itself; a suite that said it too would be lying about one of them.
 pub(crate) const RESERVED: &[&str] = &[
@@ -204,13 +202,7 @@ impl Suite {
         if !looks_like_a_path && !path.exists() {
             return Err(AssessError::UnknownSuite { name: name.to_owned() });
         }
-        let unreadable = |source| AssessError::ReadSuite { path: path.to_owned(), source };
-        let metadata = std::fs::metadata(path).map_err(unreadable)?;
-        if metadata.len() > FILE_LIMIT || !metadata.is_file() {
-            let reason = "a suite is a regular TOML file of at most 1 MiB";
-            return Err(Spot { suite: name, test: None }.error("file", reason));
-        }
-        Suite::parse(name, &std::fs::read_to_string(path).map_err(unreadable)?, engines)
+        Suite::parse(name, &SUITE.read_text(path)?, engines)
     }
 
     /// Reads the text of a suite; `name` is what errors call it.
@@ -430,7 +422,7 @@ mod tests {
         };
         check("standrad", "no suite called 'standrad'");
         check("/no/such/file.toml", "/no/such/file.toml");
-        check("/dev/zero", "regular TOML file");
-        check("/etc", "regular TOML file");
+        check("/dev/zero", "it is a character device, not a regular file");
+        check("/etc", "it is a directory, not a regular file");
     }
 }

@@ -21,7 +21,7 @@ use crate::table;
 pub struct ParseEnvironment<'a> {
     /// The engines that can be named.
     pub engines: &'a [EngineRow],
-    /// Reads a job file, `-` being standard input; may stop one byte above [`crate::JOB_FILE_LIMIT`].
+    /// Reads a job file, `-` being standard input; may refuse one above [`crate::JOB_FILE_LIMIT`] as `FileTooLarge`.
     pub read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
     /// Looks an environment variable up, for `${NAME}` in job files.
     pub variable: &'a dyn Fn(&str) -> Option<String>,

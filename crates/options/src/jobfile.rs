@@ -12,6 +12,10 @@ use crate::error::{OptionError, Place};
 /// Largest job file, includes counted in, in bytes. A reader need not deliver more than one byte above it.
 pub const JOB_FILE_LIMIT: usize = 4 << 20;
 
+/// Most sections, which is as many as there may be clones, and most option lines: each takes far more memory than its text.
+const MAX_SECTIONS: usize = 4096;
+const MAX_LINES: usize = 65_536;
+
 /// Deepest nesting of includes.
 const MAX_INCLUDES: usize = 16;
 
@@ -32,7 +36,7 @@ pub(crate) struct RawLine {
 
 /// Reads and takes apart the job file at `path`; `-` is standard input.
 pub(crate) fn parse(path: &Path, env: &ParseEnvironment<'_>) -> Result<Vec<RawSection>, OptionError> {
-    let mut parser = Parser { env, sections: Vec::new(), bytes: 0 };
+    let mut parser = Parser { env, sections: Vec::new(), bytes: 0, lines: 0 };
     let bytes = (env.read_file)(path).map_err(|source| unreadable(path, source))?;
     parser.text(path, &bytes, 0)?;
     Ok(parser.sections)
@@ -42,10 +46,24 @@ struct Parser<'a> {
     env: &'a ParseEnvironment<'a>,
     sections: Vec<RawSection>,
     bytes: usize,
+    /// Option lines so far.
+    lines: usize,
 }
 
 fn unreadable(path: &Path, source: io::Error) -> OptionError {
+    if source.kind() == io::ErrorKind::FileTooLarge {
+        return too_large(path.display().to_string());
+    }
     OptionError::OpenJobFile { file: path.display().to_string(), source }
+}
+
+fn too_large(file: String) -> OptionError {
+    OptionError::JobFile {
+        file,
+        reason: format!("it is larger than {} MiB", JOB_FILE_LIMIT >> 20),
+        remedy: "this is no job file; name the target with --filename instead".to_owned(),
+        place: None,
+    }
 }
 
 fn refused(place: Place, reason: &str, remedy: &str) -> OptionError {
@@ -62,12 +80,7 @@ impl Parser<'_> {
         let file = path.display().to_string();
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > JOB_FILE_LIMIT {
-            return Err(OptionError::JobFile {
-                file,
-                reason: format!("it is larger than {} MiB", JOB_FILE_LIMIT >> 20),
-                remedy: "this is no job file; name the target with --filename instead".to_owned(),
-                place: None,
-            });
+            return Err(too_large(file));
         }
         let text = decoded(&file, bytes)?;
         for (index, line) in text.lines().enumerate() {
@@ -87,6 +100,10 @@ impl Parser<'_> {
             if depth > 0 {
                 let remedy = "include only options, and open the section in the including file";
                 return Err(refused(place, "No new sections in included files", remedy));
+            }
+            if self.sections.len() == MAX_SECTIONS {
+                let reason = format!("it has more than {MAX_SECTIONS} sections");
+                return Err(refused(place, &reason, "split it, or clone a job with numjobs="));
             }
             self.sections.push(RawSection { name, lines: Vec::new() });
             return Ok(());
@@ -110,6 +127,11 @@ impl Parser<'_> {
             None => (written, None),
         };
         if !key.is_empty() {
+            self.lines += 1;
+            if self.lines > MAX_LINES {
+                let reason = format!("it has more than {MAX_LINES} option lines");
+                return Err(refused(place, &reason, "split it into several job files"));
+            }
             let place = located(&place, value.as_deref().unwrap_or(key));
             section.lines.push(RawLine { key: key.to_owned(), value, place });
         }
@@ -279,6 +301,13 @@ mod tests {
     fn size_and_nesting_are_bounded() {
         let large = vec![b'\n'; JOB_FILE_LIMIT + 1];
         assert!(parsed(&[("j", &large)]).unwrap_err().contains("larger than 4 MiB"));
+        for (line, expected) in
+            [(&b"[a]\n"[..], "more than 4096 sections"), (b"a\n", "more than 65536 option lines")]
+        {
+            let many = [&b"[a]\n"[..], &line.repeat(100_000)].concat();
+            let error = parsed(&[("j", &many)]).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
         let error = parsed(&[("j", b"[a]\ninclude i"), ("i", b"include i")]).unwrap_err();
         assert!(error.contains("nested more than 16 deep"), "{error}");
         let bomb = b"include i\n".repeat(100);

@@ -4,13 +4,12 @@ use std::path::Path;
 
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_record::{PromiseConditions, ShareRecord};
+use fathom_sys::files::EXPECTATIONS;
 use serde::Deserialize;
 
 use super::said::percent;
 use crate::AssessError;
 
-/// Most a file may hold, bytes.
-const FILE_LIMIT: u64 = 1 << 20;
 /// ns of a year.
 const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
@@ -62,13 +61,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Filed>, AssessError> {
     let name = path.display().to_string();
     let fail =
         |reason: String| AssessError::Promise { said: name.clone(), reason, hint: Some(HINT.to_owned()) };
-    let unreadable = |error| fail(format!("cannot be read: {}", crate::error::plain(&error)));
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() || metadata.len() > FILE_LIMIT {
-        return Err(fail("is no regular file of at most 1 MiB".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    parse(&name, &text).map_err(fail)
+    parse(&name, &EXPECTATIONS.read_text(path)?).map_err(fail)
 }
 
 const HINT: &str =

@@ -1,11 +1,9 @@
 //! Traces of requests as other programs write them: fio's iolog, versions 2 and 3, and the text of blkparse.
 
-use std::io::BufRead;
-
 use fathom_model::Op;
+use fathom_sys::files::Lines;
 
 use crate::AssessError;
-use crate::error::plain;
 
 /// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,27 +36,24 @@ const SECTOR: u64 = 512;
 const LONGEST_NS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
 impl Trace {
-    /// Reads a trace of any format that is known.
+    /// Reads a trace of any format that is known, line by line. Only the requests are kept.
     ///
     /// # Errors
-    /// It cannot be read, is none of them, has a line that makes no sense, or no request.
-    pub fn read(name: &str, input: &mut dyn BufRead) -> Result<Trace, AssessError> {
-        let refuse = |line: usize, reason: String| AssessError::Trace { name: name.to_owned(), line, reason };
-        let mut lines = input.lines().enumerate();
-        let mut next = || match lines.next() {
-            Some((index, Ok(line))) => Ok(Some((index + 1, line))),
-            Some((index, Err(error))) => Err(refuse(index + 1, plain(&error))),
-            None => Ok(None),
-        };
-        let first = next()?.ok_or_else(|| refuse(1, "it is empty".to_owned()))?;
-        let mut reader = Reader::new(&first.1).map_err(|reason| refuse(1, reason))?;
+    /// It cannot be read, is none of them, has a line that makes no sense, no request, or more of them than are kept.
+    pub fn read(lines: &mut Lines<'_>) -> Result<Trace, AssessError> {
+        let name = lines.name().to_owned();
+        let refuse = |line: usize, reason: String| AssessError::Trace { name: name.clone(), line, reason };
+        let first = lines.next_line()?.ok_or_else(|| refuse(1, "it is empty".to_owned()))?;
+        let mut reader = Reader::new(first).map_err(|reason| refuse(1, reason))?;
         if matches!(reader.format, Format::Blkparse) {
-            reader.line(&first.1).map_err(|reason| refuse(1, reason))?;
+            reader.line(first).map_err(|reason| refuse(1, reason))?;
         }
-        while let Some((number, line)) = next()? {
-            reader.line(line.trim()).map_err(|reason| refuse(number, reason))?;
+        while let Some(line) = lines.next_line()? {
+            let read = reader.line(line.trim());
+            read.map_err(|reason| refuse(lines.number(), reason))?;
+            lines.check_entries(reader.kept())?;
         }
-        reader.finish(name).map_err(|reason| refuse(1, reason))
+        reader.finish(&name).map_err(|reason| refuse(1, reason))
     }
 
     /// Requests in it.
@@ -83,7 +78,7 @@ struct Reader {
     events: Vec<Event>,
     /// Of blkparse: what was queued and what was issued; one of them is the trace.
     by_action: [Vec<Event>; 2],
-    files: Vec<String>,
+    files: usize,
     /// The waits of version 2 so far.
     waited_ns: u64,
     /// The time of the first request that was read.
@@ -102,10 +97,15 @@ impl Reader {
             format,
             events: Vec::new(),
             by_action: Default::default(),
-            files: Vec::new(),
+            files: 0,
             waited_ns: 0,
             first_ns: None,
         })
+    }
+
+    /// Requests in memory.
+    fn kept(&self) -> usize {
+        self.events.len() + self.by_action.iter().map(Vec::len).sum::<usize>()
     }
 
     fn line(&mut self, line: &str) -> Result<(), String> {
@@ -129,13 +129,13 @@ impl Reader {
 
     /// `FILE ACTION` or `FILE ACTION OFFSET LENGTH`.
     fn iolog(&mut self, at_ns: u64, words: &[&str]) -> Result<(), String> {
-        let (file, action, rest) = match words {
-            [file, action, rest @ ..] => (*file, *action, rest),
+        let (action, rest) = match words {
+            [_, action, rest @ ..] => (*action, rest),
             _ => return Err("it is not FILE ACTION OFFSET LENGTH".to_owned()),
         };
         let op = match action {
             "add" => {
-                self.files.push(file.to_owned());
+                self.files += 1;
                 return Ok(());
             }
             "open" | "close" => return Ok(()),
@@ -230,8 +230,8 @@ impl Reader {
         for event in &mut self.events {
             event.at_ns -= first;
         }
-        if self.files.len() > 1 {
-            notes.push(format!("the {} files of the trace share the volume's offsets", self.files.len()));
+        if self.files > 1 {
+            notes.push(format!("the {} files of the trace share the volume's offsets", self.files));
         }
         let has_times = self.format != Format::Iolog2;
         if !has_times {
@@ -239,6 +239,9 @@ impl Reader {
             notes.push(text.to_owned());
         }
         let length_ns = self.events.last().map_or(0, |event| event.at_ns);
+        if length_ns > LONGEST_NS {
+            return Err("its last request is more than 10 years after the first".to_owned());
+        }
         Ok(Trace { name: name.to_owned(), format, events: self.events, has_times, length_ns, notes })
     }
 }
@@ -279,10 +282,12 @@ fn nanoseconds(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_sys::files::{Input, TRACE};
+
     use super::*;
 
     fn read(text: &str) -> Result<Trace, String> {
-        Trace::read("t", &mut text.as_bytes()).map_err(|error| error.to_string())
+        Trace::read(&mut Lines::new(&TRACE, "t", text.as_bytes())).map_err(|error| error.to_string())
     }
 
     fn events(text: &str) -> Vec<(u64, Op, u64, u32)> {
@@ -339,6 +344,10 @@ mod tests {
             ("fio version 3 iolog\n1 /t wait 5 0\n", "t:2: 'wait' is no action"),
             ("fio version 3 iolog\n1 /t read 0 9999999999\n", "t:2: a request of 9999999999 bytes"),
             ("fio version 2 iolog\n/t\n", "t:2: it is not FILE ACTION"),
+            (
+                "fio version 3 iolog\n18446744073709551616 /t read 0 1\n",
+                "t:2: '18446744073709551616' is no time",
+            ),
             ("8,0 1 1 0.5 1 D R x + 8\n", "t:1: 'x' is no number of sectors"),
             (
                 "fio version 3 iolog\n1 /t read 0 1\n18446744073709551615 /t read 0 1\n",
@@ -360,5 +369,22 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(expected), "{error}, not {expected}");
         }
+    }
+
+    #[test]
+    fn lines_and_requests_have_a_limit() {
+        static FEW: Input = Input { most_entries: 2, most_line_bytes: 100, ..TRACE };
+        let read = |text: &str| {
+            let trace = Trace::read(&mut Lines::new(&FEW, "t", text.as_bytes()));
+            trace.map(|trace| trace.requests()).map_err(|error| error.to_string())
+        };
+        let requests = |count: usize| format!("fio version 3 iolog\n{}", "1 /t read 0 512\n".repeat(count));
+        assert_eq!(read(&requests(2)), Ok(2));
+        assert_eq!(
+            read(&requests(3)),
+            Err("cannot read the trace t: it has more than 2 requests".to_owned())
+        );
+        let long = "cannot read the trace t: line 2 is longer than 100 bytes".to_owned();
+        assert_eq!(read(&format!("fio version 3 iolog\n{}", "x".repeat(101))), Err(long));
     }
 }

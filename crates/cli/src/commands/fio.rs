@@ -8,20 +8,20 @@ mod sink;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use fathom_assess::{AssessError, engine_rows, host_facts, session_of_plan};
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
-    CommandOptions, EngineRow, Eta, Invocation, JOB_FILE_LIMIT, MachineNumbers, OptionError,
-    ParseEnvironment, command_help, engine_help, parse_command_line, show_command, usage,
+    CommandOptions, EngineRow, Eta, Invocation, MachineNumbers, OptionError, ParseEnvironment, command_help,
+    engine_help, parse_command_line, show_command, usage,
 };
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
 use fathom_report::{FIO_VERSION, fio_banner};
 use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
 use fathom_stats::{RunOutcome, Snapshot};
+use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::eta::EtaLine;
 use crate::exit::Exit;
@@ -135,16 +135,9 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Refus
     Ok(exit)
 }
 
-/// Reads a job file as far as one may be long; `-` is standard input.
+/// Reads a job file; `-` is standard input.
 pub(super) fn read_job_file(path: &Path) -> io::Result<Vec<u8>> {
-    let limit = JOB_FILE_LIMIT as u64 + 1;
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
-    } else {
-        File::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    }
-    Ok(bytes)
+    JOB_FILE.read(path).map_err(InputError::into_io)
 }
 
 /// The numbers that job files can name.

@@ -1,17 +1,17 @@
 //! `fathom simulate`: what a load would get of modelled volumes, hour by hour, and what a month of it would cost.
 
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use fathom_assess::simulate::{JobLoad, Load, SimulateSettings, Simulated, Trace, simulate, volumes};
-use fathom_assess::{engine_rows, host_facts, use_catalogue};
+use fathom_assess::{AssessError, engine_rows, host_facts, use_catalogue};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, parse_duration};
 use fathom_options::ParseEnvironment;
 use fathom_report::{simulate_json, simulate_text};
 use fathom_runner::StopHandle;
+use fathom_sys::files::{JOB_FILE, TRACE};
 
 use super::fio::{machine_numbers, read_job_file};
 use crate::exit::{Complaint, Exit};
@@ -105,9 +105,7 @@ fn load(arguments: &SimulateArguments) -> Result<(Load, String), Complaint> {
         return Ok((Load::Jobs(load), said));
     }
     if let Some(path) = &arguments.job {
-        if path != Path::new("-") {
-            readable(path, "job file")?;
-        }
+        JOB_FILE.check(path).map_err(AssessError::from)?;
         let environment = ParseEnvironment {
             engines: &engine_rows(),
             read_file: &read_job_file,
@@ -131,20 +129,8 @@ fn load(arguments: &SimulateArguments) -> Result<(Load, String), Complaint> {
 }
 
 fn trace(path: &Path) -> Result<Trace, Complaint> {
-    let name = path.display().to_string();
-    if path == Path::new("-") {
-        return Ok(Trace::read("standard input", &mut io::stdin().lock())?);
-    }
-    let file = readable(path, "trace")?;
-    Ok(Trace::read(&name, &mut BufReader::new(file))?)
-}
-
-/// Opens a file that was named, for the reason why it cannot be.
-fn readable(path: &Path, what: &str) -> Result<File, Complaint> {
-    File::open(path).map_err(|error| {
-        let message = format!("cannot read the {what} {}: {}", path.display(), output::plain(&error));
-        Complaint::usage(message, Some("check the path and its permissions".to_owned()))
-    })
+    let mut lines = TRACE.lines(path).map_err(AssessError::from)?;
+    Ok(Trace::read(&mut lines)?)
 }
 
 fn report(load: &str, asked: Option<Nanos>, simulated: &[Simulated], json: bool) -> io::Result<()> {

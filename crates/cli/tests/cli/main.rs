@@ -11,6 +11,7 @@ mod fio;
 mod golden;
 mod history;
 mod identify;
+mod inputs;
 mod signals;
 mod simulate;
 mod simulated;

@@ -116,6 +116,16 @@ impl InputError {
         }
     }
 
+    /// For callers that have words of their own for what was read; the kind is `FileTooLarge` for what is.
+    pub fn into_io(self) -> io::Error {
+        let hint = self.hint();
+        match self.cause {
+            InputCause::Io(error) => error,
+            InputCause::TooLarge(_) => io::ErrorKind::FileTooLarge.into(),
+            cause => io::Error::other(format!("{cause}; {hint}")),
+        }
+    }
+
     /// True where there is just nothing.
     pub fn is_absence(&self) -> bool {
         let InputCause::Io(error) = &self.cause else { return false };
@@ -128,6 +138,14 @@ fn size(bytes: u64) -> String {
 }
 
 impl Input {
+    /// Says whether the input at `path` can be opened, and reads nothing of it.
+    ///
+    /// # Errors
+    /// It cannot, or is no regular file.
+    pub fn check(&self, path: &Path) -> Result<(), InputError> {
+        self.open(path).map(drop).map_err(|cause| self.error(path, cause))
+    }
+
     /// All of the input at `path`.
     ///
     /// # Errors
