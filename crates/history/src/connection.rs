@@ -3,10 +3,11 @@
 //! Formats are numbered by `PRAGMA user_version`; `migrations/` holds one SQL file per step. A step is never edited
 //! once released: what needs to change gets the next number.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use fathom_sys::files::PrivateAccess as Access;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::{Error, PATIENCE, place};
@@ -45,73 +46,59 @@ fn wait_for_lock(looks: i32) -> bool {
     waits
 }
 
-/// Whether a missing history is made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// For writing: make what is missing, refuse what cannot be written.
-    Create,
-    /// For looking into a history: nothing is made, and it may be read-only.
-    Existing,
-}
-
 /// Opens the history at the absolute `path`, waiting up to `patience` for other processes' locks.
+///
+/// [`Access::Create`] is for writing: what is missing is made, what cannot be written is refused. [`Access::Existing`] is
+/// for looking into a history, which may be read-only.
 pub(crate) fn open(path: &Path, access: Access, patience: Duration) -> Result<Connection, Error> {
-    let exists = place::is_file(path)?;
-    match access {
-        Access::Existing if !exists => return Err(Error::Missing { path: path.to_path_buf() }),
-        Access::Existing => {}
-        Access::Create => place::make_parents(path)?,
-    }
-    let mut connection = connect(path, access).map_err(|error| explain(error, path))?;
+    // SQLite gets a path without links, and follows none.
+    let real = &place::resolve(path, access)?;
+    let mut connection =
+        connect(real).map_err(|error| explain(Error::from_sqlite(path, "open it", error), path, real))?;
     let read_only =
         connection.is_readonly("main").map_err(|error| Error::from_sqlite(path, "open it", error))?;
     if read_only && access == Access::Create {
         return Err(Error::ReadOnly { path: path.to_path_buf() });
     }
-    if read_only && !has_log(path) {
-        connection = connect_immutable(path)?;
+    if read_only && !has_log(real) {
+        connection = connect_immutable(real).map_err(|error| Error::from_sqlite(path, "open it", error))?;
     }
-    let mut found = settle(&mut connection, path, patience).map_err(|error| explain(error, path))?;
+    let mut found = settle(&mut connection, path, patience).map_err(|error| explain(error, path, real))?;
     if read_only && found != Identity::Ours(FORMAT) {
         return Err(Error::ReadOnly { path: path.to_path_buf() });
     }
     if found != Identity::Ours(FORMAT) {
-        found = migrate(&mut connection, path, MIGRATIONS).map_err(|error| explain(error, path))?;
+        found = migrate(&mut connection, path, MIGRATIONS).map_err(|error| explain(error, path, real))?;
     }
     debug_assert!(found == Identity::Ours(FORMAT));
     if !read_only {
-        choose_journal(&connection, place::is_shared(path));
+        choose_journal(&connection, place::is_shared(real));
     }
     Ok(connection)
 }
 
-fn connect(path: &Path, access: Access) -> Result<Connection, Error> {
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if access == Access::Create {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
-    Connection::open_with_flags(path, flags).map_err(|error| Error::from_sqlite(path, "open it", error))
+fn connect(real: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
 }
 
 /// Whether there are changes that have not reached the database itself.
-fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0)
+fn has_log(real: &Path) -> bool {
+    std::fs::symlink_metadata(place::with_suffix(real, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// For a history that only others may write. Unless told that nobody changes the file, SQLite wants to make files
 /// beside it even to read it, which a read-only medium does not allow, and which would lock out its owner elsewhere.
-fn connect_immutable(path: &Path) -> Result<Connection, Error> {
+fn connect_immutable(real: &Path) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(place::uri(path, "immutable=1"), flags)
-        .map_err(|error| Error::from_sqlite(path, "open it", error))
+    let uri = place::uri(real, "immutable=1");
+    Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
 }
 
 /// Puts the reason in place of SQLite's "unable to open database file".
-fn explain(error: Error, path: &Path) -> Error {
-    let reason = error.is_cannot_open().then(|| place::why_not_writable(path)).flatten();
+fn explain(error: Error, path: &Path, real: &Path) -> Error {
+    let reason = error.is_cannot_open().then(|| place::why_not_writable(real)).flatten();
     match reason {
         Some(source) => Error::Io { action: "make the history", path: path.to_path_buf(), source },
         None => error,
@@ -136,6 +123,8 @@ fn prepare(connection: &mut Connection, patience: Duration) -> rusqlite::Result<
     }
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // Nothing of it goes to a directory for temporary files.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     // A finished test took seconds or minutes and some disks under test take their machine down: it must be on the
     // medium when `append` returns. NORMAL would lose the last tests with the power; FULL costs one fsync per test,
     // between tests.

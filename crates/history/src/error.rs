@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fathom_record::RecordError;
+use fathom_sys::files::PathRefusal;
 use rusqlite::ErrorCode;
 
 use crate::RunId;
@@ -202,6 +203,9 @@ impl Error {
                 format!("make '{}' and its directory writable for this user, or {ANOTHER}", path.display())
             }
             Error::NoSpace { .. } => format!("free some space, or {ANOTHER}"),
+            Error::Io { source, .. } if PathRefusal::of(source).is_some() => {
+                PathRefusal::of(source).map(|refusal| refusal.hint().to_owned())?
+            }
             Error::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     format!("give this user the right to write there, or {ANOTHER}")

@@ -10,9 +10,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use fathom_record::{Finding, RecordError, RunHeader, RunRecord, SCHEMA, TestRecord, TestStatus};
+use fathom_sys::files::PrivateAccess as Access;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::connection::{self, Access};
+use crate::connection;
 use crate::{Error, place};
 
 /// Number of a run in its history. Numbers ascend, and one that was removed is not given again.

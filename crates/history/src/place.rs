@@ -5,6 +5,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use fathom_sys::files::{PathRefusal, PrivateAccess, resolve_private_file, try_directory};
+
 use crate::Error;
 
 /// Where the history is kept unless the user names a file: `$XDG_DATA_HOME/fathom/history.db`, or the same under
@@ -25,34 +27,47 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// Whether there is a history at `path`; an error where something else is there.
-pub(crate) fn is_file(path: &Path) -> Result<bool, Error> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(Error::IsDirectory { path: path.to_path_buf() }),
-        Ok(found) if !found.is_file() => Err(Error::NotAFile { path: path.to_path_buf() }),
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(Error::Io { action: "open the history", path: path.to_path_buf(), source }),
+/// Where the history at `path` really lies, by links that nobody else can have made. It is made where `access` says so.
+pub(crate) fn resolve(path: &Path, access: PrivateAccess) -> Result<PathBuf, Error> {
+    let found = match resolve_private_file(path, access) {
+        Ok(found) if found.exists => found.path,
+        Ok(_) => return Err(Error::Missing { path: path.to_path_buf() }),
+        Err(error) if access == PrivateAccess::Existing && error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::Missing { path: path.to_path_buf() });
+        }
+        Err(error) => return Err(refused(path, access, error)),
+    };
+    // What SQLite keeps beside it is read and written as well.
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let beside = with_suffix(&found, suffix);
+        resolve_private_file(&beside, PrivateAccess::Existing)
+            .map_err(|error| refused(&beside, access, error))?;
+    }
+    Ok(found)
+}
+
+fn refused(path: &Path, access: PrivateAccess, source: io::Error) -> Error {
+    let path = path.to_path_buf();
+    match PathRefusal::of(&source) {
+        Some(PathRefusal::NotAFile(_) | PathRefusal::KernelFile) => Error::NotAFile { path },
+        None if source.kind() == io::ErrorKind::IsADirectory => Error::IsDirectory { path },
+        _ => {
+            let making = access == PrivateAccess::Create && PathRefusal::of(&source).is_none();
+            Error::Io { action: if making { "make the history" } else { "open the history" }, path, source }
+        }
     }
 }
 
-/// Makes the directories above `path`.
-pub(crate) fn make_parents(path: &Path) -> Result<(), Error> {
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent).map_err(|source| Error::Io {
-        action: "make the directory",
-        path: parent.to_path_buf(),
-        source,
-    })
+/// The path of a file that SQLite keeps beside the history.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// Why no file can be made beside `path`, asked after SQLite failed to, because SQLite keeps the errno to itself.
 pub(crate) fn why_not_writable(path: &Path) -> Option<io::Error> {
-    let probe = path.with_file_name(format!(".fathom-probe-{}", std::process::id()));
-    match fs::OpenOptions::new().write(true).create_new(true).open(&probe) {
-        Ok(_) => fs::remove_file(&probe).err(),
-        Err(error) => Some(error),
-    }
+    try_directory(path.parent().unwrap_or(Path::new("/"))).err()
 }
 
 /// Whether `path` lies on a file system that other machines may use at the same time, or on one in user space.

@@ -1,13 +1,14 @@
 //! One run record in a file of its own, for when the history cannot be used.
 //!
-//! The file is a run record at every moment: each change writes the whole of it under another name and puts that in
+//! The file is a run record at every moment: each change writes the whole of it under a random name and puts that in
 //! its place. The cost grows with the square of the number of tests, which is small beside the tests themselves.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fathom_record::{Finding, RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_sys::files::{create_new, replace_output};
 
 use crate::Error;
 
@@ -80,21 +81,13 @@ impl SideFile {
     }
 
     fn write(&self) -> Result<(), Error> {
-        let next = self.path.with_extension("json.tmp");
-        let written = write_synced(&next, &self.record).and_then(|()| fs::rename(&next, &self.path));
-        written.map_err(|source| {
-            let _ = fs::remove_file(&next);
-            failed(&self.path, source)
-        })
+        let written = replace_output(&self.path, PRIVATE_MODE, |out| self.record.write_json(out));
+        written.map_err(|source| failed(&self.path, source))
     }
 }
 
-fn write_synced(path: &Path, record: &RunRecord) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
-    record.write_json(&mut out)?;
-    out.flush()?;
-    out.get_ref().sync_all()
-}
+/// Records name hosts, devices and commands, which concern nobody else.
+const PRIVATE_MODE: u32 = 0o600;
 
 /// Makes the empty file, so that no other run takes its name.
 fn reserve(directory: &Path, started_unix_ms: u64) -> Result<PathBuf, Error> {
@@ -105,8 +98,8 @@ fn reserve(directory: &Path, started_unix_ms: u64) -> Result<PathBuf, Error> {
     let stem = format!("fathom-{started}-{}", std::process::id());
     let mut path = directory.join(format!("{stem}.json"));
     for number in 2.. {
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(_) => break,
+        match create_new(&path) {
+            Ok(()) => break,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 path = directory.join(format!("{stem}-{number}.json"));
             }

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fathom_record::{Finding, RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_sys::files::{is_own_directory, make_private_directories, private_directory};
 
-use crate::{Error, History, PATIENCE, RunId, SideFile};
+use crate::{Error, History, PATIENCE, RunId, SideFile, default_path};
 
 /// Where to keep a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Place {
     pub history: Option<PathBuf>,
     /// Where side files go; `None` is the directory of the history.
     pub side_files: Option<PathBuf>,
+    /// The directory of this user's own data, where they go where that one takes none.
+    pub own_directory: Option<PathBuf>,
     /// How long other processes' locks are waited for.
     pub patience: Duration,
 }
@@ -25,18 +28,54 @@ pub struct Place {
 impl Place {
     /// A place whose side files go beside the history.
     pub fn new(history: Option<PathBuf>) -> Place {
-        Place { history, side_files: None, patience: PATIENCE }
+        let usual = default_path(|name| std::env::var_os(name));
+        let own_directory = usual.and_then(|path| path.parent().map(Path::to_path_buf));
+        Place { history, side_files: None, own_directory, patience: PATIENCE }
     }
 
-    /// The directories in which a side file is tried, best first.
-    fn directories(&self) -> Vec<PathBuf> {
+    /// The directories in which a side file is tried, best first. One that others may write to comes after this user's
+    /// own, and what all share is the last resort.
+    fn directories(&self) -> Vec<Directory> {
         let history = self.history.as_ref().and_then(|path| std::path::absolute(path).ok());
         // What a device or a pipe is named by is no place for files.
         let beside = history.filter(|path| !path.exists() || path.is_file() || path.is_dir());
         let beside = beside.as_deref().and_then(Path::parent).map(Path::to_path_buf);
-        let mut directories: Vec<PathBuf> = self.side_files.clone().or(beside).into_iter().collect();
-        directories.push(std::env::temp_dir());
-        directories
+        let wanted = self.side_files.clone().or(beside);
+        let is_shared = wanted.as_ref().is_some_and(|wanted| !is_own_directory(wanted));
+        let mut named: Vec<PathBuf> = wanted.into_iter().chain(self.own_directory.clone()).collect();
+        if is_shared && self.side_files.is_none() {
+            named.reverse();
+        }
+        named.into_iter().map(Directory::Named).chain([Directory::Temporary]).collect()
+    }
+}
+
+/// Where a side file may go.
+#[derive(Clone, Debug)]
+enum Directory {
+    Named(PathBuf),
+    /// A directory made for it, which nobody else can look into, among the temporary files.
+    Temporary,
+}
+
+impl Directory {
+    /// Keeps `record` in it; a directory of this user's own is made where it is missing.
+    fn take(&self, record: RunRecord) -> Option<SideFile> {
+        match self {
+            Directory::Named(path) => {
+                make_private_directories(path).ok()?;
+                SideFile::take_over(path, record).ok()
+            }
+            Directory::Temporary => {
+                let path = private_directory().ok()?;
+                let taken = SideFile::take_over(&path, record).ok();
+                if taken.is_none() {
+                    // It is empty, and was made for this alone.
+                    let _ = std::fs::remove_dir(&path);
+                }
+                taken
+            }
+        }
     }
 }
 
@@ -89,7 +128,7 @@ pub struct Running {
     history: History,
     run: RunId,
     header: RunHeader,
-    directories: Vec<PathBuf>,
+    directories: Vec<Directory>,
 }
 
 /// The keeper of one run's record.
@@ -189,8 +228,8 @@ impl Store {
         let directories = match self {
             Store::Database(running) => std::mem::take(&mut running.directories),
             Store::SideFile(side_file) => {
-                let full = side_file.path().parent().unwrap_or(Path::new("/"));
-                Vec::from_iter(Some(std::env::temp_dir()).filter(|other| other != full))
+                let was_last = side_file.path().starts_with(std::env::temp_dir());
+                if was_last { Vec::new() } else { vec![Directory::Temporary] }
             }
             Store::None => Vec::new(),
         };
@@ -201,10 +240,10 @@ impl Store {
     }
 }
 
-fn to_side_file(record: RunRecord, directories: &[PathBuf]) -> Store {
+fn to_side_file(record: RunRecord, directories: &[Directory]) -> Store {
     for directory in directories {
         // A directory that does not take it is passed over: the warning is about the history.
-        if let Ok(side_file) = SideFile::take_over(directory, record.clone()) {
+        if let Some(side_file) = directory.take(record.clone()) {
             return Store::SideFile(Box::new(side_file));
         }
     }

@@ -3,16 +3,19 @@
 //! [`create_output`] and [`replace_output`] are the only ways by which a file with a name is made or written;
 //! [`Input`] is the only way by which one is read. The files under test are not the business of this module.
 
-mod database;
 mod input;
 mod output;
 mod path_walk;
+mod private;
 mod refusal;
 
-pub use database::{PrivateAccess, ResolvedFile, resolve_private_file};
 pub use input::{
     CATALOGUE, EXPECTATIONS, Input, InputCause, InputError, JOB_FILE, Lines, RECORD, SUITE, SYSTEM_TEXT,
     TRACE,
 };
-pub use output::{create_new, create_output, private_directory, replace_output};
+pub use output::{check_output, create_new, create_output, private_directory, replace_output};
+pub use private::{
+    PrivateAccess, ResolvedFile, is_own_directory, make_private_directories, resolve_private_file,
+    try_directory,
+};
 pub use refusal::PathRefusal;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +14,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
 use fathom_report::{Style, monitor_job, monitor_json, monitor_table};
 use fathom_runner::StopHandle;
+use fathom_sys::files::{PathRefusal, check_output, replace_output};
 
 use crate::exit::{Complaint, Exit};
 use crate::screen::Screen;
@@ -246,6 +247,13 @@ impl MonitorObserver for Printer {
     }
 }
 
+/// As for any file that is made; the umask takes away from it.
+const NEW_FILE_MODE: u32 = 0o666;
+
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {}", path.display(), output::plain(error))
+}
+
 /// Where the job goes.
 struct JobFile {
     path: PathBuf,
@@ -253,15 +261,15 @@ struct JobFile {
 
 impl JobFile {
     /// A file that can be made at `path`, as far as that can be said without making it.
-    fn check(path: &std::path::Path) -> Result<JobFile, Complaint> {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let is_fine = parent.is_none_or(std::path::Path::is_dir) && (!path.exists() || path.is_file());
-        if is_fine {
-            return Ok(JobFile { path: path.to_owned() });
+    fn check(path: &Path) -> Result<JobFile, Complaint> {
+        match check_output(path) {
+            Ok(()) => Ok(JobFile { path: path.to_owned() }),
+            Err(error) => {
+                let hint = PathRefusal::of(&error).map(PathRefusal::hint);
+                let hint = hint.unwrap_or("--to-job takes the name of a file in a directory that exists");
+                Err(Complaint::usage(unwritable(path, &error), Some(hint.to_owned())))
+            }
         }
-        let message =
-            format!("{} cannot be written: it is no file in a directory that is there", path.display());
-        Err(Complaint::usage(message, Some("--to-job takes the name of a file".to_owned())))
     }
 
     /// Writes the job of the one device that did most.
@@ -273,11 +281,9 @@ impl JobFile {
             let hint = "monitor while the load runs".to_owned();
             return Err(Complaint::failed("no I/O was seen, so there is no job to write", Some(hint)));
         };
-        std::fs::write(&self.path, text).map_err(|error| {
-            Complaint::failed(
-                format!("cannot write {}: {}", self.path.display(), output::plain(&error)),
-                None,
-            )
+        replace_output(&self.path, NEW_FILE_MODE, |out| out.write_all(text.as_bytes())).map_err(|error| {
+            let hint = PathRefusal::of(&error).map(|refusal| refusal.hint().to_owned());
+            Complaint::failed(unwritable(&self.path, &error), hint)
         })?;
         let others = loads.len() - 1;
         let more = if others == 0 { String::new() } else { format!(" ({others} other devices did less)") };

@@ -12,6 +12,7 @@ mod golden;
 mod history;
 mod identify;
 mod inputs;
+mod outputs;
 mod signals;
 mod simulate;
 mod simulated;

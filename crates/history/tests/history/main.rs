@@ -8,4 +8,5 @@ mod import;
 mod mounts;
 mod processes;
 mod runs;
+mod shared_places;
 mod store;

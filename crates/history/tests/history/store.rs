@@ -171,14 +171,13 @@ fn a_side_file_that_cannot_be_written_keeps_what_it_had() {
     let directory = tempfile::tempdir().unwrap();
     let mut file = SideFile::begin(directory.path(), &header("/mnt")).unwrap();
     file.append(&test("a")).unwrap();
-    // The name under which the next version is written is taken by something that cannot be opened for writing.
-    let next = file.path().with_extension("json.tmp");
-    fs::create_dir(&next).unwrap();
+    let away = directory.path().with_extension("away");
+    fs::rename(directory.path(), &away).unwrap();
     let error = file.append(&test("b")).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
+    fs::rename(&away, directory.path()).unwrap();
     assert_eq!(test_ids(&read(file.path())), ["a"]);
     // What did not reach the file is not forgotten.
-    fs::remove_dir(&next).unwrap();
     file.append(&test("c")).unwrap();
     assert_eq!(test_ids(&read(file.path())), ["a", "b", "c"]);
 }

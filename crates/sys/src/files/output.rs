@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-use super::path_walk::{Entry, MissingDirectories, Walked, duplicate, walk};
+use super::path_walk::{Entry, MissingDirectories, Walked, duplicate, walk, walk_to_directory};
 use super::refusal::{PathRefusal, kind_of};
 
 /// How often a path is looked at anew where what lies there changed meanwhile.
@@ -36,6 +36,18 @@ pub fn create_output(path: &Path) -> io::Result<File> {
         }
     }
     Err(PathRefusal::Replaced.into())
+}
+
+/// Says whether [`create_output`] or [`replace_output`] could write to `path`, and leaves everything as it is. Rights to
+/// a file or directory are not looked at.
+///
+/// # Errors
+/// As for [`create_output`].
+pub fn check_output(path: &Path) -> io::Result<()> {
+    match walk(path, MissingDirectories::Refuse)? {
+        Walked::Descriptor(number) => given(number).map(drop),
+        Walked::Entry(entry) => entry.found.map_or(Ok(()), |found| check_existing(&entry, &found)),
+    }
 }
 
 /// Puts what `write` gives in the place of `path`: whoever reads it finds all of it or what was there before.
@@ -69,15 +81,16 @@ pub fn replace_output(
     out.flush()
 }
 
-/// Makes an empty file that only this user can read, where nothing lies yet.
+/// Makes an empty file that only this user can read, where nothing lies yet, not even a link.
 ///
 /// # Errors
 /// `AlreadyExists`; a [`PathRefusal`]; the system's own.
 pub fn create_new(path: &Path) -> io::Result<()> {
-    match walk(path, MissingDirectories::Refuse)? {
-        Walked::Descriptor(_) => Err(Errno::EXIST.into()),
-        Walked::Entry(entry) => create_entry(&entry, Mode::RUSR | Mode::WUSR).map(drop),
-    }
+    // The name itself must not be followed.
+    let name = path.file_name().ok_or(Errno::ISDIR)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entry = walk_to_directory(parent, name, MissingDirectories::Refuse)?;
+    create_entry(&entry, Mode::RUSR | Mode::WUSR).map(drop)
 }
 
 /// Makes a directory with a random name in the directory for temporary files, for this user alone. For what has no other

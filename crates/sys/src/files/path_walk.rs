@@ -58,12 +58,7 @@ pub(super) enum MissingDirectories {
 
 /// Finds out where `path` leads.
 pub(super) fn walk(path: &Path, missing: MissingDirectories) -> io::Result<Walked> {
-    if path.as_os_str().is_empty() {
-        return Err(Errno::NOENT.into());
-    }
-    let mut walk =
-        Walk { directory: open_directory(rustix::fs::CWD, ".")?, rest: Vec::new(), links: 0, missing };
-    walk.push(path);
+    let mut walk = Walk::begin(path, missing)?;
     while let Some(name) = walk.rest.pop() {
         if let Some(end) = walk.step(name)? {
             let ends_as_directory = path.as_os_str().as_bytes().ends_with(b"/");
@@ -74,15 +69,36 @@ pub(super) fn walk(path: &Path, missing: MissingDirectories) -> io::Result<Walke
     Err(Errno::ISDIR.into())
 }
 
+/// The directory at `path`, for an entry of the name `name` about which nothing is known.
+pub(super) fn walk_to_directory(path: &Path, name: &OsStr, missing: MissingDirectories) -> io::Result<Entry> {
+    let mut walk = Walk { ends_with_directory: true, ..Walk::begin(path, missing)? };
+    while let Some(next) = walk.rest.pop() {
+        walk.step(next)?;
+    }
+    walk.entry(name.to_owned(), None)
+}
+
 struct Walk {
     directory: OwnedFd,
     /// Names yet to come, the next one last; `/` starts anew.
     rest: Vec<OsString>,
     links: usize,
     missing: MissingDirectories,
+    /// The last name is one of a directory as well.
+    ends_with_directory: bool,
 }
 
 impl Walk {
+    fn begin(path: &Path, missing: MissingDirectories) -> io::Result<Walk> {
+        if path.as_os_str().is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        let directory = open_directory(rustix::fs::CWD, ".")?;
+        let mut walk = Walk { directory, rest: Vec::new(), links: 0, missing, ends_with_directory: false };
+        walk.push(path);
+        Ok(walk)
+    }
+
     fn push(&mut self, path: &Path) {
         self.rest.extend(path.components().rev().filter_map(|component| match component {
             Component::CurDir | Component::Prefix(_) => None,
@@ -95,9 +111,9 @@ impl Walk {
             self.directory = open_directory(&self.directory, &name)?;
             return Ok(None);
         }
-        let is_last = self.rest.is_empty();
+        let is_last = self.is_last();
         let found = match open_path(&self.directory, &name) {
-            Err(Errno::NOENT) if is_last => return self.entry(name, None).map(Some),
+            Err(Errno::NOENT) if is_last => return self.end(name, None),
             Err(Errno::NOENT) if self.missing == MissingDirectories::Make => self.make_directory(&name)?,
             other => other?,
         };
@@ -106,20 +122,28 @@ impl Walk {
             return self.follow(name, &found, &stat);
         }
         if is_last {
-            return self.entry(name, Some(stat)).map(Some);
+            return self.end(name, Some(stat));
         }
         self.directory = found;
         Ok(None)
     }
 
-    fn entry(&mut self, name: OsString, found: Option<Stat>) -> io::Result<Walked> {
+    fn is_last(&self) -> bool {
+        self.rest.is_empty() && !self.ends_with_directory
+    }
+
+    fn end(&self, name: OsString, found: Option<Stat>) -> io::Result<Option<Walked>> {
+        Ok(Some(Walked::Entry(Box::new(self.entry(name, found)?))))
+    }
+
+    fn entry(&self, name: OsString, found: Option<Stat>) -> io::Result<Entry> {
         let directory = self.directory.try_clone()?;
         let directory_stat = rustix::fs::fstat(&directory)?;
         // What looks like the directory above may be a file.
         if FileType::from_raw_mode(directory_stat.st_mode) != FileType::Directory {
             return Err(Errno::NOTDIR.into());
         }
-        Ok(Walked::Entry(Box::new(Entry { directory, directory_stat, name, found })))
+        Ok(Entry { directory, directory_stat, name, found })
     }
 
     fn make_directory(&self, name: &OsStr) -> io::Result<OwnedFd> {
@@ -135,7 +159,7 @@ impl Walk {
             return Err(Errno::LOOP.into());
         }
         if let Some(number) = own_descriptor(&self.directory, &name) {
-            if self.rest.is_empty() {
+            if self.is_last() {
                 return Ok(Some(Walked::Descriptor(number)));
             }
             self.directory = open_directory(&self.directory, &name)?;

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use fathom_sys::files::{
-    PathRefusal, PrivateAccess, create_new, create_output, private_directory, replace_output,
+    PathRefusal, PrivateAccess, check_output, create_new, create_output, private_directory, replace_output,
     resolve_private_file,
 };
 use rustix::fs::{FileType, Mode};
@@ -22,6 +22,7 @@ fn refusal<T: std::fmt::Debug>(result: io::Result<T>) -> PathRefusal {
 /// Every way of writing to `path`; each must be refused for `expected`.
 #[track_caller]
 fn refused(path: &Path, expected: &PathRefusal) {
+    assert_eq!(&refusal(check_output(path)), expected, "check {path:?}");
     assert_eq!(&refusal(create_output(path).map(drop)), expected, "create {path:?}");
     assert_eq!(
         &refusal(replace_output(path, 0o644, |out| out.write_all(b"x"))),

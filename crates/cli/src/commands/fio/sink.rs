@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use fathom_options::{CommandOptions, OutputFormat};
 use fathom_record::RunRecord;
 use fathom_report::{Style, fio_json, fio_normal};
+use fathom_sys::files::{PathRefusal, create_output};
 
 use super::Refusal;
 use crate::output;
@@ -31,15 +32,14 @@ impl Sink {
             None => None,
             Some(path) => Some((
                 path.clone(),
-                File::create(path).map_err(|error| Refusal {
-                    message: format!(
-                        "fio: cannot open {} for the output: {}",
-                        path.display(),
-                        output::plain(&error)
-                    ),
-                    hint: Some(
-                        "name a file in a directory that exists and can be written: --output=FILE".to_owned(),
-                    ),
+                create_output(path).map_err(|error| {
+                    let usual = "name a file in a directory that exists and can be written: --output=FILE";
+                    let refused = PathRefusal::of(&error).map(PathRefusal::hint);
+                    let name = path.display();
+                    Refusal {
+                        message: format!("fio: cannot open {name} for the output: {}", output::plain(&error)),
+                        hint: Some(refused.unwrap_or(usual).to_owned()),
+                    }
                 })?,
             )),
         };
