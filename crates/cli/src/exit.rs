@@ -99,14 +99,19 @@ impl From<AssessError> for Complaint {
 
 impl From<fathom_history::Error> for Complaint {
     fn from(error: fathom_history::Error) -> Complaint {
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(source) = cause {
-            message.push_str(&format!(": {source}"));
-            cause = source.source();
-        }
-        Complaint::failed(message, error.hint())
+        Complaint::failed(with_causes(&error), error.hint())
     }
+}
+
+/// What went wrong and why, on one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        message.push_str(&format!(": {source}"));
+        cause = source.source();
+    }
+    message
 }
 
 impl From<std::io::Error> for Complaint {

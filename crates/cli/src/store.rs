@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use fathom_history::{Filter, History, Kept, PATIENCE, Place, RunId, Warning, default_path};
+use fathom_history::{Error, Filter, History, Kept, PATIENCE, Place, RunId, Warning, default_path};
 use fathom_record::RunRecord;
 
-use crate::exit::Complaint;
+use crate::exit::{self, Complaint};
 use crate::output;
 
 /// The environment variable that names the history.
@@ -63,7 +63,9 @@ pub fn last_run(place: &Place, kind: &str, target: &str) -> Result<Option<(RunId
         newest: Some(1),
         ..Filter::default()
     };
-    let Some(row) = history.list(&filter)?.pop() else { return Ok(None) };
+    let mut listing = history.list(&filter)?;
+    tell_of_unreadable(&listing.unreadable);
+    let Some(row) = listing.rows.pop() else { return Ok(None) };
     let run = RunId(row.id as i64);
     Ok(Some((run, history.load(run)?)))
 }
@@ -74,6 +76,16 @@ pub fn tell(warning: Option<Warning>) {
     output::warn(&format!("warning: {warning}"));
     if let Some(hint) = warning.hint() {
         output::warn(&format!("hint: {hint}"));
+    }
+}
+
+/// Tells the user of runs that are passed over.
+pub fn tell_of_unreadable(errors: &[Error]) {
+    for error in errors {
+        output::warn(&format!("warning: {}", exit::with_causes(error)));
+    }
+    if !errors.is_empty() {
+        output::warn("hint: `fathom history rm NUMBER` removes a run that is of no use");
     }
 }
 

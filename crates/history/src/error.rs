@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fathom_record::RecordError;
-use fathom_sys::files::PathRefusal;
+use fathom_sys::files::{InputError, PathRefusal};
 use rusqlite::ErrorCode;
 
 use crate::RunId;
@@ -142,6 +142,9 @@ pub enum Error {
         /// What is wrong with it.
         source: RecordError,
     },
+    /// A file that was named as a record cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
     /// A tag without a visible character, or one that reads as a run id.
     #[error("`{tag}` cannot name a run")]
     BadTag {
@@ -218,6 +221,7 @@ impl Error {
             Error::UnknownRun { .. } => "`fathom history list` shows the runs there are".to_owned(),
             Error::BadTag { .. } => "a tag is a word that is not a number".to_owned(),
             Error::Database { .. } => ANOTHER.to_owned(),
+            Error::Input(error) => error.hint(),
             Error::Unreadable { source, .. } => return source.hint().map(str::to_owned),
         })
     }

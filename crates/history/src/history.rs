@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use fathom_record::{Finding, RecordError, RunHeader, RunRecord, SCHEMA, TestRecord, TestStatus};
 use fathom_sys::files::PrivateAccess as Access;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use crate::connection;
+use crate::list::text_of;
 use crate::{Error, place};
 
 /// Number of a run in its history. Numbers ascend, and one that was removed is not given again.
@@ -107,14 +108,23 @@ impl History {
     /// The run as one JSON document on one line: a run record.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`].
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] where what is stored is no record.
     pub fn export(&self, run: RunId) -> Result<String, Error> {
+        let text = self.stored(run)?;
+        match RunRecord::from_json(&text) {
+            // What a newer version wrote is passed on as it is.
+            Ok(_) | Err(RecordError::Newer { .. }) => Ok(text),
+            Err(error) => Err(self.unreadable(run, error)),
+        }
+    }
+
+    fn stored(&self, run: RunId) -> Result<String, Error> {
         // One transaction, so that a run which is being written is read as it was at one moment.
         let transaction =
             self.connection.unchecked_transaction().map_err(|error| self.failed("read a run", error))?;
-        export_from(&transaction, run)
-            .map_err(|error| self.failed("read a run", error))?
-            .ok_or_else(|| self.unknown(vec![run]))
+        let parts = export_from(&transaction, run).map_err(|error| self.failed("read a run", error))?;
+        let text = parts.ok_or_else(|| self.unknown(vec![run]))?;
+        text.map_err(|error| self.unreadable(run, error))
     }
 
     /// Reads a run back.
@@ -122,7 +132,7 @@ impl History {
     /// # Errors
     /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] where it was written by a newer version.
     pub fn load(&self, run: RunId) -> Result<RunRecord, Error> {
-        RunRecord::from_json(&self.export(run)?).map_err(|error| self.unreadable(run, error))
+        RunRecord::from_json(&self.stored(run)?).map_err(|error| self.unreadable(run, error))
     }
 
     /// Removes runs and gives their space back to the file system. All of them, or none where one is not there.
@@ -281,25 +291,40 @@ pub(crate) fn update_run(
         .map(drop)
 }
 
-/// Puts the stored parts together to one document.
-fn export_from(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<Option<String>> {
-    let parts = transaction
-        .query_row("SELECT schema, status, header, findings FROM runs WHERE id = ?1", [run.0], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get(3)?))
-        })
-        .optional()?;
-    let Some((schema, status, header, findings)): Option<(_, _, _, String)> = parts else { return Ok(None) };
-    let mut text = format!(r#"{{"schema":{},"status":"{status}","header":{header},"tests":["#, json(&schema));
-    let mut statement = transaction.prepare("SELECT body FROM tests WHERE run_id = ?1 ORDER BY position")?;
+/// Puts the stored parts together to one document; `None` where there is no such run.
+fn export_from(
+    transaction: &Transaction<'_>,
+    run: RunId,
+) -> rusqlite::Result<Option<Result<String, RecordError>>> {
+    let mut statement =
+        transaction.prepare("SELECT schema, status, header, findings FROM runs WHERE id = ?1")?;
     let mut rows = statement.query([run.0])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let parts = || Ok((head_of(row)?, text_of(row, 3, "findings")?));
+    let (mut text, findings) = match parts() {
+        Ok(parts) => parts,
+        Err(error) => return Ok(Some(Err(error))),
+    };
+    let mut statement = transaction.prepare("SELECT body FROM tests WHERE run_id = ?1 ORDER BY position")?;
+    let mut tests = statement.query([run.0])?;
     let mut separator = "";
-    while let Some(row) = rows.next()? {
+    while let Some(test) = tests.next()? {
         text += separator;
-        text += row.get_ref(0)?.as_str()?;
+        match text_of(test, 0, "test") {
+            Ok(body) => text += body,
+            Err(error) => return Ok(Some(Err(error))),
+        }
         separator = ",";
     }
     text += &format!(r#"],"findings":{findings}}}"#);
-    Ok(Some(text))
+    Ok(Some(Ok(text)))
+}
+
+/// A document up to where its tests begin.
+fn head_of(row: &Row<'_>) -> Result<String, RecordError> {
+    let (schema, status) = (json(text_of(row, 0, "schema")?), json(text_of(row, 1, "status")?));
+    let header = text_of(row, 2, "header")?;
+    Ok(format!(r#"{{"schema":{schema},"status":{status},"header":{header},"tests":["#))
 }
 
 pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use fathom_record::{RunHeader, RunRecord, TestStatus};
+use fathom_sys::files::RECORD;
 use rusqlite::Transaction;
+use serde::Deserialize;
 
 use crate::history::{insert_run, insert_test, json, update_run};
-use crate::list::status_named;
+use crate::list::{status_named, text_of};
 use crate::{Error, History, RunId};
 
 impl History {
@@ -40,11 +42,7 @@ impl History {
     /// # Errors
     /// The file cannot be read or is not a record; those of the database.
     pub fn import_file(&mut self, path: &Path) -> Result<RunId, Error> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let text = RECORD.read_text(path)?;
         let record = RunRecord::from_json(&text).map_err(|source| Error::Unreadable {
             path: path.to_path_buf(),
             what: "the record".to_owned(),
@@ -72,25 +70,43 @@ fn find_stored(
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         // A header that cannot be read is not this one.
-        let header = serde_json::from_str(row.get_ref(2)?.as_str()?);
-        if !header.is_ok_and(|stored| same_run(stored, &record.header)) {
+        let header = text_of(row, 2, "header").ok().and_then(|text| serde_json::from_str(text).ok());
+        if !header.is_some_and(|stored| same_run(stored, &record.header)) {
             continue;
         }
         let run = RunId(row.get(0)?);
-        let ended = status_named(row.get_ref(1)?.as_str()?) != TestStatus::Incomplete;
-        let mut tests = transaction
-            .prepare("SELECT body, body ->> '$.id' FROM tests WHERE run_id = ?1 ORDER BY position")?;
-        let (stored, ids): (Vec<String>, Vec<String>) = tests
-            .query_map([run.0], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<Vec<_>>>()?
-            .into_iter()
-            .unzip();
+        let ended =
+            text_of(row, 1, "status").is_ok_and(|status| status_named(status) != TestStatus::Incomplete);
+        // Neither is a run of which a test cannot be read.
+        let Some((stored, ids)) = stored_tests(transaction, run)? else { continue };
         let mut tests = record.tests.iter().zip(bodies);
         if tests.all(|(test, body)| stored.contains(body) || !ids.contains(&test.id)) {
             return Ok(Some(Stored { run, bodies: stored, ended }));
         }
     }
     Ok(None)
+}
+
+/// The tests of a run and their names; `None` where one cannot be read.
+fn stored_tests(
+    transaction: &Transaction<'_>,
+    run: RunId,
+) -> rusqlite::Result<Option<(Vec<String>, Vec<String>)>> {
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let mut statement = transaction.prepare("SELECT body FROM tests WHERE run_id = ?1 ORDER BY position")?;
+    let mut rows = statement.query([run.0])?;
+    let (mut bodies, mut ids) = (Vec::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        let body = text_of(row, 0, "test").ok();
+        let named = body.and_then(|body| Some((body, serde_json::from_str::<Named>(body).ok()?)));
+        let Some((body, named)) = named else { return Ok(None) };
+        bodies.push(body.to_owned());
+        ids.push(named.id);
+    }
+    Ok(Some((bodies, ids)))
 }
 
 /// Whether two headers tell of the same run. What is only known at its end may differ.

@@ -18,7 +18,7 @@ mod store;
 pub use connection::hurry;
 pub use error::{Error, SqliteError};
 pub use history::{History, PATIENCE, RunId};
-pub use list::Filter;
+pub use list::{Filter, Listing};
 pub use place::default_path;
 pub use side_file::SideFile;
 pub use store::{Kept, Place, Store, Warning};

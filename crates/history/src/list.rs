@@ -1,6 +1,9 @@
 //! The list of past runs.
 
 use fathom_record::{HistoryRow, RecordError, RunHeader, TestStatus};
+use rusqlite::types::ValueRef;
+use rusqlite::{Row, params};
+use serde::de::Error as _;
 
 use crate::{Error, History, RunId};
 
@@ -27,37 +30,67 @@ impl Filter {
     }
 }
 
+/// What a history holds.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The runs, oldest first.
+    pub rows: Vec<HistoryRow>,
+    /// One [`Error::Unreadable`] for each run that cannot be listed, oldest first; whether a filter admits it is unknown.
+    pub unreadable: Vec<Error>,
+}
+
+/// Longest header that is read, bytes: those of bench are a few KiB.
+const LONGEST_HEADER: i64 = 16 << 20;
+
 impl History {
-    /// The runs that `filter` admits, oldest first.
+    /// The runs that `filter` admits. A run that is stored in a form that cannot be read takes none of the others along.
     ///
     /// # Errors
-    /// Those of the database; [`Error::Unreadable`] where a stored header is broken.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<HistoryRow>, Error> {
+    /// Those of the database.
+    pub fn list(&self, filter: &Filter) -> Result<Listing, Error> {
         let failed = |error| self.failed("list the runs", error);
         let mut statement = self
             .connection
             .prepare(
-                "SELECT id, status, header, (SELECT count(*) FROM tests WHERE run_id = id) FROM runs
+                "SELECT id, status, iif(octet_length(header) <= ?2, header, NULL),
+                     (SELECT count(*) FROM tests WHERE run_id = id) FROM runs
                  WHERE ?1 IS NULL OR id IN (SELECT run_id FROM tags WHERE tag = ?1) ORDER BY id DESC",
             )
             .map_err(failed)?;
-        let mut found = statement.query([&filter.tag]).map_err(failed)?;
-        let mut rows = Vec::new();
-        while rows.len() < filter.newest.unwrap_or(usize::MAX) {
+        let mut found = statement.query(params![filter.tag, LONGEST_HEADER]).map_err(failed)?;
+        let mut listing = Listing::default();
+        while listing.rows.len() < filter.newest.unwrap_or(usize::MAX) {
             let Some(row) = found.next().map_err(failed)? else { break };
             let id = RunId(row.get(0).map_err(failed)?);
-            let status: String = row.get(1).map_err(failed)?;
-            let text: String = row.get(2).map_err(failed)?;
-            let tests: i64 = row.get(3).map_err(failed)?;
-            let header = serde_json::from_str(&text)
-                .map_err(|error| self.unreadable(id, RecordError::Malformed(error)))?;
-            let row = history_row(id, &status, tests as u64, header);
-            if filter.admits(&row) {
-                rows.push(row);
+            match read_row(id, row) {
+                Ok(row) if filter.admits(&row) => listing.rows.push(row),
+                Ok(_) => {}
+                Err(error) => listing.unreadable.push(self.unreadable(id, error)),
             }
         }
-        rows.reverse();
-        Ok(rows)
+        listing.rows.reverse();
+        listing.unreadable.reverse();
+        Ok(listing)
+    }
+}
+
+fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
+    let status = text_of(row, 1, "status")?;
+    let header = serde_json::from_str(text_of(row, 2, "header")?).map_err(RecordError::Malformed)?;
+    let tests: i64 = row.get(3).unwrap_or(0);
+    Ok(history_row(id, status, tests as u64, header))
+}
+
+/// The text in a column; what else may lie there is said in an error.
+pub(crate) fn text_of<'row>(row: &'row Row<'_>, index: usize, name: &str) -> Result<&'row str, RecordError> {
+    let wrong = |what: &str| {
+        RecordError::Malformed(serde_json::Error::custom(format!("the {name} is {what}, not a text")))
+    };
+    match row.get_ref(index) {
+        Ok(ValueRef::Text(text)) => std::str::from_utf8(text).map_err(|_| wrong("no valid UTF-8")),
+        Ok(ValueRef::Null) => Err(wrong("missing or too long")),
+        Ok(other) => Err(wrong(&format!("of type {}", other.data_type()))),
+        Err(error) => Err(wrong(&error.to_string())),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fathom_history::{Filter, History, PATIENCE, RunId};
+use fathom_history::{Error, Filter, History, PATIENCE, RunId};
 use fathom_record::TestStatus;
 use fathom_report::{Style, history};
 
@@ -93,8 +93,9 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     match arguments.action {
         Action::List(list) if is_missing => write_list(&list, &[]),
         Action::List(list) => {
-            let rows = History::open_existing(&path, PATIENCE)?.list(&list.filter())?;
-            write_list(&list, &rows)
+            let listing = History::open_existing(&path, PATIENCE)?.list(&list.filter())?;
+            store::tell_of_unreadable(&listing.unreadable);
+            write_list(&list, &listing.rows)
         }
         Action::Show { run, json, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
@@ -141,7 +142,8 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
         Some(run) => run,
         None => {
             let newest = history.list(&Filter { newest: Some(1), ..Filter::default() })?;
-            let newest = newest.first().ok_or_else(|| {
+            store::tell_of_unreadable(&newest.unreadable);
+            let newest = newest.rows.first().ok_or_else(|| {
                 Complaint::failed("the history is empty", Some("`fathom bench` keeps its runs".to_owned()))
             })?;
             RunId(newest.id as i64)
@@ -160,14 +162,24 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
 }
 
 fn export(history: &History, runs: Vec<RunId>) -> Result<Exit, Complaint> {
-    let runs = if runs.is_empty() {
-        history.list(&Filter::default())?.iter().map(|row| RunId(row.id as i64)).collect()
+    let is_all = runs.is_empty();
+    let (runs, mut unreadable) = if is_all {
+        let listing = history.list(&Filter::default())?;
+        (listing.rows.iter().map(|row| RunId(row.id as i64)).collect(), listing.unreadable)
     } else {
-        runs
+        (runs, Vec::new())
     };
     // All are read before the first is written: half an export is worse than none.
-    let records: Result<Vec<String>, _> = runs.iter().map(|&run| history.export(run)).collect();
-    let records = records?;
+    let mut records = Vec::new();
+    for run in runs {
+        match history.export(run) {
+            Ok(record) => records.push(record),
+            Err(error @ Error::Unreadable { .. }) if is_all => unreadable.push(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    store::tell_of_unreadable(&unreadable);
     output::print(|out| records.iter().try_for_each(|record| writeln!(out, "{record}")))?;
-    Ok(Exit::Done)
+    // Whoever keeps the export should know that it is not all there is.
+    Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -76,3 +76,50 @@ fn what_is_no_history_is_said_so() {
         }
     }
 }
+
+#[test]
+fn a_damaged_run_is_named_and_the_others_are_shown() {
+    let dir = scratch();
+    for target in ["sim:custom?iops=100", "sim:custom?iops=101", "sim:custom?iops=102"] {
+        run(dir.path(), &["bench", target, "--quick", "--only=rand-read"]).quietly();
+    }
+    let path = dir.path().join("home/.local/share/fathom/history.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Pages that are free by now may hold what was stored at first.
+    let (text, kind) = (br#""kind":"bench","target":"sim:custom?iops=102""#, br#""kind":1234567"#);
+    let found: Vec<usize> =
+        (0..bytes.len() - text.len()).filter(|&at| bytes[at..].starts_with(text)).collect();
+    assert!(!found.is_empty());
+    for at in found {
+        bytes[at..at + kind.len()].copy_from_slice(kind);
+    }
+    std::fs::write(&path, bytes).unwrap();
+
+    let warning = |ended: &crate::Ended, code: i32| {
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let line = format!("warning: {}: cannot read run 3: ", path.display());
+        assert!(
+            ended.stderr.starts_with(&line) && ended.stderr.contains("`fathom history rm NUMBER`"),
+            "{ended:?}"
+        );
+    };
+    let listed = run(dir.path(), &["history", "list", "--json"]);
+    warning(&listed, 0);
+    let rows: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let ids: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["id"].as_u64()).collect();
+    assert_eq!(ids, [Some(1), Some(2)]);
+
+    let shown = run(dir.path(), &["history", "show"]);
+    warning(&shown, 0);
+    assert!(shown.stdout.starts_with("sim:custom?iops=101"), "{shown:?}");
+    run(dir.path(), &["history", "show", "1"]).quietly();
+    let refused = run(dir.path(), &["history", "show", "3"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("cannot read run 3") && refused.stdout.is_empty(), "{refused:?}");
+
+    let exported = run(dir.path(), &["history", "export"]);
+    warning(&exported, 1);
+    assert_eq!(exported.stdout.lines().count(), 2);
+    run(dir.path(), &["history", "rm", "3"]).quietly();
+    run(dir.path(), &["history", "list"]).quietly();
+}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "what the tests share is not marked as a test")]
 
 mod bad_files;
+mod damaged_rows;
 mod fixture;
 mod import;
 mod mounts;

@@ -97,7 +97,7 @@ fn a_read_only_file_system() {
     let error = History::open(&path, PATIENCE).unwrap_err();
     assert!(matches!(error, Error::ReadOnly { .. }), "{error:?}");
     let mut history = History::open_existing(&path, PATIENCE).unwrap();
-    assert_eq!(history.list(&Filter::default()).unwrap().len(), 1);
+    assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 1);
     assert_eq!(test_ids(&history.load(run).unwrap()), ["a", "b"]);
     let error = history.remove(&[run]).unwrap_err();
     assert!(matches!(error, Error::ReadOnly { .. }), "{error:?}");

@@ -50,7 +50,7 @@ fn spawn_writer(path: &Path, tests: usize) -> Child {
 
 fn assert_nothing_lost(path: &Path) {
     let history = open(path);
-    let rows = history.list(&Filter::default()).unwrap();
+    let rows = history.list(&Filter::default()).unwrap().rows;
     assert_eq!(rows.len(), WRITERS);
     for row in rows {
         let run = history.load(RunId(row.id as i64)).unwrap();
@@ -101,7 +101,7 @@ fn a_killed_writer_leaves_what_it_finished() {
 
         assert_sound(&path);
         let mut history = open(&path);
-        let rows = history.list(&Filter::default()).unwrap();
+        let rows = history.list(&Filter::default()).unwrap().rows;
         assert_eq!(rows.len(), round + 1);
         let run = history.load(RunId(rows[round].id as i64)).unwrap();
         assert_eq!(run.status, TestStatus::Incomplete);

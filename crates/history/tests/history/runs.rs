@@ -57,7 +57,7 @@ fn the_list_is_filtered() {
     history.tag(RunId(1), "base").unwrap();
     history.tag(RunId(2), "base").unwrap();
     let check = |filter: Filter, expected: &[u64]| {
-        let ids: Vec<u64> = history.list(&filter).unwrap().iter().map(|row| row.id).collect();
+        let ids: Vec<u64> = history.list(&filter).unwrap().rows.iter().map(|row| row.id).collect();
         assert_eq!(ids, expected, "{filter:?}");
     };
     check(Filter::default(), &[1, 2, 3, 4]);
@@ -70,7 +70,7 @@ fn the_list_is_filtered() {
     check(Filter { tag: Some("base".into()), newest: Some(1), ..Filter::default() }, &[2]);
     check(Filter { newest: Some(0), ..Filter::default() }, &[]);
 
-    let row = &history.list(&Filter::default()).unwrap()[1];
+    let row = &history.list(&Filter::default()).unwrap().rows[1];
     assert_eq!(row.started, "2026-09-21T14:13:20Z");
     assert_eq!((row.started_unix_ms, row.tests), (1_790_000_000_123, 1));
     assert_eq!((row.target.as_str(), row.kind.as_str()), ("/b", "bench"));
@@ -84,7 +84,7 @@ fn a_simulated_run_has_no_time() {
     let mut history = open(&path);
     history.begin(&Default::default()).unwrap();
     history.begin(&fathom_record::RunHeader { started_unix_ms: u64::MAX, ..Default::default() }).unwrap();
-    for row in history.list(&Filter::default()).unwrap() {
+    for row in history.list(&Filter::default()).unwrap().rows {
         assert_eq!(row.started, "");
     }
 }
@@ -111,10 +111,10 @@ fn removing_is_all_or_nothing() {
     }
     let error = history.remove(&[RunId(1), RunId(9), RunId(-4)]).unwrap_err();
     assert_eq!(error.to_string(), format!("history {}: no run -4, 9", path.display()));
-    assert_eq!(history.list(&Filter::default()).unwrap().len(), 3);
+    assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 3);
     history.remove(&[RunId(3), RunId(1), RunId(3)]).unwrap();
     history.remove(&[]).unwrap();
-    let left: Vec<u64> = history.list(&Filter::default()).unwrap().iter().map(|row| row.id).collect();
+    let left: Vec<u64> = history.list(&Filter::default()).unwrap().rows.iter().map(|row| row.id).collect();
     assert_eq!(left, [2]);
     drop(history);
     assert_sound(&path);
@@ -200,7 +200,7 @@ fn a_broken_text_is_named_and_the_rest_is_readable() {
     let error = history.load(bad).unwrap_err();
     assert_eq!(error.to_string(), format!("{}: cannot read run {bad}", path.display()));
     assert_eq!(history.load(good).unwrap(), record("/good", &["a"]));
-    assert_eq!(history.list(&Filter::default()).unwrap().len(), 2);
+    assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 2);
     let whole: RunRecord = history.load(good).unwrap();
     assert_eq!(history.import(&whole).unwrap(), good);
     history.remove(&[bad]).unwrap();

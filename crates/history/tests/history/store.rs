@@ -119,7 +119,7 @@ fn a_lock_in_the_middle_of_a_run() {
         assert_eq!(history.load(RunId(1)).unwrap().status, TestStatus::Incomplete);
         assert_eq!(history.import_file(&file).unwrap(), RunId(1));
         assert_eq!(history.load(RunId(1)).unwrap(), expected);
-        assert_eq!(history.list(&Filter::default()).unwrap().len(), 1);
+        assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 1);
     }
 }
 

@@ -1,0 +1,108 @@
+//! One run that is stored in a form nobody can read: the others are listed, shown, exported and added to as before.
+
+use std::path::Path;
+
+use fathom_history::{Error, Filter, RunId};
+
+use crate::fixture::{open, place, record, test_ids};
+
+/// Runs `sql` on the history at `path`, whatever its schema forbids.
+fn corrupt(path: &Path, sql: &str) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let permissive = "PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = replace(replace(replace(sql, 'STRICT', ''), 'NOT NULL', ''), 'TEXT', '');
+        PRAGMA writable_schema = RESET;";
+    connection.execute_batch(permissive).unwrap();
+    assert_eq!(connection.execute(sql, []).unwrap(), 1, "{sql}");
+}
+
+/// What is done to run 2, and whether its line in the list can still be made.
+const DAMAGES: &[(&str, bool)] = &[
+    ("UPDATE runs SET header = '{\"command\":7}' WHERE id = 2", false),
+    ("UPDATE runs SET header = '\"x\"' WHERE id = 2", false),
+    ("UPDATE runs SET header = '{\"started_unix_ms\":1e30}' WHERE id = 2", false),
+    ("UPDATE runs SET header = '{\"started_unix_ms\":99999999999999999999999}' WHERE id = 2", false),
+    ("UPDATE runs SET header = substr(header, 1, 40) WHERE id = 2", false),
+    ("UPDATE runs SET header = '' WHERE id = 2", false),
+    ("UPDATE runs SET header = NULL WHERE id = 2", false),
+    ("UPDATE runs SET header = 17 WHERE id = 2", false),
+    ("UPDATE runs SET header = x'ff00ff' WHERE id = 2", false),
+    ("UPDATE runs SET header = CAST(x'ff' AS TEXT) WHERE id = 2", false),
+    ("UPDATE runs SET header = zeroblob(17000000) WHERE id = 2", false),
+    ("UPDATE runs SET header = replace(hex(zeroblob(300000)), '0', '[') WHERE id = 2", false),
+    ("UPDATE runs SET status = NULL WHERE id = 2", false),
+    ("UPDATE runs SET schema = NULL WHERE id = 2", true),
+    ("UPDATE runs SET schema = x'00' WHERE id = 2", true),
+    ("UPDATE runs SET schema = 'fathom.bench/1' WHERE id = 2", true),
+    ("UPDATE runs SET findings = '[{' WHERE id = 2", true),
+    ("UPDATE runs SET findings = '[{\"severity\":\"odd\"}]' WHERE id = 2", true),
+    ("UPDATE runs SET findings = NULL WHERE id = 2", true),
+    ("UPDATE tests SET body = NULL WHERE run_id = 2", true),
+    ("UPDATE tests SET body = x'00' WHERE run_id = 2", true),
+    ("UPDATE tests SET body = '{\"id\":' WHERE run_id = 2", true),
+    ("UPDATE tests SET body = '[7]' WHERE run_id = 2", true),
+    ("UPDATE tests SET body = '{\"id\":\"a\",\"elapsed_ns\":-1}' WHERE run_id = 2", true),
+    ("UPDATE tests SET body = '{\"id\":\"a\",\"elapsed_ns\":1e400}' WHERE run_id = 2", true),
+];
+
+#[test]
+fn one_damaged_run_takes_no_other_along() {
+    for (sql, is_listed) in DAMAGES {
+        let (_directory, path) = place();
+        let mut history = open(&path);
+        for target in ["/one", "/two", "/three"] {
+            history.import(&record(target, &["a"])).unwrap();
+        }
+        drop(history);
+        corrupt(&path, sql);
+        let mut history = open(&path);
+
+        let listing = history.list(&Filter::default()).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let ids: Vec<u64> = listing.rows.iter().map(|row| row.id).collect();
+        let expected: &[u64] = if *is_listed { &[1, 2, 3] } else { &[1, 3] };
+        assert_eq!(ids, expected, "{sql}");
+        let named: Vec<String> = listing.unreadable.iter().map(Error::to_string).collect();
+        let message = format!("{}: cannot read run 2", path.display());
+        assert_eq!(named, vec![message.as_str(); usize::from(!is_listed)], "{sql}");
+
+        // Itself it is refused by name, and what it was exported as is no half of a document.
+        for error in [history.load(RunId(2)).map(drop), history.export(RunId(2)).map(drop)] {
+            let error = error.expect_err(sql);
+            assert!(
+                matches!(error, Error::Unreadable { .. }) && error.to_string() == message,
+                "{sql}: {error:?}"
+            );
+        }
+        for (run, target) in [(1, "/one"), (3, "/three")] {
+            assert_eq!(history.load(RunId(run)).unwrap(), record(target, &["a"]), "{sql}");
+        }
+        // The rest of a run that is there goes to it; the damaged one is entered anew.
+        assert_eq!(history.import(&record("/three", &["a", "b"])).unwrap(), RunId(3), "{sql}");
+        assert_eq!(test_ids(&history.load(RunId(3)).unwrap()), ["a", "b"], "{sql}");
+        history.import(&record("/two", &["a"])).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        history.remove(&[RunId(2)]).unwrap();
+        assert!(history.list(&Filter::default()).unwrap().unreadable.is_empty(), "{sql}");
+    }
+}
+
+#[test]
+fn the_newest_readable_run_is_found_behind_a_damaged_one() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    for target in ["/one", "/two"] {
+        history.import(&record(target, &["a"])).unwrap();
+    }
+    corrupt(&path, "UPDATE runs SET header = '{' WHERE id = 2");
+    let newest = history.list(&Filter { newest: Some(1), ..Filter::default() }).unwrap();
+    assert_eq!((newest.rows[0].id, newest.unreadable.len()), (1, 1));
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_exported_as_it_is() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    history.import(&record("/one", &["a"])).unwrap();
+    corrupt(&path, "UPDATE runs SET schema = 'fathom.record/2' WHERE id = 1");
+    assert!(history.load(RunId(1)).is_err());
+    assert!(history.export(RunId(1)).unwrap().starts_with(r#"{"schema":"fathom.record/2""#));
+}
