@@ -18,7 +18,9 @@ pub(crate) fn tell(variable: &str, line: &str) {
     // Several lines of a cause become one, so that a line of the file is one event.
     let line = line.lines().map(str::trim).collect::<Vec<_>>().join(" ") + "\n";
     // Written to the descriptor: what goes through eprint! is kept back from a test that passes.
-    std::io::stderr().write_all(line.as_bytes()).ok();
+    #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
+    let mut stderr = std::io::stderr();
+    stderr.write_all(line.as_bytes()).ok();
     if let Some(path) = std::env::var_os(variable) {
         OpenOptions::new()
             .append(true)

@@ -16,6 +16,7 @@ mod fixtures;
 mod guard_matrix;
 mod guard_race;
 mod guarded;
+mod hostile_names;
 mod identify;
 mod killed;
 mod monitor;

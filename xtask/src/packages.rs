@@ -65,6 +65,7 @@ pub const TOOLS: &[Tool] = &[
     tool("parted", "parted"),
     tool("prlimit", "util-linux"),
     tool("pvcreate", "lvm2"),
+    tool("script", "bsdutils"),
     tool("setpriv", "util-linux"),
     tool("sfdisk", "fdisk"),
     tool("sqlite3", "sqlite3"),

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use fathom_catalog::CatalogError;
 use fathom_engine::registry::ENGINES;
 use fathom_model::Nanos;
+use fathom_model::text::{defused, shown};
 use fathom_model::units::{bytes, duration};
-use fathom_options::OptionError;
+use fathom_options::{OptionError, Place};
 use fathom_runner::RunError;
 use fathom_sys::files::InputError;
 
@@ -30,7 +31,7 @@ pub enum AssessError {
     #[error("{0}")]
     Input(#[from] InputError),
     /// A suite file is not TOML, or has other fields than a suite.
-    #[error("suite {suite}: {}", source.to_string().trim_end())]
+    #[error("suite {suite}: {}", toml_text(source))]
     MalformedSuite {
         /// Its name or path.
         suite: String,
@@ -199,6 +200,21 @@ impl AssessError {
         }
     }
 
+    /// The lines of a file that the message ends with, after an end of line. They hide nothing, as nothing else of an error can
+    /// be said to.
+    pub fn excerpt(&self) -> Option<String> {
+        match self {
+            AssessError::SuiteOption { source, .. } | AssessError::JobFile { source, .. } => {
+                source.place().map(Place::to_string)
+            }
+            AssessError::Options(source) => source.place().map(Place::to_string),
+            AssessError::MalformedSuite { source, .. } => {
+                toml_text(source).split_once('\n').map(|(_, lines)| lines.to_owned())
+            }
+            _ => None,
+        }
+    }
+
     /// True where the caller asked for something that does not exist: a matter of usage, not of the run.
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -221,6 +237,14 @@ impl AssessError {
                 | AssessError::Budget { .. }
         )
     }
+}
+
+/// What is wrong with a file, where, and the line itself; each line hides nothing.
+fn toml_text(error: &toml::de::Error) -> String {
+    // What is wrong may quote a name, which may have an end of line in it.
+    let text = error.to_string().replacen(error.message(), &shown(error.message()), 1);
+    let lines: Vec<_> = text.trim_end().lines().map(defused).collect();
+    lines.join("\n")
 }
 
 /// The system's answer without its number, which means nothing to a user.

@@ -1,7 +1,5 @@
 //! fio's progress line: who runs, how far, how fast, how long still.
 
-use std::io::Write;
-
 use fathom_model::Nanos;
 use fathom_report::{Family, Unit, fio_number};
 use fathom_stats::Snapshot;
@@ -35,24 +33,23 @@ impl EtaLine {
         }
         self.shown_at = Some(now);
         let text = line(snapshot);
-        let end = match self.newline {
-            Some(newline) if now.saturating_sub(self.broken_at) >= newline.0 => {
-                self.broken_at = now;
-                '\n'
-            }
-            _ => '\r',
-        };
         // What a longer line left behind is overwritten.
         let width = self.length.max(text.len());
-        self.length = if end == '\n' { 0 } else { text.len() };
-        let mut out = output::stdout();
-        let _ = write!(out, "{text:width$}{end}").and_then(|()| out.flush());
+        let ends = self.newline.is_some_and(|newline| now.saturating_sub(self.broken_at) >= newline.0);
+        if ends {
+            self.broken_at = now;
+        }
+        self.length = if ends { 0 } else { text.len() };
+        let _ = output::print(|out| match ends {
+            true => writeln!(out, "{text:width$}"),
+            false => out.passing_line(&text, width),
+        });
     }
 
     /// Leaves the line as it is and goes on below it.
     pub fn finish(&mut self) {
         if self.length > 0 {
-            let _ = writeln!(output::stdout());
+            let _ = output::print(|out| writeln!(out));
             self.length = 0;
         }
     }

@@ -57,6 +57,8 @@ impl Exit {
 pub struct Complaint {
     /// What was attempted on what, and what went wrong.
     pub message: String,
+    /// The lines of a file that it is about, where there are such; they hide nothing.
+    pub excerpt: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
     /// How the program ends.
@@ -66,21 +68,33 @@ pub struct Complaint {
 impl Complaint {
     /// A failure of the run.
     pub fn failed(message: impl Into<String>, hint: Option<String>) -> Complaint {
-        Complaint { message: message.into(), hint, exit: Exit::Failed }
+        Complaint { message: message.into(), excerpt: None, hint, exit: Exit::Failed }
     }
 
     /// Something that makes no sense on the command line.
     pub fn usage(message: impl Into<String>, hint: Option<String>) -> Complaint {
-        Complaint { message: message.into(), hint, exit: Exit::Usage }
+        Complaint { message: message.into(), excerpt: None, hint, exit: Exit::Usage }
     }
 
     /// Says it on standard error and gives the exit.
     pub fn report(self) -> Exit {
         output::warn(&format!("error: {}", self.message));
+        if let Some(excerpt) = &self.excerpt {
+            let _ = output::warn_by(|out| out.own_lines(excerpt));
+        }
         if let Some(hint) = &self.hint {
             output::warn(&format!("hint: {hint}"));
         }
         self.exit
+    }
+}
+
+/// A message of one line, and the lines of a file that followed it.
+pub fn without_excerpt(message: String, excerpt: Option<String>) -> (String, Option<String>) {
+    let ending = excerpt.as_ref().map(|lines| format!("\n{lines}"));
+    match ending.and_then(|ending| message.strip_suffix(&ending).map(str::to_owned)) {
+        Some(line) => (line, excerpt),
+        None => (message, None),
     }
 }
 
@@ -90,10 +104,11 @@ impl From<AssessError> for Complaint {
             let message = format!(
                 "broken off by {reason} while laying out: nothing was measured, nothing is left behind"
             );
-            return Complaint { message, hint: None, exit: Exit::Interrupted };
+            return Complaint { message, excerpt: None, hint: None, exit: Exit::Interrupted };
         }
         let exit = if error.is_usage() { Exit::Usage } else { Exit::Failed };
-        Complaint { message: error.to_string(), hint: error.hint(), exit }
+        let (message, excerpt) = without_excerpt(error.to_string(), error.excerpt());
+        Complaint { message, excerpt, hint: error.hint(), exit }
     }
 }
 

@@ -1,9 +1,17 @@
 //! Standard output and error: who reads them, and writing to them so that a closed pipe is no failure.
+//!
+//! Nothing else holds them. All that is written goes through a [`TextWriter`], which lets no text of others reach the terminal
+//! as anything but text; what a progress bar shows goes through [`Bar`].
 
+#![expect(clippy::disallowed_methods, reason = "the one place that may write to standard output and error")]
+
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use fathom_report::Style;
+use fathom_model::text::shown;
+use fathom_report::{Style, TextWriter, width as columns};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::signals;
@@ -35,23 +43,60 @@ impl<W: Write> Write for Watched<W> {
     }
 }
 
-/// Standard output, with a buffer.
-pub fn stdout() -> io::BufWriter<Watched<io::StdoutLock<'static>>> {
-    io::BufWriter::new(Watched(io::stdout().lock()))
-}
-
 /// A line on standard error. Nobody is left to tell where that fails.
 pub fn warn(line: &str) {
-    let _ = Watched(io::stderr()).write_all(format!("{line}\n").as_bytes());
+    let _ = warn_by(|out| writeln!(out, "{line}"));
+}
+
+/// Writes to standard error through `write`.
+///
+/// # Errors
+/// It cannot be written.
+pub fn warn_by(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
+    write_to(&mut io::BufWriter::new(Watched(io::stderr().lock())), write)
 }
 
 /// Writes to standard output through `write`. A reader that has gone away has seen enough.
 ///
 /// # Errors
 /// Any other failure to write.
-pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = stdout();
-    forgive_closed_pipe(write(&mut out).and_then(|()| out.flush()))
+pub fn print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
+    forgive_closed_pipe(try_print(write))
+}
+
+/// Writes to standard output through `write`, for whoever stops where nobody reads.
+///
+/// # Errors
+/// It cannot be written.
+pub fn try_print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
+    write_to(&mut io::BufWriter::new(Watched(io::stdout().lock())), write)
+}
+
+/// Prints what clap has to say, help to standard output and mistakes to standard error, in its colours at a terminal.
+///
+/// # Errors
+/// It cannot be written; a reader that has gone away has seen enough.
+pub fn print_rendered(message: &clap::Error) -> io::Result<()> {
+    let seen = if message.use_stderr() { stderr_is_seen() } else { stdout_is_seen() };
+    let text = message.render();
+    let text = if seen && colours_wanted() { text.ansi().to_string() } else { text.to_string() };
+    match message.use_stderr() {
+        true => forgive_closed_pipe(warn_by(|out| out.coloured_lines(&text))),
+        false => print(|out| out.coloured_lines(&text)),
+    }
+}
+
+/// Writes to `out` through `write`, to its end.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_to(
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut TextWriter) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = TextWriter::new(out);
+    write(&mut out)?;
+    out.flush()
 }
 
 /// What a terminal that has gone answers.
@@ -74,7 +119,7 @@ pub fn plain(error: &io::Error) -> String {
 
 /// How reports are to look on standard output.
 pub fn style() -> Style {
-    let terminal = io::stdout().is_terminal();
+    let terminal = stdout_is_seen();
     let width = if terminal { terminal_width() } else { PLAIN_WIDTH };
     Style { width, colour: terminal && colours_wanted(), unicode: is_utf8(), ..Style::local() }
 }
@@ -88,7 +133,7 @@ fn terminal_width() -> usize {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn paragraph(text: &str, out: &mut dyn Write) -> io::Result<()> {
+pub fn paragraph(text: &str, out: &mut TextWriter) -> io::Result<()> {
     wrap(text, style().width).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
@@ -101,7 +146,7 @@ pub fn writes(parts: &[String]) -> String {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, out: &mut dyn Write) -> io::Result<()> {
+pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, out: &mut TextWriter) -> io::Result<()> {
     notes.into_iter().try_for_each(|note| paragraph(&format!("Note: {note}."), out))?;
     writeln!(out)
 }
@@ -111,10 +156,10 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always a line");
-        let used = line.chars().count();
+        let used = columns(line);
         if used == 0 {
             line.push_str(word);
-        } else if used + 1 + word.chars().count() <= width {
+        } else if used + 1 + columns(word) <= width {
             line.push(' ');
             line.push_str(word);
         } else {
@@ -139,28 +184,74 @@ fn is_utf8() -> bool {
     said.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
 }
 
+/// Whether somebody is looking at standard output.
+pub fn stdout_is_seen() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Whether somebody is looking at standard error.
 pub fn stderr_is_seen() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A bar on standard error, of `length` where that is known; hidden where nobody looks.
-pub fn progress_bar(length: Option<u64>, template: &str) -> ProgressBar {
-    let target = if stderr_is_seen() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(length, target);
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style.progress_chars("=> "));
-    bar
-}
+/// A progress bar whose words are cleaned as all text is.
+pub struct Bar(ProgressBar);
 
-/// The same as a line, for who asks while the run goes on.
-pub fn status_of(bar: &ProgressBar) -> impl Fn() -> String + Send + use<> {
-    let bar = bar.clone();
-    move || {
-        let (prefix, message) = (bar.prefix(), bar.message());
-        let where_it_is = if prefix.trim().is_empty() { "starting" } else { prefix.trim() };
-        let message = if message.is_empty() { message } else { format!(": {message}") };
-        format!("fathom: running for {} s, {where_it_is}{message}", bar.elapsed().as_secs())
+impl Bar {
+    /// A bar on standard error, of `length` where that is known; hidden where nobody looks.
+    pub fn new(length: Option<u64>, template: &str) -> Bar {
+        let target =
+            if stderr_is_seen() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(length, target);
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        Bar(bar)
+    }
+
+    /// What stands before the bar.
+    pub fn set_prefix<'a>(&self, text: impl Into<Cow<'a, str>>) {
+        self.0.set_prefix(shown(&text.into()).into_owned());
+    }
+
+    /// What stands behind the bar.
+    pub fn set_message<'a>(&self, text: impl Into<Cow<'a, str>>) {
+        self.0.set_message(shown(&text.into()).into_owned());
+    }
+
+    /// The position that is the end.
+    pub fn set_length(&self, length: u64) {
+        self.0.set_length(length);
+    }
+
+    /// How far it has come.
+    pub fn set_position(&self, position: u64) {
+        self.0.set_position(position);
+    }
+
+    /// Draws it again every `interval`.
+    pub fn enable_steady_tick(&self, interval: Duration) {
+        self.0.enable_steady_tick(interval);
+    }
+
+    /// Takes the bar away while `print` writes to where it is.
+    pub fn suspend(&self, print: impl FnOnce()) {
+        self.0.suspend(print);
+    }
+
+    /// The same as a line, for who asks while the run goes on.
+    pub fn status(&self) -> impl Fn() -> String + Send + use<> {
+        let bar = self.0.clone();
+        move || {
+            let (prefix, message) = (bar.prefix(), bar.message());
+            let where_it_is = if prefix.trim().is_empty() { "starting" } else { prefix.trim() };
+            let message = if message.is_empty() { message } else { format!(": {message}") };
+            format!("fathom: running for {} s, {where_it_is}{message}", bar.elapsed().as_secs())
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish_and_clear(&self) {
+        self.0.finish_and_clear();
     }
 }
 

@@ -5,6 +5,7 @@ use fathom_assess::{BenchObserver, BenchPlan, PlannedTest};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, latency};
 use fathom_record::{RoundsRecord, RunHeader, TestRecord};
+use fathom_report::{pad, width};
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 
@@ -64,9 +65,10 @@ impl BenchProgress<'_> {
 
     /// `2/10 rand-read`, and the round where there are several.
     fn prefix(&self, index: usize, round: Option<usize>) -> String {
-        let width = self.plan.tests.iter().map(|test| test.id.len()).max().unwrap_or(0);
+        let wide = self.plan.tests.iter().map(|test| width(&test.id)).max().unwrap_or(0);
         let round = round.map(|round| format!(" round {:>2}", round + 1)).unwrap_or_default();
-        format!("{:>2}/{} {:width$}{round}", index + 1, self.plan.tests.len(), self.plan.tests[index].id)
+        let id = pad(&self.plan.tests[index].id, wide);
+        format!("{:>2}/{} {id}{round}", index + 1, self.plan.tests.len())
     }
 }
 

@@ -7,8 +7,8 @@ use fathom_model::units::{bytes, duration};
 use fathom_record::{RunHeader, TestRecord};
 use fathom_runner::LayoutProgress;
 use fathom_stats::Snapshot;
-use indicatif::ProgressBar;
 
+use crate::output::Bar;
 use crate::rescue::Rescue;
 use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 use crate::{output, store};
@@ -16,7 +16,7 @@ use crate::{output, store};
 /// Shows a run and stores its tests.
 pub struct RunDisplay {
     /// What somebody at a terminal sees.
-    pub bar: ProgressBar,
+    pub bar: Bar,
     place: Place,
     rescue: Rescue,
     stall: StallNote,
@@ -25,7 +25,7 @@ pub struct RunDisplay {
 impl RunDisplay {
     /// Nothing is shown or stored before the run begins.
     pub fn new(place: Place, rescue: Rescue) -> RunDisplay {
-        let bar = output::progress_bar(Some(1), "{prefix} {bar:20} {wide_msg}");
+        let bar = Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}");
         RunDisplay { bar, place, rescue, stall: StallNote::default() }
     }
 

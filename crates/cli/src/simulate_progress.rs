@@ -5,14 +5,13 @@ use std::time::Duration;
 use fathom_assess::simulate::SimulateObserver;
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
-use indicatif::ProgressBar;
 
-use crate::output;
+use crate::output::Bar;
 
 /// Shows a simulation.
 pub struct SimulateProgress {
     /// What somebody at a terminal sees.
-    pub bar: ProgressBar,
+    pub bar: Bar,
     volumes: usize,
     length: Option<Nanos>,
     index: usize,
@@ -27,7 +26,7 @@ impl SimulateProgress {
         } else {
             "{prefix} {spinner} {wide_msg}"
         };
-        let bar = output::progress_bar(total, template);
+        let bar = Bar::new(total, template);
         bar.enable_steady_tick(Duration::from_millis(500));
         SimulateProgress { bar, volumes, length, index: 0 }
     }

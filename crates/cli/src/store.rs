@@ -1,11 +1,12 @@
 //! Which history a run goes to, and how its warnings reach the user.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use fathom_history::{Error, Filter, History, Kept, PATIENCE, Place, RunId, Warning, default_path};
 use fathom_record::RunRecord;
+use fathom_report::TextWriter;
 
 use crate::exit::{self, Complaint};
 use crate::output;
@@ -101,10 +102,13 @@ pub fn run_id(kept: &Kept) -> Option<u64> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_kept(kept: &Kept, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_kept(kept: &Kept, out: &mut TextWriter) -> io::Result<()> {
+    if !matches!(kept, Kept::Nowhere) {
+        writeln!(out)?;
+    }
     match kept {
-        Kept::Run(run) => writeln!(out, "\nKept as run {run}. `fathom history show {run}` shows it again."),
-        Kept::File(path) => writeln!(out, "\nKept in {}.", path.display()),
+        Kept::Run(run) => writeln!(out, "Kept as run {run}. `fathom history show {run}` shows it again."),
+        Kept::File(path) => writeln!(out, "Kept in {}.", path.display()),
         Kept::Nowhere => Ok(()),
     }
 }

@@ -11,6 +11,7 @@ mod option_row;
 mod per_op;
 pub mod plan;
 mod rate;
+pub mod text;
 pub mod units;
 
 pub use block_size::{BlockSize, BlockSplit};

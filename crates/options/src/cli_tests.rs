@@ -274,7 +274,7 @@ fn errors_in_job_files_show_the_place() {
             "Bad option <iodpeth=3>\n  --> f:2:1\n  2 | iodpeth=3\n    | ^",
             "Did you mean iodepth?",
         ),
-        ("[a]\n\x1bx=3", "Bad option < x=3>\n  --> f:2:1\n  2 |  x=3", ""),
+        ("[a]\n\x1bx=3", "Bad option <\x1bx=3>\n  --> f:2:1\n  2 | \\x1bx=3", ""),
         ("[a]\nbs=1.5m", "fio: failed parsing bs=1.5m: fractions", "bs"),
         ("[a]\ndirect", "fio: option 'direct' requires an argument\n  --> f:2:1", "direct=VALUE"),
         (

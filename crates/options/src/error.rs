@@ -1,10 +1,13 @@
 //! What can be wrong with a command line, a job file or the jobs they describe.
 //!
 //! The first words are fio's own wherever scripts look for them (`unrecognized option`, `Bad option`,
-//! `failed parsing`); the remedy is apart, in [`OptionError::hint`].
+//! `failed parsing`); the remedy is apart, in [`OptionError::hint`]. What was typed is quoted as it came; who prints it makes it
+//! fit for a terminal, but for a [`Place`], which is several lines and sees to that itself.
 
 use std::fmt;
 use std::io;
+
+use fathom_model::text::shown;
 
 /// Where in a job file something stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,32 +26,30 @@ pub struct Place {
 const SHOWN: usize = 100;
 
 impl fmt::Display for Place {
-    /// The line with a caret under the column; long lines are cut around it.
+    /// Three lines that hide nothing: where it is, the line, and a caret under the column; long lines are cut around it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.column.max(1);
         let first = column.saturating_sub(SHOWN / 2).max(1);
-        let shown: String = self.text.chars().skip(first - 1).take(SHOWN).map(printable).collect();
+        let piece = |length: usize| -> String {
+            let chars = self.text.chars().skip(first - 1).take(length);
+            chars.map(|c| if c == '\t' { ' ' } else { c }).collect()
+        };
+        let (line, before) = (piece(SHOWN), piece(column - first));
+        // A column may lie behind the end of the line.
+        let behind = column - first - before.chars().count();
+        let caret = shown(&before).chars().count() + behind + 1;
         let margin = self.line.to_string();
-        write!(f, "  --> {}:{}:{}", self.file, self.line, column)?;
-        write!(f, "\n  {margin} | {}", shown.trim_end())?;
-        write!(f, "\n  {:width$} | {:>caret$}", "", "^", width = margin.len(), caret = column - first + 1)
+        write!(f, "  --> {}:{}:{}", shown(&self.file), self.line, column)?;
+        write!(f, "\n  {margin} | {}", shown(line.trim_end()))?;
+        write!(f, "\n  {:width$} | {:>caret$}", "", "^", width = margin.len())
     }
-}
-
-/// What was typed, without what a terminal would take for orders.
-fn shown(text: &str) -> String {
-    text.chars().map(printable).collect()
-}
-
-fn printable(c: char) -> char {
-    if c.is_control() { ' ' } else { c }
 }
 
 /// Why a command line or job file was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
     /// A word of the command line is no option.
-    #[error("fio: unrecognized option '{}'", shown(word))]
+    #[error("fio: unrecognized option '{word}'")]
     Unrecognized {
         /// As typed.
         word: String,
@@ -78,7 +79,7 @@ pub enum OptionError {
         option: String,
     },
     /// A line of a job file is no option.
-    #[error("Bad option <{}>{}", shown(text), at(place))]
+    #[error("Bad option <{text}>{}", at(place))]
     BadOption {
         /// The line.
         text: String,
@@ -157,6 +158,24 @@ pub enum OptionError {
 }
 
 impl OptionError {
+    /// Where in a job file it is, which is what the message ends with.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            OptionError::MissingValue { place, .. }
+            | OptionError::BadOption { place, .. }
+            | OptionError::BadValue { place, .. }
+            | OptionError::NotSupported { place, .. }
+            | OptionError::Engine { place, .. }
+            | OptionError::JobFile { place, .. } => place.as_deref(),
+            OptionError::Unrecognized { .. }
+            | OptionError::Ambiguous { .. }
+            | OptionError::UnexpectedValue { .. }
+            | OptionError::OpenJobFile { .. }
+            | OptionError::Job { .. }
+            | OptionError::NoJobs => None,
+        }
+    }
+
     /// What to do about it, where something can be done.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -198,7 +217,23 @@ fn quoted(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::text::is_hidden;
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn places_are_three_lines_that_hide_nothing(file in ".{0,9}\\PC?", text in "(?s:.{0,150})", column in 0..200usize) {
+            let place = Place { file, line: 7, column, text };
+            let shown = place.to_string();
+            prop_assert_eq!(shown.matches('\n').count(), 2, "{}", shown);
+            prop_assert!(!shown.chars().any(|c| c != '\n' && is_hidden(c)), "{:?}", shown);
+            // Which is how a message is told from the lines behind it.
+            let error = OptionError::BadOption { text: "a\nb".into(), remedy: None, place: Some(Box::new(place)) };
+            prop_assert_eq!(error.to_string(), format!("Bad option <a\nb>\n{}", shown));
+        }
+    }
 
     #[test]
     fn places_show_the_line_and_a_caret() {
@@ -214,5 +249,7 @@ mod tests {
         }
         let empty = Place { column: 9, ..Place::default() };
         assert!(empty.to_string().ends_with('^'));
+        let odd = Place { file: "a\nb".into(), line: 1, column: 3, text: "\x1bcx=\u{202e}1".into() };
+        assert_eq!(odd.to_string(), "  --> a\\x0ab:1:3\n  1 | \\x1bcx=\\u{202e}1\n    |      ^");
     }
 }

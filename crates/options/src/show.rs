@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use fathom_model::text::is_hidden;
+
 use crate::cli::Invocation;
 use crate::section::{Said, Section};
 
@@ -50,14 +52,32 @@ fn word((name, value): &(String, String)) -> String {
     if value.is_empty() { format!("--{name}") } else { format!("--{name}={}", shell_quoted(value)) }
 }
 
-/// `text` as one word of a POSIX shell.
+/// `text` as one word of a POSIX shell, on one line and of printable characters.
 pub fn shell_quoted(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./:,=+%@-".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         Cow::Borrowed(text)
+    } else if text.chars().any(is_hidden) {
+        Cow::Owned(escaped(text))
     } else {
         Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
     }
+}
+
+/// `$'…'`, which has been POSIX since 2024, with an octal escape per byte of a hidden character.
+fn escaped(text: &str) -> String {
+    let mut word = "$'".to_owned();
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => word.extend(['\\', c]),
+            _ if is_hidden(c) => {
+                c.to_string().bytes().for_each(|byte| word.push_str(&format!("\\{byte:03o}")));
+            }
+            _ => word.push(c),
+        }
+    }
+    word.push('\'');
+    word
 }
 
 #[cfg(test)]
@@ -74,6 +94,8 @@ mod tests {
             ("$HOME", "'$HOME'"),
             ("~/x", "'~/x'"),
             ("", "''"),
+            ("a\n; rm -rf 'x'", r"$'a\012; rm -rf \'x\''"),
+            ("\x1b[2J\\n\u{202e}", r"$'\033[2J\\n\342\200\256'"),
         ] {
             assert_eq!(shell_quoted(text), expected);
         }

@@ -1,21 +1,21 @@
 //! What stands below the table of `bench`: verdicts on what was expected, findings, notes, and the fio commands.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::lasting::{Lasting, SUSTAINED_SECONDS, lasting};
 use fathom_model::units;
 use fathom_record::{ExpectationRecord, Finding, RunRecord, TestRecord, TestSummary};
 
 use crate::bench_table::{INDENT, commits, count, decimal, name, row_latency};
-use crate::columns::{Align, Columns, wrap};
-use crate::{Style, bench_rounds, bench_together, promises};
+use crate::columns::{self, Align, Columns, pad, wrap};
+use crate::{Style, TextWriter, bench_rounds, bench_together, promises};
 
 /// Writes everything below the table.
 pub(crate) fn render(
     record: &RunRecord,
     summaries: &[TestSummary],
     (style, width): (&Style, usize),
-    out: &mut dyn Write,
+    out: &mut TextWriter,
 ) -> io::Result<()> {
     promises::render(record, style, width, out)?;
     if record.header.promises.is_empty() {
@@ -37,7 +37,7 @@ pub(crate) fn render(
 }
 
 /// For records that were made when suites alone expected anything: one line per expectation with what was measured and the verdict.
-fn expectations(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+fn expectations(record: &RunRecord, style: &Style, width: usize, out: &mut TextWriter) -> io::Result<()> {
     let judged = |test: &TestRecord, expected: &ExpectationRecord| {
         let (quantity, shown) = quantity(&expected.metric);
         let value = format!("{} {}", expected.is, shown(expected.value));
@@ -61,7 +61,8 @@ fn expectations(record: &RunRecord, style: &Style, width: usize, out: &mut dyn W
     let mut columns = Columns { head, align, rows };
     let gap = columns.fit(width - INDENT, &["class"]);
     let lines = columns.lines(gap);
-    writeln!(out, "\n{:INDENT$}{}", "", style.bold(&lines[0]))?;
+    writeln!(out)?;
+    writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
     for line in &lines[1..] {
         let missed = line.ends_with("missed");
         writeln!(out, "{:INDENT$}{}", "", if missed { style.red(line) } else { line.clone() })?;
@@ -84,13 +85,14 @@ pub(crate) fn findings(
     record: &RunRecord,
     style: &Style,
     width: usize,
-    out: &mut dyn Write,
+    out: &mut TextWriter,
 ) -> io::Result<()> {
     if record.findings.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", style.bold("What it tells"))?;
-    let names = record.findings.iter().map(|finding| finding.id.chars().count()).max().unwrap_or(0);
+    writeln!(out)?;
+    writeln!(out, "{}", style.bold("What it tells"))?;
+    let names = record.findings.iter().map(|finding| columns::width(&finding.id)).max().unwrap_or(0);
     let indent = INDENT + names + 2;
     // What is to be done about several of one kind is said once, after the last.
     for alike in record.findings.chunk_by(|one, next| (&one.id, &one.remedy) == (&next.id, &next.remedy)) {
@@ -98,7 +100,7 @@ pub(crate) fn findings(
         let remedy = alike[0].remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
         for (index, line) in claims.chain(remedy).enumerate() {
             let label = if index == 0 { alike[0].id.as_str() } else { "" };
-            writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
+            writeln!(out, "{:INDENT$}{}  {}", "", pad(label, names), line.trim_start_matches(' '))?;
         }
     }
     Ok(())
@@ -114,19 +116,20 @@ fn claim(record: &RunRecord, finding: &Finding) -> String {
 }
 
 /// A line per use: whether the volume serves it, and why.
-fn conclusions(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+fn conclusions(record: &RunRecord, style: &Style, width: usize, out: &mut TextWriter) -> io::Result<()> {
     let all = fathom_analysis::conclusions::conclusions(record);
     if all.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", style.bold("What it is good for"))?;
-    let names = all.iter().map(|conclusion| conclusion.purpose.chars().count()).max().unwrap_or(0);
+    writeln!(out)?;
+    writeln!(out, "{}", style.bold("What it is good for"))?;
+    let names = all.iter().map(|conclusion| columns::width(&conclusion.purpose)).max().unwrap_or(0);
     let indent = INDENT + names + 2;
     for conclusion in &all {
         let text = format!("{}: {}.", conclusion.verdict.name(), conclusion.reason);
         for (index, line) in wrap(&text, width, indent, indent).iter().enumerate() {
             let label = if index == 0 { conclusion.purpose.as_str() } else { "" };
-            writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
+            writeln!(out, "{:INDENT$}{}  {}", "", pad(label, names), line.trim_start_matches(' '))?;
         }
     }
     Ok(())
@@ -226,10 +229,12 @@ fn shows_thin(summary: &TestSummary) -> bool {
 }
 
 /// The exact commands, never wrapped, so that they can be copied.
-fn fio_commands(record: &RunRecord, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\nThe same with fio:")?;
+fn fio_commands(record: &RunRecord, out: &mut TextWriter) -> io::Result<()> {
+    writeln!(out)?;
+    writeln!(out, "The same with fio:")?;
     for test in record.tests.iter().filter(|test| !test.fio.is_empty()) {
-        writeln!(out, "{:INDENT$}# {}\n{:INDENT$}{}", "", test.id, "", test.fio)?;
+        writeln!(out, "{:INDENT$}# {}", "", test.id)?;
+        writeln!(out.verbatim(), "{:INDENT$}{}", "", test.fio)?;
     }
     Ok(())
 }

@@ -1,17 +1,22 @@
 //! The table of the rounds that tests were repeated in until they were steady: how many, how far apart, and whether they agree.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_model::Nanos;
 use fathom_model::units::{duration, latency};
 use fathom_record::{RoundsRecord, RunRecord, TestRecord, TestStatus};
 
-use crate::Style;
 use crate::bench_table::{INDENT, count, decimal, name};
 use crate::columns::{Align, Columns, wrap};
+use crate::{Style, TextWriter};
 
 /// Writes a row per test that was repeated, and what the table means; nothing where none was.
-pub(crate) fn render(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    record: &RunRecord,
+    style: &Style,
+    width: usize,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     let rows: Vec<Vec<String>> =
         record.tests.iter().filter_map(|test| Some(row(test, test.rounds.as_ref()?))).collect();
     if rows.is_empty() {
@@ -23,7 +28,8 @@ pub(crate) fn render(record: &RunRecord, style: &Style, width: usize, out: &mut 
     let mut columns = Columns { head, align, rows };
     let gap = columns.fit(width - INDENT, &["of", "drift", "range"]);
     let lines = columns.lines(gap);
-    writeln!(out, "\n{:INDENT$}{}", "", style.bold(&lines[0]))?;
+    writeln!(out)?;
+    writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
     for line in &lines[1..] {
         let unsettled = !line.ends_with(STEADY) || line.ends_with(NOT_STEADY);
         writeln!(out, "{:INDENT$}{}", "", if unsettled { style.red(line) } else { line.clone() })?;
@@ -99,7 +105,7 @@ mod tests {
         ];
         let record = RunRecord { tests, ..RunRecord::default() };
         let mut out = Vec::new();
-        render(&record, &Style::default(), 90, &mut out).unwrap();
+        render(&record, &Style::default(), 90, &mut TextWriter::new(&mut out)).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

@@ -1,18 +1,18 @@
 //! The table that `bench` ends with: one row per test, units in the head, the reasons where a row has no numbers.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_model::units;
 use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
 
-use crate::columns::{Align, Columns, wrap};
-use crate::{Style, bench_below};
+use crate::columns::{self, Align, Columns, wrap};
+use crate::{Style, TextWriter, bench_below};
 
 /// Writes the table with what was measured above it and what a reader should know below.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let width = style.width.max(40);
     header(record, style, width, out)?;
     let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
@@ -20,13 +20,19 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     bench_below::render(record, &summaries, (style, width), out)
 }
 
-pub(crate) fn header(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn header(
+    record: &RunRecord,
+    style: &Style,
+    width: usize,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     let left = target_line(record);
     let right = host_line(record, style);
-    let (wide, gap) = (left.chars().count() + right.chars().count(), 4);
+    let (wide, gap) = (columns::width(&left) + columns::width(&right), 4);
     if !left.is_empty() && !right.is_empty() && wide + gap <= width {
         let fill = " ".repeat(width - wide);
-        return writeln!(out, "{}{fill}{}\n", style.bold(&left), style.dim(&right));
+        writeln!(out, "{}{fill}{}", style.bold(&left), style.dim(&right))?;
+        return writeln!(out);
     }
     for line in wrap(&left, width, 0, 2) {
         writeln!(out, "{}", style.bold(&line))?;
@@ -60,7 +66,9 @@ fn target_line(record: &RunRecord) -> String {
     }
     // The model is known at the bottom of the stack, not for the partition or mapping on top.
     let described = target.devices.iter().find(|device| !device.model.is_empty());
-    parts.extend(described.map(|device| format!("{} {}", device.vendor, device.model).trim().to_owned()));
+    parts.extend(
+        described.map(|device| format!("{} {}", device.vendor, device.model).trim_matches(' ').to_owned()),
+    );
     parts.extend(target.devices.iter().find_map(|device| device.locality.clone()));
     parts.retain(|part| !part.is_empty());
     parts.join(", ")
@@ -111,7 +119,7 @@ fn table(
     record: &RunRecord,
     summaries: &[TestSummary],
     (style, width): (&Style, usize),
-    out: &mut dyn Write,
+    out: &mut TextWriter,
 ) -> io::Result<()> {
     if record.tests.is_empty() {
         return writeln!(out, "  No test was run.");
@@ -158,7 +166,7 @@ fn place_reasons(
         };
         if summary.total.is_none() && !lines.is_empty() {
             columns.rows[index].truncate(first_number);
-            columns.rows[index].push(lines.remove(0).trim_start().to_owned());
+            columns.rows[index].push(lines.remove(0).trim_start_matches(' ').to_owned());
         }
         following.push(lines);
     }

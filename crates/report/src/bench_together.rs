@@ -1,14 +1,14 @@
 //! What `bench` says of several targets: what they do apart, what together, and whether they share a limit.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::together::{Sharing, Together, together};
 use fathom_record::RunRecord;
 use serde::Serialize;
 
-use crate::Style;
 use crate::bench_table::{INDENT, count};
-use crate::columns::wrap;
+use crate::columns::{self, pad, wrap};
+use crate::{Style, TextWriter};
 
 /// One test on all targets, in JSON.
 #[derive(Serialize)]
@@ -51,19 +51,25 @@ pub(crate) fn documents(record: &RunRecord) -> Vec<Document> {
 }
 
 /// A line per test, where there are several targets.
-pub(crate) fn render(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    record: &RunRecord,
+    style: &Style,
+    width: usize,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     let all = together(record);
     if all.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", style.bold("Apart and together"))?;
+    writeln!(out)?;
+    writeln!(out, "{}", style.bold("Apart and together"))?;
     let label = |found: &Together| found.test.trim_end_matches("-together").to_owned();
-    let names = all.iter().map(|found| label(found).chars().count()).max().unwrap_or(0);
+    let names = all.iter().map(|found| columns::width(&label(found))).max().unwrap_or(0);
     let indent = INDENT + names + 2;
     for found in &all {
         for (index, line) in wrap(&sentence(found), width, indent, indent).iter().enumerate() {
             let label = if index == 0 { label(found) } else { String::new() };
-            writeln!(out, "{:INDENT$}{label:names$}  {}", "", line.trim_start())?;
+            writeln!(out, "{:INDENT$}{}  {}", "", pad(&label, names), line.trim_start_matches(' '))?;
         }
     }
     Ok(())

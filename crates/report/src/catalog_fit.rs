@@ -1,14 +1,14 @@
 //! What `catalog fit` answers: what serves a need, the cheapest first, and why the others do not. Pure.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_catalog::{Fit, Offer};
 use fathom_model::units::grouped;
 
-use crate::Style;
 use crate::bench_table::{INDENT, decimal};
 use crate::catalog_show::{gib, month};
-use crate::columns::{Align, Columns, wrap};
+use crate::columns::{self, Align, Columns, pad, wrap};
+use crate::{Style, TextWriter};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -16,7 +16,7 @@ const MIB: f64 = 1_048_576.0;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(fit: &Fit, need: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(fit: &Fit, need: &str, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let page = Page { style, width: style.width.max(40) };
     page.paragraph(need, 0, out)?;
     writeln!(out)?;
@@ -52,11 +52,11 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn paragraph(&self, text: &str, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+    fn paragraph(&self, text: &str, indent: usize, out: &mut TextWriter) -> io::Result<()> {
         wrap(text, self.width, indent, indent).iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    fn offers(&self, title: &str, offers: &[Offer], is_priced: bool, out: &mut dyn Write) -> io::Result<()> {
+    fn offers(&self, title: &str, offers: &[Offer], is_priced: bool, out: &mut TextWriter) -> io::Result<()> {
         let head = vec!["type", "GiB", "chosen", "IOPS", "MiB/s", "a month", "/1,000 IOPS", "/100 MiB/s"];
         let mut align = vec![Align::Right; head.len()];
         (align[0], align[2]) = (Align::Left, Align::Left);
@@ -76,7 +76,7 @@ impl Page<'_> {
     }
 
     /// Each note once, with those whom it concerns.
-    fn notes(&self, fit: &Fit, out: &mut dyn Write) -> io::Result<()> {
+    fn notes(&self, fit: &Fit, out: &mut TextWriter) -> io::Result<()> {
         let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
         for offer in fit.offers() {
             let unknown = offer.bill.as_ref().filter(|bill| !bill.is_whole());
@@ -104,17 +104,17 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    fn others(&self, fit: &Fit, out: &mut dyn Write) -> io::Result<()> {
+    fn others(&self, fit: &Fit, out: &mut TextWriter) -> io::Result<()> {
         if fit.others.is_empty() {
             return Ok(());
         }
         writeln!(out, "{}", self.style.bold("Do not serve"))?;
-        let wide = fit.others.iter().map(|other| other.id.chars().count()).max().unwrap_or(0);
+        let wide = fit.others.iter().map(|other| columns::width(&other.id)).max().unwrap_or(0);
         for other in &fit.others {
             let lines = wrap(&other.why, self.width, INDENT + wide + 2, INDENT + wide + 2);
             for (index, line) in lines.iter().enumerate() {
                 let id = if index == 0 { other.id.as_str() } else { "" };
-                writeln!(out, "{:INDENT$}{id:wide$}  {}", "", line.trim_start())?;
+                writeln!(out, "{:INDENT$}{}  {}", "", pad(id, wide), line.trim_start_matches(' '))?;
             }
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! What `catalog list` shows: a line for each volume type. Pure.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_catalog::{Confidence, Entry, Lifecycle};
 use fathom_model::units::grouped;
 
-use crate::Style;
 use crate::bench_table::decimal;
 use crate::columns::{Align, Columns};
+use crate::{Style, TextWriter};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -15,7 +15,7 @@ const MIB: f64 = 1_048_576.0;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(entries: &[&Entry], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(entries: &[&Entry], style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let head = vec!["type", "kind", "sizes", "IOPS", "MiB/s", "burst", "price", "as of", "state"];
     let mut align = vec![Align::Left; head.len()];
     for column in [3, 4, 6] {

@@ -1,16 +1,16 @@
 //! What `catalog show` tells of one type: where its rules come from, what its size decides, and what one volume gives by
 //! block size. Pure.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_catalog::{BlockRow, Burst, Counted, Direction, Entry, Level, Lifecycle, Reach, Rule, Sheet};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
 
-use crate::Style;
 use crate::bench_table::{INDENT, decimal};
 use crate::catalog_list::{size, sizes};
 use crate::columns::{Align, Columns, wrap};
+use crate::{Style, TextWriter};
 
 const GIB: u64 = 1 << 30;
 const MIB: f64 = 1_048_576.0;
@@ -35,7 +35,7 @@ pub struct Shown<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(shown: &Shown<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(shown: &Shown<'_>, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let page = Page { style, width: style.width.max(40) };
     page.head(shown, out)?;
     if let Some(why) = shown.entry.unmodelled() {
@@ -60,11 +60,11 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn paragraph(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn paragraph(&self, text: &str, out: &mut TextWriter) -> io::Result<()> {
         wrap(text, self.width, 0, 0).iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    fn fact(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn fact(&self, label: &str, text: &str, out: &mut TextWriter) -> io::Result<()> {
         let lines = wrap(text, self.width, INDENT + LABEL, INDENT + LABEL);
         for (index, line) in lines.iter().enumerate() {
             let label = if index == 0 { label } else { "" };
@@ -73,13 +73,13 @@ impl Page<'_> {
                 "{:INDENT$}{}{}",
                 "",
                 self.style.dim(&format!("{label:LABEL$}")),
-                line.trim_start()
+                line.trim_start_matches(' ')
             )?;
         }
         Ok(())
     }
 
-    fn head(&self, shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn head(&self, shown: &Shown<'_>, out: &mut TextWriter) -> io::Result<()> {
         let entry = shown.entry;
         let api = entry.api_name().map(|name| format!(" ({name})")).unwrap_or_default();
         let title = format!("{}: {} {}{api}", entry.id(), entry.provider(), entry.type_name());
@@ -133,7 +133,7 @@ impl Page<'_> {
     }
 
     /// What is the same for every volume of a type.
-    fn of_volumes(&self, sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
+    fn of_volumes(&self, sheet: &Sheet, out: &mut TextWriter) -> io::Result<()> {
         if let Some(unit) = sheet.io_unit_bytes {
             let merged = if sheet.merges_sequential { ", in which sequential ones are merged" } else { "" };
             self.fact("counts", &format!("I/Os of up to {}{merged}", bytes(unit)), out)?;
@@ -148,7 +148,7 @@ impl Page<'_> {
         self.fact("latency", &told, out)
     }
 
-    fn by_size(&self, shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn by_size(&self, shown: &Shown<'_>, out: &mut TextWriter) -> io::Result<()> {
         let currency =
             shown.sheets.iter().find_map(|sheet| Some(sheet.bill.as_ref()?.price.currency.clone()));
         let head = vec![
@@ -204,7 +204,7 @@ impl Page<'_> {
         self.table(&title, columns, &["refilled ", "refilled", "lasts ", "a month"], out)
     }
 
-    fn by_block(&self, entry: &Entry, sheet: &Sheet, out: &mut dyn Write) -> io::Result<()> {
+    fn by_block(&self, entry: &Entry, sheet: &Sheet, out: &mut TextWriter) -> io::Result<()> {
         let chosen = [
             sheet.parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),
             sheet.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", decimal(rate as f64 / MIB))),
@@ -232,7 +232,7 @@ impl Page<'_> {
         title: &str,
         columns: Columns,
         dispensable: &[&str],
-        out: &mut dyn Write,
+        out: &mut TextWriter,
     ) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold(title))?;
         columns.write(self.style, (INDENT, self.width), dispensable, out)?;

@@ -1,8 +1,33 @@
-//! Plain aligned columns and wrapped paragraphs; widths are counted in characters.
+//! Plain aligned columns and wrapped paragraphs; widths are those of the text as a [`TextWriter`] shows it on a terminal.
 
-use std::io::{self, Write};
+use std::io;
 
-use crate::Style;
+use fathom_model::text::shown;
+use unicode_width::UnicodeWidthStr;
+
+use crate::{Style, TextWriter};
+
+/// Columns that `text` takes on a terminal once it is shown.
+pub fn width(text: &str) -> usize {
+    shown(text).width()
+}
+
+/// `text`, filled up with blanks to `columns`.
+pub fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
+}
+
+/// As much of `text` as fits into `columns`, with dots where something is missing.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    const DOTS: &str = "...";
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let fits = |end: &usize| width(&text[..*end]) + DOTS.len() <= columns;
+    let ends = text.char_indices().map(|(start, c)| start + c.len_utf8());
+    let end = ends.take_while(fits).last().unwrap_or(0);
+    format!("{}{DOTS}", &text[..end])
+}
 
 /// On which side a column is filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +83,7 @@ impl Columns {
         style: &Style,
         (indent, width): (usize, usize),
         dispensable: &[&str],
-        out: &mut dyn Write,
+        out: &mut TextWriter,
     ) -> io::Result<()> {
         let gap = self.fit(width - indent, dispensable);
         for (index, line) in self.lines(gap).iter().enumerate() {
@@ -79,11 +104,11 @@ impl Columns {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.head.iter().map(|name| name.chars().count()).collect();
+        let mut widths: Vec<usize> = self.head.iter().map(|name| width(name)).collect();
         for row in &self.rows {
             let aligned = if row.len() < self.head.len() { row.len().saturating_sub(1) } else { row.len() };
             for (width, cell) in widths.iter_mut().zip(&row[..aligned]) {
-                *width = (*width).max(cell.chars().count());
+                *width = (*width).max(self::width(cell));
             }
         }
         widths
@@ -96,14 +121,14 @@ impl Columns {
                 line.push_str(&" ".repeat(gap));
             }
             let runs_on = index + 1 == row.len() && row.len() < self.head.len();
-            let fill = if runs_on { 0 } else { widths[index].saturating_sub(cell.chars().count()) };
+            let fill = if runs_on { 0 } else { widths[index].saturating_sub(self::width(cell)) };
             let fill = " ".repeat(fill);
             match self.align[index] {
                 Align::Right if !runs_on => line.extend([fill.as_str(), cell]),
                 _ => line.extend([cell, fill.as_str()]),
             }
         }
-        line.trim_end().to_owned()
+        line.trim_end_matches(' ').to_owned()
     }
 }
 
@@ -113,8 +138,8 @@ pub(crate) fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<S
     let mut line = " ".repeat(first);
     let mut length = first;
     let mut empty = true;
-    for word in text.split_whitespace() {
-        let wide = word.chars().count();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let wide = self::width(word);
         if !empty && length + 1 + wide > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
             length = rest;

@@ -1,10 +1,11 @@
 //! What fio prints before anything runs: the jobs, its version, how many workers start, which files are laid out.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_model::{Op, RunPlan};
 use fathom_record::RunRecord;
 
+use crate::TextWriter;
 use crate::fio_number::{Family, bytes};
 use crate::fio_report::FIO_VERSION;
 
@@ -26,7 +27,7 @@ struct BannerJob<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render_plan(plan: &RunPlan, out: &mut dyn Write) -> io::Result<()> {
+pub fn render_plan(plan: &RunPlan, out: &mut TextWriter) -> io::Result<()> {
     let jobs: Vec<BannerJob> = plan
         .jobs
         .iter()
@@ -49,7 +50,7 @@ pub fn render_plan(plan: &RunPlan, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(record: &RunRecord, out: &mut TextWriter) -> io::Result<()> {
     let mut jobs: Vec<BannerJob> = Vec::new();
     for test in &record.tests {
         let mut before = None;
@@ -84,7 +85,8 @@ pub fn layout_line(job: &str, files: usize, total_bytes: u64) -> String {
     }
 }
 
-fn write_banner(jobs: &[BannerJob], out: &mut dyn Write) -> io::Result<()> {
+fn write_banner(jobs: &[BannerJob], out: &mut TextWriter) -> io::Result<()> {
+    let out = &mut out.verbatim();
     for job in jobs {
         let [read, write, trim] = job
             .block_sizes
@@ -129,7 +131,7 @@ mod tests {
 
     fn check(jobs: &[BannerJob], expected: &str) {
         let mut out = Vec::new();
-        write_banner(jobs, &mut out).expect("writing to memory");
+        write_banner(jobs, &mut TextWriter::new(&mut out)).expect("writing to memory");
         assert_eq!(String::from_utf8(out).expect("text"), expected);
     }
 

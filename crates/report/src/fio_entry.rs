@@ -1,20 +1,20 @@
 //! One entry of fio's normal output: a worker, or a merged group.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_model::Op;
 use fathom_record::{Entry, EntryOp, OpRecord};
 
-use crate::Style;
 use crate::fio_latency::{line, percentiles};
 use crate::fio_number::{Family, Unit, bandwidth, bytes, fio_number};
 use crate::fio_report::{
     BATCH_LABELS, DEPTH_LABELS, EntryShares, GroupOp, continued_errors, errno, per_second,
 };
+use crate::{Style, TextWriter};
 
 /// Writes an entry; one that moved no data and failed at nothing is left out, as fio does.
 pub(crate) fn write_entry(
-    out: &mut dyn Write,
+    out: &mut TextWriter,
     entry: &Entry,
     group: &[GroupOp; 3],
     (style, finished_unix_ms): (&Style, u64),
@@ -45,16 +45,16 @@ pub(crate) fn write_entry(
     tail(out, entry, &shares)
 }
 
-fn head(out: &mut dyn Write, entry: &Entry, time: &str) -> io::Result<()> {
+fn head(out: &mut TextWriter, entry: &Entry, time: &str) -> io::Result<()> {
     let job = &entry.job;
     let (name, group, workers, pid) = (&job.name, job.group, entry.workers, job.thread_id);
-    write!(out, "{name}: (groupid={group}, jobs={workers}): err={:2}", errno(entry))?;
-    match errno(entry) {
-        0 => write!(out, ":")?,
+    let errno = errno(entry);
+    let error = match errno {
+        0 => String::new(),
         // fio names the place in its source here; a parser looks for the form and the text of the error.
-        errno => write!(out, " (file:fathom:0, func=io_u error, error={}):", error_text(errno))?,
-    }
-    writeln!(out, " pid={pid}: {time}")?;
+        errno => format!(" (file:fathom:0, func=io_u error, error={})", error_text(errno)),
+    };
+    writeln!(out, "{name}: (groupid={group}, jobs={workers}): err={errno:2}{error}: pid={pid}: {time}")?;
     match &job.description {
         Some(description) if !description.is_empty() => writeln!(out, "  Description  : [{description}]"),
         _ => Ok(()),
@@ -67,7 +67,7 @@ fn error_text(errno: i32) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-fn direction(out: &mut dyn Write, op: Op, counted: &OpRecord, entry: &EntryOp) -> io::Result<()> {
+fn direction(out: &mut TextWriter, op: Op, counted: &OpRecord, entry: &EntryOp) -> io::Result<()> {
     let rate = per_second(counted.bytes, entry.runtime_ms);
     writeln!(
         out,
@@ -80,7 +80,7 @@ fn direction(out: &mut dyn Write, op: Op, counted: &OpRecord, entry: &EntryOp) -
     )
 }
 
-fn latencies(out: &mut dyn Write, entry: &Entry, counted: &OpRecord) -> io::Result<()> {
+fn latencies(out: &mut TextWriter, entry: &Entry, counted: &OpRecord) -> io::Result<()> {
     let shown = &entry.job.percentiles;
     let kinds = [
         ("slat", &counted.slat, shown.slat),
@@ -97,7 +97,7 @@ fn latencies(out: &mut dyn Write, entry: &Entry, counted: &OpRecord) -> io::Resu
 }
 
 /// The `bw` and `iops` lines; missing where no full window passed.
-fn windows(out: &mut dyn Write, entry: &EntryOp, group: &GroupOp) -> io::Result<()> {
+fn windows(out: &mut TextWriter, entry: &EntryOp, group: &GroupOp) -> io::Result<()> {
     let rate = &entry.bandwidth;
     if rate.samples > 0 {
         let (unit, divisor) = if rate.mean > 1_048_576.0 { ("MiB", 1024) } else { ("KiB", 1) };
@@ -129,7 +129,7 @@ fn windows(out: &mut dyn Write, entry: &EntryOp, group: &GroupOp) -> io::Result<
 }
 
 /// The non-zero latency classes of one unit, five per line.
-fn class_lines(out: &mut dyn Write, unit: &str, shares: &[f64]) -> io::Result<()> {
+fn class_lines(out: &mut TextWriter, unit: &str, shares: &[f64]) -> io::Result<()> {
     let labels = fathom_record::LatencyClasses::LABELS;
     let filled: Vec<String> = labels
         .iter()
@@ -149,7 +149,7 @@ fn labelled(labels: &[&str], shares: &[f64]) -> String {
     pairs.join(", ")
 }
 
-fn tail(out: &mut dyn Write, entry: &Entry, shares: &EntryShares) -> io::Result<()> {
+fn tail(out: &mut TextWriter, entry: &Entry, shares: &EntryShares) -> io::Result<()> {
     let measured = &entry.job.measured;
     let cpu = &measured.cpu;
     writeln!(

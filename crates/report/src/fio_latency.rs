@@ -1,9 +1,10 @@
 //! fio's latency lines and percentile blocks.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_record::LatencyRecord;
 
+use crate::TextWriter;
 use crate::fio_number::{Family, Unit, fio_number};
 
 /// The unit of a line: values are divided by `divisor` ns.
@@ -31,7 +32,7 @@ fn scale(min: u64, max: u64, stdev: f64) -> Scale {
 
 /// `clat (usec): min=…` with the name right-aligned to `indent`; nothing without samples.
 pub(crate) fn line(
-    out: &mut dyn Write,
+    out: &mut TextWriter,
     name: &str,
     latency: &LatencyRecord,
     indent: usize,
@@ -54,7 +55,7 @@ pub(crate) fn line(
 
 /// The percentile block under a latency line; nothing without samples.
 pub(crate) fn percentiles(
-    out: &mut dyn Write,
+    out: &mut TextWriter,
     name: &str,
     latency: &LatencyRecord,
     list: &[f64],
@@ -67,21 +68,15 @@ pub(crate) fn percentiles(
     let width = greatest.div_ceil(divisor).to_string().len().max(5);
     let per_row = ((80 - 7) / (decimals + 10 + width)).max(1);
     writeln!(out, "    {name} percentiles ({unit}):")?;
-    let mut rows = list.iter().zip(&values).peekable();
-    let mut column = 0;
-    while let Some((percent, value)) = rows.next() {
-        if column == 0 {
-            write!(out, "     |")?;
-        }
-        write!(out, " {percent:label$.decimals$}th=[{value:width$}]", label = decimals + 3)?;
-        column = (column + 1) % per_row;
-        match (rows.peek().is_some(), column) {
-            (false, _) => writeln!(out)?,
-            (true, 0) => writeln!(out, ",")?,
-            (true, _) => write!(out, ",")?,
-        }
-    }
-    Ok(())
+    let cell = |(percent, value): (&f64, &u64)| {
+        format!(" {percent:label$.decimals$}th=[{value:width$}]", label = decimals + 3)
+    };
+    let cells: Vec<String> = list.iter().zip(&values).map(cell).collect();
+    let last = cells.len().div_ceil(per_row) - 1;
+    cells.chunks(per_row).enumerate().try_for_each(|(index, row)| {
+        let end = if index < last { "," } else { "" };
+        writeln!(out, "     |{}{end}", row.join(","))
+    })
 }
 
 /// Decimals that `percent` needs, at most six.

@@ -1,6 +1,6 @@
 //! fio's normal output: the entries, the status of each group, the disks.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_record::{DiskCountersRecord, DiskRecord, RunRecord};
 
@@ -9,13 +9,13 @@ use crate::fio_entry::write_entry;
 use crate::fio_number::{Family, bandwidth, bytes};
 use crate::fio_report::{FioReport, GroupOp};
 use crate::fio_response::response_lines;
-use crate::{Style, fio_banner};
+use crate::{Style, TextWriter, fio_banner};
 
 /// Writes banner and results of a run.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     fio_banner::render(record, out)?;
     render_results(record, style, out)
 }
@@ -24,7 +24,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render_results(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render_results(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     render_report(&FioReport::new(record), style, out)
 }
 
@@ -32,14 +32,16 @@ pub fn render_results(record: &RunRecord, style: &Style, out: &mut dyn Write) ->
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render_report(report: &FioReport, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let groups = report.groups();
+    let out = &mut out.verbatim();
     writeln!(out)?;
     for entry in &report.entries {
         write_entry(out, entry, &groups[&entry.job.group], (style, report.finished_unix_ms))?;
     }
     for (number, group) in &groups {
-        writeln!(out, "\nRun status group {number} (all jobs):")?;
+        writeln!(out)?;
+        writeln!(out, "Run status group {number} (all jobs):")?;
         for (name, op) in ["READ", "WRITE", "TRIM"].into_iter().zip(group) {
             group_line(out, name, op)?;
         }
@@ -47,12 +49,13 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut dyn Write) -> 
     disk_lines(out, &report.disks)?;
     let responses: Vec<String> = report.entries.iter().flat_map(response_lines).collect();
     if !report.notes.is_empty() || !responses.is_empty() {
-        writeln!(out, "\nfathom notes:")?;
+        writeln!(out)?;
+        writeln!(out, "fathom notes:")?;
     }
     responses.iter().chain(&report.notes).try_for_each(|note| writeln!(out, "  {note}"))
 }
 
-fn group_line(out: &mut dyn Write, name: &str, op: &GroupOp) -> io::Result<()> {
+fn group_line(out: &mut TextWriter, name: &str, op: &GroupOp) -> io::Result<()> {
     if op.max_runtime_ms == 0 {
         return Ok(());
     }
@@ -72,18 +75,18 @@ fn group_line(out: &mut dyn Write, name: &str, op: &GroupOp) -> io::Result<()> {
     )
 }
 
-fn disk_lines(out: &mut dyn Write, disks: &[DiskRecord]) -> io::Result<()> {
+fn disk_lines(out: &mut TextWriter, disks: &[DiskRecord]) -> io::Result<()> {
     let disks = listed(disks);
     if disks.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nDisk stats (read/write):")?;
+    writeln!(out)?;
+    writeln!(out, "Disk stats (read/write):")?;
     for ListedDisk { disk, slaves, aggregate } in &disks {
-        write!(out, "  {}: {}", disk.name, counters("", &disk.counters, utilization(disk)))?;
-        if let Some((mean, utilization)) = aggregate {
-            write!(out, ", {}", counters("aggr", mean, *utilization))?;
-        }
-        writeln!(out)?;
+        let aggregate =
+            aggregate.as_ref().map(|(mean, share)| format!(", {}", counters("aggr", mean, *share)));
+        let own = counters("", &disk.counters, utilization(disk));
+        writeln!(out, "  {}: {own}{}", disk.name, aggregate.unwrap_or_default())?;
         for slave in slaves {
             writeln!(out, "    {}: {}", slave.name, counters("", &slave.counters, utilization(slave)))?;
         }

@@ -1,18 +1,18 @@
 //! The list of past runs, as a table and as JSON.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_record::HistoryRow;
 use jiff::Timestamp;
 
 use crate::columns::{Align, Columns};
-use crate::{Style, document};
+use crate::{Style, TextWriter, document};
 
 /// Writes the list as a JSON array.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render_json(rows: &[HistoryRow], out: &mut dyn Write) -> io::Result<()> {
+pub fn render_json(rows: &[HistoryRow], out: &mut dyn io::Write) -> io::Result<()> {
     document::write(&rows, out)
 }
 
@@ -29,7 +29,7 @@ const RIGHT: Align = Align::Right;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render_table(rows: &[HistoryRow], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render_table(rows: &[HistoryRow], style: &Style, out: &mut TextWriter) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "No runs are kept yet.");
     }

@@ -1,7 +1,7 @@
 //! What `identify` ends with in a terminal: the limits, the burst in words, what the volume probably is, what workloads get from
 //! it, and what could not be seen and why.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::candidate::{Candidate, LIKELY};
 use fathom_analysis::identify::{Figure, Identified};
@@ -10,11 +10,11 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::RunRecord;
 
-use crate::Style;
 use crate::bench_table::{self, INDENT};
-use crate::columns::{Align, Columns, wrap};
+use crate::columns::{self, Align, Columns, pad, wrap};
 use crate::identify_words::{Scale, burst, confounder, size, unseen};
 use crate::sweep_table::capital;
+use crate::{Style, TextWriter};
 
 /// All that there is to tell of a volume.
 pub struct IdentifyReport<'a> {
@@ -35,7 +35,7 @@ const MOST_TYPES: usize = 4;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let page = Page { style, width: style.width.max(40), report };
     bench_table::header(report.record, style, page.width, out)?;
     if report.record.tests.iter().all(|test| test.jobs.is_empty()) {
@@ -58,19 +58,19 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn title(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn title(&self, title: &str, out: &mut TextWriter) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold(title))
     }
 
-    fn paragraph(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn paragraph(&self, text: &str, out: &mut TextWriter) -> io::Result<()> {
         wrap(text, self.width, INDENT, INDENT + 2).iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    fn columns(&self, columns: Columns, dispensable: &[&str], out: &mut dyn Write) -> io::Result<()> {
+    fn columns(&self, columns: Columns, dispensable: &[&str], out: &mut TextWriter) -> io::Result<()> {
         columns.write(self.style, (INDENT, self.width), dispensable, out)
     }
 
-    fn limits(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn limits(&self, out: &mut TextWriter) -> io::Result<()> {
         let found = self.report.found;
         self.title("Limits", out)?;
         let mut rows = Vec::new();
@@ -114,7 +114,7 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    fn burst(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn burst(&self, out: &mut TextWriter) -> io::Result<()> {
         let found = self.report.found;
         if found.bursts.is_empty() && found.burst_why.is_none() && found.confounders.is_empty() {
             return Ok(());
@@ -136,7 +136,7 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    fn first_touch(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn first_touch(&self, out: &mut TextWriter) -> io::Result<()> {
         let found = self.report.found;
         if let Some(cost) = &found.first_touch {
             self.title("First access", out)?;
@@ -154,7 +154,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn candidates(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn candidates(&self, out: &mut TextWriter) -> io::Result<()> {
         let all = self.report.candidates;
         let Some(first) = all.first() else { return Ok(()) };
         let is_likely = first.distance <= LIKELY;
@@ -174,7 +174,7 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    fn predictions(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn predictions(&self, out: &mut TextWriter) -> io::Result<()> {
         let mut lines: Vec<(String, &str)> = Vec::new();
         let all = self.report.predictions;
         for (index, prediction) in all.iter().enumerate() {
@@ -190,18 +190,18 @@ impl Page<'_> {
             return Ok(());
         }
         self.title("What to expect at full speed", out)?;
-        let wide = lines.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0) + 2;
+        let wide = lines.iter().map(|(what, _)| columns::width(what)).max().unwrap_or(0) + 2;
         for (what, text) in lines {
             let rest = INDENT + wide;
             for (index, line) in wrap(text, self.width, rest, rest).iter().enumerate() {
                 let label = if index == 0 { what.as_str() } else { "" };
-                writeln!(out, "{:INDENT$}{label:wide$}{}", "", line.trim_start())?;
+                writeln!(out, "{:INDENT$}{}{}", "", pad(label, wide), line.trim_start_matches(' '))?;
             }
         }
         writeln!(out)
     }
 
-    fn unseen(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn unseen(&self, out: &mut TextWriter) -> io::Result<()> {
         let unseen = unseen(self.report.found);
         if unseen.is_empty() {
             return Ok(());
@@ -213,7 +213,7 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    fn notes(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn notes(&self, out: &mut TextWriter) -> io::Result<()> {
         let IdentifyReport { record, found, .. } = self.report;
         let spent = found.spent;
         let mut took = format!("Took {}", duration(Nanos(spent.time_ns)));
@@ -322,7 +322,7 @@ mod tests {
         if json {
             identify_json::render(&report, &Style::default(), &mut out).unwrap();
         } else {
-            render(&report, &Style::default(), &mut out).unwrap();
+            render(&report, &Style::default(), &mut TextWriter::new(&mut out)).unwrap();
         }
         String::from_utf8(out).unwrap()
     }

@@ -1,13 +1,13 @@
 //! ioping's own text: a line per request, the closing statistics, and the raw line. Pure; the forms are those of ioping 1.3,
 //! for programs that read them.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::ping::{Note, PingTarget, Sample, Window};
 use fathom_model::Op;
 use jiff::Timestamp;
 
-use crate::Style;
+use crate::{Style, TextWriter};
 
 /// A number with the largest unit that it reaches: two digits behind the point below ten, else one; none where it comes
 /// out even.
@@ -100,15 +100,17 @@ pub fn statistics(
     place: &PingTarget,
     operation: &str,
     whole: &Window,
-    out: &mut dyn Write,
+    out: &mut TextWriter,
 ) -> io::Result<()> {
+    let out = &mut out.verbatim();
     let moments = &whole.time;
     let verb = match operation {
         "read" => " read",
         "write" => " written",
         _ => "",
     };
-    writeln!(out, "\n--- {} ioping statistics ---", target(place))?;
+    writeln!(out)?;
+    writeln!(out, "--- {} ioping statistics ---", target(place))?;
     writeln!(
         out,
         "{} requests completed in {}, {}{verb}, {} iops, {}/s",
@@ -118,15 +120,13 @@ pub fn statistics(
         count(per_second(moments.count, moments.sum) as u64),
         size(per_second(whole.bytes, moments.sum) as u64)
     )?;
-    for (number, words) in [(whole.too_fast, "too fast"), (whole.too_slow, "too slow")] {
-        if number > 0 {
-            write!(out, "{} {words}, ", count(number))?;
-        }
-    }
+    let odd = [(whole.too_fast, "too fast"), (whole.too_slow, "too slow")];
+    let odd = odd.iter().filter(|(number, _)| *number > 0);
+    let odd: String = odd.map(|(number, words)| format!("{} {words}, ", count(*number))).collect();
     let wall = u128::from(whole.wall_ns());
     writeln!(
         out,
-        "generated {} requests in {}, {}, {} iops, {}/s",
+        "{odd}generated {} requests in {}, {}, {} iops, {}/s",
         count(whole.all),
         time(whole.wall_ns()),
         size(whole.all_bytes),
@@ -253,7 +253,7 @@ mod tests {
     fn the_closing_block() {
         let mut out = Vec::new();
         let whole = window(&[230_000, 402_000, 316_000, 316_000], 5, 4_000_401_000);
-        statistics(&place(), "read", &whole, &mut out).unwrap();
+        statistics(&place(), "read", &whole, &mut TextWriter::new(&mut out)).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "\n--- . (ext4 /dev/vda 252 GiB) ioping statistics ---\n\
@@ -263,7 +263,7 @@ mod tests {
         );
         let mut out = Vec::new();
         let none = Window { too_slow: 4, ..window(&[], 5, 1_000_000_000) };
-        statistics(&place(), "mixed", &none, &mut out).unwrap();
+        statistics(&place(), "mixed", &none, &mut TextWriter::new(&mut out)).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
             text.contains("0 requests completed in 0 ns, 0 B, 0 iops, 0 B/s\n4 too slow, generated 5"),

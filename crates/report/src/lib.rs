@@ -53,8 +53,11 @@ mod sweep_goals;
 pub mod sweep_json;
 mod sweep_map;
 pub mod sweep_table;
+pub mod text_writer;
 
+pub use columns::{pad, width};
 pub use fio_number::{Family, Unit, fio_number};
 pub use fio_report::{FIO_VERSION, FioReport};
 pub use registry::{FORMATS, Format};
 pub use style::Style;
+pub use text_writer::{JsonWriter, TextWriter};

@@ -6,12 +6,13 @@ use fathom_analysis::monitor::Interval;
 use fathom_analysis::monitor_job::{Job, Section, job, short};
 use fathom_model::Nanos;
 use fathom_model::Op;
+use fathom_model::text::shown;
 use fathom_model::units::{bytes, duration};
 
 /// A rate below this is given in bytes: whole requests per second would be too coarse.
 const FINE_IOPS: f64 = 100.0;
 
-/// The text of the file; `None` where the device did nothing.
+/// The text of the file, in which no name of a device makes a line of its own; `None` where the device did nothing.
 pub fn render(seen: &Interval) -> Option<String> {
     let job = job(seen);
     if job.sections.is_empty() {
@@ -36,7 +37,7 @@ fn comments(seen: &Interval, job: &Job, text: &mut String) -> std::fmt::Result {
     writeln!(
         text,
         "; The load of {} as `fathom monitor` saw it for {}.",
-        device.path,
+        shown(&device.path),
         duration(Nanos(seen.elapsed_ns))
     )?;
     let seconds = seen.elapsed_ns as f64 / 1e9;
@@ -147,6 +148,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
+        seen.device = Arc::new(Watched { path: "/dev/x\nfilename=/dev/sda\r".into(), ..Watched::default() });
+        let text = render(&seen).unwrap();
+        assert!(text.starts_with("; The load of /dev/x\\x0afilename=/dev/sda\\x0d as `fathom"), "{text}");
         assert_eq!(render(&Interval { elapsed_ns: 1, ..Interval::default() }), None);
     }
 }

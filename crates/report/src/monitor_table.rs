@@ -9,7 +9,7 @@ use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_record::LatencyRecord;
 
 use crate::Style;
-use crate::columns::{Align, Columns, wrap};
+use crate::columns::{Align, Columns, cut, pad, wrap};
 
 /// A column of the lines: its head, and its width, which more digits may exceed.
 const LINE: [(&str, usize); 20] = [
@@ -87,11 +87,11 @@ fn join(cells: Vec<String>) -> String {
             line.push(' ');
         }
         match index {
-            0..WORDS => line.push_str(&format!("{cell:width$}")),
+            0..WORDS => line.push_str(&pad(cell, width)),
             _ => line.push_str(&format!("{cell:>width$}")),
         }
     }
-    line.trim_end().to_owned()
+    line.trim_end_matches(' ').to_owned()
 }
 
 /// What is to be said of a device that does not answer.
@@ -273,13 +273,6 @@ fn size(mean: f64) -> String {
         _ if kib < 999.5 => format!("{kib:.0}K"),
         _ => format!("{:.1}M", kib / 1024.0),
     }
-}
-
-fn cut(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    line.chars().take(width.saturating_sub(3)).chain("...".chars()).collect()
 }
 
 #[cfg(test)]

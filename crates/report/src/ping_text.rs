@@ -1,13 +1,13 @@
 //! What `ping` says beyond ioping's text: where requests were answered, percentiles, a histogram, failures, objectives. Pure.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::ping::{Note, Ping, PingTarget, Sample};
 use fathom_analysis::ping_classes::classes;
 use fathom_model::units::{grouped, latency};
 use fathom_record::LatencyRecord;
 
-use crate::{Style, ioping};
+use crate::{Style, TextWriter, ioping};
 
 /// The line of one request, without its end: ioping's, then where it was answered.
 pub fn line(place: &PingTarget, sample: &Sample, note: Option<Note>, style: &Style) -> String {
@@ -34,7 +34,7 @@ pub fn error(errno: i32) -> String {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn summary(ping: &Ping, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn summary(ping: &Ping, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let result = &ping.result;
     if result.time.samples() > 0 {
         percentiles(ping, style, out)?;
@@ -58,10 +58,11 @@ pub fn summary(ping: &Ping, style: &Style, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn percentiles(ping: &Ping, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn percentiles(ping: &Ping, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let columns = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
     let head: String = columns.iter().map(|name| format!("{name:>8}")).collect();
-    writeln!(out, "\n{}", style.bold(&format!("{:9}{head}", "")))?;
+    writeln!(out)?;
+    writeln!(out, "{}", style.bold(&format!("{:9}{head}", "")))?;
     let rows = [("time", Some(&ping.result.time)), ("response", ping.result.response.as_ref())];
     for (name, record) in rows.into_iter().filter_map(|(name, record)| Some((name, record?))) {
         let summary = record.summary();
@@ -83,7 +84,7 @@ fn percentiles(ping: &Ping, style: &Style, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn bars(record: &LatencyRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+fn bars(record: &LatencyRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let most = classes(record).map(|(.., count)| count).max().unwrap_or(0).max(1);
     let all = record.samples().max(1);
     let width = style.width.saturating_sub(42).clamp(10, 60) as u64;

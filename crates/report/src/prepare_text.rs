@@ -1,22 +1,22 @@
 //! What `prepare` did, for people: a line per stage, whether the workload settled, what went wrong.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::prepare_plan::{Stage, StageResult, results, stage_of};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::{RoundsRecord, RunRecord, TestStatus};
 
-use crate::Style;
 use crate::bench_rounds::figure;
 use crate::bench_table::{INDENT, decimal, header};
 use crate::columns::{Align, Columns, wrap};
+use crate::{Style, TextWriter};
 
 /// Writes what became of `stages`, or of every stage that was begun where those are not known.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let width = style.width.max(40);
     header(record, style, width, out)?;
     let results = results(record, stages);
@@ -84,7 +84,7 @@ fn workload_row(record: &RunRecord, result: &StageResult) -> Vec<String> {
     vec![title, done, String::new(), elapsed, rate, grouped(result.errors), state.to_owned()]
 }
 
-fn below(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+fn below(record: &RunRecord, style: &Style, width: usize, out: &mut TextWriter) -> io::Result<()> {
     let mut paragraphs = Vec::new();
     if let Some(rounds) = rounds(record) {
         paragraphs.push(rounds_text(rounds));
@@ -151,7 +151,7 @@ mod tests {
         let header = RunHeader { size_bytes: 200 * MIB, ..RunHeader::default() };
         let record = RunRecord { tests, header, ..RunRecord::default() };
         let mut out = Vec::new();
-        render(&record, stages, &Style::default(), &mut out).unwrap();
+        render(&record, stages, &Style::default(), &mut TextWriter::new(&mut out)).unwrap();
         let text = String::from_utf8(out).unwrap();
         text.lines().skip_while(|line| !line.starts_with("  ")).map(str::to_owned).collect()
     }

@@ -1,6 +1,6 @@
 //! What was promised and what became of it: a table, the reasons below it, and the same as data.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::promise::{
     self, Direction, Judged, Measure, Quantity, Verdict, figure, of_year, quantity_name, span,
@@ -9,9 +9,9 @@ use fathom_model::units;
 use fathom_record::{PromiseRecord, RunRecord};
 use serde::Serialize;
 
-use crate::Style;
 use crate::bench_table::{INDENT, name};
 use crate::columns::{Align, Columns, wrap};
+use crate::{Style, TextWriter};
 
 /// A promise in `bench --json`.
 #[derive(Serialize)]
@@ -64,12 +64,18 @@ fn document(judged: Judged) -> Document {
 }
 
 /// Writes what was promised; nothing where nothing was.
-pub(crate) fn render(record: &RunRecord, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn render(
+    record: &RunRecord,
+    style: &Style,
+    width: usize,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     let judged = promise::judge(record);
     if judged.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", style.bold("What was promised"))?;
+    writeln!(out)?;
+    writeln!(out, "{}", style.bold("What was promised"))?;
     let rows = judged.iter().map(|one| row(record, one)).collect();
     let head = vec!["test", "by", "class", "", "promised", "margin", "measured", "within", "verdict"];
     let mut align = vec![Align::Left; head.len()];

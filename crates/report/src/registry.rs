@@ -1,10 +1,10 @@
 //! Every report format: name, what it is, and the function that writes it.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_record::RunRecord;
 
-use crate::{Style, bench_json, bench_table, fio_json, fio_normal};
+use crate::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal};
 
 /// One report format.
 pub struct Format {
@@ -15,27 +15,37 @@ pub struct Format {
     /// fio's own `--output-format` has it.
     pub fio: bool,
     /// Writes the report of a record.
-    pub render: fn(&RunRecord, &Style, &mut dyn Write) -> io::Result<()>,
+    pub render: fn(&RunRecord, &Style, &mut TextWriter) -> io::Result<()>,
 }
 
 /// The formats, in the order help shows them.
 pub const FORMATS: &[Format] = &[
     Format { name: "normal", doc: "fio's text", fio: true, render: fio_normal::render },
-    Format { name: "json", doc: "fio's JSON", fio: true, render: fio_json::render },
+    Format {
+        name: "json",
+        doc: "fio's JSON",
+        fio: true,
+        render: |record, style, out| fio_json::render(record, style, &mut out.json()),
+    },
     Format {
         name: "json+",
         doc: "fio's JSON with every bin of the histograms",
         fio: true,
-        render: fio_json::render_plus,
+        render: |record, style, out| fio_json::render_plus(record, style, &mut out.json()),
     },
     Format { name: "table", doc: "a table for people", fio: false, render: bench_table::render },
     Format {
         name: "bench-json",
         doc: "the document of `bench --json`",
         fio: false,
-        render: bench_json::render,
+        render: |record, style, out| bench_json::render(record, style, &mut out.json()),
     },
-    Format { name: "record", doc: "the whole stored record as JSON", fio: false, render: record },
+    Format {
+        name: "record",
+        doc: "the whole stored record as JSON",
+        fio: false,
+        render: |record, _, out| record.write_json(&mut out.json()),
+    },
 ];
 
 /// The format of that name.
@@ -43,20 +53,17 @@ pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-fn record(record: &RunRecord, _style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    record.write_json(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text_writer::text;
 
     #[test]
     fn names_are_unique_and_every_format_writes_an_empty_record() {
         for (index, format) in FORMATS.iter().enumerate() {
             assert!(FORMATS[..index].iter().all(|other| other.name != format.name), "{}", format.name);
-            let mut out = Vec::new();
-            (format.render)(&RunRecord::default(), &Style::default(), &mut out).expect("writing to memory");
+            let out = text(|out| (format.render)(&RunRecord::default(), &Style::default(), out))
+                .expect("writing to memory");
             assert!(!out.is_empty(), "{}", format.name);
         }
         assert!(find("json+").is_some() && find("yaml").is_none());

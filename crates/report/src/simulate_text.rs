@@ -1,16 +1,16 @@
 //! What `simulate` predicts, for people: a row per stretch of time, when the credit runs dry, what a month costs, and the
 //! volumes side by side.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::forecast::{CreditCourse, Forecast, Slice, Unit, record_of};
 use fathom_catalog::MonthlyCost;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
 
-use crate::Style;
 use crate::bench_table::{INDENT, decimal};
 use crate::columns::{Align, Columns, wrap};
+use crate::{Style, TextWriter};
 
 /// A volume under a load, and what it costs.
 pub type Volume<'a> = (&'a Forecast, Option<&'a MonthlyCost>);
@@ -19,7 +19,7 @@ pub type Volume<'a> = (&'a Forecast, Option<&'a MonthlyCost>);
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(load: &str, volumes: &[Volume<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(load: &str, volumes: &[Volume<'_>], style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let width = style.width.max(40);
     let head = format!("Predicted for {load}: virtual time, nothing real is measured.");
     for line in wrap(&head, width, 0, 0) {
@@ -36,7 +36,7 @@ pub fn render(load: &str, volumes: &[Volume<'_>], style: &Style, out: &mut dyn W
     Ok(())
 }
 
-fn one((forecast, cost): &Volume<'_>, style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+fn one((forecast, cost): &Volume<'_>, style: &Style, width: usize, out: &mut TextWriter) -> io::Result<()> {
     for line in wrap(&format!("{}: {}", forecast.target, forecast.title), width, 0, 2) {
         writeln!(out, "{}", style.bold(&line))?;
     }
@@ -280,7 +280,7 @@ fn cost_text(cost: &MonthlyCost) -> String {
 }
 
 /// The volumes, a row each.
-fn side_by_side(volumes: &[Volume<'_>], style: &Style, width: usize, out: &mut dyn Write) -> io::Result<()> {
+fn side_by_side(volumes: &[Volume<'_>], style: &Style, width: usize, out: &mut TextWriter) -> io::Result<()> {
     let row = |(forecast, cost): &Volume<'_>| {
         let lat = record_of(&forecast.total().lat).summary();
         let first = forecast.course.credits.iter().filter_map(|credit| credit.first_dry_ns).min();

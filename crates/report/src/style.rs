@@ -1,5 +1,9 @@
 //! How a report is to look where that is not the record's business.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -75,6 +79,18 @@ impl Style {
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour && !text.is_empty() {
+            format!("{mark}{code}m{text}{mark}0m", mark = mark())
+        } else {
+            text.to_owned()
+        }
     }
+}
+
+/// What stands before a colour until [`TextWriter`](crate::TextWriter) makes it a sequence of the terminal. It is drawn anew by each process,
+/// so text that others wrote cannot hold it, and a colour of theirs is not taken for one of ours.
+pub(crate) fn mark() -> &'static str {
+    static MARK: LazyLock<String> =
+        LazyLock::new(|| format!("\u{fdd0}{:016x}", RandomState::new().build_hasher().finish()));
+    &MARK
 }

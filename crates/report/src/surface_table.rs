@@ -1,7 +1,7 @@
 //! What `surface` ends with in a terminal: plots over place and time, the rates, the file benchmark, what a scan found, and
 //! what it all tells.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::surface::{Rate, Surface};
 use fathom_analysis::surface_file::{FileRow, Kind};
@@ -14,13 +14,13 @@ use fathom_record::{RunRecord, TestStatus};
 use crate::bench_table::{self, INDENT, count, decimal};
 use crate::columns::{Align, Columns, wrap};
 use crate::plot::{Mark, Paper, Plot, Stroke};
-use crate::{Style, bench_below};
+use crate::{Style, TextWriter, bench_below};
 
 /// Writes everything.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let page = Page { style, width: style.width.max(40) };
     bench_table::header(record, style, page.width, out)?;
     page.plots(record, surface, out)?;
@@ -49,7 +49,7 @@ fn mebibytes(bytes_per_second: f64) -> String {
 }
 
 impl Page<'_> {
-    fn plots(&self, record: &RunRecord, surface: &Surface, out: &mut dyn Write) -> io::Result<()> {
+    fn plots(&self, record: &RunRecord, surface: &Surface, out: &mut TextWriter) -> io::Result<()> {
         let area = record.header.size_bytes as f64;
         let ends = ("0".to_owned(), units::bytes(record.header.size_bytes));
         let place = area / surface.points.len().max(1) as f64;
@@ -106,7 +106,7 @@ impl Page<'_> {
         Paper { width: width.min(120), height: 10, unicode: self.style.unicode }
     }
 
-    fn side_by_side(&self, plots: Vec<Vec<String>>, out: &mut dyn Write) -> io::Result<()> {
+    fn side_by_side(&self, plots: Vec<Vec<String>>, out: &mut TextWriter) -> io::Result<()> {
         let together = if self.width >= SIDE_BY_SIDE { 2 } else { 1 };
         for row in plots.chunks(together) {
             let lines = row.iter().map(Vec::len).max().unwrap_or(0);
@@ -115,7 +115,7 @@ impl Page<'_> {
                 let line: Vec<&str> =
                     row.iter().map(|plot| plot.get(number).unwrap_or(&blank).as_str()).collect();
                 let line = line.join(&" ".repeat(GAP));
-                let line = line.trim_end();
+                let line = line.trim_end_matches(' ');
                 let line = if number == 0 { self.style.bold(line) } else { line.to_owned() };
                 writeln!(out, "{:INDENT$}{line}", "")?;
             }
@@ -124,17 +124,18 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn legend(&self, marks: &[Mark], out: &mut dyn Write) -> io::Result<()> {
+    fn legend(&self, marks: &[Mark], out: &mut TextWriter) -> io::Result<()> {
         let all = [('u', "unwritten"), ('c', "cached"), ('s', "stalled"), ('x', "failed")];
         let there = all.iter().filter(|(letter, _)| marks.iter().any(|mark| mark.letter == *letter));
         let words: Vec<String> = there.map(|(letter, word)| format!("{letter} {word}")).collect();
         if words.is_empty() {
             return Ok(());
         }
-        writeln!(out, "{:INDENT$}{}\n", "", self.style.dim(&format!("Without a rate: {}", words.join(", "))))
+        writeln!(out, "{:INDENT$}{}", "", self.style.dim(&format!("Without a rate: {}", words.join(", "))))?;
+        writeln!(out)
     }
 
-    fn rates(&self, surface: &Surface, out: &mut dyn Write) -> io::Result<()> {
+    fn rates(&self, surface: &Surface, out: &mut TextWriter) -> io::Result<()> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |name: &str, text: String| rows.push(vec![name.to_owned(), text]);
         let missing = |rate: &Rate| match (rate.stalled_ns, &rate.reason) {
@@ -182,7 +183,7 @@ impl Page<'_> {
                 let text = if wrap(&row[1], self.width, INDENT + LABEL, 0).len() == 1 {
                     &row[1]
                 } else {
-                    line.trim_start()
+                    line.trim_start_matches(' ')
                 };
                 let label = if index == 0 { row[0].as_str() } else { "" };
                 writeln!(out, "{:INDENT$}{label:LABEL$}{text}", "")?;
@@ -191,11 +192,12 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn file(&self, rows: &[FileRow], out: &mut dyn Write) -> io::Result<()> {
+    fn file(&self, rows: &[FileRow], out: &mut TextWriter) -> io::Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
-        writeln!(out, "\n{}", self.style.bold("File benchmark"))?;
+        writeln!(out)?;
+        writeln!(out, "{}", self.style.bold("File benchmark"))?;
         let cell = |row: Option<&FileRow>, kind: Kind| match row {
             None => String::new(),
             Some(row) if row.stalled_ns.is_some() => "stalled".to_owned(),
@@ -240,8 +242,9 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn scan(&self, scan: &Scan, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "\n{}", self.style.bold("Scan"))?;
+    fn scan(&self, scan: &Scan, out: &mut TextWriter) -> io::Result<()> {
+        writeln!(out)?;
+        writeln!(out, "{}", self.style.bold("Scan"))?;
         let unreadable: u64 = scan.unreadable.iter().map(|range| range.length).sum();
         let found = match unreadable {
             0 => "all of it can be read".to_owned(),
@@ -280,7 +283,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn notes(&self, record: &RunRecord, surface: &Surface, out: &mut dyn Write) -> io::Result<()> {
+    fn notes(&self, record: &RunRecord, surface: &Surface, out: &mut TextWriter) -> io::Result<()> {
         let mut notes = record.header.notes.clone();
         let failed = || surface.points.iter().filter(|point| matches!(point.state, State::Failed(_)));
         if let Some(State::Failed(reason)) = failed().next().map(|point| &point.state) {

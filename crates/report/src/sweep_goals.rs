@@ -1,13 +1,14 @@
 //! What `sweep` answers to what was asked: the most under an objective, the highest rate offered, the least depth for a
 //! rate.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::offered::{Highest, Offered};
 use fathom_analysis::sweep::{Answer, Sweep};
 use fathom_analysis::sweep_point::block_name;
 use fathom_model::{Nanos, units};
 
+use crate::TextWriter;
 use crate::bench_table::{count, decimal};
 use crate::columns::{Align, Columns};
 use crate::sweep_table::{Page, capital};
@@ -18,7 +19,7 @@ impl Page<'_> {
         &self,
         what: &str,
         goal: Option<&(String, Vec<Answer>)>,
-        out: &mut dyn Write,
+        out: &mut TextWriter,
     ) -> io::Result<()> {
         let Some((asked, answers)) = goal else { return Ok(()) };
         let row = |answer: &Answer| {
@@ -46,7 +47,7 @@ impl Page<'_> {
     }
 
     /// The highest rates under the objective.
-    pub(crate) fn offered(&self, sweep: &Sweep, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn offered(&self, sweep: &Sweep, out: &mut TextWriter) -> io::Result<()> {
         let Some((asked, _)) = sweep.slo.as_ref().filter(|_| !sweep.offered.is_empty()) else {
             return Ok(());
         };

@@ -139,7 +139,7 @@ pub(crate) fn side_by_side(pictures: Vec<Picture>, width: usize) -> Vec<String> 
         if !row.is_empty() && !out.is_empty() {
             out.push(String::new());
         }
-        out.extend(row.drain(..).map(|(line, _)| line.trim_end().to_owned()));
+        out.extend(row.drain(..).map(|(line, _)| line.trim_end_matches(' ').to_owned()));
     };
     for picture in pictures {
         let (used, more) = (wide(&row), wide(&picture.lines));

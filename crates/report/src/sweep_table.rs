@@ -1,7 +1,7 @@
 //! What `sweep` ends with in a terminal: heat maps, curves, the limits, the knees and the answers to what was asked.
 
 use std::cmp::Ordering;
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::cap_fit::{Estimate, Limits};
 use fathom_analysis::knee::Knee;
@@ -10,17 +10,17 @@ use fathom_analysis::sweep_point::{Pattern, Point, block_name};
 use fathom_model::units;
 use fathom_record::{RunRecord, TestStatus};
 
-use crate::Style;
 use crate::bench_table::{self, INDENT, count, decimal};
 use crate::columns::{Align, Columns, wrap};
 use crate::sweep_goals::about_the_objective;
 use crate::sweep_map::{Grid, Measure, bar, side_by_side};
+use crate::{Style, TextWriter};
 
 /// Writes everything.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let page = Page { style, width: style.width.max(40) };
     bench_table::header(record, style, page.width, out)?;
     if sweep.points.iter().all(|point| point.ios == 0) {
@@ -58,7 +58,7 @@ pub(crate) struct Page<'a> {
 
 impl Page<'_> {
     /// The maps and curves of one pattern.
-    fn grid(&self, sweep: &Sweep, rw: Pattern, jobs: u32, out: &mut dyn Write) -> io::Result<()> {
+    fn grid(&self, sweep: &Sweep, rw: Pattern, jobs: u32, out: &mut TextWriter) -> io::Result<()> {
         let jobs_text = if jobs > 1 { format!(", {jobs} jobs") } else { String::new() };
         let title = format!("{}{jobs_text}, by block size and requests in flight", capital(rw.title()));
         writeln!(out, "{}", self.style.bold(&title))?;
@@ -77,7 +77,7 @@ impl Page<'_> {
     }
 
     /// The curve over depth of the smallest block size that was swept in full.
-    fn by_depth(&self, sweep: &Sweep, knee: &Knee, out: &mut dyn Write) -> io::Result<()> {
+    fn by_depth(&self, sweep: &Sweep, knee: &Knee, out: &mut TextWriter) -> io::Result<()> {
         let of_knee = |point: &&Point| {
             let spot = point.spot;
             (spot.rw, spot.block, spot.jobs) == (knee.rw, knee.block, knee.jobs) && point.ios > 0
@@ -117,7 +117,7 @@ impl Page<'_> {
         sweep: &Sweep,
         grid: &Grid<'_>,
         (rw, jobs): (Pattern, u32),
-        out: &mut dyn Write,
+        out: &mut TextWriter,
     ) -> io::Result<()> {
         let best = |block: u64| {
             let of_block = sweep.points.iter().filter(|point| {
@@ -152,23 +152,23 @@ impl Page<'_> {
         title: &str,
         columns: Columns,
         dispensable: &[&str],
-        out: &mut dyn Write,
+        out: &mut TextWriter,
     ) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold(title))?;
         columns.write(self.style, (INDENT, self.width), dispensable, out)?;
         writeln!(out)
     }
 
-    fn paragraph(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn paragraph(&self, label: &str, text: &str, out: &mut TextWriter) -> io::Result<()> {
         const LABEL: usize = 17;
         for (index, line) in wrap(text, self.width, INDENT + LABEL, INDENT + LABEL).iter().enumerate() {
             let label = if index == 0 { label } else { "" };
-            writeln!(out, "{:INDENT$}{label:LABEL$}{}", "", line.trim_start())?;
+            writeln!(out, "{:INDENT$}{label:LABEL$}{}", "", line.trim_start_matches(' '))?;
         }
         Ok(())
     }
 
-    fn limits(&self, sweep: &Sweep, out: &mut dyn Write) -> io::Result<()> {
+    fn limits(&self, sweep: &Sweep, out: &mut TextWriter) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold("What limits it"))?;
         for (name, limits) in [("read", &sweep.read), ("write", &sweep.write)] {
             let (Some(iops), Some(bytes)) = (limits.iops, limits.bytes_per_second) else { continue };
@@ -190,7 +190,7 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    fn knees(&self, knees: &[Knee], out: &mut dyn Write) -> io::Result<()> {
+    fn knees(&self, knees: &[Knee], out: &mut TextWriter) -> io::Result<()> {
         if knees.is_empty() {
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl Page<'_> {
         self.columns("Depth to choose", columns, &["plateau IOPS"], out)
     }
 
-    fn notes(&self, record: &RunRecord, sweep: &Sweep, out: &mut dyn Write) -> io::Result<()> {
+    fn notes(&self, record: &RunRecord, sweep: &Sweep, out: &mut TextWriter) -> io::Result<()> {
         let mut notes = record.header.notes.clone();
         for point in &sweep.points {
             let title = point.spot.title();

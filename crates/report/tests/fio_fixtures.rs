@@ -3,7 +3,7 @@
 mod support;
 
 use fathom_report::fio_json::{self, Bins};
-use fathom_report::{Style, fio_normal};
+use fathom_report::{Style, TextWriter, fio_normal};
 use serde_json::Value;
 
 use support::{Fixture, NEWER_KEYS, TEXT_DIFFERENCES, fixtures};
@@ -56,7 +56,8 @@ fn differs_by_a_tie(ours: &str, theirs: &str) -> bool {
 fn text_is_what_fio_printed() {
     for fixture in fixtures() {
         let mut out = Vec::new();
-        fio_normal::render_report(&fixture.report, &Style::default(), &mut out).expect("writing to memory");
+        fio_normal::render_report(&fixture.report, &Style::default(), &mut TextWriter::new(&mut out))
+            .expect("writing to memory");
         let out = String::from_utf8(out).expect("text");
         let ours: Vec<String> =
             out.lines().map(|line| without_sectors(&without_source_place(line))).collect();

@@ -3,12 +3,10 @@
 mod sample;
 
 use fathom_record::RunRecord;
-use fathom_report::{Style, bench_json, bench_table, fio_json, fio_normal, history};
+use fathom_report::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal, history};
 
-fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
-    let mut out = Vec::new();
-    write(&mut out).expect("writing to memory");
-    String::from_utf8(out).expect("text")
+fn text(write: impl FnOnce(&mut TextWriter) -> std::io::Result<()>) -> String {
+    fathom_report::text_writer::text(write).expect("writing to memory")
 }
 
 fn table(style: &Style) -> String {
@@ -49,7 +47,7 @@ fn colours_only_where_asked_for() {
 #[test]
 fn bench_document() {
     let style = Style { run_id: Some(17), ..Style::default() };
-    insta::assert_snapshot!(text(|out| bench_json::render(&sample::run(), &style, out)));
+    insta::assert_snapshot!(text(|out| bench_json::render(&sample::run(), &style, &mut out.json())));
 }
 
 #[test]
@@ -59,7 +57,7 @@ fn fio_text_of_our_own_record() {
 
 #[test]
 fn fio_document_of_our_own_record_ends_in_our_notes() {
-    let out = text(|out| fio_json::render(&sample::run(), &Style::default(), out));
+    let out = text(|out| fio_json::render(&sample::run(), &Style::default(), &mut out.json()));
     let document: serde_json::Value = serde_json::from_str(&out).expect("one valid document");
     let notes = document["fathom"]["notes"].as_array().expect("our own object");
     assert!(
@@ -69,7 +67,7 @@ fn fio_document_of_our_own_record_ends_in_our_notes() {
     let groups: Vec<u64> = jobs.iter().map(|job| job["groupid"].as_u64().expect("an integer")).collect();
     assert_eq!(groups, [0, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5], "each test begins a group");
     assert_eq!((jobs[12]["error"].as_i64(), jobs[12]["eta"].as_i64()), (Some(28), Some(2_147_483_647)));
-    let quiet = text(|out| fio_json::render(&RunRecord::default(), &Style::default(), out));
+    let quiet = text(|out| fio_json::render(&RunRecord::default(), &Style::default(), &mut out.json()));
     assert!(!quiet.contains("fathom"), "nothing to say, no object of ours: {quiet}");
     assert!(quiet.starts_with("{\n") && quiet.ends_with("\n}\n"));
 }
@@ -81,7 +79,7 @@ fn history_lists() {
         "history_table",
         text(|out| history::render_table(&rows, &Style::default(), out))
     );
-    insta::assert_snapshot!("history_json", text(|out| history::render_json(&rows, out)));
-    assert_eq!(text(|out| history::render_json(&[], out)), "[]\n");
+    insta::assert_snapshot!("history_json", text(|out| history::render_json(&rows, &mut out.json())));
+    assert_eq!(text(|out| history::render_json(&[], &mut out.json())), "[]\n");
     assert_eq!(text(|out| history::render_table(&[], &Style::default(), out)), "No runs are kept yet.\n");
 }

@@ -4,7 +4,7 @@ mod profile_list;
 mod promised;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +13,7 @@ use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, Expecting, PlannedTe
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{PromiseRecord, RunRecord};
-use fathom_report::{Style, bench_json, bench_table, document};
+use fathom_report::{Style, TextWriter, bench_json, bench_table, document, pad, width};
 use serde::Serialize;
 
 use super::measuring::Measuring;
@@ -135,8 +135,12 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
-    if json { bench_json::render(record, style, out) } else { bench_table::render(record, style, out) }
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
+    if json {
+        bench_json::render(record, style, &mut out.json())
+    } else {
+        bench_table::render(record, style, out)
+    }
 }
 
 fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
@@ -167,7 +171,7 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
 }
 
 /// What is going to be done and what it costs.
-fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Write) -> io::Result<()> {
+fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWriter) -> io::Result<()> {
     let running = plan.tests.iter().filter(|test| test.skip.is_none()).count();
     let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
     let simulated = if plan.target.is_simulated() { " of simulated time" } else { "" };
@@ -181,11 +185,11 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut dyn Writ
     promised::announce(plan, out)?;
     output::notes(&plan.notes, out)?;
     if in_full {
-        let width = plan.tests.iter().map(|test| test.id.len()).max().unwrap_or(0);
+        let wide = plan.tests.iter().map(|test| width(&test.id)).max().unwrap_or(0);
         for test in &plan.tests {
-            writeln!(out, "  {:width$}  {}", test.id, describe(test))?;
+            writeln!(out, "  {}  {}", pad(&test.id, wide), describe(test))?;
             if show_fio {
-                writeln!(out, "  {:width$}  {}", "", plan.fio_command(test, plan.size))?;
+                writeln!(out.verbatim(), "  {:wide$}  {}", "", plan.fio_command(test, plan.size))?;
             }
         }
         promised::list(plan, out)?;
@@ -306,7 +310,7 @@ struct PlannedDocument<'a> {
     skipped: Option<&'a str>,
 }
 
-fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
+fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
     let tests = plan.tests.iter().map(|test| PlannedDocument {
         id: &test.id,
         title: &test.title,
@@ -333,5 +337,5 @@ fn plan_json(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
         promises: &plan.promises,
         notes: &plan.notes,
     };
-    document::write(&document, out)
+    document::write(&document, &mut out.json())
 }

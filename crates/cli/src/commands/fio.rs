@@ -8,7 +8,7 @@ mod sink;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fathom_assess::{AssessError, engine_rows, host_facts, session_of_plan};
@@ -24,7 +24,7 @@ use fathom_stats::{RunOutcome, Snapshot};
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::eta::EtaLine;
-use crate::exit::Exit;
+use crate::exit::{Exit, without_excerpt};
 use crate::rescue::{self, Rescue};
 use crate::stall_note::StallNote;
 use crate::{output, signals};
@@ -43,8 +43,11 @@ pub fn run(args: &[OsString]) -> Exit {
     };
     match start(&words) {
         Ok(exit) => exit,
-        Err(Refusal { message, hint }) => {
+        Err(Refusal { message, excerpt, hint }) => {
             output::warn(&message);
+            if let Some(excerpt) = excerpt {
+                let _ = output::warn_by(|out| out.own_lines(&excerpt));
+            }
             if let Some(hint) = hint {
                 output::warn(&hint);
             }
@@ -56,27 +59,35 @@ pub fn run(args: &[OsString]) -> Exit {
 /// Why nothing is run.
 struct Refusal {
     message: String,
+    /// The lines of a job file that it is about.
+    excerpt: Option<String>,
     hint: Option<String>,
+}
+
+impl Refusal {
+    fn new(message: String, hint: Option<String>) -> Refusal {
+        Refusal { message, excerpt: None, hint }
+    }
 }
 
 impl From<OptionError> for Refusal {
     fn from(error: OptionError) -> Refusal {
-        Refusal { message: error.to_string(), hint: error.hint() }
+        let excerpt = error.place().map(ToString::to_string);
+        let (message, excerpt) = without_excerpt(error.to_string(), excerpt);
+        Refusal { message, excerpt, hint: error.hint() }
     }
 }
 
 impl From<AssessError> for Refusal {
     fn from(error: AssessError) -> Refusal {
-        Refusal { message: format!("fio: {error}"), hint: error.hint() }
+        let (message, excerpt) = without_excerpt(format!("fio: {error}"), error.excerpt());
+        Refusal { message, excerpt, hint: error.hint() }
     }
 }
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Refusal {
-        Refusal {
-            message: format!("fio: cannot write to standard output: {}", output::plain(&error)),
-            hint: None,
-        }
+        Refusal::new(format!("fio: cannot write to standard output: {}", output::plain(&error)), None)
     }
 }
 
@@ -93,7 +104,7 @@ fn start(words: &[String]) -> Result<Exit, Refusal> {
         },
     );
     if matches!(parsed, Err(OptionError::NoJobs)) {
-        output::print(|out| write!(out, "{FIO_VERSION}\n{}", usage()))?;
+        output::print(|out| out.own_lines(&format!("{FIO_VERSION}\n{}", usage())))?;
     }
     let invocation = parsed?;
     if invocation.command.only_prints() {
@@ -101,7 +112,7 @@ fn start(words: &[String]) -> Result<Exit, Refusal> {
     }
     let plan = invocation.plan(&host)?;
     if invocation.command.showcmd {
-        output::print(|out| writeln!(out, "{}", show_command(&invocation)))?;
+        output::print(|out| writeln!(out.verbatim(), "{}", show_command(&invocation)))?;
         return Ok(Exit::Done);
     }
     if invocation.command.parse_only {
@@ -121,17 +132,17 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Refus
     } else if command.help {
         (format!("{FIO_VERSION}\n{}", usage()), Exit::Done)
     } else if let Some(topic) = &command.cmdhelp {
-        let help = command_help(topic.as_deref()).map_err(|nearest| Refusal {
-            message: format!("No such command: {}", topic.as_deref().unwrap_or_default()),
-            hint: nearest.map(|name| format!("Did you mean {name}?")),
+        let help = command_help(topic.as_deref()).map_err(|nearest| {
+            let message = format!("No such command: {}", topic.as_deref().unwrap_or_default());
+            Refusal::new(message, nearest.map(|name| format!("Did you mean {name}?")))
         })?;
         (help, Exit::Done)
     } else {
         let topic = command.enghelp.as_ref().and_then(|topic| topic.as_deref());
-        let help = engine_help(engines, topic).map_err(|message| Refusal { message, hint: None })?;
+        let help = engine_help(engines, topic).map_err(|message| Refusal::new(message, None))?;
         (help, Exit::Done)
     };
-    output::print(|out| out.write_all(text.as_bytes()))?;
+    output::print(|out| out.own_lines(&text))?;
     Ok(exit)
 }
 
@@ -161,21 +172,20 @@ fn measure(
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;
     session.set_permit(WritePermit::fio(&may_destroy(command)));
-    let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| Refusal {
-        message: format!("fio: cannot watch for signals: {}", output::plain(&error)),
-        hint: signals::hint(&error),
+    let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| {
+        let message = format!("fio: cannot watch for signals: {}", output::plain(&error));
+        Refusal::new(message, signals::hint(&error))
     })?;
     let rescue = Rescue::new();
     let watch = rescue.watch(session.stop_handle(), |record, _| {
         rescue::end(record, Exit::FioInterrupted, |_| Ok(()));
     });
-    let _watch = watch.map_err(|error| Refusal {
-        message: format!("fio: cannot start a thread: {}", output::plain(&error)),
-        hint: None,
+    let _watch = watch.map_err(|error| {
+        Refusal::new(format!("fio: cannot start a thread: {}", output::plain(&error)), None)
     })?;
     if sink.has_text() {
         sink.write(|out| {
-            invocation.messages.iter().try_for_each(|message| writeln!(out, "{message}"))?;
+            invocation.messages.iter().try_for_each(|message| writeln!(out.verbatim(), "{message}"))?;
             fio_banner::render_plan(plan, out)
         })?;
     } else {
@@ -207,11 +217,14 @@ fn measure(
     keeper.finish(&record, &mut notes);
     record.header = RunHeader { notes, ..keeper.header };
     if let Some(signal) = caught.number() {
-        let line = format!("\nfio: terminating on signal {signal}");
+        let line = format!("fio: terminating on signal {signal}");
         if sink.has_text() {
-            sink.write(|out| writeln!(out, "{line}"))?
+            sink.write(|out| {
+                writeln!(out)?;
+                writeln!(out, "{line}")
+            })?
         } else {
-            output::warn(line.trim_start())
+            output::warn(&line)
         }
     }
     sink.report(&record)?;
@@ -276,7 +289,7 @@ fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
     if command.eta == Eta::Never || (!sink.has_text() && !sink.is_file()) {
         return false;
     }
-    command.eta == Eta::Always || io::stdout().is_terminal()
+    command.eta == Eta::Always || output::stdout_is_seen()
 }
 
 fn eta_line(command: &CommandOptions) -> EtaLine {

@@ -1,5 +1,6 @@
 //! `fathom history`: list, show, export and remove past runs.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -131,7 +132,7 @@ impl ListArguments {
 
 fn write_list(list: &ListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
     output::print(|out| match list.json {
-        true => history::render_json(rows, out),
+        true => history::render_json(rows, &mut out.json()),
         false => history::render_table(rows, &output::style(), out),
     })?;
     Ok(Exit::Done)
@@ -179,7 +180,7 @@ fn export(history: &History, runs: Vec<RunId>) -> Result<Exit, Complaint> {
         }
     }
     store::tell_of_unreadable(&unreadable);
-    output::print(|out| records.iter().try_for_each(|record| writeln!(out, "{record}")))?;
+    output::print(|out| records.iter().try_for_each(|record| writeln!(out.json(), "{record}")))?;
     // Whoever keeps the export should know that it is not all there is.
     Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Failed })
 }

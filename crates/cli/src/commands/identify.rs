@@ -1,7 +1,7 @@
 //! `fathom identify`: finds out of a volume from outside what its limits are, and which type it is.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +13,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 use fathom_record::RunRecord;
 use fathom_report::identify_text::IdentifyReport;
-use fathom_report::{Style, identify_json, identify_text};
+use fathom_report::{Style, TextWriter, identify_json, identify_text};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -81,7 +81,7 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
     let found = &identified_of(record).unwrap_or_default();
     let near = catalogue().map(|catalog| candidates(catalog, found, volume_size(record)));
     let report = IdentifyReport {
@@ -90,7 +90,11 @@ pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) 
         candidates: &near.unwrap_or_default(),
         predictions: &predictions(found),
     };
-    if json { identify_json::render(&report, style, out) } else { identify_text::render(&report, style, out) }
+    if json {
+        identify_json::render(&report, style, &mut out.json())
+    } else {
+        identify_text::render(&report, style, out)
+    }
 }
 
 fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySettings {
@@ -103,7 +107,7 @@ fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySetti
 }
 
 /// What is going to be done and what it costs at most.
-fn plan_text(plan: &IdentifyPlan, out: &mut dyn Write) -> io::Result<()> {
+fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
     let budget = &plan.spec.budget;
     let simulated = if plan.site.target.is_simulated() { " of simulated time" } else { "" };
     let ways = if plan.spec.writes { "reads and writes" } else { "reads alone" };

@@ -1,13 +1,13 @@
 //! The frame of the commands that run tests: says what will be done, runs it on its session with signals watched for and each
 //! test kept as it ends, shows what came out, and tells how it ended. What is run and how it looks, each command says.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
 use fathom_assess::AssessError;
 use fathom_history::{Place, Store};
 use fathom_record::{RunRecord, TestStatus};
-use fathom_report::Style;
+use fathom_report::{Style, TextWriter};
 use fathom_runner::Session;
 
 use super::run_arguments::RunArguments;
@@ -37,7 +37,7 @@ impl Measuring {
     ///
     /// # Errors
     /// Standard output cannot be written to.
-    pub fn announce(&self, plan: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
         if !self.json {
             output::print(plan)?;
         }
@@ -56,13 +56,13 @@ impl Measuring {
         self,
         mut session: Session,
         measure: impl FnOnce(&mut Session, &mut RunDisplay) -> Result<RunRecord, AssessError>,
-        show: impl Fn(&RunRecord, &Style, bool, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
+        show: impl Fn(&RunRecord, &Style, bool, &mut TextWriter) -> io::Result<()> + Send + Sync + 'static,
     ) -> Result<(RunRecord, Exit), Complaint> {
         let stop = session.stop_handle();
         let caught = signals::watch(stop.clone(), Exit::Interrupted).map_err(signals::unwatched)?;
         let rescue = Rescue::new();
         let mut display = RunDisplay::new(self.place, rescue.clone());
-        caught.answer_status(output::status_of(&display.bar));
+        caught.answer_status(display.bar.status());
         let (json, going_on) = (self.json, self.going_on);
         let report = Arc::new(move |record: &RunRecord, mut store: Store| {
             store::tell(store.finish(record.status, &record.header, &record.findings));
@@ -75,7 +75,10 @@ impl Measuring {
                 }
                 store::write_kept(&kept, out)?;
                 let can_go_on = style.run_id.is_some() && record.status != TestStatus::Complete;
-                going_on.iter().filter(|_| can_go_on).try_for_each(|line| writeln!(out, "To go on: {line}"))
+                going_on
+                    .iter()
+                    .filter(|_| can_go_on)
+                    .try_for_each(|line| writeln!(out.verbatim(), "To go on: {line}"))
             })
         });
         let report_of_another = Arc::clone(&report);

@@ -19,6 +19,7 @@ mod words;
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
+use fathom_model::text;
 
 use crate::exit::{Complaint, Exit};
 use crate::output;
@@ -27,6 +28,7 @@ use crate::output;
 #[derive(Parser)]
 #[command(
     name = "fathom",
+    bin_name = "fathom",
     version,
     about = "Measures what a disk or cloud volume really delivers: IOPS, throughput, latency",
     after_help = EXAMPLES,
@@ -86,7 +88,7 @@ enum Command {
 pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
     let arguments = match Arguments::try_parse_from(args) {
         Ok(arguments) => arguments,
-        Err(error) => return explain(&error),
+        Err(error) => return explain(&error, args),
     };
     match arguments.command {
         Command::Bench(arguments) => bench::run(*arguments, args),
@@ -104,14 +106,26 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
 }
 
 /// Help and version are answers; everything else is a mistake.
-fn explain(error: &clap::Error) -> Result<Exit, Complaint> {
+fn explain(error: &clap::Error, args: &[OsString]) -> Result<Exit, Complaint> {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
-        output::forgive_closed_pipe(error.print())?;
+        output::print_rendered(error)?;
         return Ok(if error.exit_code() == 0 { Exit::Done } else { Exit::Usage });
     }
-    let _ = error.print();
-    Ok(Exit::Usage)
+    let is_hidden = |word: &OsString| word.to_string_lossy().chars().any(text::is_hidden);
+    if !args.iter().any(is_hidden) {
+        let _ = output::print_rendered(error);
+        return Ok(Exit::Usage);
+    }
+    // The message quotes what was typed in lines and colours of its own, so what it quotes is cleaned before it is made.
+    let cleaned = args.iter().map(|word| OsString::from(text::shown(&word.to_string_lossy()).as_ref()));
+    match Arguments::try_parse_from(cleaned) {
+        Err(error) if error.use_stderr() => {
+            let _ = output::print_rendered(&error);
+            Ok(Exit::Usage)
+        }
+        _ => Err(Complaint::usage(error.to_string().trim_end().trim_start_matches("error: "), None)),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `fathom monitor`: shows what devices do now, and writes the job that would do it again.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use fathom_analysis::monitor_capture::Capture;
 use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
+use fathom_options::shell_quoted;
 use fathom_report::{Style, monitor_job, monitor_json, monitor_table};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{PathRefusal, check_output, replace_output};
@@ -67,7 +68,7 @@ impl From<MonitorError> for Complaint {
     fn from(error: MonitorError) -> Complaint {
         let hint = error.hint();
         let exit = if error.is_usage() { Exit::Usage } else { Exit::Failed };
-        Complaint { message: error.to_string(), hint, exit }
+        Complaint { message: error.to_string(), excerpt: None, hint, exit }
     }
 }
 
@@ -88,7 +89,7 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
     };
     // Now rather than after hours of watching.
     let job_file = arguments.to_job.as_ref().map(|path| JobFile::check(path)).transpose()?;
-    let form = match (arguments.json, io::stdout().is_terminal()) {
+    let form = match (arguments.json, output::stdout_is_seen()) {
         (true, _) => Form::Json,
         (false, true) => Form::Live(Screen::default()),
         (false, false) => Form::Lines,
@@ -147,7 +148,8 @@ impl Printer {
         if let (Form::Live(screen), Ok(())) = (&mut self.form, &failed) {
             let longest = self.sums.iter().map(|sum| sum.elapsed_ns).max().unwrap_or(0);
             let title = format!("Mean over {}.", duration(Nanos(longest)));
-            screen.draw(&live(title, &self.sums, &self.style), &mut output::stdout())?;
+            let lines = live(title, &self.sums, &self.style);
+            output::try_print(|out| screen.draw(&lines, out))?;
         }
         output::forgive_closed_pipe(failed)?;
         Ok(self.captures)
@@ -165,7 +167,7 @@ impl Printer {
 
     fn show(&mut self, intervals: &[Interval]) -> io::Result<()> {
         let style = &self.style;
-        let mut out = output::stdout();
+        let begun = std::mem::replace(&mut self.begun, true);
         match &mut self.form {
             Form::Live(screen) => {
                 self.style.width = output::style().width;
@@ -174,26 +176,27 @@ impl Printer {
                 let number = first.map_or(0, |first| first.number);
                 let title =
                     format!("Interval {number} of {}; Ctrl-C ends.", duration(Nanos::from_millis(length)));
-                screen.draw(&live(title, intervals, &self.style), &mut out)?;
+                let lines = live(title, intervals, &self.style);
+                output::try_print(|out| screen.draw(&lines, out))
             }
-            Form::Lines => {
-                if !self.begun {
+            Form::Lines => output::try_print(|out| {
+                if !begun {
                     writeln!(out, "{}", monitor_table::head())?;
                 }
-                for interval in intervals {
-                    writeln!(out, "{}", monitor_table::line(interval, style))?;
-                }
-            }
-            Form::Json => intervals.iter().try_for_each(|interval| monitor_json::line(interval, &mut out))?,
+                intervals
+                    .iter()
+                    .try_for_each(|interval| writeln!(out, "{}", monitor_table::line(interval, style)))
+            }),
+            Form::Json => output::try_print(|out| {
+                intervals.iter().try_for_each(|interval| monitor_json::line(interval, &mut out.json()))
+            }),
         }
-        self.begun = true;
-        out.flush()
     }
 
     /// A line on standard error that does not stand in the way of the table.
     fn say(&mut self, line: &str) {
         if let Form::Live(screen) = &mut self.form {
-            let _ = screen.clear(&mut io::stdout().lock());
+            let _ = output::try_print(|out| screen.clear(out));
         }
         output::warn(line);
     }
@@ -287,7 +290,8 @@ impl JobFile {
         })?;
         let others = loads.len() - 1;
         let more = if others == 0 { String::new() } else { format!(" ({others} other devices did less)") };
-        let name = self.path.display();
+        let name = self.path.to_string_lossy();
+        let name = shell_quoted(&name);
         output::warn(&format!(
             "The load of {}{more} is in {name}: TARGET=... fathom fio {name}",
             load.device.name

@@ -39,7 +39,7 @@ fn start(args: &[OsString], front: Front) -> Exit {
     };
     if words.is_empty() {
         // Somebody who wants to know.
-        return match output::print(|out| write!(out, "{}", options::help(front))) {
+        return match output::print(|out| out.own_lines(&options::help(front))) {
             Ok(()) => usage_exit(front),
             Err(error) => unwritten(front, &error),
         };
@@ -55,7 +55,7 @@ fn start(args: &[OsString], front: Front) -> Exit {
             "version" => format!("fathom {}\n", env!("CARGO_PKG_VERSION")),
             _ => continue,
         };
-        return match output::print(|out| write!(out, "{answer}")) {
+        return match output::print(|out| out.own_lines(&answer)) {
             Ok(()) => Exit::Done,
             Err(error) => unwritten(front, &error),
         };
@@ -150,8 +150,9 @@ fn usage(front: Front, sentence: &str, with_help: bool) -> Exit {
         Front::Ioping => {
             output::warn(&format!("ioping: {sentence}"));
             if with_help {
-                output::warn(&format!("\n{}", options::help(front).trim_end_matches('\n')));
-                output::warn("");
+                let _ = output::warn_by(|out| {
+                    out.own_lines(&format!("\n{}\n\n", options::help(front).trim_end()))
+                });
             }
         }
     }

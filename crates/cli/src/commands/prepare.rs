@@ -1,7 +1,7 @@
 //! `fathom prepare`: brings a device or a file into the state that a measurement needs, and says what that costs first.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,8 +11,9 @@ use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload
 use fathom_history::Place;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
+use fathom_options::shell_quoted;
 use fathom_record::{RunRecord, TestRecord, TestStatus};
-use fathom_report::{Style, document, prepare_json, prepare_text};
+use fathom_report::{Style, TextWriter, document, prepare_json, prepare_text};
 use serde::Serialize;
 
 use super::measuring::Measuring;
@@ -141,10 +142,10 @@ pub fn show(
     stages: &[Stage],
     style: &Style,
     json: bool,
-    out: &mut dyn Write,
+    out: &mut TextWriter,
 ) -> io::Result<()> {
     if json {
-        prepare_json::render(record, stages, style, out)
+        prepare_json::render(record, stages, style, &mut out.json())
     } else {
         prepare_text::render(record, stages, style, out)
     }
@@ -154,25 +155,16 @@ pub fn show(
 fn resuming(plan: &PreparePlan) -> String {
     let said = &plan.settings.run.command;
     let mut words: Vec<String> =
-        said.iter().filter(|word| *word != "--resume").map(|word| quoted(word)).collect();
+        said.iter().filter(|word| *word != "--resume").map(|word| shell_quoted(word).into_owned()).collect();
     words.insert(2.min(words.len()), "--resume".to_owned());
     if plan.target.kind == PrepareKind::NewFile {
-        words.push(format!("--destroy-data={}", quoted(&plan.settings.run.target.to_string_lossy())));
+        words.push(format!("--destroy-data={}", shell_quoted(&plan.settings.run.target.to_string_lossy())));
     }
     words.join(" ")
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,+%@".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// What is going to be done and what it costs.
-fn plan_text(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
+fn plan_text(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
     let titles: Vec<&str> = plan.stages.iter().map(|stage| stage.title()).collect();
     let (name, size) = (plan.target_name(), bytes(plan.target.size));
     output::paragraph(&format!("Prepare {name}, {size}: {}.", titles.join("; ")), out)?;
@@ -241,7 +233,7 @@ struct PlannedStage {
     fio: String,
 }
 
-fn plan_json(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
+fn plan_json(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
     let [read_bytes, write_bytes, trim_bytes] = plan.bytes();
     let time = |rounds: fathom_assess::Rounds| [rounds.least().unwrap_or_default().0, rounds.budget.0];
     let planned = |&stage: &Stage| PlannedStage { stage: stage.id(), fio: plan.fio_command(stage) };
@@ -257,19 +249,5 @@ fn plan_json(plan: &PreparePlan, out: &mut dyn Write) -> io::Result<()> {
         stages: plan.stages.iter().map(planned).collect(),
         notes: &plan.notes,
     };
-    document::write(&document, out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_for_a_shell() {
-        for (word, expected) in
-            [("/dev/sdb", "/dev/sdb"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''")]
-        {
-            assert_eq!(quoted(word), expected);
-        }
-    }
+    document::write(&document, &mut out.json())
 }

@@ -86,7 +86,7 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     let words = "stopped at once";
     let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, words).map_err(signals::unwatched)?;
     let mut progress = SimulateProgress::new(settings.volumes.len(), asked);
-    caught.answer_status(output::status_of(&progress.bar));
+    caught.answer_status(progress.bar.status());
     let simulated = simulate(&settings, &stop, &mut progress);
     progress.finish();
     let simulated = simulated?;
@@ -138,7 +138,7 @@ fn report(load: &str, asked: Option<Nanos>, simulated: &[Simulated], json: bool)
         simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
     output::print(|out| {
         if json {
-            simulate_json::render((load, asked.map(|length| length.0)), &volumes, out)
+            simulate_json::render((load, asked.map(|length| length.0)), &volumes, &mut out.json())
         } else {
             simulate_text::render(load, &volumes, &output::style(), out)
         }

@@ -1,7 +1,7 @@
 //! `fathom surface`: the transfer rate over a whole volume, place by place; access time, burst rate, file benchmark, scan.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +11,7 @@ use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::RunRecord;
-use fathom_report::{Style, surface_json, surface_table};
+use fathom_report::{Style, TextWriter, surface_json, surface_table};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -113,10 +113,10 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
     let surface = assess(record);
     match json {
-        true => surface_json::render(record, &surface, style, out),
+        true => surface_json::render(record, &surface, style, &mut out.json()),
         false => surface_table::render(record, &surface, style, out),
     }
 }
@@ -148,7 +148,7 @@ fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSetting
 }
 
 /// What is going to be done and what it costs.
-fn plan_text(plan: &SurfacePlan, out: &mut dyn Write) -> io::Result<()> {
+fn plan_text(plan: &SurfacePlan, out: &mut TextWriter) -> io::Result<()> {
     let settings = &plan.settings;
     let (name, size) = (&plan.site.name, bytes(plan.site.size));
     let lays_out = plan.site.lays_out();

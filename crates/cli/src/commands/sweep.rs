@@ -1,7 +1,7 @@
 //! `fathom sweep`: measures over block size, depth, jobs and pattern, and says where the limits lie.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,7 +15,7 @@ use fathom_history::Place;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
-use fathom_report::{Style, sweep_json, sweep_table};
+use fathom_report::{Style, TextWriter, sweep_json, sweep_table};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -141,12 +141,12 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut dyn Write) -> io::Result<()> {
+pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
     let slo = said(&record.header.command, "--slo").and_then(|text| Slo::parse(text).ok());
     let reach = said(&record.header.command, "--reach").and_then(|text| Reach::parse(text).ok());
     let result = assess(record, slo.as_ref(), reach.as_ref());
     if json {
-        sweep_json::render(record, &result, style, out)
+        sweep_json::render(record, &result, style, &mut out.json())
     } else {
         sweep_table::render(record, &result, style, out)
     }
@@ -217,7 +217,7 @@ fn earlier(plan: &mut SweepPlan, place: &Place) -> Result<Vec<TestRecord>, Compl
 }
 
 /// What is going to be done and what it costs.
-fn plan_text(plan: &SweepPlan, out: &mut dyn Write) -> io::Result<()> {
+fn plan_text(plan: &SweepPlan, out: &mut TextWriter) -> io::Result<()> {
     let spec = &plan.spec;
     let names: Vec<&str> = spec.patterns.iter().map(|pattern| pattern.title()).collect();
     let sizes: Vec<String> = first_blocks(spec).into_iter().map(block_name).collect();

@@ -5,7 +5,7 @@ use fathom_engine::sim::FixedLatency;
 use fathom_model::Nanos;
 use fathom_options::{HostFacts, MachineNumbers, ParseEnvironment, parse_command_line};
 use fathom_record::{RunRecord, TestMeta, test_record};
-use fathom_report::{Style, bench_json, bench_table, fio_json, fio_normal};
+use fathom_report::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal, text_writer};
 use fathom_runner::Session;
 
 /// 2 ms per read, 3 ms per write, 5 ms per flush, eight at a time: 4,000 reads per second at depth 8 and above.
@@ -53,12 +53,17 @@ fn bench(suite: &str, only: &[&str]) -> RunRecord {
 
 fn text(
     record: &RunRecord,
+    render: impl FnOnce(&RunRecord, &Style, &mut TextWriter) -> std::io::Result<()>,
+) -> String {
+    let style = Style { width: 100, show_fio: true, ..Style::default() };
+    text_writer::text(|out| render(record, &style, out)).unwrap()
+}
+
+fn json(
+    record: &RunRecord,
     render: fn(&RunRecord, &Style, &mut dyn std::io::Write) -> std::io::Result<()>,
 ) -> String {
-    let mut out = Vec::new();
-    let style = Style { width: 100, show_fio: true, ..Style::default() };
-    render(record, &style, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    text(record, |record, style, out| render(record, style, &mut out.json()))
 }
 
 const MIXED: &str = "--name=mixed --filename=t --size=64m --rw=randrw --rwmixread=75 --bs=4k --iodepth=16 \
@@ -74,8 +79,8 @@ fn fio_text() {
 
 #[test]
 fn fio_documents() {
-    insta::assert_snapshot!("mixed_json", text(&fio(MIXED), fio_json::render));
-    insta::assert_snapshot!("stages_json", text(&fio(STAGES), fio_json::render));
+    insta::assert_snapshot!("mixed_json", json(&fio(MIXED), fio_json::render));
+    insta::assert_snapshot!("stages_json", json(&fio(STAGES), fio_json::render));
 }
 
 #[test]
@@ -88,7 +93,7 @@ fn bench_tables() {
 
 #[test]
 fn bench_document() {
-    insta::assert_snapshot!("bench_json", text(&bench("standard", &["commit"]), bench_json::render));
+    insta::assert_snapshot!("bench_json", json(&bench("standard", &["commit"]), bench_json::render));
 }
 
 #[test]

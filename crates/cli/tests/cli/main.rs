@@ -10,6 +10,8 @@ mod catalog;
 mod fio;
 mod golden;
 mod history;
+mod hostile;
+mod hostile_records;
 mod identify;
 mod inputs;
 mod outputs;

@@ -1,10 +1,10 @@
 //! `fathom bench --profile list`: the access patterns that come with the program, what decides each, and their sources.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_assess::{Expectation, UseProfile, engine_rows, profiles};
 use fathom_model::units::{bytes, latency};
-use fathom_report::document;
+use fathom_report::{TextWriter, document};
 use serde::Serialize;
 
 use crate::exit::Complaint;
@@ -43,7 +43,7 @@ pub(super) fn print(json: bool) -> Result<(), Complaint> {
     Ok(())
 }
 
-fn text(all: &[UseProfile], out: &mut dyn Write) -> io::Result<()> {
+fn text(all: &[UseProfile], out: &mut TextWriter) -> io::Result<()> {
     for (index, profile) in all.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
@@ -68,7 +68,7 @@ fn need(pair: &[Expectation]) -> String {
     format!("{} {sign} {}{}", pair[0].metric, shown(&pair[0]), marginal.unwrap_or_default())
 }
 
-fn document(all: Vec<UseProfile>, out: &mut dyn Write) -> io::Result<()> {
+fn document(all: Vec<UseProfile>, out: &mut TextWriter) -> io::Result<()> {
     let of_profile = |profile: UseProfile| ProfileDocument {
         name: profile.name,
         purpose: profile.test.title.clone(),
@@ -90,5 +90,5 @@ fn document(all: Vec<UseProfile>, out: &mut dyn Write) -> io::Result<()> {
     };
     let document =
         Document { schema: "fathom.profiles/1", profiles: all.into_iter().map(of_profile).collect() };
-    document::write(&document, out)
+    document::write(&document, &mut out.json())
 }

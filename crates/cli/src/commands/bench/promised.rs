@@ -1,15 +1,16 @@
 //! What a bench is going to be held against, before it runs.
 
-use std::io::{self, Write};
+use std::io;
 
 use fathom_analysis::promise::{Quantity, figure};
 use fathom_assess::BenchPlan;
 use fathom_record::PromiseRecord;
+use fathom_report::TextWriter;
 
 use crate::output;
 
 /// How many promises there are, in a sentence; nothing where there are none.
-pub(super) fn announce(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn announce(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
     match plan.promises.as_slice() {
         [] => Ok(()),
         [promise] => output::paragraph(&format!("Holds what comes out against {}.", line(promise)), out),
@@ -18,9 +19,10 @@ pub(super) fn announce(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> 
 }
 
 /// All of them, a line each.
-pub(super) fn list(plan: &BenchPlan, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn list(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
     if !plan.promises.is_empty() {
-        writeln!(out, "\nPromised:")?;
+        writeln!(out)?;
+        writeln!(out, "Promised:")?;
     }
     plan.promises.iter().try_for_each(|promise| writeln!(out, "  {}", line(promise)))
 }

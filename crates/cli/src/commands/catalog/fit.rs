@@ -109,9 +109,11 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
     })?;
     let fit = catalog.fit(&said.need, arguments.provider.as_deref());
     output::print(|out| match arguments.json {
-        true => {
-            catalog_fit_json::render(&fit, &catalog_fit_json::NeedDocument::of(&said.need, &said.text), out)
-        }
+        true => catalog_fit_json::render(
+            &fit,
+            &catalog_fit_json::NeedDocument::of(&said.need, &said.text),
+            &mut out.json(),
+        ),
         false => catalog_fit::render(&fit, &said.text, &output::style(), out),
     })?;
     Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Broken })

@@ -59,7 +59,7 @@ pub fn run(arguments: &ListArguments) -> Result<Exit, Complaint> {
     };
     let entries: Vec<&Entry> = catalog.entries().filter(wanted).collect();
     output::print(|out| match arguments.json {
-        true => catalog_json::list(&entries, out),
+        true => catalog_json::list(&entries, &mut out.json()),
         false => catalog_list::render(&entries, &output::style(), out),
     })?;
     Ok(Exit::Done)

@@ -119,7 +119,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let shown =
         catalog_show::Shown { entry, sheets: &sheets, is_asked, told: told.as_ref(), facts: arguments.facts };
     output::print(|out| match arguments.json {
-        true => catalog_json::show(entry, &sheets, out),
+        true => catalog_json::show(entry, &sheets, &mut out.json()),
         false => catalog_show::render(&shown, &output::style(), out),
     })?;
     Ok(Exit::Done)

@@ -1,12 +1,12 @@
 //! The documents of a run, and where they go: standard output or the file of `--output`.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use fathom_options::{CommandOptions, OutputFormat};
 use fathom_record::RunRecord;
-use fathom_report::{Style, fio_json, fio_normal};
+use fathom_report::{Style, TextWriter, fio_json, fio_normal};
 use fathom_sys::files::{PathRefusal, create_output};
 
 use super::Refusal;
@@ -35,11 +35,11 @@ impl Sink {
                 create_output(path).map_err(|error| {
                     let usual = "name a file in a directory that exists and can be written: --output=FILE";
                     let refused = PathRefusal::of(&error).map(PathRefusal::hint);
-                    let name = path.display();
-                    Refusal {
-                        message: format!("fio: cannot open {name} for the output: {}", output::plain(&error)),
-                        hint: Some(refused.unwrap_or(usual).to_owned()),
-                    }
+                    let (name, why) = (path.display(), output::plain(&error));
+                    Refusal::new(
+                        format!("fio: cannot open {name} for the output: {why}"),
+                        Some(refused.unwrap_or(usual).to_owned()),
+                    )
                 })?,
             )),
         };
@@ -55,12 +55,11 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be written; a reader of standard output that has gone away is none.
-    pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Refusal> {
+    pub fn write(&mut self, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Refusal> {
         let Some((path, file)) = &mut self.file else { return Ok(output::print(write)?) };
-        let mut out = io::BufWriter::new(output::Watched(file));
-        write(&mut out).and_then(|()| out.flush()).map_err(|error| Refusal {
-            message: format!("fio: cannot write the output to {}: {}", path.display(), output::plain(&error)),
-            hint: None,
+        output::write_to(&mut io::BufWriter::new(output::Watched(file)), write).map_err(|error| {
+            let (path, why) = (path.display(), output::plain(&error));
+            Refusal::new(format!("fio: cannot write the output to {path}: {why}"), None)
         })
     }
 
@@ -75,9 +74,9 @@ impl Sink {
         let formats = self.formats.clone();
         self.write(|out| {
             if formats.contains(&OutputFormat::JsonPlus) {
-                fio_json::render_plus(record, &style, out)?;
+                fio_json::render_plus(record, &style, &mut out.json())?;
             } else if formats.contains(&OutputFormat::Json) {
-                fio_json::render(record, &style, out)?;
+                fio_json::render(record, &style, &mut out.json())?;
             }
             // What never began is told on standard error; a text of nothing would only repeat it.
             if formats.contains(&OutputFormat::Normal)

@@ -8,7 +8,7 @@ use fathom_analysis::ping::{Note, Ping, PingHow, Sample, Stall, Window};
 use fathom_assess::ping::PingObserver;
 use fathom_model::units::latency;
 use fathom_report::ioping_json::Pieces;
-use fathom_report::{Style, ioping, ping_json, ping_text};
+use fathom_report::{Style, TextWriter, ioping, ping_json, ping_text};
 use fathom_runner::StopHandle;
 
 use super::options::{Form, Front, Invocation};
@@ -55,29 +55,24 @@ impl Printer {
     /// # Errors
     /// Standard output cannot be written, other than because its reader has gone away.
     pub fn finish(mut self, ping: &Ping) -> io::Result<bool> {
-        let mut text = Vec::new();
+        let (front, style) = (self.front, self.style.clone());
+        let whole = &ping.result.whole;
         match self.form {
             Form::Text if self.quiet && self.periods => {}
-            Form::Text => {
-                let how = &ping.how;
-                ioping::statistics(&how.target, how.operation, &ping.result.whole, &mut text)?;
-                if self.front == Front::Own {
-                    ping_text::summary(ping, &self.style, &mut text)?;
-                }
-            }
-            Form::Raw => writeln!(text, "{}", ioping::raw(&ping.result.whole))?,
+            Form::Text => self.write(|out| {
+                ioping::statistics(&ping.how.target, ping.how.operation, whole, out)?;
+                if front == Front::Own { ping_text::summary(ping, &style, out) } else { Ok(()) }
+            }),
+            Form::Raw => self.line(&ioping::raw(whole)),
             Form::Array => {
-                if let Some(pieces) = &mut self.pieces {
-                    let at = ping.started_unix_us + ping.result.whole.end_ns / 1000;
-                    text.extend(pieces.window(&ping.result.whole, at).bytes());
-                }
+                let at = ping.started_unix_us + whole.end_ns / 1000;
+                let last = self.pieces.as_mut().map(|pieces| pieces.window(whole, at)).unwrap_or_default();
                 let end = self.pieces.take().map_or("[]\n", Pieces::end);
-                text.extend(end.bytes());
+                self.json(&format!("{last}{end}"));
             }
-            Form::Document => ping_json::render(ping, &mut text)?,
-            Form::Live => writeln!(text, "{}", ping_json::summary_line(ping))?,
+            Form::Document => self.write(|out| ping_json::render(ping, &mut out.json())),
+            Form::Live => self.json_line(&ping_json::summary_line(ping)),
         }
-        self.write(&String::from_utf8_lossy(&text));
         let is_read = self.failed.is_none();
         output::forgive_closed_pipe(self.failed.map_or(Ok(()), Err)).map(|()| is_read)
     }
@@ -85,21 +80,28 @@ impl Printer {
     /// Closes what a failure left open.
     pub fn abandon(mut self) {
         if let Some(pieces) = self.pieces.take() {
-            self.write(pieces.end());
+            self.json(pieces.end());
         }
     }
 
     fn line(&mut self, line: &str) {
-        self.write(&format!("{line}\n"));
+        self.write(|out| writeln!(out.verbatim(), "{line}"));
+    }
+
+    fn json_line(&mut self, line: &str) {
+        self.json(&format!("{line}\n"));
+    }
+
+    fn json(&mut self, text: &str) {
+        self.write(|out| out.json().write_all(text.as_bytes()));
     }
 
     /// A line at a time, so that a reader sees each request when it was answered.
-    fn write(&mut self, text: &str) {
+    fn write(&mut self, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) {
         if self.failed.is_some() {
             return;
         }
-        let mut out = output::stdout();
-        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        if let Err(error) = output::try_print(write) {
             self.failed = Some(error);
             self.stop.request("the reader of standard output has gone");
         }
@@ -129,10 +131,10 @@ impl PingObserver for Printer {
         let line = match self.form {
             Form::Text if self.front == Front::Ioping => ioping::line(&how.target, sample, note),
             Form::Text => ping_text::line(&how.target, sample, note, &self.style),
-            Form::Live => ping_json::sample_line(sample, note, at),
+            Form::Live => return self.json_line(&ping_json::sample_line(sample, note, at)),
             Form::Array => {
                 let text = self.pieces.as_mut().map(|pieces| pieces.sample(sample, note, at));
-                return self.write(&text.unwrap_or_default());
+                return self.json(&text.unwrap_or_default());
             }
             Form::Raw | Form::Document => return,
         };
@@ -146,10 +148,10 @@ impl PingObserver for Printer {
         let at = self.how.as_ref().map_or(0, |(_, began)| began + period.end_ns / 1000);
         match self.form {
             Form::Text | Form::Raw => self.line(&ioping::raw(period)),
-            Form::Live => self.line(&ping_json::period_line(period)),
+            Form::Live => self.json_line(&ping_json::period_line(period)),
             Form::Array => {
                 let text = self.pieces.as_mut().map(|pieces| pieces.window(period, at));
-                self.write(&text.unwrap_or_default());
+                self.json(&text.unwrap_or_default());
             }
             Form::Document => {}
         }
@@ -163,7 +165,7 @@ impl PingObserver for Printer {
 
     fn stalled(&mut self, stall: &Stall, preparing: bool) {
         if self.form == Form::Live {
-            self.line(&ping_json::stalled_line(stall));
+            self.json_line(&ping_json::stalled_line(stall));
         }
         if self.may_note() {
             let what = if preparing { "making the target ready" } else { "a request" };
@@ -174,7 +176,7 @@ impl PingObserver for Printer {
 
     fn answered(&mut self, length_ns: u64) {
         if self.form == Form::Live {
-            self.line(&ping_json::answered_line(length_ns));
+            self.json_line(&ping_json::answered_line(length_ns));
         }
         if self.may_note() {
             output::warn(&format!("{}: answered after {}", self.name(), latency(length_ns)));

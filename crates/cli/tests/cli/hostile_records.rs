@@ -1,0 +1,383 @@
+//! Every report of every kind of record, with text in it that others may have written: nothing of it reaches a terminal but as
+//! text, and it makes no line.
+
+use std::sync::{Arc, LazyLock};
+
+use fathom_analysis::identify::script::identified_of;
+use fathom_analysis::monitor::{Activity, Done, Interval, Owner, Watched};
+use fathom_analysis::ping::{DeviceCounts, Ping, PingHow, PingResult, PingTarget, Sample};
+use fathom_analysis::prediction::predictions;
+use fathom_assess::{candidates, catalogue, volume_size};
+use fathom_model::text::{defused, is_hidden, shown};
+use fathom_model::{Op, PerOp};
+use fathom_record::{HistoryRow, RunRecord};
+use fathom_report::identify_text::{self, IdentifyReport};
+use fathom_report::{FORMATS, Style, TextWriter, fio_json, history, identify_json, ioping, monitor_job};
+use fathom_report::{
+    monitor_json, monitor_table, ping_json, ping_text, prepare_text, surface_table, sweep_table,
+};
+use fathom_report::{text_writer, width};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::{run, scratch};
+
+/// What a run of each kind left in the history.
+static RECORDS: LazyLock<Vec<Template>> = LazyLock::new(|| {
+    let volume = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64&size=1GiB";
+    let quick = ["bench", "--quick", "--only=lat-read,commit,rand-mixed", "--expect", "lat-read.iops>=5000"];
+    let commands: [&[&str]; 5] = [
+        &quick,
+        &["sweep", "--budget=10s", "--slo=p99<5ms"],
+        &["surface", "--points=10", "--budget=10s"],
+        &["identify", "--budget=5m"],
+        &["prepare", "--fill"],
+    ];
+    let dir = scratch();
+    let run = |args: &[&str]| {
+        let ended = run(dir.path(), &[args, &["--history", "h.db"]].concat());
+        assert!(matches!(ended.code, Some(0 | 3)), "{args:?}: {ended:?}");
+        ended.stdout
+    };
+    for command in commands {
+        run(&[command, &["--label=a=b", volume]].concat());
+    }
+    run(&["history", "export"]).lines().map(Template::new).collect()
+});
+
+/// A record whose texts can be replaced.
+struct Template {
+    record: Value,
+    /// Where texts are that may hold anything: their paths without indices.
+    free: Vec<String>,
+}
+
+impl Template {
+    fn new(json: &str) -> Template {
+        let mut record: Value = serde_json::from_str(json).unwrap();
+        // A test of each status, and everything there that need not be.
+        for (index, status) in ["failed", "skipped"].into_iter().enumerate() {
+            if let Some(test) = record["tests"].get_mut(index) {
+                test["status"] = status.into();
+                test["reason"] = "a reason".into();
+            }
+        }
+        let mut free = Vec::new();
+        for path in paths(&record) {
+            let mut changed = record.clone();
+            change(&mut changed, "", &mut |at, text| {
+                if at == path {
+                    text.push('~');
+                }
+            });
+            if reads(&changed).is_some() {
+                record = filled(record, &changed, &path);
+                free.push(path);
+            }
+        }
+        assert!(free.len() > 40, "{free:#?}");
+        Template { record, free }
+    }
+
+    /// The record with `suffix` behind the texts that `chosen` chooses.
+    fn with(&self, suffix: &str, chosen: &[bool]) -> RunRecord {
+        let mut record = self.record.clone();
+        change(&mut record, "", &mut |at, text| {
+            let index = self.free.iter().position(|path| path == at);
+            if index.is_some_and(|index| chosen[index % chosen.len()]) {
+                text.push_str(suffix);
+            }
+        });
+        reads(&record).unwrap()
+    }
+}
+
+fn reads(record: &Value) -> Option<RunRecord> {
+    RunRecord::from_json(&record.to_string()).ok()
+}
+
+/// `record` with a text where `path` is null or an empty list of what `changed` shows to be texts.
+fn filled(record: Value, changed: &Value, path: &str) -> Value {
+    let mut is_missing = false;
+    let mut plain = record.clone();
+    change(&mut plain, "", &mut |at, text| is_missing |= at == path && text.is_empty());
+    if !is_missing {
+        return record;
+    }
+    let mut with_text = changed.clone();
+    change(&mut with_text, "", &mut |at, text| {
+        if at == path && text == "~" {
+            "some text".clone_into(text);
+        }
+    });
+    with_text
+}
+
+/// The paths of all that is a text, or null or an empty list and may be one.
+fn paths(record: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    change(&mut record.clone(), "", &mut |at, _| found.push(at.to_owned()));
+    found.sort();
+    found.dedup();
+    found.retain(|path| !path.ends_with("schema"));
+    found
+}
+
+/// Shows `each` all texts below `value` and the names of labels; null and empty lists as an empty text, which they become where
+/// it is changed.
+fn change(value: &mut Value, at: &str, each: &mut impl FnMut(&str, &mut String)) {
+    let mut offered = String::new();
+    match value {
+        Value::String(text) => each(at, text),
+        Value::Null => {
+            each(at, &mut offered);
+            if !offered.is_empty() {
+                *value = offered.into();
+            }
+        }
+        Value::Array(items) if items.is_empty() => {
+            each(at, &mut offered);
+            if !offered.is_empty() {
+                items.push(offered.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| change(item, at, each)),
+        Value::Object(fields) if at.ends_with("/labels") => {
+            let renamed = std::mem::take(fields).into_iter().map(|(mut name, mut value)| {
+                each(&format!("{at}/names"), &mut name);
+                change(&mut value, &format!("{at}/values"), each);
+                (name, value)
+            });
+            *fields = renamed.collect();
+        }
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(name, value)| change(value, &format!("{at}/{name}"), each));
+        }
+        Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// What others may write.
+fn hostile() -> impl Strategy<Value = String> {
+    let pieces = [
+        "\x1b]0;x\x07",
+        "\x1b[31m",
+        "\x1b[2J",
+        "\x1b[0m",
+        "\n",
+        "\r\n",
+        "\t",
+        "\0",
+        "\x7f",
+        "\u{9b}1A",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{200b}",
+        "\u{2028}",
+        "\u{feff}",
+        "\\",
+        r"\x1b",
+        r"\u{202e}",
+        " ",
+        "word",
+        "日",
+        "é",
+        "'",
+        "\"",
+        "\u{fdd0}",
+    ];
+    prop::collection::vec(prop::sample::select(pieces.to_vec()), 1..8).prop_map(|pieces| pieces.concat())
+}
+
+/// As wide as `text` is when it is shown, and broken in the same places, but without anything to be shown otherwise.
+fn harmless(text: &str) -> String {
+    shown(text)
+        .chars()
+        .map(|c| if c == ' ' { c.to_string() } else { "x".repeat(width(&c.to_string())) })
+        .collect()
+}
+
+/// The colours of `text` in their order, and the text without them.
+fn colours(text: &str) -> (Vec<String>, String) {
+    let (mut colours, mut rest) = (Vec::new(), String::new());
+    for (index, piece) in text.split("\x1b[").enumerate() {
+        let end = if index == 0 { None } else { piece.find('m') };
+        let (colour, after) = end.map_or(("", piece), |end| piece.split_at(end + 1));
+        assert!(colour.chars().all(|c| c.is_ascii_digit() || c == ';' || c == 'm'), "{colour:?}");
+        colours.extend(end.map(|_| colour.to_owned()));
+        rest.push_str(after);
+    }
+    (colours, rest)
+}
+
+/// Holds what `render` makes of hostile text against what it makes of harmless text of the same width.
+#[track_caller]
+fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> std::io::Result<()>) {
+    let of = |suffix: &str| text_writer::text(|out| render(suffix, out)).unwrap();
+    let ((ours, text), (expected, plain)) = (colours(&of(suffix)), colours(&of(&harmless(suffix))));
+    let found = text.chars().find(|&c| c != '\n' && is_hidden(c));
+    assert_eq!(found, None, "{name}: {suffix:?} in\n{text:?}");
+    assert_eq!(text.lines().count(), plain.lines().count(), "{name}: {suffix:?}:\n{text}\nbeside\n{plain}");
+    assert_eq!(ours, expected, "{name}: {suffix:?}");
+    // What scripts read and people copy shows no text longer than it is, and JSON has escapes of its own.
+    if !name.contains("json") && name != "record" && shown(suffix) == defused(suffix) {
+        let widths =
+            |text: &str| -> Vec<usize> { text.lines().map(|line| width(&line.replace('\\', "x"))).collect() };
+        assert_eq!(widths(&text), widths(&plain), "{name}: {suffix:?}:\n{text}\nbeside\n{plain}");
+    }
+}
+
+fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -> std::io::Result<()> {
+    match name {
+        "sweep" => {
+            sweep_table::render(record, &fathom_analysis::sweep::assess(record, None, None), style, out)
+        }
+        "surface" => surface_table::render(record, &fathom_analysis::surface::assess(record), style, out),
+        "prepare" => prepare_text::render(record, &[], style, out),
+        "identify" | "identify-json" => {
+            let found = &identified_of(record).unwrap_or_default();
+            let near = candidates(catalogue().unwrap(), found, volume_size(record));
+            let predictions = &predictions(found);
+            let report = IdentifyReport { record, found, candidates: &near, predictions };
+            match name {
+                "identify" => identify_text::render(&report, style, out),
+                _ => identify_json::render(&report, style, &mut out.json()),
+            }
+        }
+        "json+" => fio_json::render_plus(record, style, &mut out.json()),
+        format => (fathom_report::registry::find(format).unwrap().render)(record, style, out),
+    }
+}
+
+fn styles() -> impl Strategy<Value = Style> {
+    (prop::sample::select(vec![40, 80, 200]), any::<bool>()).prop_map(|(width, colour)| Style {
+        width,
+        colour,
+        show_fio: colour,
+        ..Style::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn reports_of_records_hide_nothing_and_no_text_makes_a_line(
+        suffix in hostile(),
+        style in styles(),
+        chosen in prop::collection::vec(any::<bool>(), 1..60),
+        kind in any::<prop::sample::Index>(),
+    ) {
+        let names = FORMATS.iter().map(|format| format.name);
+        let names: Vec<&str> = names.chain(["sweep", "surface", "prepare", "identify", "identify-json"]).collect();
+        let template = kind.get(&RECORDS);
+        let (hostile, plain) = (template.with(&suffix, &chosen), template.with(&harmless(&suffix), &chosen));
+        for name in &names {
+            let record = |text: &str| if text == suffix { &hostile } else { &plain };
+            compare(name, &suffix, |text, out| report(name, record(text), &style, out));
+        }
+    }
+
+    #[test]
+    fn lists_of_runs_have_a_line_per_run(suffix in hostile(), style in styles()) {
+        let rows = |text: &str| {
+            let own = |name: &str| format!("{name}{text}");
+            let labels = [(own("l"), own("v"))].into();
+            let row = HistoryRow { id: 1, started: own("s"), target: own("t"), kind: own("k"), labels, ..HistoryRow::default() };
+            vec![row; 3]
+        };
+        compare("history", &suffix, |text, out| history::render_table(&rows(text), &style, out));
+        compare("json", &suffix, |text, out| history::render_json(&rows(text), &mut out.json()));
+        let table = text_writer::text(|out| history::render_table(&rows(&suffix), &style, out)).unwrap();
+        prop_assert_eq!(table.lines().count(), 4);
+    }
+
+    #[test]
+    fn what_monitor_shows_has_a_line_per_device(suffix in hostile(), style in styles()) {
+        compare("monitor", &suffix, |text, out| {
+            let interval = interval(text);
+            writeln!(out, "{}", monitor_table::line(&interval, &style))?;
+            let lines = monitor_table::table(std::slice::from_ref(&interval), &style);
+            let legend = monitor_table::legend(std::slice::from_ref(&interval), &style);
+            lines.iter().chain(&legend).try_for_each(|line| writeln!(out, "{line}"))
+        });
+        compare("json", &suffix, |text, out| monitor_json::line(&interval(text), &mut out.json()));
+        let job = monitor_job::render(&interval(&suffix)).unwrap();
+        let plain = monitor_job::render(&interval(&harmless(&suffix))).unwrap();
+        prop_assert_eq!(job.lines().count(), plain.lines().count());
+        prop_assert!(!job.chars().any(|c| c != '\n' && is_hidden(c)), "{}", job);
+    }
+
+    #[test]
+    fn pings_have_a_line_per_request(suffix in hostile(), style in styles()) {
+        compare("ping", &suffix, |text, out| {
+            let ping = ping(text);
+            let sample = Sample {
+                number: 1, op: Op::Read, offset: 0, len: 4096, result: 4096, time_ns: 1000, response_ns: None,
+                served: None, at_ns: 0,
+            };
+            writeln!(out, "{}", ping_text::line(&ping.how.target, &sample, None, &style))?;
+            writeln!(out, "{}", ioping::stamp(0, text, &style))?;
+            ioping::statistics(&ping.how.target, ping.how.operation, &ping.result.whole, out)?;
+            ping_text::summary(&ping, &style, out)
+        });
+        compare("json", &suffix, |text, out| ping_json::render(&ping(text), &mut out.json()));
+    }
+}
+
+fn interval(text: &str) -> Interval {
+    let own = |name: &str| format!("{name}{text}");
+    let read = Done { ios: 1000, bytes: 4_096_000, ticks_ms: 1000, merges: 0 };
+    let owner = Owner {
+        process: 7,
+        command: own("command"),
+        file: own("/file"),
+        read_bytes_per_second: 1e6,
+        ..Owner::default()
+    };
+    let device = Watched {
+        name: own("sda"),
+        path: own("/dev/sda"),
+        asked: Some(own("/mnt")),
+        under: vec![own("sdb")],
+        ..Watched::default()
+    };
+    Interval {
+        elapsed_ns: 1_000_000_000,
+        device: Arc::new(device),
+        activity: Activity { ops: PerOp { read, ..PerOp::default() }, ..Activity::default() },
+        owners: vec![owner.clone(), owner],
+        ..Interval::default()
+    }
+}
+
+fn ping(text: &str) -> Ping {
+    let own = |name: &str| format!("{name}{text}");
+    let target = PingTarget {
+        path: own("/mnt"),
+        fs_type: own("ext4"),
+        device: own("/dev/sda"),
+        ..PingTarget::default()
+    };
+    Ping {
+        how: PingHow {
+            target,
+            operation: "read",
+            size: 4096,
+            range: 1 << 20,
+            direct: true,
+            flushed: false,
+            engine: own("psync"),
+            fixed: false,
+            interval_ns: 1,
+            notes: vec![own("note")],
+        },
+        result: PingResult::default(),
+        started_unix_us: 0,
+        elapsed_ns: 1,
+        interrupted: Some(own("signal")),
+        device: Some(DeviceCounts { name: own("sda"), reads: 1, ..DeviceCounts::default() }),
+        stuck_thread: None,
+        verdicts: Vec::new(),
+    }
+}

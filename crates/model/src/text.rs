@@ -1,0 +1,164 @@
+//! Text that somebody else wrote, in a form that a terminal only displays: names of jobs, files, devices and processes, lines
+//! of job files, answers of the system.
+//!
+//! The rule for all of it: records, JSON documents and errors keep it as it came, and it is cleaned once, when it becomes a
+//! line of output. Whoever prints goes through `fathom_report::TextWriter`, which does that with [`shown`].
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// True for characters that a terminal obeys instead of displaying, or that displace or hide others: control characters, line
+/// separators, marks of direction, and characters without a width.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `text` with an escape (`\x1b`, `\u{202e}`) in place of each hidden character, so one line whatever it holds. A backslash is
+/// doubled where it could be taken for the start of such an escape, so the text can be told from what is shown. Not to be
+/// applied twice.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    escaped(text, true)
+}
+
+/// Like [`shown`], but printable text stays as it is, even where it looks like an escape: for formats that scripts read,
+/// commands that people copy, and text of ours with escapes in it.
+pub fn defused(text: &str) -> Cow<'_, str> {
+    escaped(text, false)
+}
+
+fn escaped(text: &str, doubles: bool) -> Cow<'_, str> {
+    let is_plain = |byte: u8| (b' '..0x7f).contains(&byte) && (byte != b'\\' || !doubles);
+    if text.bytes().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if c == '\\' && doubles {
+            let after = rest.trim_start_matches('\\');
+            let run = &rest[..rest.len() - after.len()];
+            out.push_str(run);
+            if needs_doubling(after) {
+                out.push_str(run);
+            }
+            rest = after;
+            continue;
+        }
+        push(&mut out, c);
+        rest = &rest[c.len_utf8()..];
+    }
+    Cow::Owned(out)
+}
+
+fn push(out: &mut String, c: char) {
+    // Writing to a string cannot fail.
+    let _ = match c {
+        _ if !is_hidden(c) => out.write_char(c),
+        _ if c.is_ascii() => write!(out, "\\x{:02x}", u32::from(c)),
+        _ => write!(out, "\\u{{{:x}}}", u32::from(c)),
+    };
+}
+
+/// True where a backslash before `after` would read as an escape: an escape follows, or what looks like the rest of one.
+fn needs_doubling(after: &str) -> bool {
+    let (digits, is_short) = match after.as_bytes() {
+        [b'x', ..] => (after.get(1..3), true),
+        [b'u', b'{', ..] => (after[2..].split_once('}').map(|(digits, _)| digits), false),
+        _ => return after.chars().next().is_some_and(is_hidden),
+    };
+    let Some(c) = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).and_then(char::from_u32)
+    else {
+        return false;
+    };
+    let mut escape = String::new();
+    push(&mut escape, c);
+    is_hidden(c) && c.is_ascii() == is_short && after.starts_with(&escape[1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn hidden_characters_become_escapes_and_all_others_stay() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("größe 日本 🙂", "größe 日本 🙂"),
+            ("\x1b]0;x\x07", r"\x1b]0;x\x07"),
+            ("a\nb\r\tc\0\x7f", r"a\x0ab\x0d\x09c\x00\x7f"),
+            ("\u{9b}31m", r"\u{9b}31m"),
+            (
+                "\u{202e}gnp.exe\u{2069}\u{200b}\u{2028}\u{feff}",
+                r"\u{202e}gnp.exe\u{2069}\u{200b}\u{2028}\u{feff}",
+            ),
+            // What only looks like one.
+            (r"\x1b", r"\\x1b"),
+            (r"\\x1b", r"\\\\x1b"),
+            ("\\\x1b", r"\\\x1b"),
+            (r"\u{202e}", r"\\u{202e}"),
+            // No escape of ours, such as udev's, and paths of other systems.
+            (r"/dev/disk/by-label/my\x20disk", r"/dev/disk/by-label/my\x20disk"),
+            (r"C:\new\users\x \u{41} \x1B \", r"C:\new\users\x \u{41} \x1B \"),
+        ] {
+            assert_eq!(shown(text), expected, "{text:?}");
+        }
+        assert_eq!(defused("\\x1b\x1b"), r"\x1b\x1b");
+    }
+
+    /// What was shown as `shown`, read back.
+    fn read_back(shown: &str) -> String {
+        let mut text = String::new();
+        let mut rest = shown;
+        while let Some(c) = rest.chars().next() {
+            let after = rest.trim_start_matches('\\');
+            let run = rest.len() - after.len();
+            if run == 0 {
+                text.push(c);
+                rest = &rest[c.len_utf8()..];
+                continue;
+            }
+            rest = after;
+            if !needs_doubling(after) {
+                text.push_str(&"\\".repeat(run));
+                continue;
+            }
+            text.push_str(&"\\".repeat(run / 2));
+            if run % 2 == 1 {
+                let length = if after.starts_with('x') { 3 } else { after.find('}').unwrap() + 1 };
+                let digits = after[1..length].trim_matches(['{', '}']);
+                text.push(u32::from_str_radix(digits, 16).ok().and_then(char::from_u32).unwrap());
+                rest = &after[length..];
+            }
+        }
+        text
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_hides_nothing_and_can_be_read_back(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    any::<char>().prop_map(String::from),
+                    "[\\\\xu{}0-9a-f]{1,4}",
+                    "[\\x00-\\x1f\\x7f-\\x9f\u{202a}-\u{202e}\u{2066}-\u{2069}\u{200b}]",
+                    Just(r"\x1b".to_owned()),
+                    Just(r"\u{202e}".to_owned()),
+                ],
+                0..12,
+            ),
+        ) {
+            let text = pieces.concat();
+            let once = shown(&text);
+            prop_assert!(!once.chars().any(is_hidden));
+            prop_assert_eq!(read_back(&once), text.as_str());
+            prop_assert!(!defused(&text).chars().any(is_hidden));
+            prop_assert_eq!(defused(&once), once.clone());
+        }
+    }
+}
