@@ -54,7 +54,7 @@ impl Figure {
     }
 }
 
-/// One figure for reads and one for writes; `None` = not looked at (`--read-only`).
+/// One figure for reads and one for writes; `None` = not measured (`--read-only`, or the budget ended before).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EachWay {
     /// Of reads.

@@ -168,6 +168,15 @@ fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifySpec)) -> (String, Vec<
     (head, told)
 }
 
+/// With so little time that limits are bounded by what was measured of them.
+fn identified_in_haste(seed: u64) -> (String, Vec<Told>) {
+    let mut volume = Drawn::device(seed);
+    volume.budget_s = [30, 60, 120][seed as usize % 3];
+    let (head, mut told) = told_of(&volume, |spec| spec.probe_ns = 6_000_000_000);
+    told.retain(|(_, _, told)| told.contains("before the limit was established"));
+    (head, told)
+}
+
 /// What is in flight when a probe ends takes its time.
 const KEPT_NS: u64 = 1_000_000_000;
 
@@ -205,6 +214,16 @@ fn truth_of_devices_that_take_seconds_for_a_rate() {
         None => (0..100).collect(),
     };
     hold(&seeds, identified_slowly);
+}
+
+#[test]
+fn bounds_from_a_budget_that_ended_early_hold() {
+    let seeds: Vec<u64> = if cfg!(debug_assertions) { (0..6).collect() } else { (0..300).collect() };
+    let told: Vec<Told> =
+        on_two_threads(&seeds, identified_in_haste).into_iter().flat_map(|(_, (_, told))| told).collect();
+    assert!(told.len() > seeds.len() / 4, "{} bounds", told.len());
+    let wrong: Vec<&Told> = told.iter().filter(|one| one.1 == Verdict::Wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 fn hold(seeds: &[u64], identified: fn(u64) -> (String, Vec<Told>)) {

@@ -23,7 +23,10 @@ impl Script<'_> {
         let found = &self.found;
         let mut told = Identified { spent: self.spent, held_ns: found.held_ns, ..Identified::default() };
         let each = |kind: BucketUnit| {
-            let of = |way: Way| Some(self.limit(found.curves[way as usize].as_ref()?, kind));
+            let of = |way: Way| match &found.curves[way as usize] {
+                Some(curve) => Some(self.limit(curve, kind)),
+                None => self.highest_measured(way, kind),
+            };
             EachWay { read: of(Way::Read), write: of(Way::Write) }
         };
         told.iops = each(BucketUnit::Ios);
@@ -63,6 +66,16 @@ impl Script<'_> {
     /// What was told of one direction is not to be gone by; where falls were not looked out for, that of the other neither.
     fn is_doubtful(&self, way: Way) -> bool {
         self.found.is_doubtful[way as usize] || self.found.is_any_doubtful()
+    }
+
+    /// A bound on a limit of one direction that was not established: the highest rate that was measured.
+    fn highest_measured(&self, way: Way, kind: BucketUnit) -> Option<Figure> {
+        let highest = match kind {
+            BucketUnit::Ios => self.found.most_rate[way as usize],
+            BucketUnit::Bytes => self.found.most_bytes[way as usize],
+        };
+        let least = Estimate::AtLeast(highest * (1.0 - COARSE_ERROR));
+        (highest > 0.0).then(|| Figure::bound(least, CUT_SHORT))
     }
 
     /// A limit of one direction: a bound where credit may have been used up when it was measured.
@@ -274,6 +287,11 @@ impl Script<'_> {
 /// Why what was measured while credit ran dry is a bound.
 const DOUBTFUL: &str =
     "credit ran dry while it was measured, and the budget ended before it was measured again";
+
+/// Why the highest rate that was measured is only a bound.
+const CUT_SHORT: &str = "the budget ended before the limit was established";
+/// What a rate is wrong by at most that was measured only to tell a limit from twice as much.
+const COARSE_ERROR: f64 = 0.05;
 
 /// Why what was measured is a bound where it was not the same all the time.
 const CHANGED: &str = "the rate changed by itself while the limits were measured";

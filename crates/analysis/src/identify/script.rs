@@ -198,3 +198,31 @@ impl<'a> Script<'a> {
         probe.most_ns() <= self.left_ns() && most > 0 && most <= self.left_ios(probe.block)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cap_fit::Estimate;
+    use crate::identify::{EachWay, Figure};
+
+    #[test]
+    fn limits_that_were_not_established_are_bounded_by_the_highest_rates_measured() {
+        let spec = IdentifySpec {
+            unit: 4096,
+            size: 1 << 30,
+            most_block: 1 << 20,
+            most_depth: 64,
+            most_in_flight: 64 << 20,
+            writes: true,
+            probe_ns: 1_000_000_000,
+            budget: Budget::default(),
+        };
+        let mut script = Script::new(&spec, &[]);
+        script.found.most_rate = [100.0, 0.0];
+        script.found.most_bytes = [10e6, 0.0];
+        let told = script.conclude(true);
+        let why = "the budget ended before the limit was established";
+        let reads = |least| EachWay { read: Some(Figure::bound(Estimate::AtLeast(least), why)), write: None };
+        assert_eq!((told.iops, told.bytes_per_second), (reads(95.0), reads(9.5e6)));
+    }
+}
