@@ -15,8 +15,7 @@ pub fn retried(test: &str, why: &str) {
 
 /// One line to stderr, and to the file that the variable names.
 pub(crate) fn tell(variable: &str, line: &str) {
-    // Several lines of a cause become one, so that a line of the file is one event.
-    let line = line.lines().map(str::trim).collect::<Vec<_>>().join(" ") + "\n";
+    let line = one_line(line) + "\n";
     // Written to the descriptor: what goes through eprint! is kept back from a test that passes.
     #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
     let mut stderr = std::io::stderr();
@@ -28,5 +27,27 @@ pub(crate) fn tell(variable: &str, line: &str) {
             .open(path)
             .and_then(|mut file| file.write_all(line.as_bytes()))
             .ok();
+    }
+}
+
+/// A cause may be a whole document: a line of the file is one event, and no longer than can be read in a summary.
+fn one_line(text: &str) -> String {
+    const MOST: usize = 240;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_of_many_lines_becomes_a_short_one() {
+        assert_eq!(one_line("off by 3 %:\n  {\n    \"a\": 1\n  }"), "off by 3 %: { \"a\": 1 }");
+        assert_eq!(one_line(&"µ".repeat(240)), "µ".repeat(240));
+        assert_eq!(one_line(&"µ".repeat(300)), "µ".repeat(240) + " ...");
     }
 }
