@@ -297,8 +297,8 @@ fn job_files_that_are_none() {
     };
     check(&file("noise", &noise), &["binary"]);
     check(&file("image", b"\x7fELF\x02\x01\x01\0\0\0"), &["binary"]);
-    check(&long, &["larger than 4 MiB", "--filename"]);
-    check(&text, &["larger than 4 MiB", "--filename"]);
+    check(&long, &["larger than 1 MiB", "--filename"]);
+    check(&text, &["larger than 1 MiB", "--filename"]);
     check(place.target(), &["job file", "directory"]);
     check(&place.target().join("missing"), &["job file", "check the path"]);
     check(Path::new("/dev/zero"), &["character device, not a regular file"]);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::instructions::Compared;
-use crate::{device_tests, instructions, packages, tidy};
+use crate::{device_tests, fuzz, instructions, packages, tidy};
 
 /// A thread for every device test: who runs beside whom is for their turns to say (`tests/harness/turn.rs`).
 const ALL_AT_ONCE: &str = "--test-threads=1000";
@@ -112,6 +112,9 @@ fn steps<'a>(root: &'a Path, notes: &'a Notes) -> Vec<Step<'a>> {
     vec![
         step("Debian packages", || packages::install_missing().map(Done::Held)),
         step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"])),
+        step("format of the fuzz targets", || {
+            component(root, "rustfmt", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])
+        }),
         step("tidy", || tidy::run(root).map(|()| Done::Held(String::new()))),
         step("lints", || {
             component(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
@@ -133,6 +136,11 @@ fn steps<'a>(root: &'a Path, notes: &'a Notes) -> Vec<Step<'a>> {
         // Volumes drawn at random and of the catalogue, found out from outside: millions of simulated requests each.
         step("volumes found out", move || {
             optimized(root, &["--package", "fathom-assess", "--test", "identified", "--test", "catalogued"])
+        }),
+        // What reads what others wrote, for a minute each: 10 targets, two at once.
+        step("fuzz", || match fuzz::check(root)? {
+            fuzz::Outcome::Held(note) => Ok(Done::Held(note)),
+            fuzz::Outcome::Skipped(why) => skipped(why),
         }),
         step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use build::Compiler;
+pub use build::{Compiler, changes_code};
 use stored::Stored;
 use verdict::{Line, Ratio};
 

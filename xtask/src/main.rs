@@ -1,12 +1,14 @@
 //! The build's own commands: `cargo xtask test` is the gate, `cargo xtask tidy` its checks of the source itself,
-//! `cargo xtask docs` writes the generated documents, `cargo xtask instructions` counts what an operation executes, and
-//! `cargo xtask versus-fio` measures beside fio.
+//! `cargo xtask docs` writes the generated documents, `cargo xtask instructions` counts what an operation executes,
+//! `cargo xtask campaign` fuzzes, and `cargo xtask versus-fio` measures beside fio.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
 
+mod campaign;
 mod device_tests;
 mod docs;
+mod fuzz;
 mod gate;
 mod instructions;
 mod packages;
@@ -20,11 +22,12 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   test           everything that must hold: packages, format, lints, release build, instruction counts, unit, doc and
-                 device tests, tidy
+                 device tests, a minute of each fuzz target, tidy
   tidy           what the source must keep to: imports, lengths, leftovers, links, generated documents
   docs           write the generated documents
   instructions   hold the instructions per operation against benches/instructions.toml; --write stores them there, --only NAME
                  takes the cases with NAME in their names alone
+  campaign       what runs for as long as one likes; without a NAME the list of what there is
   versus-fio     what an I/O costs beside Debian's fio, written into the pages that quote it; --help";
 
 fn main() -> ExitCode {
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         ["test"] => gate::run(&root()),
         ["tidy"] => tidy::run(&root()),
         ["docs"] => docs::write(&root()),
+        ["campaign", ref rest @ ..] => campaign::run(&root(), rest),
         ["versus-fio", ref rest @ ..] => versus::run(&root(), rest),
         ["instructions", ref asked @ ..] => match instructions::Asked::parse(asked) {
             Some(asked) => instructions::run(&root(), &asked),

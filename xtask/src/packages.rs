@@ -1,4 +1,4 @@
-//! The programs that the tests and the instruction counts use, and the Debian packages they come in.
+//! The programs that the tests, the instruction counts and the fuzz targets use, and the Debian packages they come in.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,6 +29,7 @@ pub const TOOLS: &[Tool] = &[
     tool("fsfreeze", "util-linux"),
     tool("fuse2fs", "fuse2fs"),
     tool("fusermount3", "fuse3"),
+    tool("g++", "g++"),
     tool("genisoimage", "genisoimage"),
     tool("genromfs", "genromfs"),
     tool("gzip", "gzip"),

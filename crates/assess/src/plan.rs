@@ -125,15 +125,36 @@ impl BenchPlan {
     }
 
     /// Plans on targets already looked at: those that the settings name, in that order, at least one.
-    fn on_all(targets: Vec<BenchTarget>, mut settings: BenchSettings) -> Result<BenchPlan, AssessError> {
-        if let Some(class) = &settings.expecting.class {
-            settings.run.labels.insert(CLASS.to_owned(), class.clone());
-        }
+    fn on_all(targets: Vec<BenchTarget>, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let engines = engine_rows();
         let suite = match settings.profiles.as_slice() {
             [] => Suite::load(&settings.suite, &engines)?,
             names => Suite::of_profiles(names, &engines)?,
         };
+        BenchPlan::of_suite_on_all(suite, targets, settings)
+    }
+
+    /// Plans a suite already read, whichever the settings name, on a target already looked at.
+    ///
+    /// # Errors
+    /// As for [`BenchPlan::make`].
+    pub fn of_suite(
+        suite: Suite,
+        target: BenchTarget,
+        settings: BenchSettings,
+    ) -> Result<BenchPlan, AssessError> {
+        BenchPlan::of_suite_on_all(suite, vec![target], settings)
+    }
+
+    fn of_suite_on_all(
+        suite: Suite,
+        targets: Vec<BenchTarget>,
+        mut settings: BenchSettings,
+    ) -> Result<BenchPlan, AssessError> {
+        if let Some(class) = &settings.expecting.class {
+            settings.run.labels.insert(CLASS.to_owned(), class.clone());
+        }
+        let engines = engine_rows();
         targets
             .iter()
             .try_for_each(|target| simulated::check_engine(settings.run.engine.as_deref(), target))?;
@@ -183,13 +204,27 @@ impl BenchPlan {
         let promises = Vec::new();
         let plan =
             BenchPlan { suite, target, file, further, size, tests, promises, cost, notes, settings, seed };
-        let resolved = plan.tests.iter().map(|test| plan.resolve(test, plan.size, &engines));
-        let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
-        let tests = Tests { suite: &plan.suite, planned: &plan.tests, plans };
-        let Promised { promises, notes } =
-            promises::promises(&plan.settings.expecting, &tests, &plan.settings.run.labels)?;
+        let Promised { promises, notes } = promises::promises(
+            &plan.settings.expecting,
+            &plan.resolved(&engines)?,
+            &plan.settings.run.labels,
+        )?;
         let notes = plan.notes.iter().cloned().chain(notes).collect();
         Ok(BenchPlan { promises, notes, ..plan })
+    }
+
+    /// What the text of an expectation file called `name` promises of these tests.
+    ///
+    /// # Errors
+    /// It is no such file, or about something that there is not.
+    pub fn promises_in(&self, name: &str, text: &str) -> Result<Vec<PromiseRecord>, AssessError> {
+        promises::of_text((name, text), &self.settings.expecting, &self.resolved(&engine_rows())?)
+    }
+
+    fn resolved(&self, engines: &[EngineRow]) -> Result<Tests<'_>, AssessError> {
+        let resolved = self.tests.iter().map(|test| self.resolve(test, self.size, engines));
+        let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
+        Ok(Tests { suite: &self.suite, planned: &self.tests, plans })
     }
 
     /// The session that it runs on.

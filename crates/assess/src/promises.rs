@@ -8,7 +8,7 @@ mod said;
 mod volume;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fathom_analysis::promise::{self, Direction, Quantity};
 use fathom_catalog::Target;
@@ -85,7 +85,7 @@ pub(crate) fn promises(
         }
     }
     for path in &expecting.files {
-        all.extend(of_file(path, expecting, tests)?);
+        all.extend(of_filed(&path.display().to_string(), file::read(path)?, (expecting, tests))?);
     }
     all.extend(of_suite(tests));
     for promise in &mut all {
@@ -205,10 +205,26 @@ fn check(text: &str, (test, quantity): (&str, Quantity), tests: &Tests<'_>) -> R
     Err(refuse(text, reason, "leave the direction out: the one that the test has is meant"))
 }
 
-fn of_file(path: &Path, expecting: &Expecting, tests: &Tests<'_>) -> Result<Vec<PromiseRecord>, AssessError> {
+/// What the text of a file called `name` promises.
+///
+/// # Errors
+/// As for a file.
+pub(crate) fn of_text(
+    (name, text): (&str, &str),
+    expecting: &Expecting,
+    tests: &Tests<'_>,
+) -> Result<Vec<PromiseRecord>, AssessError> {
+    of_filed(name, file::of_text(name, text)?, (expecting, tests))
+}
+
+fn of_filed(
+    name: &str,
+    all_filed: Vec<file::Filed>,
+    (expecting, tests): (&Expecting, &Tests<'_>),
+) -> Result<Vec<PromiseRecord>, AssessError> {
     let mut all = Vec::new();
-    for filed in file::read(path)? {
-        let text = format!("{}: {}", path.display(), filed.expect);
+    for filed in all_filed {
+        let text = format!("{name}: {}", filed.expect);
         let said = said::read(&filed.expect).map_err(|reason| refuse(&text, reason, FORM))?;
         // A file is for the whole suite, and what is left out today is judged another time.
         let is_left_out = tests.job(&said.test).is_none() && tests.is_in_suite(&said.test);

@@ -25,6 +25,8 @@ const FILES: &[(&str, &str)] = &[
 
 /// Most ids that are proposed for one that does not exist.
 const MOST_NEAR: usize = 4;
+/// A longer word is meant for no id, and to compare it takes long.
+const LONGEST_COMPARED: usize = 256;
 
 /// Volume types by their ids.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,6 +108,9 @@ impl Catalog {
     /// The ids that `word` may have been meant for, the nearest first: those that it is a part of, else those that it
     /// nearly is.
     pub fn nearest(&self, word: &str) -> Vec<&str> {
+        if word.len() > LONGEST_COMPARED {
+            return Vec::new();
+        }
         let word = word.to_ascii_lowercase();
         let limit = word.chars().count().div_ceil(3).min(4);
         let distance = |id: &str| strsim::osa_distance(&word, id);
@@ -186,6 +191,8 @@ mod tests {
         check("aws-pg2", &["aws-gp2", "aws-gp3"]);
         check("nothing-like-it", &[]);
         check("", &[]);
+        // Compared, this one would take minutes.
+        check(&"a".repeat(1 << 22), &[]);
     }
 
     /// What the file says when one line of it is another.

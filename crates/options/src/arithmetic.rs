@@ -128,7 +128,7 @@ impl Parser<'_> {
             }
             Some(b'-') => {
                 self.at += 1;
-                self.factor(depth + 1).map(|value| -value)
+                self.factor(depth + 1)?.checked_neg().ok_or_else(too_large)
             }
             Some(byte) if byte.is_ascii_digit() => self.number(),
             _ => Err(self.unexpected()),
@@ -188,5 +188,12 @@ mod tests {
         assert!(evaluate(&"-".repeat(10_000)).is_err());
         assert_eq!(evaluate("((2+3)*4-10)/3"), Ok(3));
         assert_eq!(evaluate("7%4--1"), Ok(4));
+    }
+
+    #[test]
+    fn a_number_without_a_negative_is_refused() {
+        let least = "(-9223372036854775808*9223372036854775808*2)";
+        assert_eq!(evaluate(least), Ok(i128::MIN));
+        assert_eq!(evaluate(&format!("-{least}")), Err(too_large()));
     }
 }

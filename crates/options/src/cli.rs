@@ -13,7 +13,7 @@ use crate::engines::{self, EngineRow};
 use crate::error::OptionError;
 use crate::job_options::Direction;
 use crate::jobfile;
-use crate::resolve::{self, HostFacts};
+use crate::resolve::{self, HostFacts, MAX_WORKERS};
 use crate::section::{Draft, Said, Section, Word};
 use crate::table;
 
@@ -65,8 +65,14 @@ impl Invocation {
 
 /// Understands a command line without its program name. `--help` and the like end it at once, as in fio.
 pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result<Invocation, OptionError> {
-    let mut line =
-        CommandLine { env, found: Invocation::default(), global: Draft::new(env.engines), current: None };
+    let mut line = CommandLine {
+        env,
+        found: Invocation::default(),
+        global: Draft::new(env.engines),
+        current: None,
+        jobs: 0,
+        taken_over: 0,
+    };
     if !line.words(args)? {
         return Ok(Invocation { command: line.found.command, ..Invocation::default() });
     }
@@ -83,7 +89,13 @@ struct CommandLine<'a> {
     found: Invocation,
     global: Draft<'a>,
     current: Option<(String, Draft<'a>)>,
+    /// Jobs so far, and bytes of what was said for all of them, counted for each.
+    jobs: u32,
+    taken_over: usize,
 }
+
+/// Most bytes that jobs take over from what was said for all of them, all jobs together.
+const MOST_TAKEN_OVER: usize = 32 << 20;
 
 /// What an option name stands for.
 #[derive(Clone, Copy)]
@@ -164,9 +176,35 @@ impl<'a> CommandLine<'a> {
         if section.starts_with("global") {
             return Ok(());
         }
+        self.count_job(self.global.bytes(), section)?;
         let mut draft = self.global.child();
         draft.apply(&word)?;
         self.current = Some((section.to_owned(), draft));
+        Ok(())
+    }
+
+    /// Refuses a job too many before anything is copied for it.
+    fn count_job(&mut self, takes_over: usize, name: &str) -> Result<(), OptionError> {
+        self.jobs += 1;
+        self.taken_over = self.taken_over.saturating_add(takes_over);
+        let refused = |problem: String, remedy: &str| {
+            Err(OptionError::Job { job: name.to_owned(), problem, remedy: remedy.to_owned() })
+        };
+        if self.jobs > MAX_WORKERS {
+            return refused(
+                format!("is one too many: maximum number of jobs ({MAX_WORKERS}) reached"),
+                "describe fewer jobs",
+            );
+        }
+        if self.taken_over > MOST_TAKEN_OVER {
+            let most = MOST_TAKEN_OVER >> 20;
+            return refused(
+                format!(
+                    "takes over the options of [global], with the jobs before more than {most} MiB of them"
+                ),
+                "describe fewer jobs, or say less in [global]",
+            );
+        }
         Ok(())
     }
 
@@ -250,17 +288,21 @@ impl<'a> CommandLine<'a> {
         let mut global = self.global.child();
         let mut starts_file = index > 0;
         for section in &raw {
-            let is_global = section.name.starts_with("global");
-            let mut draft = if is_global { global.clone() } else { global.child() };
             let words: Vec<Word<'_>> = section
                 .lines
                 .iter()
                 .map(|line| Word { name: &line.key, value: line.value.as_deref(), place: Some(&line.place) })
                 .collect();
+            if section.name.starts_with("global") {
+                global.apply_all(&words)?;
+                continue;
+            }
+            if self.wanted(&section.name) {
+                self.count_job(global.bytes(), &section.name)?;
+            }
+            let mut draft = global.child();
             draft.apply_all(&words)?;
-            if is_global {
-                global = draft;
-            } else if self.wanted(&section.name) {
+            if self.wanted(&section.name) {
                 let starts_file = std::mem::take(&mut starts_file);
                 self.found.sections.push(Section { starts_file, ..draft.finish(&section.name) });
             }

@@ -427,3 +427,27 @@ proptest! {
         let _ = parse_with(&[("f", text.as_bytes())], &["f"]).map_err(|error| (error.to_string(), error.hint()));
     }
 }
+
+#[test]
+fn jobs_and_what_they_take_over_are_bounded() {
+    let check = |text: String, expected: Result<usize, &str>| {
+        let parsed = parse_with(&[("jobs", text.as_bytes())], &["jobs"]);
+        let parsed = parsed.map(|found| found.sections.len()).map_err(|error| error.to_string());
+        match (&parsed, expected) {
+            (Ok(jobs), Ok(expected)) => assert_eq!(*jobs, expected),
+            (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
+            _ => panic!("{parsed:?}, expected {expected:?}"),
+        }
+    };
+    let jobs = |count: usize| "[a]\n".repeat(count);
+    let global = |lines: usize| "[global]\n".to_owned() + &"rw=read\n".repeat(lines);
+    check(global(50) + &jobs(4_096), Ok(4_096));
+    check(jobs(4_097), Err("job <a> is one too many: maximum number of jobs (4096) reached"));
+    check(global(20_000) + &jobs(10), Ok(10));
+    check(global(20_000) + &jobs(4_096), Err("with the jobs before more than 32 MiB of them"));
+    // Options for all jobs, said in pieces, are gathered and not copied each time: this would take minutes.
+    check("[global]\nrw=read\n".repeat(40_000) + &jobs(1), Ok(1));
+    let words: Vec<String> = (0..4_097).map(|job| format!("--name=j{job}")).collect();
+    let error = parse_with(&[], &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap_err();
+    assert!(error.to_string().contains("job <j4096> is one too many"), "{error}");
+}

@@ -12,8 +12,9 @@ use crate::section::Section;
 /// fio's seed where none is said and `randrepeat` is on.
 const DEFAULT_SEED: u64 = 0x89;
 
-/// Most files of one job over all its clones.
+/// Most files of one job over all its clones, and most bytes of their names.
 const MAX_FILES: u64 = 1 << 20;
+const MAX_NAME_BYTES: u64 = 128 << 20;
 
 /// The clones of a job whose first worker is the `first_worker`-th of the run.
 pub(crate) fn clones(
@@ -29,6 +30,14 @@ pub(crate) fn clones(
             section,
             format!("has nrfiles={files} for each of {count} clones: more than {MAX_FILES} files"),
             "lower nrfiles or numjobs".to_owned(),
+        ));
+    }
+    let bytes = name_bytes(section, files).saturating_mul(u64::from(count));
+    if bytes > MAX_NAME_BYTES {
+        return Err(refused(
+            section,
+            format!("names files in {} MiB of text: at most {} are read", bytes >> 20, MAX_NAME_BYTES >> 20),
+            "lower nrfiles or numjobs, or shorten the names".to_owned(),
         ));
     }
     let cpus = options.cpus_allowed.as_deref().unwrap_or_default();
@@ -63,6 +72,28 @@ fn seed(options: &JobOptions, worker: u32, host: &HostFacts) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// Bytes that the paths of one clone take about, each with what a list of them costs.
+fn name_bytes(section: &Section, files: u32) -> u64 {
+    const EACH: usize = 48;
+    let options = &section.options;
+    let directory = options.directory.iter().flatten().map(String::len).max().unwrap_or(0);
+    match &options.filename {
+        Some(names) => names.iter().map(|name| (name.len() + directory + EACH) as u64).sum(),
+        None => {
+            let format = file_name_format(options);
+            let repeated = format.matches("$jobname").count() as u64 * section.name.len() as u64;
+            // A number has ten digits at most, and no variable is shorter than that by more than these.
+            let numbers = format.matches('$').count() * 10;
+            let each = (format.len() + numbers + directory + EACH) as u64 + repeated;
+            u64::from(files).saturating_mul(each)
+        }
+    }
+}
+
+fn file_name_format(options: &JobOptions) -> &str {
+    options.filename_format.as_deref().unwrap_or("$jobname.$jobnum.$filenum")
+}
+
 fn paths(section: &Section, clone: u32) -> Vec<PathBuf> {
     let options = &section.options;
     let directory = options.directory.as_ref().filter(|list| !list.is_empty());
@@ -83,8 +114,7 @@ fn paths(section: &Section, clone: u32) -> Vec<PathBuf> {
 
 /// A file name after `filename_format`; the job is the section, whatever `name=` says it is called in reports.
 fn made_up(section: &Section, clone: u32, file: u32) -> String {
-    let format = section.options.filename_format.as_deref().unwrap_or("$jobname.$jobnum.$filenum");
-    format
+    file_name_format(&section.options)
         .replace("$jobnum", &clone.to_string())
         .replace("$filenum", &file.to_string())
         .replace("$clientuid", "")
@@ -159,5 +189,26 @@ mod tests {
     fn files_are_bounded() {
         let section = Section::from_pairs("job", &[("nrfiles", "4294967295")], &[]).unwrap();
         assert!(clones(&section, 0, &HostFacts::default()).is_err());
+    }
+
+    #[test]
+    fn names_of_files_are_bounded() {
+        let check = |name: &str, pairs: &[(&str, &str)], expected: bool| {
+            let section = Section::from_pairs(name, pairs, &[]).unwrap();
+            let clones = clones(&section, 0, &HostFacts::default()).map(|clones| clones.len());
+            let error = clones.as_ref().err().map(ToString::to_string).unwrap_or_default();
+            assert_eq!(clones.is_ok(), expected, "{:.20} {pairs:.99?}: {error}", name);
+            assert!(expected || error.contains("of text: at most 128 are read"), "{error}");
+        };
+        let (long, list) = ("x".repeat(4_000), "x:".repeat(10_000));
+        check("job", &[("nrfiles", "100000")], true);
+        check("job", &[("nrfiles", "1048576")], true);
+        check("job", &[("numjobs", "4096")], true);
+        check(&long, &[("numjobs", "4096")], true);
+        check(&long, &[("nrfiles", "1048576")], false);
+        check("job", &[("directory", &long), ("nrfiles", "100000")], false);
+        check("job", &[("filename", &list), ("numjobs", "2")], true);
+        check("job", &[("filename", &list), ("numjobs", "4096")], false);
+        check(&long, &[("filename_format", &"$jobname".repeat(100_000))], false);
     }
 }

@@ -10,7 +10,7 @@ use crate::cli::ParseEnvironment;
 use crate::error::{OptionError, Place};
 
 /// Largest job file, includes counted in, in bytes. A reader need not deliver more than one byte above it.
-pub const JOB_FILE_LIMIT: usize = 4 << 20;
+pub const JOB_FILE_LIMIT: usize = 1 << 20;
 
 /// Most sections, which is as many as there may be clones, and most option lines: each takes far more memory than its text.
 const MAX_SECTIONS: usize = 4096;
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn size_and_nesting_are_bounded() {
         let large = vec![b'\n'; JOB_FILE_LIMIT + 1];
-        assert!(parsed(&[("j", &large)]).unwrap_err().contains("larger than 4 MiB"));
+        assert!(parsed(&[("j", &large)]).unwrap_err().contains("larger than 1 MiB"));
         for (line, expected) in
             [(&b"[a]\n"[..], "more than 4096 sections"), (b"a\n", "more than 65536 option lines")]
         {

@@ -28,6 +28,7 @@ pub use command::{CommandOptions, Eta, OutputFormat};
 pub use doc::{command_help, compatibility_page, engine_help, usage};
 pub use engines::{EngineOption, EngineRow};
 pub use error::{OptionError, Place};
+pub use fathom_model::Kind;
 pub use job_options::{CpuPolicy, Direction, JobOptions};
 pub use jobfile::JOB_FILE_LIMIT;
 pub use resolve::{HostFacts, MAX_WORKERS, resolve};

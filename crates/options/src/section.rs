@@ -104,6 +104,12 @@ impl<'a> Draft<'a> {
         Draft { engines: self.engines, options: self.options.inherited(), said: Said::new(), inherited }
     }
 
+    /// About the bytes that a job takes over from it.
+    pub(crate) fn bytes(&self) -> usize {
+        const EACH: usize = 64;
+        self.inherited.iter().chain(&self.said).map(|(name, value)| name.len() + value.len() + EACH).sum()
+    }
+
     pub(crate) fn finish(self, name: &str) -> Section {
         let Draft { options, said, inherited, .. } = self;
         Section { name: name.to_owned(), said, inherited, options, starts_file: false }

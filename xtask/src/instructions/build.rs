@@ -105,7 +105,7 @@ fn programs(root: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
 }
 
 /// True for variables of the environment that make rustc write other code.
-fn changes_code(name: &str) -> bool {
+pub fn changes_code(name: &str) -> bool {
     ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"].contains(&name)
         || name.starts_with("CARGO_PROFILE_")
         || (name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS"))

@@ -1,4 +1,4 @@
-//! The programs that tests and the instruction counts use and the list that the gate installs are the same.
+//! The programs that tests, the instruction counts and the fuzz targets use and the list that the gate installs are the same.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::packages::TOOLS;
 
 const LIST: &str = "xtask/src/packages.rs";
 /// Where the gate itself starts a program of the list.
-const COUNTS: &str = "xtask/src/instructions";
+const STEPS: [&str; 2] = ["xtask/src/instructions", "xtask/src/fuzz"];
 
 /// Compares the two. A test asks for a program by `need!(tool "NAME")`, or names it as a string where it starts it.
 pub fn check(files: &[RustFile]) -> Vec<Finding> {
@@ -21,8 +21,9 @@ pub fn check(files: &[RustFile]) -> Vec<Finding> {
             unlisted.map(|(line, tool)| Finding::new(&file.path, line, format!("{tool} is not in {LIST}"))),
         );
     }
-    let users: Vec<&RustFile> =
-        tests().chain(files.iter().filter(|file| file.path.starts_with(COUNTS))).collect();
+    let users: Vec<&RustFile> = tests()
+        .chain(files.iter().filter(|file| STEPS.iter().any(|step| file.path.starts_with(step))))
+        .collect();
     let unused =
         listed.iter().filter(|tool| !users.iter().any(|file| file.text.contains(&format!("\"{tool}\""))));
     findings.extend(unused.map(|tool| Finding::new(LIST, 0, format!("nothing uses {tool}"))));

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 /// Directories that hold nothing of ours.
-const FOREIGN: &[&str] = &["target", ".git"];
+const FOREIGN: &[&str] = &["target", ".git", "fuzz/target", "fuzz/corpus", "fuzz/artifacts", "fuzz/coverage"];
 /// Text files that are looked at.
 const TEXT_ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "fio", "run", "json", "txt"];
 

@@ -59,9 +59,19 @@ pub(super) struct Filed {
 /// It is not there, or not a file of promises; the message says where.
 pub(super) fn read(path: &Path) -> Result<Vec<Filed>, AssessError> {
     let name = path.display().to_string();
-    let fail =
-        |reason: String| AssessError::Promise { said: name.clone(), reason, hint: Some(HINT.to_owned()) };
-    parse(&name, &EXPECTATIONS.read_text(path)?).map_err(fail)
+    of_text(&name, &EXPECTATIONS.read_text(path)?)
+}
+
+/// Reads the text of a file called `name`.
+///
+/// # Errors
+/// It is not a file of promises; the message says where.
+pub(super) fn of_text(name: &str, text: &str) -> Result<Vec<Filed>, AssessError> {
+    parse(name, text).map_err(|reason| AssessError::Promise {
+        said: name.to_owned(),
+        reason,
+        hint: Some(HINT.to_owned()),
+    })
 }
 
 const HINT: &str =

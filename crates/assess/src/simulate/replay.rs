@@ -148,12 +148,14 @@ impl Replay<'_> {
                     return Err(format!("more than {MOST_IN_FLIGHT} requests were in flight at once"));
                 }
             }
-            // A pass ends with its last request, and the next one begins there or a moment later.
-            let next = begin + trace.length_ns.max(1);
-            begin = if trace.has_times { next } else { next.max(self.last_end) };
-            if ends_at.is_none() || begin >= ends_at.unwrap_or(0) {
+            // A pass ends with its last request, and the next one begins there.
+            let next = begin + trace.length_ns;
+            let next = if trace.has_times { next } else { next.max(self.last_end) };
+            // What takes no time would be repeated without end.
+            if ends_at.is_none_or(|end| next >= end) || next == begin {
                 return self.reach(ends_at.unwrap_or(self.now));
             }
+            begin = next;
         }
     }
 
@@ -201,7 +203,10 @@ impl Replay<'_> {
         while self.next_tick <= time {
             self.take(self.next_tick);
             self.tick(self.next_tick);
-            self.next_tick += TICK_NS;
+            // Days in which nothing completes are not looked at twice a second.
+            let until = self.pending.peek().map_or(time, |first| first.0.end.min(time));
+            let step = until.saturating_sub(self.next_tick) / 256 / TICK_NS * TICK_NS;
+            self.next_tick = self.next_tick.saturating_add(step.max(TICK_NS));
         }
         self.take(time);
         self.now = self.now.max(time);
@@ -274,6 +279,9 @@ impl Replay<'_> {
     ) -> Forecast {
         let mut notes = volume_notes(volume);
         notes.extend(trace.notes.iter().cloned());
+        if trace.length_ns == 0 && trace.has_times {
+            notes.push("all requests of the trace are made at one instant, so they are made once".to_owned());
+        }
         if self.wrapped > 0 {
             notes.push(format!(
                 "{} requests lay beyond the end of the volume and were put somewhere within",
@@ -310,10 +318,12 @@ impl Replay<'_> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_sys::files::{Lines, TRACE};
+
     use super::*;
 
     fn predicted(volume: &str, text: &str, seconds: Option<u64>) -> Forecast {
-        let trace = Trace::read("t", &mut text.as_bytes()).unwrap();
+        let trace = Trace::read(&mut Lines::new(&TRACE, "t", text.as_bytes())).unwrap();
         let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
         let stop = StopHandle::default();
         predict(&trace, &volume, seconds.map(Nanos::from_secs), (&stop, &mut ())).unwrap().0
@@ -360,6 +370,34 @@ mod tests {
         assert_eq!(forecast.course.slices().len(), 10);
         let shorter = predicted(HUNDRED, &reads(500, 20_000), Some(2));
         assert_eq!((shorter.ops[0].ios, shorter.interrupted), (100, None));
+    }
+
+    #[test]
+    fn a_trace_that_takes_no_time_is_made_once() {
+        let forecast = predicted(HUNDRED, &reads(3, 0), Some(86_400));
+        assert_eq!(forecast.ops[0].ios, 3);
+        assert!(forecast.notes.iter().any(|note| note.contains("at one instant")), "{:?}", forecast.notes);
+        let never = "sim:custom?latency=1ms&size=1GiB&stall=0s+inf";
+        let forecast = predicted(never, "fio version 2 iolog\n/t read 0 4096\n", Some(86_400));
+        assert_eq!(forecast.failure.as_deref(), Some("1 requests never complete"));
+    }
+
+    #[test]
+    fn years_in_which_nothing_happens_are_looked_at_now_and_then() {
+        let apart = 9 * 365 * 86_400 * 1_000_000;
+        let mut looks = 0;
+        struct Counting<'a>(&'a mut u32);
+        impl SimulateObserver for Counting<'_> {
+            fn progress(&mut self, _at_ns: u64, _iops: f64) {
+                *self.0 += 1;
+            }
+        }
+        let trace = Trace::read(&mut Lines::new(&TRACE, "t", reads(2, apart).as_bytes())).unwrap();
+        let volume = SimulatedVolume::named(HUNDRED.as_ref()).unwrap();
+        let (stop, observer) = (StopHandle::default(), &mut Counting(&mut looks));
+        let forecast = predict(&trace, &volume, None, (&stop, observer)).unwrap().0;
+        assert_eq!((forecast.ops[0].ios, forecast.elapsed_ns), (2, apart * 1_000 + 1_000_000));
+        assert!(looks < 10_000, "{looks}");
     }
 
     #[test]

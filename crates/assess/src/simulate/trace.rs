@@ -1,6 +1,6 @@
 //! Traces of requests as other programs write them: fio's iolog, versions 2 and 3, and the text of blkparse.
 
-use fathom_model::Op;
+use fathom_model::{Nanos, Op};
 use fathom_sys::files::Lines;
 
 use crate::AssessError;
@@ -59,6 +59,11 @@ impl Trace {
     /// Requests in it.
     pub fn requests(&self) -> usize {
         self.events.len()
+    }
+
+    /// What it lasts by itself: from its first request to its last, as far as it says.
+    pub fn length(&self) -> Nanos {
+        Nanos(self.length_ns)
     }
 }
 

@@ -102,9 +102,9 @@ fn files_that_are_too_large_are_refused_in_little_memory() {
 fn an_endless_standard_input_is_refused() {
     let dir = scratch();
     for (args, expected) in [
-        (&["fio", "-"][..], "larger than 4 MiB"),
-        (&["fio", "/dev/stdin"], "larger than 4 MiB"),
-        (&["simulate", "custom?iops=5", "--job", "-"], "larger than 4 MiB"),
+        (&["fio", "-"][..], "larger than 1 MiB"),
+        (&["fio", "/dev/stdin"], "larger than 1 MiB"),
+        (&["simulate", "custom?iops=5", "--job", "-"], "larger than 1 MiB"),
         (&["simulate", "custom?iops=5", "--trace", "-"], "standard input: line 1 is longer than 16384 bytes"),
         (&["catalog", "list", "--catalog", "/dev/stdin"], "larger than 4 MiB"),
     ] {

@@ -78,9 +78,11 @@ pub(crate) fn find(name: &str) -> Option<Known> {
 
 /// The candidate nearest to `word`, where one is near enough to be a slip of the keyboard.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
-    let limit = word.chars().count().div_ceil(3).min(4);
+    let length = word.chars().count();
+    let limit = length.div_ceil(3).min(4);
     let near = |name: &&str| strsim::osa_distance(word, name);
-    let best = candidates.min_by_key(near)?;
+    // What differs in length alone by more is not compared: a word may be a megabyte of anything.
+    let best = candidates.filter(|name| name.len().abs_diff(length) <= limit).min_by_key(near)?;
     (near(&best) <= limit).then(|| best.to_owned())
 }
 
@@ -169,5 +171,7 @@ mod tests {
         ] {
             assert_eq!(nearest(word, names()).as_deref(), expected, "{word}");
         }
+        // A word that no name is like in length costs nothing: compared, this one would take minutes.
+        assert_eq!(nearest(&"a".repeat(1 << 22), names()), None);
     }
 }

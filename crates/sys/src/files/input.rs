@@ -38,7 +38,7 @@ const fn whole(noun: &'static str, takes_stdin: bool, most_bytes: u64) -> Input 
 // a job file by its grammar.
 
 /// A job file of fio, each included file by itself.
-pub const JOB_FILE: Input = whole("job file", true, 4 * MIB);
+pub const JOB_FILE: Input = whole("job file", true, MIB);
 /// Volume types of the user's own.
 pub const CATALOGUE: Input = whole("catalogue", false, 4 * MIB);
 /// A suite of tests.

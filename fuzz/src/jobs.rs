@@ -1,0 +1,108 @@
+//! What becomes of jobs that were understood: a plan, its banner, and the command line that says the same again.
+
+use std::io;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use fathom_assess::engine_rows;
+use fathom_model::RunPlan;
+use fathom_options::{
+    EngineRow, HostFacts, Invocation, MachineNumbers, OptionError, ParseEnvironment, Section, command_help,
+    engine_help, parse_command_line, show_command,
+};
+
+use crate::messages;
+
+/// A machine, the same in every run.
+const HOST: HostFacts = HostFacts { cpus: 4, entropy: 7 };
+const MACHINE: MachineNumbers = MachineNumbers { cpus: 4, page_size: 4096, memory_mib: 1024 };
+
+fn engines() -> &'static [EngineRow] {
+    static ROWS: OnceLock<Vec<EngineRow>> = OnceLock::new();
+    ROWS.get_or_init(engine_rows)
+}
+
+/// Variables that job files find: a size, and one long enough that its repetition must be bounded.
+fn variable(name: &str) -> Option<String> {
+    match name {
+        "SIZE" => Some("64k".to_owned()),
+        "LONG" => Some("1".repeat(4096)),
+        _ => None,
+    }
+}
+
+/// Understands a command line whose job files are `read_file`'s, and follows it to the end.
+pub(crate) fn check(args: &[String], read_file: &dyn Fn(&Path) -> io::Result<Vec<u8>>) {
+    let environment =
+        ParseEnvironment { engines: engines(), read_file, variable: &variable, machine: MACHINE };
+    let Some(invocation) = sound(parse_command_line(args, &environment)) else { return };
+    if invocation.command.only_prints() {
+        return explain(&invocation);
+    }
+    let Some(plan) = sound(invocation.plan(&HOST)) else { return };
+    fathom_report::fio_banner::render_plan(&plan, &mut fathom_report::TextWriter::new(&mut io::sink())).expect("a sink takes everything");
+    repeat(&invocation, &plan);
+}
+
+fn sound<T>(result: Result<T, OptionError>) -> Option<T> {
+    result.inspect_err(|error| messages::check(error, error.hint().as_deref())).ok()
+}
+
+/// `--cmdhelp=…` and `--enghelp=…` have an answer, or say that there is none.
+fn explain(invocation: &Invocation) {
+    if let Some(topic) = &invocation.command.cmdhelp {
+        let help = command_help(topic.as_deref());
+        assert!(help.is_err() || help.is_ok_and(|text| !text.is_empty()));
+    }
+    if let Some(topic) = &invocation.command.enghelp {
+        let help = engine_help(engines(), topic.as_deref()).unwrap_or_else(|refusal| refusal);
+        assert!(!help.is_empty());
+    }
+}
+
+/// The command line that is shown for jobs means the same jobs.
+fn repeat(invocation: &Invocation, plan: &RunPlan) {
+    let text = show_command(invocation);
+    let words = shell_words(&text);
+    assert_eq!(words[0], "fio");
+    let no_file = |_: &Path| -> io::Result<Vec<u8>> { panic!("{text}\nnames a job file") };
+    let environment =
+        ParseEnvironment { engines: engines(), read_file: &no_file, variable: &|_| None, machine: MACHINE };
+    let again = match parse_command_line(&words[1..], &environment) {
+        Ok(again) => again,
+        Err(error) => panic!("{text}\nis shown, and refused: {error}"),
+    };
+    let names =
+        |sections: &[Section]| sections.iter().map(|section| section.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&invocation.sections), names(&again.sections), "{text}");
+    let plan_again = again.plan(&HOST).expect("what was planned once");
+    assert!(meaning(plan) == meaning(&plan_again), "{text}\nmeans something else:\n{plan:?}\n{plan_again:?}");
+}
+
+/// A plan without the words it was made from.
+fn meaning(plan: &RunPlan) -> RunPlan {
+    let mut plan = plan.clone();
+    plan.global_said.clear();
+    plan.jobs.iter_mut().for_each(|job| job.said.clear());
+    plan
+}
+
+/// Takes a line apart as a POSIX shell does that knows apostrophes and backslashes alone.
+pub(crate) fn shell_words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let (mut quoted, mut chars) = (false, line.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !quoted => words.extend(word.take()),
+            '\\' if !quoted => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}

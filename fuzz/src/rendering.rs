@@ -1,0 +1,82 @@
+//! Every report and finding of a record, as `fathom history show` and the commands make them.
+
+use std::io;
+use std::sync::OnceLock;
+
+use fathom_analysis::identify::script::identified_of;
+use fathom_analysis::{conclusions, findings, prediction, prepare_plan, promise, surface, sweep, together};
+use fathom_assess::{candidates, volume_size};
+use fathom_catalog::Catalog;
+use fathom_record::RunRecord;
+use fathom_report::identify_text::IdentifyReport;
+use fathom_report::{
+    FORMATS, Style, TextWriter, bench_table, identify_json, identify_text, prepare_json, prepare_text, surface_json,
+    surface_table, sweep_json, sweep_table,
+};
+
+/// Tells all that a record of its kind tells.
+pub(crate) fn check(record: &RunRecord) {
+    for found in findings(record).iter().chain(&prepare_plan::findings(record)) {
+        assert!(!found.id.is_empty(), "{found:?}");
+    }
+    conclusions::conclusions(record);
+    together::together(record);
+    // Records of a target whose name has an even length are shown on a wide page, the others on the narrowest.
+    let style = match record.header.target.len() % 2 {
+        0 => Style { show_fio: true, ..Style::default() },
+        _ => Style { width: 1, unicode: false, ..Style::default() },
+    };
+    let sink = &mut io::sink();
+    let out = &mut TextWriter::new(sink);
+    for format in FORMATS {
+        (format.render)(record, &style, out).expect("a sink takes everything");
+    }
+    show(record, &style).expect("a sink takes everything");
+}
+
+/// What is told of promises.
+pub(crate) fn check_promises(record: &RunRecord) {
+    promise::is_broken(record);
+    bench_table::render(record, &Style::default(), &mut TextWriter::new(&mut io::sink())).expect("a sink takes everything");
+}
+
+/// What `fathom history show` shows beside the formats, as text and as JSON.
+fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
+    let sink = &mut io::sink();
+    let out = &mut TextWriter::new(sink);
+    match record.header.kind.as_str() {
+        "sweep" => {
+            let swept = sweep::assess(record, None, None);
+            sweep_json::render(record, &swept, style, &mut out.json())?;
+            sweep_table::render(record, &swept, style, out)
+        }
+        "surface" => {
+            let went_over = surface::assess(record);
+            surface_json::render(record, &went_over, style, &mut out.json())?;
+            surface_table::render(record, &went_over, style, out)
+        }
+        "prepare" => {
+            prepare_json::render(record, &[], style, &mut out.json())?;
+            prepare_text::render(record, &[], style, out)
+        }
+        "identify" => identify(record, style),
+        // The formats are all that there is.
+        _ => Ok(()),
+    }
+}
+
+fn identify(record: &RunRecord, style: &Style) -> io::Result<()> {
+    let found = &identified_of(record).unwrap_or_default();
+    let near = candidates(few_types(), found, volume_size(record));
+    let predictions = &prediction::predictions(found);
+    let report = IdentifyReport { record, found, candidates: &near, predictions };
+    identify_json::render(&report, style, &mut io::sink())?;
+    identify_text::render(&report, style, &mut TextWriter::new(&mut io::sink()))
+}
+
+/// A part of the catalogue: to look through all of it takes long.
+fn few_types() -> &'static Catalog {
+    static FEW: OnceLock<Catalog> = OnceLock::new();
+    let text = include_str!("../../crates/catalog/data/digitalocean.toml");
+    FEW.get_or_init(|| Catalog::parse("digitalocean.toml", text).expect("a file that is shipped"))
+}

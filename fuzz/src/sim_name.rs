@@ -1,0 +1,47 @@
+//! The name of a modelled volume, `sim:ID?KEY=VALUE&…`.
+
+use std::path::Path;
+
+use fathom_assess::{SimulatedVolume, session_of_plan};
+use fathom_options::{HostFacts, Section, resolve};
+
+use crate::{messages, serving};
+
+/// Understands the name, makes the volume, and has it serve requests by themselves and those of a job.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let name = if text.starts_with("sim:") { text.to_owned() } else { format!("sim:{text}") };
+    let volume = match SimulatedVolume::named(Path::new(&name)) {
+        Ok(volume) => volume,
+        Err(error) => return messages::check(&error, error.hint().as_deref()),
+    };
+    serving::check(&volume.model, volume.seed, 300);
+    run_job(&name);
+}
+
+/// A job as `fathom fio` would run it, of few requests and little virtual time.
+fn run_job(name: &str) {
+    let escaped = name.replace("sim:", "sim\u{0}").replace(':', "\\:").replace("sim\u{0}", "sim:");
+    let pairs = [
+        ("filename", escaped.as_str()),
+        ("rw", "randrw"),
+        ("iodepth", "4"),
+        ("io_size", "1m"),
+        ("runtime", "20"),
+    ];
+    let Ok(section) = Section::from_pairs("job", &pairs, &[]) else { return };
+    let Ok(plan) = resolve(&[section], &HostFacts { cpus: 1, entropy: 7 }) else { return };
+    let is_it = plan.jobs[0].clones[0].paths == [Path::new(name)];
+    if !is_it {
+        return;
+    }
+    match session_of_plan(&plan) {
+        Ok(Some((session, _))) => {
+            if let Err(error) = session.run(&plan, &mut ()) {
+                messages::check(&error, error.hint().as_deref());
+            }
+        }
+        Ok(None) => panic!("{name} is a modelled volume"),
+        Err(error) => messages::check(&error, error.hint().as_deref()),
+    }
+}

@@ -1,0 +1,38 @@
+//! A trace of requests, fio's or blkparse's.
+
+use std::io;
+
+use fathom_assess::simulate::{Load, SimulateSettings, Trace, simulate};
+use fathom_model::Nanos;
+use fathom_report::{Style, TextWriter, simulate_json, simulate_text};
+use fathom_runner::StopHandle;
+use fathom_sys::files::{Lines, TRACE};
+
+use crate::messages;
+
+/// A volume with credit, so that there is something to follow.
+const VOLUME: &str = "custom?iops=100&burst_iops=3000&bucket_ios=5000&bandwidth=100MiB&latency=1ms&size=1GiB";
+/// Reads the trace and puts it to a volume, once and two and a half times.
+pub fn check(data: &[u8]) {
+    let trace = match Trace::read(&mut Lines::new(&TRACE, "fuzz", data)) {
+        Ok(trace) => trace,
+        Err(error) => return messages::check(&error, error.hint().as_deref()),
+    };
+    // So that it is repeated.
+    let longer = Nanos(trace.length().0 * 5 / 2);
+    for length in [None, Some(longer)] {
+        let settings =
+            SimulateSettings { volumes: vec![VOLUME.to_owned()], load: Load::Trace(trace.clone()), length };
+        match simulate(&settings, &StopHandle::default(), &mut ()) {
+            Ok(simulated) => {
+                let volumes: Vec<simulate_text::Volume<'_>> =
+                    simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
+                let asked = ("a trace", length.map(|length| length.0));
+                simulate_json::render(asked, &volumes, &mut io::sink()).expect("a sink takes everything");
+                simulate_text::render("a trace", &volumes, &Style::default(), &mut TextWriter::new(&mut io::sink()))
+                    .expect("a sink takes everything");
+            }
+            Err(error) => messages::check(&error, error.hint().as_deref()),
+        }
+    }
+}

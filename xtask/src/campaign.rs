@@ -1,0 +1,56 @@
+//! Campaigns: what runs for as long as one likes, outside the gate. Each is a line in [`CAMPAIGNS`].
+
+use std::path::Path;
+
+use anyhow::bail;
+
+use crate::fuzz;
+
+/// One campaign.
+struct Campaign {
+    /// Its name on the command line.
+    name: &'static str,
+    /// One line, its arguments named.
+    doc: &'static str,
+    /// Runs it with the arguments that follow its name.
+    run: fn(&Path, &[&str]) -> anyhow::Result<()>,
+}
+
+const CAMPAIGNS: &[Campaign] = &[Campaign {
+    name: "fuzz",
+    doc: "run the fuzz targets [--minutes 30, of each] [--jobs 2, at once] [--only NAME]",
+    run: fuzz::campaign,
+}];
+
+/// Runs the campaign that `arguments` name, or lists all.
+pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let Some((name, rest)) = arguments.split_first() else {
+        println!("{}", list());
+        return Ok(());
+    };
+    match CAMPAIGNS.iter().find(|campaign| campaign.name == *name) {
+        Some(campaign) => (campaign.run)(root, rest),
+        None => bail!("there is no campaign {name}; there are:\n{}", list()),
+    }
+}
+
+fn list() -> String {
+    let lines: Vec<String> =
+        CAMPAIGNS.iter().map(|campaign| format!("  {:<10} {}", campaign.name, campaign.doc)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn campaigns_are_listed_and_others_refused() {
+        for (index, campaign) in CAMPAIGNS.iter().enumerate() {
+            assert!(CAMPAIGNS[..index].iter().all(|other| other.name != campaign.name));
+            assert!(list().contains(campaign.doc));
+        }
+        let error = run(Path::new("/nonexistent"), &["picnic"]).unwrap_err();
+        assert!(error.to_string().starts_with("there is no campaign picnic"), "{error}");
+    }
+}

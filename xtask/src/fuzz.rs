@@ -1,0 +1,129 @@
+//! The fuzz targets of `fuzz/`: built with the stable toolchain, run by the gate for a minute each and by `cargo xtask
+//! campaign fuzz` for as long as one likes.
+
+mod arguments;
+mod build;
+mod corpus;
+mod finding;
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::bail;
+
+use arguments::Asked;
+use session::{Session, Tally};
+
+/// How long the gate runs each target.
+const GATE_SECONDS: u64 = 60;
+/// How many targets the gate runs at once.
+const GATE_JOBS: usize = 2;
+
+/// What the gate's step came to.
+pub enum Outcome {
+    /// No target found anything; with a summary.
+    Held(String),
+    /// The targets cannot be built here, and why.
+    Skipped(String),
+}
+
+/// Where the parts of a fuzzing run lie.
+struct Places {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Places {
+    fn new(root: &Path) -> Places {
+        Places { root: root.to_owned(), target: crate::gate::target_directory(root) }
+    }
+
+    /// Where the targets are built, with logs, seeds and dictionaries beside them.
+    fn build(&self) -> PathBuf {
+        self.target.join("fuzz")
+    }
+
+    /// What a target has found worth keeping, over all runs.
+    fn corpus(&self, target: &str) -> PathBuf {
+        self.target.join("fuzz-corpus").join(target)
+    }
+
+    /// Inputs that made a target fail.
+    fn findings(&self, target: &str) -> PathBuf {
+        self.build().join("findings").join(target)
+    }
+
+    /// Inputs that once made it fail.
+    fn regressions(&self, target: &str) -> PathBuf {
+        self.root.join("fuzz/regressions").join(target)
+    }
+}
+
+/// The step of the gate: every target for [`GATE_SECONDS`].
+pub fn check(root: &Path) -> anyhow::Result<Outcome> {
+    if let Some(why) = build::missing() {
+        return Ok(Outcome::Skipped(why));
+    }
+    let asked = Asked { seconds: GATE_SECONDS, jobs: GATE_JOBS, only: None };
+    let tallies = run(root, &asked, &|_| ())?;
+    let runs: u64 = tallies.iter().map(|tally| tally.runs).sum();
+    Ok(Outcome::Held(format!("{} targets, {runs} runs, no findings", tallies.len())))
+}
+
+/// `cargo xtask campaign fuzz`.
+pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let asked = Asked::parse(arguments)?;
+    if let Some(why) = build::missing() {
+        bail!("{why}");
+    }
+    println!("{}", Tally::HEAD);
+    run(root, &asked, &|tally| println!("{tally}"))?;
+    Ok(())
+}
+
+/// Builds and runs the targets that are asked for, some at once; fails with all findings once every target has ended.
+fn run(root: &Path, asked: &Asked, ended: &(dyn Fn(&Tally) + Sync)) -> anyhow::Result<Vec<Tally>> {
+    let places = Places::new(root);
+    let targets = chosen(build::targets(root)?, asked.only.as_deref())?;
+    let programs = build::build(&places, &targets)?;
+    let (next, tallies) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || -> anyhow::Result<()> {
+        while let Some((name, program)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let tally = Session { places: &places, name, program, seconds: asked.seconds }.run()?;
+            ended(&tally);
+            tallies.lock().expect("no thread panics").push(tally);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..asked.jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("no thread panics"))
+    })?;
+    let tallies = tallies.into_inner().expect("no thread panics");
+    let findings: Vec<&str> = tallies.iter().filter_map(|tally| tally.finding.as_deref()).collect();
+    if findings.is_empty() { Ok(tallies) } else { bail!("{}", findings.join("\n\n")) }
+}
+
+fn chosen(targets: Vec<String>, only: Option<&str>) -> anyhow::Result<Vec<String>> {
+    let Some(only) = only else { return Ok(targets) };
+    if targets.iter().any(|target| target == only) {
+        return Ok(vec![only.to_owned()]);
+    }
+    bail!("there is no fuzz target {only}; there are {}", targets.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_target_or_all_are_run() {
+        let all = || vec!["record".to_owned(), "suite".to_owned()];
+        assert_eq!(chosen(all(), None).unwrap(), all());
+        assert_eq!(chosen(all(), Some("suite")).unwrap(), ["suite"]);
+        let error = chosen(all(), Some("suit")).unwrap_err().to_string();
+        assert_eq!(error, "there is no fuzz target suit; there are record, suite");
+    }
+}
