@@ -19,7 +19,8 @@ pub fn check(data: &[u8]) {
     };
     let entries: Vec<&Entry> = catalog.entries().take(MOST_ENTRIES).collect();
     let style = Style::default();
-    catalog_list::render(&entries, &style, &mut TextWriter::new(&mut io::sink())).expect("a sink takes everything");
+    catalog_list::render(&entries, &style, &mut TextWriter::new(&mut io::sink()))
+        .expect("a sink takes everything");
     catalog_json::list(&entries, &mut io::sink()).expect("a sink takes everything");
     for entry in entries {
         check_entry(&catalog, entry, &style);
@@ -42,7 +43,8 @@ fn check_entry(catalog: &Catalog, entry: &Entry, style: &Style) {
     }
     let told = sheets.first();
     let shown = catalog_show::Shown { entry, sheets: &sheets, is_asked: false, told, facts: true };
-    catalog_show::render(&shown, style, &mut TextWriter::new(&mut io::sink())).expect("a sink takes everything");
+    catalog_show::render(&shown, style, &mut TextWriter::new(&mut io::sink()))
+        .expect("a sink takes everything");
     catalog_json::show(entry, &sheets, &mut io::sink()).expect("a sink takes everything");
     for name in [format!("sim:{}", entry.id()), format!("sim:{}?size=100GiB", entry.id())] {
         match Target::parse(catalog, &name) {
@@ -56,7 +58,8 @@ fn check_entry(catalog: &Catalog, entry: &Entry, style: &Style) {
 fn check_fit(catalog: &Catalog, entry: &Entry, style: &Style) {
     let need = need();
     let fit = catalog.fit(&need, Some(entry.provider()));
-    catalog_fit::render(&fit, "a need", style, &mut TextWriter::new(&mut io::sink())).expect("a sink takes everything");
+    catalog_fit::render(&fit, "a need", style, &mut TextWriter::new(&mut io::sink()))
+        .expect("a sink takes everything");
     catalog.lifts(entry, &Parameters::default(), &need);
 }
 

@@ -10,8 +10,8 @@ use fathom_catalog::Catalog;
 use fathom_record::RunRecord;
 use fathom_report::identify_text::IdentifyReport;
 use fathom_report::{
-    FORMATS, Style, TextWriter, bench_table, identify_json, identify_text, prepare_json, prepare_text, surface_json,
-    surface_table, sweep_json, sweep_table,
+    FORMATS, Style, TextWriter, bench_table, identify_json, identify_text, prepare_json, prepare_text,
+    surface_json, surface_table, sweep_json, sweep_table,
 };
 
 /// Tells all that a record of its kind tells.
@@ -37,7 +37,8 @@ pub(crate) fn check(record: &RunRecord) {
 /// What is told of promises.
 pub(crate) fn check_promises(record: &RunRecord) {
     promise::is_broken(record);
-    bench_table::render(record, &Style::default(), &mut TextWriter::new(&mut io::sink())).expect("a sink takes everything");
+    bench_table::render(record, &Style::default(), &mut TextWriter::new(&mut io::sink()))
+        .expect("a sink takes everything");
 }
 
 /// What `fathom history show` shows beside the formats, as text and as JSON.

@@ -29,8 +29,13 @@ pub fn check(data: &[u8]) {
                     simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
                 let asked = ("a trace", length.map(|length| length.0));
                 simulate_json::render(asked, &volumes, &mut io::sink()).expect("a sink takes everything");
-                simulate_text::render("a trace", &volumes, &Style::default(), &mut TextWriter::new(&mut io::sink()))
-                    .expect("a sink takes everything");
+                simulate_text::render(
+                    "a trace",
+                    &volumes,
+                    &Style::default(),
+                    &mut TextWriter::new(&mut io::sink()),
+                )
+                .expect("a sink takes everything");
             }
             Err(error) => messages::check(&error, error.hint().as_deref()),
         }

@@ -573,3 +573,26 @@ fn free_devices_and_files_are_written() {
         }
     }
 }
+
+#[test]
+fn data_of_an_unknown_format_is_mentioned() {
+    need!(root, tool "losetup");
+    let _loading = loading();
+    let home = scratch();
+    let (empty, full) = (LoopDevice::new(32 * MIB), LoopDevice::written(32 * MIB));
+    let mention = "holds data of an unknown format";
+    for (device, is_mentioned) in [(&empty, false), (&full, true)] {
+        let name = device.path().to_string_lossy().into_owned();
+        let way = Way { name: device.path().to_owned(), directory: None, descriptor: false };
+        let attempt = |line: String| {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            run(&mut command(&way, device.path(), &arguments, home.path()))
+        };
+        let bench = attempt(format!(
+            "bench --no-history --only=rand-write --runtime=100ms --size=16m --dry-run --destroy-data={name} {name}"
+        ));
+        assert_eq!(bench.assert_code(0).stdout.contains(mention), is_mentioned, "{bench}");
+        let fio = attempt(format!("fio --name=t --rw=write --bs=4k --size=64k --filename={name}"));
+        assert_eq!(fio.assert_code(0).stdout.contains(mention), is_mentioned, "{fio}");
+    }
+}

@@ -7,7 +7,8 @@ use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
 use fathom_record::PromiseRecord;
-use fathom_runner::Session;
+use fathom_runner::{Session, unknown_data};
+use fathom_sys::device::TargetHandle;
 
 use crate::AssessError;
 use crate::machine::{engine_rows, host_facts};
@@ -335,6 +336,7 @@ pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
             "{} is sparse: reads of its holes never reach a device and are too fast",
             path.display()
         )),
+        BenchTarget::BlockDevice { path, destroy: true, .. } => unknown_data(&TargetHandle::open(path).ok()?),
         _ => None,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_sys::device::{Identity, Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle};
+use fathom_model::units::grouped;
+use fathom_sys::device::{Identity, Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle, unknown_data_on};
 
 use crate::RunError;
 
@@ -61,6 +62,8 @@ pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String
     if targets.is_empty() {
         return Ok(Vec::new());
     }
+    // What a run wrote itself is nothing that its next test should mention.
+    let new: Vec<bool> = targets.iter().map(|target| !target.handle.is_claimed()).collect();
     for target in targets {
         // Whether it was refused is an obstacle like others: the survey asks for it.
         let _ = target.handle.claim();
@@ -74,12 +77,26 @@ pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String
     };
     let survey = Survey::of(&root, &handles).map_err(|error| unknown(handles[0].path(), &error))?;
     let mut notes = Vec::new();
-    for target in targets {
+    for (target, is_new) in targets.iter().zip(new) {
         let path = target.handle.path();
         let obstacles = survey.obstacles(target.handle).map_err(|error| unknown(path, &error))?;
         notes.extend(permit.judge(target, &obstacles)?);
+        // Own commands announce it with their plan, before they write.
+        if is_new && !permit.own_command {
+            notes.extend(unknown_data(target.handle));
+        }
     }
     Ok(notes)
+}
+
+/// What to say of a device that holds something though no format was recognised.
+pub fn unknown_data(handle: &TargetHandle) -> Option<String> {
+    let offset = unknown_data_on(handle)?;
+    let path = handle.path().display();
+    Some(format!(
+        "{path} holds data of an unknown format, from byte {} on, which is overwritten",
+        grouped(offset)
+    ))
 }
 
 impl WritePermit {

@@ -35,7 +35,7 @@ mod worker;
 pub use drive::Step;
 pub use error::RunError;
 pub use execute::run_alone;
-pub use guard::{WritePermit, Written, admit};
+pub use guard::{WritePermit, Written, admit, unknown_data};
 pub use layout::LayoutProgress;
 pub use observe::RunObserver;
 pub use prepare::Prepared;

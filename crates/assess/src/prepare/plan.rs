@@ -8,8 +8,8 @@ use fathom_analysis::sweep_point::block_name;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
 use fathom_record::RunHeader;
-use fathom_runner::Session;
-use fathom_sys::device::TargetStack;
+use fathom_runner::{Session, unknown_data};
+use fathom_sys::device::{TargetHandle, TargetStack};
 use fathom_volume::VolumeModel;
 
 use super::settings::{PrepareSettings, Workload};
@@ -278,6 +278,9 @@ fn remarks(target: &PrepareTarget, stages: &[Stage]) -> Vec<String> {
         if stages.contains(&Stage::Touch) && volume.model.first_touch.is_none() {
             notes.push("first accesses cost nothing on this volume; first_touch= sets it".to_owned());
         }
+    }
+    if target.may_write && target.volume.is_none() && target.kind == PrepareKind::BlockDevice {
+        notes.extend(TargetHandle::open(&target.file).ok().as_ref().and_then(unknown_data));
     }
     if target.filesystem.as_ref().is_some_and(|filesystem| filesystem.is_root_filesystem) {
         notes.push("the file is on the root file system: other programs use it too".to_owned());

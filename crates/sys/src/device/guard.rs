@@ -85,6 +85,17 @@ fn signatures_of(handle: &TargetHandle) -> Result<Vec<signature::Signature>, Dev
         .map_err(|source| DeviceError::Read { path: path.to_path_buf(), source })
 }
 
+/// Where the first byte stands that is not zero, on a block device on which no format was recognised; `None` where it is
+/// empty, bears a signature, or cannot be read.
+pub fn unknown_data_on(handle: &TargetHandle) -> Option<u64> {
+    if handle.kind() != HandleKind::BlockDevice || !signatures_of(handle).ok()?.is_empty() {
+        return None;
+    }
+    let file = handle.reopen(OpenFlags::default()).ok()?;
+    let size = block_device_size(&file).ok()?;
+    signature::unknown_data(&file, size).ok()?
+}
+
 fn nodes_of(names: &[String]) -> Vec<PathBuf> {
     names.iter().map(|name| node_of(name)).collect()
 }

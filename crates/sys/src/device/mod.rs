@@ -31,7 +31,7 @@ pub use diskstats::{DiskSampler, DiskStats};
 pub use error::DeviceError;
 pub use facts::DeviceFacts;
 pub use filesystem::{FilesystemFacts, filesystem_of};
-pub use guard::{Process, Survey, in_use};
+pub use guard::{Process, Survey, in_use, unknown_data_on};
 pub use handle::{HandleKind, Identity, TargetHandle, numbers_of, unfit_for_a_new_file};
 pub use host::HostFacts;
 pub use kind::DeviceKind;
