@@ -94,7 +94,7 @@ pub fn assess(record: &RunRecord) -> Surface {
     let mut access = fathom_stats::Latency::default();
     for test in &record.tests {
         if test.started_unix_ms > 0 {
-            elapsed_ns = test.started_unix_ms.saturating_sub(began) * 1_000_000;
+            elapsed_ns = test.started_unix_ms.saturating_sub(began).saturating_mul(1_000_000);
         }
         surface.points.extend(Point::of(test, elapsed_ns));
         surface.file.extend(FileRow::of(test));
@@ -117,7 +117,7 @@ pub fn assess(record: &RunRecord) -> Surface {
         } else if test.id == BURST {
             surface.burst = Some(rate(test, best_rate));
         }
-        elapsed_ns += test.elapsed_ns;
+        elapsed_ns = elapsed_ns.saturating_add(test.elapsed_ns);
     }
     name_the_unwritten(&mut surface.points);
     surface.transfer = spread(&surface.points);
@@ -223,14 +223,12 @@ const WHOLE_INTERVAL_NS: u64 = 400_000_000;
 
 /// The best half second, or the whole where there is none.
 fn best_rate(job: &JobRecord) -> Option<f64> {
-    let whole = job
-        .measured
-        .series
-        .iter()
-        .filter(|interval| interval.end_ns - interval.start_ns >= WHOLE_INTERVAL_NS);
-    let rates = whole.map(|interval| {
+    let rates = job.measured.series.iter().filter_map(|interval| {
+        // A damaged record may have it end before it begins.
+        let length_ns = interval.end_ns.checked_sub(interval.start_ns);
+        let length_ns = length_ns.filter(|length| *length >= WHOLE_INTERVAL_NS)?;
         let bytes = interval.read.bytes + interval.write.bytes;
-        bytes as f64 * 1e9 / (interval.end_ns - interval.start_ns) as f64
+        Some(bytes as f64 * 1e9 / length_ns as f64)
     });
     rates.chain(mean_rate(job)).max_by(f64::total_cmp)
 }
@@ -314,6 +312,13 @@ mod tests {
     }
 
     #[test]
+    fn times_of_a_damaged_record_do_not_overflow() {
+        let late = TestRecord { started_unix_ms: u64::MAX, elapsed_ns: u64::MAX, ..point(0, 100) };
+        let early = TestRecord { started_unix_ms: 1, elapsed_ns: u64::MAX, ..point(1 << 30, 100) };
+        assert_eq!(assess(&record(vec![early, late])).points.len(), 2);
+    }
+
+    #[test]
     fn the_burst_is_its_best_half_second() {
         let mut test = TestRecord { id: BURST.to_owned(), ..point(0, 100) };
         test.jobs.truncate(1);
@@ -327,6 +332,8 @@ mod tests {
             interval(0, 500_000_000, 40 << 20),
             interval(500_000_000, 1_000_000_000, 60 << 20),
             interval(1_000_000_000, 1_000_001_000, 1 << 20),
+            // As a damaged record may say it.
+            interval(1_500_000_000, 1_000_000_000, 900 << 20),
         ];
         let burst = |test: &TestRecord| assess(&record(vec![test.clone()])).burst.unwrap().bytes_per_second;
         assert_eq!(burst(&test), Some(120.0 * MIB));

@@ -170,7 +170,7 @@ impl Point {
         let (Some(held), Some(mean)) = (self.depth_mean(), self.lat.mean) else { return false };
         let asked = f64::from(self.spot.in_flight());
         let ending = 0.5 * asked / self.ios as f64;
-        let own_gap = OWN_GAP_NS * f64::from(self.spot.depth + 1);
+        let own_gap = OWN_GAP_NS * (f64::from(self.spot.depth) + 1.0);
         let own_gap = own_gap / (mean + own_gap);
         (held / asked - 1.0).abs() <= LITTLE + ending + own_gap
     }
@@ -340,5 +340,8 @@ mod tests {
         assert!(point.is_sound());
         point.iops *= 0.9;
         assert!(!point.is_sound());
+        // As a damaged record may say it: so few requests tell nothing of such a depth.
+        point.spot.depth = u32::MAX;
+        assert!(point.holds_its_depth() && point.resolution() > 1.0);
     }
 }

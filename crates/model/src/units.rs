@@ -101,7 +101,7 @@ pub fn grouped(number: u64) -> String {
 
 /// A span for people: `850 ms`, `12 s`, `3 min 20 s`, `2 h 05 min`, `10 h`.
 pub fn duration(span: Nanos) -> String {
-    let secs = (span.0 + 500_000_000) / 1_000_000_000;
+    let secs = span.0.saturating_add(500_000_000) / 1_000_000_000;
     match secs {
         _ if span.0 < 1_000_000_000 => format!("{} ms", span.as_millis()),
         0..60 => format!("{secs} s"),
@@ -261,6 +261,7 @@ mod tests {
         }
         assert_eq!(duration(Nanos::from_secs(200)), "3 min 20 s");
         assert_eq!(duration(Nanos::from_millis(850)), "850 ms");
+        assert_eq!(duration(Nanos(u64::MAX)), "5124095 h 35 min");
         assert_eq!(duration(Nanos::from_secs(7500)), "2 h 05 min");
         assert_eq!(duration(Nanos::from_secs(7529)), "2 h 05 min");
         assert_eq!(duration(Nanos::from_secs(7530)), "2 h 06 min");

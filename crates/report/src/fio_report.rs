@@ -40,9 +40,9 @@ impl FioReport {
     }
 
     fn add(&mut self, test: &TestRecord) {
-        let first_group = self.entries.last().map_or(0, |entry| entry.job.group + 1);
+        let first_group = self.entries.last().map_or(0, |entry| entry.job.group.saturating_add(1));
         for mut entry in entries(test) {
-            entry.job.group += first_group;
+            entry.job.group = entry.job.group.saturating_add(first_group);
             self.entries.push(entry);
         }
         for disk in &test.disks {

@@ -73,6 +73,17 @@ fn fio_document_of_our_own_record_ends_in_our_notes() {
 }
 
 #[test]
+fn groups_and_sectors_of_a_damaged_record_do_not_overflow() {
+    let mut record = sample::run();
+    for test in &mut record.tests {
+        test.jobs.iter_mut().for_each(|job| job.group = u32::MAX);
+        test.disks.iter_mut().for_each(|disk| disk.counters.read_sectors = u64::MAX / 100);
+    }
+    assert!(text(|out| fio_normal::render(&record, &Style::default(), out)).contains("groupid=4294967295"));
+    assert!(text(|out| bench_json::render(&record, &Style::default(), out)).contains("18446744073709551615"));
+}
+
+#[test]
 fn history_lists() {
     let rows = sample::history();
     insta::assert_snapshot!(
