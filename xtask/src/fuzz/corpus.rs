@@ -68,6 +68,24 @@ const TEXTS: &[(&str, &str)] = &[
     ("signature", "\0\0\0\u{1}\0\0\0\0\0\u{2}\0\0\u{8}EFI PART\0\0\0\0\u{10}LABELONE"),
 ];
 
+/// Numbers at which types end.
+const EXTREMES: &[&str] = &[
+    "0",
+    "-1",
+    "255",
+    "65536",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "1e308",
+    "5e-324",
+    "nan",
+    "inf",
+];
+
 /// Words of a dictionary at most, each so long.
 const MOST_WORDS: usize = 2_000;
 const WORD: std::ops::RangeInclusive<usize> = 2..=40;
@@ -94,6 +112,7 @@ pub fn write_dictionary(places: &Places, target: &str) -> anyhow::Result<PathBuf
         words.extend(words_of(&String::from_utf8_lossy(&seed)));
     }
     let mut words: Vec<String> = words.into_iter().take(MOST_WORDS).collect();
+    words.extend(EXTREMES.iter().map(|number| (*number).to_owned()));
     words.extend(option_words(target));
     let path = places.build().join(format!("{target}.dict"));
     let lines: String = words.iter().map(|word| format!("\"{}\"\n", escaped(word))).collect();
