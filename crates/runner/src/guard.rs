@@ -131,7 +131,7 @@ impl WritePermit {
     fn hint(&self, path: &Path, classes: Vec<ObstacleClass>) -> String {
         let has = |class| classes.contains(&class);
         let destroy = format!("--destroy-data={}", path.display());
-        let release = "unmount or release it first (umount, swapoff, losetup -d, vgchange -an, mdadm --stop)";
+        let release = "unmount it first (or swapoff, losetup -d, vgchange -an, mdadm --stop)";
         if has(ObstacleClass::Impossible) {
             return "choose a target that can be written".to_owned();
         }

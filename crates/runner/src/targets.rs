@@ -95,7 +95,10 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
         Ok(handle) => handle,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return match unfit_for_a_new_file(path) {
-                Some(reason) => Err(unsuitable(reason, "check the name; `lsblk` lists the devices")),
+                Some(reason) => Err(unsuitable(
+                    reason,
+                    "check the name (`lsblk` lists the devices); no file is made among device nodes",
+                )),
                 None => target(TargetKind::Missing, 0, None),
             };
         }

@@ -182,7 +182,11 @@ fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
         ));
     }
     if let Some(reason) = unfit_for_a_new_file(path) {
-        return Err(refused(path, reason, "check the name; `lsblk` lists the devices"));
+        return Err(refused(
+            path,
+            reason,
+            "check the name (`lsblk` lists the devices); no file is made among device nodes",
+        ));
     }
     if settings.run.size.is_none() {
         let hint = "say how large it shall be: --size 10g";

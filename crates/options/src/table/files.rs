@@ -136,7 +136,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: Kind::Bool,
         default: "0",
-        doc: "Write to a device although it is mounted.",
+        doc: "Write to a device or file although it is in use (mounted, swap, held by another device).",
         apply: |options, text| set(&mut options.allow_mounted_write, value::boolean(text)),
     },
     OptionRow {

@@ -180,7 +180,7 @@ pub fn unfit_for_a_new_file(path: &Path) -> Option<&'static str> {
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.canonicalize().ok()?;
-    is_among_devices(&parent).then_some("does not exist, and no file is made among the device nodes")
+    is_among_devices(&parent).then_some("there is no such device")
 }
 
 /// True for a directory of device nodes: in a devtmpfs, or below `/dev` on the same mount as `/dev` itself (`/dev/shm` is
@@ -267,10 +267,10 @@ mod tests {
         check(&dir.path().join("new"), None);
         check(Path::new("fathom-no-such-file"), None);
         check(&link, Some("leads nowhere"));
-        check(Path::new("/dev/fathom-no-such-device"), Some("device nodes"));
-        check(Path::new("/dev/../dev/fathom-no-such-device"), Some("device nodes"));
+        check(Path::new("/dev/fathom-no-such-device"), Some("no such device"));
+        check(Path::new("/dev/../dev/fathom-no-such-device"), Some("no such device"));
         if Path::new("/dev/mapper").is_dir() {
-            check(Path::new("/dev/mapper/fathom-no-such-device"), Some("device nodes"));
+            check(Path::new("/dev/mapper/fathom-no-such-device"), Some("no such device"));
         }
         let shm = Path::new("/dev/shm");
         let is_a_mount = std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(" /dev/shm ");
