@@ -80,7 +80,10 @@ fn groups_and_sectors_of_a_damaged_record_do_not_overflow() {
         test.disks.iter_mut().for_each(|disk| disk.counters.read_sectors = u64::MAX / 100);
     }
     assert!(text(|out| fio_normal::render(&record, &Style::default(), out)).contains("groupid=4294967295"));
-    assert!(text(|out| bench_json::render(&record, &Style::default(), out)).contains("18446744073709551615"));
+    assert!(
+        text(|out| bench_json::render(&record, &Style::default(), &mut out.json()))
+            .contains("18446744073709551615")
+    );
 }
 
 #[test]

@@ -55,7 +55,9 @@ pub(crate) fn written<'a>(
                 continue;
             };
             let grows = needs.get(path).is_some_and(|need| need.size > target.size);
-            if !job.io.pattern.modifies() && !grows {
+            // Removing its name takes a file from whoever uses it, as soon as that is the last one.
+            let is_unlinked = job.files.unlink && target.is_file();
+            if !job.io.pattern.modifies() && !grows && !is_unlinked {
                 continue;
             }
             let allow = job.files.allow_mounted_write;

@@ -78,16 +78,26 @@ pub(crate) fn lay_out(
         });
     }
     let reserved = reserve(&file, has, need).map_err(|source| error("reserve space for", path, source));
-    let made = if need.filled {
-        reserved.and_then(|()| fill(session, target, need.size, None, report))
-    } else {
-        reserved.map(|()| 0)
+    let mut filled = Filled { end: if need.filled { has } else { need.size }, by_others: false };
+    let made = match need.filled {
+        true => reserved.and_then(|()| fill_from(session, target, (need.size, None), &mut filled, report)),
+        false => reserved,
     };
-    if made.is_err() {
-        // What failed or was interrupted keeps neither data nor reserved blocks. The first error is the one to tell.
+    // What failed or was interrupted keeps neither data nor reserved blocks, unless others wrote meanwhile. The first error
+    // is the one to tell.
+    let is_ours = !filled.by_others && file.metadata().is_ok_and(|now| now.len() <= filled.end);
+    if made.is_err() && is_ours {
         let _ = file.set_len(has);
     }
-    made.map(|_| ())
+    made
+}
+
+/// How far a file was filled.
+struct Filled {
+    /// Bytes that it has then.
+    end: u64,
+    /// Others made it longer meanwhile: what they wrote is neither overwritten nor cut off.
+    by_others: bool,
 }
 
 /// Gives the file its size as the plan's `fallocate` says.
@@ -119,10 +129,36 @@ pub(crate) fn fill(
     deadline: Option<u64>,
     report: &mut dyn FnMut(&LayoutProgress),
 ) -> Result<u64, RunError> {
+    let mut filled = Filled { end: 0, by_others: false };
+    fill_from(session, target, (size, deadline), &mut filled, report)?;
+    Ok(filled.end)
+}
+
+/// Writes a piece past the page cache where that goes; true where it went through the cache.
+fn write_piece(direct: &mut Option<File>, buffered: &File, piece: &[u8], at: u64) -> std::io::Result<bool> {
+    const EINVAL: i32 = 22;
+    if let Some(file) = direct.as_ref().filter(|_| piece.len().is_multiple_of(ALIGN)) {
+        match file.write_all_at(piece, at) {
+            Err(error) if error.raw_os_error() == Some(EINVAL) => *direct = None,
+            other => return other.map(|()| false),
+        }
+    }
+    buffered.write_all_at(piece, at).map(|()| true)
+}
+
+/// As [`fill`]; `filled` tells how far it came, also where it failed.
+fn fill_from(
+    session: &Session,
+    target: &TargetHandle,
+    (size, deadline): (u64, Option<u64>),
+    filled: &mut Filled,
+    report: &mut dyn FnMut(&LayoutProgress),
+) -> Result<(), RunError> {
     let path = target.path();
     let failed = |source| error("lay out", path, source);
     let buffered = open_for_layout(target)?;
     let has = buffered.metadata().map_err(failed)?.len();
+    filled.end = has;
     let began = session.now();
     let progress = |done_bytes, now| {
         let (path, elapsed_ns) = (path.to_owned(), now - began);
@@ -150,25 +186,20 @@ pub(crate) fn fill(
             reported = now;
             report(&progress(at, now));
         }
+        let longer = buffered.metadata().map_err(failed)?.len();
+        if longer > at {
+            // Somebody else appends to the file, or fills it as well.
+            (at, filled.by_others) = (longer.min(size), true);
+            direct = direct.filter(|_| at.is_multiple_of(ALIGN as u64));
+            continue;
+        }
         let len = (size - at).min(CHUNK as u64) as usize;
         stamp.apply(&mut chunk[..len]);
-        let aligned = len.is_multiple_of(ALIGN);
-        match direct.as_ref().filter(|_| aligned) {
-            Some(file) => {
-                if let Err(error) = file.write_all_at(&chunk[..len], at) {
-                    if error.raw_os_error() != Some(22) {
-                        return Err(failed(error));
-                    }
-                    direct = None;
-                    continue;
-                }
-            }
-            None => {
-                buffered.write_all_at(&chunk[..len], at).map_err(failed)?;
-                unsynced += len as u64;
-            }
+        if write_piece(&mut direct, &buffered, &chunk[..len], at).map_err(failed)? {
+            unsynced += len as u64;
         }
         at += len as u64;
+        filled.end = at;
         if unsynced >= BUFFERED_SYNC_BYTES {
             buffered.sync_data().map_err(failed)?;
             unsynced = 0;
@@ -178,5 +209,6 @@ pub(crate) fn fill(
     // Advice only: a file system that keeps the pages costs nothing but memory.
     let _ = fadvise_dontneed(&buffered, 0, 0);
     report(&progress(at, session.now()));
-    Ok(at)
+    filled.end = at;
+    Ok(())
 }

@@ -10,6 +10,7 @@ use fathom_analysis::ping::PingTarget;
 use fathom_runner::{WritePermit, Written, admit};
 use fathom_sys::device::{
     DiskSampler, FilesystemFacts, Identity, TargetHandle, TargetKind, TargetStack, numbers_of,
+    unfit_for_a_new_file,
 };
 use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, reopen};
 
@@ -184,7 +185,7 @@ fn in_directory(
     let free = filesystem.free_bytes.saturating_sub(reserve);
     let kept = path.join(KEPT);
     let (file, has) = if settings.keep {
-        let file = kept_file(&kept).map_err(|error| failed("open", &kept, error))?;
+        let file = kept_file(&kept)?;
         let has = file.metadata().map_err(|error| failed("open", &kept, error))?.len();
         (file, has)
     } else {
@@ -200,25 +201,34 @@ fn in_directory(
     reopen(&file, flags(settings)).map_err(|error| failed("open a file in", path, error))
 }
 
-/// The file that is kept, made where it is missing. A link of that name could lead anywhere.
-fn kept_file(path: &Path) -> io::Result<File> {
+/// The file that is kept, made where it is missing. One that is there is written to if it is free and has no other name: a
+/// link could lead anywhere.
+fn kept_file(path: &Path) -> Result<File, PingError> {
+    let failed = |source| PingError::Open { attempted: "open", path: path.to_owned(), direct: false, source };
     let write = OpenFlags { write: true, ..OpenFlags::default() };
+    if !path.exists() && unfit_for_a_new_file(path).is_some() {
+        return Err(PingError::Unsupported { path: path.to_owned() });
+    }
     match TargetHandle::create(path) {
         Ok(made) => {
-            let file = made.reopen(write)?;
-            file.set_permissions(Permissions::from_mode(0o600))?;
+            let file = made.reopen(write).map_err(failed)?;
+            file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
             return Ok(file);
         }
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         Err(_) => {}
     }
-    let there = TargetHandle::open(path)?;
-    let named = path.symlink_metadata()?;
+    let there = TargetHandle::open(path).map_err(failed)?;
+    let named = path.symlink_metadata().map_err(failed)?;
     let (major, minor) = numbers_of(named.dev());
-    if !named.is_file() || there.identity() != Identity::File(major, minor, named.ino()) {
-        return Err(io::ErrorKind::AlreadyExists.into());
+    let is_itself = there.identity() == Identity::File(major, minor, named.ino());
+    if !named.is_file() || !is_itself || named.nlink() > 1 {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
     }
-    there.reopen(write)
+    let permit = WritePermit::own(&[path.to_owned()]);
+    admit(&permit, &[Written { handle: &there, allow_mounted_write: false }])
+        .map_err(|error| PingError::Refused(AssessError::Run(error)))?;
+    there.reopen(write).map_err(failed)
 }
 
 /// Writes what `payload` gives up to `size`, durably, and leaves none of it in the cache.

@@ -8,6 +8,7 @@
 mod loops;
 mod mounts;
 mod owners;
+mod shared;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -26,8 +27,9 @@ use super::signature::{self, Class};
 use super::topology::{self, node_of};
 use crate::io::{OpenFlags, block_device_size};
 use loops::{Backing, Loop};
-use mounts::MountedDevices;
 pub use mounts::Process;
+use mounts::{MountedDevices, MountedFile};
+use owners::Owner;
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,7 +109,7 @@ pub struct Survey<'a> {
     swaps: Vec<(PathBuf, Option<Identity>)>,
     /// Read when a device is looked at for the first time: a file that no loop device uses needs none of it.
     mounts: OnceCell<Vec<MountedDevices>>,
-    writers: Vec<(Identity, Process)>,
+    owners: Vec<Owner>,
 }
 
 impl Survey<'_> {
@@ -123,15 +125,16 @@ impl Survey<'_> {
             let handle = TargetHandle::open(&root.path(&path)).ok();
             (path, handle.map(|handle| handle.identity()))
         };
-        let identities: Vec<Identity> = targets.iter().map(|target| target.identity()).collect();
-        let writers = owners::writers(root, &identities);
-        Ok(Survey {
+        let mut survey = Survey {
             root,
             loops: loops::attached(root),
             swaps: swaps.into_iter().map(identify).collect(),
             mounts: OnceCell::new(),
-            writers: writers.into_iter().map(|(at, process)| (identities[at], process)).collect(),
-        })
+            owners: Vec::new(),
+        };
+        let shared: Vec<Identity> = targets.iter().flat_map(|target| survey.shared_with(target)).collect();
+        survey.owners = owners::owners(root, &shared);
+        Ok(survey)
     }
 
     /// Everything that stands against overwriting `target`. For a file only its active uses count, since replacing a
@@ -140,24 +143,58 @@ impl Survey<'_> {
     /// # Errors
     /// The device's contents cannot be read and nothing else was found against it.
     pub fn obstacles(&self, target: &TargetHandle) -> Result<Vec<Obstacle>, DeviceError> {
-        if target.kind() == HandleKind::BlockDevice || !self.loops.is_empty() {
-            self.mounts()?;
-        }
+        self.mounts()?;
         let mut found = match target.kind() {
             HandleKind::File => self.of_file(target),
             HandleKind::BlockDevice => self.of_block_device(target)?,
             HandleKind::Directory | HandleKind::CharDevice | HandleKind::Other => return Ok(Vec::new()),
         };
-        if let Some(by) = owners::lock_on(self.root, target) {
-            found.push(Obstacle::Locked { by });
-        }
-        let writers = self.writers.iter().filter(|(identity, _)| *identity == target.identity());
-        found.extend(writers.map(|(_, by)| Obstacle::OpenForWriting { by: by.clone() }));
+        self.owners_of(target, &mut found);
         Ok(found)
+    }
+
+    /// What other processes have of the target and of all that shares its data.
+    fn owners_of(&self, target: &TargetHandle, found: &mut Vec<Obstacle>) {
+        let shared = self.shared_with(target);
+        let path_of = |of: Identity| match of {
+            Identity::Device(major, minor) if of != target.identity() => {
+                self.root.block_name(major, minor).map(|name| topology::shown_node(self.root, &name))
+            }
+            _ => None,
+        };
+        for owner in self.owners.iter().filter(|owner| shared.contains(&owner.of)) {
+            let path = path_of(owner.of).unwrap_or_else(|| target.path().to_path_buf());
+            let by = owner.process.clone();
+            found.push(match owner.locks {
+                true => Obstacle::Locked { path, by: Some(by) },
+                false => Obstacle::OpenForWriting { path, by },
+            });
+        }
+        if !found.iter().any(|obstacle| matches!(obstacle, Obstacle::Locked { .. }))
+            && let Some(by) = owners::lock_on(self.root, target)
+        {
+            found.push(Obstacle::Locked { path: target.path().to_path_buf(), by });
+        }
     }
 
     fn of_file(&self, target: &TargetHandle) -> Vec<Obstacle> {
         let mut found = self.users_of_file(target.identity(), &mut BTreeSet::new());
+        let name = target.path().canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
+        for mount in self.mounts().unwrap_or_default() {
+            let is_it = match &mount.file {
+                Some(MountedFile::Known(identity)) => *identity == target.identity(),
+                Some(MountedFile::Named(mounted)) => name.as_ref() == Some(mounted),
+                None => false,
+            };
+            if is_it {
+                found.push(Obstacle::Mounted {
+                    device: target.path().to_path_buf(),
+                    relation: Relation::Itself,
+                    mount_point: mount.mount_point.clone(),
+                    seen_by: mount.seen_by.clone(),
+                });
+            }
+        }
         for one in &self.loops {
             if let Backing::Unknown(unknown) = &one.backing
                 && unknown.may_be(target)

@@ -60,11 +60,15 @@ pub enum Obstacle {
     },
     /// Another process holds a lock on the target, as the owner of a disk image does.
     Locked {
+        /// What is locked: the target, or something that its data is shared with.
+        path: PathBuf,
         /// Which, where that can be told.
         by: Option<Process>,
     },
-    /// Another process has the target open for writing.
+    /// Another process has the target open for writing, or something that its data is shared with.
     OpenForWriting {
+        /// What it has open.
+        path: PathBuf,
         /// Which.
         by: Process,
     },
@@ -162,11 +166,16 @@ impl fmt::Display for Obstacle {
                 let device = device.display();
                 write!(f, "the kernel holds {device} for another user (an exclusive open is refused)")
             }
-            Obstacle::Locked { by: Some(process) } => write!(f, "{process} holds a lock on it"),
-            Obstacle::Locked { by: None } => {
-                write!(f, "another process holds a lock on it, as a running virtual machine does")
+            Obstacle::Locked { path, by: Some(process) } => {
+                write!(f, "{process} holds a lock on {}", path.display())
             }
-            Obstacle::OpenForWriting { by } => write!(f, "{by} has it open for writing"),
+            Obstacle::Locked { path, by: None } => {
+                let path = path.display();
+                write!(f, "another process holds a lock on {path}, as a running virtual machine does")
+            }
+            Obstacle::OpenForWriting { path, by } => {
+                write!(f, "{by} has {} open for writing", path.display())
+            }
             Obstacle::Signature { what } => write!(f, "it bears a signature: {what}"),
             Obstacle::Partitioned { partitions } => {
                 let names: Vec<String> = partitions.iter().map(|path| path.display().to_string()).collect();
@@ -225,9 +234,14 @@ mod tests {
             "the loop device /dev/loop3 has its data there, and /dev/sda is mounted at /mnt",
             in_use,
         );
-        let shared = Obstacle::OpenForWriting { by: process.clone() };
-        check(shared, "process 7 (bash) has it open for writing", ObstacleClass::Shared);
-        check(Obstacle::Locked { by: Some(process) }, "process 7 (bash) holds a lock on it", in_use);
+        let path = PathBuf::from("/dev/sda1");
+        let shared = Obstacle::OpenForWriting { path: path.clone(), by: process.clone() };
+        check(shared, "process 7 (bash) has /dev/sda1 open for writing", ObstacleClass::Shared);
+        check(
+            Obstacle::Locked { path, by: Some(process) },
+            "process 7 (bash) holds a lock on /dev/sda1",
+            in_use,
+        );
         let what = Signature { name: "ext4", class: Class::FileSystem, offset: 1080 };
         check(Obstacle::Signature { what }, "it bears a signature: ext4 file system", ObstacleClass::Data);
         check(

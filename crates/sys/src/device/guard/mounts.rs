@@ -1,10 +1,12 @@
 //! Which devices carry mounted file systems: in every mount namespace that can be seen, with logs, journals and members.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::device::error::DeviceError;
 use crate::device::filesystem::{self, Mount};
+use crate::device::handle::{HandleKind, Identity, TargetHandle};
 use crate::device::root::SysRoot;
 use crate::device::topology::{self, name_of_node};
 
@@ -24,13 +26,24 @@ pub(super) struct MountedDevices {
     pub devices: Vec<String>,
     /// Kernel names of the devices with its log or real-time data.
     pub logs: Vec<String>,
+    /// The file that it has its data in, without a loop device: as erofs and servers in user space can.
+    pub file: Option<MountedFile>,
     pub mount_point: PathBuf,
     pub fs_type: String,
     /// A process that sees it, where this one does not.
     pub seen_by: Option<Process>,
 }
 
-/// Every mount that uses a block device, those of this process first.
+/// A file that a file system is mounted from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MountedFile {
+    /// Which.
+    Known(Identity),
+    /// Its name as the server was given it, relative to a directory that nobody tells.
+    Named(OsString),
+}
+
+/// Every mount that uses a block device or a file, those of this process first.
 ///
 /// # Errors
 /// The mounts of this process cannot be read.
@@ -38,14 +51,15 @@ pub(super) fn all(root: &SysRoot) -> Result<Vec<MountedDevices>, DeviceError> {
     let mut found: Vec<MountedDevices> = filesystem::read_mounts(root)?
         .iter()
         .map(|mount| of_mount(root, mount, None))
-        .filter(|mount| !mount.devices.is_empty())
+        .filter(MountedDevices::has_data_here)
         .collect();
     for (process, mounts) in other_namespaces(root) {
         for mount in &mounts {
             let there = of_mount(root, mount, Some(&process));
-            let is_known =
-                found.iter().any(|known| known.devices == there.devices && known.logs == there.logs);
-            if !there.devices.is_empty() && !is_known {
+            let is_known = found.iter().any(|known| {
+                (&known.devices, &known.logs, &known.file) == (&there.devices, &there.logs, &there.file)
+            });
+            if there.has_data_here() && !is_known {
                 found.push(there);
             }
         }
@@ -53,15 +67,42 @@ pub(super) fn all(root: &SysRoot) -> Result<Vec<MountedDevices>, DeviceError> {
     Ok(found)
 }
 
+impl MountedDevices {
+    fn has_data_here(&self) -> bool {
+        !self.devices.is_empty() || self.file.is_some()
+    }
+}
+
 fn of_mount(root: &SysRoot, mount: &Mount, seen_by: Option<&Process>) -> MountedDevices {
     let logs = ["logdev", "rtdev"].iter().filter_map(|option| mount.super_option(option));
+    let devices = topology::devices_of_mount(root, mount);
+    let file = if devices.is_empty() { file_of(root, mount, seen_by) } else { None };
     MountedDevices {
-        devices: topology::devices_of_mount(root, mount),
+        devices,
+        file,
         logs: logs.filter_map(|node| name_of_node(root, Path::new(node))).collect(),
         mount_point: mount.mount_point.clone(),
         fs_type: mount.fs_type.clone(),
         seen_by: seen_by.cloned(),
     }
+}
+
+/// The file that was named as the source of a mount that lies on no device.
+fn file_of(root: &SysRoot, mount: &Mount, seen_by: Option<&Process>) -> Option<MountedFile> {
+    let is_of_server = mount.fs_type.starts_with("fuse");
+    if !is_of_server && mount.fs_type != "erofs" {
+        return None;
+    }
+    let source = Path::new(&mount.source);
+    if source.is_relative() {
+        let has_name = is_of_server && source.extension().is_some() || source.components().count() > 1;
+        return has_name.then(|| source.file_name().map(|name| MountedFile::Named(name.to_owned())))?;
+    }
+    let from =
+        seen_by.map_or_else(|| PathBuf::from("/"), |process| format!("/proc/{}/root", process.id).into());
+    let path = root.path(from.join(source.strip_prefix("/").ok()?));
+    let handle = TargetHandle::open(&path).ok()?;
+    (handle.kind() == HandleKind::File).then(|| MountedFile::Known(handle.identity()))
 }
 
 /// The mounts of each mount namespace but this process's, with one process that is in it. Namespaces of processes that

@@ -1,6 +1,8 @@
 //! Other processes that write to a target or have it locked, where `/proc` tells: a running virtual machine locks its
 //! disk images, and nothing else of it shows on the host.
 
+use std::path::Path;
+
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use super::mounts::{Process, process_of};
@@ -8,36 +10,41 @@ use crate::device::handle::{HandleKind, Identity, TargetHandle};
 use crate::device::root::SysRoot;
 use crate::io::{OpenFlags, is_locked_by_another};
 
-/// The other processes that have one of `targets` open for writing, each with the position of its target. Descriptors of
-/// processes that this user may not look at are not seen.
-pub(super) fn writers(root: &SysRoot, targets: &[Identity]) -> Vec<(usize, Process)> {
+/// What another process has of something that a target shares its data with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub of: Identity,
+    pub process: Process,
+    /// It may write.
+    pub writes: bool,
+    /// It holds a lock.
+    pub locks: bool,
+}
+
+/// The other processes that have one of `shared` open for writing or locked. Descriptors of processes that this user may
+/// not look at are not seen.
+pub(super) fn owners(root: &SysRoot, shared: &[Identity]) -> Vec<Owner> {
     let own = std::process::id();
-    let mut found = Vec::new();
+    let mut found: Vec<Owner> = Vec::new();
     let ids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
-    for id in ids.filter(|&id| id != own) {
+    for id in ids.filter(|&id| id != own && !shared.is_empty()) {
         for descriptor in root.names(format!("/proc/{id}/fd")) {
             let link = root.path(format!("/proc/{id}/fd/{descriptor}"));
-            let Some(at) =
-                written_through(&link).and_then(|identity| targets.iter().position(|t| *t == identity))
-            else {
-                continue;
-            };
-            if !found.iter().any(|(target, process): &(usize, Process)| (*target, process.id) == (at, id)) {
-                found.push((at, process_of(root, id)));
+            let Some(of) = leads_to(&link).filter(|of| shared.contains(of)) else { continue };
+            let info = root.text(format!("/proc/{id}/fdinfo/{descriptor}")).unwrap_or_default();
+            let (writes, locks) = (may_write(&link), shows_lock(&info, of));
+            if (writes || locks)
+                && !found.iter().any(|o| (o.of, o.process.id, o.writes, o.locks) == (of, id, writes, locks))
+            {
+                found.push(Owner { of, process: process_of(root, id), writes, locks });
             }
         }
     }
     found
 }
 
-/// What a descriptor leads to, where it is open for writing.
-fn written_through(link: &std::path::Path) -> Option<Identity> {
-    const OWNER_WRITES: u32 = 0o200;
-    // The permissions of the link itself are the descriptor's.
-    let mode = rustix::fs::lstat(link).ok()?.st_mode;
-    if mode & OWNER_WRITES == 0 {
-        return None;
-    }
+/// What a descriptor leads to.
+fn leads_to(link: &Path) -> Option<Identity> {
     // What the kernel has in memory is enough: a server that is gone must not hold us up.
     let stat = rustix::fs::statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
     match u32::from(stat.stx_mode) & 0o170_000 {
@@ -47,11 +54,29 @@ fn written_through(link: &std::path::Path) -> Option<Identity> {
     }
 }
 
-/// A lock on the target that another process holds: which process, where that can be told.
+/// The permissions of the link itself are the descriptor's.
+fn may_write(link: &Path) -> bool {
+    const OWNER_WRITES: u32 = 0o200;
+    rustix::fs::lstat(link).is_ok_and(|stat| stat.st_mode & OWNER_WRITES != 0)
+}
+
+/// The kinds of lock that tell of an owner. On devices udev takes flock's for a moment whenever something has changed;
+/// leases are how servers cache.
+fn kinds_for(is_file: bool) -> &'static [&'static str] {
+    if is_file { &["POSIX", "OFDLCK", "FLOCK"] } else { &["POSIX", "OFDLCK"] }
+}
+
+/// True where `/proc/PID/fdinfo/FD` lists a lock: `lock:  1: OFDLCK ADVISORY READ -1 08:01:131 0 EOF`.
+fn shows_lock(info: &str, of: Identity) -> bool {
+    let kinds = kinds_for(matches!(of, Identity::File(..)));
+    let locks = info.lines().filter_map(|line| line.strip_prefix("lock:"));
+    locks.filter_map(|lock| lock.split_whitespace().nth(1)).any(|kind| kinds.contains(&kind))
+}
+
+/// A lock on the target that another process holds, also one whose descriptors this user may not look at: which process,
+/// where that can be told.
 pub(super) fn lock_on(root: &SysRoot, target: &TargetHandle) -> Option<Option<Process>> {
-    // On devices udev takes flock's locks for a moment whenever something has changed.
-    let kinds: &[&str] =
-        if target.kind() == HandleKind::File { &["POSIX", "OFDLCK", "FLOCK"] } else { &["POSIX", "OFDLCK"] };
+    let kinds = kinds_for(target.kind() == HandleKind::File);
     let text = root.text("/proc/locks").unwrap_or_default();
     if let Some(process) = listed_lock(&text, kinds, target.inode()) {
         return Some(process.map(|id| process_of(root, id)));
@@ -111,10 +136,27 @@ mod tests {
     }
 
     #[test]
+    fn locks_are_listed_with_the_descriptor() {
+        let info = |kind: &str| {
+            format!("pos:\t0\nflags:\t02\nlock:\t1: {kind}  ADVISORY  READ -1 08:01:131 0 EOF\n")
+        };
+        let check = |kind: &str, on_file: bool, on_device: bool| {
+            let found =
+                [Identity::File(8, 1, 131), Identity::Device(8, 1)].map(|of| shows_lock(&info(kind), of));
+            assert_eq!(found, [on_file, on_device], "{kind}");
+        };
+        check("OFDLCK", true, true);
+        check("POSIX", true, true);
+        check("FLOCK", true, false);
+        check("LEASE", false, false);
+        assert!(!shows_lock("pos:\t0\nflags:\t02\n", Identity::Device(8, 1)));
+    }
+
+    #[test]
     fn own_descriptors_are_no_other_writer() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let target = TargetHandle::open(file.path()).unwrap();
-        assert_eq!(writers(&SysRoot::real(), &[target.identity()]), []);
+        assert_eq!(owners(&SysRoot::real(), &[target.identity()]), []);
         assert_eq!(lock_on(&SysRoot::real(), &target), None);
     }
 
@@ -130,8 +172,11 @@ mod tests {
                 .unwrap()
         };
         let mut child = start(std::fs::File::options().write(true).open(file.path()).unwrap());
-        let found = writers(&SysRoot::real(), &[target.identity()]);
-        assert!(found.iter().any(|(at, process)| (*at, process.id) == (0, child.id())), "{found:?}");
+        let found = owners(&SysRoot::real(), &[target.identity()]);
+        assert!(
+            found.iter().any(|owner| owner.process.id == child.id() && owner.writes && !owner.locks),
+            "{found:?}"
+        );
         drop(child.stdin.take());
         child.wait().unwrap();
     }
