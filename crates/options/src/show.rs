@@ -6,6 +6,7 @@ use fathom_model::text::is_hidden;
 
 use crate::cli::Invocation;
 use crate::section::{Said, Section};
+use crate::table;
 
 /// `--name=value` for each pair, quoted; the name first, and the engine before its private options.
 pub fn command_line(said: &Said) -> String {
@@ -49,7 +50,13 @@ pub(crate) fn named(section: &Section) -> Said {
 }
 
 fn word((name, value): &(String, String)) -> String {
-    if value.is_empty() { format!("--{name}") } else { format!("--{name}={}", shell_quoted(value)) }
+    // An option that needs a value may have been given an empty one: alone it would take the next word.
+    let needs_value = || table::find(name).is_some_and(|known| !known.value_is_optional());
+    match value.as_str() {
+        "" if needs_value() => format!("--{name}="),
+        "" => format!("--{name}"),
+        value => format!("--{name}={}", shell_quoted(value)),
+    }
 }
 
 /// `text` as one word of a POSIX shell, on one line and of printable characters.
@@ -99,6 +106,15 @@ mod tests {
         ] {
             assert_eq!(shell_quoted(text), expected);
         }
+    }
+
+    #[test]
+    fn an_empty_value_is_shown_as_one() {
+        let said = |pairs: &[(&str, &str)]| -> Said {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let shown = command_line(&said(&[("description", ""), ("time_based", ""), ("hipri", "")]));
+        assert_eq!(shown, "--description= --time_based --hipri");
     }
 
     #[test]
