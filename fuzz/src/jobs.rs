@@ -80,11 +80,15 @@ fn repeat(invocation: &Invocation, plan: &RunPlan) {
     assert!(meaning(plan) == meaning(&plan_again), "{text}\nmeans something else:\n{plan:?}\n{plan_again:?}");
 }
 
-/// A plan without the words it was made from.
+/// A plan without the words it was made from. The name that a job has in reports may differ from its section's, after which
+/// its files are called; a command line has room for the latter alone.
 fn meaning(plan: &RunPlan) -> RunPlan {
     let mut plan = plan.clone();
     plan.global_said.clear();
-    plan.jobs.iter_mut().for_each(|job| job.said.clear());
+    for job in &mut plan.jobs {
+        job.said.clear();
+        job.name.clear();
+    }
     plan
 }
 
