@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use fathom_tests::{LoopDevice, LoopOptions, Mount, fathom_path, loading, must_run, need, run, scratch};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 
 const MIB: u64 = 1 << 20;
 
@@ -341,6 +341,40 @@ fn member_of_several_devices() -> InUse {
     in_use
 }
 
+/// A file that a file system is mounted from without a loop device.
+fn mounted_by_a_server() -> InUse {
+    let mut in_use = InUse::default();
+    let (directory, point) = (scratch(), scratch());
+    let image = image(directory.path(), "image");
+    ext4(&image);
+    must_run(Command::new("fuse2fs").args(["-o", "ro"]).arg(&image).arg(point.path()));
+    let link = directory.path().join("link");
+    std::fs::hard_link(&image, &link).expect("the directory is ours");
+    let mount = undo("umount", &[point.path()]);
+    in_use.target(image);
+    in_use.target(link);
+    in_use.keep(directory);
+    in_use.keep(point);
+    in_use.keep(mount);
+    in_use
+}
+
+/// A partition that another process has locked, as a virtual machine its disk: the disk and the file behind it are in use.
+fn locked_partition() -> InUse {
+    let mut in_use = InUse::default();
+    let device = LoopDevice::new(64 * MIB);
+    let (node, forget) = partition(&device, 1, 2048, 65536);
+    let owner = std::fs::OpenOptions::new().read(true).write(true).open(&node).expect("it is ours");
+    rustix::fs::fcntl_lock(&owner, FlockOperation::LockExclusive).expect("nobody else has locked it");
+    // Not the partition itself by its own name: to read it for its sum would give the lock up.
+    in_use.target(device.path());
+    in_use.target(device.backing());
+    in_use.keep(device);
+    in_use.keep(forget);
+    in_use.keep(owner);
+    in_use
+}
+
 /// A name for the target, and what the program is started through so that it has that name.
 struct Way {
     name: PathBuf,
@@ -455,7 +489,7 @@ macro_rules! case {
             fn $name() {
                 need!(
                     root, tool "losetup", tool "mkfs.ext4", tool "mkfs.xfs", tool "mkfs.btrfs", tool "mkswap",
-                    tool "swapon", tool "mount", tool "unshare", tool "addpart", tool "fsfreeze"
+                    tool "swapon", tool "mount", tool "unshare", tool "addpart", tool "fsfreeze", tool "fuse2fs", path "/dev/fuse"
                 );
                 let _loading = loading();
                 assert_never_written(&super::$name());
@@ -471,7 +505,7 @@ mod never_written {
     case! {
         mounted mounted_in_another_namespace mounted_through_another_node external_log external_journal swap
         held_exclusively loop_chain hard_link removed blanks_in_the_name bind_mounts partition_of_a_mounted_disk
-        disk_of_a_mounted_partition member_of_several_devices
+        disk_of_a_mounted_partition member_of_several_devices mounted_by_a_server locked_partition
     }
 }
 
@@ -595,4 +629,29 @@ fn data_of_an_unknown_format_is_mentioned() {
         let fio = attempt(format!("fio --name=t --rw=write --bs=4k --size=64k --filename={name}"));
         assert_eq!(fio.assert_code(0).stdout.contains(mention), is_mentioned, "{fio}");
     }
+}
+
+#[test]
+fn the_kept_file_of_ping_is_asked_for_like_any_other() {
+    need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
+    let _loading = loading();
+    let home = scratch();
+    let (in_use, image) = mounted_image("ioping.tmp");
+    let directory = image.parent().expect("it lies in one").to_string_lossy().into_owned();
+    let way = Way { name: image.clone(), directory: None, descriptor: false };
+    let attempt = |line: String| {
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        run(&mut command(&way, &image, &arguments, home.path()))
+    };
+    let before = content(&image);
+    for line in [
+        format!("ping -k -W -c 1 {directory}"),
+        format!("ping -k -S 40m -c 1 {directory}"),
+        format!("fio --name=t --rw=read --bs=4k --unlink=1 --filename={}", image.display()),
+    ] {
+        let ended = attempt(line);
+        assert!(!ended.status.success() && ended.stderr.contains("refusing to write to"), "{ended}");
+        assert_eq!(content(&image), before, "{ended}");
+    }
+    drop(in_use);
 }

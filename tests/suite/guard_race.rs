@@ -1,6 +1,7 @@
 //! The guard while names and mounts change under it: what is written is what was found free, or nothing.
 
-use std::os::unix::fs::symlink;
+use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,4 +124,30 @@ fn a_file_that_takes_the_place_of_another_is_not_removed() {
     program.signal(Signal::INT);
     program.finish();
     assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "somebody else's");
+}
+
+#[test]
+fn a_layout_keeps_what_others_append() {
+    need!(root);
+    let _loading = loading();
+    let (home, directory) = (scratch(), scratch());
+    let file: PathBuf = directory.path().join("log");
+    std::fs::write(&file, vec![0; MIB as usize]).expect("the directory is ours");
+    let mut command = fathom(home.path());
+    command.args(["fio", "--name=laid-out", "--rw=read", "--bs=1m", "--size=40g"]);
+    command.arg(format!("--filename={}", file.display()));
+    let program = Program::start(&mut command);
+    let length = || std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
+    assert!(wait_for(Duration::from_secs(60), || length() > 2 * MIB), "no layout began");
+    let mut log = std::fs::OpenOptions::new().append(true).open(&file).expect("it is ours");
+    log.write_all(b"IMPORTANT").expect("there is room");
+    let end = log.stream_position().expect("it is a file");
+    assert!(wait_for(Duration::from_secs(60), || length() > end + MIB), "the layout did not go on");
+    program.signal(Signal::TERM);
+    program.finish();
+    let mut line = [0; 9];
+    std::fs::File::open(&file)
+        .and_then(|file| file.read_exact_at(&mut line, end - 9))
+        .expect("what was appended is there");
+    assert_eq!(&line, b"IMPORTANT");
 }
