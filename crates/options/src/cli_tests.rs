@@ -451,3 +451,13 @@ fn jobs_and_what_they_take_over_are_bounded() {
     let error = parse_with(&[], &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap_err();
     assert!(error.to_string().contains("job <j4096> is one too many"), "{error}");
 }
+
+#[test]
+fn a_name_for_all_jobs_begins_none_in_the_command_that_is_shown() {
+    let check = |text: &str, expected: &str| {
+        let found = parse_with(&[("jobs", text.as_bytes())], &["jobs"]).unwrap();
+        assert_eq!(crate::show_command(&found), expected, "{text}");
+    };
+    check("[global]\nname=x\nbs=8k\n[a]\n[b]\n", "fio --bs=8k --name=a --name=b");
+    check("[a]\n[global]\nname=x\nbs=8k\n[b]\n", "fio --name=a --name=b --bs=8k");
+}

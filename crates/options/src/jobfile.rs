@@ -12,8 +12,9 @@ use crate::error::{OptionError, Place};
 /// Largest job file, includes counted in, in bytes. A reader need not deliver more than one byte above it.
 pub const JOB_FILE_LIMIT: usize = 1 << 20;
 
-/// Most sections, which is as many as there may be clones, and most option lines: each takes far more memory than its text.
-const MAX_SECTIONS: usize = 4096;
+/// Most sections, twice as many as there may be jobs, as each job may have a [global] of its own before it, and most option
+/// lines: each takes far more memory than its text.
+const MAX_SECTIONS: usize = 8192;
 const MAX_LINES: usize = 65_536;
 
 /// Deepest nesting of includes.
@@ -302,7 +303,7 @@ mod tests {
         let large = vec![b'\n'; JOB_FILE_LIMIT + 1];
         assert!(parsed(&[("j", &large)]).unwrap_err().contains("larger than 1 MiB"));
         for (line, expected) in
-            [(&b"[a]\n"[..], "more than 4096 sections"), (b"a\n", "more than 65536 option lines")]
+            [(&b"[a]\n"[..], "more than 8192 sections"), (b"a\n", "more than 65536 option lines")]
         {
             let many = [&b"[a]\n"[..], &line.repeat(100_000)].concat();
             let error = parsed(&[("j", &many)]).unwrap_err();

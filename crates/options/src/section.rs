@@ -52,10 +52,12 @@ impl Section {
         taken.cloned().chain(show::named(self)).collect()
     }
 
-    /// False for what the job put aside: targets where it names its own, private options of another engine.
+    /// False for what the job put aside: targets where it names its own, private options of another engine; and for a name.
     fn takes_over(&self, name: &str) -> bool {
         let private = &self.options.engine_options;
         match name {
+            // On a command line it would begin a job, and a job is called after its section there.
+            "name" => false,
             "filename" => !self.said.iter().any(|(own, _)| own == name),
             _ => table::find(name).is_some() || private.iter().any(|(known, _)| known == name),
         }

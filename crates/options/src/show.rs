@@ -28,7 +28,9 @@ pub fn show_command(invocation: &Invocation) -> String {
     let alike = sections.iter().all(|section| Some(&section.inherited) == global);
     let mut words = vec!["fio".to_owned()];
     if let Some(global) = global.filter(|_| alike) {
-        words.push(command_line(global));
+        // A name said for all jobs would begin one.
+        let global = global.iter().filter(|(name, _)| name != "name").cloned().collect();
+        words.push(command_line(&global));
     }
     for section in sections {
         let said = if alike { named(section) } else { section.in_full() };

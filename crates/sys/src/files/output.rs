@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::device::{Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
@@ -133,9 +134,27 @@ fn open_entry(entry: &Entry) -> io::Result<Option<File>> {
     rustix::fs::fcntl_setfl(&file, status - OFlags::NONBLOCK)?;
     if is(&now, FileType::RegularFile) {
         refuse_kernel_file(&file)?;
+        if now.st_size > 0 {
+            refuse_used_file(&file)?;
+        }
         rustix::fs::ftruncate(&file, 0)?;
     }
     Ok(Some(file.into()))
+}
+
+/// Refuses a file that a loop device, swap or a file system lives in. A lock is no reason: `flock FILE command` has one.
+fn refuse_used_file(file: &OwnedFd) -> io::Result<()> {
+    let handle = TargetHandle::of(file.try_clone()?.into(), Path::new("it"))?;
+    let root = SysRoot::real();
+    let Ok(survey) = Survey::of(&root, &[]) else { return Ok(()) };
+    let obstacles = survey.obstacles(&handle).unwrap_or_default();
+    let is_use = |obstacle: &&Obstacle| {
+        obstacle.class() == ObstacleClass::InUse && !matches!(obstacle, Obstacle::Locked { .. })
+    };
+    match obstacles.iter().find(is_use) {
+        Some(obstacle) => Err(PathRefusal::InUse(obstacle.to_string()).into()),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to write to what lies at `entry` where that could harm somebody.

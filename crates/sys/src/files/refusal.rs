@@ -27,6 +27,9 @@ pub enum PathRefusal {
     /// A file by which the kernel is controlled.
     #[error("it is a file of the kernel, not of a disk")]
     KernelFile,
+    /// A device or file system that is in use has its data there.
+    #[error("{0}")]
+    InUse(String),
     /// Nobody has the other end open, so opening it would wait.
     #[error("no process reads from the FIFO")]
     NoReader,
@@ -51,6 +54,7 @@ impl PathRefusal {
                 "name a new file, or one in a directory that only you may write to"
             }
             PathRefusal::NotAFile(_) | PathRefusal::KernelFile => "name a regular file",
+            PathRefusal::InUse(_) => "name another file",
             PathRefusal::NoReader => "start the reader first, or write to standard output",
         }
     }
