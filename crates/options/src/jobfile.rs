@@ -12,9 +12,7 @@ use crate::error::{OptionError, Place};
 /// Largest job file, includes counted in, in bytes. A reader need not deliver more than one byte above it.
 pub const JOB_FILE_LIMIT: usize = 1 << 20;
 
-/// Most sections, twice as many as there may be jobs, as each job may have a [global] of its own before it, and most option
-/// lines: each takes far more memory than its text.
-const MAX_SECTIONS: usize = 8192;
+/// Most option lines: each takes far more memory than its text. Jobs are bounded where they are made.
 const MAX_LINES: usize = 65_536;
 
 /// Deepest nesting of includes.
@@ -101,10 +99,6 @@ impl Parser<'_> {
             if depth > 0 {
                 let remedy = "include only options, and open the section in the including file";
                 return Err(refused(place, "No new sections in included files", remedy));
-            }
-            if self.sections.len() == MAX_SECTIONS {
-                let reason = format!("it has more than {MAX_SECTIONS} sections");
-                return Err(refused(place, &reason, "split it, or clone a job with numjobs="));
             }
             self.sections.push(RawSection { name, lines: Vec::new() });
             return Ok(());
@@ -302,13 +296,9 @@ mod tests {
     fn size_and_nesting_are_bounded() {
         let large = vec![b'\n'; JOB_FILE_LIMIT + 1];
         assert!(parsed(&[("j", &large)]).unwrap_err().contains("larger than 1 MiB"));
-        for (line, expected) in
-            [(&b"[a]\n"[..], "more than 8192 sections"), (b"a\n", "more than 65536 option lines")]
-        {
-            let many = [&b"[a]\n"[..], &line.repeat(100_000)].concat();
-            let error = parsed(&[("j", &many)]).unwrap_err();
-            assert!(error.contains(expected), "{error}");
-        }
+        let many = [&b"[a]\n"[..], &b"a\n".repeat(100_000)].concat();
+        let error = parsed(&[("j", &many)]).unwrap_err();
+        assert!(error.contains("more than 65536 option lines"), "{error}");
         let error = parsed(&[("j", b"[a]\ninclude i"), ("i", b"include i")]).unwrap_err();
         assert!(error.contains("nested more than 16 deep"), "{error}");
         let bomb = b"include i\n".repeat(100);
