@@ -221,9 +221,12 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
     assert_eq!(ours, expected, "{name}: {suffix:?}");
     // What scripts read and people copy shows no text longer than it is, and JSON has escapes of its own.
     if !name.contains("json") && name != "record" && shown(suffix) == defused(suffix) {
-        let widths =
-            |text: &str| -> Vec<usize> { text.lines().map(|line| width(&line.replace('\\', "x"))).collect() };
-        assert_eq!(widths(&text), widths(&plain), "{name}: {suffix:?}:\n{text}\nbeside\n{plain}");
+        for (line, beside) in text.lines().zip(plain.lines()) {
+            let (found, expected) = (width(&line.replace('\\', "x")), width(beside));
+            // A name that is cut short is cut between escapes, never inside one.
+            let is_alike = if line.contains("...") { found <= expected } else { found == expected };
+            assert!(is_alike, "{name}: {suffix:?}: {found} and {expected} columns:\n{text}\nbeside\n{plain}");
+        }
     }
 }
 
