@@ -13,6 +13,11 @@ pub(crate) fn store_switch(options: &mut RawEngineOptions, name: &str, value: &s
     Ok(())
 }
 
+/// Stores 0 or 1, one of which must be said.
+pub(crate) fn store_bool(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
+    if value.is_empty() { Err("it must be 0 or 1".to_owned()) } else { store_switch(options, name, value) }
+}
+
 /// Stores a whole number.
 pub(crate) fn store_count(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
     let number: u32 =
@@ -29,7 +34,7 @@ macro_rules! flag_row {
 
 macro_rules! bool_row {
     ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(Kind::Bool, $crate::private::store_switch, $name, $default, $doc)
+        $crate::private::row!(Kind::Bool, $crate::private::store_bool, $name, $default, $doc)
     };
 }
 
@@ -53,3 +58,27 @@ macro_rules! row {
 }
 
 pub(crate) use {bool_row, count_row, flag_row, row};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_value_is_one_where_a_bare_name_is() {
+        let check = |text: &str, flag: Option<&str>, bool: Option<&str>| {
+            let stored = |store: fn(&mut RawEngineOptions, &str, &str) -> Result<(), String>| {
+                let mut options = RawEngineOptions::default();
+                store(&mut options, "x", text).ok().and_then(|()| options.0.get("x").cloned())
+            };
+            assert_eq!(
+                (stored(store_switch).as_deref(), stored(store_bool).as_deref()),
+                (flag, bool),
+                "{text}"
+            );
+        };
+        check("", Some("1"), None);
+        check("1", Some("1"), Some("1"));
+        check("0", Some("0"), Some("0"));
+        check("2", None, None);
+    }
+}
