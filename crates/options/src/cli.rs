@@ -193,7 +193,7 @@ impl<'a> CommandLine<'a> {
         if self.jobs > MAX_WORKERS {
             return refused(
                 format!("is one too many: maximum number of jobs ({MAX_WORKERS}) reached"),
-                "describe fewer jobs",
+                "describe fewer jobs, or clone one with numjobs=",
             );
         }
         if self.taken_over > MOST_TAKEN_OVER {

@@ -61,6 +61,13 @@ impl DeviceError {
         let kind = match self {
             DeviceError::Stat { source, .. }
             | DeviceError::Open { source, .. }
+            | DeviceError::Read { source, .. }
+                if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) =>
+            {
+                return Some("raise the number of open files (ulimit -n)");
+            }
+            DeviceError::Stat { source, .. }
+            | DeviceError::Open { source, .. }
             | DeviceError::Read { source, .. } => source.kind(),
             DeviceError::UnknownDevice { .. } => {
                 return Some("`ls /sys/class/block` lists the kernel's names");
