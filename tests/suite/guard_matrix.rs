@@ -20,6 +20,8 @@ const MIB: u64 = 1 << 20;
 struct InUse {
     /// What must not be written to.
     targets: Vec<PathBuf>,
+    /// The kernel itself may write there meanwhile, so contents are not compared.
+    is_alive: bool,
     /// Undone from the last to the first.
     kept: Vec<Box<dyn Any>>,
 }
@@ -203,6 +205,7 @@ fn swap() -> InUse {
     let device = LoopDevice::new(32 * MIB);
     tool("mkswap", &["--quiet"], device.path());
     tool("swapon", &[], device.path());
+    in_use.is_alive = true;
     in_use.target(device.path());
     let off = undo("swapoff", &[device.path()]);
     in_use.keep(device);
