@@ -155,8 +155,10 @@ const PAGE_HEAD: &str = "\
   more than 20 of them, CPU lists that are none) are refused.
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; the arithmetic is left out where the value is no expression.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
-- A section line needs its `]` and a name; a job file that is binary or larger than 4 MiB is refused.
+- A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.
 - A name in `/dev` that does not exist is refused; fio makes a file there, in memory.
+- A block device that is written to is claimed for the run (`O_EXCL`): a second process that writes to it is refused unless
+  `allow_mounted_write=1` is set; fio runs both.
 - Where `iodepth_batch` is not given, random requests are submitted in batches of an eighth of the depth, at most eight
   and at most 32 KiB; sequential ones go one by one, as in fio, so that the kernel does not merge them. Where everything
   completes while it is submitted (the page cache, memory), batches grow to 32 and 128 KiB. All completions that are there
