@@ -66,7 +66,7 @@ fn nothing_reaches_a_protected_device_while_links_and_mounts_change() {
         for number in 0..RUNS {
             let mut command = fathom(home.path());
             if number % 25 == 0 {
-                // Consent for the free device is none for what the link may lead to.
+                // Consent for the free device does not extend to what the link leads to.
                 command.args(["bench", "--no-history", "--only=rand-write", "--runtime=10ms", "--size=16m"]);
                 command.arg("--destroy-data").arg(free.path()).arg(&link);
             } else {

@@ -1,6 +1,6 @@
 //! Stands between a write test and somebody's data: what a target is used for now, and what lies on it.
 //!
-//! Targets and what uses them are told apart by the kernel's numbers, never by their paths, so an alias, a hard link or a
+//! Targets and what uses them are identified by the kernel's numbers, never by their paths, so an alias, a hard link or a
 //! node of one's own hides nothing. What cannot be looked at is an error or an obstacle, never a "free". The order
 //! matters: first a target is held ([`TargetHandle`]) and, where it is a block device, claimed; then it is surveyed; and
 //! it is written to through the same handle.

@@ -100,7 +100,7 @@ pub enum Relation {
     Disk,
 }
 
-/// What an obstacle is, and with it what it takes to write in spite of it.
+/// The class of an obstacle, which decides which consent overrules it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObstacleClass {
     /// The target is in use now. Own commands never write to it.
