@@ -2,7 +2,7 @@
 //! SIGUSR1 asks how the run is doing.
 //!
 //! A command begins with nothing to lose, and a signal then ends the program at once. From [`watch`] on there is a run that
-//! is asked to stop. It is not waited for for ever: a reader that does not read, and a wait that nobody thought of, are given
+//! is asked to stop. The wait is bounded: a reader that does not read, and a wait that nobody thought of, are given
 //! a time.
 //!
 //! The thread that takes the signals never writes and never waits for a lock that a writer holds: a terminal that was

@@ -1,6 +1,6 @@
 //! Reading files that a user named, in bounded memory and without ever waiting for somebody to write them.
 //!
-//! A file with a name must be a regular one: a device could deliver for ever, and a FIFO never. Whatever the process was
+//! A file with a name must be a regular one: a device may never end, and a FIFO may never begin. Whatever the process was
 //! given open is read as it is (`-`, `/dev/stdin`, `/dev/fd/N`, and so `<(command)` of a shell), up to the same limits.
 
 use std::fs::File;
