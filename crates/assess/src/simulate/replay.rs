@@ -168,7 +168,7 @@ impl Replay<'_> {
     fn reach(&mut self, time: u64) -> Result<(), String> {
         while self.next_tick <= time {
             self.look()?;
-            self.advance(self.next_tick);
+            self.step(time);
         }
         self.advance(time);
         Ok(())
@@ -201,15 +201,20 @@ impl Replay<'_> {
     /// Moves on to `time`, taking what completes until then.
     fn advance(&mut self, time: u64) {
         while self.next_tick <= time {
-            self.take(self.next_tick);
-            self.tick(self.next_tick);
-            // Days in which nothing completes are not looked at twice a second.
-            let until = self.pending.peek().map_or(time, |first| first.0.end.min(time));
-            let step = until.saturating_sub(self.next_tick) / 256 / TICK_NS * TICK_NS;
-            self.next_tick = self.next_tick.saturating_add(step.max(TICK_NS));
+            self.step(time);
         }
         self.take(time);
         self.now = self.now.max(time);
+    }
+
+    /// One tick on the way to `time`.
+    fn step(&mut self, time: u64) {
+        self.take(self.next_tick);
+        self.tick(self.next_tick);
+        // Days in which nothing completes are not looked at twice a second.
+        let until = self.pending.peek().map_or(time, |first| first.0.end.min(time));
+        let step = until.saturating_sub(self.next_tick) / 256 / TICK_NS * TICK_NS;
+        self.next_tick = self.next_tick.saturating_add(step.max(TICK_NS));
     }
 
     fn take(&mut self, until: u64) {
