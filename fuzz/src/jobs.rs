@@ -1,7 +1,9 @@
 //! What becomes of jobs that were understood: a plan, its banner, and the command line that says the same again.
 
 use std::io;
+use std::iter::Peekable;
 use std::path::Path;
+use std::str::Chars;
 use std::sync::OnceLock;
 
 use fathom_assess::engine_rows;
@@ -92,11 +94,12 @@ fn meaning(plan: &RunPlan) -> RunPlan {
     plan
 }
 
-/// Takes a line apart as a POSIX shell does that knows apostrophes and backslashes alone.
+/// Splits a line into words as a POSIX shell does, for the quoting that fathom prints: `'…'`, backslashes, and `$'…'` with
+/// octal escapes.
 pub(crate) fn shell_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
-    let (mut quoted, mut chars) = (false, line.chars());
+    let (mut quoted, mut chars) = (false, line.chars().peekable());
     while let Some(c) = chars.next() {
         match c {
             '\'' => {
@@ -105,9 +108,29 @@ pub(crate) fn shell_words(line: &str) -> Vec<String> {
             }
             ' ' if !quoted => words.extend(word.take()),
             '\\' if !quoted => word.get_or_insert_default().extend(chars.next()),
+            '$' if !quoted && chars.next_if_eq(&'\'').is_some() => {
+                word.get_or_insert_default().push_str(&unescaped(&mut chars));
+            }
             c => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);
     words
+}
+
+/// The text of a word in `$'…'`, up to its closing apostrophe.
+fn unescaped(chars: &mut Peekable<Chars<'_>>) -> String {
+    let mut bytes = Vec::new();
+    while let Some(c) = chars.next().filter(|&c| c != '\'') {
+        if c != '\\' {
+            bytes.extend(c.to_string().bytes());
+            continue;
+        }
+        let digits: String = std::iter::from_fn(|| chars.next_if(|c| c.is_digit(8))).take(3).collect();
+        match u8::from_str_radix(&digits, 8) {
+            Ok(byte) => bytes.push(byte),
+            Err(_) => bytes.extend(chars.next().into_iter().flat_map(|c| c.to_string().into_bytes())),
+        }
+    }
+    String::from_utf8(bytes).expect("only whole characters are escaped")
 }

@@ -13,7 +13,6 @@ pub mod job_file;
 mod jobs;
 mod messages;
 pub mod mounts;
-mod plausible;
 pub mod record;
 mod rendering;
 mod serving;

@@ -6,6 +6,9 @@ pub enum RecordError {
     /// Not JSON, or a field of the wrong type.
     #[error("the record is not valid JSON of the expected form")]
     Malformed(#[source] serde_json::Error),
+    /// A number is larger than any run can reach.
+    #[error("the record has a number that cannot have been measured")]
+    Implausible(#[source] serde_json::Error),
     /// A JSON document, but not a run record.
     #[error("{}", not_a_record(found))]
     NotARecord {
@@ -26,7 +29,9 @@ impl RecordError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            RecordError::Malformed(_) => Some("was the file cut short, or edited?"),
+            RecordError::Malformed(_) | RecordError::Implausible(_) => {
+                Some("was the file cut short, or edited?")
+            }
             RecordError::NotARecord { .. } => Some("`fathom history export` writes run records"),
             RecordError::Newer { .. } => Some("use the fathom version that wrote it, or a newer one"),
         }

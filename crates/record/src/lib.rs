@@ -17,6 +17,7 @@ mod latency;
 pub mod merge;
 mod phase;
 mod plan_fields;
+mod plausible;
 mod promise;
 mod rounds;
 mod run;

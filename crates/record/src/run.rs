@@ -5,6 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plausible;
 use crate::wire::is_default;
 use crate::{Conditions, Finding, PromiseRecord, RecordError, TestRecord, TestStatus};
 
@@ -124,10 +125,12 @@ impl RunRecord {
     /// Reads a record of this or an older version. Unknown fields are ignored, missing ones take their default.
     ///
     /// # Errors
-    /// The text is not JSON, is not a record, or is of a newer version than this build reads.
+    /// The text is not JSON, is not a record, is of a newer version than this build reads, or has numbers that no run can
+    /// reach.
     pub fn from_json(text: &str) -> Result<RunRecord, RecordError> {
         let envelope: Envelope = serde_json::from_str(text).map_err(RecordError::Malformed)?;
         check_schema(envelope.schema.as_deref())?;
+        plausible::check(text).map_err(RecordError::Implausible)?;
         serde_json::from_str(text).map_err(RecordError::Malformed)
     }
 
@@ -173,6 +176,10 @@ mod tests {
             (r#"{"schema":"fathom.bench/1"}"#, Err("'fathom.bench/1' is not the schema of a run record")),
             (r#"{}"#, Err("this JSON document has no schema, so it is not a run record")),
             ("not json", Err("the record is not valid JSON of the expected form")),
+            (
+                r#"{"schema":"fathom.record/1","tests":[{"elapsed_ns":18446744073709551615}]}"#,
+                Err("the record has a number that cannot have been measured"),
+            ),
         ] {
             let read = RunRecord::from_json(text).map(|_| ()).map_err(|error| error.to_string());
             assert_eq!(read, expected.map_err(str::to_owned), "{text}");

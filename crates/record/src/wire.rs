@@ -9,12 +9,20 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub(crate) mod wide {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    /// The largest sum: 1,024 of them can be added up.
+    const MAX: u128 = 1 << 118;
+
     pub(crate) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(value)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| D::Error::custom(format_args!("'{text}' is not a whole number")))
+        let number =
+            text.parse().map_err(|_| D::Error::custom(format_args!("'{text}' is not a whole number")))?;
+        if number > MAX {
+            return Err(D::Error::custom(format_args!("{number} is larger than any sum of a run")));
+        }
+        Ok(number)
     }
 }

@@ -1,0 +1,118 @@
+//! Whether the numbers of a record can have been counted. Reports add counters up in 64 bits: a record whose numbers no
+//! run can reach is refused when it is read, so that no sum overflows.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The largest counter: 8 PiB, or 104 days in ns. The sum of 2,000 such numbers fits in 64 bits.
+const MAX_COUNT: u64 = 1 << 53;
+/// The largest fraction, and the largest integer of more than 64 bits, such as a sum of squares.
+const MAX_REAL: f64 = 1e36;
+/// Fields that are never added up: random numbers, clock readings and positions on a device.
+const NOT_COUNTED: &[&str] = &["seed", "started_monotonic_ns", "offset", "size_bytes"];
+
+/// Checks every number of the JSON document `text`.
+///
+/// # Errors
+/// A number is too large, with its line and column; the text is not JSON.
+pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
+    serde_json::from_str::<Plausible>(text).map(drop)
+}
+
+/// Any JSON value whose numbers are plausible.
+struct Plausible;
+
+impl<'de> Deserialize<'de> for Plausible {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PlausibleVisitor)
+    }
+}
+
+struct PlausibleVisitor;
+
+impl<'de> Visitor<'de> for PlausibleVisitor {
+    type Value = Plausible;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Plausible, E> {
+        if number > MAX_COUNT {
+            Err(E::custom(format!("{number} is larger than any counter of a run")))
+        } else {
+            Ok(Plausible)
+        }
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Plausible, E> {
+        self.visit_u64(number.unsigned_abs())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Plausible, E> {
+        if number.abs() > MAX_REAL {
+            Err(E::custom(format!("{number:e} is larger than any figure of a run")))
+        } else {
+            Ok(Plausible)
+        }
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Plausible, E> {
+        Ok(Plausible)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Plausible, E> {
+        Ok(Plausible)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Plausible, E> {
+        Ok(Plausible)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Plausible, A::Error> {
+        while list.next_element::<Plausible>()?.is_some() {}
+        Ok(Plausible)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Plausible, A::Error> {
+        while let Some(name) = fields.next_key::<String>()? {
+            if NOT_COUNTED.contains(&name.as_str()) {
+                fields.next_value::<IgnoredAny>()?;
+            } else {
+                fields.next_value::<Plausible>()?;
+            }
+        }
+        Ok(Plausible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_no_run_can_count_are_refused_with_their_place() {
+        for plausible in [
+            "{\"ios\":9007199254740992}",
+            "[1.5,-3,null,true,\"x\"]",
+            "{\"seed\":18446744073709551615,\"offset\":1152921504606846975}",
+            "{\"sum_squares\":340282366920938463463374607431768211}",
+        ] {
+            check(plausible).unwrap_or_else(|error| panic!("{plausible}: {error}"));
+        }
+        for (text, expected) in [
+            (
+                "{\"a\":[{\"ios\":9007199254740993}]}",
+                "9007199254740993 is larger than any counter of a run at line 1 column 29",
+            ),
+            (
+                "[-9223372036854775808]",
+                "9223372036854775808 is larger than any counter of a run at line 1 column 21",
+            ),
+            ("[1e37]", "1e37 is larger than any figure of a run at line 1 column 5"),
+        ] {
+            assert_eq!(check(text).unwrap_err().to_string(), expected, "{text}");
+        }
+    }
+}
