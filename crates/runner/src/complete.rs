@@ -72,7 +72,9 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         } else if !self.closing {
             phase.syncs.add(u64::from(alike));
             // From its start: where an engine does it while submitting, that is its time all the same.
-            phase.sync_lat.record_alike(lat, alike);
+            if let Some(sync_lat) = &phase.sync_lat {
+                sync_lat.record_alike(lat, alike);
+            }
         }
     }
 

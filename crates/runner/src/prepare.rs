@@ -261,6 +261,7 @@ fn specify(
             lat: measure.lat,
             at_once: synchronous,
             scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
+            syncs: io.fsync_every > 0 || io.fdatasync_every > 0,
         },
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
         invalidate: io.invalidate,

@@ -188,7 +188,8 @@ fn measured_spec(entry: &'static EngineEntry, depth: DepthPlan, file: OpenFile, 
     spec.source.pattern.random = true;
     // A disk takes its time, memory does not.
     (spec.source.loops, spec.source.fsync_every) = (Some(if direct { 2 } else { 5 }), 500);
-    spec.recorded = Recorded { slat: !at_once, clat: true, lat: true, at_once, scheduled: false };
+    spec.recorded =
+        Recorded { slat: !at_once, clat: true, lat: true, at_once, scheduled: false, syncs: true };
     spec
 }
 
@@ -444,7 +445,8 @@ fn audit(depth: DepthPlan, blocks: u64, engine: Box<dyn Engine>) -> Tally {
     spec.source.pattern.random = true;
     spec.on_error = OnError { continue_read: true, continue_write: true };
     let at_once = depth.iodepth == 1;
-    spec.recorded = Recorded { slat: !at_once, clat: true, lat: true, at_once, scheduled: false };
+    spec.recorded =
+        Recorded { slat: !at_once, clat: true, lat: true, at_once, scheduled: false, syncs: true };
     let told = Rc::new(Cell::new(Tally::default()));
     let audit = Audit {
         engine,

@@ -43,7 +43,8 @@ fn record(times: u64, alike: u32, one: impl Fn(&LiveLatency, u64, u32)) {
 
 /// As in the loop of an asynchronous engine: three latencies of each request, or of a run of them.
 fn complete(times: u64) {
-    let recorded = Recorded { slat: true, clat: true, lat: true, at_once: false, scheduled: false };
+    let recorded =
+        Recorded { slat: true, clat: true, lat: true, at_once: false, scheduled: false, syncs: true };
     let phase = LivePhase::new(recorded, [true; DATA_OPS]);
     let alike = black_box(RUN);
     for ns in latencies(times) {

@@ -167,6 +167,8 @@ pub struct Recorded {
     pub at_once: bool,
     /// Requests are due by a schedule.
     pub scheduled: bool,
+    /// The workload syncs files, and the latency of syncs is recorded.
+    pub syncs: bool,
 }
 
 impl LiveOp {
@@ -229,8 +231,8 @@ pub struct LivePhase {
     pub syncs: Cell,
     /// Failed fsync and fdatasync.
     pub syncs_failed: Cell,
-    /// Latency of fsync and fdatasync.
-    pub sync_lat: LiveLatency,
+    /// Latency of fsync and fdatasync; only where the workload syncs.
+    pub sync_lat: Option<LiveLatency>,
     /// Depth buckets.
     pub depth: [Cell; 7],
     /// Submission batch buckets.
@@ -253,7 +255,7 @@ impl LivePhase {
             ops: used.map(|used| LiveOp::new(if used { recorded } else { none })),
             syncs: Cell::default(),
             syncs_failed: Cell::default(),
-            sync_lat: LiveLatency::default(),
+            sync_lat: recorded.syncs.then(LiveLatency::default),
             depth: Default::default(),
             submit: Default::default(),
             complete: Default::default(),
@@ -284,7 +286,7 @@ impl LivePhase {
             schedule_end_ns: self.schedule_end_ns.get().saturating_sub(origin_ns),
             ops: std::array::from_fn(|i| self.ops[i].read()),
             syncs: self.syncs.get(),
-            sync_lat: self.sync_lat.read(),
+            sync_lat: self.sync_lat.as_ref().map(LiveLatency::read).unwrap_or_default(),
             syncs_failed: self.syncs_failed.get(),
             depth: DepthCounts(cells(&self.depth)),
             submit: BatchCounts(cells(&self.submit)),

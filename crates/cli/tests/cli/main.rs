@@ -15,6 +15,7 @@ mod hostile_records;
 mod identify;
 mod inputs;
 mod outputs;
+mod scale;
 mod signals;
 mod simulate;
 mod simulated;
