@@ -4,7 +4,8 @@ use std::io;
 use std::sync::OnceLock;
 
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::{conclusions, findings, prediction, prepare_plan, promise, surface, sweep, together};
+use fathom_analysis::identified::prediction;
+use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, together};
 use fathom_assess::{candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::RunRecord;
@@ -16,7 +17,7 @@ use fathom_report::{
 
 /// Tells all that a record of its kind tells.
 pub(crate) fn check(record: &RunRecord) {
-    for found in findings(record).iter().chain(&prepare_plan::findings(record)) {
+    for found in findings(record).iter().chain(&prepare::findings(record)) {
         assert!(!found.id.is_empty(), "{found:?}");
     }
     conclusions::conclusions(record);

@@ -3,10 +3,12 @@
 //! Pure: told what completed from one instant to the next and what the volume's limits stood at then, it keeps a bounded
 //! number of slices, however long the span is.
 
+mod credit;
+
 use fathom_record::LatencyRecord;
 use fathom_stats::{DATA_OPS, Histogram, Latency};
 
-pub use crate::forecast_credit::{CreditCourse, Unit, credits, left};
+pub use credit::{CreditCourse, Unit, credits, left};
 
 /// Most slices of a span; rows of a table are made of several.
 const MOST_SLICES: u64 = 96;

@@ -3,11 +3,15 @@
 //! Pure: whoever reads the counters hands in how they grew. A mean over no request is `None`, never 0, and so is every
 //! rate of a device that has not answered for a while.
 
+pub mod capture;
+pub mod job;
+pub mod load;
+
 use std::sync::Arc;
 
 use fathom_model::{Op, PerOp};
 
-use crate::monitor_load::Load;
+use crate::monitor::load::Load;
 
 /// A device that is watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

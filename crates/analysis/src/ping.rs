@@ -3,13 +3,17 @@
 //! Pure: whoever asks the device hands in one [`Sample`] after the other. Which of them count is ioping's rule, so that
 //! its outputs can be made from the same account.
 
+pub mod classes;
+mod how;
+pub mod slo;
+
 use std::collections::BTreeMap;
 
 use fathom_model::Op;
 use fathom_record::LatencyRecord;
 use fathom_stats::{Latency, Moments};
 
-pub use crate::ping_how::{DeviceCounts, Ping, PingHow, PingTarget};
+pub use how::{DeviceCounts, Ping, PingHow, PingTarget};
 
 /// Where a request was answered, as far as it can be told from this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 //!
 //! Pure arithmetic. Who measures the rounds, and what is watched in them, is the caller's business.
 
+pub mod lasting;
+pub(crate) mod segments;
+
 /// Rounds that have to agree: those measured last.
 pub const ROUNDS: usize = 5;
 /// Rounds after which measuring ends, steady or not.

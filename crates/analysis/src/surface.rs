@@ -1,11 +1,17 @@
 //! What a surface tells: its points and their spread, access time, burst rate, processor use, the file benchmark and the
 //! scan. Made from the stored tests alone.
 
+pub mod file;
+pub mod findings;
+pub mod plan;
+pub mod point;
+pub mod scan;
+
 use fathom_record::{JobRecord, LatencyRecord, LatencySummary, RunRecord, TestRecord, TestStatus};
 
-use crate::surface_file::FileRow;
-use crate::surface_point::{ACCESS, Point, State, TRANSFER, job, longest_stall, moved};
-use crate::surface_scan::Scan;
+use crate::surface::file::FileRow;
+use crate::surface::point::{ACCESS, Point, State, TRANSFER, job, longest_stall, moved};
+use crate::surface::scan::Scan;
 
 /// A surface as a reader wants it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -260,7 +266,7 @@ mod tests {
     use fathom_record::{ContentRecord, IntervalOpRecord, IntervalRecord, StallRecord};
 
     use super::*;
-    use crate::surface_point::tests::point;
+    use crate::surface::point::tests::point;
 
     const MIB: f64 = 1_048_576.0;
 

@@ -1,13 +1,22 @@
 //! What a sweep tells: its points, the knee of each curve, the limits in each direction, and the answers to what was asked.
 
+mod blocks;
+pub mod goal;
+pub mod knee;
+pub mod limits;
+pub mod offered;
+pub mod plan;
+pub mod point;
+pub mod spec;
+
 use fathom_record::RunRecord;
 
-use crate::cap_fit::{Limits, limits};
-use crate::knee::{Knee, curve, knee};
-use crate::offered::{Highest, Offered, highest};
-use crate::sweep_goal::{Reach, Slo};
-use crate::sweep_plan::in_jobs;
-use crate::sweep_point::{Pattern, Point, Spot};
+use crate::sweep::goal::{Reach, Slo};
+use crate::sweep::knee::{Knee, curve, knee};
+use crate::sweep::limits::{Limits, limits};
+use crate::sweep::offered::{Highest, Offered, highest};
+use crate::sweep::plan::in_jobs;
+use crate::sweep::point::{Pattern, Point, Spot};
 
 /// A sweep as a reader wants it.
 #[derive(Clone, Debug, Default, PartialEq)]

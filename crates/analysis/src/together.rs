@@ -6,8 +6,8 @@
 use fathom_record::stability::Second;
 use fathom_record::{RunRecord, TestStatus};
 
-use crate::client;
-use crate::instance_cap::apart;
+use crate::findings::client;
+use crate::findings::instance_cap::apart;
 use crate::rows::{Row, rows};
 
 /// Share of the sum apart below which targets hold each other back.

@@ -212,7 +212,7 @@ mod tests {
         let read = TestSummary::new(test).read.unwrap();
         assert_eq!(read.lat_ns.mean, Some(1e6));
         assert!((read.iops - 1000.0).abs() < 0.01, "{}", read.iops);
-        assert_eq!(fathom_analysis::lasting::lasting(test).name(), "sustained");
+        assert_eq!(fathom_analysis::steady::lasting::lasting(test).name(), "sustained");
         assert_eq!(record.findings, []);
     }
 

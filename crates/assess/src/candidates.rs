@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use fathom_analysis::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
-use fathom_analysis::identify::{EachWay, Identified};
+use fathom_analysis::identified::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
+use fathom_analysis::identified::{EachWay, Identified};
 use fathom_catalog::{Alike, Catalog, Entry, Lifecycle, Measured};
 use fathom_record::RunRecord;
 
@@ -113,8 +113,8 @@ fn fits(alike: &Alike, size_bytes: Option<u64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_analysis::cap_fit::Estimate;
-    use fathom_analysis::identify::{BucketUnit, Burst, Draws, Figure};
+    use fathom_analysis::identified::{BucketUnit, Burst, Draws, Figure};
+    use fathom_analysis::sweep::limits::Estimate;
     use fathom_catalog::{Parameters, Resolved};
     use fathom_record::DeviceRecord;
     use fathom_volume::{Limit, Stage, VolumeModel};

@@ -1,7 +1,7 @@
 //! Runs what finds out of what a volume is made: asks the method what to measure next, measures, and hands each
 //! measurement out as it ends.
 
-use fathom_analysis::identify::Identified;
+use fathom_analysis::identified::Identified;
 use fathom_analysis::identify::probe::{Probe, Seen, Way};
 use fathom_analysis::identify::script::{Budget, IdentifySpec, Step, identified, next};
 use fathom_model::Nanos;

@@ -1,6 +1,6 @@
 //! From what somebody says of a use to what is needed of a volume. Pure.
 
-use fathom_analysis::sweep_goal::Slo;
+use fathom_analysis::sweep::goal::Slo;
 use fathom_catalog::{LatencyNeed, Load, Need, Spell};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};

@@ -7,7 +7,7 @@ mod plan;
 mod settings;
 mod target;
 
-use fathom_analysis::prepare_plan::{Done, Next, Piece, Stage, findings, next};
+use fathom_analysis::prepare::{Done, Next, Piece, Stage, findings, next};
 use fathom_model::Nanos;
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 use fathom_runner::{RunObserver, Session, WritePermit};
@@ -158,7 +158,7 @@ fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
 mod tests {
     use super::*;
     use crate::settings::RunSettings;
-    use fathom_analysis::prepare_plan::results;
+    use fathom_analysis::prepare::results;
     use fathom_engine::sim::FixedLatency;
 
     const MIB: u64 = 1 << 20;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use fathom_analysis::surface::file::file_tests;
+use fathom_analysis::surface::findings::findings;
+use fathom_analysis::surface::plan::{Place, SATURATED_POINTS, Times};
+use fathom_analysis::surface::point::{POINT, Point, State};
 use fathom_analysis::surface::{BURST, SATURATED, assess};
-use fathom_analysis::surface_file::file_tests;
-use fathom_analysis::surface_findings::findings;
-use fathom_analysis::surface_plan::{Place, SATURATED_POINTS, Times};
-use fathom_analysis::surface_point::{POINT, Point, State};
 use fathom_model::units::{bytes, duration};
 use fathom_record::{ContentRecord, RunRecord, TestMeta, TestRecord};
 use fathom_runner::Session;
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::settings::RunSettings;
     use fathom_analysis::surface::Surface;
-    use fathom_analysis::surface_plan::Parts;
+    use fathom_analysis::surface::plan::Parts;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;
     use fathom_record::TestStatus;

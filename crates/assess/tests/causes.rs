@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use fathom_analysis::identified::{Confounder, Identified};
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::identify::{Confounder, Identified};
 use fathom_assess::RunSettings;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_model::Nanos;

@@ -1,7 +1,7 @@
 //! What somebody at a terminal sees while a target is prepared, and the storing of each piece as it ends. In a pipe
 //! only that nothing completes.
 
-use fathom_analysis::prepare_plan::{Done, Piece, Stage};
+use fathom_analysis::prepare::{Done, Piece, Stage};
 use fathom_assess::prepare::{PrepareObserver, PreparePlan};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};

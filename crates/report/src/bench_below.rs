@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::lasting::{Lasting, SUSTAINED_SECONDS, lasting};
+use fathom_analysis::steady::lasting::{Lasting, SUSTAINED_SECONDS, lasting};
 use fathom_model::units;
 use fathom_record::{ExpectationRecord, Finding, RunRecord, TestRecord, TestSummary};
 

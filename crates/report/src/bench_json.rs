@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
-use fathom_analysis::lasting::lasting;
 use fathom_analysis::promise;
+use fathom_analysis::steady::lasting::lasting;
 use fathom_record::{
     ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
 };

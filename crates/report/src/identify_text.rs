@@ -3,9 +3,9 @@
 
 use std::io;
 
-use fathom_analysis::candidate::{Candidate, LIKELY};
-use fathom_analysis::identify::{Figure, Identified};
-use fathom_analysis::prediction::Prediction;
+use fathom_analysis::identified::candidate::{Candidate, LIKELY};
+use fathom_analysis::identified::prediction::Prediction;
+use fathom_analysis::identified::{Figure, Identified};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::RunRecord;
@@ -101,7 +101,7 @@ impl Page<'_> {
         }
         let align = vec![Align::Left, Align::Right, Align::Left, Align::Right];
         self.columns(Columns { head: vec!["", "value", "between", "±%"], align, rows }, &["±%"], out)?;
-        let both = |each: &fathom_analysis::identify::EachWay| each.read.is_some() && each.write.is_some();
+        let both = |each: &fathom_analysis::identified::EachWay| each.read.is_some() && each.write.is_some();
         match found.is_shared {
             Some(true) => self.paragraph("Reads and writes share these limits.", out)?,
             Some(false) => self.paragraph("Reads and writes have limits of their own.", out)?,
@@ -244,10 +244,10 @@ fn row(name: &str, figure: &Figure, scale: Scale) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_analysis::candidate::SizeImplied;
-    use fathom_analysis::cap_fit::Estimate;
-    use fathom_analysis::identify::{BucketUnit, Burst, Draws, EachWay, Spent};
-    use fathom_analysis::prediction::predictions;
+    use fathom_analysis::identified::candidate::SizeImplied;
+    use fathom_analysis::identified::prediction::predictions;
+    use fathom_analysis::identified::{BucketUnit, Burst, Draws, EachWay, Spent};
+    use fathom_analysis::sweep::limits::Estimate;
     use fathom_record::{IdentifyRecord, JobRecord, TestRecord};
 
     use crate::identify_json;

@@ -1,8 +1,8 @@
 //! Figures of an identified volume in words.
 
-use fathom_analysis::candidate::Candidate;
-use fathom_analysis::cap_fit::Estimate;
-use fathom_analysis::identify::{BucketUnit, Burst, Confounder, Draws, Figure, Identified};
+use fathom_analysis::identified::candidate::Candidate;
+use fathom_analysis::identified::{BucketUnit, Burst, Confounder, Draws, Figure, Identified};
+use fathom_analysis::sweep::limits::Estimate;
 use fathom_model::Nanos;
 use fathom_model::units::{self, duration};
 
@@ -205,7 +205,7 @@ pub(crate) fn unseen(found: &Identified) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_analysis::candidate::SizeImplied;
+    use fathom_analysis::identified::candidate::SizeImplied;
 
     #[test]
     fn figures_in_cells() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use fathom_analysis::monitor::Interval;
-use fathom_analysis::monitor_job::{Job, Section, job, short};
+use fathom_analysis::monitor::job::{Job, Section, job, short};
 use fathom_model::Nanos;
 use fathom_model::Op;
 use fathom_model::text::shown;
@@ -112,7 +112,7 @@ mod tests {
     use std::sync::Arc;
 
     use fathom_analysis::monitor::Watched;
-    use fathom_analysis::monitor_load::LoadWatch;
+    use fathom_analysis::monitor::load::LoadWatch;
 
     use super::*;
 

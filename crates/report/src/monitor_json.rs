@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use fathom_analysis::monitor::load::OpLoad;
 use fathom_analysis::monitor::{Done, Interval, Presence};
-use fathom_analysis::monitor_load::OpLoad;
 use fathom_model::Op;
 use fathom_record::{LatencyRecord, LatencySummary};
 use serde::Serialize;
@@ -213,8 +213,8 @@ fn request(load: &OpLoad) -> RequestDocument {
 mod tests {
     use std::sync::Arc;
 
+    use fathom_analysis::monitor::load::LoadWatch;
     use fathom_analysis::monitor::{Activity, Watched};
-    use fathom_analysis::monitor_load::LoadWatch;
     use fathom_model::PerOp;
     use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use fathom_analysis::ping::classes::classes;
+use fathom_analysis::ping::slo::Verdict;
 use fathom_analysis::ping::{Note, Ping, Sample, Stall, Window};
-use fathom_analysis::ping_classes::classes;
-use fathom_analysis::ping_slo::Verdict;
 use fathom_record::LatencySummary;
 use serde::Serialize;
 

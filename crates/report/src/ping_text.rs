@@ -2,8 +2,8 @@
 
 use std::io;
 
+use fathom_analysis::ping::classes::classes;
 use fathom_analysis::ping::{Note, Ping, PingTarget, Sample};
-use fathom_analysis::ping_classes::classes;
 use fathom_model::units::{grouped, latency};
 use fathom_record::LatencyRecord;
 

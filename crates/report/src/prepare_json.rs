@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::prepare_plan::{Done, Stage, StageResult, results, stage_of};
+use fathom_analysis::prepare::{Done, Stage, StageResult, results, stage_of};
 use fathom_record::{Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 use serde::Serialize;
 
@@ -108,7 +108,7 @@ fn piece(test: &TestRecord) -> Piece<'_> {
     let done = Done::of(test).map(|done| done.piece);
     let summary = TestSummary::new(test);
     Piece {
-        offset_bytes: fathom_analysis::prepare_plan::place(&test.id).map(|(_, offset)| offset),
+        offset_bytes: fathom_analysis::prepare::place(&test.id).map(|(_, offset)| offset),
         bytes: done.map(|piece| piece.length),
         elapsed_ns: summary.measured_ns,
         bytes_per_second: summary.total.map(|total| total.bytes_per_second),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::prepare_plan::{Stage, StageResult, results, stage_of};
+use fathom_analysis::prepare::{Stage, StageResult, results, stage_of};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::{RoundsRecord, RunRecord, TestStatus};

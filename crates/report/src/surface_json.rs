@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use fathom_analysis::surface::file::{FileRow, Kind};
+use fathom_analysis::surface::point::{Point, State};
+use fathom_analysis::surface::scan::Scan;
 use fathom_analysis::surface::{Rate, Spread, Surface};
-use fathom_analysis::surface_file::{FileRow, Kind};
-use fathom_analysis::surface_point::{Point, State};
-use fathom_analysis::surface_scan::Scan;
 use fathom_record::{Finding, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 

@@ -3,9 +3,9 @@
 
 use std::io;
 
-use fathom_analysis::offered::{Highest, Offered};
+use fathom_analysis::sweep::offered::{Highest, Offered};
+use fathom_analysis::sweep::point::block_name;
 use fathom_analysis::sweep::{Answer, Sweep};
-use fathom_analysis::sweep_point::block_name;
 use fathom_model::{Nanos, units};
 
 use crate::TextWriter;

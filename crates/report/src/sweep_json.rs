@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::cap_fit::{Estimate, Limits};
-use fathom_analysis::knee::Knee;
-use fathom_analysis::offered::Highest;
+use fathom_analysis::sweep::knee::Knee;
+use fathom_analysis::sweep::limits::{Estimate, Limits};
+use fathom_analysis::sweep::offered::Highest;
+use fathom_analysis::sweep::point::Point;
 use fathom_analysis::sweep::{Answer, Sweep};
-use fathom_analysis::sweep_point::Point;
 use fathom_record::{Finding, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::io;
 
-use fathom_analysis::cap_fit::{Estimate, Limits};
-use fathom_analysis::knee::Knee;
 use fathom_analysis::sweep::Sweep;
-use fathom_analysis::sweep_point::{Pattern, Point, block_name};
+use fathom_analysis::sweep::knee::Knee;
+use fathom_analysis::sweep::limits::{Estimate, Limits};
+use fathom_analysis::sweep::point::{Pattern, Point, block_name};
 use fathom_model::units;
 use fathom_record::{RunRecord, TestStatus};
 

@@ -4,7 +4,7 @@
 use super::ledger::{Account, Bucket};
 use super::probe::Way;
 use super::script::Script;
-use super::{BucketUnit, Confounder};
+use crate::identified::{BucketUnit, Confounder};
 
 /// Share of the CPU time that was withheld from this machine or process at the least where that explains a low rate, and how
 /// many times what was withheld before.

@@ -4,10 +4,10 @@
 //! falling as 1 / block, or in steps above the multiples of the unit. The unit may also lie between the crossover and twice
 //! it, where two I/Os take longer than the bytes.
 
-use super::BucketUnit;
 use super::level::{Care, Level, Load};
 use super::probe::Way;
 use super::script::{Halt, Script};
+use crate::identified::BucketUnit;
 
 /// What the shape tells.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,5 @@
 //! Asking as much as there is until the rate falls for good, or for as long as the budget allows.
 
-use super::BucketUnit;
 use super::curve::{Held, Unit};
 use super::fall::{FALLEN, Fall};
 use super::level::Load;
@@ -8,6 +7,7 @@ use super::probe::{Slice, Way};
 use super::script::{Halt, Script};
 use super::sharing::Sharing;
 use super::stretches::{is_apart, stretches};
+use crate::identified::BucketUnit;
 
 /// One of the streams that are watched: reads, writes, or both together.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,6 @@
 //! The fall is looked at at once, and then the limits are measured without credit: limits on I/Os and bytes have the same
 //! shape there, only lower, and no rest is needed (`join.rs` puts what held before together with that).
 
-use super::BucketUnit;
 use super::curve::{Curve, Held, Unit};
 use super::drain::Course;
 use super::fall::{FALLEN, Fall};
@@ -13,6 +12,7 @@ use super::level::{Care, Level, Load};
 use super::probe::{Done, Seen, Slice, Way};
 use super::script::{Halt, Script};
 use super::stretches::stretches;
+use crate::identified::BucketUnit;
 
 /// A rate that fell: under which load, what it was before, and the highest of that.
 #[derive(Clone, Copy, Debug, PartialEq)]

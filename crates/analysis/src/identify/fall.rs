@@ -1,12 +1,12 @@
 //! What a rate that fell for good tells: whether I/Os or bytes ran dry, and whose credit it was.
 
-use super::BucketUnit;
 use super::drain::LOW_IOS;
 use super::ledger::{Account, Bucket};
 use super::level::{Care, Load};
 use super::probe::{Slice, Way};
 use super::script::{Halt, Script};
 use super::stretches::{LONG_SPAN, stretches, unevenness};
+use crate::identified::BucketUnit;
 
 /// Within this time of a fall, slices hold something of both rates.
 pub(crate) const SETTLED_NS: u64 = 1_000_000_000;

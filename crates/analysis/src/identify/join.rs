@@ -1,6 +1,5 @@
 //! What was measured without credit and what holds with it, put together.
 
-use super::BucketUnit;
 use super::curve::{Curve, Unit};
 use super::drain::ways_of_one;
 use super::early::{AHEAD_NS, NEAR, fall_in};
@@ -10,6 +9,7 @@ use super::level::{Care, Level, Load};
 use super::probe::Way;
 use super::script::{Halt, Script};
 use super::sharing::Sharing;
+use crate::identified::BucketUnit;
 
 /// Pieces in which credit is used up: how many at the most, and how long one of them is, ns.
 const MOST_PIECES: usize = 12;

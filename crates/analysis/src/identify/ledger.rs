@@ -1,12 +1,12 @@
 //! What was taken from a bucket that is full at first and gains its baseline: nothing depends on when it ran dry or how
 //! often it rested, as long as everything that was asked is counted.
 
-use super::BucketUnit;
 use super::curve::Unit;
 use super::findings::Findings;
 use super::level::Load;
 use super::probe::{Slice, Way};
 use super::script::Script;
+use crate::identified::BucketUnit;
 
 /// A bucket that ran dry.
 #[derive(Clone, Debug, PartialEq)]

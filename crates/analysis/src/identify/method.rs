@@ -1,9 +1,9 @@
 //! The method: what is looked at, in which order.
 
-use super::BucketUnit;
 use super::probe::Way;
 use super::script::{Halt, Script};
 use super::stretches::is_apart;
+use crate::identified::BucketUnit;
 
 /// A bucket that holds less than this many times what finding the limits took may have run dry meanwhile: where it is known
 /// what each request cost, and where it is not.

@@ -2,7 +2,7 @@
 
 use fathom_record::{HostIntervalRecord, JobRecord, LatencyRecord, PhaseRecord, TestRecord, TestStatus};
 
-use crate::sweep_point::block_name;
+use crate::sweep::point::block_name;
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,11 +1,11 @@
 //! What a rest gives back to a bucket, what it holds, and how long to rest before a probe.
 
-use super::BucketUnit;
 use super::fall::SETTLED_NS;
 use super::ledger::{Account, Bucket};
 use super::level::Load;
 use super::probe::Way;
 use super::script::{Halt, Script};
+use crate::identified::BucketUnit;
 
 /// What is taken from a bucket over what it holds, at the most, but for a second at its highest rate.
 const MORE: f64 = 1.1;

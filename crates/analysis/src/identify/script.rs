@@ -6,7 +6,7 @@
 use fathom_record::{IdentifyRecord, RunRecord};
 
 use super::probe::{Probe, Seen, Way};
-use super::{Identified, Spent};
+use crate::identified::{Identified, Spent};
 
 /// What identifying may do.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,8 +202,8 @@ impl<'a> Script<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cap_fit::Estimate;
-    use crate::identify::{EachWay, Figure};
+    use crate::identified::{EachWay, Figure};
+    use crate::sweep::limits::Estimate;
 
     #[test]
     fn limits_that_were_not_established_are_bounded_by_the_highest_rates_measured() {

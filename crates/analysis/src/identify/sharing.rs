@@ -1,10 +1,10 @@
 //! Whether reads and writes draw on the same limits: both at once against each alone.
 
-use super::BucketUnit;
 use super::curve::{Curve, Held};
 use super::level::{Care, Level, Load};
 use super::probe::Way;
 use super::script::{Halt, Script};
+use crate::identified::BucketUnit;
 
 /// What both at once told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

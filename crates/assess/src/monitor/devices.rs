@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use fathom_analysis::monitor::load::LoadWatch;
 use fathom_analysis::monitor::{Activity, Done, InFlight, Interval, Presence, Watched};
-use fathom_analysis::monitor_load::LoadWatch;
 use fathom_model::PerOp;
 use fathom_sys::clock::{RealClock, monotonic_ns};
 use fathom_sys::device::diskstats::SECTOR_BYTES;

@@ -1,6 +1,6 @@
 //! Hands each traced request to the device it belongs to, in the order of time.
 
-use fathom_analysis::monitor_load::LoadWatch;
+use fathom_analysis::monitor::load::LoadWatch;
 use fathom_model::Op;
 use fathom_sys::clock::monotonic_ns;
 use fathom_sys::device::block_trace::{BlockEvent, BlockOp, BlockStage};

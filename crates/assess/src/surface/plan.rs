@@ -1,10 +1,10 @@
 //! What a surface is going to do: its settings held against the target, and fio's options for each of its tests.
 
-use fathom_analysis::surface_file::{FileTest, Kind, LADDER_RANGE};
-use fathom_analysis::surface_plan::{
+use fathom_analysis::surface::file::{FileTest, Kind, LADDER_RANGE};
+use fathom_analysis::surface::plan::{
     Order, Parts, Place, Times, places, points, probes, time_of_places, times, visits,
 };
-use fathom_analysis::surface_point::{ACCESS, SEEK, TRANSFER};
+use fathom_analysis::surface::point::{ACCESS, SEEK, TRANSFER};
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
 
@@ -334,7 +334,7 @@ mod tests {
         check(&text(&plan.saturated(&saturated[0], 1)), &["bs=256k iodepth=32 offset=64m size=64m"]);
         let mixed = SurfaceSettings { content: Content::Mixed, ..SurfaceSettings::default() };
         let mixed = SurfacePlan { settings: mixed, ..plan.clone() };
-        let rows = fathom_analysis::surface_file::file_tests(41_000_000_000, 32);
+        let rows = fathom_analysis::surface::file::file_tests(41_000_000_000, 32);
         let jobs = mixed.file_row(&rows[0]);
         check(&text(&jobs[0].1), &["rw=write bs=1m iodepth=1 offset=0 size=512m", "zero_buffers="]);
         check(&text(&jobs[1].1), &["rw=write bs=1m iodepth=1 offset=512m size=512m"]);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fathom_analysis::surface_point::{POINT, TRANSFER};
-use fathom_analysis::surface_scan::{AGAIN, Bisection, Scan, Span};
+use fathom_analysis::surface::point::{POINT, TRANSFER};
+use fathom_analysis::surface::scan::{AGAIN, Bisection, Scan, Span};
 use fathom_model::units::bytes;
 use fathom_record::{ScanRecord, TestMeta, TestRecord, TestStatus, UnreadableRecord};
 

@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::prediction::predictions;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::Nanos;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
+use fathom_analysis::monitor::capture::Capture;
 use fathom_analysis::monitor::{Interval, Presence, Watched};
-use fathom_analysis::monitor_capture::Capture;
 use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};

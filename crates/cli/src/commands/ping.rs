@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 
 use fathom_analysis::ping::Ping;
-use fathom_analysis::ping_slo;
+use fathom_analysis::ping::slo;
 use fathom_assess::ping::{self, PingError};
 use fathom_assess::use_catalogue;
 use fathom_runner::StopHandle;
@@ -104,7 +104,7 @@ fn measure(invocation: Invocation, front: Front) -> Exit {
     let latency = done.result.response.as_ref().unwrap_or(&done.result.time);
     let unanswered = done.result.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
     let lost = done.result.counts.failed() + unanswered;
-    done.verdicts = ping_slo::judge(&invocation.objectives, latency, lost);
+    done.verdicts = slo::judge(&invocation.objectives, latency, lost);
     if front == Front::Own && invocation.form != Form::Text {
         for verdict in done.verdicts.iter().filter(|verdict| verdict.met == Some(false)) {
             output::warn(&format!("ping: objective {} is broken", verdict.objective));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_analysis::surface::assess;
-use fathom_analysis::surface_plan::{Order, Parts};
+use fathom_analysis::surface::plan::{Order, Parts};
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};

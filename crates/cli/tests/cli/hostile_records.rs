@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, LazyLock};
 
+use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::monitor::{Activity, Done, Interval, Owner, Watched};
 use fathom_analysis::ping::{DeviceCounts, Ping, PingHow, PingResult, PingTarget, Sample};
-use fathom_analysis::prediction::predictions;
 use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};

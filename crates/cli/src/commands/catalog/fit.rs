@@ -1,7 +1,7 @@
 //! `fathom catalog fit`.
 
 use clap::Args;
-use fathom_analysis::sweep_goal::Slo;
+use fathom_analysis::sweep::goal::Slo;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fathom_analysis::ping_slo::{self, Objective};
+use fathom_analysis::ping::slo::{self, Objective};
 use fathom_assess::ping::{Operation, PingSettings, Schedule};
 
 use super::grammar::{Row, Said, Takes};
@@ -200,7 +200,7 @@ pub fn invocation(said: &Said, front: Front) -> Result<Invocation, String> {
         let text = value.as_deref().unwrap_or_default();
         match *name {
             "time" => stamp = Some(if text.is_empty() { "%b %d %T" } else { text }.to_owned()),
-            "slo" => objectives.extend(ping_slo::parse(text)?),
+            "slo" => objectives.extend(slo::parse(text)?),
             "schedule" => settings.schedule = schedule(text)?,
             "live" if text != "ndjson" => return Err(format!("--live {text}: there is ndjson only")),
             "engine" => settings.engine = Some(text.to_owned()),

@@ -5,8 +5,8 @@
 
 use fathom_record::{Finding, RunRecord, TestRecord, TestStatus, TestSummary};
 
+use crate::findings::{samples, stalled};
 use crate::rows::rows;
-use crate::{samples, stalled};
 
 /// A pass over the target, or what comes after passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 
 use fathom_record::{Finding, JobRecord, Severity};
 
-use crate::client;
+use crate::findings::client;
 use crate::rows::Row;
 use crate::say::{count, finding, of};
 

@@ -3,7 +3,7 @@
 use fathom_record::TestRecord;
 use fathom_record::stability::{Second, seconds};
 
-use crate::segments::fall;
+use crate::steady::segments::fall;
 use crate::steady::{Spread, fifths, is_worst_so_far};
 
 /// How long a rate lasts, as far as it was watched.

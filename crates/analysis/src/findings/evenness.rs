@@ -3,11 +3,11 @@
 use fathom_record::stability::Second;
 use fathom_record::{Finding, Severity};
 
-use crate::client;
+use crate::findings::client;
+use crate::findings::stalled;
 use crate::rows::{Kind, Row};
 use crate::say::{count, finding, of, seconds};
-use crate::segments::{EVEN, Fall, fall};
-use crate::stalled;
+use crate::steady::segments::{EVEN, Fall, fall};
 use crate::steady::{self, ROUNDS, SCREENED, Spread, fifths, mean};
 
 /// Full seconds below which a fifth of a run is too short.

@@ -6,10 +6,10 @@
 
 use std::cmp::Ordering;
 
-use crate::knee::{curve, has_ended};
-use crate::offered::Offer;
-use crate::sweep_point::{Pattern, Point, Spot};
-use crate::sweep_spec::{Axis, SweepSpec, depths, first_blocks};
+use crate::sweep::knee::{curve, has_ended};
+use crate::sweep::offered::Offer;
+use crate::sweep::point::{Pattern, Point, Spot};
+use crate::sweep::spec::{Axis, SweepSpec, depths, first_blocks};
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,9 +196,9 @@ pub(crate) fn in_jobs(spot: Spot) -> Option<Spot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cap_fit::{Estimate, limits};
-    use crate::sweep_goal::{Reach, Slo};
-    use crate::sweep_point::model::Model;
+    use crate::sweep::goal::{Reach, Slo};
+    use crate::sweep::limits::{Estimate, limits};
+    use crate::sweep::point::model::Model;
 
     const KIB: u64 = 1024;
 

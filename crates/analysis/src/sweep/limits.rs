@@ -3,8 +3,8 @@
 //! A limit is stated where the points carry it: flat over at least two depths, the IOPS cap also over at least two block
 //! sizes, all within 3 %. Otherwise there is only a bound: the most that was seen.
 
-use crate::knee::curve;
-use crate::sweep_point::{Pattern, Point};
+use crate::sweep::knee::curve;
+use crate::sweep::point::{Pattern, Point};
 
 /// How well points have to agree.
 const AGREE: f64 = 0.03;
@@ -196,8 +196,8 @@ fn crossover(iops: Estimate, bytes: Estimate) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep_point::Spot;
-    use crate::sweep_point::model::Model;
+    use crate::sweep::point::Spot;
+    use crate::sweep::point::model::Model;
 
     const KIB: u64 = 1024;
 

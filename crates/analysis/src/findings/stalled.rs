@@ -155,7 +155,9 @@ mod tests {
 
     fn told(run: &RunRecord) -> Option<Finding> {
         // A device that stands still is not one of an uneven rate as well.
-        assert!(findings(&rows(run)[0]).is_none() || crate::evenness::findings(&rows(run)[0]).is_none());
+        assert!(
+            findings(&rows(run)[0]).is_none() || crate::findings::evenness::findings(&rows(run)[0]).is_none()
+        );
         findings(&rows(run)[0])
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Where no bucket was seen, a rate holds for as long as it was watched; beyond that nothing is known of it.
 
-use crate::cap_fit::Estimate;
-use crate::identify::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
+use crate::identified::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
+use crate::sweep::limits::Estimate;
 
 /// What comes this near to the highest rate is that.
 const HIGHEST: f64 = 0.95;
@@ -73,7 +73,7 @@ fn known_at_least(figure: &Figure) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identify::Confounder;
+    use crate::identified::Confounder;
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)

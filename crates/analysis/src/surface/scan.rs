@@ -2,7 +2,7 @@
 
 use fathom_record::{LatencyRecord, LatencySummary, RunRecord, SlowBlockRecord, UnreadableRecord};
 
-use crate::surface_point::{TRANSFER, job, moved};
+use crate::surface::point::{TRANSFER, job, moved};
 
 /// A range in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ mod tests {
     use fathom_record::{ScanRecord, SlowRecord};
 
     use super::*;
-    use crate::surface_point::tests::point;
+    use crate::surface::point::tests::point;
 
     /// Bisects the MiB at 1 MiB of a disk whose `bad` sectors cannot be read.
     fn bisect(bad: &[u64], most: u32) -> (Vec<(u64, u64, bool)>, u32) {

@@ -6,10 +6,10 @@ use fathom_model::units::{bytes, duration, latency};
 use fathom_record::{Finding, RunRecord, Severity};
 
 use crate::say::{count, finding, mebibytes, percent, seconds};
-use crate::segments::{Segment, segments};
+use crate::steady::segments::{Segment, segments};
+use crate::surface::point::{Point, State};
+use crate::surface::scan::Scan;
 use crate::surface::{Surface, median};
-use crate::surface_point::{Point, State};
-use crate::surface_scan::Scan;
 
 /// Points below which nothing is said of a course.
 const LEAST_POINTS: usize = 16;
@@ -339,8 +339,8 @@ mod tests {
     use super::*;
     use crate::fixture::ids;
     use crate::surface::assess;
-    use crate::surface_plan::{Order, places, visits};
-    use crate::surface_point::tests::point;
+    use crate::surface::plan::{Order, places, visits};
+    use crate::surface::point::tests::point;
 
     /// Points in random order whose rate in MiB/s is `rate(place, time)`, both from 0 to 1.
     fn told(order: Order, rate: impl Fn(f64, f64) -> f64) -> Vec<Finding> {

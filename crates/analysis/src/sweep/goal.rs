@@ -5,7 +5,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_record::LatencySummary;
 
-use crate::sweep_point::Point;
+use crate::sweep::point::Point;
 
 /// An objective for latency: `p99<5ms`.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,8 +146,8 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep_point::model::Model;
-    use crate::sweep_point::{Pattern, Spot};
+    use crate::sweep::point::model::Model;
+    use crate::sweep::point::{Pattern, Spot};
 
     fn point() -> Point {
         let model = Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };

@@ -83,7 +83,7 @@ fn is_point(row: &Row<'_>, kind: Kind) -> bool {
         && spread <= even
         && !row.is_paced()
         && !row.is_synced()
-        && !crate::client::is_bound(row)
+        && !crate::findings::client::is_bound(row)
 }
 
 /// Standard deviation over mean of the settled seconds; `None` where there are too few.

@@ -7,11 +7,11 @@
 use fathom_model::units::parse_bytes;
 use fathom_record::{LatencySummary, ScheduleSummary, TestRecord, TestStatus, TestSummary};
 
-use crate::knee::curve;
-use crate::sweep_goal::Slo;
-use crate::sweep_plan::{Next, SETTLE_NS};
-use crate::sweep_point::{Pattern, Point, Spot, block_name};
-use crate::sweep_spec::{SweepSpec, depths, first_blocks};
+use crate::sweep::goal::Slo;
+use crate::sweep::knee::curve;
+use crate::sweep::plan::{Next, SETTLE_NS};
+use crate::sweep::point::{Pattern, Point, Spot, block_name};
+use crate::sweep::spec::{SweepSpec, depths, first_blocks};
 
 /// A rate to offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,7 +308,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep_point::model::Model;
+    use crate::sweep::point::model::Model;
 
     const FIRST: Offer = Offer { rw: Pattern::RandRead, block: 4096, depth: 256, rate: 0 };
 

@@ -3,7 +3,7 @@
 //!
 //! The one rule for the points of a sweep and for the rows of any other run.
 
-use crate::sweep_point::{Pattern, Point};
+use crate::sweep::point::{Pattern, Point};
 
 /// Gain per doubling of the depth below which a point lies on the plateau.
 const FLAT: f64 = 0.05;
@@ -147,8 +147,8 @@ fn frugal(curve: &[&Point]) -> Option<(u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep_point::Spot;
-    use crate::sweep_point::model::Model;
+    use crate::sweep::point::Spot;
+    use crate::sweep::point::model::Model;
 
     fn measured(model: &Model, depths: &[u32]) -> Vec<Point> {
         let spot = |depth| Spot { rw: Pattern::RandRead, block: 4096, depth, jobs: 1 };

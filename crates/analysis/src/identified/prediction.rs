@@ -5,11 +5,11 @@
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 
-use crate::cap_fit::Estimate;
-use crate::held::{held_s, highest};
-use crate::identify::{BucketUnit, Burst, Figure, Identified};
+use crate::identified::duration::{held_s, highest};
+use crate::identified::{BucketUnit, Burst, Figure, Identified};
 use crate::say;
-use crate::sweep_point::Pattern;
+use crate::sweep::limits::Estimate;
+use crate::sweep::point::Pattern;
 
 /// What is asked of a volume, at full speed.
 const WORKLOADS: [(Pattern, u64); 8] = [
@@ -120,7 +120,7 @@ pub fn predictions(found: &Identified) -> Vec<Prediction> {
 fn predict(found: &Identified, pattern: Pattern, block: u64) -> Option<Prediction> {
     let (units, most_units) = units(found, block)?;
     let load = Load { units, most_units, bytes: block as f64 };
-    let each = |each: &'_ crate::identify::EachWay| {
+    let each = |each: &'_ crate::identified::EachWay| {
         if pattern.writes() { each.write.clone() } else { each.read.clone() }
     };
     let rate = full_rate(each(&found.iops)?, each(&found.bytes_per_second)?, &load)?;
@@ -362,7 +362,7 @@ fn text(course: &Course, block: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identify::{Draws, EachWay};
+    use crate::identified::{Draws, EachWay};
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)

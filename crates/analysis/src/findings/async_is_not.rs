@@ -6,7 +6,7 @@
 use fathom_model::units;
 use fathom_record::{Finding, JobRecord, OpRecord, PhaseRecord, Severity, TestRecord};
 
-use crate::Words;
+use super::Words;
 
 /// Name of the finding.
 const ID: &str = "async-is-not";

@@ -3,7 +3,7 @@
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
 
-use crate::offered::is_offer;
+use crate::sweep::offered::is_offer;
 
 /// What a point does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

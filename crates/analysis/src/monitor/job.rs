@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use fathom_model::Op;
 
 use crate::monitor::Interval;
-use crate::monitor_load::{Class, OpLoad};
+use crate::monitor::load::{Class, OpLoad};
 
 /// From this share on all requests of a kind are taken to be sequential: at depth some of a stream overtake each other.
 const ALL_SEQUENTIAL: f64 = 0.8;
@@ -243,7 +243,7 @@ pub fn short(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor_load::LoadWatch;
+    use crate::monitor::load::LoadWatch;
 
     /// Ten seconds of these requests, one after the other.
     fn seen(requests: impl IntoIterator<Item = (Op, u64, u64)>) -> Interval {

@@ -1,0 +1,146 @@
+//! What single tests of a record tell, and what several tell together: each finding is a claim with its evidence and a
+//! remedy. One module per kind of finding.
+
+mod async_is_not;
+mod cache;
+mod caps;
+pub(crate) mod client;
+mod depths;
+mod device_view;
+mod evenness;
+mod flushes;
+pub(crate) mod instance_cap;
+mod open_loop;
+mod passes;
+pub(crate) mod samples;
+pub(crate) mod stalled;
+
+pub use caps::REQUESTS_WAIT;
+use fathom_record::{Finding, RunRecord};
+
+use crate::rows::{Row, rows};
+
+/// Everything that the record tells: what concerns single tests, in their order, then what several tell together.
+pub fn findings(record: &RunRecord) -> Vec<Finding> {
+    let words = Words::of(record);
+    let rows = rows(record);
+    let mut found: Vec<Finding> = rows.iter().flat_map(|row| of_row(record, row)).collect();
+    found.extend(record.tests.iter().flat_map(|test| async_is_not::findings(test, words)));
+    found.extend(record.tests.iter().flat_map(open_loop::findings));
+    found.extend(client::credit(record));
+    let together = instance_cap::findings(&rows);
+    let each = by_target(rows, words);
+    found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));
+    found.extend(together);
+    found.extend(each.iter().flat_map(|rows| depths::findings(rows)));
+    in_order(found)
+}
+
+/// The rows of each target by itself, for a plateau of several at once is a limit of none; of jobs under fio's grammar all of
+/// them, whose files may well lie on one device.
+fn by_target(rows: Vec<Row<'_>>, words: Words) -> Vec<Vec<Row<'_>>> {
+    let names = |row: &Row<'_>| instance_cap::targets(row).join("\n");
+    let is_one = |row: &Row<'_>| instance_cap::targets(row).len() < 2;
+    if words == Words::Fio {
+        return vec![rows];
+    }
+    let mut each: Vec<Vec<Row<'_>>> = Vec::new();
+    for row in rows.into_iter().filter(is_one) {
+        match each.iter_mut().find(|others| names(&others[0]) == names(&row)) {
+            Some(others) => others.push(row),
+            None => each.push(vec![row]),
+        }
+    }
+    each
+}
+
+/// What matters most first, and all of one kind together, so that their remedy is said once.
+fn in_order(found: Vec<Finding>) -> Vec<Finding> {
+    let first = |id: &str| found.iter().position(|finding| finding.id == id);
+    let mut keyed: Vec<_> = found
+        .iter()
+        .map(|finding| ((std::cmp::Reverse(finding.severity), first(&finding.id)), finding.clone()))
+        .collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    keyed.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// What one set of jobs tells by itself.
+fn of_row(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+    let mut found = samples::findings(row);
+    found.extend(stalled::findings(row));
+    found.extend(client::findings(record, row));
+    found.extend(cache::findings(record, row));
+    found.extend(device_view::findings(record, row));
+    found.extend(passes::findings(record, row));
+    found.extend(evenness::findings(row));
+    found.extend(flushes::findings(record, row));
+    found
+}
+
+/// Whose options a remedy names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// Those of fio.
+    Fio,
+    /// Those of fathom's own commands, which choose the rest.
+    Own,
+}
+
+impl Words {
+    fn of(record: &RunRecord) -> Words {
+        if record.header.kind == "fio" { Words::Fio } else { Words::Own }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{ErrorCountRecord, Severity};
+
+    use super::*;
+    use crate::fixture::{Load, ids, plan, record};
+
+    #[test]
+    fn a_clean_run_tells_nothing() {
+        for rw in ["randread", "randwrite", "read", "write"] {
+            assert_eq!(findings(&record(&[Load { rw, ..Load::default() }])), [], "{rw}");
+        }
+        assert_eq!(findings(&RunRecord::default()), []);
+    }
+
+    #[test]
+    fn each_of_several_targets_has_limits_of_its_own() {
+        let load = |depth, iops| Load { depth, iops, ..Load::default() };
+        let both = |depth| Load { jobs: 2, depth, iops: 3500.0, ..Load::default() };
+        let loads = [load(8, 500.0), load(64, 500.0), load(8, 3000.0), load(64, 3000.0), both(8), both(64)];
+        let mut run = record(&loads);
+        let names = [["/a"; 2], ["/a"; 2], ["/b"; 2], ["/b"; 2], ["/a", "/b"], ["/a", "/b"]];
+        for (test, names) in run.tests.iter_mut().zip(names) {
+            for (job, name) in test.jobs.iter_mut().zip(names) {
+                job.plan.insert("filename".to_owned(), name.to_owned());
+            }
+        }
+        let caps = |run: &RunRecord| -> Vec<f64> {
+            let found = findings(run);
+            assert!(found.iter().all(|found| found.id != "queue-too-shallow"), "{found:?}");
+            let caps = found.iter().filter(|found| found.id == "iops-cap");
+            caps.filter_map(|found| found.evidence["iops"].as_f64()).collect()
+        };
+        assert_eq!(caps(&run), [500.0, 3000.0]);
+        // Jobs under fio's grammar may name files of one device.
+        run.header.kind = "fio".to_owned();
+        assert!(!caps(&run).is_empty());
+    }
+
+    #[test]
+    fn what_matters_most_comes_first_and_one_kind_together() {
+        let short = Load { seconds: vec![1.0], ..Load::default() };
+        let mut run = record(&[Load { id: "a", ..short.clone() }, Load { id: "b", ..short }]);
+        plan(&mut run, "direct", "0");
+        let error = ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 1 };
+        run.tests[1].jobs[0].errors = vec![error];
+        let found = findings(&run);
+        assert_eq!(ids(&found), ["errors", "short-run", "short-run", "buffered", "buffered"]);
+        assert_eq!(found[0].severity, Severity::Error);
+    }
+}

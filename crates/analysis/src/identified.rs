@@ -1,0 +1,163 @@
+//! What a volume is made of, as it was found out from outside: its limits, the credit behind them, what its medium and a
+//! first access take, and how sure each figure is.
+
+pub mod candidate;
+mod duration;
+pub mod prediction;
+
+use crate::sweep::limits::Estimate;
+
+/// A figure as far as it could be seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// The value with the interval that holds the truth in 95 of 100 cases, or the side on which it lies; `None` where
+    /// nothing at all is known.
+    pub estimate: Option<Estimate>,
+    /// Why there is no value, or what to keep in mind with it.
+    pub why: Option<String>,
+}
+
+impl Figure {
+    /// A value between two others.
+    pub fn known(value: f64, low: f64, high: f64) -> Figure {
+        Figure { estimate: Some(Estimate::Known { value, low, high }), why: None }
+    }
+
+    /// Nothing to be seen but a bound, and why.
+    pub fn bound(estimate: Estimate, why: impl Into<String>) -> Figure {
+        Figure { estimate: Some(estimate), why: Some(why.into()) }
+    }
+
+    /// Nothing is known, and why.
+    pub fn unknown(why: impl Into<String>) -> Figure {
+        Figure { estimate: None, why: Some(why.into()) }
+    }
+
+    /// The value where it is known.
+    pub fn value(&self) -> Option<f64> {
+        self.estimate?.value()
+    }
+}
+
+/// One figure for reads and one for writes; `None` = not measured (`--read-only`, or the budget ended before).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EachWay {
+    /// Of reads.
+    pub read: Option<Figure>,
+    /// Of writes.
+    pub write: Option<Figure>,
+}
+
+/// What a bucket counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketUnit {
+    /// Requests, larger ones as several.
+    Ios,
+    /// Bytes.
+    Bytes,
+}
+
+/// Whose requests draw from a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// Reads and writes.
+    Both,
+    /// Reads alone.
+    Reads,
+    /// Writes alone.
+    Writes,
+}
+
+/// A rate that holds as long as there is credit, and the one after it. Rates in the unit per second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Burst {
+    /// What is counted.
+    pub unit: BucketUnit,
+    /// Whose credit it is.
+    pub draws: Draws,
+    /// While there is credit.
+    pub burst_rate: Figure,
+    /// Once it is used up.
+    pub baseline_rate: Figure,
+    /// Credit when full; what was used where it was not full at first.
+    pub capacity: Figure,
+    /// Credit that a second of rest gives back.
+    pub refill_rate: Figure,
+    /// Full to empty at the burst rate, s.
+    pub seconds_to_empty: Figure,
+    /// Empty to full at rest, s.
+    pub seconds_to_refill: Figure,
+}
+
+/// What the first access to a place costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstTouchCost {
+    /// Mean latency of a first access, ns.
+    pub first_ns: Figure,
+    /// The same places once more, ns.
+    pub again_ns: Figure,
+    /// Rate of first accesses over that of later ones, 0 to 1.
+    pub rate_share: Figure,
+}
+
+/// What looks like a bucket and is none, or a bucket's rival for an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confounder {
+    /// Writes alone fell, and a rest brought nothing back: a flash cache that was full.
+    WriteCacheFull,
+    /// The rate fell, and a rest brought nothing back: throttling, or another load.
+    Throttling,
+    /// The rate fell and rose again without a rest: by the clock, or with another load.
+    ByItself,
+    /// The rate fell while others had the processors of this machine.
+    CpuSteal,
+}
+
+/// What identifying cost, or may cost at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Time, ns.
+    pub time_ns: u64,
+    /// Requests.
+    pub ios: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// A volume as it was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Identified {
+    /// The highest rate of small requests, I/Os a second: the burst where there is a bucket.
+    pub iops: EachWay,
+    /// The highest rate of large requests, bytes a second: the burst where there is a bucket.
+    pub bytes_per_second: EachWay,
+    /// Reads and writes draw on the same limits; `None` = could not be told.
+    pub is_shared: Option<bool>,
+    /// Why it could not be told, or what it rests on.
+    pub shared_why: Option<String>,
+    /// The block size at which both limits meet, bytes.
+    pub crossover: Figure,
+    /// The largest request that counts as one I/O, bytes, exactly.
+    pub io_unit: Figure,
+    /// Requests that are served at once.
+    pub parallelism: Figure,
+    /// Latency of a request that waits for no other, ns.
+    pub lat_ns: EachWay,
+    /// Rates that hold only as long as there is credit, the one that ran dry first at the head.
+    pub bursts: Vec<Burst>,
+    /// Why there is none, or how far it was looked for.
+    pub burst_why: Option<String>,
+    /// The longest that requests went on at the highest rate of their size without a fall, ns: a bucket that would have run
+    /// dry by then is not there. `None` = not looked for.
+    pub held_ns: Option<u64>,
+    /// What first accesses cost; `None` = nothing was seen.
+    pub first_touch: Option<FirstTouchCost>,
+    /// Why nothing was seen of first accesses.
+    pub first_touch_why: Option<String>,
+    /// Other explanations of what was seen.
+    pub confounders: Vec<(Confounder, String)>,
+    /// What it took.
+    pub spent: Spent,
+}
