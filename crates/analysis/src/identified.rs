@@ -5,7 +5,7 @@ pub mod candidate;
 mod duration;
 pub mod prediction;
 
-use crate::sweep::limits::Estimate;
+use crate::estimate::Estimate;
 
 /// A figure as far as it could be seen.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+mod bend;
 pub mod conclusions;
+pub mod estimate;
 mod findings;
 #[cfg(test)]
 mod fixture;
@@ -13,6 +15,7 @@ pub mod forecast;
 pub mod identified;
 pub mod identify;
 pub mod monitor;
+pub mod pattern;
 pub mod ping;
 pub mod prepare;
 pub mod promise;

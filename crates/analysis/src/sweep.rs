@@ -11,12 +11,13 @@ pub mod spec;
 
 use fathom_record::RunRecord;
 
+use crate::pattern::Pattern;
 use crate::sweep::goal::{Reach, Slo};
 use crate::sweep::knee::{Knee, curve, knee};
 use crate::sweep::limits::{Limits, limits};
 use crate::sweep::offered::{Highest, Offered, highest};
 use crate::sweep::plan::in_jobs;
-use crate::sweep::point::{Pattern, Point, Spot};
+use crate::sweep::point::{Point, Spot};
 
 /// A sweep as a reader wants it.
 #[derive(Clone, Debug, Default, PartialEq)]

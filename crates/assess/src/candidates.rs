@@ -113,8 +113,8 @@ fn fits(alike: &Alike, size_bytes: Option<u64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fathom_analysis::estimate::Estimate;
     use fathom_analysis::identified::{BucketUnit, Burst, Draws, Figure};
-    use fathom_analysis::sweep::limits::Estimate;
     use fathom_catalog::{Parameters, Resolved};
     use fathom_record::DeviceRecord;
     use fathom_volume::{Limit, Stage, VolumeModel};

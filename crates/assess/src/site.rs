@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use fathom_analysis::sweep::point::block_name;
+use fathom_analysis::pattern::block_name;
 use fathom_model::Nanos;
 use fathom_record::RunHeader;
 use fathom_runner::{RunObserver, Session, WritePermit};

@@ -1,10 +1,11 @@
 //! Runs a sweep point by point: asks the planner where to measure next, measures, and hands each point out as it ends, so
 //! that a sweep that was killed can go on where it was.
 
+use fathom_analysis::pattern::Pattern;
 use fathom_analysis::sweep::goal::{Reach, Slo};
 use fathom_analysis::sweep::offered::{Offered, next_offer};
 use fathom_analysis::sweep::plan::{Next, SETTLE_NS, next};
-use fathom_analysis::sweep::point::{Pattern, Point, Spot};
+use fathom_analysis::sweep::point::{Point, Spot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
@@ -223,9 +224,9 @@ mod tests {
     use fathom_volume::VolumeModel;
 
     use super::*;
+    use fathom_analysis::estimate::Estimate;
     use fathom_analysis::sweep::assess;
     use fathom_analysis::sweep::knee::{curve, knee};
-    use fathom_analysis::sweep::limits::Estimate;
     use fathom_engine::sim::FixedLatency;
 
     fn plan() -> SweepPlan {

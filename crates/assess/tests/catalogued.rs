@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::prediction::{Last, predictions};
 use fathom_analysis::identified::{BucketUnit, EachWay, Figure, Identified};
-use fathom_analysis::sweep::limits::Estimate;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{RunSettings, candidates};
 use fathom_catalog::{Catalog, Target};

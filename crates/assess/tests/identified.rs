@@ -11,9 +11,9 @@
 mod drawn;
 
 use drawn::{Drawn, Way};
+use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::{BucketUnit, Draws, Figure, Identified};
 use fathom_analysis::identify::script::IdentifySpec;
-use fathom_analysis::sweep::limits::Estimate;
 use fathom_assess::RunSettings;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_model::Nanos;

@@ -327,7 +327,7 @@ fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &Reach, has_depth: bool) -> Colu
             Direction::Total => String::new(),
             other => other.name().to_owned(),
         };
-        let block = fathom_analysis::sweep::point::block_name(row.block_bytes);
+        let block = fathom_analysis::pattern::block_name(row.block_bytes);
         let mut cells = vec![block, direction, iops, mib, burst, burst_mib, lasts.unwrap_or_default()];
         if has_depth {
             cells.push(row.depth.map(grouped).unwrap_or_default());

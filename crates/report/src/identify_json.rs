@@ -3,12 +3,12 @@
 
 use std::io::{self, Write};
 
+use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::candidate::Candidate;
 use fathom_analysis::identified::prediction::{Last, Phase, Prediction};
 use fathom_analysis::identified::{
     BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified,
 };
-use fathom_analysis::sweep::limits::Estimate;
 use fathom_record::{Finding, RunRecord};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

@@ -244,10 +244,10 @@ fn row(name: &str, figure: &Figure, scale: Scale) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fathom_analysis::estimate::Estimate;
     use fathom_analysis::identified::candidate::SizeImplied;
     use fathom_analysis::identified::prediction::predictions;
     use fathom_analysis::identified::{BucketUnit, Burst, Draws, EachWay, Spent};
-    use fathom_analysis::sweep::limits::Estimate;
     use fathom_record::{IdentifyRecord, JobRecord, TestRecord};
 
     use crate::identify_json;

@@ -1,8 +1,8 @@
 //! Figures of an identified volume in words.
 
+use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::candidate::Candidate;
 use fathom_analysis::identified::{BucketUnit, Burst, Confounder, Draws, Figure, Identified};
-use fathom_analysis::sweep::limits::Estimate;
 use fathom_model::Nanos;
 use fathom_model::units::{self, duration};
 

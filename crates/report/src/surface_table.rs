@@ -3,11 +3,11 @@
 
 use std::io;
 
+use fathom_analysis::pattern::block_name;
 use fathom_analysis::surface::file::{FileRow, Kind};
 use fathom_analysis::surface::point::{Point, State};
 use fathom_analysis::surface::scan::Scan;
 use fathom_analysis::surface::{Rate, Surface};
-use fathom_analysis::sweep::point::block_name;
 use fathom_model::{Nanos, units};
 use fathom_record::{RunRecord, TestStatus};
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
+use fathom_analysis::pattern::block_name;
 use fathom_analysis::sweep::offered::{Highest, Offered};
-use fathom_analysis::sweep::point::block_name;
 use fathom_analysis::sweep::{Answer, Sweep};
 use fathom_model::{Nanos, units};
 

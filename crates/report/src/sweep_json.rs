@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use fathom_analysis::estimate::Estimate;
 use fathom_analysis::sweep::knee::Knee;
-use fathom_analysis::sweep::limits::{Estimate, Limits};
+use fathom_analysis::sweep::limits::Limits;
 use fathom_analysis::sweep::offered::Highest;
 use fathom_analysis::sweep::point::Point;
 use fathom_analysis::sweep::{Answer, Sweep};

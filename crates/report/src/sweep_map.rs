@@ -1,6 +1,7 @@
 //! The pictures of a sweep in a terminal: heat maps over block size and depth, and bars along one of them.
 
-use fathom_analysis::sweep::point::{Pattern, Point, block_name};
+use fathom_analysis::pattern::{Pattern, block_name};
+use fathom_analysis::sweep::point::Point;
 use fathom_model::units;
 
 use crate::Style;

@@ -3,10 +3,12 @@
 use std::cmp::Ordering;
 use std::io;
 
+use fathom_analysis::estimate::Estimate;
+use fathom_analysis::pattern::{Pattern, block_name};
 use fathom_analysis::sweep::Sweep;
 use fathom_analysis::sweep::knee::Knee;
-use fathom_analysis::sweep::limits::{Estimate, Limits};
-use fathom_analysis::sweep::point::{Pattern, Point, block_name};
+use fathom_analysis::sweep::limits::Limits;
+use fathom_analysis::sweep::point::Point;
 use fathom_model::units;
 use fathom_record::{RunRecord, TestStatus};
 

@@ -3,11 +3,11 @@
 use fathom_model::units;
 use fathom_record::{Finding, Severity};
 
+use crate::bend::{At, bend};
 use crate::findings::client;
 use crate::findings::instance_cap::targets;
 use crate::rows::{Kind, Row};
 use crate::say::{block, count, finding, of};
-use crate::sweep::knee::{At, bend};
 
 /// Points are of different depths where one is this many times the other, but for what Little leaves open.
 const DEEPER: f64 = 1.9;

@@ -6,9 +6,9 @@
 
 use fathom_volume::{Limit, Stage, VolumeModel};
 
+use crate::estimate::Estimate;
 use crate::identified::duration::held_s;
 use crate::identified::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
-use crate::sweep::limits::Estimate;
 
 /// What it counts where one of both has what the other does not have: a limit, a bucket, a unit.
 const ABSENT: f64 = std::f64::consts::LN_10;

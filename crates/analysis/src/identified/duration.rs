@@ -2,8 +2,8 @@
 //!
 //! Where no bucket was seen, a rate holds for as long as it was watched; beyond that nothing is known of it.
 
+use crate::estimate::Estimate;
 use crate::identified::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
-use crate::sweep::limits::Estimate;
 
 /// What comes this near to the highest rate is that.
 const HIGHEST: f64 = 0.95;

@@ -5,11 +5,11 @@
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 
+use crate::estimate::Estimate;
 use crate::identified::duration::{held_s, highest};
 use crate::identified::{BucketUnit, Burst, Figure, Identified};
+use crate::pattern::Pattern;
 use crate::say;
-use crate::sweep::limits::Estimate;
-use crate::sweep::point::Pattern;
 
 /// What is asked of a volume, at full speed.
 const WORKLOADS: [(Pattern, u64); 8] = [

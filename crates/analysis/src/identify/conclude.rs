@@ -6,8 +6,8 @@ use super::ledger::Bucket;
 use super::probe::Way;
 use super::script::Script;
 use super::sharing::Sharing;
+use crate::estimate::Estimate;
 use crate::identified::{BucketUnit, Burst, Draws, EachWay, Figure, FirstTouchCost, Identified};
-use crate::sweep::limits::Estimate;
 
 /// A share of the capacity that is little to be wrong by.
 const LITTLE: f64 = 0.05;

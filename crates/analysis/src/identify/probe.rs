@@ -2,7 +2,7 @@
 
 use fathom_record::{HostIntervalRecord, JobRecord, LatencyRecord, PhaseRecord, TestRecord, TestStatus};
 
-use crate::sweep::point::block_name;
+use crate::pattern::block_name;
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -202,8 +202,8 @@ impl<'a> Script<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::Estimate;
     use crate::identified::{EachWay, Figure};
-    use crate::sweep::limits::Estimate;
 
     #[test]
     fn limits_that_were_not_established_are_bounded_by_the_highest_rates_measured() {

@@ -2,8 +2,8 @@
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
 
+use crate::pattern::{Pattern, block_name};
 use crate::surface::point::longest_stall;
-use crate::sweep::point::{Pattern, block_name};
 
 /// What a row tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Which block sizes a sweep adds to those it began with: where the limits are not seen yet, and where they part.
 
+use crate::pattern::Pattern;
 use crate::sweep::knee::{curve, has_ended};
 use crate::sweep::limits::{Level, at_the_top, levels, limits};
 use crate::sweep::plan::Planner;
-use crate::sweep::point::{Pattern, Spot};
+use crate::sweep::point::Spot;
 use crate::sweep::spec::{Axis, depths, first_blocks};
 
 /// Blocks closer than this to the crossover need no other one.

@@ -146,8 +146,9 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pattern::Pattern;
+    use crate::sweep::point::Spot;
     use crate::sweep::point::model::Model;
-    use crate::sweep::point::{Pattern, Spot};
 
     fn point() -> Point {
         let model = Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };

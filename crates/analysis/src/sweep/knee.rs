@@ -1,17 +1,13 @@
 //! Where a curve of rate over depth bends. Two rules: the depth of most power (rate over latency), which is the place to
 //! be for latency, and the least depth that gives 95 % of the plateau, which is the place to be for throughput.
-//!
-//! The one rule for the points of a sweep and for the rows of any other run.
 
-use crate::sweep::point::{Pattern, Point};
+use crate::bend::{At, bend};
+use crate::pattern::Pattern;
+use crate::sweep::point::Point;
 
-/// Gain per doubling of the depth below which a point lies on the plateau.
-const FLAT: f64 = 0.05;
-/// The same for the end of a curve: two such doublings in turn, with latency growing as the depth does.
+/// Gain per doubling of the depth below which a curve ends: two such doublings in turn, with latency growing as the depth does.
 const ENDED: f64 = 0.03;
 const QUEUEING: f64 = 1.8;
-/// Share of the plateau that the depth for throughput reaches.
-const MOST: f64 = 0.95;
 /// What latency may cost beside that of one request at a time.
 const FRUGAL: f64 = 1.10;
 
@@ -49,70 +45,14 @@ pub fn curve(points: &[Point], (rw, block, jobs): (Pattern, u64, u32)) -> Vec<&P
     curve
 }
 
-/// One depth of a curve, whatever it was measured for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
-    /// Requests in flight.
-    pub(crate) depth: f64,
-    /// Requests per second.
-    pub(crate) iops: f64,
-    /// Mean latency, ns.
-    pub(crate) lat_ns: Option<f64>,
-}
-
-impl At {
-    fn of(point: &Point) -> At {
-        At { depth: f64::from(point.spot.in_flight()), iops: point.iops, lat_ns: point.lat.mean }
-    }
-
-    fn power(&self) -> f64 {
-        self.iops * self.iops / self.depth
-    }
-
-    /// Gain in rate and growth of latency from here to `to`, per doubling of the depth.
-    fn step(&self, to: &At) -> (f64, Option<f64>) {
-        let doublings = (to.depth / self.depth).log2();
-        let per_doubling = |ratio: f64| ratio.powf(1.0 / doublings);
-        let growth = to.lat_ns.zip(self.lat_ns).map(|(to, from)| per_doubling(to / from));
-        (per_doubling(to.iops / self.iops) - 1.0, growth)
-    }
-}
-
-/// Where a curve bends, by the places of its points.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bend {
-    /// The point of most power.
-    pub(crate) latency: usize,
-    /// The plateau, requests per second, and the first point that gives nearly all of it.
-    pub(crate) throughput: Option<(usize, f64)>,
-}
-
-/// The bend of a curve, shallowest point first; `None` below two points.
-pub(crate) fn bend(curve: &[At]) -> Option<Bend> {
-    if curve.len() < 2 {
-        return None;
-    }
-    // Of points that are alike the shallowest.
-    let more_power = |best: usize, at: usize| if curve[at].power() > curve[best].power() { at } else { best };
-    let latency = (1..curve.len()).fold(0, more_power);
-    let enough = |level: f64| curve.iter().position(|at| at.iops >= MOST * level).zip(Some(level));
-    Some(Bend { latency, throughput: plateau(curve).and_then(enough) })
-}
-
-/// Rate on the plateau: the mean of the points at the end of the curve that gain less than 5 % per doubling; the peak,
-/// where the rate falls again behind it.
-fn plateau(curve: &[At]) -> Option<f64> {
-    let is_flat = |pair: &&[At]| pair[0].step(&pair[1]).0 < FLAT;
-    let flat: Vec<f64> = curve.windows(2).rev().take_while(is_flat).map(|pair| pair[1].iops).collect();
-    let peak = curve.iter().map(|at| at.iops).fold(0.0, f64::max);
-    let mean = (!flat.is_empty()).then(|| flat.iter().sum::<f64>() / flat.len() as f64)?;
-    Some(if mean < MOST * peak { peak } else { mean })
+fn at(point: &Point) -> At {
+    At { depth: f64::from(point.spot.in_flight()), iops: point.iops, lat_ns: point.lat.mean }
 }
 
 /// True where more depth only makes requests wait: two steps in turn of no gain, with latency growing as the depth.
 pub fn has_ended(curve: &[&Point]) -> bool {
     let is_queueing = |from: &Point, to: &Point| {
-        let (gain, growth) = At::of(from).step(&At::of(to));
+        let (gain, growth) = at(from).step(&at(to));
         gain < ENDED && growth.is_some_and(|growth| growth >= QUEUEING)
     };
     matches!(curve, [.., a, b, c] if is_queueing(a, b) && is_queueing(b, c))
@@ -121,7 +61,7 @@ pub fn has_ended(curve: &[&Point]) -> bool {
 /// The knee of a curve; `None` without at least two points that begin at `least`, the least depth of the sweep.
 pub fn knee(curve: &[&Point], least: u32) -> Option<Knee> {
     let first = curve.first().filter(|first| first.spot.depth == least)?;
-    let bend = bend(&curve.iter().map(|point| At::of(point)).collect::<Vec<_>>())?;
+    let bend = bend(&curve.iter().map(|point| at(point)).collect::<Vec<_>>())?;
     let latency = curve[bend.latency].spot.depth;
     let throughput = bend.throughput.map(|(place, _)| curve[place].spot.depth);
     let apart = throughput.map_or(1.0, |depth| f64::from(depth.max(latency)) / f64::from(depth.min(latency)));

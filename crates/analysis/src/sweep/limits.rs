@@ -3,8 +3,10 @@
 //! A limit is stated where the points carry it: flat over at least two depths, the IOPS cap also over at least two block
 //! sizes, all within 3 %. Otherwise there is only a bound: the most that was seen.
 
+use crate::estimate::Estimate;
+use crate::pattern::Pattern;
 use crate::sweep::knee::curve;
-use crate::sweep::point::{Pattern, Point};
+use crate::sweep::point::Point;
 
 /// How well points have to agree.
 const AGREE: f64 = 0.03;
@@ -14,48 +16,6 @@ const RUN_TO_RUN: f64 = 0.005;
 const AHEAD_NS: f64 = 20e6;
 /// Share of both caps that block sizes near the crossover get.
 pub const NEAR: f64 = 0.9;
-
-/// A value that was found, or the side on which it is known to lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Estimate {
-    /// Between two values, most likely at one.
-    Known {
-        /// Most likely.
-        value: f64,
-        /// At least.
-        low: f64,
-        /// At most.
-        high: f64,
-    },
-    /// No less than this.
-    AtLeast(f64),
-    /// No more than this.
-    AtMost(f64),
-}
-
-impl Estimate {
-    /// The value where it is known.
-    pub fn value(&self) -> Option<f64> {
-        match *self {
-            Estimate::Known { value, .. } => Some(value),
-            Estimate::AtLeast(_) | Estimate::AtMost(_) => None,
-        }
-    }
-
-    fn low(&self) -> Option<f64> {
-        match *self {
-            Estimate::Known { low, .. } | Estimate::AtLeast(low) => Some(low),
-            Estimate::AtMost(_) => None,
-        }
-    }
-
-    fn high(&self) -> Option<f64> {
-        match *self {
-            Estimate::Known { high, .. } | Estimate::AtMost(high) => Some(high),
-            Estimate::AtLeast(_) => None,
-        }
-    }
-}
 
 /// The limits in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

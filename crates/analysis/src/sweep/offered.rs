@@ -7,10 +7,11 @@
 use fathom_model::units::parse_bytes;
 use fathom_record::{LatencySummary, ScheduleSummary, TestRecord, TestStatus, TestSummary};
 
+use crate::pattern::{Pattern, block_name};
 use crate::sweep::goal::Slo;
 use crate::sweep::knee::curve;
 use crate::sweep::plan::{Next, SETTLE_NS};
-use crate::sweep::point::{Pattern, Point, Spot, block_name};
+use crate::sweep::point::{Point, Spot};
 use crate::sweep::spec::{SweepSpec, depths, first_blocks};
 
 /// A rate to offer.

@@ -6,9 +6,10 @@
 
 use std::cmp::Ordering;
 
+use crate::pattern::Pattern;
 use crate::sweep::knee::{curve, has_ended};
 use crate::sweep::offered::Offer;
-use crate::sweep::point::{Pattern, Point, Spot};
+use crate::sweep::point::{Point, Spot};
 use crate::sweep::spec::{Axis, SweepSpec, depths, first_blocks};
 
 /// What to do next.
@@ -196,8 +197,9 @@ pub(crate) fn in_jobs(spot: Spot) -> Option<Spot> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::Estimate;
     use crate::sweep::goal::{Reach, Slo};
-    use crate::sweep::limits::{Estimate, limits};
+    use crate::sweep::limits::limits;
     use crate::sweep::point::model::Model;
 
     const KIB: u64 = 1024;

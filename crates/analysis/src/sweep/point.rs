@@ -3,55 +3,8 @@
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
 
+use crate::pattern::{Pattern, block_name};
 use crate::sweep::offered::is_offer;
-
-/// What a point does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pattern {
-    /// Reads in random order.
-    RandRead,
-    /// Reads one after the other.
-    Read,
-    /// Writes in random order.
-    RandWrite,
-    /// Writes one after the other.
-    Write,
-}
-
-impl Pattern {
-    /// All of them.
-    pub const ALL: [Pattern; 4] = [Pattern::RandRead, Pattern::Read, Pattern::RandWrite, Pattern::Write];
-
-    /// fio's word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Pattern::RandRead => "randread",
-            Pattern::Read => "read",
-            Pattern::RandWrite => "randwrite",
-            Pattern::Write => "write",
-        }
-    }
-
-    /// The same for people.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Pattern::RandRead => "random read",
-            Pattern::Read => "sequential read",
-            Pattern::RandWrite => "random write",
-            Pattern::Write => "sequential write",
-        }
-    }
-
-    /// It changes what is on the target.
-    pub const fn writes(self) -> bool {
-        matches!(self, Pattern::RandWrite | Pattern::Write)
-    }
-
-    /// Blocks follow each other.
-    pub const fn is_sequential(self) -> bool {
-        matches!(self, Pattern::Read | Pattern::Write)
-    }
-}
 
 /// Where a point lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,16 +36,6 @@ impl Spot {
         let jobs = if self.jobs > 1 { format!(" x{}", self.jobs) } else { String::new() };
         format!("{} {} d{}{jobs}", self.rw.title(), block_name(self.block), self.depth)
     }
-}
-
-/// `4k`, `1m`, `512`: as fio takes it.
-pub fn block_name(bytes: u64) -> String {
-    for (unit, suffix) in [(1u64 << 20, "m"), (1 << 10, "k")] {
-        if bytes >= unit && bytes.is_multiple_of(unit) {
-            return format!("{}{suffix}", bytes / unit);
-        }
-    }
-    bytes.to_string()
 }
 
 /// What was measured at a point.

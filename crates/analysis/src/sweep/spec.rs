@@ -1,7 +1,7 @@
 //! What a sweep covers: the axes of its grid, what it looks for, and how long it may take.
 
+use crate::pattern::Pattern;
 use crate::sweep::goal::{Reach, Slo};
-use crate::sweep::point::Pattern;
 
 /// The first sizes of a range are these, four times apart.
 const FIRST_BLOCK: u64 = 4096;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use fathom_analysis::pattern::block_name;
 use fathom_analysis::prepare::{Piece, Stage};
 use fathom_analysis::steady::ROUND_NS;
-use fathom_analysis::sweep::point::block_name;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
 use fathom_record::RunHeader;

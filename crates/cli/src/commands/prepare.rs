@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_analysis::pattern::block_name;
 use fathom_analysis::prepare::{Done, Stage};
-use fathom_analysis::sweep::point::block_name;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload, prepare};
 use fathom_history::Place;
 use fathom_model::Nanos;

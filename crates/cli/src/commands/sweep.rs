@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_analysis::pattern::{Pattern, block_name};
 use fathom_analysis::sweep::goal::{Reach, Slo};
 use fathom_analysis::sweep::offered::Highest;
-use fathom_analysis::sweep::point::{Pattern, block_name};
 use fathom_analysis::sweep::spec::{Axis, depths, first_blocks};
 use fathom_analysis::sweep::{Sweep, assess};
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};

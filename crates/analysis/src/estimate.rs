@@ -1,0 +1,45 @@
+//! A value that was derived from measurements, with the interval it lies in, or only a bound.
+
+/// A value that was found, or the side on which it is known to lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimate {
+    /// Between two values, most likely at one.
+    Known {
+        /// Most likely.
+        value: f64,
+        /// At least.
+        low: f64,
+        /// At most.
+        high: f64,
+    },
+    /// No less than this.
+    AtLeast(f64),
+    /// No more than this.
+    AtMost(f64),
+}
+
+impl Estimate {
+    /// The value where it is known.
+    pub fn value(&self) -> Option<f64> {
+        match *self {
+            Estimate::Known { value, .. } => Some(value),
+            Estimate::AtLeast(_) | Estimate::AtMost(_) => None,
+        }
+    }
+
+    /// The least it can be, if that is known.
+    pub(crate) fn low(&self) -> Option<f64> {
+        match *self {
+            Estimate::Known { low, .. } | Estimate::AtLeast(low) => Some(low),
+            Estimate::AtMost(_) => None,
+        }
+    }
+
+    /// The most it can be, if that is known.
+    pub(crate) fn high(&self) -> Option<f64> {
+        match *self {
+            Estimate::Known { high, .. } | Estimate::AtMost(high) => Some(high),
+            Estimate::AtLeast(_) => None,
+        }
+    }
+}
