@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_catalog::{Catalog, Entry, Load, MonthlyUse, Need, Parameters, Target};
+use fathom_catalog::{Catalog, CatalogEntry, OfferedLoad, MonthlyUse, VolumeNeed, Parameters, SimulatedTarget};
 use fathom_report::{Style, TextWriter, catalog_fit, catalog_json, catalog_list, catalog_show};
 
 use crate::{messages, serving};
@@ -17,7 +17,7 @@ pub fn check(data: &[u8]) {
         Ok(catalog) => catalog,
         Err(error) => return messages::check(&error, error.hint()),
     };
-    let entries: Vec<&Entry> = catalog.entries().take(MOST_ENTRIES).collect();
+    let entries: Vec<&CatalogEntry> = catalog.entries().take(MOST_ENTRIES).collect();
     let style = Style::default();
     catalog_list::render(&entries, &style, &mut TextWriter::new(&mut io::sink()))
         .expect("a sink takes everything");
@@ -27,7 +27,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-fn check_entry(catalog: &Catalog, entry: &Entry, style: &Style) {
+fn check_entry(catalog: &Catalog, entry: &CatalogEntry, style: &Style) {
     let mut sheets = Vec::new();
     for size_gib in entry.sizes_gib().into_iter().take(6) {
         let size_bytes = size_gib.checked_mul(1 << 30);
@@ -47,7 +47,7 @@ fn check_entry(catalog: &Catalog, entry: &Entry, style: &Style) {
         .expect("a sink takes everything");
     catalog_json::show(entry, &sheets, &mut io::sink()).expect("a sink takes everything");
     for name in [format!("sim:{}", entry.id()), format!("sim:{}?size=100GiB", entry.id())] {
-        match Target::parse(catalog, &name) {
+        match SimulatedTarget::parse(catalog, &name) {
             Ok(target) => serving::check(&target.model, 1, 50),
             Err(error) => messages::check(&error, error.hint().as_deref()),
         }
@@ -55,7 +55,7 @@ fn check_entry(catalog: &Catalog, entry: &Entry, style: &Style) {
     check_fit(catalog, entry, style);
 }
 
-fn check_fit(catalog: &Catalog, entry: &Entry, style: &Style) {
+fn check_fit(catalog: &Catalog, entry: &CatalogEntry, style: &Style) {
     let need = need();
     let fit = catalog.fit(&need, Some(entry.provider()));
     catalog_fit::render(&fit, "a need", style, &mut TextWriter::new(&mut io::sink()))
@@ -64,10 +64,10 @@ fn check_fit(catalog: &Catalog, entry: &Entry, style: &Style) {
 }
 
 /// 500 requests a second of 16 KiB, any of them.
-fn need() -> Need {
-    Need {
+fn need() -> VolumeNeed {
+    VolumeNeed {
         size_bytes: 100 << 30,
-        load: Load::of(16_384.0, false),
+        load: OfferedLoad::of(16_384.0, false),
         rate: 500.0,
         in_ios: true,
         in_bytes: false,

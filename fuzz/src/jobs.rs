@@ -9,14 +9,14 @@ use std::sync::OnceLock;
 use fathom_assess::engine_rows;
 use fathom_model::RunPlan;
 use fathom_options::{
-    EngineRow, HostFacts, Invocation, MachineNumbers, OptionError, ParseEnvironment, Section, command_help,
+    EngineRow, PlanningHost, Invocation, MachineNumbers, OptionError, ParseEnvironment, Section, command_help,
     engine_help, parse_command_line, show_command,
 };
 
 use crate::messages;
 
 /// A machine, the same in every run.
-const HOST: HostFacts = HostFacts { cpus: 4, entropy: 7 };
+const HOST: PlanningHost = PlanningHost { cpus: 4, entropy: 7 };
 const MACHINE: MachineNumbers = MachineNumbers { cpus: 4, page_size: 4096, memory_mib: 1024 };
 
 fn engines() -> &'static [EngineRow] {

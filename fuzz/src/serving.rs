@@ -1,7 +1,7 @@
 //! Requests for a modelled volume, and what its answers must keep to.
 
 use fathom_model::Op;
-use fathom_volume::{Outcome, Request, Volume, VolumeModel};
+use fathom_volume::{RequestOutcome, VolumeRequest, Volume, VolumeModel};
 
 /// Largest request, as engines make them.
 const MOST_BYTES: u64 = 4 << 20;
@@ -16,12 +16,12 @@ pub(crate) fn check(model: &VolumeModel, seed: u64, count: u64) {
         let most = MOST_BYTES.min(model.size_bytes);
         let bytes = if op.is_sync() { 0 } else { draw.below(most) + 1 };
         let offset = draw.below(model.size_bytes - bytes + 1);
-        let answer = volume.submit(now, &Request { op, offset, bytes: bytes as u32 });
+        let answer = volume.submit(now, &VolumeRequest { op, offset, bytes: bytes as u32 });
         assert!(answer.at_ns >= now, "request {index} completed at {} and was made at {now}", answer.at_ns);
-        assert_eq!(answer.outcome == Outcome::Never, answer.at_ns == u64::MAX);
+        assert_eq!(answer.outcome == RequestOutcome::Never, answer.at_ns == u64::MAX);
         // Now and then the next one follows only when this one has completed, or much later.
         match draw.below(4) {
-            0 if answer.outcome != Outcome::Never => now = answer.at_ns,
+            0 if answer.outcome != RequestOutcome::Never => now = answer.at_ns,
             1 => now = now.saturating_add(draw.below(1 << 40)),
             _ => {}
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fathom_assess::{SimulatedVolume, session_of_plan};
-use fathom_options::{HostFacts, Section, resolve};
+use fathom_options::{PlanningHost, Section, resolve};
 
 use crate::{messages, serving};
 
@@ -30,7 +30,7 @@ fn run_job(name: &str) {
         ("runtime", "20"),
     ];
     let Ok(section) = Section::from_pairs("job", &pairs, &[]) else { return };
-    let Ok(plan) = resolve(&[section], &HostFacts { cpus: 1, entropy: 7 }) else { return };
+    let Ok(plan) = resolve(&[section], &PlanningHost { cpus: 1, entropy: 7 }) else { return };
     let is_it = plan.jobs[0].clones[0].paths == [Path::new(name)];
     if !is_it {
         return;

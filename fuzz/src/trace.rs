@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_assess::simulate::{Load, SimulateSettings, Trace, simulate};
+use fathom_assess::simulate::{SimulatedLoad, SimulateSettings, Trace, simulate};
 use fathom_model::Nanos;
 use fathom_report::{Style, TextWriter, simulate_json, simulate_text};
 use fathom_runner::StopHandle;
@@ -22,10 +22,10 @@ pub fn check(data: &[u8]) {
     let longer = Nanos(trace.length().0 * 5 / 2);
     for length in [None, Some(longer)] {
         let settings =
-            SimulateSettings { volumes: vec![VOLUME.to_owned()], load: Load::Trace(trace.clone()), length };
+            SimulateSettings { volumes: vec![VOLUME.to_owned()], load: SimulatedLoad::Trace(trace.clone()), length };
         match simulate(&settings, &StopHandle::default(), &mut ()) {
             Ok(simulated) => {
-                let volumes: Vec<simulate_text::Volume<'_>> =
+                let volumes: Vec<simulate_text::PricedForecast<'_>> =
                     simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
                 let asked = ("a trace", length.map(|length| length.0));
                 simulate_json::render(asked, &volumes, &mut io::sink()).expect("a sink takes everything");

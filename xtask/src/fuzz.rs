@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::bail;
 
-use arguments::Asked;
-use session::{Session, Tally};
+use arguments::FuzzArguments;
+use session::{FuzzSession, FuzzTally};
 
 /// How long the gate runs each target.
 const GATE_SECONDS: u64 = 60;
@@ -22,7 +22,7 @@ const GATE_SECONDS: u64 = 60;
 const GATE_JOBS: usize = 2;
 
 /// What the gate's step came to.
-pub enum Outcome {
+pub enum FuzzOutcome {
     /// No target found anything; with a summary.
     Held(String),
     /// The targets cannot be built here, and why.
@@ -62,36 +62,40 @@ impl Places {
 }
 
 /// The step of the gate: every target for [`GATE_SECONDS`].
-pub fn check(root: &Path) -> anyhow::Result<Outcome> {
+pub fn check(root: &Path) -> anyhow::Result<FuzzOutcome> {
     if let Some(why) = build::missing() {
-        return Ok(Outcome::Skipped(why));
+        return Ok(FuzzOutcome::Skipped(why));
     }
-    let asked = Asked { seconds: GATE_SECONDS, jobs: GATE_JOBS, only: None };
+    let asked = FuzzArguments { seconds: GATE_SECONDS, jobs: GATE_JOBS, only: None };
     let tallies = run(root, &asked, &|_| ())?;
     let runs: u64 = tallies.iter().map(|tally| tally.runs).sum();
-    Ok(Outcome::Held(format!("{} targets, {runs} runs, no findings", tallies.len())))
+    Ok(FuzzOutcome::Held(format!("{} targets, {runs} runs, no findings", tallies.len())))
 }
 
 /// `cargo xtask campaign fuzz`.
 pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
-    let asked = Asked::parse(arguments)?;
+    let asked = FuzzArguments::parse(arguments)?;
     if let Some(why) = build::missing() {
         bail!("{why}");
     }
-    println!("{}", Tally::HEAD);
+    println!("{}", FuzzTally::HEAD);
     run(root, &asked, &|tally| println!("{tally}"))?;
     Ok(())
 }
 
 /// Builds and runs the targets that are asked for, some at once; fails with all findings once every target has ended.
-fn run(root: &Path, asked: &Asked, ended: &(dyn Fn(&Tally) + Sync)) -> anyhow::Result<Vec<Tally>> {
+fn run(
+    root: &Path,
+    asked: &FuzzArguments,
+    ended: &(dyn Fn(&FuzzTally) + Sync),
+) -> anyhow::Result<Vec<FuzzTally>> {
     let places = Places::new(root);
     let targets = chosen(build::targets(root)?, asked.only.as_deref())?;
     let programs = build::build(&places, &targets)?;
     let (next, tallies) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> anyhow::Result<()> {
         while let Some((name, program)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let tally = Session { places: &places, name, program, seconds: asked.seconds }.run()?;
+            let tally = FuzzSession { places: &places, name, program, seconds: asked.seconds }.run()?;
             ended(&tally);
             tallies.lock().expect("no thread panics").push(tally);
         }

@@ -13,7 +13,7 @@ use crate::{device_tests, fuzz, instructions, packages, tidy};
 const ALL_AT_ONCE: &str = "--test-threads=1000";
 
 /// What one step came to.
-enum Done {
+enum StepResult {
     /// It holds; with something to add, or empty.
     Held(String),
     /// It holds, but these tests failed first and passed alone.
@@ -23,14 +23,14 @@ enum Done {
 }
 
 /// A step: what is shown, and what is done.
-struct Step<'a> {
+struct GateStep<'a> {
     name: &'static str,
-    run: Box<dyn Fn() -> anyhow::Result<Done> + 'a>,
+    run: Box<dyn Fn() -> anyhow::Result<StepResult> + 'a>,
 }
 
 /// Runs every step, stopping at the first that fails.
 pub fn run(root: &Path) -> anyhow::Result<()> {
-    let notes = Notes::in_directory(&root.join("target"))?;
+    let notes = NoteFiles::in_directory(&root.join("target"))?;
     let started = now();
     let steps = steps(root, &notes);
     let (mut not_tried, mut retried) = (Vec::new(), Vec::new());
@@ -40,14 +40,14 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         let done = (step.run)().with_context(|| format!("the gate stops at \"{}\"", step.name))?;
         let took = shown(step_started.elapsed());
         match done {
-            Done::Held(note) if note.is_empty() => println!("      {} took {took}", step.name),
-            Done::Held(note) => println!("      {} took {took}: {note}", step.name),
-            Done::HeldAlone(names) => {
+            StepResult::Held(note) if note.is_empty() => println!("      {} took {took}", step.name),
+            StepResult::Held(note) => println!("      {} took {took}: {note}", step.name),
+            StepResult::HeldAlone(names) => {
                 println!("      {} took {took}", step.name);
                 retried
                     .extend(names.iter().map(|name| format!("{name}: failed beside others, passed alone")));
             }
-            Done::Skipped(why) => {
+            StepResult::Skipped(why) => {
                 println!("      {} SKIPPED: {why}", step.name);
                 not_tried.push(format!("{}: {why}", step.name));
             }
@@ -66,22 +66,22 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Files to which tests add a line for what the summary repeats.
-struct Notes {
+struct NoteFiles {
     /// Tests that could not run, and why.
     skips: PathBuf,
     /// Measurements that were off once or twice and then held, and by how much.
     retries: PathBuf,
 }
 
-impl Notes {
+impl NoteFiles {
     /// Both in `directory`, and empty.
-    fn in_directory(directory: &Path) -> anyhow::Result<Notes> {
+    fn in_directory(directory: &Path) -> anyhow::Result<NoteFiles> {
         std::fs::create_dir_all(directory).context("cannot make the target directory")?;
         let [skips, retries] = ["test-skips.txt", "test-retries.txt"].map(|name| directory.join(name));
         for file in [&skips, &retries] {
             std::fs::write(file, "").with_context(|| format!("cannot empty {}", file.display()))?;
         }
-        Ok(Notes { skips, retries })
+        Ok(NoteFiles { skips, retries })
     }
 
     /// Tells a test run where they are.
@@ -105,23 +105,23 @@ fn summary(steps: usize, not_tried: usize, retried: usize, took: Duration) -> St
     format!("all {steps} steps hold, {skipped}, {retried}, in {}", shown(took))
 }
 
-fn steps<'a>(root: &'a Path, notes: &'a Notes) -> Vec<Step<'a>> {
-    fn step<'a>(name: &'static str, run: impl Fn() -> anyhow::Result<Done> + 'a) -> Step<'a> {
-        Step { name, run: Box::new(run) }
+fn steps<'a>(root: &'a Path, notes: &'a NoteFiles) -> Vec<GateStep<'a>> {
+    fn step<'a>(name: &'static str, run: impl Fn() -> anyhow::Result<StepResult> + 'a) -> GateStep<'a> {
+        GateStep { name, run: Box::new(run) }
     }
     vec![
-        step("Debian packages", || packages::install_missing().map(Done::Held)),
+        step("Debian packages", || packages::install_missing().map(StepResult::Held)),
         step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"])),
         step("format of the fuzz targets", || {
             component(root, "rustfmt", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])
         }),
-        step("tidy", || tidy::run(root).map(|()| Done::Held(String::new()))),
+        step("tidy", || tidy::run(root).map(|()| StepResult::Held(String::new()))),
         step("lints", || {
             component(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         }),
         step("release binary", || cargo(root, &["build", "--release", "--package", "fathom"])),
         step("instruction counts", || match instructions::check(root)? {
-            Compared::Holds(note) => Ok(Done::Held(note)),
+            Compared::Holds(note) => Ok(StepResult::Held(note)),
             Compared::Skipped(why) => skipped(why),
         }),
         step("unit and crate tests", move || {
@@ -139,8 +139,8 @@ fn steps<'a>(root: &'a Path, notes: &'a Notes) -> Vec<Step<'a>> {
         }),
         // What reads what others wrote, for a minute each: 10 targets, two at once.
         step("fuzz", || match fuzz::check(root)? {
-            fuzz::Outcome::Held(note) => Ok(Done::Held(note)),
-            fuzz::Outcome::Skipped(why) => skipped(why),
+            fuzz::FuzzOutcome::Held(note) => Ok(StepResult::Held(note)),
+            fuzz::FuzzOutcome::Skipped(why) => skipped(why),
         }),
         step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
         step("device tests", move || {
@@ -154,7 +154,7 @@ fn steps<'a>(root: &'a Path, notes: &'a Notes) -> Vec<Step<'a>> {
             let mut all = command(&["--", "--format=pretty", ALL_AT_ONCE]);
             #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
             let out = std::io::stdout();
-            device_tests::run(&mut all, alone, &mut out.lock()).map(Done::HeldAlone)
+            device_tests::run(&mut all, alone, &mut out.lock()).map(StepResult::HeldAlone)
         }),
     ]
 }
@@ -170,7 +170,7 @@ fn release_binary(root: &Path) -> PathBuf {
 }
 
 /// Runs a cargo command that a component of the toolchain brings; says how to add it where it is missing.
-fn component(root: &Path, component: &str, arguments: &[&str]) -> anyhow::Result<Done> {
+fn component(root: &Path, component: &str, arguments: &[&str]) -> anyhow::Result<StepResult> {
     let mut probe = cargo_command(root, &[arguments[0], "--version"]);
     if probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         return cargo(root, arguments);
@@ -179,22 +179,22 @@ fn component(root: &Path, component: &str, arguments: &[&str]) -> anyhow::Result
 }
 
 /// A step that could not be tried, which is a failure where nothing may be skipped.
-fn skipped(why: String) -> anyhow::Result<Done> {
+fn skipped(why: String) -> anyhow::Result<StepResult> {
     if let Some(name) =
         ["CI", "FATHOM_TEST_NO_SKIP"].into_iter().find(|name| std::env::var_os(name).is_some())
     {
         bail!("{why}; a skip is a failure where {name} is set");
     }
-    Ok(Done::Skipped(why))
+    Ok(StepResult::Skipped(why))
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<Done> {
+fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<StepResult> {
     run_cargo(&mut cargo_command(root, arguments))
 }
 
 /// Tests of one package with optimisation. The binary's package is named beside it: then cargo chooses for the crates
 /// that both use the features that the step "release binary" built them with, and builds none of them again.
-fn optimized(root: &Path, what: &[&str]) -> anyhow::Result<Done> {
+fn optimized(root: &Path, what: &[&str]) -> anyhow::Result<StepResult> {
     let arguments = [&["test", "--release", "--quiet", "--package", "fathom"], what].concat();
     run_cargo(&mut cargo_command(root, &arguments))
 }
@@ -206,13 +206,13 @@ fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run_cargo(command: &mut Command) -> anyhow::Result<Done> {
+fn run_cargo(command: &mut Command) -> anyhow::Result<StepResult> {
     let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
     if !status.success() {
         let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
         bail!("`cargo {}` failed: its messages are above", arguments.join(" "));
     }
-    Ok(Done::Held(String::new()))
+    Ok(StepResult::Held(String::new()))
 }
 
 #[allow(clippy::disallowed_methods)] // How long a step of the gate took is for the developer, not for a record.
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn notes_start_empty_and_keep_each_line() {
         let directory = tempfile::tempdir().expect("a directory can be made");
-        let read = |notes: &Notes| (lines(&notes.skips), lines(&notes.retries));
-        let notes = Notes::in_directory(directory.path()).expect("files can be made");
+        let read = |notes: &NoteFiles| (lines(&notes.skips), lines(&notes.retries));
+        let notes = NoteFiles::in_directory(directory.path()).expect("files can be made");
         assert_eq!(read(&notes), (vec![], vec![]));
         let mut tests = Command::new("sh");
         tests.args(["-c", "echo SKIPPED a: needs root >>$FATHOM_TEST_SKIPS; \
@@ -266,7 +266,7 @@ mod tests {
             (vec!["a: needs root".to_owned()], ["b: 5 % off", "b: 7 % off"].map(str::to_owned).to_vec())
         );
         assert_eq!(
-            read(&Notes::in_directory(directory.path()).expect("files can be made")),
+            read(&NoteFiles::in_directory(directory.path()).expect("files can be made")),
             (vec![], vec![])
         );
     }

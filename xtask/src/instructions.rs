@@ -14,8 +14,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 pub use build::{Compiler, changes_code};
-use stored::Stored;
-use verdict::{Line, Ratio};
+use stored::StoredCounts;
+use verdict::{CountLine, CountRatio};
 
 use crate::gate::target_directory;
 
@@ -23,17 +23,17 @@ const STORE: &str = "benches/instructions.toml";
 
 /// What is asked on the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct InstructionArguments {
     /// Store what is counted instead of comparing with it.
     write: bool,
     /// Only cases whose names contain this.
     only: Option<String>,
 }
 
-impl Asked {
+impl InstructionArguments {
     /// Reads the arguments; `None` where they make no sense.
     pub fn parse(arguments: &[&str]) -> Option<Self> {
-        let mut asked = Asked::default();
+        let mut asked = InstructionArguments::default();
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match *argument {
@@ -55,7 +55,7 @@ pub enum Compared {
 }
 
 /// The command: counts, shows every case, and stores or compares.
-pub fn run(root: &Path, asked: &Asked) -> anyhow::Result<()> {
+pub fn run(root: &Path, asked: &InstructionArguments) -> anyhow::Result<()> {
     if let Some(why) = count::missing() {
         bail!("{why}");
     }
@@ -77,12 +77,12 @@ pub fn check(root: &Path) -> anyhow::Result<Compared> {
     if let Some(why) = count::missing() {
         return Ok(Compared::Skipped(why));
     }
-    let (now, lines) = compare(root, &Asked::default())?;
+    let (now, lines) = compare(root, &InstructionArguments::default())?;
     judge(root, &now.compiler, &lines)
 }
 
 /// Counts what is asked for, beside what is stored of it.
-fn compare(root: &Path, asked: &Asked) -> anyhow::Result<(Stored, Vec<Line>)> {
+fn compare(root: &Path, asked: &InstructionArguments) -> anyhow::Result<(StoredCounts, Vec<CountLine>)> {
     let compiler = Compiler::in_use()?;
     let wanted = |name: &str| asked.only.as_deref().is_none_or(|part| name.contains(part));
     let mut cases = build::cases(root)?;
@@ -96,16 +96,17 @@ fn compare(root: &Path, asked: &Asked) -> anyhow::Result<(Stored, Vec<Line>)> {
     }
     cases.retain(|case| wanted(&case.name));
     let counts = count::all(&cases, &target_directory(root).join("instructions"))?;
-    let mut stored = Stored::read(&root.join(STORE))?.map_or_else(BTreeMap::new, |stored| stored.counts);
+    let mut stored =
+        StoredCounts::read(&root.join(STORE))?.map_or_else(BTreeMap::new, |stored| stored.counts);
     stored.retain(|name, _| wanted(name));
     let lines = verdict::lines(&stored, &counts);
-    Ok((Stored { compiler, counts }, lines))
+    Ok((StoredCounts { compiler, counts }, lines))
 }
 
 /// Fails with a message for each case that does not hold.
-fn judge(root: &Path, compiler: &Compiler, lines: &[Line]) -> anyhow::Result<Compared> {
+fn judge(root: &Path, compiler: &Compiler, lines: &[CountLine]) -> anyhow::Result<Compared> {
     let path = root.join(STORE);
-    let Some(stored) = Stored::read(&path)? else {
+    let Some(stored) = StoredCounts::read(&path)? else {
         bail!("{STORE} is not there: `cargo xtask instructions --write` makes it");
     };
     if stored.compiler.host != compiler.host {
@@ -114,7 +115,8 @@ fn judge(root: &Path, compiler: &Compiler, lines: &[Line]) -> anyhow::Result<Com
             stored.compiler.host, compiler.host
         )));
     }
-    let ratio = if stored.compiler == *compiler { Ratio::SAME_COMPILER } else { Ratio::OTHER_COMPILER };
+    let ratio =
+        if stored.compiler == *compiler { CountRatio::SAME_COMPILER } else { CountRatio::OTHER_COMPILER };
     let mut note = format!("{} cases within {}", lines.len(), ratio.name());
     if stored.compiler != *compiler {
         note += &format!(
@@ -135,11 +137,11 @@ fn judge(root: &Path, compiler: &Compiler, lines: &[Line]) -> anyhow::Result<Com
 }
 
 /// Stores what was counted; what was not asked for keeps its value.
-fn write(root: &Path, asked: &Asked, now: Stored) -> anyhow::Result<()> {
+fn write(root: &Path, asked: &InstructionArguments, now: StoredCounts) -> anyhow::Result<()> {
     let path = root.join(STORE);
     let mut new = now;
     if asked.only.is_some()
-        && let Some(old) = Stored::read(&path)?
+        && let Some(old) = StoredCounts::read(&path)?
     {
         if old.compiler != new.compiler {
             bail!(
@@ -165,8 +167,9 @@ mod tests {
     #[test]
     fn arguments_are_understood_or_refused() {
         let check = |arguments: &[&str], expected: Option<(bool, Option<&str>)>| {
-            let expected = expected.map(|(write, only)| Asked { write, only: only.map(str::to_owned) });
-            assert_eq!(Asked::parse(arguments), expected, "{arguments:?}");
+            let expected =
+                expected.map(|(write, only)| InstructionArguments { write, only: only.map(str::to_owned) });
+            assert_eq!(InstructionArguments::parse(arguments), expected, "{arguments:?}");
         };
         check(&[], Some((false, None)));
         check(&["--write"], Some((true, None)));

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(&root()),
         ["campaign", ref rest @ ..] => campaign::run(&root(), rest),
         ["versus-fio", ref rest @ ..] => versus::run(&root(), rest),
-        ["instructions", ref asked @ ..] => match instructions::Asked::parse(asked) {
+        ["instructions", ref asked @ ..] => match instructions::InstructionArguments::parse(asked) {
             Some(asked) => instructions::run(&root(), &asked),
             None => {
                 eprintln!("{USAGE}");

@@ -20,7 +20,7 @@ use tree::Tree;
 
 /// Something that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
+pub struct TidyFinding {
     /// Path from the workspace's directory.
     path: String,
     /// 0 where the whole file is meant.
@@ -29,13 +29,13 @@ pub struct Finding {
     message: String,
 }
 
-impl Finding {
+impl TidyFinding {
     fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Finding { path: path.to_owned(), line, message: message.into() }
+        TidyFinding { path: path.to_owned(), line, message: message.into() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => write!(f, "{}: {}", self.path, self.message),
@@ -58,7 +58,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     findings.extend(links::check(&tree));
     findings.extend(registries::check(&tree.rust));
     findings.extend(tools::check(&tree.rust));
-    findings.extend(docs::stale(root).into_iter().map(|(path, message)| Finding::new(path, 0, message)));
+    findings.extend(docs::stale(root).into_iter().map(|(path, message)| TidyFinding::new(path, 0, message)));
     findings.sort();
     for finding in &findings {
         println!("{finding}");

@@ -23,11 +23,11 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use data_file::DataFile;
 use host::Host;
 use lab::Lab;
-use measure::{Bench, Measured};
+use measure::{Bench, MeasuredRow};
 use options::Options;
-use pages::{Line, Page};
+use pages::{MarkedPage, RowLine};
 use programs::Programs;
-use rows::Row;
+use rows::TableRow;
 
 /// Where the tables stand: the full one, and the short one.
 const PAGES: [&str; 2] = ["docs/versus-fio.md", "README.md"];
@@ -39,8 +39,11 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         return Ok(());
     }
     let options = Options::parse(arguments)?;
-    let pages =
-        if options.write { Some((Page::read(root, PAGES[0])?, Page::read(root, PAGES[1])?)) } else { None };
+    let pages = if options.write {
+        Some((MarkedPage::read(root, PAGES[0])?, MarkedPage::read(root, PAGES[1])?))
+    } else {
+        None
+    };
     if !options.directory.is_dir() {
         bail!("{} is not a directory", options.directory.display());
     }
@@ -59,7 +62,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     );
     println!("{about}\n\n{}", pages::terminal_head());
     let results = measure_all(&options, &lab)?;
-    let lines: Vec<Line<'_>> = results.iter().map(|(row, measured)| Line { row, measured }).collect();
+    let lines: Vec<RowLine<'_>> = results.iter().map(|(row, measured)| RowLine { row, measured }).collect();
     println!("\n{}", verdict(&lines));
     if let Some((full, short)) = pages {
         full.write(&pages::full(&about, &lines))?;
@@ -70,7 +73,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Measures row by row. One that fails does not keep the others from being shown, but the pages from being written.
-fn measure_all(options: &Options, lab: &Lab) -> anyhow::Result<Vec<(&'static Row, Measured)>> {
+fn measure_all(options: &Options, lab: &Lab) -> anyhow::Result<Vec<(&'static TableRow, MeasuredRow)>> {
     let mut bench = Bench::new(lab, options.rounds, options.start_rounds);
     let mut results = Vec::new();
     let mut failed = Vec::new();
@@ -83,7 +86,7 @@ fn measure_all(options: &Options, lab: &Lab) -> anyhow::Result<Vec<(&'static Row
                 continue;
             }
         };
-        let line = Line { row, measured: &measured };
+        let line = RowLine { row, measured: &measured };
         println!("{}", pages::terminal_line(&line));
         if options.verbose {
             print!("{}", pages::rounds(&line));
@@ -100,7 +103,7 @@ fn measure_all(options: &Options, lab: &Lab) -> anyhow::Result<Vec<(&'static Row
 }
 
 /// How many goals are met, which are not, and how many rows are to be measured again on a quieter machine.
-fn verdict(lines: &[Line<'_>]) -> String {
+fn verdict(lines: &[RowLine<'_>]) -> String {
     let wanted = lines.iter().filter(|line| line.is_met().is_some());
     let missed: Vec<&str> =
         lines.iter().filter(|line| line.is_met() == Some(false)).map(|line| line.row.name).collect();
@@ -126,16 +129,16 @@ mod tests {
 
     #[test]
     fn the_verdict_names_what_was_missed() {
-        let measured = |ours, theirs| Measured {
+        let measured = |ours, theirs| MeasuredRow {
             rounds: vec![Round { ours, theirs: Some(theirs) }],
-            ..Measured::default()
+            ..MeasuredRow::default()
         };
-        let (good, bad, none) = (measured(2.0, 1.0), measured(1.0, 1.0), Measured::default());
-        let line = |name, measured| Line { row: rows::find(name).unwrap(), measured };
-        let check = |lines: &[Line<'_>], expected: &str| assert_eq!(verdict(lines), expected);
+        let (good, bad, none) = (measured(2.0, 1.0), measured(1.0, 1.0), MeasuredRow::default());
+        let line = |name, measured| RowLine { row: rows::find(name).unwrap(), measured };
+        let check = |lines: &[RowLine<'_>], expected: &str| assert_eq!(verdict(lines), expected);
         check(&[line("uring", &good), line("psync", &good), line("psync-bare", &bad)], "2 of 2 goals met");
         check(&[line("uring", &good), line("psync", &bad)], "1 of 2 goals met; not psync");
-        let disturbed = Measured { is_disturbed: true, ..good.clone() };
+        let disturbed = MeasuredRow { is_disturbed: true, ..good.clone() };
         check(
             &[line("uring", &disturbed), line("psync", &bad)],
             "1 of 2 goals met; not psync; rows disturbed: 1",

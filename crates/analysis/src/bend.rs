@@ -7,7 +7,7 @@ const MOST: f64 = 0.95;
 
 /// One depth of a curve, whatever it was measured for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
+pub(crate) struct DepthRate {
     /// Requests in flight.
     pub(crate) depth: f64,
     /// Requests per second.
@@ -16,13 +16,13 @@ pub(crate) struct At {
     pub(crate) lat_ns: Option<f64>,
 }
 
-impl At {
+impl DepthRate {
     fn power(&self) -> f64 {
         self.iops * self.iops / self.depth
     }
 
     /// Gain in rate and growth of latency from here to `to`, per doubling of the depth.
-    pub(crate) fn step(&self, to: &At) -> (f64, Option<f64>) {
+    pub(crate) fn step(&self, to: &DepthRate) -> (f64, Option<f64>) {
         let doublings = (to.depth / self.depth).log2();
         let per_doubling = |ratio: f64| ratio.powf(1.0 / doublings);
         let growth = to.lat_ns.zip(self.lat_ns).map(|(to, from)| per_doubling(to / from));
@@ -40,7 +40,7 @@ pub(crate) struct Bend {
 }
 
 /// The bend of a curve, shallowest point first; `None` below two points.
-pub(crate) fn bend(curve: &[At]) -> Option<Bend> {
+pub(crate) fn bend(curve: &[DepthRate]) -> Option<Bend> {
     if curve.len() < 2 {
         return None;
     }
@@ -53,8 +53,8 @@ pub(crate) fn bend(curve: &[At]) -> Option<Bend> {
 
 /// Rate on the plateau: the mean of the points at the end of the curve that gain less than 5 % per doubling; the peak,
 /// where the rate falls again behind it.
-fn plateau(curve: &[At]) -> Option<f64> {
-    let is_flat = |pair: &&[At]| pair[0].step(&pair[1]).0 < FLAT;
+fn plateau(curve: &[DepthRate]) -> Option<f64> {
+    let is_flat = |pair: &&[DepthRate]| pair[0].step(&pair[1]).0 < FLAT;
     let flat: Vec<f64> = curve.windows(2).rev().take_while(is_flat).map(|pair| pair[1].iops).collect();
     let peak = curve.iter().map(|at| at.iops).fold(0.0, f64::max);
     let mean = (!flat.is_empty()).then(|| flat.iter().sum::<f64>() / flat.len() as f64)?;

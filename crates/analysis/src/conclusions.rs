@@ -8,13 +8,13 @@ mod profiles;
 use fathom_model::units;
 use fathom_record::{LatencySummary, RunRecord, TestStatus};
 
-use crate::rows::{Kind, Row, rows};
+use crate::rows::{RecordRow, RowKind, rows};
 use crate::say::{count, mebibytes};
 pub use profiles::{MARGINAL, YES};
 
 /// Whether a volume serves a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Suitability {
     /// With room to spare for an ordinary installation.
     Yes,
     /// For a small one.
@@ -25,22 +25,22 @@ pub enum Verdict {
     Undecided,
 }
 
-impl Verdict {
+impl Suitability {
     /// The word used in JSON and text.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Yes => "yes",
-            Verdict::Marginal => "marginal",
-            Verdict::No => "no",
-            Verdict::Undecided => "undecided",
+            Suitability::Yes => "yes",
+            Suitability::Marginal => "marginal",
+            Suitability::No => "no",
+            Suitability::Undecided => "undecided",
         }
     }
 
-    fn of(value: f64, (yes, marginal): (f64, f64)) -> Verdict {
+    fn of(value: f64, (yes, marginal): (f64, f64)) -> Suitability {
         match value {
-            value if value >= yes => Verdict::Yes,
-            value if value >= marginal => Verdict::Marginal,
-            _ => Verdict::No,
+            value if value >= yes => Suitability::Yes,
+            value if value >= marginal => Suitability::Marginal,
+            _ => Suitability::No,
         }
     }
 }
@@ -51,7 +51,7 @@ pub struct Conclusion {
     /// The use (`OLTP`).
     pub purpose: String,
     /// Whether the volume serves it.
-    pub verdict: Verdict,
+    pub verdict: Suitability,
     /// Why, without the use and the verdict.
     pub reason: String,
     /// The tests it rests on, by id.
@@ -89,14 +89,14 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
     // A profile is judged by what its use needs, and not taken for a row of a suite.
     let profiles = record.tests.iter().filter_map(profiles::of_profile);
     rows.retain(|row| row.test.purpose.is_empty());
-    let small = |row: &&Row<'_>, kind| {
+    let small = |row: &&RecordRow<'_>, kind| {
         row.kind() == Some(kind)
             && row.block_bytes().is_some_and(|block| block <= SMALL_BLOCK)
             && row.is_random()
             && !row.is_synced()
     };
-    let reads: Vec<&Row<'_>> = rows.iter().filter(|row| small(row, Kind::Read)).collect();
-    let mixed: Vec<&Row<'_>> = rows.iter().filter(|row| small(row, Kind::Mixed)).collect();
+    let reads: Vec<&RecordRow<'_>> = rows.iter().filter(|row| small(row, RowKind::Read)).collect();
+    let mixed: Vec<&RecordRow<'_>> = rows.iter().filter(|row| small(row, RowKind::Mixed)).collect();
     let uses = [
         within("OLTP", (&reads, "reads"), OLTP_P99_NS, OLTP_IOPS),
         log(&rows),
@@ -108,7 +108,7 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
 }
 
 /// Latencies of all requests of a row, of the sync where each write has one.
-fn latency(row: &Row<'_>) -> LatencySummary {
+fn latency(row: &RecordRow<'_>) -> LatencySummary {
     let total = row.summary.total.clone().unwrap_or_default();
     if total.lat_ns.samples > 0 { total.lat_ns } else { total.clat_ns }
 }
@@ -116,25 +116,26 @@ fn latency(row: &Row<'_>) -> LatencySummary {
 /// The greatest rate at which p99 stays within `limit_ns`.
 fn within(
     purpose: &'static str,
-    (rows, what): (&[&Row<'_>], &str),
+    (rows, what): (&[&RecordRow<'_>], &str),
     limit_ns: u64,
     wanted: (f64, f64),
 ) -> Option<Conclusion> {
-    let known: Vec<(&Row<'_>, u64)> = rows.iter().filter_map(|&row| Some((row, latency(row).p99?))).collect();
+    let known: Vec<(&RecordRow<'_>, u64)> =
+        rows.iter().filter_map(|&row| Some((row, latency(row).p99?))).collect();
     let quick = known.iter().filter(|(_, p99)| *p99 <= limit_ns);
     let best = quick.max_by(|one, other| one.0.iops().total_cmp(&other.0.iops()));
     let (row, verdict, reason) = match best {
         Some((row, p99)) => {
             let reason =
                 format!("up to {} {what} a second at p99 {}", count(row.iops()), units::latency(*p99));
-            (row, Verdict::of(row.iops(), wanted), reason)
+            (row, Suitability::of(row.iops(), wanted), reason)
         }
         None => {
             let (row, p99) = known.iter().min_by_key(|(_, p99)| *p99)?;
             let limit = units::latency(limit_ns);
             (
                 row,
-                Verdict::No,
+                Suitability::No,
                 format!("p99 is {} at best, and {limit} is what it takes", units::latency(*p99)),
             )
         }
@@ -142,15 +143,15 @@ fn within(
     Some(Conclusion { purpose: purpose.to_owned(), verdict, reason, tests: vec![row.test.id.clone()] })
 }
 
-fn log(rows: &[Row<'_>]) -> Option<Conclusion> {
-    let commits = rows.iter().filter(|row| row.kind() == Some(Kind::Write) && row.held() <= 1.5);
+fn log(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
+    let commits = rows.iter().filter(|row| row.kind() == Some(RowKind::Write) && row.held() <= 1.5);
     let (row, p99) = commits
         .filter_map(|row| Some((row, row.summary.sync.as_ref()?.lat_ns.p99?)))
         .min_by_key(|(_, p99)| *p99)?;
     let verdict = match p99 {
-        p99 if p99 <= LOG_P99_NS.0 => Verdict::Yes,
-        p99 if p99 <= LOG_P99_NS.1 => Verdict::Marginal,
-        _ => Verdict::No,
+        p99 if p99 <= LOG_P99_NS.0 => Suitability::Yes,
+        p99 if p99 <= LOG_P99_NS.1 => Suitability::Marginal,
+        _ => Suitability::No,
     };
     let reason =
         format!("commit p99 is {}, {} one after another a second", units::latency(p99), count(row.iops()));
@@ -158,7 +159,7 @@ fn log(rows: &[Row<'_>]) -> Option<Conclusion> {
 }
 
 /// Streams in both directions, as far as both were measured.
-fn stream(rows: &[Row<'_>]) -> Option<Conclusion> {
+fn stream(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
     let best = |kind| {
         let large = rows.iter().filter(|row| {
             row.kind() == Some(kind)
@@ -167,14 +168,14 @@ fn stream(rows: &[Row<'_>]) -> Option<Conclusion> {
         });
         large.max_by(|one, other| one.bytes_per_second().total_cmp(&other.bytes_per_second()))
     };
-    let found = [(best(Kind::Read), "reads"), (best(Kind::Write), "writes")];
-    let found: Vec<(&Row<'_>, &str)> =
+    let found = [(best(RowKind::Read), "reads"), (best(RowKind::Write), "writes")];
+    let found: Vec<(&RecordRow<'_>, &str)> =
         found.into_iter().filter_map(|(row, what)| Some((row?, what))).collect();
     let least = found.iter().map(|(row, _)| row.bytes_per_second()).reduce(f64::min)?;
     let parts: Vec<String> =
         found.iter().map(|(row, what)| format!("{what} {}", mebibytes(row.bytes_per_second()))).collect();
     let tests = found.iter().map(|(row, _)| row.test.id.clone()).collect();
-    let verdict = Verdict::of(least, STREAM_BYTES);
+    let verdict = Suitability::of(least, STREAM_BYTES);
     Some(Conclusion { purpose: "file server, backups".to_owned(), verdict, reason: parts.join(", "), tests })
 }
 
@@ -187,7 +188,7 @@ fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
     match (told(&DOUBTS), told(&["burst-suspected"])) {
         (Some(doubt), _) => {
             let reason = format!("{}, but see {}", conclusion.reason, doubt.id);
-            Conclusion { verdict: Verdict::Undecided, reason, ..conclusion }
+            Conclusion { verdict: Suitability::Undecided, reason, ..conclusion }
         }
         (None, Some(_)) => {
             Conclusion { reason: format!("{}, in part on burst credit", conclusion.reason), ..conclusion }
@@ -201,15 +202,15 @@ mod tests {
     use fathom_record::Finding;
 
     use super::*;
-    use crate::fixture::{self, Load, record};
+    use crate::fixture::{self, TestLoad, record};
 
     fn said(run: &RunRecord) -> Vec<String> {
         let line = |c: Conclusion| format!("{}: {}, {}", c.purpose, c.verdict.name(), c.reason);
         conclusions(run).into_iter().map(line).collect()
     }
 
-    fn load(id: &'static str, rw: &'static str, (bs, depth): (u64, u32), iops: f64) -> Load {
-        Load { id, rw, bs, depth, iops, ..Load::default() }
+    fn load(id: &'static str, rw: &'static str, (bs, depth): (u64, u32), iops: f64) -> TestLoad {
+        TestLoad { id, rw, bs, depth, iops, ..TestLoad::default() }
     }
 
     #[test]
@@ -217,7 +218,7 @@ mod tests {
         let shallow = load("lat-read", "randread", (4096, 1), 1000.0);
         let deep = load("rand-read", "randread", (4096, 64), 5000.0);
         let stream = load("seq-read", "read", (1 << 20, 32), 128.0);
-        let check = |loads: &[Load], expected: &[&str]| assert_eq!(said(&record(loads)), expected);
+        let check = |loads: &[TestLoad], expected: &[&str]| assert_eq!(said(&record(loads)), expected);
         check(
             &[shallow.clone(), deep.clone(), stream.clone()],
             &[
@@ -235,13 +236,13 @@ mod tests {
             ],
         );
         check(
-            &[Load { iops: 300.0, ..shallow }],
+            &[TestLoad { iops: 300.0, ..shallow }],
             &[
                 "OLTP: marginal, up to 300 reads a second at p99 3.33ms",
                 "web server: marginal, up to 300 reads a second at p99 3.33ms",
             ],
         );
-        let mut other = record(&[Load::default()]);
+        let mut other = record(&[TestLoad::default()]);
         other.header.kind = "fio".to_owned();
         assert_eq!(conclusions(&other), []);
     }

@@ -18,7 +18,7 @@ pub(crate) mod stalled;
 pub use caps::REQUESTS_WAIT;
 use fathom_record::{Finding, RunRecord};
 
-use crate::rows::{Row, rows};
+use crate::rows::{RecordRow, rows};
 
 /// Everything that the record tells: what concerns single tests, in their order, then what several tell together.
 pub fn findings(record: &RunRecord) -> Vec<Finding> {
@@ -38,13 +38,13 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
 
 /// The rows of each target by itself, for a plateau of several at once is a limit of none; of jobs under fio's grammar all of
 /// them, whose files may well lie on one device.
-fn by_target(rows: Vec<Row<'_>>, words: Words) -> Vec<Vec<Row<'_>>> {
-    let names = |row: &Row<'_>| instance_cap::targets(row).join("\n");
-    let is_one = |row: &Row<'_>| instance_cap::targets(row).len() < 2;
+fn by_target(rows: Vec<RecordRow<'_>>, words: Words) -> Vec<Vec<RecordRow<'_>>> {
+    let names = |row: &RecordRow<'_>| instance_cap::targets(row).join("\n");
+    let is_one = |row: &RecordRow<'_>| instance_cap::targets(row).len() < 2;
     if words == Words::Fio {
         return vec![rows];
     }
-    let mut each: Vec<Vec<Row<'_>>> = Vec::new();
+    let mut each: Vec<Vec<RecordRow<'_>>> = Vec::new();
     for row in rows.into_iter().filter(is_one) {
         match each.iter_mut().find(|others| names(&others[0]) == names(&row)) {
             Some(others) => others.push(row),
@@ -66,7 +66,7 @@ fn in_order(found: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// What one set of jobs tells by itself.
-fn of_row(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+fn of_row(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
     let mut found = samples::findings(row);
     found.extend(stalled::findings(row));
     found.extend(client::findings(record, row));
@@ -98,20 +98,20 @@ mod tests {
     use fathom_record::{ErrorCountRecord, Severity};
 
     use super::*;
-    use crate::fixture::{Load, ids, plan, record};
+    use crate::fixture::{TestLoad, ids, plan, record};
 
     #[test]
     fn a_clean_run_tells_nothing() {
         for rw in ["randread", "randwrite", "read", "write"] {
-            assert_eq!(findings(&record(&[Load { rw, ..Load::default() }])), [], "{rw}");
+            assert_eq!(findings(&record(&[TestLoad { rw, ..TestLoad::default() }])), [], "{rw}");
         }
         assert_eq!(findings(&RunRecord::default()), []);
     }
 
     #[test]
     fn each_of_several_targets_has_limits_of_its_own() {
-        let load = |depth, iops| Load { depth, iops, ..Load::default() };
-        let both = |depth| Load { jobs: 2, depth, iops: 3500.0, ..Load::default() };
+        let load = |depth, iops| TestLoad { depth, iops, ..TestLoad::default() };
+        let both = |depth| TestLoad { jobs: 2, depth, iops: 3500.0, ..TestLoad::default() };
         let loads = [load(8, 500.0), load(64, 500.0), load(8, 3000.0), load(64, 3000.0), both(8), both(64)];
         let mut run = record(&loads);
         let names = [["/a"; 2], ["/a"; 2], ["/b"; 2], ["/b"; 2], ["/a", "/b"], ["/a", "/b"]];
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn what_matters_most_comes_first_and_one_kind_together() {
-        let short = Load { seconds: vec![1.0], ..Load::default() };
-        let mut run = record(&[Load { id: "a", ..short.clone() }, Load { id: "b", ..short }]);
+        let short = TestLoad { seconds: vec![1.0], ..TestLoad::default() };
+        let mut run = record(&[TestLoad { id: "a", ..short.clone() }, TestLoad { id: "b", ..short }]);
         plan(&mut run, "direct", "0");
         let error = ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 1 };
         run.tests[1].jobs[0].errors = vec![error];

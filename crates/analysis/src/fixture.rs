@@ -14,7 +14,7 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// One test: every job does the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Load {
+pub(crate) struct TestLoad {
     pub(crate) id: &'static str,
     pub(crate) rw: &'static str,
     pub(crate) bs: u64,
@@ -26,14 +26,14 @@ pub(crate) struct Load {
     pub(crate) seconds: Vec<f64>,
 }
 
-impl Default for Load {
+impl Default for TestLoad {
     fn default() -> Self {
         let seconds = vec![1.0; 12];
-        Load { id: "t", rw: "randread", bs: 4096, depth: 1, jobs: 1, iops: 2000.0, seconds }
+        TestLoad { id: "t", rw: "randread", bs: 4096, depth: 1, jobs: 1, iops: 2000.0, seconds }
     }
 }
 
-impl Load {
+impl TestLoad {
     fn ios(&self) -> u64 {
         self.seconds.iter().map(|share| self.ios_of(*share)).sum()
     }
@@ -48,7 +48,7 @@ impl Load {
 }
 
 /// A run of `bench` on a device of its own, test by test.
-pub(crate) fn record(loads: &[Load]) -> RunRecord {
+pub(crate) fn record(loads: &[TestLoad]) -> RunRecord {
     let mut record = RunRecord { status: TestStatus::Complete, ..RunRecord::default() };
     record.header.kind = "bench".to_owned();
     record.header.size_bytes = 100 << 30;
@@ -67,7 +67,7 @@ pub(crate) fn record(loads: &[Load]) -> RunRecord {
     record
 }
 
-fn test(load: &Load) -> TestRecord {
+fn test(load: &TestLoad) -> TestRecord {
     let end_ns = load.seconds.len() as u64 * SECOND_NS;
     let ios = load.ios() * u64::from(load.jobs);
     let sectors = ios * load.bs / 512;
@@ -104,7 +104,7 @@ pub(crate) fn latency(count: u64, ns: u64) -> LatencyRecord {
     record
 }
 
-fn job(load: &Load, clone: u32) -> JobRecord {
+fn job(load: &TestLoad, clone: u32) -> JobRecord {
     let ios = load.ios();
     let lat_ns = (f64::from(load.depth * load.jobs) * 1e9 / load.iops) as u64;
     let op = OpRecord {

@@ -8,7 +8,7 @@ mod credit;
 use fathom_record::LatencyRecord;
 use fathom_stats::{DATA_OPS, Histogram, Latency};
 
-pub use credit::{CreditCourse, Unit, credits, left};
+pub use credit::{CreditCourse, CreditUnit, credits, left};
 
 /// Most slices of a span; rows of a table are made of several.
 const MOST_SLICES: u64 = 96;
@@ -42,7 +42,7 @@ pub struct Forecast {
     /// How long the load was put on it, ns.
     pub elapsed_ns: u64,
     /// What happened when.
-    pub course: Course,
+    pub course: ForecastCourse,
     /// The whole, read, write and trim each.
     pub ops: [OpTotal; DATA_OPS],
     /// Requests to make sure that what was written is kept.
@@ -107,7 +107,7 @@ pub struct OwnPace {
 
 impl Forecast {
     /// True where nothing completed in `row` and it was not for want of requests.
-    pub fn is_stalled(&self, row: &Slice) -> bool {
+    pub fn is_stalled(&self, row: &ForecastSlice) -> bool {
         let is_in = |stall: &Stalled| {
             stall.start_ns < row.end_ns && row.start_ns < stall.start_ns.saturating_add(stall.length_ns)
         };
@@ -154,7 +154,7 @@ pub fn record_of(latency: &Latency) -> LatencyRecord {
 
 /// What completed between two instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counted {
+pub struct CompletedRequests {
     /// Requests: read, write, trim.
     pub ios: [u64; DATA_OPS],
     /// Their bytes.
@@ -163,13 +163,13 @@ pub struct Counted {
 
 /// A part of the span.
 #[derive(Clone, Debug, Default)]
-pub struct Slice {
+pub struct ForecastSlice {
     /// Where it begins, ns since the load began.
     pub start_ns: u64,
     /// Where it ends.
     pub end_ns: u64,
     /// What completed in it.
-    pub counted: Counted,
+    pub counted: CompletedRequests,
     /// Latencies of that, summed up, and how many they are.
     lat_sum_ns: u128,
     lat: Histogram,
@@ -181,7 +181,7 @@ pub struct Slice {
     pub dry_ns: Vec<u64>,
 }
 
-impl Slice {
+impl ForecastSlice {
     /// Requests a second.
     pub fn iops(&self) -> f64 {
         self.per_second(self.counted.ios.iter().sum())
@@ -220,7 +220,7 @@ impl Slice {
     }
 
     /// Takes in the slice that follows.
-    fn absorb(&mut self, next: &Slice) {
+    fn absorb(&mut self, next: &ForecastSlice) {
         self.end_ns = next.end_ns;
         self.counted.add(&next.counted);
         self.lat_sum_ns += next.lat_sum_ns;
@@ -232,8 +232,8 @@ impl Slice {
     }
 }
 
-impl Counted {
-    fn add(&mut self, other: &Counted) {
+impl CompletedRequests {
+    fn add(&mut self, other: &CompletedRequests) {
         for (mine, theirs) in self.ios.iter_mut().zip(other.ios) {
             *mine += theirs;
         }
@@ -245,22 +245,22 @@ impl Counted {
 
 /// A span in slices, and the credits over it.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct ForecastCourse {
     length_ns: Option<u64>,
     slice_ns: u64,
     row_ns: u64,
     at_ns: u64,
-    slices: Vec<Slice>,
+    slices: Vec<ForecastSlice>,
     /// The credits of the volume, in the order of its limits.
     pub credits: Vec<CreditCourse>,
 }
 
-impl Course {
+impl ForecastCourse {
     /// A course that is to be `length_ns` long, as far as that is known; what comes later has one slice.
-    pub fn new(length_ns: Option<u64>, credits: Vec<CreditCourse>) -> Course {
+    pub fn new(length_ns: Option<u64>, credits: Vec<CreditCourse>) -> ForecastCourse {
         let span_ns = length_ns.unwrap_or(UNKNOWN_NS);
         let slice_ns = nice(span_ns, MOST_SLICES, SECOND);
-        Course {
+        ForecastCourse {
             length_ns,
             slice_ns,
             row_ns: nice(span_ns, MOST_ROWS, slice_ns),
@@ -276,12 +276,17 @@ impl Course {
     }
 
     /// `counted` is what completed since the last call, and `left` what the credits stand at at `now_ns`.
-    pub fn advance(&mut self, now_ns: u64, counted: &Counted, left: &[u64]) {
+    pub fn advance(&mut self, now_ns: u64, counted: &CompletedRequests, left: &[u64]) {
         let (from, to) = (self.at_ns, now_ns.max(self.at_ns));
         let index = self.index_of(from, to);
         let credits = self.credits.len();
         while self.slices.len() <= index {
-            let empty = Slice { start_ns: from, end_ns: from, dry_ns: vec![0; credits], ..Slice::default() };
+            let empty = ForecastSlice {
+                start_ns: from,
+                end_ns: from,
+                dry_ns: vec![0; credits],
+                ..ForecastSlice::default()
+            };
             self.slices.push(empty);
         }
         let slice = &mut self.slices[index];
@@ -310,15 +315,15 @@ impl Course {
     }
 
     /// What happened, slice by slice.
-    pub fn slices(&self) -> &[Slice] {
+    pub fn slices(&self) -> &[ForecastSlice] {
         &self.slices
     }
 
     /// The same in a few rows for a table.
-    pub fn rows(&self) -> Vec<Slice> {
-        let mut rows: Vec<Slice> = Vec::new();
+    pub fn rows(&self) -> Vec<ForecastSlice> {
+        let mut rows: Vec<ForecastSlice> = Vec::new();
         for slice in &self.slices {
-            let row = |at: &Slice| (at.start_ns + SECOND / 2) / self.row_ns;
+            let row = |at: &ForecastSlice| (at.start_ns + SECOND / 2) / self.row_ns;
             match rows.last_mut() {
                 Some(last) if row(last) == row(slice) => last.absorb(slice),
                 _ => rows.push(slice.clone()),
@@ -366,7 +371,7 @@ mod tests {
             (24 * HOUR, 900, 3_600),
             (30 * 24 * HOUR, 43_200, 172_800),
         ] {
-            let course = Course::new(Some(length), Vec::new());
+            let course = ForecastCourse::new(Some(length), Vec::new());
             assert_eq!((course.slice_ns / SECOND, course.row_ns / SECOND), (slice, row), "{length}");
         }
     }
@@ -383,8 +388,8 @@ mod tests {
 
     #[test]
     fn slices_add_up_and_rows_too() {
-        let mut course = Course::new(Some(HOUR), Vec::new());
-        let counted = Counted { ios: [50, 0, 0], bytes: [4096 * 50, 0, 0] };
+        let mut course = ForecastCourse::new(Some(HOUR), Vec::new());
+        let counted = CompletedRequests { ios: [50, 0, 0], bytes: [4096 * 50, 0, 0] };
         for tick in 1..=7_200u64 {
             course.advance(tick * SECOND / 2, &counted, &[]);
         }
@@ -404,9 +409,9 @@ mod tests {
     #[test]
     fn what_comes_after_the_end_is_the_last_slices_or_one_of_its_own() {
         let slices = |ends: &[u64]| {
-            let mut course = Course::new(Some(60 * SECOND), Vec::new());
+            let mut course = ForecastCourse::new(Some(60 * SECOND), Vec::new());
             for end in ends {
-                course.advance(end * SECOND / 10, &Counted::default(), &[]);
+                course.advance(end * SECOND / 10, &CompletedRequests::default(), &[]);
             }
             course.slices().len()
         };

@@ -59,7 +59,7 @@ pub enum BucketUnit {
 
 /// Whose requests draw from a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draws {
+pub enum BucketScope {
     /// Reads and writes.
     Both,
     /// Reads alone.
@@ -74,7 +74,7 @@ pub struct Burst {
     /// What is counted.
     pub unit: BucketUnit,
     /// Whose credit it is.
-    pub draws: Draws,
+    pub draws: BucketScope,
     /// While there is credit.
     pub burst_rate: Figure,
     /// Once it is used up.

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use fathom_model::{Op, PerOp};
 
-use crate::monitor::load::Load;
+use crate::monitor::load::ObservedLoad;
 
 /// A device that is watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedDevice {
     /// The kernel's name.
     pub name: String,
     /// Its node.
@@ -34,7 +34,7 @@ pub struct Watched {
 
 /// How one kind of request was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct OpActivity {
     /// Requests completed.
     pub ios: u64,
     /// Requests that were merged into another before they were issued.
@@ -45,8 +45,8 @@ pub struct Done {
     pub ticks_ms: u64,
 }
 
-impl Done {
-    fn add(&mut self, other: &Done) {
+impl OpActivity {
+    fn add(&mut self, other: &OpActivity) {
         self.ios += other.ios;
         self.merges += other.merges;
         self.bytes += other.bytes;
@@ -73,9 +73,9 @@ impl Done {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Reads, writes and discards.
-    pub ops: PerOp<Done>,
+    pub ops: PerOp<OpActivity>,
     /// Cache flushes; they move nothing.
-    pub flush: Done,
+    pub flush: OpActivity,
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u64,
     /// Milliseconds that the requests completed spent waiting and being served, summed.
@@ -94,8 +94,8 @@ impl Activity {
     }
 
     /// Reads, writes and discards together.
-    pub fn total(&self) -> Done {
-        let mut total = Done::default();
+    pub fn total(&self) -> OpActivity {
+        let mut total = OpActivity::default();
         Op::DATA.into_iter().for_each(|op| total.add(&self.ops[op]));
         total
     }
@@ -156,7 +156,7 @@ pub enum Presence {
 
 /// A process that moved data while it held something of the device open.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Owner {
+pub struct ProcessActivity {
     /// Its id.
     pub process: u32,
     /// Its name.
@@ -171,11 +171,11 @@ pub struct Owner {
 
 /// One device in one interval.
 #[derive(Clone, Debug, Default)]
-pub struct Interval {
+pub struct MonitorInterval {
     /// Intervals count from 1.
     pub number: u64,
     /// The device.
-    pub device: Arc<Watched>,
+    pub device: Arc<WatchedDevice>,
     /// Its end in wall-clock time, ms since the epoch.
     pub end_unix_ms: u64,
     /// Its length, ns.
@@ -189,12 +189,12 @@ pub struct Interval {
     /// For how long nothing has completed although requests are in flight, ns; none where that is no stall.
     pub stalled_ns: Option<u64>,
     /// Its requests one by one, where they are traced.
-    pub load: Option<Load>,
+    pub load: Option<ObservedLoad>,
     /// Who may have caused it, most bytes first.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<ProcessActivity>,
 }
 
-impl Interval {
+impl MonitorInterval {
     fn seconds(&self) -> Option<f64> {
         let known = self.elapsed_ns > 0 && self.presence != Presence::Gone;
         let stalled = self.stalled_ns.is_some() && !self.activity.is_some();
@@ -227,7 +227,7 @@ impl Interval {
     }
 
     /// Adds a later interval of the same device; one in which it was not there adds nothing.
-    pub fn add(&mut self, later: &Interval) {
+    pub fn add(&mut self, later: &MonitorInterval) {
         if later.presence == Presence::Gone {
             return;
         }
@@ -251,13 +251,13 @@ impl Interval {
 mod tests {
     use super::*;
 
-    fn interval() -> Interval {
-        let read = Done { ios: 500, merges: 20, bytes: 500 * 4096, ticks_ms: 1000 };
-        let write = Done { ios: 100, merges: 0, bytes: 100 * 65_536, ticks_ms: 500 };
-        let flush = Done { ios: 10, ticks_ms: 25, ..Done::default() };
-        let ops = PerOp { read, write, trim: Done::default() };
+    fn interval() -> MonitorInterval {
+        let read = OpActivity { ios: 500, merges: 20, bytes: 500 * 4096, ticks_ms: 1000 };
+        let write = OpActivity { ios: 100, merges: 0, bytes: 100 * 65_536, ticks_ms: 500 };
+        let flush = OpActivity { ios: 10, ticks_ms: 25, ..OpActivity::default() };
+        let ops = PerOp { read, write, trim: OpActivity::default() };
         let activity = Activity { ops, flush, busy_ms: 1830, queue_ms: 1525 };
-        Interval { elapsed_ns: 2_000_000_000, activity, ..Interval::default() }
+        MonitorInterval { elapsed_ns: 2_000_000_000, activity, ..MonitorInterval::default() }
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_did_not_happen_has_no_mean() {
-        let idle = Interval { elapsed_ns: 1_000_000_000, ..Interval::default() };
+        let idle = MonitorInterval { elapsed_ns: 1_000_000_000, ..MonitorInterval::default() };
         assert_eq!((idle.per_second(0), idle.utilisation()), (Some(0.0), Some(0.0)));
         let trim = idle.activity.ops.trim;
         assert_eq!((trim.mean_bytes(), trim.await_ns(), idle.busy_per_request_ns()), (None, None, None));
@@ -285,12 +285,13 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_answer_has_no_rates() {
-        let stalled = Interval { stalled_ns: Some(2_000_000_000), elapsed_ns: 1, ..Interval::default() };
+        let stalled =
+            MonitorInterval { stalled_ns: Some(2_000_000_000), elapsed_ns: 1, ..MonitorInterval::default() };
         assert_eq!((stalled.per_second(0), stalled.utilisation()), (None, None));
         // It began to in this very interval.
-        let at_last = Interval { stalled_ns: Some(1), ..interval() };
+        let at_last = MonitorInterval { stalled_ns: Some(1), ..interval() };
         assert_eq!(at_last.per_second(10), Some(5.0));
-        let gone = Interval { presence: Presence::Gone, ..interval() };
+        let gone = MonitorInterval { presence: Presence::Gone, ..interval() };
         assert_eq!(gone.per_second(10), None);
     }
 
@@ -307,7 +308,7 @@ mod tests {
         let (mut first, mut second) = (interval(), interval());
         [1, 5].into_iter().for_each(|now| first.in_flight.record(now));
         second.in_flight.record(3);
-        let gone = Interval { presence: Presence::Gone, ..interval() };
+        let gone = MonitorInterval { presence: Presence::Gone, ..interval() };
         let mut sum = first;
         [gone, second].iter().for_each(|later| sum.add(later));
         assert_eq!(sum.per_second(sum.activity.ops.read.ios), Some(250.0));

@@ -2,7 +2,7 @@
 
 /// Direction and order of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pattern {
+pub enum AccessPattern {
     /// Reads in random order.
     RandRead,
     /// Reads one after the other.
@@ -13,38 +13,39 @@ pub enum Pattern {
     Write,
 }
 
-impl Pattern {
+impl AccessPattern {
     /// All of them.
-    pub const ALL: [Pattern; 4] = [Pattern::RandRead, Pattern::Read, Pattern::RandWrite, Pattern::Write];
+    pub const ALL: [AccessPattern; 4] =
+        [AccessPattern::RandRead, AccessPattern::Read, AccessPattern::RandWrite, AccessPattern::Write];
 
     /// fio's word for it.
     pub const fn name(self) -> &'static str {
         match self {
-            Pattern::RandRead => "randread",
-            Pattern::Read => "read",
-            Pattern::RandWrite => "randwrite",
-            Pattern::Write => "write",
+            AccessPattern::RandRead => "randread",
+            AccessPattern::Read => "read",
+            AccessPattern::RandWrite => "randwrite",
+            AccessPattern::Write => "write",
         }
     }
 
     /// The same for people.
     pub const fn title(self) -> &'static str {
         match self {
-            Pattern::RandRead => "random read",
-            Pattern::Read => "sequential read",
-            Pattern::RandWrite => "random write",
-            Pattern::Write => "sequential write",
+            AccessPattern::RandRead => "random read",
+            AccessPattern::Read => "sequential read",
+            AccessPattern::RandWrite => "random write",
+            AccessPattern::Write => "sequential write",
         }
     }
 
     /// It changes what is on the target.
     pub const fn writes(self) -> bool {
-        matches!(self, Pattern::RandWrite | Pattern::Write)
+        matches!(self, AccessPattern::RandWrite | AccessPattern::Write)
     }
 
     /// Blocks follow each other.
     pub const fn is_sequential(self) -> bool {
-        matches!(self, Pattern::Read | Pattern::Write)
+        matches!(self, AccessPattern::Read | AccessPattern::Write)
     }
 }
 

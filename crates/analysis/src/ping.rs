@@ -1,6 +1,6 @@
 //! The account of a ping: what each request came to, and what all of them add up to in constant memory.
 //!
-//! Pure: whoever asks the device hands in one [`Sample`] after the other. Which of them count is ioping's rule, so that
+//! Pure: whoever asks the device hands in one [`PingSample`] after the other. Which of them count is ioping's rule, so that
 //! its outputs can be made from the same account.
 
 pub mod classes;
@@ -17,7 +17,7 @@ pub use how::{DeviceCounts, Ping, PingHow, PingTarget};
 
 /// Where a request was answered, as far as it can be told from this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum ServedBy {
     /// By what lies beneath the page cache: the device, or whatever stands for it there.
     Device,
     /// By this machine's memory.
@@ -26,13 +26,13 @@ pub enum Served {
     Hole,
 }
 
-impl Served {
+impl ServedBy {
     /// One word for lines and JSON.
     pub const fn word(self) -> &'static str {
         match self {
-            Served::Device => "device",
-            Served::Cache => "cache",
-            Served::Hole => "hole",
+            ServedBy::Device => "device",
+            ServedBy::Cache => "cache",
+            ServedBy::Hole => "hole",
         }
     }
 }
@@ -70,7 +70,7 @@ impl Note {
 
 /// One request that has come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct PingSample {
     /// From 1 on.
     pub number: u64,
     /// Read or write.
@@ -86,7 +86,7 @@ pub struct Sample {
     /// From the moment it was due, ns; `None` where no schedule is kept.
     pub response_ns: Option<u64>,
     /// Where it was answered; `None` where nobody asked or nobody can tell.
-    pub served: Option<Served>,
+    pub served: Option<ServedBy>,
     /// When it was answered, ns since the ping began.
     pub at_ns: u64,
 }
@@ -106,7 +106,7 @@ pub struct Rules {
 
 /// The sums of a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct PingWindow {
     /// Times of the requests that count, ns.
     pub time: Moments,
     /// Bytes they moved.
@@ -125,7 +125,7 @@ pub struct Window {
     pub end_ns: u64,
 }
 
-impl Window {
+impl PingWindow {
     /// From its begin to its end, ns.
     pub fn wall_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
@@ -140,7 +140,7 @@ impl Window {
 
 /// A request that kept everybody waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stall {
+pub struct PingStall {
     /// When the request was made, ns since the ping began.
     pub begin_ns: u64,
     /// How long it took, or has taken so far, ns.
@@ -156,12 +156,12 @@ const STALLS_KEPT: usize = 1000;
 
 /// Adds samples up.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub struct PingTally {
     rules: Rules,
     /// Since the last reading of a period.
-    pub period: Window,
+    pub period: PingWindow,
     /// Since the beginning.
-    pub whole: Window,
+    pub whole: PingWindow,
     time: Latency,
     response: Option<Latency>,
     counts: Counts,
@@ -189,7 +189,7 @@ pub struct Counts {
     /// Time of the first request that was answered, ns.
     pub first_ns: Option<u64>,
     /// The first stalls.
-    pub stalls: Vec<Stall>,
+    pub stalls: Vec<PingStall>,
     /// All stalls.
     pub stall_count: u64,
 }
@@ -201,13 +201,13 @@ impl Counts {
     }
 }
 
-impl Tally {
+impl PingTally {
     /// An empty account; `scheduled` where requests have a time at which they are due.
-    pub fn new(rules: Rules, scheduled: bool) -> Tally {
-        Tally {
+    pub fn new(rules: Rules, scheduled: bool) -> PingTally {
+        PingTally {
             rules,
-            period: Window::default(),
-            whole: Window::default(),
+            period: PingWindow::default(),
+            whole: PingWindow::default(),
             time: Latency::default(),
             response: scheduled.then(Latency::default),
             counts: Counts::default(),
@@ -215,7 +215,7 @@ impl Tally {
     }
 
     /// Takes one sample and says what is to be said of it.
-    pub fn take(&mut self, sample: &Sample) -> Option<Note> {
+    pub fn take(&mut self, sample: &PingSample) -> Option<Note> {
         let counts = &mut self.counts;
         counts.requests += 1;
         if sample.result == 0 && sample.len > 0 {
@@ -237,15 +237,15 @@ impl Tally {
         counts.first_ns.get_or_insert(sample.time_ns);
         counts.short += u64::from(sample.result < i64::from(sample.len));
         match sample.served {
-            Some(Served::Device) => counts.device += 1,
-            Some(Served::Cache) => counts.cache += 1,
-            Some(Served::Hole) => counts.hole += 1,
+            Some(ServedBy::Device) => counts.device += 1,
+            Some(ServedBy::Cache) => counts.cache += 1,
+            Some(ServedBy::Hole) => counts.hole += 1,
             None => {}
         }
         self.count(sample)
     }
 
-    fn count(&mut self, sample: &Sample) -> Option<Note> {
+    fn count(&mut self, sample: &PingSample) -> Option<Note> {
         let (len, time) = (sample.result as u64, sample.time_ns);
         let note = if self.counts.requests <= self.rules.warmup {
             Some(Note::Warmup)
@@ -286,14 +286,14 @@ impl Tally {
     }
 
     /// The period that ends at `now_ns`; the next one begins there.
-    pub fn close_period(&mut self, now_ns: u64) -> Window {
+    pub fn close_period(&mut self, now_ns: u64) -> PingWindow {
         self.period.end_ns = now_ns;
-        let next = Window { begin_ns: now_ns, end_ns: now_ns, ..Window::default() };
+        let next = PingWindow { begin_ns: now_ns, end_ns: now_ns, ..PingWindow::default() };
         std::mem::replace(&mut self.period, next)
     }
 
     /// Notes that a request kept everybody waiting, or still does.
-    pub fn stalled(&mut self, stall: Stall) {
+    pub fn stalled(&mut self, stall: PingStall) {
         self.counts.stall_count += 1;
         if self.counts.stalls.len() < STALLS_KEPT {
             self.counts.stalls.push(stall);
@@ -323,7 +323,7 @@ const EAGAIN: i64 = 11;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PingResult {
     /// The sums of all.
-    pub whole: Window,
+    pub whole: PingWindow,
     /// Times of the requests that count.
     pub time: LatencyRecord,
     /// The same from the moments they were due; `None` where no schedule was kept.
@@ -336,8 +336,8 @@ pub struct PingResult {
 mod tests {
     use super::*;
 
-    fn sample(number: u64, time_ns: u64) -> Sample {
-        Sample {
+    fn sample(number: u64, time_ns: u64) -> PingSample {
+        PingSample {
             number,
             op: Op::Read,
             offset: 0,
@@ -345,14 +345,14 @@ mod tests {
             result: 4096,
             time_ns,
             response_ns: None,
-            served: Some(Served::Device),
+            served: Some(ServedBy::Device),
             at_ns: number * 1000,
         }
     }
 
-    fn tally() -> Tally {
+    fn tally() -> PingTally {
         let rules = Rules { warmup: 1, least_ns: 10, most_ns: 10_000, timeout_ns: 5_000 };
-        Tally::new(rules, false)
+        PingTally::new(rules, false)
     }
 
     #[test]
@@ -383,10 +383,10 @@ mod tests {
     #[test]
     fn failures_are_counted_apart() {
         let mut tally = tally();
-        assert_eq!(tally.take(&Sample { result: -11, ..sample(1, 50) }), Some(Note::Again));
-        assert_eq!(tally.take(&Sample { result: -5, ..sample(2, 50) }), None);
-        assert_eq!(tally.take(&Sample { result: 100, ..sample(3, 50) }), None);
-        tally.stalled(Stall { unanswered: true, ..Stall::default() });
+        assert_eq!(tally.take(&PingSample { result: -11, ..sample(1, 50) }), Some(Note::Again));
+        assert_eq!(tally.take(&PingSample { result: -5, ..sample(2, 50) }), None);
+        assert_eq!(tally.take(&PingSample { result: 100, ..sample(3, 50) }), None);
+        tally.stalled(PingStall { unanswered: true, ..PingStall::default() });
         let counts = tally.result().counts;
         assert_eq!((counts.requests, counts.failed(), counts.again, counts.short), (4, 1, 1, 1));
         assert_eq!((counts.timeouts, counts.stall_count), (1, 1));
@@ -413,7 +413,7 @@ mod tests {
     fn memory_does_not_grow_with_stalls() {
         let mut tally = tally();
         for _ in 0..5_000 {
-            tally.stalled(Stall::default());
+            tally.stalled(PingStall::default());
         }
         let counts = tally.result().counts;
         assert_eq!((counts.stall_count, counts.stalls.len()), (5_000, STALLS_KEPT));

@@ -10,7 +10,7 @@ use crate::rows::rows;
 
 /// A pass over the target, or what comes after passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum PrepareStage {
     /// The device is told that nothing on it is needed.
     Trim,
     /// Every block is written once.
@@ -26,47 +26,47 @@ pub enum Stage {
     Touch,
 }
 
-impl Stage {
+impl PrepareStage {
     /// Every stage there is, in the order they come in.
-    pub const ALL: [Stage; 6] = [
-        Stage::Trim,
-        Stage::Fill,
-        Stage::Sequential { pass: 1 },
-        Stage::Sequential { pass: 2 },
-        Stage::Workload,
-        Stage::Touch,
+    pub const ALL: [PrepareStage; 6] = [
+        PrepareStage::Trim,
+        PrepareStage::Fill,
+        PrepareStage::Sequential { pass: 1 },
+        PrepareStage::Sequential { pass: 2 },
+        PrepareStage::Workload,
+        PrepareStage::Touch,
     ];
 
     /// Its name in JSON, and the beginning of the ids of its pieces.
     pub const fn id(self) -> &'static str {
         match self {
-            Stage::Trim => "trim",
-            Stage::Fill => "fill",
-            Stage::Sequential { pass: 1 } => "precondition-1",
-            Stage::Sequential { .. } => "precondition-2",
-            Stage::Workload => "precondition-workload",
-            Stage::Touch => "touch",
+            PrepareStage::Trim => "trim",
+            PrepareStage::Fill => "fill",
+            PrepareStage::Sequential { pass: 1 } => "precondition-1",
+            PrepareStage::Sequential { .. } => "precondition-2",
+            PrepareStage::Workload => "precondition-workload",
+            PrepareStage::Touch => "touch",
         }
     }
 
     /// The same for people.
     pub const fn title(self) -> &'static str {
         match self {
-            Stage::Trim => "trim",
-            Stage::Fill => "fill",
-            Stage::Sequential { pass: 1 } => "precondition, pass 1",
-            Stage::Sequential { .. } => "precondition, pass 2",
-            Stage::Workload => "precondition, rounds",
-            Stage::Touch => "touch",
+            PrepareStage::Trim => "trim",
+            PrepareStage::Fill => "fill",
+            PrepareStage::Sequential { pass: 1 } => "precondition, pass 1",
+            PrepareStage::Sequential { .. } => "precondition, pass 2",
+            PrepareStage::Workload => "precondition, rounds",
+            PrepareStage::Touch => "touch",
         }
     }
 
     /// fio's word for what a pass does.
     pub const fn rw(self) -> &'static str {
         match self {
-            Stage::Trim => "trim",
-            Stage::Touch => "read",
-            Stage::Fill | Stage::Sequential { .. } | Stage::Workload => "write",
+            PrepareStage::Trim => "trim",
+            PrepareStage::Touch => "read",
+            PrepareStage::Fill | PrepareStage::Sequential { .. } | PrepareStage::Workload => "write",
         }
     }
 
@@ -74,35 +74,35 @@ impl Stage {
     pub const fn block(self) -> u64 {
         match self {
             // One request is one call, which nothing interrupts.
-            Stage::Trim => 64 << 20,
-            Stage::Sequential { .. } => 128 << 10,
-            Stage::Fill | Stage::Workload | Stage::Touch => 1 << 20,
+            PrepareStage::Trim => 64 << 20,
+            PrepareStage::Sequential { .. } => 128 << 10,
+            PrepareStage::Fill | PrepareStage::Workload | PrepareStage::Touch => 1 << 20,
         }
     }
 
     /// Requests in flight: reads of a volume that is fetched from afar wait for each block.
     pub const fn depth(self) -> u32 {
-        if matches!(self, Stage::Trim) { 1 } else { 32 }
+        if matches!(self, PrepareStage::Trim) { 1 } else { 32 }
     }
 
     /// True where it changes the target.
     pub const fn modifies(self) -> bool {
-        !matches!(self, Stage::Touch)
+        !matches!(self, PrepareStage::Touch)
     }
 }
 
 /// A part of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct PreparePiece {
     /// The pass.
-    pub stage: Stage,
+    pub stage: PrepareStage,
     /// Where it begins, bytes.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
 }
 
-impl Piece {
+impl PreparePiece {
     /// The id of its test.
     pub fn id(&self) -> String {
         format!("{}-{}", self.stage.id(), self.offset)
@@ -116,16 +116,16 @@ impl Piece {
 
 /// A piece that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct CompletedPiece {
     /// Which.
-    pub piece: Piece,
+    pub piece: PreparePiece,
     /// How long it took, ns.
     pub elapsed_ns: u64,
 }
 
-impl Done {
+impl CompletedPiece {
     /// What `test` did, where it is a piece that came to its end. Requests that failed count as done: they would again.
-    pub fn of(test: &TestRecord) -> Option<Done> {
+    pub fn of(test: &TestRecord) -> Option<CompletedPiece> {
         if test.status != TestStatus::Complete {
             return None;
         }
@@ -140,22 +140,24 @@ impl Done {
         let moved = test.jobs.iter().map(measured).sum();
         let length = of_plan("size").unwrap_or(moved).max(moved);
         let elapsed_ns = test.jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
-        Some(Done { piece: Piece { stage, offset, length }, elapsed_ns })
+        Some(CompletedPiece { piece: PreparePiece { stage, offset, length }, elapsed_ns })
     }
 }
 
 /// The pass and offset that the id of a piece tells.
-pub fn place(id: &str) -> Option<(Stage, u64)> {
+pub fn place(id: &str) -> Option<(PrepareStage, u64)> {
     let (stage, offset) = id.rsplit_once('-')?;
-    let stage = Stage::ALL.into_iter().find(|known| known.id() == stage && *known != Stage::Workload)?;
+    let stage = PrepareStage::ALL
+        .into_iter()
+        .find(|known| known.id() == stage && *known != PrepareStage::Workload)?;
     Some((stage, offset.parse().ok()?))
 }
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextPiece {
     /// This piece.
-    Piece(Piece),
+    Piece(PreparePiece),
     /// The workload until it is steady.
     Workload,
     /// Nothing more.
@@ -172,26 +174,31 @@ const SHARE: u64 = 20;
 const GROWTH: u64 = 8;
 
 /// The next step of `stages` over a target of `size` bytes. A workload that has ended is not repeated.
-pub fn next(stages: &[Stage], size: u64, done: &[Done], workload_has_ended: bool) -> Next {
+pub fn next(
+    stages: &[PrepareStage],
+    size: u64,
+    done: &[CompletedPiece],
+    workload_has_ended: bool,
+) -> NextPiece {
     for &stage in stages {
-        if stage == Stage::Workload {
+        if stage == PrepareStage::Workload {
             if workload_has_ended {
                 continue;
             }
-            return Next::Workload;
+            return NextPiece::Workload;
         }
         let offset = covered(stage, done);
         if offset < size {
             let length = length(stage, size - offset, done);
-            return Next::Piece(Piece { stage, offset, length });
+            return NextPiece::Piece(PreparePiece { stage, offset, length });
         }
     }
-    Next::Done
+    NextPiece::Done
 }
 
 /// Bytes from the start of the target that a pass is through with.
-pub fn covered(stage: Stage, done: &[Done]) -> u64 {
-    let mut pieces: Vec<Piece> =
+pub fn covered(stage: PrepareStage, done: &[CompletedPiece]) -> u64 {
+    let mut pieces: Vec<PreparePiece> =
         done.iter().map(|done| done.piece).filter(|piece| piece.stage == stage).collect();
     pieces.sort_by_key(|piece| piece.offset);
     pieces.iter().fold(0, |covered, piece| match piece.offset <= covered {
@@ -201,8 +208,8 @@ pub fn covered(stage: Stage, done: &[Done]) -> u64 {
 }
 
 /// Bytes of the next piece of a pass of which `rest` bytes are left: whole requests, or the last one.
-fn length(stage: Stage, rest: u64, done: &[Done]) -> u64 {
-    let of_stage: Vec<&Done> = done.iter().filter(|done| done.piece.stage == stage).collect();
+fn length(stage: PrepareStage, rest: u64, done: &[CompletedPiece]) -> u64 {
+    let of_stage: Vec<&CompletedPiece> = done.iter().filter(|done| done.piece.stage == stage).collect();
     let wanted = match of_stage.last() {
         None => FIRST_BYTES,
         Some(last) => {
@@ -238,7 +245,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageResult {
     /// Which.
-    pub stage: Stage,
+    pub stage: PrepareStage,
     /// Bytes from the start of the target that it is through with; 0 for the workload.
     pub covered_bytes: u64,
     /// It is through with all of it, or the workload has ended.
@@ -260,24 +267,27 @@ impl StageResult {
 }
 
 /// What became of each of `stages`, or, where those are not known, of every stage that was begun.
-pub fn results(record: &RunRecord, stages: &[Stage]) -> Vec<StageResult> {
-    let begun = |stage: &Stage| record.tests.iter().any(|test| stage_of(test) == Some(*stage));
-    let shown: Vec<Stage> =
-        if stages.is_empty() { Stage::ALL.into_iter().filter(begun).collect() } else { stages.to_vec() };
+pub fn results(record: &RunRecord, stages: &[PrepareStage]) -> Vec<StageResult> {
+    let begun = |stage: &PrepareStage| record.tests.iter().any(|test| stage_of(test) == Some(*stage));
+    let shown: Vec<PrepareStage> = if stages.is_empty() {
+        PrepareStage::ALL.into_iter().filter(begun).collect()
+    } else {
+        stages.to_vec()
+    };
     shown.into_iter().map(|stage| result(record, stage)).collect()
 }
 
 /// The stage that a test is of.
-pub fn stage_of(test: &TestRecord) -> Option<Stage> {
-    if test.id == Stage::Workload.id() {
-        return Some(Stage::Workload);
+pub fn stage_of(test: &TestRecord) -> Option<PrepareStage> {
+    if test.id == PrepareStage::Workload.id() {
+        return Some(PrepareStage::Workload);
     }
     place(&test.id).map(|(stage, _)| stage)
 }
 
-fn result(record: &RunRecord, stage: Stage) -> StageResult {
+fn result(record: &RunRecord, stage: PrepareStage) -> StageResult {
     let tests: Vec<&TestRecord> = record.tests.iter().filter(|test| stage_of(test) == Some(stage)).collect();
-    let done: Vec<Done> = tests.iter().filter_map(|test| Done::of(test)).collect();
+    let done: Vec<CompletedPiece> = tests.iter().filter_map(|test| CompletedPiece::of(test)).collect();
     let covered_bytes = covered(stage, &done);
     let mut result =
         StageResult { stage, covered_bytes, complete: false, elapsed_ns: 0, moved_bytes: 0, errors: 0 };
@@ -288,7 +298,7 @@ fn result(record: &RunRecord, stage: Stage) -> StageResult {
         result.errors += summary.errors.iter().map(|error| error.count).sum::<u64>();
     }
     result.complete = match stage {
-        Stage::Workload => tests.iter().any(|test| test.status == TestStatus::Complete),
+        PrepareStage::Workload => tests.iter().any(|test| test.status == TestStatus::Complete),
         _ => record.header.size_bytes > 0 && covered_bytes >= record.header.size_bytes,
     };
     result
@@ -301,20 +311,20 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
 
-    fn done(stage: Stage, offset: u64, length: u64, seconds: u64) -> Done {
-        Done { piece: Piece { stage, offset, length }, elapsed_ns: seconds * 1_000_000_000 }
+    fn done(stage: PrepareStage, offset: u64, length: u64, seconds: u64) -> CompletedPiece {
+        CompletedPiece { piece: PreparePiece { stage, offset, length }, elapsed_ns: seconds * 1_000_000_000 }
     }
 
     #[test]
     fn pieces_follow_each_other_at_the_pace_of_the_device() {
-        let check = |size: u64, done: &[Done], expected: Option<(u64, u64)>| {
-            let found = match next(&[Stage::Fill], size, done, false) {
-                Next::Piece(piece) => Some((piece.offset, piece.length)),
+        let check = |size: u64, done: &[CompletedPiece], expected: Option<(u64, u64)>| {
+            let found = match next(&[PrepareStage::Fill], size, done, false) {
+                NextPiece::Piece(piece) => Some((piece.offset, piece.length)),
                 _ => None,
             };
             assert_eq!(found, expected, "{size} {done:?}");
         };
-        let fill = |offset, length, seconds| done(Stage::Fill, offset, length, seconds);
+        let fill = |offset, length, seconds| done(PrepareStage::Fill, offset, length, seconds);
         check(GIB, &[], Some((0, 64 * MIB)));
         check(10 * MIB, &[], Some((0, 9 * MIB)));
         check(10 * MIB, &[fill(0, 9 * MIB, 1)], Some((9 * MIB, MIB)));
@@ -336,29 +346,34 @@ mod tests {
     #[test]
     fn stages_come_one_after_the_other() {
         let stages = [
-            Stage::Trim,
-            Stage::Sequential { pass: 1 },
-            Stage::Sequential { pass: 2 },
-            Stage::Workload,
-            Stage::Touch,
+            PrepareStage::Trim,
+            PrepareStage::Sequential { pass: 1 },
+            PrepareStage::Sequential { pass: 2 },
+            PrepareStage::Workload,
+            PrepareStage::Touch,
         ];
         let all = |stage| done(stage, 0, GIB, 1);
-        let mut passed: Vec<Done> = Vec::new();
-        for expected in [Stage::Trim, Stage::Sequential { pass: 1 }, Stage::Sequential { pass: 2 }] {
-            let Next::Piece(piece) = next(&stages, GIB, &passed, false) else { panic!("no piece") };
+        let mut passed: Vec<CompletedPiece> = Vec::new();
+        for expected in
+            [PrepareStage::Trim, PrepareStage::Sequential { pass: 1 }, PrepareStage::Sequential { pass: 2 }]
+        {
+            let NextPiece::Piece(piece) = next(&stages, GIB, &passed, false) else { panic!("no piece") };
             assert_eq!((piece.stage, piece.offset), (expected, 0));
             passed.push(all(expected));
         }
-        assert_eq!(next(&stages, GIB, &passed, false), Next::Workload);
-        assert!(matches!(next(&stages, GIB, &passed, true), Next::Piece(Piece { stage: Stage::Touch, .. })));
-        passed.push(all(Stage::Touch));
-        assert_eq!(next(&stages, GIB, &passed, true), Next::Done);
+        assert_eq!(next(&stages, GIB, &passed, false), NextPiece::Workload);
+        assert!(matches!(
+            next(&stages, GIB, &passed, true),
+            NextPiece::Piece(PreparePiece { stage: PrepareStage::Touch, .. })
+        ));
+        passed.push(all(PrepareStage::Touch));
+        assert_eq!(next(&stages, GIB, &passed, true), NextPiece::Done);
     }
 
     #[test]
     fn ids_tell_stage_and_offset() {
-        for stage in Stage::ALL.into_iter().filter(|stage| *stage != Stage::Workload) {
-            let piece = Piece { stage, offset: 7 * GIB, length: 1 };
+        for stage in PrepareStage::ALL.into_iter().filter(|stage| *stage != PrepareStage::Workload) {
+            let piece = PreparePiece { stage, offset: 7 * GIB, length: 1 };
             assert_eq!(place(&piece.id()), Some((stage, 7 * GIB)));
         }
         for other in ["precondition-workload", "rand-read", "fill", "fill-x", "seq-read-4"] {

@@ -13,8 +13,8 @@ mod words;
 
 use fathom_record::{PromiseRecord, RunRecord};
 
-pub use interval::Interval;
-pub use quantity::{Comparison, Direction, Measure, Quantity, Span, Statistic};
+pub use interval::ConfidenceInterval;
+pub use quantity::{Comparison, LatencySpan, PromiseDirection, PromiseMeasure, Quantity, Statistic};
 pub use share::of_year;
 pub use words::{figure, quantity_name, span};
 
@@ -22,7 +22,7 @@ use crate::rows::rows;
 
 /// What became of a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum PromiseVerdict {
     /// What was measured is what was promised.
     Held,
     /// All of the interval lies on the wrong side.
@@ -31,13 +31,13 @@ pub enum Verdict {
     NotJudged,
 }
 
-impl Verdict {
+impl PromiseVerdict {
     /// The words used in JSON and text.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Held => "held",
-            Verdict::Broken => "broken",
-            Verdict::NotJudged => "not judged",
+            PromiseVerdict::Held => "held",
+            PromiseVerdict::Broken => "broken",
+            PromiseVerdict::NotJudged => "not judged",
         }
     }
 }
@@ -50,9 +50,9 @@ pub struct Judged {
     /// What was measured, in the unit of the metric; the share of the seconds where a share was promised.
     pub measured: Option<f64>,
     /// Within what it lies.
-    pub interval: Option<Interval>,
+    pub interval: Option<ConfidenceInterval>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: PromiseVerdict,
     /// Why it is broken or not judged; of a share always, what it speaks for.
     pub why: Option<String>,
     /// What would make it possible to judge.
@@ -68,7 +68,7 @@ pub fn judge(record: &RunRecord) -> Vec<Judged> {
 }
 
 /// How many of a list have this verdict.
-pub fn count(judged: &[Judged], verdict: Verdict) -> usize {
+pub fn count(judged: &[Judged], verdict: PromiseVerdict) -> usize {
     judged.iter().filter(|one| one.verdict == verdict).count()
 }
 
@@ -87,8 +87,9 @@ pub fn classes(promises: &[PromiseRecord]) -> Vec<&str> {
 /// from within, so that what is promised to several counts where it is broken in each of them.
 pub fn is_broken(record: &RunRecord) -> bool {
     let judged = judge(record);
-    let broken =
-        |class: &str| judged.iter().any(|one| one.promise.class == class && one.verdict == Verdict::Broken);
+    let broken = |class: &str| {
+        judged.iter().any(|one| one.promise.class == class && one.verdict == PromiseVerdict::Broken)
+    };
     let classes = classes(&record.header.promises);
     broken("") || !classes.is_empty() && classes.iter().all(|class| broken(class))
 }

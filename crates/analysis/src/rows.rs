@@ -12,25 +12,25 @@ pub(crate) const LEAST_SECONDS: usize = 3;
 
 /// What a row did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum RowKind {
     Read,
     Write,
     Mixed,
 }
 
-impl Kind {
+impl RowKind {
     /// The plural for sentences.
     pub(crate) fn plural(self) -> &'static str {
         match self {
-            Kind::Read => "reads",
-            Kind::Write => "writes",
-            Kind::Mixed => "reads and writes",
+            RowKind::Read => "reads",
+            RowKind::Write => "writes",
+            RowKind::Mixed => "reads and writes",
         }
     }
 }
 
 /// Jobs that ran together: a test, or one phase of a test that has several.
-pub(crate) struct Row<'a> {
+pub(crate) struct RecordRow<'a> {
     pub(crate) test: Cow<'a, TestRecord>,
     pub(crate) summary: TestSummary,
     pub(crate) seconds: Vec<Second>,
@@ -41,9 +41,9 @@ pub(crate) struct Row<'a> {
 }
 
 /// The rows of a record, in the order they ran.
-pub(crate) fn rows(record: &RunRecord) -> Vec<Row<'_>> {
+pub(crate) fn rows(record: &RunRecord) -> Vec<RecordRow<'_>> {
     let is_own = record.header.kind != "fio";
-    let of_test = |test| phases(test).into_iter().map(move |test| Row::new(test, is_own));
+    let of_test = |test| phases(test).into_iter().map(move |test| RecordRow::new(test, is_own));
     record.tests.iter().flat_map(of_test).collect()
 }
 
@@ -62,11 +62,11 @@ fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
     phases.into_iter().map(|jobs| Cow::Owned(alone(jobs))).collect()
 }
 
-impl<'a> Row<'a> {
-    fn new(test: Cow<'a, TestRecord>, is_own: bool) -> Row<'a> {
+impl<'a> RecordRow<'a> {
+    fn new(test: Cow<'a, TestRecord>, is_own: bool) -> RecordRow<'a> {
         let jobs: Vec<&JobRecord> = test.jobs.iter().collect();
         let has_device = matches!(test, Cow::Borrowed(_)) && !test.disks.is_empty();
-        Row { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, is_own, test }
+        RecordRow { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, is_own, test }
     }
 
     /// True where what was seen of the machine belongs to this row.
@@ -87,11 +87,11 @@ impl<'a> Row<'a> {
         }
     }
 
-    pub(crate) fn kind(&self) -> Option<Kind> {
+    pub(crate) fn kind(&self) -> Option<RowKind> {
         match (&self.summary.read, &self.summary.write) {
-            (Some(_), Some(_)) => Some(Kind::Mixed),
-            (Some(_), None) => Some(Kind::Read),
-            (None, Some(_)) => Some(Kind::Write),
+            (Some(_), Some(_)) => Some(RowKind::Mixed),
+            (Some(_), None) => Some(RowKind::Read),
+            (None, Some(_)) => Some(RowKind::Write),
             (None, None) => None,
         }
     }
@@ -110,9 +110,9 @@ impl<'a> Row<'a> {
         let job = self.jobs().first()?;
         let (least, most) = (job.smallest_blocks(), job.block_sizes);
         let (least, most) = match self.kind()? {
-            Kind::Read => (least.read, most.read),
-            Kind::Write => (least.write, most.write),
-            Kind::Mixed => (least.read.min(least.write), most.read.max(most.write)),
+            RowKind::Read => (least.read, most.read),
+            RowKind::Write => (least.write, most.write),
+            RowKind::Mixed => (least.read.min(least.write), most.read.max(most.write)),
         };
         (self.is_uniform() && least == most && most > 0).then_some(most)
     }
@@ -200,11 +200,11 @@ fn rate(seconds: &[Second], of: fn(&Second) -> u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, record};
+    use crate::fixture::{TestLoad, record};
 
     #[test]
     fn a_row_is_what_ran_together() {
-        let mut run = record(&[Load { depth: 16, iops: 1000.0, ..Load::default() }]);
+        let mut run = record(&[TestLoad { depth: 16, iops: 1000.0, ..TestLoad::default() }]);
         let mut second = run.tests[0].jobs[0].clone();
         second.phase = 1;
         run.tests[0].jobs.push(second);
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert!(!rows[0].has_device);
         for row in &rows {
-            assert_eq!((row.kind(), row.block_bytes()), (Some(Kind::Read), Some(4096)));
+            assert_eq!((row.kind(), row.block_bytes()), (Some(RowKind::Read), Some(4096)));
             assert!((row.iops() - 1000.0).abs() < 1e-6 && (row.held() - 16.0).abs() < 0.01);
             assert!(row.is_direct() && row.is_random() && !row.is_synced() && !row.is_paced());
         }
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_jobs_differ_in_is_not_said_of_all() {
-        let mut run = record(&[Load { jobs: 2, ..Load::default() }]);
+        let mut run = record(&[TestLoad { jobs: 2, ..TestLoad::default() }]);
         assert!(rows(&run)[0].is_uniform());
         run.tests[0].jobs[1].block_sizes.read = 8192;
         run.tests[0].jobs[1].plan.insert("thinktime_ns".to_owned(), "5".to_owned());

@@ -3,7 +3,7 @@
 use fathom_model::units;
 use fathom_record::{Finding, Severity};
 
-use crate::rows::Row;
+use crate::rows::RecordRow;
 
 /// A finding without evidence yet.
 pub(crate) fn finding(id: &str, severity: Severity, claim: String, remedy: Option<String>) -> Finding {
@@ -11,8 +11,8 @@ pub(crate) fn finding(id: &str, severity: Severity, claim: String, remedy: Optio
 }
 
 /// The same resting on these rows. Under fio's name, where a test may be several jobs, a single row is named.
-pub(crate) fn of<'a>(mut finding: Finding, rows: impl IntoIterator<Item = &'a Row<'a>>) -> Finding {
-    let rows: Vec<&Row<'_>> = rows.into_iter().collect();
+pub(crate) fn of<'a>(mut finding: Finding, rows: impl IntoIterator<Item = &'a RecordRow<'a>>) -> Finding {
+    let rows: Vec<&RecordRow<'_>> = rows.into_iter().collect();
     for row in &rows {
         if !finding.tests.contains(&row.test.id) {
             finding.tests.push(row.test.id.clone());
@@ -69,14 +69,14 @@ pub(crate) fn seconds(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, record};
+    use crate::fixture::{TestLoad, record};
     use crate::rows::rows;
 
     /// Reports of fathom's own commands put the test before what is told of it.
     #[test]
     fn only_under_fios_name_a_claim_names_its_job() {
         for (kind, expected) in [("fio", "t: slow."), ("bench", "slow."), ("sweep", "slow.")] {
-            let mut run = record(&[Load::default()]);
+            let mut run = record(&[TestLoad::default()]);
             run.header.kind = kind.to_owned();
             let told = of(finding("x", Severity::Info, "slow.".to_owned(), None), &rows(&run));
             assert_eq!(told.claim, expected, "{kind}");

@@ -21,7 +21,7 @@ const ALIKE: f64 = 0.10;
 
 /// How far figures in turn lie apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct FigureSpread {
     /// Their mean.
     pub mean: f64,
     /// Greatest less least, as a share of the mean.
@@ -30,9 +30,9 @@ pub struct Spread {
     pub drift_fraction: f64,
 }
 
-impl Spread {
+impl FigureSpread {
     /// The spread of figures in the order they were measured.
-    pub fn of(figures: &[f64]) -> Spread {
+    pub fn of(figures: &[f64]) -> FigureSpread {
         let count = figures.len() as f64;
         let (mean, middle) = (mean(figures), (count - 1.0) / 2.0);
         let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
@@ -40,9 +40,13 @@ impl Spread {
         let at = || figures.iter().enumerate().map(|(x, y)| (x as f64 - middle, y - mean));
         let slope = at().map(|(x, y)| x * y).sum::<f64>() / at().map(|(x, _)| x * x).sum::<f64>();
         if figures.len() < 2 || mean <= 0.0 {
-            return Spread { mean, ..Spread::default() };
+            return FigureSpread { mean, ..FigureSpread::default() };
         }
-        Spread { mean, range_fraction: (most - least) / mean, drift_fraction: slope * (count - 1.0) / mean }
+        FigureSpread {
+            mean,
+            range_fraction: (most - least) / mean,
+            drift_fraction: slope * (count - 1.0) / mean,
+        }
     }
 
     /// Neither range nor drift is too large. Nothing is steady at zero.
@@ -62,7 +66,7 @@ impl Spread {
 
 /// What to do after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SteadyVerdict {
     /// The last five agree: their mean is the result.
     Steady,
     /// Another one.
@@ -72,16 +76,16 @@ pub enum Verdict {
 }
 
 /// The spread of the rounds that count; `None` before there are five.
-pub fn of_rounds(figures: &[f64]) -> Option<Spread> {
-    Some(Spread::of(figures.get(figures.len().checked_sub(ROUNDS)?..)?))
+pub fn of_rounds(figures: &[f64]) -> Option<FigureSpread> {
+    Some(FigureSpread::of(figures.get(figures.len().checked_sub(ROUNDS)?..)?))
 }
 
 /// The verdict after these rounds, the last of them just measured.
-pub fn verdict(figures: &[f64]) -> Verdict {
+pub fn verdict(figures: &[f64]) -> SteadyVerdict {
     match of_rounds(figures) {
-        Some(spread) if spread.is_steady() => Verdict::Steady,
-        _ if figures.len() >= MOST_ROUNDS => Verdict::GiveUp,
-        _ => Verdict::GoOn,
+        Some(spread) if spread.is_steady() => SteadyVerdict::Steady,
+        _ if figures.len() >= MOST_ROUNDS => SteadyVerdict::GiveUp,
+        _ => SteadyVerdict::GoOn,
     }
 }
 
@@ -106,9 +110,9 @@ pub fn fifths(samples: &[f64]) -> Vec<f64> {
 }
 
 /// The rule for short runs: the spread of the last 30 samples of a second each, six by six; `None` where there are fewer.
-pub fn screening(seconds: &[f64]) -> Option<Spread> {
+pub fn screening(seconds: &[f64]) -> Option<FigureSpread> {
     let last = seconds.get(seconds.len().checked_sub(SCREENED)?..)?;
-    Some(Spread::of(&fifths(last)))
+    Some(FigureSpread::of(&fifths(last)))
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
@@ -122,7 +126,7 @@ mod tests {
     #[test]
     fn both_inequalities_hold_at_their_limits_and_not_beyond() {
         let check = |figures: [f64; 5], range: f64, drift: f64, steady: bool| {
-            let spread = Spread::of(&figures);
+            let spread = FigureSpread::of(&figures);
             assert!((spread.range_fraction - range).abs() < 1e-9, "{figures:?}: {spread:?}");
             assert!((spread.drift_fraction - drift).abs() < 1e-9, "{figures:?}: {spread:?}");
             assert_eq!(spread.is_steady(), steady, "{figures:?}");
@@ -143,15 +147,15 @@ mod tests {
     #[test]
     fn rounds_end_when_five_agree_or_at_the_twenty_fifth() {
         let check =
-            |figures: &[f64], expected: Verdict| assert_eq!(verdict(figures), expected, "{figures:?}");
-        check(&[], Verdict::GoOn);
-        check(&[100.0; 4], Verdict::GoOn);
-        check(&[100.0; 5], Verdict::Steady);
-        check(&[3000.0, 2000.0, 1000.0, 500.0, 300.0, 300.0, 300.0, 300.0], Verdict::GoOn);
-        check(&[3000.0, 2000.0, 1000.0, 500.0, 300.0, 300.0, 300.0, 300.0, 300.0], Verdict::Steady);
+            |figures: &[f64], expected: SteadyVerdict| assert_eq!(verdict(figures), expected, "{figures:?}");
+        check(&[], SteadyVerdict::GoOn);
+        check(&[100.0; 4], SteadyVerdict::GoOn);
+        check(&[100.0; 5], SteadyVerdict::Steady);
+        check(&[3000.0, 2000.0, 1000.0, 500.0, 300.0, 300.0, 300.0, 300.0], SteadyVerdict::GoOn);
+        check(&[3000.0, 2000.0, 1000.0, 500.0, 300.0, 300.0, 300.0, 300.0, 300.0], SteadyVerdict::Steady);
         let restless = |rounds: usize| -> Vec<f64> { [100.0, 200.0].repeat(13)[..rounds].to_vec() };
-        check(&restless(24), Verdict::GoOn);
-        check(&restless(25), Verdict::GiveUp);
+        check(&restless(24), SteadyVerdict::GoOn);
+        check(&restless(25), SteadyVerdict::GiveUp);
     }
 
     #[test]

@@ -10,26 +10,26 @@ pub mod scan;
 use fathom_record::{JobRecord, LatencyRecord, LatencySummary, RunRecord, TestRecord, TestStatus};
 
 use crate::surface::file::FileRow;
-use crate::surface::point::{ACCESS, Point, State, TRANSFER, job, longest_stall, moved};
+use crate::surface::point::{ACCESS, State, SurfacePoint, TRANSFER, job, longest_stall, moved};
 use crate::surface::scan::Scan;
 
 /// A surface as a reader wants it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surface {
     /// In the order they were measured.
-    pub points: Vec<Point>,
+    pub points: Vec<SurfacePoint>,
     /// The rates of the points that have one.
-    pub transfer: Option<Spread>,
+    pub transfer: Option<RateSpread>,
     /// The rate with many requests under way, place by place.
-    pub saturated: Vec<Rate>,
+    pub saturated: Vec<SurfaceRate>,
     /// Requests under way and bytes of each where that was measured.
     pub saturated_with: Option<(u32, u64)>,
     /// The burst rate, where it was measured.
-    pub burst: Option<Rate>,
+    pub burst: Option<SurfaceRate>,
     /// Single requests all over the area.
     pub access: LatencySummary,
     /// Where each went and how long it took, of the tests that kept all of theirs.
-    pub probes: Vec<Probe>,
+    pub probes: Vec<SingleAccess>,
     /// CPU time of the transfers over their time: 1 is one CPU.
     pub cpu_fraction: Option<f64>,
     /// Share of all CPUs of the machine that was busy meanwhile, whoever used them.
@@ -42,7 +42,7 @@ pub struct Surface {
 
 /// The spread of the rates of points, bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct RateSpread {
     /// Points.
     pub count: usize,
     /// Least.
@@ -63,7 +63,7 @@ pub struct Spread {
 
 /// One rate, or why there is none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rate {
+pub struct SurfaceRate {
     /// Where it begins, bytes.
     pub offset: u64,
     /// Bytes per second; `None` where nothing completed or a stall is part of it.
@@ -76,7 +76,7 @@ pub struct Rate {
 
 /// A single request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct SingleAccess {
     /// Where it went, bytes.
     pub offset: u64,
     /// How long it took, ns.
@@ -102,14 +102,14 @@ pub fn assess(record: &RunRecord) -> Surface {
         if test.started_unix_ms > 0 {
             elapsed_ns = test.started_unix_ms.saturating_sub(began).saturating_mul(1_000_000);
         }
-        surface.points.extend(Point::of(test, elapsed_ns));
+        surface.points.extend(SurfacePoint::of(test, elapsed_ns));
         surface.file.extend(FileRow::of(test));
         if let Some(probed) = job(test, ACCESS) {
             let times = moved(probed).lat;
             access.merge(&times.to_stats());
             // A record keeps the slowest requests; where those are not all, they would tell of the others' places.
             let kept = probed.slowest.iter().filter(|_| probed.slowest.len() as u64 == times.samples());
-            surface.probes.extend(kept.map(|slow| Probe {
+            surface.probes.extend(kept.map(|slow| SingleAccess {
                 offset: slow.offset,
                 time_ns: slow.lat_ns,
                 elapsed_ns,
@@ -163,8 +163,9 @@ impl Surface {
 }
 
 /// Zeros that come faster than data do come from no medium. Where there are only zeros, nobody can tell.
-fn name_the_unwritten(points: &mut [Point]) {
-    let mut data: Vec<f64> = points.iter().filter(|point| !point.is_zero).filter_map(Point::rate).collect();
+fn name_the_unwritten(points: &mut [SurfacePoint]) {
+    let mut data: Vec<f64> =
+        points.iter().filter(|point| !point.is_zero).filter_map(SurfacePoint::rate).collect();
     data.sort_by(f64::total_cmp);
     // Where data come at any rate, zeros that are quick are nothing special.
     let Some(quick) = data.get(data.len().saturating_sub(1) * 19 / 20).copied() else { return };
@@ -186,8 +187,8 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-fn spread(points: &[Point]) -> Option<Spread> {
-    let measured: Vec<(&Point, f64)> =
+fn spread(points: &[SurfacePoint]) -> Option<RateSpread> {
+    let measured: Vec<(&SurfacePoint, f64)> =
         points.iter().filter_map(|point| Some((point, point.rate()?))).collect();
     let mut rates: Vec<f64> = measured.iter().map(|(_, rate)| *rate).collect();
     rates.sort_by(f64::total_cmp);
@@ -198,7 +199,7 @@ fn spread(points: &[Point]) -> Option<Spread> {
     let (bytes, ns) = measured.iter().fold((0.0, 0.0), |(bytes, ns), (point, _)| {
         (bytes + point.bytes as f64, ns + point.measured_ns as f64)
     });
-    Some(Spread {
+    Some(RateSpread {
         count,
         min,
         max,
@@ -210,13 +211,13 @@ fn spread(points: &[Point]) -> Option<Spread> {
     })
 }
 
-fn rate(test: &TestRecord, of: fn(&JobRecord) -> Option<f64>) -> Rate {
+fn rate(test: &TestRecord, of: fn(&JobRecord) -> Option<f64>) -> SurfaceRate {
     let job = test.jobs.first();
     let stalled_ns = test.jobs.iter().filter_map(longest_stall).max();
     let bytes_per_second = job.and_then(of).filter(|_| stalled_ns.is_none());
     let offset = job.and_then(|job| job.plan.get("offset")?.parse().ok()).unwrap_or(0);
     let why = (test.status != TestStatus::Complete).then(|| test.reason.clone()).flatten();
-    Rate { offset, bytes_per_second, stalled_ns, reason: why }
+    SurfaceRate { offset, bytes_per_second, stalled_ns, reason: why }
 }
 
 fn mean_rate(job: &JobRecord) -> Option<f64> {

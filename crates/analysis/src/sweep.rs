@@ -11,50 +11,50 @@ pub mod spec;
 
 use fathom_record::RunRecord;
 
-use crate::pattern::Pattern;
-use crate::sweep::goal::{Reach, Slo};
+use crate::pattern::AccessPattern;
+use crate::sweep::goal::{RateGoal, Slo};
 use crate::sweep::knee::{Knee, curve, knee};
-use crate::sweep::limits::{Limits, limits};
-use crate::sweep::offered::{Highest, Offered, highest};
+use crate::sweep::limits::{DirectionLimits, limits};
+use crate::sweep::offered::{Highest, OfferedPoint, highest};
 use crate::sweep::plan::in_jobs;
-use crate::sweep::point::{Point, Spot};
+use crate::sweep::point::{SweepPoint, SweepSpot};
 
 /// A sweep as a reader wants it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
     /// In the order they were measured.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// One per curve that has at least two points.
     pub knees: Vec<Knee>,
     /// The limits of reads.
-    pub read: Limits,
+    pub read: DirectionLimits,
     /// The limits of writes.
-    pub write: Limits,
+    pub write: DirectionLimits,
     /// What was asked about latency, and the answer for each pattern and block size.
-    pub slo: Option<(String, Vec<Answer>)>,
+    pub slo: Option<(String, Vec<SweepAnswer>)>,
     /// The highest rate under that objective where requests come at their own pace; empty where none was offered.
     pub offered: Vec<Highest>,
     /// What was asked about a rate, and the answer for each pattern and block size.
-    pub reach: Option<(String, Vec<Answer>)>,
+    pub reach: Option<(String, Vec<SweepAnswer>)>,
 }
 
 /// The answer for one pattern and block size.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct SweepAnswer {
     /// The pattern.
-    pub rw: Pattern,
+    pub rw: AccessPattern,
     /// Bytes per request.
     pub block: u64,
     /// The point that answers: under an objective the one of the highest rate, for a rate the one of the least depth.
     /// `None` where none does.
-    pub best: Option<Point>,
+    pub best: Option<SweepPoint>,
     /// No point had enough requests to tell.
     pub is_undecided: bool,
     /// The same number of requests in flight from several jobs, where that was measured.
-    pub in_jobs: Option<Point>,
+    pub in_jobs: Option<SweepPoint>,
 }
 
-impl Answer {
+impl SweepAnswer {
     /// True where one job with more depth costs less CPU time per request than several jobs; `None` where they were not
     /// compared.
     pub fn depth_is_cheaper(&self) -> Option<bool> {
@@ -65,13 +65,13 @@ impl Answer {
 }
 
 /// Assesses the points of `record`.
-pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&Reach>) -> Sweep {
-    let points: Vec<Point> = record.tests.iter().filter_map(Point::of).collect();
+pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&RateGoal>) -> Sweep {
+    let points: Vec<SweepPoint> = record.tests.iter().filter_map(SweepPoint::of).collect();
     let curves = curves(&points);
     let least = points.iter().map(|point| point.spot.depth).min().unwrap_or(1);
     let knees = curves.iter().filter_map(|&of| knee(&curve(&points, of), least)).collect();
-    type Choice<'a> = &'a dyn Fn(&[&Point]) -> Option<Point>;
-    let answers = |answer: Choice<'_>, is_told: &dyn Fn(&Point) -> bool| -> Vec<Answer> {
+    type Choice<'a> = &'a dyn Fn(&[&SweepPoint]) -> Option<SweepPoint>;
+    let answers = |answer: Choice<'_>, is_told: &dyn Fn(&SweepPoint) -> bool| -> Vec<SweepAnswer> {
         let main = curves.iter().filter(|(.., jobs)| Some(*jobs) == main_jobs(&points));
         main.map(|&(rw, block, jobs)| {
             let curve = curve(&points, (rw, block, jobs));
@@ -79,22 +79,23 @@ pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&Reach>) -> S
             let best = answer(&curve);
             let other = best.as_ref().and_then(|best| in_jobs(best.spot));
             let in_jobs = other.and_then(|spot| found(&points, spot));
-            Answer { rw, block, best, is_undecided, in_jobs }
+            SweepAnswer { rw, block, best, is_undecided, in_jobs }
         })
         .collect()
     };
-    let tried: Vec<Offered> = record.tests.iter().filter_map(Offered::of).collect();
+    let tried: Vec<OfferedPoint> = record.tests.iter().filter_map(OfferedPoint::of).collect();
     let offered = slo.map(|slo| highest(slo, &points, &tried)).unwrap_or_default();
     let slo = slo.map(|slo| {
-        let best = |curve: &[&Point]| {
+        let best = |curve: &[&SweepPoint]| {
             let met = curve.iter().filter(|point| slo.is_met(point) == Some(true));
             met.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|&point| point.clone())
         };
         (slo.text().to_owned(), answers(&best, &|point| slo.is_met(point).is_some()))
     });
     let reach = reach.map(|reach| {
-        let least =
-            |curve: &[&Point]| curve.iter().find(|point| reach.is_reached(point)).map(|&point| point.clone());
+        let least = |curve: &[&SweepPoint]| {
+            curve.iter().find(|point| reach.is_reached(point)).map(|&point| point.clone())
+        };
         (reach.text().to_owned(), answers(&least, &|_| true))
     });
     let (read, write) = (direction(&points, false), direction(&points, true));
@@ -102,28 +103,28 @@ pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&Reach>) -> S
 }
 
 /// The jobs of the curves that are swept in full.
-fn main_jobs(points: &[Point]) -> Option<u32> {
+fn main_jobs(points: &[SweepPoint]) -> Option<u32> {
     points.first().map(|point| point.spot.jobs)
 }
 
-fn found(points: &[Point], spot: Spot) -> Option<Point> {
+fn found(points: &[SweepPoint], spot: SweepSpot) -> Option<SweepPoint> {
     points.iter().find(|point| point.spot == spot && point.is_sound()).cloned()
 }
 
 /// Random order tells of the volume, sequential order also of read-ahead and merging: where there are both, the limits
 /// are those of random order.
-fn direction(points: &[Point], writes: bool) -> Limits {
-    let patterns = Pattern::ALL.into_iter().filter(|pattern| pattern.writes() == writes);
-    let is_there = |pattern: &Pattern| points.iter().any(|point| point.spot.rw == *pattern);
+fn direction(points: &[SweepPoint], writes: bool) -> DirectionLimits {
+    let patterns = AccessPattern::ALL.into_iter().filter(|pattern| pattern.writes() == writes);
+    let is_there = |pattern: &AccessPattern| points.iter().any(|point| point.spot.rw == *pattern);
     match (patterns.into_iter().find(is_there), main_jobs(points)) {
         (Some(pattern), Some(jobs)) => limits(points, pattern, jobs),
-        _ => Limits::default(),
+        _ => DirectionLimits::default(),
     }
 }
 
 /// Every curve: by pattern, jobs and block size.
-fn curves(points: &[Point]) -> Vec<(Pattern, u64, u32)> {
-    let mut curves: Vec<(Pattern, u64, u32)> =
+fn curves(points: &[SweepPoint]) -> Vec<(AccessPattern, u64, u32)> {
+    let mut curves: Vec<(AccessPattern, u64, u32)> =
         points.iter().map(|point| (point.spot.rw, point.spot.block, point.spot.jobs)).collect();
     curves.sort_unstable_by_key(|&(rw, block, jobs)| (rw, jobs, block));
     curves.dedup();

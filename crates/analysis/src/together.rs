@@ -8,7 +8,7 @@ use fathom_record::{RunRecord, TestStatus};
 
 use crate::findings::client;
 use crate::findings::instance_cap::apart;
-use crate::rows::{Row, rows};
+use crate::rows::{RecordRow, rows};
 
 /// Share of the sum apart below which targets hold each other back.
 const INDEPENDENT: f64 = 0.95;
@@ -23,7 +23,7 @@ const WIDTH: f64 = 2.0;
 
 /// What is known of a limit above several targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
+pub enum TargetSharing {
     /// They do less together than apart.
     SharesLimit,
     /// They do together what they do apart.
@@ -32,13 +32,13 @@ pub enum Sharing {
     Undecided,
 }
 
-impl Sharing {
+impl TargetSharing {
     /// The word used in JSON and text.
     pub const fn name(self) -> &'static str {
         match self {
-            Sharing::SharesLimit => "shares-limit",
-            Sharing::Independent => "independent",
-            Sharing::Undecided => "undecided",
+            TargetSharing::SharesLimit => "shares-limit",
+            TargetSharing::Independent => "independent",
+            TargetSharing::Undecided => "undecided",
         }
     }
 }
@@ -61,7 +61,7 @@ pub struct Together {
     /// Its interval; `None` where the runs are too short for one.
     pub interval: Option<(f64, f64)>,
     /// Whether they share a limit.
-    pub sharing: Sharing,
+    pub sharing: TargetSharing,
     /// Why it is undecided.
     pub why: Option<&'static str>,
 }
@@ -73,14 +73,14 @@ pub fn together(record: &RunRecord) -> Vec<Together> {
     rows.iter().filter_map(|row| of_row(record, row, &rows)).collect()
 }
 
-fn of_row(record: &RunRecord, all: &Row<'_>, rows: &[Row<'_>]) -> Option<Together> {
+fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Together> {
     let (targets, apart) = apart(all, rows)?;
     let sum: f64 = apart.iter().map(|row| row.iops()).sum();
     if sum <= 0.0 {
         return None;
     }
     let ratio = all.iops() / sum;
-    let weighted = |row: &&Row<'_>| Some((error(&row.seconds)? * row.iops() / sum).powi(2));
+    let weighted = |row: &&RecordRow<'_>| Some((error(&row.seconds)? * row.iops() / sum).powi(2));
     let of_sum: Option<f64> = apart.iter().map(weighted).sum();
     let relative = error(&all.seconds).zip(of_sum).map(|(own, sum)| (own.powi(2) + sum).sqrt());
     let interval = relative.map(|relative| {
@@ -90,12 +90,12 @@ fn of_row(record: &RunRecord, all: &Row<'_>, rows: &[Row<'_>]) -> Option<Togethe
     let client = std::iter::once(&all).chain(&apart).any(|row| client::has_no_more(record, row));
     let (sharing, why) = match interval {
         _ if client => {
-            (Sharing::Undecided, Some("the client's CPUs are the limit, and all targets share them"))
+            (TargetSharing::Undecided, Some("the client's CPUs are the limit, and all targets share them"))
         }
-        None => (Sharing::Undecided, Some("it takes at least 5 s of each")),
-        Some((_, high)) if high < INDEPENDENT => (Sharing::SharesLimit, None),
-        Some((low, _)) if low > INDEPENDENT => (Sharing::Independent, None),
-        Some(_) => (Sharing::Undecided, Some("the interval holds both: run longer")),
+        None => (TargetSharing::Undecided, Some("it takes at least 5 s of each")),
+        Some((_, high)) if high < INDEPENDENT => (TargetSharing::SharesLimit, None),
+        Some((low, _)) if low > INDEPENDENT => (TargetSharing::Independent, None),
+        Some(_) => (TargetSharing::Undecided, Some("the interval holds both: run longer")),
     };
     Some(Together {
         test: all.test.id.clone(),
@@ -129,11 +129,11 @@ fn error(seconds: &[Second]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, record};
+    use crate::fixture::{TestLoad, record};
 
     fn record_of(apart: [f64; 2], iops: f64, change: fn(&mut RunRecord)) -> Vec<Together> {
-        let load = |id, iops| Load { id, depth: 8, iops, ..Load::default() };
-        let both = Load { id: "both", jobs: 2, depth: 8, iops, ..Load::default() };
+        let load = |id, iops| TestLoad { id, depth: 8, iops, ..TestLoad::default() };
+        let both = TestLoad { id: "both", jobs: 2, depth: 8, iops, ..TestLoad::default() };
         let mut run = record(&[load("one", apart[0]), load("two", apart[1]), both]);
         for (test, names) in run.tests.iter_mut().zip([["/a"; 2], ["/b"; 2], ["/a", "/b"]]) {
             for (job, name) in test.jobs.iter_mut().zip(names) {
@@ -144,7 +144,7 @@ mod tests {
         together(&run)
     }
 
-    fn told(apart: [f64; 2], iops: f64) -> (Sharing, f64) {
+    fn told(apart: [f64; 2], iops: f64) -> (TargetSharing, f64) {
         let found = record_of(apart, iops, |_| ());
         assert_eq!((found.len(), found[0].apart.join(" ")), (1, "one two".to_owned()));
         (found[0].sharing, (found[0].ratio * 100.0).round())
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn less_together_is_a_limit() {
-        assert_eq!(told([1000.0, 1000.0], 1000.0), (Sharing::SharesLimit, 50.0));
-        assert_eq!(told([1000.0, 1000.0], 2000.0), (Sharing::Independent, 100.0));
-        assert_eq!(told([1000.0, 500.0], 1350.0), (Sharing::SharesLimit, 90.0));
-        assert_eq!(told([1000.0, 500.0], 1425.0), (Sharing::Undecided, 95.0));
+        assert_eq!(told([1000.0, 1000.0], 1000.0), (TargetSharing::SharesLimit, 50.0));
+        assert_eq!(told([1000.0, 1000.0], 2000.0), (TargetSharing::Independent, 100.0));
+        assert_eq!(told([1000.0, 500.0], 1350.0), (TargetSharing::SharesLimit, 90.0));
+        assert_eq!(told([1000.0, 500.0], 1425.0), (TargetSharing::Undecided, 95.0));
     }
 
     #[test]
@@ -165,12 +165,15 @@ mod tests {
                 job.measured.cpu.user_ns = job.measured.elapsed_ns();
             }
         });
-        assert_eq!(found[0].sharing, Sharing::Undecided);
+        assert_eq!(found[0].sharing, TargetSharing::Undecided);
         assert!(found[0].why.is_some_and(|why| why.contains("CPUs")));
     }
 
     #[test]
     fn one_target_shares_nothing() {
-        assert_eq!(together(&record(&[Load::default(), Load { jobs: 2, ..Load::default() }])), []);
+        assert_eq!(
+            together(&record(&[TestLoad::default(), TestLoad { jobs: 2, ..TestLoad::default() }])),
+            []
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fathom_analysis::identified::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
 use fathom_analysis::identified::{EachWay, Identified};
-use fathom_catalog::{Alike, Catalog, Entry, Lifecycle, Measured};
+use fathom_catalog::{Alike, Catalog, CatalogEntry, Lifecycle, MeasuredVolume};
 use fathom_record::RunRecord;
 
 use crate::simulated::{SimulatedVolume, is_simulated};
@@ -44,18 +44,21 @@ fn distance_is_empty(found: &Identified) -> bool {
 }
 
 /// The volume of this type that is nearest.
-fn candidate(entry: &Entry, found: &Identified, size_bytes: Option<u64>) -> Option<Candidate> {
+fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) -> Option<Candidate> {
     let known = |each: &EachWay| {
         let figures = [each.read.as_ref(), each.write.as_ref()];
         figures.into_iter().flatten().find_map(|figure| figure.value())
     };
-    let measured =
-        Measured { size_bytes, iops: known(&found.iops), bytes_per_second: known(&found.bytes_per_second) };
+    let measured = MeasuredVolume {
+        size_bytes,
+        iops: known(&found.iops),
+        bytes_per_second: known(&found.bytes_per_second),
+    };
     let apart = |model: &fathom_volume::VolumeModel| distance(found, model);
-    let search = |measured: Measured| entry.most_alike(&measured, CHOSEN, &apart);
+    let search = |measured: MeasuredVolume| entry.most_alike(&measured, CHOSEN, &apart);
     let cost = |alike: &Alike| alike.distance + f64::from(alike.chosen) * CHOSEN;
     let at_the_targets = size_bytes.and_then(|_| search(measured));
-    let any = || search(Measured { size_bytes: None, ..measured });
+    let any = || search(MeasuredVolume { size_bytes: None, ..measured });
     let is_near = at_the_targets.as_ref().is_some_and(|alike| cost(alike) <= OTHER_SIZE);
     let other = if is_near { None } else { any() };
     let extra = |alike: &Alike| if fits(alike, size_bytes) { 0.0 } else { OTHER_SIZE };
@@ -114,10 +117,10 @@ fn fits(alike: &Alike, size_bytes: Option<u64>) -> bool {
 mod tests {
     use super::*;
     use fathom_analysis::estimate::Estimate;
-    use fathom_analysis::identified::{BucketUnit, Burst, Draws, Figure};
+    use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, Figure};
     use fathom_catalog::{Parameters, Resolved};
     use fathom_record::DeviceRecord;
-    use fathom_volume::{Limit, Stage, VolumeModel};
+    use fathom_volume::{Limit, LimitStage, VolumeModel};
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)
@@ -126,15 +129,15 @@ mod tests {
     /// What there is to be seen of a volume by whoever sees everything.
     fn seen(model: &VolumeModel) -> Identified {
         let peak = |limit: Option<Limit>| limit.and_then(|limit| limit.peak()).map(|rate| rate.as_f64());
-        let least = |own: &[Stage], of: &dyn Fn(&Stage) -> Option<f64>| {
+        let least = |own: &[LimitStage], of: &dyn Fn(&LimitStage) -> Option<f64>| {
             let least = model.shared.iter().chain(own).filter_map(of).min_by(f64::total_cmp);
             Some(least.map_or_else(|| Figure::bound(Estimate::AtLeast(1.0), "no limit"), exactly))
         };
-        let each = |of: &dyn Fn(&Stage) -> Option<f64>| EachWay {
+        let each = |of: &dyn Fn(&LimitStage) -> Option<f64>| EachWay {
             read: least(&model.reads, of),
             write: least(&model.writes, of),
         };
-        let requests = |stage: &Stage| {
+        let requests = |stage: &LimitStage| {
             let unit = stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units);
             let by_unit = unit.and_then(|unit| Some(peak(stage.bytes)? / f64::from(unit)));
             [peak(stage.ios), by_unit].into_iter().flatten().min_by(f64::total_cmp)
@@ -142,7 +145,7 @@ mod tests {
         let bucket = |limit: Option<Limit>, unit| match limit? {
             Limit::Credit { base, burst, capacity, .. } => Some(Burst {
                 unit,
-                draws: Draws::Both,
+                draws: BucketScope::Both,
                 burst_rate: exactly(burst?.as_f64()),
                 baseline_rate: exactly(base.as_f64()),
                 capacity: exactly(capacity as f64),
@@ -153,7 +156,7 @@ mod tests {
             _ => None,
         };
         let of_stage =
-            |stage: &Stage| [bucket(stage.ios, BucketUnit::Ios), bucket(stage.bytes, BucketUnit::Bytes)];
+            |stage: &LimitStage| [bucket(stage.ios, BucketUnit::Ios), bucket(stage.bytes, BucketUnit::Bytes)];
         let is_apart = !model.reads.is_empty() || !model.writes.is_empty();
         Identified {
             iops: each(&requests),

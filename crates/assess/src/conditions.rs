@@ -9,7 +9,7 @@ use fathom_record::conditions::{
 };
 use fathom_runner::ClockFacts;
 use fathom_sys::device::cgroup::{IoThrottle, ThrottleKind};
-use fathom_sys::device::{DeviceFacts, FilesystemFacts, HostFacts, Locality, TargetKind, TargetStack};
+use fathom_sys::device::{DeviceFacts, FilesystemFacts, HostFacts, Locality, PathKind, TargetStack};
 use fathom_sys::files::SYSTEM_TEXT;
 
 /// The conditions of a run on `target`; what cannot be found out stays empty. `labels` say what the firmware does not
@@ -118,10 +118,10 @@ fn target_record(path: &Path) -> TargetRecord {
         return TargetRecord { path: absolute, kind: "none".to_owned(), ..TargetRecord::default() };
     };
     let kind = match stack.target {
-        TargetKind::Directory => "directory",
-        TargetKind::File => "file",
-        TargetKind::BlockDevice => "block_device",
-        TargetKind::CharDevice | TargetKind::Missing | TargetKind::Other => "none",
+        PathKind::Directory => "directory",
+        PathKind::File => "file",
+        PathKind::BlockDevice => "block_device",
+        PathKind::CharDevice | PathKind::Missing | PathKind::Other => "none",
     };
     let over =
         |name: &str| stack.devices.iter().find(|device| device.under.iter().any(|below| below == name));

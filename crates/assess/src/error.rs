@@ -8,7 +8,7 @@ use fathom_engine::registry::ENGINES;
 use fathom_model::Nanos;
 use fathom_model::text::{defused, shown};
 use fathom_model::units::{bytes, duration};
-use fathom_options::{OptionError, Place};
+use fathom_options::{JobFilePosition, OptionError};
 use fathom_runner::RunError;
 use fathom_sys::files::InputError;
 
@@ -205,9 +205,9 @@ impl AssessError {
     pub fn excerpt(&self) -> Option<String> {
         match self {
             AssessError::SuiteOption { source, .. } | AssessError::JobFile { source, .. } => {
-                source.place().map(Place::to_string)
+                source.place().map(JobFilePosition::to_string)
             }
-            AssessError::Options(source) => source.place().map(Place::to_string),
+            AssessError::Options(source) => source.place().map(JobFilePosition::to_string),
             AssessError::MalformedSuite { source, .. } => {
                 toml_text(source).split_once('\n').map(|(_, lines)| lines.to_owned())
             }

@@ -2,18 +2,18 @@
 //! measurement out as it ends.
 
 use fathom_analysis::identified::Identified;
-use fathom_analysis::identify::probe::{Probe, Seen, Way};
-use fathom_analysis::identify::script::{Budget, IdentifySpec, Step, identified, next};
+use fathom_analysis::identify::probe::{IdentifyProbe, IoDirection, Seen};
+use fathom_analysis::identify::script::{Budget, IdentifySpec, IdentifyStep, identified, next};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_record::{RunRecord, Severity};
 use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::measure::{Job, measure_together};
+use crate::measure::{NamedJob, measure_together};
 use crate::planned::time_word;
 use crate::settings::RunSettings;
-use crate::site::{Said, Site};
+use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 
@@ -85,11 +85,11 @@ impl IdentifyPlan {
     }
 
     /// fio's options for one direction of `probe`.
-    fn said(&self, probe: &Probe, way: Way) -> Said {
+    fn said(&self, probe: &IdentifyProbe, way: IoDirection) -> JobWords {
         let pair = |name: &str, value: String| (name.to_owned(), value);
         let (rw, salt) = match way {
-            Way::Read => ("randread", 1),
-            Way::Write => ("randwrite", 2),
+            IoDirection::Read => ("randread", 1),
+            IoDirection::Write => ("randwrite", 2),
         };
         let range = probe.range.min(self.site.size);
         let mut said = self.site.job(rw, probe.block, probe.depth(way), Some(range));
@@ -150,9 +150,9 @@ pub fn identify(
     let mut seen: Vec<Seen> = Vec::new();
     loop {
         let probe = match next(&spec, &seen) {
-            Step::Run(probe) => probe,
-            Step::Done => break,
-            Step::OutOfBudget => {
+            IdentifyStep::Run(probe) => probe,
+            IdentifyStep::Done => break,
+            IdentifyStep::OutOfBudget => {
                 let budget = duration(Nanos(plan.spec.budget.time_ns));
                 steps.note(format!(
                     "the budget ({budget}) was over before everything was looked at; --budget gives more"
@@ -162,7 +162,7 @@ pub fn identify(
         };
         let title = probe.title();
         steps.next(&title, steps.elapsed_ns());
-        let jobs: Vec<Job<'_>> = probe.ways().map(|way| (way.name(), plan.said(&probe, way))).collect();
+        let jobs: Vec<NamedJob<'_>> = probe.ways().map(|way| (way.name(), plan.said(&probe, way))).collect();
         let test = measure_together((probe.id(seen.len()), title), &jobs, steps.session, steps.observer);
         seen.extend(Seen::of(&test));
         steps.keep(test);

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use fathom_engine::registry;
 use fathom_engine::{EngineError, EngineSetup, RawEngineOptions};
-use fathom_options::{EngineOption, EngineRow, HostFacts};
+use fathom_options::{EngineOption, EngineRow, PlanningHost};
 use fathom_sys::device::SysRoot;
 use fathom_sys::device::host::count_cpus;
 
@@ -21,9 +21,9 @@ pub fn engine_rows() -> Vec<EngineRow> {
 }
 
 /// What resolving options must know of this machine.
-pub fn host_facts() -> HostFacts {
+pub fn host_facts() -> PlanningHost {
     let online = SysRoot::real().text("/sys/devices/system/cpu/online").and_then(|list| count_cpus(&list));
-    HostFacts { cpus: online.map_or(1, |count| count as usize), entropy: random() }
+    PlanningHost { cpus: online.map_or(1, |count| count as usize), entropy: random() }
 }
 
 /// 64 bits nobody can guess: the standard library keys its hashes from the kernel's random source.

@@ -22,13 +22,13 @@ pub(crate) fn measure(
 }
 
 /// A job by its name and fio's options.
-pub(crate) type Job<'a> = (&'a str, Vec<(String, String)>);
+pub(crate) type NamedJob<'a> = (&'a str, Vec<(String, String)>);
 
 /// Runs several jobs, one after the other, as one test. All but the first wait for the one
 /// before.
 pub(crate) fn measure_in_turn(
     meta: (String, String),
-    jobs: &[Job<'_>],
+    jobs: &[NamedJob<'_>],
     session: &Session,
     observer: &mut dyn RunObserver,
 ) -> TestRecord {
@@ -42,12 +42,12 @@ pub(crate) fn measure_in_turn(
 /// Runs several jobs at once, as one test.
 pub(crate) fn measure_together(
     (id, title): (String, String),
-    jobs: &[Job<'_>],
+    jobs: &[NamedJob<'_>],
     session: &Session,
     observer: &mut dyn RunObserver,
 ) -> TestRecord {
     let engines = engine_rows();
-    let section = |(name, said): &Job<'_>| section_of(name, said, &engines);
+    let section = |(name, said): &NamedJob<'_>| section_of(name, said, &engines);
     let sections: Result<Vec<Section>, OptionError> = jobs.iter().map(section).collect();
     let commands = sections.iter().flatten().map(Section::command_line);
     let fio = commands.reduce(|all, next| format!("{all}{}", next.strip_prefix("fio").unwrap_or(&next)));

@@ -11,7 +11,7 @@ mod requests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fathom_analysis::monitor::{Interval, Watched};
+use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
 use fathom_model::Nanos;
 use fathom_runner::StopHandle;
 use fathom_sys::clock::{RealClock, unix_ms};
@@ -19,7 +19,7 @@ use fathom_sys::device::SysRoot;
 
 pub use error::MonitorError;
 
-use devices::{Choice, Watch};
+use devices::{DeviceSelection, DeviceWatch};
 use owners::Owners;
 use requests::Requests;
 
@@ -52,11 +52,11 @@ pub struct MonitorSettings {
 /// Is told what devices do.
 pub trait MonitorObserver {
     /// An interval has ended; one entry per device.
-    fn interval(&mut self, intervals: &[Interval]);
+    fn interval(&mut self, intervals: &[MonitorInterval]);
     /// A device with requests in flight has not answered for `length_ns`.
-    fn stalled(&mut self, _device: &Watched, _length_ns: u64, _in_flight: u64) {}
+    fn stalled(&mut self, _device: &WatchedDevice, _length_ns: u64, _in_flight: u64) {}
     /// A device told of as stalled answers again, after `length_ns`.
-    fn answered(&mut self, _device: &Watched, _length_ns: u64) {}
+    fn answered(&mut self, _device: &WatchedDevice, _length_ns: u64) {}
     /// Requests cannot be traced: why, and what to do about it.
     fn untraced(&mut self, _reason: &str, _hint: Option<&str>) {}
 }
@@ -71,10 +71,14 @@ pub fn run(
     observer: &mut dyn MonitorObserver,
 ) -> Result<(), MonitorError> {
     let root = SysRoot::real();
-    let choice = Choice::of(&root, &settings.devices)?;
+    let choice = DeviceSelection::of(&root, &settings.devices)?;
     let clock = RealClock::start();
     let mut monitor = Monitor {
-        watches: choice.initial(&root).into_iter().map(|device| Watch::start(device, clock.now())).collect(),
+        watches: choice
+            .initial(&root)
+            .into_iter()
+            .map(|device| DeviceWatch::start(device, clock.now()))
+            .collect(),
         requests: None,
         owners: if settings.owners { Owners::start() } else { None },
         choice,
@@ -94,8 +98,8 @@ pub fn run(
 struct Monitor {
     root: SysRoot,
     clock: RealClock,
-    choice: Choice,
-    watches: Vec<Watch>,
+    choice: DeviceSelection,
+    watches: Vec<DeviceWatch>,
     requests: Option<Requests>,
     owners: Option<Owners>,
 }
@@ -146,18 +150,18 @@ impl Monitor {
         }
     }
 
-    fn end_interval(&mut self, number: u64) -> Vec<Interval> {
+    fn end_interval(&mut self, number: u64) -> Vec<MonitorInterval> {
         if let Some(requests) = &mut self.requests {
             requests.read(&mut self.watches);
         }
-        let mut intervals: Vec<Interval> =
+        let mut intervals: Vec<MonitorInterval> =
             self.watches.iter_mut().map(|watch| watch.end_interval(number, self.clock, unix_ms())).collect();
         if let Some(owners) = &mut self.owners {
             owners.attribute(self.clock.now(), &mut intervals);
         }
         self.watches.retain(|watch| watch.is_there() || self.choice.is_by_name());
         for device in self.choice.appeared(&self.root, &self.watches) {
-            self.watches.push(Watch::start(device, self.clock.now()));
+            self.watches.push(DeviceWatch::start(device, self.clock.now()));
         }
         intervals
     }

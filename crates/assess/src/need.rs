@@ -1,7 +1,7 @@
 //! From what somebody says of a use to what is needed of a volume. Pure.
 
 use fathom_analysis::sweep::goal::Slo;
-use fathom_catalog::{LatencyNeed, Load, Need, Spell};
+use fathom_catalog::{LatencyNeed, OfferedLoad, Spell, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 
@@ -41,7 +41,7 @@ pub struct NeedSettings {
 #[derive(Clone, Debug)]
 pub struct SaidNeed {
     /// What a volume is held against.
-    pub need: Need,
+    pub need: VolumeNeed,
     /// The same for people, in whole sentences.
     pub text: String,
 }
@@ -65,7 +65,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
         return Err(refuse("a need is that of one profile", "`fathom bench --profile list` tells of each"));
     }
     let profile = named.pop();
-    let asked = profile.as_ref().map(Asked::of).transpose()?.unwrap_or_default();
+    let asked = profile.as_ref().map(ProfileNeed::of).transpose()?.unwrap_or_default();
     let iops = settings.iops.map(|iops| iops as f64).or(asked.iops);
     let rate = settings.bytes_per_second.map(|rate| rate as f64).or(asked.bytes_per_second);
     if iops.is_none()
@@ -96,7 +96,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
     if !settings.latency.is_empty() {
         latency = settings.latency.iter().map(|slo| of_slo(slo, &load)).collect();
     }
-    let need = Need {
+    let need = VolumeNeed {
         size_bytes: settings.size.unwrap_or(1 << 30),
         rate: requests,
         in_ios: iops.is_some(),
@@ -116,16 +116,16 @@ fn refuse(reason: &str, hint: &str) -> AssessError {
 
 /// What a profile asks for.
 #[derive(Clone, Debug, Default)]
-struct Asked {
-    load: Option<Load>,
+struct ProfileNeed {
+    load: Option<OfferedLoad>,
     iops: Option<f64>,
     bytes_per_second: Option<f64>,
     latency: Vec<LatencyNeed>,
     notes: Vec<String>,
 }
 
-impl Asked {
-    fn of(profile: &UseProfile) -> Result<Asked, AssessError> {
+impl ProfileNeed {
+    fn of(profile: &UseProfile) -> Result<ProfileNeed, AssessError> {
         let option = |name: &str| {
             let said = profile.test.options.iter().rev().find(|(known, _)| known == name);
             said.map(|(_, value)| value.as_str())
@@ -140,7 +140,10 @@ impl Asked {
             (None, Some(block)) => vec![(parse_bytes(block).map_err(|_| unread(block))? as f64, 1.0)],
             (None, None) => vec![(SMALL as f64, 1.0)],
         };
-        let mut asked = Asked { load: Some(Load { blocks, is_sequential, reads }), ..Asked::default() };
+        let mut asked = ProfileNeed {
+            load: Some(OfferedLoad { blocks, is_sequential, reads }),
+            ..ProfileNeed::default()
+        };
         for expected in profile.test.expected.iter().filter(|expected| expected.class == YES) {
             asked.add(expected);
         }
@@ -183,7 +186,7 @@ fn per_million(name: &str) -> Option<u32> {
     Some(figure * 10u32.checked_pow(6u32.checked_sub(digits.len() as u32)?)?)
 }
 
-fn of_slo(slo: &Slo, load: &Load) -> LatencyNeed {
+fn of_slo(slo: &Slo, load: &OfferedLoad) -> LatencyNeed {
     LatencyNeed {
         name: slo.statistic().to_owned(),
         per_million: per_million(slo.statistic()),
@@ -219,13 +222,13 @@ fn shares(split: &str) -> Option<Vec<(f64, f64)>> {
 
 fn load(
     settings: &NeedSettings,
-    asked: &Asked,
+    asked: &ProfileNeed,
     (iops, rate): (Option<f64>, Option<f64>),
-) -> Result<Load, AssessError> {
+) -> Result<OfferedLoad, AssessError> {
     let only_bytes = iops.is_none() && rate.is_some();
     let usual = match &asked.load {
         Some(load) => load.clone(),
-        None => Load::of(if only_bytes { LARGE } else { SMALL } as f64, only_bytes),
+        None => OfferedLoad::of(if only_bytes { LARGE } else { SMALL } as f64, only_bytes),
     };
     if settings.read_percent.is_some() && settings.rw.as_ref().is_some_and(|rw| !rw.ends_with("rw")) {
         let reason = "the share of reads is said of a pattern that is no mix";
@@ -252,7 +255,7 @@ fn load(
         (None, Some(iops), Some(rate)) if asked.load.is_none() && iops > 0.0 => vec![(rate / iops, 1.0)],
         _ => usual.blocks,
     };
-    let load = Load { blocks, is_sequential, reads };
+    let load = OfferedLoad { blocks, is_sequential, reads };
     if load.blocks.iter().any(|(block, _)| *block < LEAST) {
         let reason = format!("requests of {:.0} bytes: none is below 512", load.mean_bytes());
         return Err(refuse(&reason, "ask for fewer I/Os or more bytes a second"));
@@ -262,7 +265,7 @@ fn load(
 
 /// `5,000 IOPS and 200 MiB/s at once …`.
 fn words(
-    need: &Need,
+    need: &VolumeNeed,
     (iops, rate): (Option<f64>, Option<f64>),
     profile: Option<&UseProfile>,
     notes: &[String],
@@ -316,7 +319,7 @@ mod tests {
     use super::*;
     use crate::PROFILES;
 
-    fn said(settings: NeedSettings) -> Need {
+    fn said(settings: NeedSettings) -> VolumeNeed {
         need(&settings).unwrap().need
     }
 

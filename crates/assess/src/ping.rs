@@ -17,16 +17,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fathom_analysis::ping::{DeviceCounts, Note, Ping, PingHow, Sample, Stall, Tally, Window};
+use fathom_analysis::ping::{
+    DeviceCounts, Note, Ping, PingHow, PingSample, PingStall, PingTally, PingWindow,
+};
 use fathom_runner::StopHandle;
 use fathom_sys::clock::unix_us;
 use fathom_sys::device::{DiskSampler, DiskStats};
 
 pub use error::PingError;
-pub use settings::{Operation, PingSettings, Schedule};
+pub use settings::{LatePolicy, Operation, PingSettings};
 
-use clock::Clock;
-use worker::{Event, Shared};
+use clock::PingClock;
+use worker::{PingEvent, WorkerState};
 
 use crate::simulated::is_simulated;
 
@@ -46,13 +48,13 @@ pub trait PingObserver {
     /// The target is open; requests begin. Samples count their time from `unix_us`.
     fn ready(&mut self, _how: &PingHow, _unix_us: u64) {}
     /// A request was answered.
-    fn sample(&mut self, _sample: &Sample, _note: Option<Note>) {}
+    fn sample(&mut self, _sample: &PingSample, _note: Option<Note>) {}
     /// A period has ended.
-    fn period(&mut self, _period: &Window) {}
+    fn period(&mut self, _period: &PingWindow) {}
     /// The last request of a burst was answered.
     fn burst_ended(&mut self) {}
     /// What was begun has no answer yet; `preparing` where it was not yet a request.
-    fn stalled(&mut self, _stall: &Stall, _preparing: bool) {}
+    fn stalled(&mut self, _stall: &PingStall, _preparing: bool) {}
     /// What was told of as stalled has its answer after all.
     fn answered(&mut self, _length_ns: u64) {}
 }
@@ -68,15 +70,15 @@ pub fn run(
     stop: &StopHandle,
     observer: &mut dyn PingObserver,
 ) -> Result<Ping, PingError> {
-    let fixed = settings.schedule == Schedule::Fixed;
+    let fixed = settings.schedule == LatePolicy::Fixed;
     let is_simulated = is_simulated(&settings.target);
     if is_simulated && settings.count.is_none() && settings.work_ns.is_none() {
         return Err(PingError::Endless);
     }
-    let shared = Arc::new(Shared {
-        tally: Mutex::new(Tally::new(settings.rules, fixed)),
+    let shared = Arc::new(WorkerState {
+        tally: Mutex::new(PingTally::new(settings.rules, fixed)),
         settings,
-        clock: if is_simulated { Clock::beginning_at_zero() } else { Clock::real() },
+        clock: if is_simulated { PingClock::beginning_at_zero() } else { PingClock::real() },
         stop: stop.clone(),
         busy_since: AtomicU64::new(0),
         busy_at: AtomicU64::new(0),
@@ -95,8 +97,8 @@ pub fn run(
 }
 
 struct Watcher<'a> {
-    shared: Arc<Shared>,
-    events: Receiver<Event>,
+    shared: Arc<WorkerState>,
+    events: Receiver<PingEvent>,
     observer: &'a mut dyn PingObserver,
     how: Option<(PingHow, u64)>,
     /// The request told of as stalled: when it was made, and when it was last told of.
@@ -110,7 +112,7 @@ impl Watcher<'_> {
         let mut asked_at = None;
         loop {
             match self.events.recv_timeout(LOOK) {
-                Ok(Event::Ended(ended)) => {
+                Ok(PingEvent::Ended(ended)) => {
                     self.look();
                     return ended;
                 }
@@ -130,25 +132,25 @@ impl Watcher<'_> {
         }
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: PingEvent) {
         match event {
-            Event::Ready(how, disk) => {
+            PingEvent::Ready(how, disk) => {
                 // On virtual time nothing is said of the clock on the wall.
                 let unix_us = if self.shared.clock.is_virtual() { 0 } else { unix_us() };
                 self.disk = disk;
                 self.observer.ready(&how, unix_us);
                 self.how = Some((*how, unix_us));
             }
-            Event::Sample(sample, note) => self.observer.sample(&sample, note),
-            Event::Period(period) => self.observer.period(&period),
-            Event::BurstEnded => self.observer.burst_ended(),
-            Event::Stalled(stall) => {
+            PingEvent::Sample(sample, note) => self.observer.sample(&sample, note),
+            PingEvent::Period(period) => self.observer.period(&period),
+            PingEvent::BurstEnded => self.observer.burst_ended(),
+            PingEvent::Stalled(stall) => {
                 self.observer.stalled(&stall, false);
                 if !stall.unanswered {
                     self.observer.answered(stall.length_ns);
                 }
             }
-            Event::Ended(_) => {}
+            PingEvent::Ended(_) => {}
         }
     }
 
@@ -173,8 +175,8 @@ impl Watcher<'_> {
         self.observer.stalled(&self.stall(since, length_ns), self.how.is_none());
     }
 
-    fn stall(&self, since: u64, length_ns: u64) -> Stall {
-        Stall {
+    fn stall(&self, since: u64, length_ns: u64) -> PingStall {
+        PingStall {
             begin_ns: since.saturating_sub(self.shared.begin.load(Ordering::Acquire)),
             length_ns,
             offset: self.shared.busy_at.load(Ordering::Relaxed),

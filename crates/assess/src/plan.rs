@@ -60,7 +60,7 @@ pub enum Effort {
 
 /// What a plan costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct PlanCost {
     /// Longest time, layout included; `None` where something takes as long as it takes.
     pub time: Option<Nanos>,
     /// Longest time of the tests alone; `None` where one takes as long as it takes.
@@ -95,7 +95,7 @@ pub struct BenchPlan {
     /// What is promised of them.
     pub promises: Vec<PromiseRecord>,
     /// What it costs.
-    pub cost: Cost,
+    pub cost: PlanCost,
     /// Things a reader of the results should know.
     pub notes: Vec<String>,
     /// What was asked for.
@@ -362,7 +362,7 @@ fn chosen<'a>(suite: &'a Suite, only: &[String]) -> Result<Vec<&'a SuiteTest>, A
 }
 
 /// A fifth of the whole is left for the layout, so it may take a quarter of the tests' time.
-fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool) -> Cost {
+fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool) -> PlanCost {
     let runs = || tests.iter().filter(|test| test.skip.is_none());
     let time = |test: &PlannedTest| test.most_time().map(|time| time.0);
     let of_tests: Option<u64> = runs().map(time).sum();
@@ -378,7 +378,7 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool
     let most_rounds = |test: &PlannedTest| if test.rounds.is_some() { steady::MOST_ROUNDS as u64 } else { 1 };
     let of_size = |test: &PlannedTest| Some(test.io_bytes? * most_rounds(test));
     let timed = runs().filter(|test| test.writes && test.io_bytes.is_none());
-    Cost {
+    PlanCost {
         time: total.map(Nanos),
         tests_time: of_tests.map(Nanos),
         least_time: least_time.filter(|least| *least > 0).map(Nanos),

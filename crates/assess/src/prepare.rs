@@ -7,14 +7,14 @@ mod plan;
 mod settings;
 mod target;
 
-use fathom_analysis::prepare::{Done, Next, Piece, Stage, findings, next};
+use fathom_analysis::prepare::{CompletedPiece, NextPiece, PreparePiece, PrepareStage, findings, next};
 use fathom_model::Nanos;
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 use fathom_runner::{RunObserver, Session, WritePermit};
 use fathom_sys::io::{FallocateMode, OpenFlags, fallocate, open_target};
 
 pub use plan::PreparePlan;
-pub use settings::{PrepareSettings, Workload};
+pub use settings::{PrepareSettings, PrepareWorkload};
 pub use target::{PrepareKind, PrepareTarget};
 
 use crate::AssessError;
@@ -28,7 +28,7 @@ pub trait PrepareObserver: RunObserver {
     /// The target is ready.
     fn begun(&mut self, _header: &RunHeader) {}
     /// A piece begins.
-    fn piece_begun(&mut self, _piece: &Piece) {}
+    fn piece_begun(&mut self, _piece: &PreparePiece) {}
     /// A round of the workload begins, this being what came of those before it.
     fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
     /// A piece or the workload has ended or failed, or was done by the run that this one goes on with.
@@ -55,7 +55,8 @@ pub fn prepare(
     let mut done = Vec::new();
     for test in earlier {
         // Rounds before a rest tell nothing of those after it.
-        let Some(piece) = Done::of(&test).filter(|done| plan.stages.contains(&done.piece.stage)) else {
+        let Some(piece) = CompletedPiece::of(&test).filter(|done| plan.stages.contains(&done.piece.stage))
+        else {
             continue;
         };
         observer.ended(&test);
@@ -65,19 +66,19 @@ pub fn prepare(
     let mut workload_has_ended = false;
     loop {
         let test = match next(&plan.stages, plan.target.size, &done, workload_has_ended) {
-            Next::Done => break,
-            Next::Piece(piece) => {
+            NextPiece::Done => break,
+            NextPiece::Piece(piece) => {
                 observer.piece_begun(&piece);
                 let title = piece.stage.title().to_owned();
                 measure((piece.id(), title), &plan.said(&piece), session, observer)
             }
-            Next::Workload => {
+            NextPiece::Workload => {
                 workload_has_ended = true;
                 settle(plan, session, observer)
             }
         };
         observer.ended(&test);
-        done.extend(Done::of(&test));
+        done.extend(CompletedPiece::of(&test));
         record.header.job_text.push_str(&test.fio);
         record.header.job_text.push('\n');
         let status = test.status;
@@ -109,7 +110,7 @@ fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn PrepareObser
     let round =
         plan.rounds.and_then(|rounds| rounds.round).unwrap_or(Nanos(fathom_analysis::steady::ROUND_NS));
     let rounds = plan.rounds.unwrap_or(Rounds { round: Some(round), budget: round });
-    let stage = Stage::Workload;
+    let stage = PrepareStage::Workload;
     until_steady(&rounds, session, |index, so_far| {
         observer.round_begun(index, so_far);
         let said = plan.said_in_round(&workload, round, index);
@@ -181,7 +182,7 @@ mod tests {
         PrepareSettings {
             run: RunSettings { seed: Some(1), ..RunSettings::default() },
             trim: true,
-            precondition: Some(Workload::default()),
+            precondition: Some(PrepareWorkload::default()),
             touch: true,
             round: Some(Nanos::from_secs(2)),
             ..PrepareSettings::default()
@@ -222,7 +223,7 @@ mod tests {
         let stages = PreparePlan::on(target(size), settings()).unwrap().stages;
         for result in results(&record, &stages) {
             assert!(result.complete, "{result:?}");
-            if result.stage != Stage::Workload {
+            if result.stage != PrepareStage::Workload {
                 assert_eq!((result.covered_bytes, result.moved_bytes), (size, size), "{result:?}");
             }
         }

@@ -10,8 +10,8 @@ mod volume;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fathom_analysis::promise::{self, Direction, Quantity};
-use fathom_catalog::Target;
+use fathom_analysis::promise::{self, PromiseDirection, Quantity};
+use fathom_catalog::SimulatedTarget;
 use fathom_model::{JobPlan, RunPlan};
 use fathom_record::PromiseRecord;
 
@@ -109,8 +109,8 @@ pub(crate) fn promises(
 fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), AssessError> {
     let measure = Quantity::parse(&promise.metric).map(|quantity| quantity.measure);
     let in_bytes = match measure {
-        Some(promise::Measure::Iops) => false,
-        Some(promise::Measure::BytesPerSecond) => true,
+        Some(promise::PromiseMeasure::Iops) => false,
+        Some(promise::PromiseMeasure::BytesPerSecond) => true,
         _ => return Ok(()),
     };
     let Some(job) = tests.job(&promise.test) else { return Ok(()) };
@@ -130,8 +130,10 @@ fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), Ass
 
 /// What is said of the machine counts when promises are judged, so it has to be a number.
 fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AssessError> {
-    let numbers =
-        [("instance_iops", promise::Measure::Iops), ("instance_bandwidth", promise::Measure::BytesPerSecond)];
+    let numbers = [
+        ("instance_iops", promise::PromiseMeasure::Iops),
+        ("instance_bandwidth", promise::PromiseMeasure::BytesPerSecond),
+    ];
     for (name, measure) in numbers {
         let Some(Err(reason)) = labels.get(name).map(|text| figure(measure, text)) else { continue };
         let hint = "write instance_iops=4000, instance_bandwidth=62.5MB";
@@ -169,7 +171,7 @@ fn of_line(text: &str, expecting: &Expecting, tests: &Tests<'_>) -> Result<Promi
     Ok(record("--expect", said, expecting.tolerance_percent))
 }
 
-fn record(source: &str, said: said::Said, tolerance: Option<f64>) -> PromiseRecord {
+fn record(source: &str, said: said::ExpectationLine, tolerance: Option<f64>) -> PromiseRecord {
     PromiseRecord {
         source: source.to_owned(),
         test: said.test,
@@ -194,11 +196,11 @@ fn check(text: &str, (test, quantity): (&str, Quantity), tests: &Tests<'_>) -> R
     let (io, pattern) = (&job.io, job.io.pattern);
     let is_synced = io.fsync_every > 0 || io.fdatasync_every > 0 || io.end_fsync;
     let does = match quantity.direction {
-        Some(Direction::Read) => pattern.reads(),
-        Some(Direction::Write) => pattern.writes(),
-        Some(Direction::Trim) => pattern.trims(),
-        Some(Direction::Sync) => is_synced,
-        Some(Direction::Total) | None => true,
+        Some(PromiseDirection::Read) => pattern.reads(),
+        Some(PromiseDirection::Write) => pattern.writes(),
+        Some(PromiseDirection::Trim) => pattern.trims(),
+        Some(PromiseDirection::Sync) => is_synced,
+        Some(PromiseDirection::Total) | None => true,
     };
     let Some(direction) = quantity.direction.filter(|_| !does) else { return Ok(()) };
     let reason = format!("the test '{test}' ({}) has no {}", pattern.name(), direction.name());
@@ -228,7 +230,7 @@ fn of_filed(
         let said = said::read(&filed.expect).map_err(|reason| refuse(&text, reason, FORM))?;
         // A file is for the whole suite, and what is left out today is judged another time.
         let is_left_out = tests.job(&said.test).is_none() && tests.is_in_suite(&said.test);
-        let is_rate = said.quantity.measure == promise::Measure::Iops;
+        let is_rate = said.quantity.measure == promise::PromiseMeasure::Iops;
         if filed.depth_per_iops.is_some() && !is_rate || filed.share.is_some() && is_latency(said.quantity) {
             let hint = "time is for rates, and depth_per_iops for requests a second";
             return Err(refuse(&text, "it is not said of a rate of requests", hint));
@@ -251,7 +253,7 @@ fn of_filed(
 }
 
 fn is_latency(quantity: Quantity) -> bool {
-    matches!(quantity.measure, promise::Measure::Latency(..))
+    matches!(quantity.measure, promise::PromiseMeasure::Latency(..))
 }
 
 /// What a type of volume promises of each test.
@@ -278,7 +280,7 @@ fn of_volume(
     };
     let named = if rest.is_empty() { id.to_owned() } else { format!("{id}?{}", rest.join("&")) };
     let catalog = catalogue()?;
-    let target = Target::parse(catalog, &named).map_err(|error| AssessError::Promise {
+    let target = SimulatedTarget::parse(catalog, &named).map_err(|error| AssessError::Promise {
         said: text.to_owned(),
         hint: error.hint(),
         reason: error.reason,

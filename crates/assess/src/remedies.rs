@@ -4,7 +4,9 @@
 //! functions of the record alone.
 
 use fathom_analysis::REQUESTS_WAIT;
-use fathom_catalog::{Catalog, Entry, Lift, Load, Need, Offer, Parameters, Target, reach};
+use fathom_catalog::{
+    Catalog, CatalogEntry, Lift, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed, VolumeOffer, reach,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
 use fathom_record::{Finding, RunHeader, RunRecord};
@@ -37,18 +39,21 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
 }
 
 /// The type of the volume, and what is chosen of it.
-fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a Entry, Parameters)> {
+fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a CatalogEntry, Parameters)> {
     let promised = header.promises.iter().map(|promise| promise.source.as_str());
     let said = [
-        Some(header.target.as_str()).filter(|target| Target::is_one(target)),
+        Some(header.target.as_str()).filter(|target| SimulatedTarget::is_one(target)),
         header.labels.get(LABEL).map(String::as_str),
     ];
-    let target =
-        said.into_iter().flatten().chain(promised).find_map(|text| Target::parse(catalog, text).ok())?;
+    let target = said
+        .into_iter()
+        .flatten()
+        .chain(promised)
+        .find_map(|text| SimulatedTarget::parse(catalog, text).ok())?;
     let entry = catalog.get(&target.id)?;
     let mut parameters = target.chosen?;
     let device = header.conditions.target.devices.first().map(|device| device.size_bytes);
-    let is_model = Target::is_one(&header.target);
+    let is_model = SimulatedTarget::is_one(&header.target);
     parameters.size_bytes = match parameters.size_bytes {
         None if is_model => Some(target.model.size_bytes),
         None => Some(device?),
@@ -58,7 +63,7 @@ fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a Entry, Pa
 }
 
 /// The rate that a finding tells of, as a need; `None` where it tells of none, or of a limit that is not the volume's.
-fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option<Need> {
+fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option<VolumeNeed> {
     let (value, group) = match finding.id.as_str() {
         "iops-cap" => ("iops", "group_limit_iops"),
         "bandwidth-cap" => ("bytes_per_second", "group_limit_bytes_per_second"),
@@ -78,8 +83,8 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
         _ => None,
     };
     let block = if reads == Some(0.0) { job.block_sizes.write } else { job.block_sizes.read };
-    let load = Load { reads, ..Load::of(block as f64, !job.rw.starts_with("rand")) };
-    Some(Need {
+    let load = OfferedLoad { reads, ..OfferedLoad::of(block as f64, !job.rw.starts_with("rand")) };
+    Some(VolumeNeed {
         size_bytes: parameters.size_bytes?,
         rate: if in_bytes { value / block as f64 } else { value },
         load,
@@ -93,7 +98,11 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
 
 /// What there is to know of a burst that was spent, and which volumes give its rate for ever; `None` where the type has
 /// no bursts.
-fn lasting(catalog: &Catalog, (entry, parameters): (&Entry, &Parameters), met: &Need) -> Option<String> {
+fn lasting(
+    catalog: &Catalog,
+    (entry, parameters): (&CatalogEntry, &Parameters),
+    met: &VolumeNeed,
+) -> Option<String> {
     let model = entry.resolve(parameters).ok()?.model;
     let burst = reach(&model, &met.load).burst?;
     let (lasts, refill) = (duration(Nanos(burst.lasts_ns?)), duration(Nanos(burst.refill_ns?)));
@@ -113,7 +122,7 @@ fn lasting(catalog: &Catalog, (entry, parameters): (&Entry, &Parameters), met: &
 }
 
 /// `Of aws-gp2, 1,100 GiB give a tenth more for ever, 2,000 GiB twice as much.`
-fn told(entry: &Entry, lift: &Lift) -> String {
+fn told(entry: &CatalogEntry, lift: &Lift) -> String {
     let id = entry.id();
     let mut text = match (&lift.tenth, &lift.twice) {
         _ if lift.is_below_its_rules => {
@@ -150,7 +159,7 @@ fn size(parameters: &Parameters) -> String {
 }
 
 /// `, 50.00 USD a month`, as far as it is known.
-fn price(offer: &Offer) -> String {
+fn price(offer: &VolumeOffer) -> String {
     let Some(bill) = &offer.bill else { return String::new() };
     let month = format!(", {:.2} {} a month", bill.total(), bill.price.currency);
     if bill.is_whole() { month } else { format!("{month} and what its {} cost", bill.unknown.join(" and ")) }

@@ -17,7 +17,7 @@ use crate::AssessError;
 use crate::catalogue::catalogue;
 use crate::simulated::SimulatedVolume;
 
-pub use load::{JobLoad, Load};
+pub use load::{JobLoad, SimulatedLoad};
 pub use trace::Trace;
 
 /// What is to be predicted.
@@ -26,7 +26,7 @@ pub struct SimulateSettings {
     /// The volumes, as typed; `sim:` may be left out.
     pub volumes: Vec<String>,
     /// What they are to serve.
-    pub load: Load,
+    pub load: SimulatedLoad,
     /// For how long; `None` = as the load says by itself.
     pub length: Option<Nanos>,
 }
@@ -75,8 +75,8 @@ pub fn simulate(
     for (index, volume) in volumes(&settings.volumes)?.iter().enumerate() {
         observer.volume_begun(index);
         let (forecast, billed) = match &settings.load {
-            Load::Jobs(load) => jobs::predict(load, volume, settings.length, (stop, observer))?,
-            Load::Trace(trace) => replay::predict(trace, volume, settings.length, (stop, observer))?,
+            SimulatedLoad::Jobs(load) => jobs::predict(load, volume, settings.length, (stop, observer))?,
+            SimulatedLoad::Trace(trace) => replay::predict(trace, volume, settings.length, (stop, observer))?,
         };
         let cost = cost(volume, &forecast, billed)?;
         results.push(Simulated { forecast, cost });
@@ -99,7 +99,7 @@ fn cost(
         ios: forecast.scaled_to(MONTH_NS, ios),
         billed_transactions: forecast.scaled_to(MONTH_NS, billed),
     };
-    let refused = |refusal: fathom_catalog::Refusal| {
+    let refused = |refusal: fathom_catalog::ModelRefusal| {
         let hint = refusal.hint().map(str::to_owned);
         AssessError::Simulated { target: volume.path.display().to_string(), reason: refusal.reason, hint }
     };

@@ -5,13 +5,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use fathom_catalog::{Parameters, Target};
+use fathom_catalog::{Parameters, SimulatedTarget};
 use fathom_engine::registry;
 use fathom_engine::sim::{self, BEGIN_NS, Volume};
 use fathom_model::RunPlan;
 use fathom_model::units::bytes;
 use fathom_runner::Session;
-use fathom_volume::{Latency, Limit, Stage, VolumeModel};
+use fathom_volume::{Limit, LimitStage, VolumeLatency, VolumeModel};
 
 use crate::AssessError;
 use crate::catalogue::catalogue;
@@ -39,7 +39,7 @@ pub struct SimulatedVolume {
 
 /// True where `path` names a modelled volume.
 pub fn is_simulated(path: &Path) -> bool {
-    path.to_str().is_some_and(Target::is_one)
+    path.to_str().is_some_and(SimulatedTarget::is_one)
 }
 
 impl SimulatedVolume {
@@ -50,7 +50,7 @@ impl SimulatedVolume {
     pub fn named(path: &Path) -> Result<SimulatedVolume, AssessError> {
         let text = path.to_string_lossy();
         let catalogue = catalogue()?;
-        let target = Target::parse(catalogue, &text).map_err(|error| {
+        let target = SimulatedTarget::parse(catalogue, &text).map_err(|error| {
             let hint = error.hint();
             AssessError::Simulated { target: error.target, reason: error.reason, hint }
         })?;
@@ -85,7 +85,7 @@ impl SimulatedVolume {
     /// Gives a latency to a direction that has neither one nor a limit.
     fn keep_time_moving(&mut self) {
         let holds =
-            |stages: &[Stage]| stages.iter().any(|stage| is_bound(stage.ios) || is_bound(stage.bytes));
+            |stages: &[LimitStage]| stages.iter().any(|stage| is_bound(stage.ios) || is_bound(stage.bytes));
         let VolumeModel { shared, reads, writes, read_latency, write_latency, least_trim_ns, .. } =
             &mut self.model;
         // A trim moves no bytes.
@@ -98,7 +98,7 @@ impl SimulatedVolume {
             if holds(shared) || holds(own) || !latency.is_none() || latency.transfer.is_some() {
                 continue;
             }
-            *latency = Latency::fixed(LEAST_NS);
+            *latency = VolumeLatency::fixed(LEAST_NS);
             self.notes.push(format!(
                 "{}: {name} have neither a limit nor a latency: each takes {} us, so that time goes on; latency= sets it",
                 self.path.display(),
@@ -273,7 +273,7 @@ mod tests {
         let check = |text: &str, expected: (u64, u64), notes: usize| {
             let volume = SimulatedVolume::named(Path::new(text)).unwrap();
             let model = &volume.model;
-            let [read, write] = [expected.0, expected.1].map(Latency::fixed);
+            let [read, write] = [expected.0, expected.1].map(VolumeLatency::fixed);
             assert_eq!((&model.read_latency, &model.write_latency), (&read, &write), "{text}");
             assert_eq!(volume.notes.len(), notes, "{:?}", volume.notes);
         };

@@ -18,7 +18,7 @@ use crate::simulated;
 use crate::target::BenchTarget;
 
 /// fio's options of one job.
-pub(crate) type Said = Vec<(String, String)>;
+pub(crate) type JobWords = Vec<(String, String)>;
 
 /// The part of a target that a run uses, and how.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl Site {
 
     /// What every job of `rw` with `depth` requests of `block` bytes has in common, over `size` bytes where that is the same
     /// for all.
-    pub(crate) fn job(&self, rw: &str, block: u64, depth: u32, size: Option<u64>) -> Said {
+    pub(crate) fn job(&self, rw: &str, block: u64, depth: u32, size: Option<u64>) -> JobWords {
         let words = [
             Some(("ioengine", self.engine.clone())),
             Some(("filename", escaped(&self.file))),

@@ -6,7 +6,7 @@ use fathom_runner::{RunObserver, Session};
 
 /// A measurement that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct MeasurementStep {
     /// What it does, for people.
     pub title: String,
     /// Its number, from 1.
@@ -22,7 +22,7 @@ pub trait StepObserver: RunObserver {
     /// The target is ready; measuring begins.
     fn begun(&mut self, _header: &RunHeader) {}
     /// A measurement begins.
-    fn step_begun(&mut self, _step: &Step) {}
+    fn step_begun(&mut self, _step: &MeasurementStep) {}
     /// A measurement has ended, been skipped or failed, or was made by the run that this one goes on with.
     fn step_ended(&mut self, _test: &TestRecord) {}
 }
@@ -49,7 +49,7 @@ impl<'a> Steps<'a> {
     /// The next measurement begins.
     pub fn next(&mut self, title: &str, spent_ns: u64) {
         let (number, of) = (self.record.tests.len() + 1, self.of);
-        self.observer.step_begun(&Step { title: title.to_owned(), number, of, spent_ns });
+        self.observer.step_begun(&MeasurementStep { title: title.to_owned(), number, of, spent_ns });
     }
 
     /// Keeps a measurement that another run made.

@@ -172,12 +172,12 @@ struct RawTest {
 }
 
 /// Where in a suite something is wrong.
-struct Spot<'a> {
+struct SuitePosition<'a> {
     suite: &'a str,
     test: Option<&'a str>,
 }
 
-impl Spot<'_> {
+impl SuitePosition<'_> {
     fn error(&self, field: &str, reason: impl Into<String>) -> AssessError {
         AssessError::Suite {
             suite: self.suite.to_owned(),
@@ -213,7 +213,7 @@ impl Suite {
         let malformed =
             |source| AssessError::MalformedSuite { suite: name.to_owned(), source: Box::new(source) };
         let raw: RawSuite = toml::from_str(text).map_err(malformed)?;
-        let spot = Spot { suite: name, test: None };
+        let spot = SuitePosition { suite: name, test: None };
         if raw.test.is_empty() {
             return Err(spot.error("test", "a suite needs at least one test"));
         }
@@ -243,7 +243,7 @@ impl Suite {
     }
 }
 
-fn read_profile(spot: &Spot<'_>, field: &str, raw: &RawProfile) -> Result<Profile, AssessError> {
+fn read_profile(spot: &SuitePosition<'_>, field: &str, raw: &RawProfile) -> Result<Profile, AssessError> {
     let time = |text: &str| parse_duration(text).map_err(|error| spot.error(field, error.to_string()));
     let profile = Profile {
         runtime: time(&raw.runtime)?,
@@ -258,7 +258,7 @@ fn read_profile(spot: &Spot<'_>, field: &str, raw: &RawProfile) -> Result<Profil
 }
 
 /// Options as a user would type them, in the order they were written.
-fn written(spot: &Spot<'_>, table: &toml::Table) -> Result<Vec<(String, String)>, AssessError> {
+fn written(spot: &SuitePosition<'_>, table: &toml::Table) -> Result<Vec<(String, String)>, AssessError> {
     let mut options = Vec::with_capacity(table.len());
     for (name, value) in table {
         if RESERVED.contains(&name.as_str()) {
@@ -282,7 +282,7 @@ fn read_test(
     raw: &RawTest,
     engines: &[EngineRow],
 ) -> Result<SuiteTest, AssessError> {
-    let spot = Spot { suite, test: Some(&raw.id) };
+    let spot = SuitePosition { suite, test: Some(&raw.id) };
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if raw.id.is_empty() || !raw.id.chars().all(is_name) {
         return Err(spot.error("id", "an id is made of lower-case letters, digits and hyphens"));

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use fathom_analysis::surface::file::file_tests;
 use fathom_analysis::surface::findings::findings;
-use fathom_analysis::surface::plan::{Place, SATURATED_POINTS, Times};
-use fathom_analysis::surface::point::{POINT, Point, State};
+use fathom_analysis::surface::plan::{SATURATED_POINTS, SurfacePlace, Times};
+use fathom_analysis::surface::point::{POINT, State, SurfacePoint};
 use fathom_analysis::surface::{BURST, SATURATED, assess};
 use fathom_model::units::{bytes, duration};
 use fathom_record::{ContentRecord, RunRecord, TestMeta, TestRecord};
 use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::measure::{Job, measure_in_turn};
+use crate::measure::{NamedJob, measure_in_turn};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 
@@ -22,10 +22,10 @@ mod reader;
 mod scan;
 
 pub use plan::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings};
-use reader::{Reader, Source};
+use reader::{ReadSource, SurfaceReader};
 
 /// A surface that is being measured.
-struct Run<'a> {
+struct SurfaceRun<'a> {
     plan: &'a SurfacePlan,
     steps: Steps<'a>,
     /// When it began, session ns.
@@ -46,7 +46,7 @@ pub fn surface(
     let header = plan.site.begin("surface", &plan.settings.run, session, observer)?;
     let left_ns = plan.settings.budget.0.saturating_sub(session.now() - began);
     let steps = Steps::begin(header, session, observer);
-    let mut run = Run { plan: &plan, began: session.now(), steps };
+    let mut run = SurfaceRun { plan: &plan, began: session.now(), steps };
     if plan.settings.scan {
         run.scan();
     } else {
@@ -62,7 +62,7 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes of one look.
 const LOOK_BYTES: u64 = 65_536;
 
-impl Run<'_> {
+impl SurfaceRun<'_> {
     /// Every part in turn: what is modest first, what spends burst credit last.
     fn measure(&mut self, budget_ns: u64) {
         let plan = self.plan;
@@ -106,7 +106,7 @@ impl Run<'_> {
     }
 
     /// Visits the places.
-    fn places(&mut self, visits: &[Place], times: &Times) {
+    fn places(&mut self, visits: &[SurfacePlace], times: &Times) {
         let plan = self.plan;
         // Slow requests make places last longer than planned: twice the time is the end of it.
         let deadline = self.steps.session.now() + 2 * times.place_ns * visits.len() as u64;
@@ -132,7 +132,7 @@ impl Run<'_> {
                 let was_stopped = self.steps.is_over();
                 if test.content.is_none()
                     && !was_stopped
-                    && Point::of(&test, 0).is_some_and(|point| point.bytes > 0)
+                    && SurfacePoint::of(&test, 0).is_some_and(|point| point.bytes > 0)
                 {
                     reader = None;
                     self.steps.note(format!(
@@ -146,13 +146,13 @@ impl Run<'_> {
     }
 
     /// A reader of what the target holds; `None` where that is known, or nothing is really there.
-    fn reader(&self, max_block: usize) -> Option<Reader> {
+    fn reader(&self, max_block: usize) -> Option<SurfaceReader> {
         let is_block_device = match self.plan.site.target {
             BenchTarget::File { .. } => false,
             BenchTarget::BlockDevice { .. } => true,
             BenchTarget::Directory { .. } | BenchTarget::Simulated(_) => return None,
         };
-        Reader::start(Source {
+        SurfaceReader::start(ReadSource {
             path: self.plan.site.file.clone(),
             size: self.plan.site.size,
             is_block_device,
@@ -162,8 +162,8 @@ impl Run<'_> {
     }
 
     /// Looks at the beginning, the middle and the end of what a test read.
-    fn look(&self, reader: &Reader, test: &TestRecord) -> Option<ContentRecord> {
-        let point = Point::of(test, 0).filter(|point| point.bytes > 0)?;
+    fn look(&self, reader: &SurfaceReader, test: &TestRecord) -> Option<ContentRecord> {
+        let point = SurfacePoint::of(test, 0).filter(|point| point.bytes > 0)?;
         let mut found = ContentRecord::default();
         if matches!(self.plan.site.target, BenchTarget::File { .. }) {
             found.is_hole = reader.is_hole(point.offset, point.bytes, LOOK_PATIENCE, self.steps.session)?;
@@ -196,12 +196,12 @@ impl Run<'_> {
         self.plan.site.target.write_refusal().filter(|_| writes)
     }
 
-    fn run(&mut self, meta: (String, String), jobs: &[Job<'_>]) {
+    fn run(&mut self, meta: (String, String), jobs: &[NamedJob<'_>]) {
         let test = self.begin_and_measure(meta, jobs);
         self.steps.keep(test);
     }
 
-    fn begin_and_measure(&mut self, meta: (String, String), jobs: &[Job<'_>]) -> TestRecord {
+    fn begin_and_measure(&mut self, meta: (String, String), jobs: &[NamedJob<'_>]) -> TestRecord {
         let spent_ns = self.steps.session.now() - self.began;
         self.steps.next(&meta.1, spent_ns);
         measure_in_turn(meta, jobs, self.steps.session, self.steps.observer)
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::settings::RunSettings;
     use fathom_analysis::surface::Surface;
-    use fathom_analysis::surface::plan::Parts;
+    use fathom_analysis::surface::plan::SurfaceParts;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;
     use fathom_record::TestStatus;
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn parts_can_be_chosen_and_the_file_benchmark_writes() {
-        let parts = Parts { transfer: false, saturated: false, access: true, burst: false, file: true };
+        let parts =
+            SurfaceParts { transfer: false, saturated: false, access: true, burst: false, file: true };
         let content = Content::Mixed;
         let (_, surface) =
             measured(SurfaceSettings { parts: Some(parts), content, ..SurfaceSettings::default() });

@@ -1,11 +1,11 @@
 //! Runs a sweep point by point: asks the planner where to measure next, measures, and hands each point out as it ends, so
 //! that a sweep that was killed can go on where it was.
 
-use fathom_analysis::pattern::Pattern;
-use fathom_analysis::sweep::goal::{Reach, Slo};
-use fathom_analysis::sweep::offered::{Offered, next_offer};
-use fathom_analysis::sweep::plan::{Next, SETTLE_NS, next};
-use fathom_analysis::sweep::point::{Point, Spot};
+use fathom_analysis::pattern::AccessPattern;
+use fathom_analysis::sweep::goal::{RateGoal, Slo};
+use fathom_analysis::sweep::offered::{OfferedPoint, next_offer};
+use fathom_analysis::sweep::plan::{NextPoint, SETTLE_NS, next};
+use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
@@ -16,7 +16,7 @@ use crate::AssessError;
 use crate::measure::measure;
 use crate::planned::{size_word, time_word};
 use crate::settings::RunSettings;
-use crate::site::{Said, Site};
+use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 
@@ -26,7 +26,7 @@ pub struct SweepSettings {
     /// What every run is asked for.
     pub run: RunSettings,
     /// Patterns.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<AccessPattern>,
     /// Block sizes, bytes; `None` = as the target needs them.
     pub blocks: Option<Axis>,
     /// Requests in flight per job; `None` = 1 to 256.
@@ -38,7 +38,7 @@ pub struct SweepSettings {
     /// An objective for latency.
     pub slo: Option<Slo>,
     /// A rate to reach.
-    pub reach: Option<Reach>,
+    pub reach: Option<RateGoal>,
 }
 
 /// What is going to be done, as far as that is known before.
@@ -53,10 +53,10 @@ pub struct SweepPlan {
 }
 
 /// One measurement in fio's words.
-struct Job {
+struct SweepJob {
     id: String,
     title: String,
-    said: Said,
+    said: JobWords,
 }
 
 /// Largest share of the time that laying out may take.
@@ -97,7 +97,7 @@ impl SweepPlan {
     }
 
     /// fio's options for the point at `spot`, the `turn`th of those that are alike.
-    fn said(&self, spot: &Spot, runtime_ns: u64, turn: u64) -> Said {
+    fn said(&self, spot: &SweepSpot, runtime_ns: u64, turn: u64) -> JobWords {
         let pair = |name: &str, value: String| (name.to_owned(), value);
         let (apart, size) = (spot.rw.is_sequential() && spot.jobs > 1, self.site.size);
         let range = if apart { (size / u64::from(spot.jobs)) & !0xf_ffff } else { size };
@@ -119,17 +119,17 @@ impl SweepPlan {
     }
 
     /// Name, title and options of the next measurement; `None` where there is none. `offers` have been made before it.
-    fn job_of(&self, step: Next, offers: u64) -> Option<Job> {
+    fn job_of(&self, step: NextPoint, offers: u64) -> Option<SweepJob> {
         match step {
-            Next::Run(spot, runtime_ns) => {
-                Some(Job { id: spot.id(), title: spot.title(), said: self.said(&spot, runtime_ns, 0) })
+            NextPoint::Run(spot, runtime_ns) => {
+                Some(SweepJob { id: spot.id(), title: spot.title(), said: self.said(&spot, runtime_ns, 0) })
             }
-            Next::Offer(offer, runtime_ns) => {
+            NextPoint::Offer(offer, runtime_ns) => {
                 let mut said = self.said(&offer.spot(), runtime_ns, offers + 1);
                 said.push(("rate_iops".to_owned(), offer.rate.to_string()));
-                Some(Job { id: offer.id(), title: offer.title(), said })
+                Some(SweepJob { id: offer.id(), title: offer.title(), said })
             }
-            Next::Done | Next::OutOfTime => None,
+            NextPoint::Done | NextPoint::OutOfTime => None,
         }
     }
 }
@@ -183,17 +183,17 @@ pub fn sweep(
     let (mut points, mut offered) = (Vec::new(), Vec::new());
     // What was broken off or failed gets another chance.
     for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {
-        points.extend(Point::of(&test));
-        offered.extend(Offered::of(&test));
+        points.extend(SweepPoint::of(&test));
+        offered.extend(OfferedPoint::of(&test));
         steps.keep_earlier(test);
     }
     loop {
         let step = match next(&spec, &points) {
-            Next::Done => next_offer(&spec, &points, &offered),
+            NextPoint::Done => next_offer(&spec, &points, &offered),
             step => step,
         };
-        let Some(Job { id, title, said }) = plan.job_of(step, offered.len() as u64) else {
-            if step == Next::OutOfTime {
+        let Some(SweepJob { id, title, said }) = plan.job_of(step, offered.len() as u64) else {
+            if step == NextPoint::OutOfTime {
                 steps.note(format!(
                     "the time ({}) was over before everything was looked at; --budget gives more",
                     duration(plan.settings.budget)
@@ -204,8 +204,8 @@ pub fn sweep(
         steps.next(&title, steps.elapsed_ns());
         let test = measure((id, title), &said, steps.session, steps.observer);
         // Whatever came of it, it counts as tried.
-        points.extend(Point::of(&test));
-        offered.extend(Offered::of(&test));
+        points.extend(SweepPoint::of(&test));
+        offered.extend(OfferedPoint::of(&test));
         steps.keep(test);
         if steps.is_over() {
             break;
@@ -232,7 +232,7 @@ mod tests {
     fn plan() -> SweepPlan {
         let settings = SweepSettings {
             run: RunSettings { seed: Some(1), ..RunSettings::default() },
-            patterns: vec![Pattern::RandRead],
+            patterns: vec![AccessPattern::RandRead],
             blocks: Some(Axis::Exactly(vec![4096])),
             depths: Some(Axis::Within(1, 64)),
             budget: Nanos::from_secs(60),
@@ -252,10 +252,10 @@ mod tests {
     fn a_device_that_serves_eight_at_once_bends_at_eight() {
         let record = swept(Vec::new());
         assert_eq!(record.status, TestStatus::Complete);
-        let points: Vec<Point> = record.tests.iter().filter_map(Point::of).collect();
+        let points: Vec<SweepPoint> = record.tests.iter().filter_map(SweepPoint::of).collect();
         let depths: Vec<u32> = points.iter().map(|point| point.spot.depth).collect();
         assert_eq!(depths, [1, 2, 4, 8, 16, 32]);
-        let knee = knee(&curve(&points, (Pattern::RandRead, 4096, 1)), 1).unwrap();
+        let knee = knee(&curve(&points, (AccessPattern::RandRead, 4096, 1)), 1).unwrap();
         assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (8, Some(8)));
         assert!((knee.plateau_iops.unwrap() / 8_000.0 - 1.0).abs() < 0.01);
     }
@@ -279,7 +279,7 @@ mod tests {
         // Points of the grid are not mixed with offers, whose findings are none of the sweep's.
         assert!(result.points.iter().all(|point| point.spot.depth <= 64 && point.holds_its_depth()));
         assert_eq!(record.findings.iter().filter(|finding| finding.id == TOO_MUCH).count(), 0);
-        assert!(record.tests.iter().filter_map(Offered::of).any(|offered| !offered.is_sustained));
+        assert!(record.tests.iter().filter_map(OfferedPoint::of).any(|offered| !offered.is_sustained));
     }
 
     #[test]
@@ -300,7 +300,7 @@ mod tests {
         let target = "sim:custom?iops=3000&bandwidth=100MiB&latency=200us";
         let settings = SweepSettings {
             run: RunSettings { target: target.into(), seed: Some(1), ..RunSettings::default() },
-            patterns: vec![Pattern::RandRead],
+            patterns: vec![AccessPattern::RandRead],
             budget: Nanos::from_secs(60),
             ..SweepSettings::default()
         };
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn commands_are_what_a_user_would_type() {
-        let spot = Spot { rw: Pattern::Write, block: 65_536, depth: 4, jobs: 2 };
+        let spot = SweepSpot { rw: AccessPattern::Write, block: 65_536, depth: 4, jobs: 2 };
         let words: Vec<String> = plan()
             .said(&spot, 980_000_000, 0)
             .iter()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::units::bytes;
 use fathom_runner::{WritePermit, Written, admit};
-use fathom_sys::device::{FilesystemFacts, TargetHandle, TargetKind, TargetStack};
+use fathom_sys::device::{FilesystemFacts, PathKind, TargetHandle, TargetStack};
 use fathom_sys::io::{OpenFlags, block_device_size, open_target};
 use fathom_volume::VolumeModel;
 
@@ -75,15 +75,15 @@ impl BenchTarget {
         }
         let destroy = !destroy.is_empty();
         let target = match stack.target {
-            TargetKind::Directory => return directory(path, stack.filesystem.unwrap_or_default(), destroy),
-            TargetKind::File => {
+            PathKind::Directory => return directory(path, stack.filesystem.unwrap_or_default(), destroy),
+            PathKind::File => {
                 if destroy {
                     never_overruled(path)?;
                 }
                 let (size, occupied) = (metadata.len(), metadata.blocks().saturating_mul(512));
                 BenchTarget::File { path: path.to_owned(), size, destroy, sparse: occupied < size / 10 * 9 }
             }
-            TargetKind::BlockDevice => {
+            PathKind::BlockDevice => {
                 let open = open_target(path, OpenFlags::default());
                 let size = open.and_then(|device| block_device_size(&device)).map_err(|error| {
                     let hint = "run as root, or as a member of the group `disk`";
@@ -94,7 +94,7 @@ impl BenchTarget {
                 }
                 BenchTarget::BlockDevice { path: path.to_owned(), size, destroy }
             }
-            TargetKind::CharDevice | TargetKind::Missing | TargetKind::Other => {
+            PathKind::CharDevice | PathKind::Missing | PathKind::Other => {
                 let reason = "is neither a directory, a regular file nor a block device";
                 return Err(refused(path, reason, Some("choose one of these")));
             }

@@ -3,7 +3,7 @@
 //! Knows nothing of what a round is: the caller measures it. Rounds follow each other at once, since a device that rests
 //! between them recovers.
 
-use fathom_analysis::steady::{self, MOST_ROUNDS, ROUND_NS, ROUNDS, Verdict};
+use fathom_analysis::steady::{self, MOST_ROUNDS, ROUND_NS, ROUNDS, SteadyVerdict};
 use fathom_model::Nanos;
 use fathom_record::{RoundsRecord, TestRecord, TestStatus, TestSummary, merge_rounds};
 use fathom_runner::Session;
@@ -76,8 +76,8 @@ pub(crate) fn until_steady(
         last.drain(..last.len().saturating_sub(ROUNDS));
         told.elapsed_ns = session.now() - began;
         let verdict = steady::verdict(&told.values);
-        told.steady = is_whole && verdict == Verdict::Steady;
-        let goes_on = is_whole && verdict == Verdict::GoOn && !session.stop_handle().is_requested();
+        told.steady = is_whole && verdict == SteadyVerdict::Steady;
+        let goes_on = is_whole && verdict == SteadyVerdict::GoOn && !session.stop_handle().is_requested();
         if !goes_on || !rounds.has_time(spent_ns, told.values.len()) {
             break;
         }

@@ -7,9 +7,9 @@ use fathom_analysis::identified::prediction::{Last, predictions};
 use fathom_analysis::identified::{BucketUnit, EachWay, Figure, Identified};
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{RunSettings, candidates};
-use fathom_catalog::{Catalog, Target};
+use fathom_catalog::{Catalog, SimulatedTarget};
 use fathom_model::Nanos;
-use fathom_volume::{Limit, Stage, VolumeModel};
+use fathom_volume::{Limit, LimitStage, VolumeModel};
 
 /// What of a volume cannot be seen in the time that is given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,16 +129,16 @@ fn peak(limit: Option<Limit>) -> Option<f64> {
 }
 
 /// The unit that each random request costs a whole of.
-fn whole_unit(stage: &Stage) -> Option<f64> {
+fn whole_unit(stage: &LimitStage) -> Option<f64> {
     stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units).map(f64::from)
 }
 
 /// The highest rates of one direction: requests, bytes.
-fn highest(model: &VolumeModel, own: &[Stage]) -> (Option<f64>, Option<f64>) {
-    let least = |of: &dyn Fn(&Stage) -> Option<f64>| {
+fn highest(model: &VolumeModel, own: &[LimitStage]) -> (Option<f64>, Option<f64>) {
+    let least = |of: &dyn Fn(&LimitStage) -> Option<f64>| {
         model.shared.iter().chain(own).filter_map(of).min_by(f64::total_cmp)
     };
-    let requests = |stage: &Stage| {
+    let requests = |stage: &LimitStage| {
         let by_unit = whole_unit(stage).and_then(|unit| Some(peak(stage.bytes)? / unit));
         [peak(stage.ios), by_unit].into_iter().flatten().min_by(f64::total_cmp)
     };
@@ -179,7 +179,7 @@ fn buckets_of(model: &VolumeModel) -> Vec<(BucketUnit, f64, f64)> {
         Limit::Credit { base, capacity, .. } => Some((base.as_f64(), capacity as f64)),
         _ => None,
     };
-    let of_stage = |stage: &Stage| {
+    let of_stage = |stage: &LimitStage| {
         let ios = credit(stage.ios).map(|(base, capacity)| (BucketUnit::Ios, base, capacity));
         let bytes = credit(stage.bytes).map(|(base, capacity)| match whole_unit(stage) {
             Some(unit) => (BucketUnit::Ios, base / unit, capacity / unit),
@@ -224,7 +224,7 @@ fn buckets(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open:
 fn told_amiss((volume, seconds, open): (&str, u64, Open)) -> Vec<String> {
     let name = format!("sim:{volume}");
     let catalog = Catalog::shipped();
-    let target = Target::parse(catalog, &name).unwrap();
+    let target = SimulatedTarget::parse(catalog, &name).unwrap();
     let settings = IdentifySettings {
         run: RunSettings { target: name.into(), ..RunSettings::default() },
         budget: Some(Nanos::from_secs(seconds)),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fathom_analysis::promise::{Judged, Verdict, is_broken, judge};
+use fathom_analysis::promise::{Judged, PromiseVerdict, is_broken, judge};
 use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, RunSettings, run};
 use fathom_model::Nanos;
 use fathom_record::RunRecord;
@@ -35,7 +35,7 @@ fn judged(target: &str, tests: (&str, u64), line: &str) -> Vec<Judged> {
 }
 
 /// The verdict on one line, and a part of the reason.
-fn check(target: &str, tests: (&str, u64), line: &str, expected: (Verdict, &str)) {
+fn check(target: &str, tests: (&str, u64), line: &str, expected: (PromiseVerdict, &str)) {
     let all = judged(target, tests, line);
     let [one] = all.as_slice() else { panic!("{all:?}") };
     let why = one.why.clone().unwrap_or_default();
@@ -46,7 +46,7 @@ const FIVE: &str = "sim:custom?iops=5000&bandwidth=200MB&latency=500us";
 
 #[test]
 fn rates_are_judged_against_the_cap() {
-    use Verdict::{Broken, Held, NotJudged};
+    use PromiseVerdict::{Broken, Held, NotJudged};
     let deep = ("rand-read", 4);
     check(FIVE, deep, "rand-read.iops>=5000", (Held, ""));
     check(FIVE, deep, "rand-read.iops>=5200", (Held, ""));
@@ -65,7 +65,7 @@ fn rates_are_judged_against_the_cap() {
 
 #[test]
 fn what_a_test_cannot_show_is_not_judged() {
-    use Verdict::NotJudged;
+    use PromiseVerdict::NotJudged;
     check(
         FIVE,
         ("lat-read", 4),
@@ -108,17 +108,17 @@ fn a_depth_below_what_is_asked_for_excuses() {
         "{shallow:?}"
     );
     let deep = judged(target, ("rand-read", 4), promised);
-    assert_eq!(deep[0].verdict, Verdict::Broken, "{deep:?}");
+    assert_eq!(deep[0].verdict, PromiseVerdict::Broken, "{deep:?}");
     let other = judged(target, ("rand-read", 4), "aws-io1-2012?size=100GiB&iops=500");
-    assert_eq!(other[0].verdict, Verdict::Held, "{other:?}");
+    assert_eq!(other[0].verdict, PromiseVerdict::Held, "{other:?}");
 }
 
 #[test]
 fn types_of_the_catalogue_promise_what_they_give() {
-    let verdicts = |target: &str, promised: &str, seconds: u64| -> Vec<Verdict> {
+    let verdicts = |target: &str, promised: &str, seconds: u64| -> Vec<PromiseVerdict> {
         judged(target, ("rand-read", seconds), promised).iter().map(|one| one.verdict).collect()
     };
-    use Verdict::{Broken, Held, NotJudged};
+    use PromiseVerdict::{Broken, Held, NotJudged};
     let gp2 = "sim:aws-gp2-2016?size=50GiB";
     // 150 always, for 99 % of the time, and 3,000 while there is credit.
     assert_eq!(verdicts(gp2, "aws-gp2-2016?size=50GiB", 110), [Held, Held, Held]);
@@ -154,12 +154,12 @@ fn a_share_of_the_time_takes_its_time() {
     };
     let (even, stalls) = ("sim:custom?iops=200", "sim:custom?iops=200&stall=100s+20s");
     let (verdict, why) = told(even, 1005, "");
-    assert!(verdict == Verdict::Held && why.contains("of a year"), "{why}");
+    assert!(verdict == PromiseVerdict::Held && why.contains("of a year"), "{why}");
     let (verdict, why) = told(even, 60, "");
-    assert!(verdict == Verdict::NotJudged && why.contains("takes 1,000 s"), "{why}");
-    assert_eq!(told(stalls, 1005, "").0, Verdict::Broken);
+    assert!(verdict == PromiseVerdict::NotJudged && why.contains("takes 1,000 s"), "{why}");
+    assert_eq!(told(stalls, 1005, "").0, PromiseVerdict::Broken);
     let (verdict, why) = told(stalls, 1005, "over = 'year'");
-    assert!(verdict == Verdict::NotJudged && why.contains("a year may hold 8 h 46 min"), "{why}");
+    assert!(verdict == PromiseVerdict::NotJudged && why.contains("a year may hold 8 h 46 min"), "{why}");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn the_published_suite_is_judged_by_class() {
         let plan = BenchPlan::make(settings).unwrap();
         let record = run(&plan, &mut plan.session(), &mut ()).unwrap();
         let judged = judge(&record);
-        assert!(judged.iter().all(|one| one.verdict != Verdict::NotJudged), "{judged:?}");
+        assert!(judged.iter().all(|one| one.verdict != PromiseVerdict::NotJudged), "{judged:?}");
         (judged.len(), is_broken(&record))
     };
     let (standard, fast) = ("sim:do-volume-standard-2018-04", "sim:do-volume-high-cpu-2018-04");
@@ -224,17 +224,19 @@ fn no_type_of_the_catalogue_breaks_its_own_promises() {
         let id = entry.id();
         // What has to be chosen is chosen; what is not published promises nothing.
         let chosen = ["", "?iops=1000", "?tier=1x", "?size=2TiB&iops=1000"].map(|rest| format!("{id}{rest}"));
-        let parsed =
-            |text: &&String| fathom_catalog::Target::parse(fathom_catalog::Catalog::shipped(), text).is_ok();
+        let parsed = |text: &&String| {
+            fathom_catalog::SimulatedTarget::parse(fathom_catalog::Catalog::shipped(), text).is_ok()
+        };
         let Some(text) = chosen.iter().find(parsed) else { continue };
         let tests = ("lat-read,rand-read,seq-read,bw-write", 4);
         let promised = format!("{text}{}rested=1", if text.contains('?') { "&" } else { "?" });
         let record = bench(&format!("sim:{text}"), tests, said(&[&promised]))
             .unwrap_or_else(|error| panic!("{error}"));
         let judged = judge(&record);
-        let broken: Vec<&Judged> = judged.iter().filter(|one| one.verdict == Verdict::Broken).collect();
+        let broken: Vec<&Judged> =
+            judged.iter().filter(|one| one.verdict == PromiseVerdict::Broken).collect();
         assert!(broken.is_empty(), "{text}: {broken:#?}");
-        judged_types += usize::from(judged.iter().any(|one| one.verdict == Verdict::Held));
+        judged_types += usize::from(judged.iter().any(|one| one.verdict == PromiseVerdict::Held));
     }
     assert!(judged_types >= 30, "{judged_types}");
 }
@@ -248,9 +250,11 @@ fn verdicts_follow_the_cap_whatever_it_is() {
         let lines = shares.map(|share| format!("rand-read.iops>={:.3}", f64::from(cap) * share));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let record = bench(&target, ("rand-read", 8), said(&lines)).unwrap_or_else(|error| panic!("{error}"));
-        let verdicts: Vec<Verdict> = judge(&record).iter().map(|one| one.verdict).collect();
-        let expected: Vec<Verdict> =
-            shares.iter().map(|&share| if share < 1.05 { Verdict::Held } else { Verdict::Broken }).collect();
+        let verdicts: Vec<PromiseVerdict> = judge(&record).iter().map(|one| one.verdict).collect();
+        let expected: Vec<PromiseVerdict> = shares
+            .iter()
+            .map(|&share| if share < 1.05 { PromiseVerdict::Held } else { PromiseVerdict::Broken })
+            .collect();
         assert_eq!(verdicts, expected, "{target}");
     }
 }

@@ -5,7 +5,7 @@
 use fathom_volume::VolumeModel;
 
 use crate::amount::GIB;
-use crate::entry::Entry;
+use crate::entry::CatalogEntry;
 use crate::resolve::Parameters;
 use crate::wire::{BurstKind, IopsModel, ThroughputUnit};
 
@@ -20,7 +20,7 @@ const ROUND: f64 = 0.015;
 
 /// What was measured of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct MeasuredVolume {
     /// Its size, where it is to be that.
     pub size_bytes: Option<u64>,
     /// Its highest IOPS.
@@ -48,19 +48,19 @@ pub struct Alike {
 
 /// One way to choose of a type, whatever the size.
 #[derive(Clone, Debug, Default)]
-struct Choice {
+struct TypeChoice {
     tier: Option<String>,
     iops: Option<u64>,
     bytes_per_second: Option<u64>,
     on_demand: bool,
 }
 
-impl Entry {
+impl CatalogEntry {
     /// The volume of this type with the least `distance`, each figure that is chosen counting `chosen` more; `None` where
     /// none can be modelled, or has a distance.
     pub fn most_alike(
         &self,
-        measured: &Measured,
+        measured: &MeasuredVolume,
         chosen: f64,
         distance: &dyn Fn(&VolumeModel) -> Option<f64>,
     ) -> Option<Alike> {
@@ -68,7 +68,7 @@ impl Entry {
             return None;
         }
         let found = self.choices(measured).into_iter().filter_map(|choice| {
-            let search = Search { entry: self, choice, distance };
+            let search = TypeSearch { entry: self, choice, distance };
             match measured.size_bytes {
                 Some(size) => search.at_size(size),
                 None => search.over_sizes(),
@@ -79,15 +79,17 @@ impl Entry {
     }
 
     /// What may be chosen, the plainest first.
-    fn choices(&self, measured: &Measured) -> Vec<Choice> {
+    fn choices(&self, measured: &MeasuredVolume) -> Vec<TypeChoice> {
         let wire = &self.wire;
         if matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount) {
-            let named =
-                |tier: &crate::wire::Tier| Choice { tier: Some(tier.name.clone()), ..Choice::default() };
+            let named = |tier: &crate::wire::Tier| TypeChoice {
+                tier: Some(tier.name.clone()),
+                ..TypeChoice::default()
+            };
             return wire.tiers.iter().map(named).collect();
         }
         if wire.tiers.iter().any(|tier| tier.burst_kind == Some(BurstKind::OnDemand)) {
-            return vec![Choice::default(), Choice { on_demand: true, ..Choice::default() }];
+            return vec![TypeChoice::default(), TypeChoice { on_demand: true, ..TypeChoice::default() }];
         }
         let per_throughput = wire.iops_per_provisioned_throughput;
         let is_by_throughput = per_throughput.is_some();
@@ -100,7 +102,7 @@ impl Entry {
         let bytes = measured.bytes_per_second.or_else(by_iops);
         let bytes = figures(bytes.filter(|_| can_bytes), &[unit]);
         let one = |iops: Option<u64>| {
-            let with = move |bytes_per_second| Choice { iops, bytes_per_second, ..Choice::default() };
+            let with = move |bytes_per_second| TypeChoice { iops, bytes_per_second, ..TypeChoice::default() };
             bytes.clone().into_iter().map(with)
         };
         iops.into_iter().flat_map(one).collect()
@@ -118,13 +120,13 @@ fn figures(measured: Option<f64>, units: &[u64]) -> Vec<Option<u64>> {
     std::iter::once(None).chain(figure.map(Some)).collect()
 }
 
-struct Search<'a> {
-    entry: &'a Entry,
-    choice: Choice,
+struct TypeSearch<'a> {
+    entry: &'a CatalogEntry,
+    choice: TypeChoice,
     distance: &'a dyn Fn(&VolumeModel) -> Option<f64>,
 }
 
-impl Search<'_> {
+impl TypeSearch<'_> {
     fn parameters(&self, size_bytes: u64) -> Parameters {
         Parameters {
             size_bytes: Some(size_bytes),
@@ -142,7 +144,7 @@ impl Search<'_> {
     }
 
     fn alike(&self, size_bytes: u64, sizes: (u64, u64), distance: f64) -> Alike {
-        let Choice { iops, bytes_per_second, on_demand, .. } = &self.choice;
+        let TypeChoice { iops, bytes_per_second, on_demand, .. } = &self.choice;
         let chosen = [iops, bytes_per_second].into_iter().flatten().count() as u32 + u32::from(*on_demand);
         let parameters = self.parameters(size_bytes);
         Alike { parameters, size_bytes, sizes, is_any_size: false, distance, chosen }
@@ -234,7 +236,7 @@ mod tests {
     }
 
     fn check(id: &str, iops: f64, expected: (u64, u64, u64)) {
-        let measured = Measured { iops: Some(iops), ..Measured::default() };
+        let measured = MeasuredVolume { iops: Some(iops), ..MeasuredVolume::default() };
         let alike = Catalog::shipped().get(id).unwrap().most_alike(&measured, 0.01, &by_iops(iops)).unwrap();
         let (low, high) = alike.sizes;
         assert_eq!((alike.size_bytes / GIB, low / GIB, high / GIB), expected, "{id} {iops} {alike:?}");
@@ -251,12 +253,12 @@ mod tests {
 
     #[test]
     fn a_size_that_is_known_is_kept() {
-        let measured = Measured { size_bytes: Some(100 * GIB), ..Measured::default() };
+        let measured = MeasuredVolume { size_bytes: Some(100 * GIB), ..MeasuredVolume::default() };
         let entry = Catalog::shipped().get("aws-gp2").unwrap();
         let alike = entry.most_alike(&measured, 0.01, &by_iops(150.0)).unwrap();
         assert_eq!(alike.size_bytes, 100 * GIB);
         assert!((alike.distance - 2f64.ln()).abs() < 1e-9);
-        let tiny = Measured { size_bytes: Some(64 << 20), ..measured };
+        let tiny = MeasuredVolume { size_bytes: Some(64 << 20), ..measured };
         assert_eq!(entry.most_alike(&tiny, 0.01, &by_iops(150.0)), None);
     }
 
@@ -269,7 +271,7 @@ mod tests {
             }
         };
         let entry = Catalog::shipped().get("azure-premium-ssd").unwrap();
-        let measured = Measured { size_bytes: Some(1024 * GIB), ..Measured::default() };
+        let measured = MeasuredVolume { size_bytes: Some(1024 * GIB), ..MeasuredVolume::default() };
         let at = |iops: f64| {
             let alike = entry.most_alike(&measured, 0.01, &by_peak(iops)).unwrap();
             (alike.parameters.on_demand, alike.chosen)
@@ -281,7 +283,7 @@ mod tests {
     #[test]
     fn bandwidth_that_was_not_seen_follows_from_iops() {
         let entry = Catalog::shipped().get("gcp-hyperdisk-throughput").unwrap();
-        let measured = Measured { iops: Some(2881.0), ..Measured::default() };
+        let measured = MeasuredVolume { iops: Some(2881.0), ..MeasuredVolume::default() };
         let alike = entry.most_alike(&measured, 0.01, &by_iops(2880.0)).unwrap();
         assert_eq!(alike.parameters.bytes_per_second, Some(720 << 20));
         assert!(alike.distance < 1e-9, "{alike:?}");
@@ -291,7 +293,7 @@ mod tests {
     fn what_is_provisioned_is_chosen_as_a_round_figure() {
         let entry = Catalog::shipped().get("aws-gp3").unwrap();
         let at = |iops: f64| {
-            let measured = Measured { iops: Some(iops), ..Measured::default() };
+            let measured = MeasuredVolume { iops: Some(iops), ..MeasuredVolume::default() };
             let alike = entry.most_alike(&measured, 0.01, &by_iops(iops)).unwrap();
             (alike.parameters.iops, alike.chosen)
         };

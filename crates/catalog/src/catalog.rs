@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use thiserror::Error;
 
 use crate::check::problem;
-use crate::entry::Entry;
+use crate::entry::CatalogEntry;
 use crate::misread;
 use crate::target::CUSTOM;
 use crate::wire::File;
@@ -31,7 +31,7 @@ const LONGEST_COMPARED: usize = 256;
 /// Volume types by their ids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, CatalogEntry>,
 }
 
 /// A catalogue file that is refused.
@@ -85,7 +85,7 @@ impl Catalog {
             if let Some(reason) = unnameable(&id) {
                 return Err(at(line_of(text, &id, ""), None, format!("{id}: {reason}")));
             }
-            let entry = Entry::new(id.clone(), wire);
+            let entry = CatalogEntry::new(id.clone(), wire);
             if let Some((field, reason)) = problem(&entry) {
                 return Err(at(line_of(text, &id, field), Some(field), format!("{id}: {field} {reason}")));
             }
@@ -101,7 +101,7 @@ impl Catalog {
     }
 
     /// The entry of that id.
-    pub fn get(&self, id: &str) -> Option<&Entry> {
+    pub fn get(&self, id: &str) -> Option<&CatalogEntry> {
         self.entries.get(id)
     }
 
@@ -124,7 +124,7 @@ impl Catalog {
     }
 
     /// All entries in the order of their ids.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.values()
     }
 }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(both.entries().count(), 54);
         let own = Catalog::parse("mine.toml", &GOOD.replace("volume.mine", "volume.aws-gp3")).unwrap();
         let both = Catalog::shipped().clone().with(own);
-        assert_eq!(both.get("aws-gp3").map(Entry::provider), Some("Me"));
+        assert_eq!(both.get("aws-gp3").map(CatalogEntry::provider), Some("Me"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What an entry must have to be one: a source, a date, and numbers that can be.
 
 use crate::amount;
-use crate::entry::{Confidence, Entry};
+use crate::entry::{CatalogEntry, Confidence};
 use crate::resolve::Parameters;
 use crate::wire::{BurstModel, IopsModel, ThroughputUnit, Wire};
 
@@ -11,7 +11,7 @@ const MEDIA: [&str; 8] = ["hdd", "ssd", "nvme", "hybrid", "local", "local_ssd", 
 const SIZES_GIB: std::ops::RangeInclusive<f64> = 0.001..=1e9;
 
 /// The first thing that is wrong with an entry: its field and what is wrong.
-pub(crate) fn problem(entry: &Entry) -> Option<(&'static str, String)> {
+pub(crate) fn problem(entry: &CatalogEntry) -> Option<(&'static str, String)> {
     let wire = &entry.wire;
     said(wire)
         .or_else(|| numbers(wire))
@@ -36,10 +36,10 @@ fn said(wire: &Wire) -> Option<(&'static str, String)> {
 }
 
 /// A field that is a number, and what it says.
-type Figure = (&'static str, Option<f64>);
+type NumberField = (&'static str, Option<f64>);
 
 /// Every figure of an entry. Those of the second list may be 0.
-fn figures(wire: &Wire) -> (Vec<Figure>, Vec<Figure>) {
+fn figures(wire: &Wire) -> (Vec<NumberField>, Vec<NumberField>) {
     macro_rules! named {
         ($($field:ident),* $(,)?) => { vec![$((stringify!($field), wire.$field)),*] };
     }
@@ -263,7 +263,7 @@ fn is_currency(text: &str) -> bool {
 }
 
 /// At both ends of what is sold, the rules come to a volume.
-fn comes_to_volumes(entry: &Entry) -> Option<(&'static str, String)> {
+fn comes_to_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
     if entry.unmodelled().is_some() {
         return None;
     }
@@ -301,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Catalog, Load, Need};
+    use crate::{Catalog, OfferedLoad, VolumeNeed};
 
     /// What one model or another cannot do without.
     const NEEDED: [(&str, f64); 8] = [
@@ -376,9 +376,9 @@ mod tests {
                     if let Ok(sheet) = entry.sheet(&parameters) {
                         prop_assert!(sheet.blocks.iter().all(|row| row.random.sustained.is_none_or(|rate| rate > 0.0)));
                     }
-                    let need = Need {
+                    let need = VolumeNeed {
                         size_bytes: size_gib << 30,
-                        load: Load::of(8192.0, false),
+                        load: OfferedLoad::of(8192.0, false),
                         rate: iops.unwrap_or(1) as f64,
                         in_ios: true,
                         in_bytes: false,

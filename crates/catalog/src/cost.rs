@@ -1,9 +1,9 @@
 //! What a volume costs a month, as far as sources tell. A part that is not known is named, never taken as free.
 
 use crate::amount::{self, GIB};
-use crate::entry::{Entry, Price};
+use crate::entry::{CatalogEntry, Price};
 use crate::levels;
-use crate::resolve::{Parameters, Refusal};
+use crate::resolve::{ModelRefusal, Parameters};
 
 /// What a volume does in a month.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,7 +48,7 @@ impl MonthlyCost {
     }
 }
 
-impl Entry {
+impl CatalogEntry {
     /// What the volume costs in a month in which it is used like that; `None` where no price is sourced.
     ///
     /// # Errors
@@ -57,10 +57,10 @@ impl Entry {
         &self,
         parameters: &Parameters,
         used: MonthlyUse,
-    ) -> Result<Option<MonthlyCost>, Refusal> {
+    ) -> Result<Option<MonthlyCost>, ModelRefusal> {
         let Some(price) = self.price() else { return Ok(None) };
         let size_bytes = self.resolve(parameters)?.model.size_bytes;
-        let refuse = |reason| Refusal { id: self.id().to_owned(), reason };
+        let refuse = |reason| ModelRefusal { id: self.id().to_owned(), reason };
         let (iops, throughput) = self.paid_for(parameters, size_bytes).map_err(refuse)?;
         let included = self.wire.iops_included.unwrap_or(0.0);
         let known = price.iops_up_to.map_or(iops, |most| iops.min((most - included).max(0.0)));

@@ -1,13 +1,13 @@
 //! `sim:custom`: a volume by its limits. What is left out is unlimited.
 
-use fathom_volume::{Accounting, Latency, Limit, Rate, Stage, VolumeModel};
+use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
-use crate::parts::Parts;
+use crate::parts::UnusedParts;
 use crate::resolve::{USUAL_SIZE, is_limited, stage};
-use crate::target::{Target, first_touch};
+use crate::target::{SimulatedTarget, first_touch};
 
 /// Reads what is particular to it.
-pub(crate) fn read(parts: &mut Parts<'_>) -> Result<Target, String> {
+pub(crate) fn read(parts: &mut UnusedParts<'_>) -> Result<SimulatedTarget, String> {
     let size_bytes = parts.bytes("size")?.unwrap_or(USUAL_SIZE);
     let unit =
         parts.bytes("io_unit")?.map(|bytes| u32::try_from(bytes).map_err(|_| "io_unit is 4 GiB or more"));
@@ -27,7 +27,7 @@ pub(crate) fn read(parts: &mut Parts<'_>) -> Result<Target, String> {
         }
         shared.clear();
     }
-    let limited = |stages: Vec<Stage>| stages.into_iter().filter(is_limited).collect::<Vec<_>>();
+    let limited = |stages: Vec<LimitStage>| stages.into_iter().filter(is_limited).collect::<Vec<_>>();
     let (read_latency, write_latency) = latencies(parts)?;
     let model = VolumeModel {
         shared: limited(shared),
@@ -38,11 +38,18 @@ pub(crate) fn read(parts: &mut Parts<'_>) -> Result<Target, String> {
         first_touch: penalty(parts)?,
         ..VolumeModel::unlimited(size_bytes)
     };
-    Ok(Target { id: "custom".to_owned(), chosen: None, model, seed: 0, tier: None, assumptions: Vec::new() })
+    Ok(SimulatedTarget {
+        id: "custom".to_owned(),
+        chosen: None,
+        model,
+        seed: 0,
+        tier: None,
+        assumptions: Vec::new(),
+    })
 }
 
 /// The limits whose names begin with `prefix`.
-fn limits(parts: &mut Parts<'_>, prefix: &str, accounting: Accounting) -> Result<Stage, String> {
+fn limits(parts: &mut UnusedParts<'_>, prefix: &str, accounting: Accounting) -> Result<LimitStage, String> {
     let key = |name: &str| format!("{prefix}{name}");
     let base = parts.number(&key("iops"))?;
     let (burst, bucket) = (parts.number(&key("burst_iops"))?, parts.number(&key("bucket_ios"))?);
@@ -59,8 +66,9 @@ fn limit(
     (base, burst, bucket): (Option<u64>, Option<u64>, Option<u64>),
     [base_key, burst_key, bucket_key]: &[String; 3],
 ) -> Result<Option<Limit>, String> {
-    let rate =
-        |key: &str, level: u64| Rate::per_second(level).ok_or_else(|| format!("{key}={level} is too fast"));
+    let rate = |key: &str, level: u64| {
+        TokenRate::per_second(level).ok_or_else(|| format!("{key}={level} is too fast"))
+    };
     match (base, burst, bucket) {
         (None, None, None) => Ok(None),
         (Some(base), None, None) => Ok(Some(Limit::Rate(rate(base_key, base)?))),
@@ -78,17 +86,17 @@ fn limit(
     }
 }
 
-fn latencies(parts: &mut Parts<'_>) -> Result<(Latency, Latency), String> {
+fn latencies(parts: &mut UnusedParts<'_>) -> Result<(VolumeLatency, VolumeLatency), String> {
     let both = parts.duration("latency")?.unwrap_or(0);
     let read = parts.duration("read_latency")?.unwrap_or(both);
     let write = parts.duration("write_latency")?.unwrap_or(both);
     let is_spread = parts.switch("latency_spread")?.unwrap_or(false);
-    let of = |ns| if is_spread { Latency::around(ns) } else { Latency::fixed(ns) };
+    let of = |ns| if is_spread { VolumeLatency::around(ns) } else { VolumeLatency::fixed(ns) };
     Ok((of(read), of(write)))
 }
 
 /// `first_touch=1`: a first access counts twice; `first_touch=5ms`: it takes that much longer.
-fn penalty(parts: &mut Parts<'_>) -> Result<Option<fathom_volume::FirstTouch>, String> {
+fn penalty(parts: &mut UnusedParts<'_>) -> Result<Option<fathom_volume::FirstTouch>, String> {
     match parts.text("first_touch") {
         None | Some("0") => Ok(None),
         Some("1") => Ok(Some(first_touch(2, 0))),

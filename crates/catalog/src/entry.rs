@@ -52,7 +52,7 @@ impl fmt::Display for Lifecycle {
 
 /// A volume type of a provider, of one generation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct CatalogEntry {
     id: String,
     pub(crate) wire: Wire,
 }
@@ -80,9 +80,9 @@ pub struct Price {
     pub source: String,
 }
 
-impl Entry {
+impl CatalogEntry {
     pub(crate) fn new(id: String, wire: Wire) -> Self {
-        Entry { id, wire }
+        CatalogEntry { id, wire }
     }
 
     /// Its name in the catalogue: `aws-gp2-2016`.

@@ -1,26 +1,26 @@
 //! Which volumes serve a need: for each type the smallest size, and the least of what can be chosen, that does, and why
 //! each of the others falls out.
 
-use fathom_volume::{Latency, VolumeModel};
+use fathom_volume::{VolumeLatency, VolumeModel};
 
 use crate::amount::GIB;
 use crate::catalog::Catalog;
 use crate::cost::{MonthlyCost, MonthlyUse};
-use crate::entry::{Entry, Lifecycle};
+use crate::entry::{CatalogEntry, Lifecycle};
 use crate::fit_size;
 use crate::fit_why;
-use crate::load::Load;
-use crate::reach::{Reach, limits_bytes, mean_ns, quantile_ns, reach};
+use crate::load::OfferedLoad;
+use crate::reach::{ReachedRate, limits_bytes, mean_ns, quantile_ns, reach};
 use crate::resolve::Parameters;
 use crate::sheet::ASSUMED_LATENCY;
 
 /// What is needed of a volume.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Need {
+pub struct VolumeNeed {
     /// Bytes to be kept.
     pub size_bytes: u64,
     /// What the requests are like.
-    pub load: Load,
+    pub load: OfferedLoad,
     /// How many of them a second.
     pub rate: f64,
     /// The need was told in I/Os a second, so that a type must say how many it gives.
@@ -63,7 +63,7 @@ pub struct LatencyNeed {
 
 /// A volume that serves the need.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
+pub struct VolumeOffer {
     /// Its type.
     pub id: String,
     /// Who sells it.
@@ -73,7 +73,7 @@ pub struct Offer {
     /// The tier it belongs to.
     pub tier: Option<String>,
     /// What it gives requests like these.
-    pub reach: Reach,
+    pub reach: ReachedRate,
     /// I/Os a second of 4 KiB in random order, for ever.
     pub iops: Option<f64>,
     /// Bytes a second in sequential requests of 1 MiB, for ever.
@@ -87,7 +87,7 @@ pub struct Offer {
 /// Seconds of a month as providers bill it: 730 hours.
 const MONTH_S: f64 = 730.0 * 3600.0;
 
-impl Need {
+impl VolumeNeed {
     /// What it comes to in a month.
     fn month(&self) -> MonthlyUse {
         let rate = match self.spell {
@@ -101,7 +101,7 @@ impl Need {
     }
 }
 
-impl Offer {
+impl VolumeOffer {
     /// A month's price for each 1,000 I/Os a second and for each 100 MiB a second, where it is known in whole.
     pub fn unit_prices(&self) -> (Option<f64>, Option<f64>) {
         let month = self.bill.as_ref().filter(|bill| bill.is_whole()).map(MonthlyCost::total);
@@ -163,25 +163,25 @@ pub struct Other {
 pub struct Fit {
     /// Those whose price is sourced, by currency, the cheapest first; where a part is not known it comes after those where
     /// all is.
-    pub priced: Vec<(String, Vec<Offer>)>,
+    pub priced: Vec<(String, Vec<VolumeOffer>)>,
     /// Those of which no price is sourced, the smallest first.
-    pub unpriced: Vec<Offer>,
+    pub unpriced: Vec<VolumeOffer>,
     /// The others.
     pub others: Vec<Other>,
 }
 
 impl Fit {
     /// All that serve.
-    pub fn offers(&self) -> impl Iterator<Item = &Offer> {
+    pub fn offers(&self) -> impl Iterator<Item = &VolumeOffer> {
         self.priced.iter().flat_map(|(_, offers)| offers).chain(&self.unpriced)
     }
 }
 
 impl Catalog {
     /// What serves `need`, of one provider or of all.
-    pub fn fit(&self, need: &Need, provider: Option<&str>) -> Fit {
+    pub fn fit(&self, need: &VolumeNeed, provider: Option<&str>) -> Fit {
         let mut fit = Fit::default();
-        let asked = |entry: &&Entry| provider.is_none_or(|name| entry.is_of(name));
+        let asked = |entry: &&CatalogEntry| provider.is_none_or(|name| entry.is_of(name));
         for entry in self.entries().filter(asked) {
             match entry.offer(need) {
                 Err(other) => fit.others.push(other),
@@ -197,7 +197,7 @@ impl Catalog {
             }
         }
         fit.priced.sort_by(|one, other| one.0.cmp(&other.0));
-        let rank = |offer: &Offer| {
+        let rank = |offer: &VolumeOffer| {
             let bill = offer.bill.as_ref();
             (bill.is_some_and(|bill| !bill.is_whole()), bill.map_or(0.0, MonthlyCost::total))
         };
@@ -211,7 +211,7 @@ impl Catalog {
     }
 }
 
-impl Entry {
+impl CatalogEntry {
     /// True where `name` is its provider's, or a part of that.
     pub fn is_of(&self, name: &str) -> bool {
         let (own, name) = (self.provider().to_lowercase(), name.trim().to_lowercase());
@@ -219,7 +219,7 @@ impl Entry {
     }
 
     /// The least volume of this type that serves, or why there is none.
-    pub fn offer(&self, need: &Need) -> Result<Offer, Other> {
+    pub fn offer(&self, need: &VolumeNeed) -> Result<VolumeOffer, Other> {
         let other = |reason, why: String| Other { id: self.id().to_owned(), reason, why };
         if self.lifecycle() == Lifecycle::Historical {
             let why = format!("its rules are those of {} and of no volume that is sold", self.as_of());
@@ -252,15 +252,16 @@ impl Entry {
             return Err(other(Reason::Latency, why));
         }
         let model = &resolved.model;
-        let of_all = |load: Load| reach(model, &Load { reads: need.load.reads, ..load }).sustained;
+        let of_all =
+            |load: OfferedLoad| reach(model, &OfferedLoad { reads: need.load.reads, ..load }).sustained;
         let megabyte = f64::from(1 << 20);
         let notes = fit_why::notes(self, need, &resolved);
-        Ok(Offer {
+        Ok(VolumeOffer {
             id: self.id().to_owned(),
             provider: self.provider().to_owned(),
             reach: reach(model, &need.load),
-            iops: of_all(Load::of(4096.0, false)),
-            bytes_per_second: of_all(Load::of(megabyte, true))
+            iops: of_all(OfferedLoad::of(4096.0, false)),
+            bytes_per_second: of_all(OfferedLoad::of(megabyte, true))
                 .filter(|_| limits_bytes(model))
                 .map(|rate| rate * megabyte),
             bill: self.cost_of_month(&parameters, need.month()).ok().flatten(),
@@ -272,10 +273,10 @@ impl Entry {
 }
 
 /// Why a volume takes longer than it may, if it does.
-fn too_slow(model: &VolumeModel, assumptions: &[String], need: &Need) -> Option<String> {
+fn too_slow(model: &VolumeModel, assumptions: &[String], need: &VolumeNeed) -> Option<String> {
     let is_assumed = assumptions.iter().any(|told| told.starts_with(ASSUMED_LATENCY));
     need.latency.iter().find_map(|asked| {
-        let of = |latency: &Latency| {
+        let of = |latency: &VolumeLatency| {
             asked.per_million.map_or(mean_ns(latency), |per_million| quantile_ns(latency, per_million))
         };
         let reads = asked.of_reads.then(|| of(&model.read_latency));

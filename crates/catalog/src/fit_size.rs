@@ -5,11 +5,11 @@
 use fathom_volume::{Limit, VolumeModel};
 
 use crate::amount::{self, GIB};
-use crate::entry::Entry;
-use crate::fit::Need;
+use crate::entry::CatalogEntry;
+use crate::fit::VolumeNeed;
 use crate::levels::{bytes_range, chooses_bytes, chooses_iops, iops_range};
-use crate::load::Load;
-use crate::reach::{Met, met};
+use crate::load::OfferedLoad;
+use crate::reach::{LoadLimit, met};
 use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{IopsModel, ThroughputUnit};
@@ -22,7 +22,7 @@ const MOST_RATE: u64 = 1_000_000_000_000;
 const SAME: f64 = 1e-9;
 
 /// What to choose of the least volume that serves; `None` where none does.
-pub(crate) fn least(entry: &Entry, need: &Need) -> Option<Parameters> {
+pub(crate) fn least(entry: &CatalogEntry, need: &VolumeNeed) -> Option<Parameters> {
     let wire = &entry.wire;
     let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
     if is_named {
@@ -33,7 +33,7 @@ pub(crate) fn least(entry: &Entry, need: &Need) -> Option<Parameters> {
     of_tier(entry, need, None).map(|least| Parameters { size_bytes: whole(least.size_bytes), ..least })
 }
 
-fn of_tier(entry: &Entry, need: &Need, tier: Option<&str>) -> Option<Parameters> {
+fn of_tier(entry: &CatalogEntry, need: &VolumeNeed, tier: Option<&str>) -> Option<Parameters> {
     let (least, most) = entry.size_range_gib();
     let first = need.size_bytes.div_ceil(GIB).max(least);
     let last = most.unwrap_or(first.max(MOST_GIB));
@@ -65,7 +65,7 @@ fn of_tier(entry: &Entry, need: &Need, tier: Option<&str>) -> Option<Parameters>
 }
 
 /// The size of the tier that a volume belongs to, or its own.
-fn whole_tier(entry: &Entry, size_bytes: u64) -> u64 {
+fn whole_tier(entry: &CatalogEntry, size_bytes: u64) -> u64 {
     let is_sized = entry.wire.iops_model == IopsModel::TieredBySize;
     let sizes =
         entry.wire.tiers.iter().filter(|_| is_sized).filter_map(|tier| tier.size_gib.map(amount::gib));
@@ -73,13 +73,18 @@ fn whole_tier(entry: &Entry, size_bytes: u64) -> u64 {
 }
 
 /// The first size of each tier in GiB, which all that are larger than the tier below have.
-fn tier_sizes(entry: &Entry) -> Vec<u64> {
+fn tier_sizes(entry: &CatalogEntry) -> Vec<u64> {
     let sizes = entry.wire.tiers.iter().filter_map(|tier| tier.size_gib.map(|gib| gib as u64));
     sizes.flat_map(|gib| [gib, gib + 1]).collect()
 }
 
 /// The least IOPS and bandwidth that serve at a size.
-pub(crate) fn choose(entry: &Entry, need: &Need, size_bytes: u64, tier: Option<&str>) -> Option<Parameters> {
+pub(crate) fn choose(
+    entry: &CatalogEntry,
+    need: &VolumeNeed,
+    size_bytes: u64,
+    tier: Option<&str>,
+) -> Option<Parameters> {
     let wire = &entry.wire;
     let base =
         Parameters { size_bytes: Some(size_bytes), tier: tier.map(str::to_owned), ..Parameters::default() };
@@ -134,15 +139,15 @@ fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>)
 }
 
 /// True where a volume gives what is needed, whatever the share of reads where that is left open.
-pub(crate) fn serves(model: &VolumeModel, need: &Need) -> bool {
+pub(crate) fn serves(model: &VolumeModel, need: &VolumeNeed) -> bool {
     need.load.mixes().into_iter().all(|reads| {
-        let load = Load { reads: Some(reads), ..need.load.clone() };
+        let load = OfferedLoad { reads: Some(reads), ..need.load.clone() };
         met(model, &load, reads).iter().all(|met| holds(met, need))
     })
 }
 
 /// True where one limit lets the need through.
-pub(crate) fn holds(met: &Met, need: &Need) -> bool {
+pub(crate) fn holds(met: &LoadLimit, need: &VolumeNeed) -> bool {
     let at_most = |rate: f64, level: f64| rate <= level * (1.0 + SAME);
     let base = met.limit.baseline().as_f64();
     let demand = need.rate * met.tokens;

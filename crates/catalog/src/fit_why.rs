@@ -5,10 +5,10 @@ use fathom_model::units::{bytes, duration, grouped};
 use fathom_volume::VolumeModel;
 
 use crate::amount::GIB;
-use crate::entry::{Entry, Lifecycle};
-use crate::fit::{Need, Reason};
+use crate::entry::{CatalogEntry, Lifecycle};
+use crate::fit::{Reason, VolumeNeed};
 use crate::most::volumes;
-use crate::reach::{Counted, Reach, limits_bytes, met, reach};
+use crate::reach::{LimitUnit, ReachedRate, limits_bytes, met, reach};
 use crate::resolve::Resolved;
 use crate::sheet::ASSUMED_LATENCY;
 
@@ -16,15 +16,15 @@ use crate::sheet::ASSUMED_LATENCY;
 const SMALL: f64 = 16_384.0;
 
 /// The reason, and the same in words.
-pub(crate) fn why_not(entry: &Entry, need: &Need) -> (Reason, String) {
+pub(crate) fn why_not(entry: &CatalogEntry, need: &VolumeNeed) -> (Reason, String) {
     let best = volumes(entry, need.size_bytes.div_ceil(GIB)).into_iter().filter_map(|parameters| {
         let resolved = entry.resolve(&parameters).ok()?;
         Some((reach(&resolved.model, &need.load), resolved))
     });
-    let level = |reach: &Reach| reach.sustained.unwrap_or(f64::INFINITY);
-    let peak = |reach: &Reach| reach.burst.map_or(level(reach), |burst| burst.rate);
+    let level = |reach: &ReachedRate| reach.sustained.unwrap_or(f64::INFINITY);
+    let peak = |reach: &ReachedRate| reach.burst.map_or(level(reach), |burst| burst.rate);
     // In a spell a burst may do; for ever it may not.
-    let merit = |reach: &Reach| if need.spell.is_some() { peak(reach) } else { level(reach) };
+    let merit = |reach: &ReachedRate| if need.spell.is_some() { peak(reach) } else { level(reach) };
     let Some((best, resolved)) = best.max_by(|one, other| merit(&one.0).total_cmp(&merit(&other.0))) else {
         return (Reason::Size, "there is no volume of it of that size".to_owned());
     };
@@ -48,7 +48,7 @@ pub(crate) fn why_not(entry: &Entry, need: &Need) -> (Reason, String) {
         Some(burst) => (burst.held_by, burst.rate),
         None => (best.held_by, sustained),
     };
-    let reason = if held_by == Some(Counted::Bytes) { Reason::Throughput } else { Reason::Iops };
+    let reason = if held_by == Some(LimitUnit::Bytes) { Reason::Throughput } else { Reason::Iops };
     let of = match (&resolved.tier, entry.size_range_gib().1) {
         (Some(tier), _) => format!(" with {tier}"),
         (None, Some(_)) => format!(" at {}", bytes(resolved.model.size_bytes)),
@@ -58,10 +58,10 @@ pub(crate) fn why_not(entry: &Entry, need: &Need) -> (Reason, String) {
 }
 
 /// A rate of requests like those of the need, by what holds it.
-fn told(held_by: Option<Counted>, rate: f64, need: &Need) -> String {
+fn told(held_by: Option<LimitUnit>, rate: f64, need: &VolumeNeed) -> String {
     let mean = need.load.mean_bytes();
     match held_by {
-        Some(Counted::Bytes) => format!("{} MiB/s", decimal(rate * mean / f64::from(1 << 20))),
+        Some(LimitUnit::Bytes) => format!("{} MiB/s", decimal(rate * mean / f64::from(1 << 20))),
         _ => {
             let size = match need.load.blocks.as_slice() {
                 [(block, _)] => bytes(*block as u64),
@@ -77,11 +77,11 @@ fn decimal(figure: f64) -> String {
 }
 
 /// What was asked for and is not published, so that nobody can say that a volume gives it.
-pub(crate) fn unpublished(model: &VolumeModel, need: &Need) -> Option<String> {
+pub(crate) fn unpublished(model: &VolumeModel, need: &VolumeNeed) -> Option<String> {
     // What is left open may be all reads or all writes.
     let share = need.load.reads;
     let asked = [(1.0, share != Some(0.0)), (0.0, share != Some(1.0))];
-    let limits = |counted: Counted| {
+    let limits = |counted: LimitUnit| {
         let mut directions = asked.into_iter().filter(|(_, is_asked)| *is_asked);
         directions.all(|(reads, _)| met(model, &need.load, reads).iter().any(|met| met.counted == counted))
     };
@@ -90,14 +90,14 @@ pub(crate) fn unpublished(model: &VolumeModel, need: &Need) -> Option<String> {
         () if (need.in_bytes || is_large) && !limits_bytes(model) => {
             Some("its bandwidth is not published".to_owned())
         }
-        () if need.in_bytes && !limits(Counted::Bytes) => Some("its bandwidth is not published".to_owned()),
-        () if need.in_ios && !limits(Counted::Ios) => Some("its IOPS are not published".to_owned()),
+        () if need.in_bytes && !limits(LimitUnit::Bytes) => Some("its bandwidth is not published".to_owned()),
+        () if need.in_ios && !limits(LimitUnit::Ios) => Some("its IOPS are not published".to_owned()),
         () => None,
     }
 }
 
 /// What should be known of a volume that serves.
-pub(crate) fn notes(entry: &Entry, need: &Need, resolved: &Resolved) -> Vec<String> {
+pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     if entry.lifecycle() == Lifecycle::Previous {
         notes.push("its provider recommends another".to_owned());
@@ -109,8 +109,9 @@ pub(crate) fn notes(entry: &Entry, need: &Need, resolved: &Resolved) -> Vec<Stri
         notes.push("its size goes with what it belongs to and is not in the catalogue".to_owned());
     }
     let leans = need.load.mixes().into_iter().any(|reads| {
-        let beyond =
-            |met: &crate::reach::Met| need.rate * met.tokens > met.limit.baseline().as_f64() * (1.0 + 1e-9);
+        let beyond = |met: &crate::reach::LoadLimit| {
+            need.rate * met.tokens > met.limit.baseline().as_f64() * (1.0 + 1e-9)
+        };
         met(&resolved.model, &need.load, reads).iter().any(beyond)
     });
     if leans && let Some(burst) = reach(&resolved.model, &need.load).burst {

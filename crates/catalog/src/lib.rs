@@ -2,7 +2,7 @@
 //!
 //! An entry and its parameters (size, provisioned IOPS and bandwidth) make a [`fathom_volume::VolumeModel`]; a type whose
 //! provider publishes no rule is refused with the reason. Generations are entries of their own: what a type gave in 2016
-//! stays as it was. [`Target`] reads what the command line calls such a volume. The fields are explained in `data/README.md`.
+//! stays as it was. [`SimulatedTarget`] reads what the command line calls such a volume. The fields are explained in `data/README.md`.
 #![forbid(unsafe_code)]
 
 mod alike;
@@ -28,14 +28,14 @@ mod sheet;
 mod target;
 mod wire;
 
-pub use alike::{Alike, Measured};
+pub use alike::{Alike, MeasuredVolume};
 pub use catalog::{Catalog, CatalogError};
 pub use cost::{CostPart, MonthlyCost, MonthlyUse};
-pub use entry::{Confidence, Entry, Lifecycle, Price};
-pub use fit::{Fit, LatencyNeed, Need, Offer, Other, Reason, Spell};
+pub use entry::{CatalogEntry, Confidence, Lifecycle, Price};
+pub use fit::{Fit, LatencyNeed, Other, Reason, Spell, VolumeNeed, VolumeOffer};
 pub use lifts::Lift;
-pub use load::Load;
-pub use reach::{Burst, Counted, Reach, reach};
-pub use resolve::{Parameters, Refusal, Resolved};
-pub use sheet::{BlockRow, Direction, Level, Rule, Sheet};
-pub use target::{Target, TargetError};
+pub use load::OfferedLoad;
+pub use reach::{BurstReach, LimitUnit, ReachedRate, reach};
+pub use resolve::{ModelRefusal, Parameters, Resolved};
+pub use sheet::{BlockRow, LimitDirection, Rule, Sheet, SheetLimit};
+pub use target::{SimulatedTarget, TargetError};

@@ -4,8 +4,8 @@ use fathom_volume::VolumeModel;
 
 use crate::catalog::Catalog;
 use crate::cost::MonthlyCost;
-use crate::entry::Entry;
-use crate::fit::{Need, Offer};
+use crate::entry::CatalogEntry;
+use crate::fit::{VolumeNeed, VolumeOffer};
 use crate::fit_size::least;
 use crate::reach::reach;
 use crate::resolve::Parameters;
@@ -23,16 +23,16 @@ pub struct Lift {
     /// The least one that gives twice as much.
     pub twice: Option<Parameters>,
     /// The provider's other type that gives a tenth more for the least, by what is known of its price.
-    pub next: Option<Offer>,
+    pub next: Option<VolumeOffer>,
 }
 
 impl Catalog {
     /// What gives more than `met`, the rate at which a volume of `entry` with `parameters` stopped.
-    pub fn lifts(&self, entry: &Entry, parameters: &Parameters, met: &Need) -> Lift {
+    pub fn lifts(&self, entry: &CatalogEntry, parameters: &Parameters, met: &VolumeNeed) -> Lift {
         let chosen = Parameters { first_touch: false, ..parameters.clone() };
         let own = entry.resolve(&chosen).ok();
         let level = own.as_ref().and_then(|own| own_level(&own.model, met)).unwrap_or(met.rate);
-        let more = |factor: f64| Need { rate: level * factor, ..met.clone() };
+        let more = |factor: f64| VolumeNeed { rate: level * factor, ..met.clone() };
         let (tenth, next) = self.for_ever(entry, &more(1.1));
         let is_below_its_rules = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
         Lift { is_below_its_rules, tenth, twice: least(entry, &more(2.0)), next }
@@ -40,9 +40,13 @@ impl Catalog {
 
     /// The least volume of `entry` that serves a need, and the provider's other type that does for the least, by what is
     /// known of its price.
-    pub fn for_ever(&self, entry: &Entry, need: &Need) -> (Option<Parameters>, Option<Offer>) {
+    pub fn for_ever(
+        &self,
+        entry: &CatalogEntry,
+        need: &VolumeNeed,
+    ) -> (Option<Parameters>, Option<VolumeOffer>) {
         let fit = self.fit(need, Some(entry.provider()));
-        let known = |offer: &&Offer| offer.bill.as_ref().map_or(f64::INFINITY, MonthlyCost::total);
+        let known = |offer: &&VolumeOffer| offer.bill.as_ref().map_or(f64::INFINITY, MonthlyCost::total);
         let others = fit.offers().filter(|offer| offer.id != entry.id());
         let next = others.min_by(|one, other| known(one).total_cmp(&known(other))).cloned();
         (least(entry, need), next)
@@ -51,7 +55,7 @@ impl Catalog {
 
 /// The level of the volume's own rules at which it stopped, where it is one: what was measured is never quite that, and a
 /// tenth more of it would take a GiB more than it does.
-fn own_level(model: &VolumeModel, met: &Need) -> Option<f64> {
+fn own_level(model: &VolumeModel, met: &VolumeNeed) -> Option<f64> {
     let reach = reach(model, &met.load);
     let levels = [reach.sustained, reach.burst.map(|burst| burst.rate)];
     levels.into_iter().flatten().find(|level| (met.rate / level - 1.0).abs() <= SAME_LEVEL)
@@ -60,16 +64,16 @@ fn own_level(model: &VolumeModel, met: &Need) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Load;
+    use crate::OfferedLoad;
 
     #[test]
     fn larger_ones_and_others() {
         let check = |id: &str, gib: u64, iops: Option<u64>, rate: f64, expected: (bool, &str, &str, &str)| {
             let catalog = Catalog::shipped();
             let parameters = Parameters { size_bytes: Some(gib << 30), iops, ..Parameters::default() };
-            let met = Need {
+            let met = VolumeNeed {
                 size_bytes: gib << 30,
-                load: Load::of(4096.0, false),
+                load: OfferedLoad::of(4096.0, false),
                 rate,
                 in_ios: true,
                 in_bytes: false,

@@ -1,6 +1,6 @@
 //! From baselines to limits: a type's burst rule on top of what a volume gives for ever.
 
-use fathom_volume::{Billing, Limit, Rate};
+use fathom_volume::{Billing, Limit, TokenRate};
 
 use crate::amount::{self, TIB};
 use crate::levels::Wanted;
@@ -11,7 +11,7 @@ const USUAL_BURST_S: f64 = 60.0;
 
 /// The limits on both directions together, and what was assumed to find them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct AssumedLimits {
     pub(crate) ios: Option<Limit>,
     pub(crate) bytes: Option<Limit>,
     pub(crate) billing: Option<Billing>,
@@ -26,8 +26,8 @@ pub(crate) fn plain(level: Option<u64>) -> Result<Option<Limit>, String> {
     }
 }
 
-fn rate(level: u64) -> Result<Rate, String> {
-    Rate::per_second(level).ok_or_else(|| format!("its rules come to {level} a second"))
+fn rate(level: u64) -> Result<TokenRate, String> {
+    TokenRate::per_second(level).ok_or_else(|| format!("its rules come to {level} a second"))
 }
 
 /// The limits of a volume with the baselines `ios` and `bytes`.
@@ -36,8 +36,8 @@ pub(crate) fn of(
     wanted: Wanted<'_>,
     (ios, bytes): (Option<u64>, Option<u64>),
     on_demand: bool,
-) -> Result<Limits, String> {
-    let mut limits = Limits { ios: plain(ios)?, bytes: plain(bytes)?, ..Limits::default() };
+) -> Result<AssumedLimits, String> {
+    let mut limits = AssumedLimits { ios: plain(ios)?, bytes: plain(bytes)?, ..AssumedLimits::default() };
     let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
     match wire.burst_model {
         BurstModel::None => {}
@@ -78,7 +78,7 @@ fn dual(
     wanted: Wanted<'_>,
     (ios, bytes): (Option<u64>, Option<u64>),
     on_demand: bool,
-    limits: &mut Limits,
+    limits: &mut AssumedLimits,
 ) -> Result<(), String> {
     let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
     let Some(tier) = wanted.tier else { return Ok(()) };
@@ -114,7 +114,7 @@ fn windows(
     wire: &Wire,
     (ios, bytes): (Option<u64>, Option<u64>),
     unit: u64,
-    limits: &mut Limits,
+    limits: &mut AssumedLimits,
 ) -> Result<(), String> {
     if wire.burst_duration_s.is_none() {
         limits.assumptions.push("how long its bursts last is not published: taken as 60 s".to_owned());

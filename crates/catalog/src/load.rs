@@ -4,7 +4,7 @@ use fathom_volume::Accounting;
 
 /// Requests of a use: their sizes, their order, and how many of them read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct OfferedLoad {
     /// Sizes in bytes with their shares, which sum up to 1.
     pub blocks: Vec<(f64, f64)>,
     /// Each begins where the one before it ended.
@@ -15,15 +15,15 @@ pub struct Load {
 
 /// What one request is charged on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cost {
+pub(crate) struct MeanCharge {
     pub(crate) ios: f64,
     pub(crate) bytes: f64,
 }
 
-impl Load {
+impl OfferedLoad {
     /// Requests of one size, reads or writes.
     pub fn of(block_bytes: f64, is_sequential: bool) -> Self {
-        Load { blocks: vec![(block_bytes, 1.0)], is_sequential, reads: None }
+        OfferedLoad { blocks: vec![(block_bytes, 1.0)], is_sequential, reads: None }
     }
 
     /// Bytes of a request on average.
@@ -36,23 +36,23 @@ impl Load {
         self.reads.map_or(vec![1.0, 0.0], |share| vec![share])
     }
 
-    pub(crate) fn cost(&self, accounting: Accounting) -> Cost {
+    pub(crate) fn cost(&self, accounting: Accounting) -> MeanCharge {
         let costs =
             self.blocks.iter().map(|(bytes, share)| (cost(accounting, *bytes, self.is_sequential), share));
-        costs.fold(Cost { ios: 0.0, bytes: 0.0 }, |sum, (cost, share)| Cost {
+        costs.fold(MeanCharge { ios: 0.0, bytes: 0.0 }, |sum, (cost, share)| MeanCharge {
             ios: sum.ios + cost.ios * share,
             bytes: sum.bytes + cost.bytes * share,
         })
     }
 }
 
-fn cost(accounting: Accounting, bytes: f64, is_sequential: bool) -> Cost {
-    let Some(unit) = accounting.unit_bytes.map(f64::from) else { return Cost { ios: 1.0, bytes } };
+fn cost(accounting: Accounting, bytes: f64, is_sequential: bool) -> MeanCharge {
+    let Some(unit) = accounting.unit_bytes.map(f64::from) else { return MeanCharge { ios: 1.0, bytes } };
     if is_sequential && accounting.merges_sequential {
-        return Cost { ios: bytes / unit, bytes };
+        return MeanCharge { ios: bytes / unit, bytes };
     }
     let ios = (bytes / unit).ceil().max(1.0);
-    Cost { ios, bytes: if accounting.whole_units { ios * unit } else { bytes } }
+    MeanCharge { ios, bytes: if accounting.whole_units { ios * unit } else { bytes } }
 }
 
 #[cfg(test)]
@@ -77,12 +77,13 @@ mod tests {
             (unit(1024, true, true), 4.0 * kib, false, 1.0, 1024.0 * kib),
             (unit(1024, true, true), 4.0 * kib, true, 1.0 / 256.0, 4.0 * kib),
         ] {
-            let found = Load::of(block, is_sequential).cost(accounting);
-            assert_eq!(found, Cost { ios, bytes }, "{accounting:?} {block} {is_sequential}");
+            let found = OfferedLoad::of(block, is_sequential).cost(accounting);
+            assert_eq!(found, MeanCharge { ios, bytes }, "{accounting:?} {block} {is_sequential}");
         }
         // Half of 4 KiB, half of 512 KiB: 1.5 units of 256 KiB, 258 KiB.
-        let mixed = Load { blocks: vec![(4.0 * kib, 0.5), (512.0 * kib, 0.5)], ..Load::of(0.0, false) };
-        assert_eq!(mixed.cost(unit(256, true, false)), Cost { ios: 1.5, bytes: 258.0 * kib });
+        let mixed =
+            OfferedLoad { blocks: vec![(4.0 * kib, 0.5), (512.0 * kib, 0.5)], ..OfferedLoad::of(0.0, false) };
+        assert_eq!(mixed.cost(unit(256, true, false)), MeanCharge { ios: 1.5, bytes: 258.0 * kib });
         assert_eq!(mixed.mean_bytes(), 258.0 * kib);
     }
 }

@@ -1,17 +1,17 @@
 //! The volumes of a type that give most, and what that is.
 
 use crate::amount::GIB;
-use crate::entry::Entry;
+use crate::entry::CatalogEntry;
 use crate::fit_size::MOST_GIB;
 use crate::levels::{bytes_range, chooses_bytes, chooses_iops, iops_range};
-use crate::load::Load;
+use crate::load::OfferedLoad;
 use crate::reach::{limits_bytes, reach};
 use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{BurstModel, IopsModel};
 
 /// The volumes of a type that give most: at each of its turning points and its largest size.
-pub(crate) fn volumes(entry: &Entry, least_gib: u64) -> Vec<Parameters> {
+pub(crate) fn volumes(entry: &CatalogEntry, least_gib: u64) -> Vec<Parameters> {
     let wire = &entry.wire;
     let (least, most) = entry.size_range_gib();
     let first = least_gib.max(least);
@@ -40,7 +40,7 @@ pub(crate) fn volumes(entry: &Entry, least_gib: u64) -> Vec<Parameters> {
     sizes.iter().flat_map(|size| tiers.iter().map(|tier| of(*size, tier))).collect()
 }
 
-impl Entry {
+impl CatalogEntry {
     /// The tiers that are chosen by name, as what it gives depends on what it belongs to.
     pub fn named_tiers(&self) -> Vec<&str> {
         let is_named = matches!(self.wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
@@ -56,13 +56,13 @@ impl Entry {
             .filter_map(|parameters| self.resolve(parameters).ok())
             .map(|resolved| resolved.model)
             .collect();
-        let most = |load: &Load| {
-            let reads = [1.0, 0.0].map(|share| Load { reads: Some(share), ..load.clone() });
+        let most = |load: &OfferedLoad| {
+            let reads = [1.0, 0.0].map(|share| OfferedLoad { reads: Some(share), ..load.clone() });
             let all = models.iter().flat_map(|model| reads.iter().map(|load| reach(model, load).sustained));
             all.flatten().reduce(f64::max)
         };
-        let bytes = most(&Load::of(megabyte, true)).filter(|_| models.iter().any(limits_bytes));
-        (most(&Load::of(4096.0, false)), bytes.map(|rate| rate * megabyte))
+        let bytes = most(&OfferedLoad::of(megabyte, true)).filter(|_| models.iter().any(limits_bytes));
+        (most(&OfferedLoad::of(4096.0, false)), bytes.map(|rate| rate * megabyte))
     }
 
     /// How it gives more than that for a time: `credit`, `window` or `billed`; `None` where it does not, or nobody says.

@@ -8,13 +8,13 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// Parts that are still to be used.
 #[derive(Clone, Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct UnusedParts<'a> {
     left: Vec<(&'a str, &'a str)>,
     /// All keys that were asked for, to name them where one is unknown.
     known: Vec<String>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> UnusedParts<'a> {
     /// Reads `KEY=VALUE&KEY=VALUE`.
     pub(crate) fn read(text: &'a str) -> Result<Self, String> {
         let mut left: Vec<(&str, &str)> = Vec::new();
@@ -27,7 +27,7 @@ impl<'a> Parts<'a> {
             }
             left.push((key, value));
         }
-        Ok(Parts { left, known: Vec::new() })
+        Ok(UnusedParts { left, known: Vec::new() })
     }
 
     /// The value of `key`, if it is given.

@@ -1,12 +1,12 @@
 //! What a modelled volume gives a load, for ever and in a burst, and for how long.
 
-use fathom_volume::{Distribution, Latency, Limit, Stage, VolumeModel};
+use fathom_volume::{Distribution, Limit, LimitStage, VolumeLatency, VolumeModel};
 
-use crate::load::Load;
+use crate::load::OfferedLoad;
 
 /// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum LimitUnit {
     /// I/Os.
     Ios,
     /// Bytes.
@@ -15,22 +15,22 @@ pub enum Counted {
 
 /// The rate that a volume gives requests of one kind, and which limit holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reach {
+pub struct ReachedRate {
     /// Requests a second, without any credit and without a bill; `None` = no limit is known.
     pub sustained: Option<f64>,
     /// What holds them.
-    pub held_by: Option<Counted>,
+    pub held_by: Option<LimitUnit>,
     /// The burst, where it is beyond that.
-    pub burst: Option<Burst>,
+    pub burst: Option<BurstReach>,
 }
 
 /// More than there is for ever.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Burst {
+pub struct BurstReach {
     /// Requests a second.
     pub rate: f64,
     /// What holds them.
-    pub held_by: Option<Counted>,
+    pub held_by: Option<LimitUnit>,
     /// How long it lasts from full credit, ns; `None` = for ever, at a price.
     pub lasts_ns: Option<u64>,
     /// How long an idle volume takes to regain what was spent, ns.
@@ -39,20 +39,24 @@ pub struct Burst {
 
 /// A limit as a load meets it: tokens that each request of the load costs on average.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Met {
+pub(crate) struct LoadLimit {
     pub(crate) limit: Limit,
-    pub(crate) counted: Counted,
+    pub(crate) counted: LimitUnit,
     pub(crate) tokens: f64,
 }
 
 /// The limits that `load` meets where the share `reads` of it are reads.
-pub(crate) fn met(model: &VolumeModel, load: &Load, reads: f64) -> Vec<Met> {
+pub(crate) fn met(model: &VolumeModel, load: &OfferedLoad, reads: f64) -> Vec<LoadLimit> {
     let parts = [(&model.shared, 1.0), (&model.reads, reads), (&model.writes, 1.0 - reads)];
-    let of_stage = |stage: &Stage, share: f64| {
+    let of_stage = |stage: &LimitStage, share: f64| {
         let cost = load.cost(stage.accounting);
-        let ios = stage.ios.map(|limit| Met { limit, counted: Counted::Ios, tokens: cost.ios * share });
-        let bytes =
-            stage.bytes.map(|limit| Met { limit, counted: Counted::Bytes, tokens: cost.bytes * share });
+        let ios =
+            stage.ios.map(|limit| LoadLimit { limit, counted: LimitUnit::Ios, tokens: cost.ios * share });
+        let bytes = stage.bytes.map(|limit| LoadLimit {
+            limit,
+            counted: LimitUnit::Bytes,
+            tokens: cost.bytes * share,
+        });
         [ios, bytes]
     };
     let all = parts.into_iter().flat_map(|(stages, share)| stages.iter().map(move |stage| (stage, share)));
@@ -60,10 +64,10 @@ pub(crate) fn met(model: &VolumeModel, load: &Load, reads: f64) -> Vec<Met> {
 }
 
 /// What `model` gives `load`, whatever the share of reads where that is left open.
-pub fn reach(model: &VolumeModel, load: &Load) -> Reach {
+pub fn reach(model: &VolumeModel, load: &OfferedLoad) -> ReachedRate {
     let mixes = load.mixes().into_iter().map(|reads| of_mix(&met(model, load, reads)));
     let worst = mixes.reduce(|one, other| if lower(&other, &one) { other } else { one });
-    worst.unwrap_or(Reach { sustained: None, held_by: None, burst: None })
+    worst.unwrap_or(ReachedRate { sustained: None, held_by: None, burst: None })
 }
 
 /// True where bytes are limited, by themselves or by what counts as one I/O; else nobody knows how large requests fare.
@@ -72,16 +76,16 @@ pub(crate) fn limits_bytes(model: &VolumeModel) -> bool {
     stages.any(|stage| stage.bytes.is_some() || stage.accounting.unit_bytes.is_some())
 }
 
-fn lower(one: &Reach, other: &Reach) -> bool {
-    let level = |reach: &Reach| {
+fn lower(one: &ReachedRate, other: &ReachedRate) -> bool {
+    let level = |reach: &ReachedRate| {
         let sustained = reach.sustained.unwrap_or(f64::INFINITY);
         (sustained, reach.burst.map_or(sustained, |burst| burst.rate))
     };
     level(one) < level(other)
 }
 
-fn of_mix(met: &[Met]) -> Reach {
-    let least = |level: &dyn Fn(&Met) -> Option<f64>| {
+fn of_mix(met: &[LoadLimit]) -> ReachedRate {
+    let least = |level: &dyn Fn(&LoadLimit) -> Option<f64>| {
         let all = met.iter().filter_map(|met| Some((level(met)? / met.tokens, met.counted)));
         all.min_by(|one, other| one.0.total_cmp(&other.0))
     };
@@ -92,9 +96,9 @@ fn of_mix(met: &[Met]) -> Reach {
         let spent = met.iter().filter(|met| rate * met.tokens > met.limit.baseline().as_f64());
         let lasts = spent.clone().filter_map(|met| lasts_ns(met, rate)).min();
         let refill = spent.filter_map(|met| met.limit.time_to_refill_ns()).max();
-        Burst { rate, held_by: peak.map(|(_, counted)| counted), lasts_ns: lasts, refill_ns: refill }
+        BurstReach { rate, held_by: peak.map(|(_, counted)| counted), lasts_ns: lasts, refill_ns: refill }
     });
-    Reach {
+    ReachedRate {
         sustained: sustained.map(|(rate, _)| rate),
         held_by: sustained.map(|(_, counted)| counted),
         burst,
@@ -102,7 +106,7 @@ fn of_mix(met: &[Met]) -> Reach {
 }
 
 /// How long full credit lasts at a rate beyond the baseline.
-fn lasts_ns(met: &Met, rate: f64) -> Option<u64> {
+fn lasts_ns(met: &LoadLimit, rate: f64) -> Option<u64> {
     match met.limit {
         Limit::Credit { base, capacity, .. } => {
             let seconds = capacity as f64 / (rate * met.tokens - base.as_f64());
@@ -114,7 +118,7 @@ fn lasts_ns(met: &Met, rate: f64) -> Option<u64> {
 }
 
 /// The mean of what a request takes, ns.
-pub(crate) fn mean_ns(latency: &Latency) -> f64 {
+pub(crate) fn mean_ns(latency: &VolumeLatency) -> f64 {
     match &latency.distribution {
         Distribution::Fixed(ns) => *ns as f64,
         Distribution::Quantiles(quantiles) => quantiles
@@ -128,7 +132,7 @@ pub(crate) fn mean_ns(latency: &Latency) -> f64 {
 }
 
 /// What so many of a million requests take at most, ns.
-pub(crate) fn quantile_ns(latency: &Latency, per_million: u32) -> f64 {
+pub(crate) fn quantile_ns(latency: &VolumeLatency, per_million: u32) -> f64 {
     match &latency.distribution {
         Distribution::Fixed(ns) => *ns as f64,
         Distribution::Quantiles(quantiles) => {
@@ -156,11 +160,11 @@ mod tests {
     }
 
     /// Sustained, then burst and the seconds that it lasts.
-    fn check(id: &str, gib: u64, load: Load, sustained: f64, burst: Option<(f64, f64)>) {
+    fn check(id: &str, gib: u64, load: OfferedLoad, sustained: f64, burst: Option<(f64, f64)>) {
         let found = reach(&model(id, gib), &load);
         let near = |one: f64, other: f64| (one - other).abs() <= other * 1e-6;
         assert!(near(found.sustained.unwrap(), sustained), "{id} {gib} {load:?}: {found:?}");
-        let seconds = |burst: Burst| burst.lasts_ns.map_or(0.0, |ns| ns as f64 / 1e9);
+        let seconds = |burst: BurstReach| burst.lasts_ns.map_or(0.0, |ns| ns as f64 / 1e9);
         match (found.burst, burst) {
             (None, None) => {}
             (Some(found), Some((rate, lasts))) => {
@@ -175,8 +179,8 @@ mod tests {
 
     #[test]
     fn what_a_volume_gives() {
-        let random = |kib: f64| Load::of(kib * KIB, false);
-        let sequential = |kib: f64| Load::of(kib * KIB, true);
+        let random = |kib: f64| OfferedLoad::of(kib * KIB, false);
+        let sequential = |kib: f64| OfferedLoad::of(kib * KIB, true);
         // 50 GiB of gp2: 150 for ever, 3,000 for 5,400,000 / 2,850 s.
         check("aws-gp2-2016", 50, random(4.0), 150.0, Some((3000.0, 5_400_000.0 / 2850.0)));
         // 128 MiB/s are 2,048 of 64 KiB, which spend 1,898 credits a second.
@@ -194,17 +198,17 @@ mod tests {
         check("do-volume-standard-2018-04", 100, random(64.0), 200e6 / 65_536.0, None);
         // Two directions apart: the slower one is what any mix can rely on.
         check("gcp-pd-standard", 1000, random(4.0), 750.0, None);
-        check("gcp-pd-standard", 1000, Load { reads: Some(0.0), ..random(4.0) }, 1500.0, None);
-        check("gcp-pd-standard", 1000, Load { reads: Some(0.25), ..random(4.0) }, 2000.0, None);
+        check("gcp-pd-standard", 1000, OfferedLoad { reads: Some(0.0), ..random(4.0) }, 1500.0, None);
+        check("gcp-pd-standard", 1000, OfferedLoad { reads: Some(0.25), ..random(4.0) }, 2000.0, None);
     }
 
     #[test]
     fn latencies_by_their_quantiles() {
-        let around = Latency::around(1_000_000);
+        let around = VolumeLatency::around(1_000_000);
         assert!((mean_ns(&around) - 1e6).abs() < 1e3, "{}", mean_ns(&around));
         let p50 = quantile_ns(&around, 500_000);
         assert!((quantile_ns(&around, 990_000) / p50 - 2.0).abs() < 1e-3);
         assert!((quantile_ns(&around, 1_000_000) / p50 - 10.0).abs() < 1e-3);
-        assert_eq!((mean_ns(&Latency::fixed(7)), quantile_ns(&Latency::fixed(7), 1)), (7.0, 7.0));
+        assert_eq!((mean_ns(&VolumeLatency::fixed(7)), quantile_ns(&VolumeLatency::fixed(7), 1)), (7.0, 7.0));
     }
 }

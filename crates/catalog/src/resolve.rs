@@ -1,14 +1,14 @@
 //! From an entry and what is chosen of it to the model of one volume.
 
 use fathom_model::units::bytes;
-use fathom_volume::{Accounting, FirstTouch, Latency, Limit, Stage, VolumeModel};
+use fathom_volume::{Accounting, FirstTouch, Limit, LimitStage, VolumeLatency, VolumeModel};
 use thiserror::Error;
 
 use crate::amount::{self, GIB};
-use crate::entry::{Confidence, Entry};
+use crate::entry::{CatalogEntry, Confidence};
 use crate::levels::{self, Wanted};
 use crate::limits;
-use crate::wire::{IopsModel, Shared, Tier};
+use crate::wire::{IopsModel, SharedBudget, Tier};
 
 /// What is chosen of a type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,14 +41,14 @@ pub struct Resolved {
 /// Why there is no model of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{id}: {reason}")]
-pub struct Refusal {
+pub struct ModelRefusal {
     /// The entry.
     pub id: String,
     /// Why.
     pub reason: String,
 }
 
-impl Refusal {
+impl ModelRefusal {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         Some("`fathom catalog show ID` tells what can be chosen; `sim:custom` takes limits of your own")
@@ -64,19 +64,24 @@ const SLACK_NS: u64 = 10_000_000;
 pub(crate) const FIRST_TOUCH_BYTES: u32 = 512 << 10;
 
 /// Limits on I/Os and bytes of one owner.
-pub(crate) fn stage(name: &str, accounting: Accounting, ios: Option<Limit>, bytes: Option<Limit>) -> Stage {
-    Stage { name: name.to_owned(), accounting, ios, bytes, slack_ns: SLACK_NS, billing: None }
+pub(crate) fn stage(
+    name: &str,
+    accounting: Accounting,
+    ios: Option<Limit>,
+    bytes: Option<Limit>,
+) -> LimitStage {
+    LimitStage { name: name.to_owned(), accounting, ios, bytes, slack_ns: SLACK_NS, billing: None }
 }
 
 /// True where a stage limits anything; one that does not is left out.
-pub(crate) fn is_limited(stage: &Stage) -> bool {
+pub(crate) fn is_limited(stage: &LimitStage) -> bool {
     stage.ios.is_some() || stage.bytes.is_some()
 }
 
-impl Entry {
+impl CatalogEntry {
     /// The model of a volume of this type; refused where the provider publishes no rule, or would not sell it.
-    pub fn resolve(&self, parameters: &Parameters) -> Result<Resolved, Refusal> {
-        self.resolved(parameters).map_err(|reason| Refusal { id: self.id().to_owned(), reason })
+    pub fn resolve(&self, parameters: &Parameters) -> Result<Resolved, ModelRefusal> {
+        self.resolved(parameters).map_err(|reason| ModelRefusal { id: self.id().to_owned(), reason })
     }
 
     /// Why no volume of this type can be modelled, whatever is chosen.
@@ -104,14 +109,14 @@ impl Entry {
             Wanted { size_bytes, tier, iops: parameters.iops, bytes_per_second: parameters.bytes_per_second };
         let (mut ios, mut bytes) = levels::of(wire, wanted)?;
         match wire.limits_shared_read_write {
-            Shared::Known(true) if ios.read.is_some() || ios.write.is_some() => assumptions.push(
+            SharedBudget::Known(true) if ios.read.is_some() || ios.write.is_some() => assumptions.push(
                 "reads and writes share its limits by a rule that is not published: each is held to its own limit, and a mix \
                  may get less"
                     .to_owned(),
             ),
-            Shared::Known(true) => {}
-            Shared::Known(false) => (ios, bytes) = (ios.apart(), bytes.apart()),
-            Shared::Unknown(_) => {
+            SharedBudget::Known(true) => {}
+            SharedBudget::Known(false) => (ios, bytes) = (ios.apart(), bytes.apart()),
+            SharedBudget::Unknown(_) => {
                 assumptions.push(
                     "whether reads and writes share its limits is not published: taken as shared".to_owned(),
                 );
@@ -125,8 +130,8 @@ impl Entry {
         }
         assumptions.append(&mut shared.assumptions);
         let accounting = self.accounting();
-        let stage = |ios, bytes, billing| Stage { billing, ..stage("volume", accounting, ios, bytes) };
-        let one_way = |ios, bytes| -> Result<Vec<Stage>, String> {
+        let stage = |ios, bytes, billing| LimitStage { billing, ..stage("volume", accounting, ios, bytes) };
+        let one_way = |ios, bytes| -> Result<Vec<LimitStage>, String> {
             let stage = stage(limits::plain(ios)?, limits::plain(bytes)?, None);
             Ok(Some(stage).filter(is_limited).into_iter().collect())
         };
@@ -203,15 +208,15 @@ impl Entry {
     }
 
     /// Of reads and of writes.
-    fn latencies(&self, assumptions: &mut Vec<String>) -> (Latency, Latency) {
+    fn latencies(&self, assumptions: &mut Vec<String>) -> (VolumeLatency, VolumeLatency) {
         let wire = &self.wire;
         if let Some(typical) = wire.latency_typical_ms {
-            let latency = Latency::around(amount::milliseconds(typical));
+            let latency = VolumeLatency::around(amount::milliseconds(typical));
             return (latency.clone(), latency);
         }
         if let Some(depth_per_iops) = wire.queue_depth_per_iops {
             // One under way for every so many a second: that is how long each takes.
-            let latency = Latency::fixed(amount::seconds(depth_per_iops));
+            let latency = VolumeLatency::fixed(amount::seconds(depth_per_iops));
             return (latency.clone(), latency);
         }
         let usual: f64 = match wire.media.as_str() {
@@ -222,7 +227,7 @@ impl Entry {
         assumptions.push(format!("its latency is not published: taken as about {usual} ms"));
         let below = |most: Option<f64>| {
             let typical = most.map_or(usual, |most| usual.min(most));
-            Latency::around(amount::milliseconds(typical))
+            VolumeLatency::around(amount::milliseconds(typical))
         };
         (below(wire.latency_read_ms_max), below(wire.latency_write_ms_max))
     }

@@ -1,20 +1,20 @@
 //! Everything there is to tell of a volume of a type: its limits, what it gives by block size, its price; and the sizes at
 //! which a type is worth looking at.
 
-use fathom_volume::{Limit, Rate, Stage, VolumeModel};
+use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 
 use crate::amount::{self, GIB};
 use crate::cost::{MonthlyCost, MonthlyUse};
-use crate::entry::Entry;
+use crate::entry::CatalogEntry;
 use crate::levels::{self, chooses_bytes, chooses_iops};
-use crate::load::Load;
-use crate::reach::{Counted, Reach, limits_bytes, mean_ns, reach};
-use crate::resolve::{Parameters, Refusal};
+use crate::load::OfferedLoad;
+use crate::reach::{LimitUnit, ReachedRate, limits_bytes, mean_ns, reach};
+use crate::resolve::{ModelRefusal, Parameters};
 use crate::wire::{IopsModel, Wire};
 
 /// The direction that a limit holds for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum LimitDirection {
     /// Reads and writes together.
     Total,
     /// Reads.
@@ -23,13 +23,13 @@ pub enum Direction {
     Write,
 }
 
-impl Direction {
+impl LimitDirection {
     /// Its name in documents.
     pub fn name(self) -> &'static str {
         match self {
-            Direction::Total => "total",
-            Direction::Read => "read",
-            Direction::Write => "write",
+            LimitDirection::Total => "total",
+            LimitDirection::Read => "read",
+            LimitDirection::Write => "write",
         }
     }
 }
@@ -52,11 +52,11 @@ pub enum Rule {
 
 /// One limit of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct SheetLimit {
     /// Whose.
-    pub direction: Direction,
+    pub direction: LimitDirection,
     /// What it counts.
-    pub counted: Counted,
+    pub counted: LimitUnit,
     /// I/Os or bytes a second, for ever.
     pub base: u64,
     /// The same in a burst.
@@ -75,11 +75,11 @@ pub struct BlockRow {
     /// Bytes of a request.
     pub block_bytes: u64,
     /// Whose, where each direction has limits of its own.
-    pub direction: Direction,
+    pub direction: LimitDirection,
     /// In random order.
-    pub random: Reach,
+    pub random: ReachedRate,
     /// One after another.
-    pub sequential: Reach,
+    pub sequential: ReachedRate,
     /// Requests under way that reach the most of it in random order, by what one takes; `None` where nothing limits it.
     pub depth: Option<u64>,
 }
@@ -94,7 +94,7 @@ pub struct Sheet {
     /// The tier it belongs to.
     pub tier: Option<String>,
     /// Its limits.
-    pub levels: Vec<Level>,
+    pub levels: Vec<SheetLimit>,
     /// The largest request that counts as one I/O.
     pub io_unit_bytes: Option<u64>,
     /// Sequential requests share a unit.
@@ -116,12 +116,12 @@ const BLOCKS_KIB: [u64; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 /// Sizes that people buy, GiB.
 const USUAL_GIB: [u64; 14] = [1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 16_384, 32_768, 65_536];
 
-impl Entry {
+impl CatalogEntry {
     /// A volume of this type; what must be chosen and is not is the most there is.
     ///
     /// # Errors
-    /// As for [`Entry::resolve`].
-    pub fn sheet(&self, parameters: &Parameters) -> Result<Sheet, Refusal> {
+    /// As for [`CatalogEntry::resolve`].
+    pub fn sheet(&self, parameters: &Parameters) -> Result<Sheet, ModelRefusal> {
         let mut assumed = Vec::new();
         let mut parameters = self.completed(parameters, &mut assumed);
         let resolved = self.resolve(&parameters)?;
@@ -223,30 +223,30 @@ pub(crate) fn turning_points(wire: &Wire) -> Vec<u64> {
     lines.into_iter().flatten().chain(steps).filter(|size| *size > 0).collect()
 }
 
-fn levels_of(model: &VolumeModel) -> Vec<Level> {
+fn levels_of(model: &VolumeModel) -> Vec<SheetLimit> {
     let parts = [
-        (Direction::Total, &model.shared),
-        (Direction::Read, &model.reads),
-        (Direction::Write, &model.writes),
+        (LimitDirection::Total, &model.shared),
+        (LimitDirection::Read, &model.reads),
+        (LimitDirection::Write, &model.writes),
     ];
-    let of = |direction: Direction, stage: &Stage| {
-        let ios = stage.ios.map(|limit| level(direction, Counted::Ios, limit));
-        [ios, stage.bytes.map(|limit| level(direction, Counted::Bytes, limit))]
+    let of = |direction: LimitDirection, stage: &LimitStage| {
+        let ios = stage.ios.map(|limit| level(direction, LimitUnit::Ios, limit));
+        [ios, stage.bytes.map(|limit| level(direction, LimitUnit::Bytes, limit))]
     };
     let all =
         parts.into_iter().flat_map(|(direction, stages)| stages.iter().map(move |stage| (direction, stage)));
     all.flat_map(|(direction, stage)| of(direction, stage)).flatten().collect()
 }
 
-fn level(direction: Direction, counted: Counted, limit: Limit) -> Level {
-    let per_second = |rate: Rate| u64::try_from(rate.in_ns(1_000_000_000)).unwrap_or(u64::MAX);
+fn level(direction: LimitDirection, counted: LimitUnit, limit: Limit) -> SheetLimit {
+    let per_second = |rate: TokenRate| u64::try_from(rate.in_ns(1_000_000_000)).unwrap_or(u64::MAX);
     let (rule, capacity) = match limit {
         Limit::Rate(_) => (Rule::None, 0),
         Limit::Credit { capacity, .. } => (Rule::Credit { capacity }, capacity),
         Limit::Window { .. } => (Rule::Window, 0),
         Limit::OnDemand { .. } => (Rule::Billed, 0),
     };
-    Level {
+    SheetLimit {
         direction,
         counted,
         base: per_second(limit.baseline()),
@@ -259,20 +259,20 @@ fn level(direction: Direction, counted: Counted, limit: Limit) -> Level {
 
 fn blocks(model: &VolumeModel) -> Vec<BlockRow> {
     let is_apart = !model.reads.is_empty() || !model.writes.is_empty();
-    let directions: &[Direction] =
-        if is_apart { &[Direction::Read, Direction::Write] } else { &[Direction::Total] };
-    let row = |direction: Direction, kib: u64| {
+    let directions: &[LimitDirection] =
+        if is_apart { &[LimitDirection::Read, LimitDirection::Write] } else { &[LimitDirection::Total] };
+    let row = |direction: LimitDirection, kib: u64| {
         let reads = match direction {
-            Direction::Total => None,
-            Direction::Read => Some(1.0),
-            Direction::Write => Some(0.0),
+            LimitDirection::Total => None,
+            LimitDirection::Read => Some(1.0),
+            LimitDirection::Write => Some(0.0),
         };
-        let of = |is_sequential| Load { reads, ..Load::of(kib as f64 * 1024.0, is_sequential) };
+        let of = |is_sequential| OfferedLoad { reads, ..OfferedLoad::of(kib as f64 * 1024.0, is_sequential) };
         let random = reach(model, &of(false));
         let latency = match direction {
-            Direction::Write => mean_ns(&model.write_latency),
-            Direction::Read => mean_ns(&model.read_latency),
-            Direction::Total => mean_ns(&model.read_latency).max(mean_ns(&model.write_latency)),
+            LimitDirection::Write => mean_ns(&model.write_latency),
+            LimitDirection::Read => mean_ns(&model.read_latency),
+            LimitDirection::Total => mean_ns(&model.read_latency).max(mean_ns(&model.write_latency)),
         };
         let most = random.burst.map(|burst| burst.rate).or(random.sustained);
         BlockRow {
@@ -287,7 +287,7 @@ fn blocks(model: &VolumeModel) -> Vec<BlockRow> {
     directions.iter().flat_map(|direction| sizes.iter().map(|kib| row(*direction, *kib))).collect()
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Its usual size, in its range.
     pub(crate) fn usual_size(&self) -> u64 {
         let (least, most) = self.size_range();

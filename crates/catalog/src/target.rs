@@ -1,18 +1,18 @@
 //! Simulated volumes as they are named on the command line: `sim:ID?size=50GiB&…` for a type of the catalogue, and
 //! `sim:custom?iops=…` for limits of one's own.
 
-use fathom_volume::{Accounting, FirstTouch, Latency, VolumeModel};
+use fathom_volume::{Accounting, FirstTouch, VolumeLatency, VolumeModel};
 use thiserror::Error;
 
 use crate::catalog::Catalog;
 use crate::custom;
 use crate::limits::plain;
-use crate::parts::Parts;
+use crate::parts::UnusedParts;
 use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
 
 /// What a simulated target stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct SimulatedTarget {
     /// The entry's id, or `custom`.
     pub id: String,
     /// What was chosen of the entry; `None` for limits of one's own.
@@ -50,23 +50,26 @@ const PREFIX: &str = "sim:";
 /// Limits of one's own.
 pub(crate) const CUSTOM: &str = "custom";
 
-impl Target {
+impl SimulatedTarget {
     /// True where `text` names a simulated volume.
     pub fn is_one(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 
     /// Reads `sim:ID?KEY=VALUE&…`.
-    pub fn parse(catalog: &Catalog, text: &str) -> Result<Target, TargetError> {
+    pub fn parse(catalog: &Catalog, text: &str) -> Result<SimulatedTarget, TargetError> {
         let named = text.strip_prefix(PREFIX).unwrap_or(text);
         let (id, rest) = named.split_once('?').unwrap_or((named, ""));
         let refuse = |reason| TargetError { target: text.to_owned(), reason, remedy: remedy(catalog, id) };
         if id.is_empty() {
             return Err(refuse("it names no volume".to_owned()));
         }
-        let mut parts = Parts::read(rest).map_err(refuse)?;
-        let target =
-            if id == CUSTOM { custom::read(&mut parts) } else { Target::of_catalog(catalog, id, &mut parts) };
+        let mut parts = UnusedParts::read(rest).map_err(refuse)?;
+        let target = if id == CUSTOM {
+            custom::read(&mut parts)
+        } else {
+            SimulatedTarget::of_catalog(catalog, id, &mut parts)
+        };
         let mut target = target.map_err(refuse)?;
         target.add_common(&mut parts).map_err(refuse)?;
         parts.finish().map_err(refuse)?;
@@ -74,7 +77,11 @@ impl Target {
         Ok(target)
     }
 
-    fn of_catalog(catalog: &Catalog, id: &str, parts: &mut Parts<'_>) -> Result<Target, String> {
+    fn of_catalog(
+        catalog: &Catalog,
+        id: &str,
+        parts: &mut UnusedParts<'_>,
+    ) -> Result<SimulatedTarget, String> {
         let Some(entry) = catalog.get(id) else {
             return Err(format!("there is no type {id} in the catalogue"));
         };
@@ -87,7 +94,7 @@ impl Target {
             first_touch: parts.switch("first_touch")?.unwrap_or(false),
         };
         let resolved = entry.resolve(&parameters).map_err(|refusal| refusal.reason)?;
-        let mut target = Target {
+        let mut target = SimulatedTarget {
             id: id.to_owned(),
             chosen: Some(parameters),
             model: resolved.model,
@@ -98,13 +105,13 @@ impl Target {
         if let Some(ns) = parts.duration("latency")? {
             target.assumptions.retain(|assumption| !assumption.starts_with("its latency"));
             (target.model.read_latency, target.model.write_latency) =
-                (Latency::fixed(ns), Latency::fixed(ns));
+                (VolumeLatency::fixed(ns), VolumeLatency::fixed(ns));
         }
         Ok(target)
     }
 
     /// What every volume may have: who else limits it, and what goes wrong.
-    fn add_common(&mut self, parts: &mut Parts<'_>) -> Result<(), String> {
+    fn add_common(&mut self, parts: &mut UnusedParts<'_>) -> Result<(), String> {
         self.seed = parts.seed("seed")?.unwrap_or(0);
         if let Some(parallelism) = parts.number("parallelism")? {
             self.model.parallelism = Some(u32::try_from(parallelism).unwrap_or(u32::MAX));

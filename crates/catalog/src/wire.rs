@@ -47,7 +47,7 @@ pub(crate) enum BurstModel {
 /// Whether reads and writes have one budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Shared {
+pub(crate) enum SharedBudget {
     Known(bool),
     Unknown(Unknown),
 }
@@ -153,7 +153,7 @@ pub(crate) struct Wire {
 
     pub(crate) size_min_gib: Option<f64>,
     pub(crate) size_max_gib: Option<f64>,
-    pub(crate) limits_shared_read_write: Shared,
+    pub(crate) limits_shared_read_write: SharedBudget,
     pub(crate) throughput_shared_read_write: Option<bool>,
 
     pub(crate) iops_model: IopsModel,

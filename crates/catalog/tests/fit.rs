@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use fathom_catalog::{Catalog, Fit, LatencyNeed, Load, Need, Offer, Parameters, Spell};
+use fathom_catalog::{Catalog, Fit, LatencyNeed, OfferedLoad, Parameters, Spell, VolumeNeed, VolumeOffer};
 use fathom_model::Op;
-use fathom_volume::{Latency, Limit, Request, Stage, Volume, VolumeModel};
+use fathom_volume::{Limit, LimitStage, Volume, VolumeLatency, VolumeModel, VolumeRequest};
 use proptest::prelude::*;
 
 const GIB: u64 = 1 << 30;
@@ -15,10 +15,10 @@ const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 86_400 * SECOND;
 
 /// `rate` random requests a second of `block` bytes, and so much space.
-fn random(rate: f64, block: f64, gib: u64) -> Need {
-    Need {
+fn random(rate: f64, block: f64, gib: u64) -> VolumeNeed {
+    VolumeNeed {
         size_bytes: gib * GIB,
-        load: Load::of(block, false),
+        load: OfferedLoad::of(block, false),
         rate,
         in_ios: true,
         in_bytes: false,
@@ -28,11 +28,11 @@ fn random(rate: f64, block: f64, gib: u64) -> Need {
     }
 }
 
-fn spell(need: Need, length_ns: u64, every_ns: u64) -> Need {
-    Need { spell: Some(Spell { length_ns, every_ns, between: 0.0 }), ..need }
+fn spell(need: VolumeNeed, length_ns: u64, every_ns: u64) -> VolumeNeed {
+    VolumeNeed { spell: Some(Spell { length_ns, every_ns, between: 0.0 }), ..need }
 }
 
-fn fit(need: &Need) -> Fit {
+fn fit(need: &VolumeNeed) -> Fit {
     Catalog::shipped().fit(need, None)
 }
 
@@ -40,7 +40,7 @@ fn fit(need: &Need) -> Fit {
 fn of(fit: &Fit, id: &str) -> String {
     let whole =
         |part: Option<u64>, unit: u64| part.map(|part| format!(" {}", part / unit)).unwrap_or_default();
-    let chosen = |offer: &Offer| {
+    let chosen = |offer: &VolumeOffer| {
         let Parameters { size_bytes, iops, bytes_per_second, .. } = &offer.parameters;
         format!("{}{}{}", whole(*size_bytes, GIB), whole(*iops, 1), whole(*bytes_per_second, 1 << 20))
     };
@@ -55,7 +55,7 @@ fn month(fit: &Fit, id: &str) -> f64 {
 }
 
 #[track_caller]
-fn check(need: &Need, expected: &[(&str, &str)]) -> Fit {
+fn check(need: &VolumeNeed, expected: &[(&str, &str)]) -> Fit {
     let fit = fit(need);
     for (id, text) in expected {
         assert_eq!(of(&fit, id), *text, "{id}");
@@ -66,7 +66,7 @@ fn check(need: &Need, expected: &[(&str, &str)]) -> Fit {
 #[test]
 fn iops_and_throughput_at_once() {
     // 5,000 a second and 200 MiB/s at once are requests of 40.96 KiB.
-    let need = Need { in_bytes: true, ..random(5000.0, 200.0 * MIB / 5000.0, 500) };
+    let need = VolumeNeed { in_bytes: true, ..random(5000.0, 200.0 * MIB / 5000.0, 500) };
     let fit = check(
         &need,
         &[
@@ -152,7 +152,12 @@ fn iops_alone() {
 
 #[test]
 fn throughput_alone() {
-    let need = Need { load: Load::of(MIB, true), in_ios: false, in_bytes: true, ..random(500.0, MIB, 1024) };
+    let need = VolumeNeed {
+        load: OfferedLoad::of(MIB, true),
+        in_ios: false,
+        in_bytes: true,
+        ..random(500.0, MIB, 1024)
+    };
     check(
         &need,
         &[
@@ -215,7 +220,7 @@ fn latency() {
     let below = |name: &str, per_million, most_ns| {
         let latency =
             LatencyNeed { name: name.to_owned(), per_million, most_ns, of_reads: true, of_writes: true };
-        Need { latency: vec![latency], ..random(500.0, 4.0 * KIB, 500) }
+        VolumeNeed { latency: vec![latency], ..random(500.0, 4.0 * KIB, 500) }
     };
     let assumed = "which is assumed from its kind: none is published";
     check(
@@ -239,22 +244,22 @@ fn data_that_must_outlive_the_instance() {
     let need = random(100_000.0, 4.0 * KIB, 400);
     check(&need, &[("aws-instance-store-nvme", "400"), ("aws-io2-block-express", "400 100000")]);
     // 35,000 writes of i3.large are too few; i3.xlarge has 70,000 and i3.2xlarge 180,000.
-    let tier = |need: &Need| {
+    let tier = |need: &VolumeNeed| {
         fit(need)
             .offers()
             .find(|offer| offer.id == "aws-instance-store-nvme")
             .and_then(|offer| offer.tier.clone())
     };
     assert_eq!(tier(&need).as_deref(), Some("i3.2xlarge"));
-    let reads = Need { load: Load { reads: Some(1.0), ..need.load.clone() }, ..need.clone() };
+    let reads = VolumeNeed { load: OfferedLoad { reads: Some(1.0), ..need.load.clone() }, ..need.clone() };
     assert_eq!(tier(&reads).as_deref(), Some("i3.large"));
-    let persistent = Need { persistent: true, ..need };
+    let persistent = VolumeNeed { persistent: true, ..need };
     check(&persistent, &[("aws-instance-store-nvme", "its data are lost with the instance")]);
 }
 
 #[test]
 fn space_alone() {
-    let need = Need { in_ios: false, ..random(0.0, 4.0 * KIB, 20_000) };
+    let need = VolumeNeed { in_ios: false, ..random(0.0, 4.0 * KIB, 20_000) };
     check(
         &need,
         &[
@@ -268,8 +273,10 @@ fn space_alone() {
 
 #[test]
 fn reads_and_writes_with_limits_of_their_own() {
-    let need =
-        |reads| Need { load: Load { reads, ..Load::of(4.0 * KIB, false) }, ..random(3000.0, 0.0, 100) };
+    let need = |reads| VolumeNeed {
+        load: OfferedLoad { reads, ..OfferedLoad::of(4.0 * KIB, false) },
+        ..random(3000.0, 0.0, 100)
+    };
     // 0.75 reads and 1.5 writes a GiB.
     check(&need(Some(1.0)), &[("gcp-pd-standard", "4000")]);
     check(&need(Some(0.0)), &[("gcp-pd-standard", "2000")]);
@@ -289,12 +296,12 @@ fn one_provider_by_its_name() {
 }
 
 /// The model as it stands when a spell begins that is like all those before it: with the credit that the time between
-/// them brings back, or none where the need is for ever. Latency is left out.
-fn prepared(model: &VolumeModel, need: &Need) -> VolumeModel {
+/// them brings back, or none where the need is for ever. VolumeLatency is left out.
+fn prepared(model: &VolumeModel, need: &VolumeNeed) -> VolumeModel {
     let mut model = model.clone();
-    (model.read_latency, model.write_latency) = (Latency::fixed(0), Latency::fixed(0));
+    (model.read_latency, model.write_latency) = (VolumeLatency::fixed(0), VolumeLatency::fixed(0));
     let stages = model.shared.iter_mut().chain(&mut model.reads).chain(&mut model.writes);
-    for Stage { ios, bytes, .. } in stages {
+    for LimitStage { ios, bytes, .. } in stages {
         for limit in [ios, bytes].into_iter().flatten() {
             if let Limit::Credit { base, capacity, initial, .. } = limit {
                 let earned = |ns: u64| u64::try_from(base.in_ns(ns)).unwrap_or(u64::MAX);
@@ -307,7 +314,7 @@ fn prepared(model: &VolumeModel, need: &Need) -> VolumeModel {
 }
 
 /// How late the last of the requests of a need is that come at an even pace for `seconds`, ns.
-fn lateness(model: &VolumeModel, need: &Need, op: Op, seconds: f64) -> u64 {
+fn lateness(model: &VolumeModel, need: &VolumeNeed, op: Op, seconds: f64) -> u64 {
     let mut volume = Volume::new(&prepared(model, need), 1).unwrap();
     let bytes = need.load.mean_bytes() as u32;
     let places = model.size_bytes / u64::from(bytes);
@@ -317,7 +324,7 @@ fn lateness(model: &VolumeModel, need: &Need, op: Op, seconds: f64) -> u64 {
         let due = (index as f64 / need.rate * 1e9) as u64;
         // A stride that is prime, so that none begins where another has ended.
         let place = if need.load.is_sequential { index % places } else { index * 7919 % places };
-        let request = Request { op, offset: place * u64::from(bytes), bytes };
+        let request = VolumeRequest { op, offset: place * u64::from(bytes), bytes };
         late = volume.submit(due, &request).at_ns.saturating_sub(due);
     }
     late
@@ -325,10 +332,10 @@ fn lateness(model: &VolumeModel, need: &Need, op: Op, seconds: f64) -> u64 {
 
 /// How late a request may be that finds nothing but its turn before it: limits hold over 10 ms, and what it is charged for
 /// at once, whole units of it, comes at the baseline.
-fn turn(model: &VolumeModel, need: &Need) -> u64 {
+fn turn(model: &VolumeModel, need: &VolumeNeed) -> u64 {
     let bytes = need.load.mean_bytes();
     let stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
-    let of = |stage: &Stage| {
+    let of = |stage: &LimitStage| {
         let unit = stage.accounting.unit_bytes.map_or(bytes, f64::from);
         let units = (bytes / unit).ceil();
         let charged = if stage.accounting.whole_units { units * unit } else { bytes };
@@ -351,7 +358,7 @@ proptest! {
         length_s in prop::option::of(1u64..40),
         every_s in 60u64..200,
     ) {
-        let need = Need { load: Load::of(kib * KIB, is_sequential), ..random(rate, kib * KIB, gib) };
+        let need = VolumeNeed { load: OfferedLoad::of(kib * KIB, is_sequential), ..random(rate, kib * KIB, gib) };
         let need = match length_s {
             Some(length) => spell(need, length * SECOND, every_s * SECOND),
             None => need,
@@ -399,7 +406,7 @@ fn types_of_ones_own_without_a_largest_size() {
                 as_of = \"2026\"\nconfidence = \"quoted\"\nlimits_shared_read_write = true\niops_model = \"linear_clamped\"\n\
                 iops_per_gib = 2\nburst_model = \"none\"\n";
     let own = Catalog::parse("mine.toml", text).unwrap();
-    let of = |need: &Need| {
+    let of = |need: &VolumeNeed| {
         let fit = own.fit(need, None);
         let size = fit.offers().next().and_then(|offer| offer.parameters.size_bytes).map(|bytes| bytes / GIB);
         (size, fit.others.first().map(|other| other.why.clone()))

@@ -5,16 +5,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_catalog::{Catalog, Target};
+use fathom_catalog::{Catalog, SimulatedTarget};
 use fathom_model::Op;
-use fathom_volume::{Request, Volume};
+use fathom_volume::{Volume, VolumeRequest};
 
 const SECOND: u64 = 1_000_000_000;
 const KIB: u64 = 1 << 10;
 
 /// Requests a second at random offsets, with so many under way, from the second second to the last.
 fn iops(target: &str, block: u64, depth: usize, seconds: u64) -> f64 {
-    let target = Target::parse(Catalog::shipped(), target).unwrap();
+    let target = SimulatedTarget::parse(Catalog::shipped(), target).unwrap();
     let mut volume = Volume::new(&target.model, target.seed).unwrap();
     let blocks = target.model.size_bytes / block;
     let mut ends = BinaryHeap::from(vec![Reverse(0); depth]);
@@ -26,7 +26,7 @@ fn iops(target: &str, block: u64, depth: usize, seconds: u64) -> f64 {
         count += u64::from(now >= SECOND);
         index += 1;
         let offset = (index * 0x9e37_79b1) % blocks * block;
-        let request = Request { op: Op::Read, offset, bytes: block as u32 };
+        let request = VolumeRequest { op: Op::Read, offset, bytes: block as u32 };
         ends.push(Reverse(volume.submit(now, &request).at_ns));
     }
     count as f64 / (seconds - 1) as f64

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use fathom_catalog::{Catalog, Confidence, Entry, Lifecycle, Parameters};
+use fathom_catalog::{Catalog, CatalogEntry, Confidence, Lifecycle, Parameters};
 use fathom_model::Op;
-use fathom_volume::{Latency, Limit, Request, Stage, Volume};
+use fathom_volume::{Limit, LimitStage, Volume, VolumeLatency, VolumeRequest};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
-fn entry(id: &str) -> &'static Entry {
+fn entry(id: &str) -> &'static CatalogEntry {
     Catalog::shipped().get(id).unwrap()
 }
 
@@ -19,7 +19,7 @@ fn sized(gib: u64) -> Parameters {
 
 /// A limit in few words; `unit` is what a token is counted in.
 fn told(limit: Option<Limit>, unit: u64) -> String {
-    let rate = |rate: fathom_volume::Rate| {
+    let rate = |rate: fathom_volume::TokenRate| {
         let per_second = rate.in_ns(1_000_000_000) as f64 / unit as f64;
         format!("{}", (per_second * 100.0).round() / 100.0)
     };
@@ -230,7 +230,7 @@ fn formulas_of_tencent_alibaba_and_gcp() {
     check_sizes("gcp-pd-ssd", MIB, &[(100, "9000", "-"), (10_000, "100000", "-")]);
     let apart = |id: &str, gib| {
         let model = entry(id).resolve(&sized(gib)).unwrap().model;
-        let of = |stages: &[Stage]| (told(stages[0].ios, 1), told(stages[0].bytes, MIB));
+        let of = |stages: &[LimitStage]| (told(stages[0].ios, 1), told(stages[0].bytes, MIB));
         let ((read_ios, read), (write_ios, write)) = (of(&model.reads), of(&model.writes));
         [read_ios, read, write_ios, write].join(" ")
     };
@@ -363,10 +363,10 @@ fn a_first_access_of_2012_costs_twice() {
     let parameters = |first_touch| Parameters { first_touch, iops: Some(1000), ..sized(100) };
     for (first_touch, expected) in [(false, 1), (true, 2)] {
         let mut model = entry("aws-io1-2012").resolve(&parameters(first_touch)).unwrap().model;
-        model.read_latency = Latency::fixed(400_000);
+        model.read_latency = VolumeLatency::fixed(400_000);
         let mut volume = Volume::new(&model, 1).unwrap();
         let mut at = |chunk: u64| {
-            let request = Request { op: Op::Read, offset: chunk * MIB, bytes: 4096 };
+            let request = VolumeRequest { op: Op::Read, offset: chunk * MIB, bytes: 4096 };
             volume.submit(1_000_000_000, &request).at_ns
         };
         // Past the slack, so that each waits for those before it.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use fathom_catalog::{Catalog, Counted, Direction, Level, Parameters, Rule, Sheet};
+use fathom_catalog::{Catalog, LimitDirection, LimitUnit, Parameters, Rule, Sheet, SheetLimit};
 
 const GIB: u64 = 1 << 30;
 const MIB: f64 = 1_048_576.0;
@@ -14,7 +14,7 @@ fn sheet(id: &str, gib: u64) -> Sheet {
 
 /// Base, burst, and seconds to empty and to refill, of the I/Os.
 fn ios(sheet: &Sheet) -> (u64, Option<u64>, Option<u64>, Option<u64>) {
-    let level = sheet.levels.iter().find(|level| level.counted == Counted::Ios).unwrap();
+    let level = sheet.levels.iter().find(|level| level.counted == LimitUnit::Ios).unwrap();
     let seconds = |ns: Option<u64>| ns.map(|ns| (ns + 500_000_000) / 1_000_000_000);
     (level.base, level.burst, seconds(level.empty_ns), seconds(level.refill_ns))
 }
@@ -34,7 +34,7 @@ fn gp2_of_2016_at_the_sizes_of_its_rules() {
     ] {
         let sheet = sheet("aws-gp2-2016", gib);
         assert_eq!(ios(&sheet), (base, burst, empty, refill), "{gib} GiB");
-        let bytes = sheet.levels.iter().find(|level| level.counted == Counted::Bytes).unwrap();
+        let bytes = sheet.levels.iter().find(|level| level.counted == LimitUnit::Bytes).unwrap();
         assert_eq!((bytes.base as f64 / MIB, bytes.burst), (mib, None), "{gib} GiB");
         assert_eq!((sheet.io_unit_bytes, sheet.merges_sequential), (Some(256 << 10), true));
     }
@@ -57,7 +57,10 @@ fn blocks_of_gp2_of_2016() {
         let found = row.random.burst.unwrap();
         assert_eq!((row.random.sustained, found.rate), (Some(sustained), burst), "{kib}k");
         let seconds = found.lasts_ns.unwrap() as f64 / 1e9;
-        assert!((seconds - lasts).abs() < 1e-6 && row.direction == Direction::Total, "{kib}k: {seconds}");
+        assert!(
+            (seconds - lasts).abs() < 1e-6 && row.direction == LimitDirection::Total,
+            "{kib}k: {seconds}"
+        );
         // Sequential ones are merged: 128 MiB/s at any size, 150 units of 256 KiB for ever.
         let bytes = row.sequential.burst.unwrap().rate * (kib << 10) as f64;
         let sustained = row.sequential.sustained.unwrap() * (kib << 10) as f64;
@@ -72,12 +75,12 @@ fn blocks_of_gp2_of_2016() {
 fn directions_apart_have_rows_of_their_own() {
     let sheet = sheet("gcp-pd-standard", 1000);
     let level = |direction| {
-        let of = |level: &&Level| (level.direction, level.counted) == (direction, Counted::Ios);
+        let of = |level: &&SheetLimit| (level.direction, level.counted) == (direction, LimitUnit::Ios);
         sheet.levels.iter().find(of).map(|level| (level.base, level.rule))
     };
-    assert_eq!(level(Direction::Total), None);
-    assert_eq!(level(Direction::Read), Some((750, Rule::None)));
-    assert_eq!(level(Direction::Write), Some((1500, Rule::None)));
+    assert_eq!(level(LimitDirection::Total), None);
+    assert_eq!(level(LimitDirection::Read), Some((750, Rule::None)));
+    assert_eq!(level(LimitDirection::Write), Some((1500, Rule::None)));
     assert_eq!(sheet.blocks.len(), 18);
     assert!(sheet.is_latency_assumed);
     let bill = sheet.bill.unwrap();

@@ -2,23 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use fathom_catalog::{Catalog, Parameters, Target};
-use fathom_volume::{Accounting, Fault, FaultKind, FirstTouch, Latency, Limit, Rate, Stage, VolumeModel};
+use fathom_catalog::{Catalog, Parameters, SimulatedTarget};
+use fathom_volume::{
+    Accounting, Fault, FaultKind, FirstTouch, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel,
+};
 use proptest::prelude::*;
 
 const GIB: u64 = 1 << 30;
 const SECOND: u64 = 1_000_000_000;
 
-fn rate(tokens: u64) -> Rate {
-    Rate::per_second(tokens).unwrap()
+fn rate(tokens: u64) -> TokenRate {
+    TokenRate::per_second(tokens).unwrap()
 }
 
-fn parse(text: &str) -> Result<Target, String> {
-    Target::parse(Catalog::shipped(), text).map_err(|error| error.reason)
+fn parse(text: &str) -> Result<SimulatedTarget, String> {
+    SimulatedTarget::parse(Catalog::shipped(), text).map_err(|error| error.reason)
 }
 
-fn named(name: &str, ios: Option<Limit>, bytes: Option<Limit>) -> Stage {
-    Stage { name: name.to_owned(), ios, bytes, slack_ns: 10_000_000, ..Stage::default() }
+fn named(name: &str, ios: Option<Limit>, bytes: Option<Limit>) -> LimitStage {
+    LimitStage { name: name.to_owned(), ios, bytes, slack_ns: 10_000_000, ..LimitStage::default() }
 }
 
 /// Checks what `sim:custom?` and `text` come to, on a volume of 100 GiB unless `expected` says otherwise.
@@ -60,9 +62,9 @@ fn custom_volumes_have_the_limits_that_are_given() {
         VolumeModel { shared: vec![instance, ios(5000)], ..plain.clone() },
     );
     let accounting = Accounting { unit_bytes: Some(16 << 10), ..Accounting::default() };
-    let unit = Stage { accounting, ..ios(1000) };
+    let unit = LimitStage { accounting, ..ios(1000) };
     check("iops=1000&io_unit=16k", VolumeModel { shared: vec![unit], ..plain.clone() });
-    let (read_latency, write_latency) = (Latency::fixed(500_000), Latency::fixed(2_000_000));
+    let (read_latency, write_latency) = (VolumeLatency::fixed(500_000), VolumeLatency::fixed(2_000_000));
     check(
         "latency=500us&write_latency=2ms&parallelism=8",
         VolumeModel { read_latency, write_latency, parallelism: Some(8), ..plain.clone() },
@@ -92,7 +94,7 @@ fn types_of_the_catalogue_take_what_can_be_chosen() {
     assert_eq!(parse("sim:azure-premium-ssd?size=100GiB&tier=P30").unwrap().tier.as_deref(), Some("P30"));
     let premium = parse("sim:azure-premium-ssd?size=100GiB&latency=1ms&seed=3").unwrap();
     assert_eq!((premium.tier.as_deref(), premium.seed), (Some("P10"), 3));
-    assert_eq!(premium.model.read_latency, Latency::fixed(1_000_000));
+    assert_eq!(premium.model.read_latency, VolumeLatency::fixed(1_000_000));
     assert!(premium.assumptions.is_empty(), "{:?}", premium.assumptions);
     let capped = model("sim:aws-gp2?size=50GiB&instance_iops=2000");
     assert_eq!(
@@ -143,7 +145,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     ] {
         assert_eq!(parse(text).unwrap_err(), expected, "{text}");
     }
-    let hint = |text: &str| Target::parse(Catalog::shipped(), text).unwrap_err().hint().unwrap();
+    let hint = |text: &str| SimulatedTarget::parse(Catalog::shipped(), text).unwrap_err().hint().unwrap();
     for (text, expected) in [
         ("sim:aws-gp9", "did you mean aws-gp2, aws-gp3?"),
         ("sim:aws-io1", "choose by size=, iops=, bandwidth= or tier=; `fathom catalog show aws-io1`"),
@@ -155,7 +157,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     }
     let unknown = parse("sim:custom?iosp=5").unwrap_err();
     assert!(unknown.starts_with("iosp is not known here; there are size, io_unit,"), "{unknown}");
-    assert!(Target::is_one("sim:custom") && !Target::is_one("/dev/sim:custom"));
+    assert!(SimulatedTarget::is_one("sim:custom") && !SimulatedTarget::is_one("/dev/sim:custom"));
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! fio's progress line: who runs, how far, how fast, how long still.
 
 use fathom_model::Nanos;
-use fathom_report::{Family, Unit, fio_number};
+use fathom_report::{Family, NumberUnit, fio_number};
 use fathom_stats::Snapshot;
 
 use crate::output;
@@ -75,10 +75,15 @@ fn line(snapshot: &Snapshot) -> String {
     };
     if (0..3).any(used) {
         let bandwidth = |index: usize| {
-            fio_number(snapshot.bytes_per_second[index] as u64, DIGITS, Family::Binary, Unit::BytesPerSecond)
+            fio_number(
+                snapshot.bytes_per_second[index] as u64,
+                DIGITS,
+                Family::Binary,
+                NumberUnit::BytesPerSecond,
+            )
         };
         let iops =
-            |index: usize| fio_number(snapshot.iops[index] as u64, DIGITS, Family::Decimal, Unit::None);
+            |index: usize| fio_number(snapshot.iops[index] as u64, DIGITS, Family::Decimal, NumberUnit::None);
         text.push_str(&format!("[{}][{} IOPS]", rates(&bandwidth), rates(&iops)));
     }
     if let Some(left) = snapshot.remaining_ns {

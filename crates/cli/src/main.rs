@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use exit::{Complaint, Exit};
 
 /// How the program was called.
-enum Front {
+enum InvokedProgram {
     Fio,
     Ioping,
     Ping,
@@ -41,23 +41,23 @@ fn main() -> ExitCode {
     let is = |name: &str| called.is_some_and(|called| called == name);
     let says = |name: &str| args.get(1).is_some_and(|word| word == name);
     let (front, words) = match () {
-        () if is("fio") => (Front::Fio, 1),
-        () if says("fio") => (Front::Fio, 2),
-        () if is("ioping") => (Front::Ioping, 1),
-        () if says("ping") => (Front::Ping, 2),
-        () => (Front::Own, 0),
+        () if is("fio") => (InvokedProgram::Fio, 1),
+        () if says("fio") => (InvokedProgram::Fio, 2),
+        () if is("ioping") => (InvokedProgram::Ioping, 1),
+        () if says("ping") => (InvokedProgram::Ping, 2),
+        () => (InvokedProgram::Own, 0),
     };
     // Who cannot do without says so when it comes to a run.
     let _ = signals::start(match front {
-        Front::Fio => Exit::FioInterrupted,
-        Front::Ioping => Exit::Ioping(4),
-        Front::Ping | Front::Own => Exit::Interrupted,
+        InvokedProgram::Fio => Exit::FioInterrupted,
+        InvokedProgram::Ioping => Exit::Ioping(4),
+        InvokedProgram::Ping | InvokedProgram::Own => Exit::Interrupted,
     });
     let exit = match front {
-        Front::Fio => commands::fio::run(&args[words..]),
-        Front::Ioping => commands::ping::run_as_ioping(&args[words..]),
-        Front::Ping => commands::ping::run(&args[words..]),
-        Front::Own => commands::run(&args).unwrap_or_else(Complaint::report),
+        InvokedProgram::Fio => commands::fio::run(&args[words..]),
+        InvokedProgram::Ioping => commands::ping::run_as_ioping(&args[words..]),
+        InvokedProgram::Ping => commands::ping::run(&args[words..]),
+        InvokedProgram::Own => commands::run(&args).unwrap_or_else(Complaint::report),
     };
     exit.code()
 }

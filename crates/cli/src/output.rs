@@ -28,9 +28,9 @@ pub fn write_under_way() -> Option<u64> {
 }
 
 /// A writer whose writes are counted.
-pub struct Watched<W>(pub W);
+pub struct CountedWriter<W>(pub W);
 
-impl<W: Write> Write for Watched<W> {
+impl<W: Write> Write for CountedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         WRITES.fetch_add(1, Ordering::AcqRel);
         let written = self.0.write(bytes).and_then(|count| self.0.flush().map(|()| count));
@@ -53,7 +53,7 @@ pub fn warn(line: &str) {
 /// # Errors
 /// It cannot be written.
 pub fn warn_by(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
-    write_to(&mut io::BufWriter::new(Watched(io::stderr().lock())), write)
+    write_to(&mut io::BufWriter::new(CountedWriter(io::stderr().lock())), write)
 }
 
 /// Writes to standard output through `write`. A reader that has gone away has seen enough.
@@ -69,7 +69,7 @@ pub fn print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Resul
 /// # Errors
 /// It cannot be written.
 pub fn try_print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
-    write_to(&mut io::BufWriter::new(Watched(io::stdout().lock())), write)
+    write_to(&mut io::BufWriter::new(CountedWriter(io::stdout().lock())), write)
 }
 
 /// Prints what clap has to say, help to standard output and mistakes to standard error, in its colours at a terminal.

@@ -1,7 +1,7 @@
 //! What somebody at a terminal sees while a target is prepared, and the storing of each piece as it ends. In a pipe
 //! only that nothing completes.
 
-use fathom_analysis::prepare::{Done, Piece, Stage};
+use fathom_analysis::prepare::{CompletedPiece, PreparePiece, PrepareStage};
 use fathom_assess::prepare::{PrepareObserver, PreparePlan};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
@@ -15,13 +15,13 @@ use crate::run_display::RunDisplay;
 pub struct PrepareProgress<'a> {
     plan: &'a PreparePlan,
     display: &'a mut RunDisplay,
-    at: At,
+    at: PreparePosition,
 }
 
 /// Where it is.
 #[derive(Default)]
-struct At {
-    stage: Option<Stage>,
+struct PreparePosition {
+    stage: Option<PrepareStage>,
     /// Bytes before the piece, and moved in it.
     before: u64,
     moved: f64,
@@ -36,10 +36,10 @@ struct At {
 impl<'a> PrepareProgress<'a> {
     /// Nothing is shown or stored before it begins.
     pub fn new(plan: &'a PreparePlan, display: &'a mut RunDisplay) -> PrepareProgress<'a> {
-        PrepareProgress { plan, display, at: At::default() }
+        PrepareProgress { plan, display, at: PreparePosition::default() }
     }
 
-    fn prefix(&self, stage: Stage, more: &str) -> String {
+    fn prefix(&self, stage: PrepareStage, more: &str) -> String {
         let number = self.plan.stages.iter().position(|known| *known == stage).unwrap_or(0) + 1;
         format!("{number}/{} {}{more}", self.plan.stages.len(), stage.title())
     }
@@ -52,7 +52,7 @@ impl RunObserver for PrepareProgress<'_> {
         let at = &mut self.at;
         at.moved += rate * snapshot.elapsed_ns.saturating_sub(at.elapsed_ns) as f64 / 1e9;
         at.elapsed_ns = snapshot.elapsed_ns;
-        let is_workload = at.stage == Some(Stage::Workload);
+        let is_workload = at.stage == Some(PrepareStage::Workload);
         let size = self.plan.target.size;
         let done = (at.before + at.moved as u64).min(size);
         self.display.bar.set_position(if is_workload {
@@ -89,11 +89,16 @@ impl PrepareObserver for PrepareProgress<'_> {
         self.display.begun(header);
     }
 
-    fn piece_begun(&mut self, piece: &Piece) {
+    fn piece_begun(&mut self, piece: &PreparePiece) {
         self.display.preparing();
         let same = self.at.stage == Some(piece.stage);
         let paced = if same { self.at.paced } else { (0, 0) };
-        self.at = At { stage: Some(piece.stage), before: piece.offset, paced, ..At::default() };
+        self.at = PreparePosition {
+            stage: Some(piece.stage),
+            before: piece.offset,
+            paced,
+            ..PreparePosition::default()
+        };
         self.display.bar.set_length(self.plan.target.size);
         self.display.bar.set_position(piece.offset);
         if !same {
@@ -104,18 +109,22 @@ impl PrepareObserver for PrepareProgress<'_> {
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
         self.display.preparing();
-        self.at = At { stage: Some(Stage::Workload), rounds_ns: so_far.elapsed_ns, ..At::default() };
+        self.at = PreparePosition {
+            stage: Some(PrepareStage::Workload),
+            rounds_ns: so_far.elapsed_ns,
+            ..PreparePosition::default()
+        };
         let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
         self.display.bar.set_length(budget.as_millis().max(1));
         self.display.bar.set_position(so_far.elapsed_ns / 1_000_000);
         if index == 0 {
             self.display.bar.set_message(String::new());
         }
-        self.display.bar.set_prefix(self.prefix(Stage::Workload, &format!(" {}", index + 1)));
+        self.display.bar.set_prefix(self.prefix(PrepareStage::Workload, &format!(" {}", index + 1)));
     }
 
     fn ended(&mut self, test: &TestRecord) {
-        if let Some(done) = Done::of(test).filter(|done| self.at.stage == Some(done.piece.stage)) {
+        if let Some(done) = CompletedPiece::of(test).filter(|done| self.at.stage == Some(done.piece.stage)) {
             self.at.paced.0 += done.piece.length;
             self.at.paced.1 += done.elapsed_ns;
         }

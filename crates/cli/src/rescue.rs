@@ -43,7 +43,7 @@ pub struct Rescue {
 }
 
 /// Ends the watching when dropped.
-pub struct Watch {
+pub struct RescueWatch {
     _alive: Sender<()>,
 }
 
@@ -113,7 +113,7 @@ impl Rescue {
         &self,
         stop: StopHandle,
         report: impl FnOnce(RunRecord, Store) + Send + 'static,
-    ) -> std::io::Result<Watch> {
+    ) -> std::io::Result<RescueWatch> {
         let (sender, receiver) = channel();
         let rescue = self.clone();
         std::thread::Builder::new().name("rescue".to_owned()).spawn(move || {
@@ -122,7 +122,7 @@ impl Rescue {
                 report(record, store);
             }
         })?;
-        Ok(Watch { _alive: sender })
+        Ok(RescueWatch { _alive: sender })
     }
 
     /// Waits until the first thread has been stuck for too long; false where the run ends before.

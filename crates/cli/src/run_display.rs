@@ -1,7 +1,7 @@
 //! What every command that runs tests does while it runs: a bar at a terminal, a word where nothing completes, and each test
 //! stored as it ends. What the bar says of where it is stands with each command.
 
-use fathom_history::{Place, Store, Warning};
+use fathom_history::{HistoryPath, Store, Warning};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::{RunHeader, TestRecord};
@@ -17,14 +17,14 @@ use crate::{output, store};
 pub struct RunDisplay {
     /// What somebody at a terminal sees.
     pub bar: Bar,
-    place: Place,
+    place: HistoryPath,
     rescue: Rescue,
     stall: StallNote,
 }
 
 impl RunDisplay {
     /// Nothing is shown or stored before the run begins.
-    pub fn new(place: Place, rescue: Rescue) -> RunDisplay {
+    pub fn new(place: HistoryPath, rescue: Rescue) -> RunDisplay {
         let bar = Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}");
         RunDisplay { bar, place, rescue, stall: StallNote::default() }
     }

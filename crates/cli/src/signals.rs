@@ -47,7 +47,7 @@ struct Manners {
 }
 
 /// The watching of this process.
-pub struct Watch {
+pub struct SignalWatch {
     forced: Exit,
     caught: AtomicI32,
     /// When that was, ns of the monotonic clock.
@@ -59,14 +59,14 @@ pub struct Watch {
     is_status_wanted: AtomicBool,
 }
 
-static WATCH: OnceLock<Watch> = OnceLock::new();
+static WATCH: OnceLock<SignalWatch> = OnceLock::new();
 
 /// Begins to watch for signals, and to take EFBIG for SIGXFSZ. Whatever is asked to end before it can be is ended with
 /// `forced`. What was ignored when the program was started (`nohup`) stays ignored.
 ///
 /// # Errors
 /// The handlers cannot be installed.
-pub fn start(forced: Exit) -> io::Result<&'static Watch> {
+pub fn start(forced: Exit) -> io::Result<&'static SignalWatch> {
     if let Some(watch) = WATCH.get() {
         return Ok(watch);
     }
@@ -74,7 +74,7 @@ pub fn start(forced: Exit) -> io::Result<&'static Watch> {
     let is_watched = |signal: &i32| !fathom_sys::signals::is_ignored(*signal).unwrap_or(false);
     let watched: Vec<i32> = WATCHED.into_iter().filter(is_watched).collect();
     let mut signals = Signals::new(&watched)?;
-    let watch = WATCH.get_or_init(|| Watch {
+    let watch = WATCH.get_or_init(|| SignalWatch {
         forced,
         caught: AtomicI32::new(0),
         caught_at: AtomicU64::new(0),
@@ -97,7 +97,7 @@ pub fn start(forced: Exit) -> io::Result<&'static Watch> {
 ///
 /// # Errors
 /// The handlers cannot be installed.
-pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<&'static Watch> {
+pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<&'static SignalWatch> {
     watch_saying(stop, forced, "stopped at once; tests that had finished are kept")
 }
 
@@ -105,7 +105,7 @@ pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<&'static Watch> {
 ///
 /// # Errors
 /// The handlers cannot be installed.
-pub fn watch_saying(stop: StopHandle, forced: Exit, words: &'static str) -> io::Result<&'static Watch> {
+pub fn watch_saying(stop: StopHandle, forced: Exit, words: &'static str) -> io::Result<&'static SignalWatch> {
     let watch = start(forced)?;
     *lock(&watch.manners) = Some(Manners { stop, words });
     Ok(watch)
@@ -127,7 +127,7 @@ pub fn unwatched(error: io::Error) -> Complaint {
     Complaint::failed(format!("cannot watch for signals: {}", output::plain(&error)), hint(&error))
 }
 
-impl Watch {
+impl SignalWatch {
     /// The signal that asked for the end, if one did.
     pub fn number(&self) -> Option<i32> {
         Some(self.caught.load(Ordering::Acquire)).filter(|&number| number != 0)

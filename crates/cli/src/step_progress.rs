@@ -1,7 +1,7 @@
 //! What somebody at a terminal sees of a run whose next measurement follows from those before. Where it is known how many there
 //! will be, they are counted; otherwise the time is.
 
-use fathom_assess::{Site, Step, StepObserver};
+use fathom_assess::{MeasurementStep, Site, StepObserver};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::{RunHeader, TestRecord};
@@ -16,13 +16,13 @@ pub struct StepProgress<'a> {
     layout_time: Option<Nanos>,
     /// Time for everything, where there is a limit.
     budget: Option<Nanos>,
-    step: Step,
+    step: MeasurementStep,
 }
 
 impl<'a> StepProgress<'a> {
     /// Nothing is shown or stored before it begins.
     pub fn new(site: &Site, budget: Option<Nanos>, display: &'a mut RunDisplay) -> StepProgress<'a> {
-        StepProgress { display, layout_time: site.layout_time, budget, step: Step::default() }
+        StepProgress { display, layout_time: site.layout_time, budget, step: MeasurementStep::default() }
     }
 
     /// What is left, by the share of the measurements that is done where there is no limit.
@@ -76,10 +76,10 @@ impl StepObserver for StepProgress<'_> {
         self.display.bar.set_message("");
     }
 
-    fn step_begun(&mut self, step: &Step) {
+    fn step_begun(&mut self, step: &MeasurementStep) {
         self.display.preparing();
         self.step = step.clone();
-        let Step { title, number, of, spent_ns } = step;
+        let MeasurementStep { title, number, of, spent_ns } = step;
         if let Some(of) = of {
             self.display.bar.set_length(*of as u64);
             self.display.bar.set_position(*number as u64 - 1);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use fathom_history::{Error, Filter, History, Kept, PATIENCE, Place, RunId, Warning, default_path};
+use fathom_history::{Error, Filter, History, HistoryPath, Kept, PATIENCE, RunId, Warning, default_path};
 use fathom_record::RunRecord;
 use fathom_report::TextWriter;
 
@@ -47,15 +47,19 @@ pub fn tell_of_no_place() {
 }
 
 /// Where a run is kept; nowhere where `keep` says so.
-pub fn place(flag: Option<PathBuf>, keep: bool) -> Place {
-    Place::new(keep.then(|| path(flag)).flatten())
+pub fn place(flag: Option<PathBuf>, keep: bool) -> HistoryPath {
+    HistoryPath::new(keep.then(|| path(flag)).flatten())
 }
 
 /// The last run of `kind` on `target` that is kept, with its number; `None` where there is none.
 ///
 /// # Errors
 /// The history cannot be read.
-pub fn last_run(place: &Place, kind: &str, target: &str) -> Result<Option<(RunId, RunRecord)>, Complaint> {
+pub fn last_run(
+    place: &HistoryPath,
+    kind: &str,
+    target: &str,
+) -> Result<Option<(RunId, RunRecord)>, Complaint> {
     let Some(path) = place.history.as_ref().filter(|path| path.exists()) else { return Ok(None) };
     let history = History::open_existing(path, PATIENCE)?;
     let filter = Filter {

@@ -3,14 +3,14 @@
 use fathom_model::{Nanos, Request};
 use fathom_sys::buffer::BufferPool;
 
-use crate::targets::{self, Target, Targets};
+use crate::targets::{self, EngineTarget, Targets};
 use crate::{Completion, Engine, EngineError, EngineSetup, Queued, Reaped};
 
 /// Does one request now.
 pub(crate) trait Immediate {
     /// Reads or writes `bytes`, which has the request's length, or does the sync or trim; answers bytes moved or a
     /// negative errno.
-    fn act(&mut self, target: &Target, request: &Request, bytes: &mut [u8]) -> i64;
+    fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64;
 }
 
 /// An engine that does every request where it is queued.

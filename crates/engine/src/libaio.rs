@@ -3,7 +3,7 @@
 
 use std::io::ErrorKind;
 
-use fathom_model::{Kind, Nanos, Op, OptionRow, Request};
+use fathom_model::{Nanos, Op, OptionRow, OptionValueKind, Request};
 use fathom_sys::aio::{Context, ContextOptions};
 use fathom_sys::transfer::TransferFlags;
 use fathom_sys::{SetupError, SetupStep};

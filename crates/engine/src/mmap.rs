@@ -11,7 +11,7 @@ use fathom_sys::io::{OpenFlags, flags_of, reopen};
 use fathom_sys::mmap::FileMap;
 
 use crate::immediate::{Immediate, ImmediateEngine};
-use crate::targets::{self, Target};
+use crate::targets::{self, EngineTarget};
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile};
 
 /// The engine's entry.
@@ -83,7 +83,7 @@ fn failed(attempted: &str, source: io::Error, hint: &str) -> EngineError {
 
 impl Immediate for Maps {
     #[inline]
-    fn act(&mut self, target: &Target, request: &Request, bytes: &mut [u8]) -> i64 {
+    fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64 {
         let map = &mut self.0[request.file as usize];
         match request.op {
             Op::Read => map.read(bytes, request.offset),

@@ -28,19 +28,19 @@ pub(crate) fn store_count(options: &mut RawEngineOptions, name: &str, value: &st
 
 macro_rules! flag_row {
     ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(Kind::Flag, $crate::private::store_switch, $name, $default, $doc)
+        $crate::private::row!(OptionValueKind::Flag, $crate::private::store_switch, $name, $default, $doc)
     };
 }
 
 macro_rules! bool_row {
     ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(Kind::Bool, $crate::private::store_bool, $name, $default, $doc)
+        $crate::private::row!(OptionValueKind::Bool, $crate::private::store_bool, $name, $default, $doc)
     };
 }
 
 macro_rules! count_row {
     ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(Kind::Int, $crate::private::store_count, $name, $default, $doc)
+        $crate::private::row!(OptionValueKind::Int, $crate::private::store_count, $name, $default, $doc)
     };
 }
 

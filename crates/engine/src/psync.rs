@@ -4,7 +4,7 @@ use fathom_model::{Op, Request};
 use fathom_sys::transfer;
 
 use crate::immediate::{Immediate, ImmediateEngine};
-use crate::targets::Target;
+use crate::targets::EngineTarget;
 use crate::{EngineEntry, EngineTraits};
 
 /// The engine's entry.
@@ -21,7 +21,7 @@ struct Psync;
 
 impl Immediate for Psync {
     #[inline]
-    fn act(&mut self, target: &Target, request: &Request, bytes: &mut [u8]) -> i64 {
+    fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64 {
         match request.op {
             Op::Read => transfer::read_at(&target.file, bytes, request.offset),
             Op::Write => transfer::write_at(&target.file, bytes, request.offset),

@@ -1,11 +1,11 @@
 //! preadv2(2) and pwritev2(2) with one buffer, and their flags; `pvsync` is the same without flags.
 
-use fathom_model::{Kind, Op, OptionRow, Request};
+use fathom_model::{Op, OptionRow, OptionValueKind, Request};
 use fathom_sys::transfer::{self, TransferFlags};
 
 use crate::immediate::{Immediate, ImmediateEngine};
 use crate::private::{bool_row, flag_row};
-use crate::targets::Target;
+use crate::targets::EngineTarget;
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, RawEngineOptions};
 
 const TRAITS: EngineTraits =
@@ -50,7 +50,7 @@ fn open_with_flags(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
 
 impl Immediate for Vectored {
     #[inline]
-    fn act(&mut self, target: &Target, request: &Request, bytes: &mut [u8]) -> i64 {
+    fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64 {
         match request.op {
             Op::Read => transfer::read_vectored_at(&target.file, bytes, request.offset, self.0),
             Op::Write => transfer::write_vectored_at(&target.file, bytes, request.offset, self.0),

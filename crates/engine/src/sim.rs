@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use fathom_model::{Nanos, Request};
-use fathom_volume::{Latency, Outcome, VolumeModel};
+use fathom_volume::{RequestOutcome, VolumeLatency, VolumeModel};
 
 pub use fathom_volume::Volume;
 
@@ -54,9 +54,9 @@ impl FixedLatency {
     pub fn model(&self, size: u64) -> VolumeModel {
         VolumeModel {
             parallelism: Some(self.parallelism),
-            read_latency: Latency::fixed(self.read.0),
-            write_latency: Latency::fixed(self.write.0),
-            sync_latency: Latency::fixed(self.flush.0),
+            read_latency: VolumeLatency::fixed(self.read.0),
+            write_latency: VolumeLatency::fixed(self.write.0),
+            sync_latency: VolumeLatency::fixed(self.flush.0),
             ..VolumeModel::unlimited(size)
         }
     }
@@ -101,7 +101,7 @@ impl World {
 
 /// A request that will be complete.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingRequest {
     at: u64,
     slot: u32,
     result: i32,
@@ -109,7 +109,7 @@ struct Pending {
 
 /// The completion that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
+pub struct NextCompletion {
     /// Its instant of virtual time.
     pub at: u64,
     /// What it will say.
@@ -125,7 +125,7 @@ pub struct SimEngine {
     volumes: Vec<usize>,
     queued: Vec<(u32, Request)>,
     /// In the order of completion. Volumes answer nearly in order, so that a new one belongs at the end, or close to it.
-    in_flight: VecDeque<Pending>,
+    in_flight: VecDeque<PendingRequest>,
 }
 
 impl SimEngine {
@@ -136,10 +136,10 @@ impl SimEngine {
 
     /// The completion that comes next; `None` where nothing is in flight.
     #[inline]
-    pub fn next(&self) -> Option<Next> {
-        let &Pending { at, slot, result } = self.in_flight.front()?;
+    pub fn next(&self) -> Option<NextCompletion> {
+        let &PendingRequest { at, slot, result } = self.in_flight.front()?;
         let is_alone = self.in_flight.get(1).is_none_or(|second| second.at > at);
-        Some(Next { at, completion: Completion { slot, result: i64::from(result) }, is_alone })
+        Some(NextCompletion { at, completion: Completion { slot, result: i64::from(result) }, is_alone })
     }
 
     /// Takes the completion that comes next.
@@ -159,20 +159,20 @@ impl SimEngine {
 
 /// What a volume answers to a request that is made `now`.
 #[inline(always)]
-fn answer(volume: &mut Volume, now: u64, slot: u32, request: &Request) -> Pending {
-    let asked = fathom_volume::Request { op: request.op, offset: request.offset, bytes: request.len };
+fn answer(volume: &mut Volume, now: u64, slot: u32, request: &Request) -> PendingRequest {
+    let asked = fathom_volume::VolumeRequest { op: request.op, offset: request.offset, bytes: request.len };
     let answer = volume.submit(now, &asked);
     let result = match answer.outcome {
-        Outcome::Done => i32::try_from(request.len).unwrap_or(i32::MAX),
-        Outcome::Failed(errno) => -errno,
-        Outcome::Never => 0,
+        RequestOutcome::Done => i32::try_from(request.len).unwrap_or(i32::MAX),
+        RequestOutcome::Failed(errno) => -errno,
+        RequestOutcome::Never => 0,
     };
-    Pending { at: answer.at_ns, slot, result }
+    PendingRequest { at: answer.at_ns, slot, result }
 }
 
 /// Puts a request into its place in the order of completion, behind those of the same instant.
 #[inline(always)]
-fn insert(in_flight: &mut VecDeque<Pending>, pending: Pending) {
+fn insert(in_flight: &mut VecDeque<PendingRequest>, pending: PendingRequest) {
     match in_flight.back() {
         Some(last) if last.at > pending.at => insert_before_the_end(in_flight, pending),
         _ => in_flight.push_back(pending),
@@ -181,7 +181,7 @@ fn insert(in_flight: &mut VecDeque<Pending>, pending: Pending) {
 
 /// The same for a request that does not come last.
 #[inline(never)]
-fn insert_before_the_end(in_flight: &mut VecDeque<Pending>, pending: Pending) {
+fn insert_before_the_end(in_flight: &mut VecDeque<PendingRequest>, pending: PendingRequest) {
     /// Looked at one after the other, which is cheaper than halving what there is.
     const NEAR: usize = 16;
     let mut place = in_flight.len() - 1;

@@ -7,7 +7,7 @@ use fathom_sys::io::{flags_of, reopen};
 use fathom_sys::transfer;
 
 use crate::immediate::{Immediate, ImmediateEngine};
-use crate::targets::Target;
+use crate::targets::EngineTarget;
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile};
 
 /// The engine's entry.
@@ -46,7 +46,7 @@ fn reopen_own(open: &mut OpenFile) -> std::io::Result<()> {
 
 impl Immediate for Positions {
     #[inline]
-    fn act(&mut self, target: &Target, request: &Request, bytes: &mut [u8]) -> i64 {
+    fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64 {
         if request.op.is_sync() || request.op == Op::Trim {
             return target.now(request);
         }

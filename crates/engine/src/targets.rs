@@ -13,14 +13,14 @@ pub(crate) const EINVAL: i64 = -22;
 const EBADF: i64 = -9;
 
 /// One open file.
-pub(crate) struct Target {
+pub(crate) struct EngineTarget {
     pub file: Arc<File>,
     pub is_block_device: bool,
 }
 
 /// The open files of a worker, in the order requests index them.
 pub(crate) struct Targets {
-    list: Box<[Target]>,
+    list: Box<[EngineTarget]>,
     max_block: usize,
 }
 
@@ -28,7 +28,7 @@ impl Targets {
     /// Takes the files of a setup; fails where one was not opened.
     pub fn new(engine: &'static str, setup: &EngineSetup) -> Result<Self, EngineError> {
         let opened = |(index, open): (usize, &OpenFile)| match &open.file {
-            Some(file) => Ok(Target { file: Arc::clone(file), is_block_device: open.is_block_device }),
+            Some(file) => Ok(EngineTarget { file: Arc::clone(file), is_block_device: open.is_block_device }),
             None => Err(EngineError {
                 engine,
                 attempted: format!("using file {index}, which is not open"),
@@ -48,7 +48,7 @@ impl Targets {
     /// The target of a request, or the negative errno that the request ends with: EBADF for a file that is not there,
     /// EINVAL for a length over the largest block or an offset that no file can have.
     #[inline(always)]
-    pub fn check(&self, request: &Request) -> Result<&Target, i64> {
+    pub fn check(&self, request: &Request) -> Result<&EngineTarget, i64> {
         let Some(target) = self.list.get(request.file as usize) else { return Err(EBADF) };
         if request.len as usize > self.max_block || request.offset > i64::MAX as u64 {
             return Err(EINVAL);
@@ -65,7 +65,7 @@ impl Targets {
     }
 }
 
-impl Target {
+impl EngineTarget {
     /// Does a sync or trim now. Reads and writes have no place here and end with EINVAL.
     pub fn now(&self, request: &Request) -> i64 {
         match request.op {

@@ -1,7 +1,7 @@
 //! io_uring. What the kernel can do is used without being asked for: registered files, buffers and ring, deferred
 //! task work, one system call per batch.
 
-use fathom_model::{Kind, Nanos, Op, OptionRow, Request};
+use fathom_model::{Nanos, Op, OptionRow, OptionValueKind, Request};
 use fathom_sys::transfer::TransferFlags;
 use fathom_sys::uring::{MAX_DEPTH, Ring, RingOptions, SqThread, Wish};
 use fathom_sys::{SetupError, SetupStep};

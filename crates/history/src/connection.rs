@@ -64,13 +64,13 @@ pub(crate) fn open(path: &Path, access: Access, patience: Duration) -> Result<Co
         connection = connect_immutable(real).map_err(|error| Error::from_sqlite(path, "open it", error))?;
     }
     let mut found = settle(&mut connection, path, patience).map_err(|error| explain(error, path, real))?;
-    if read_only && found != Identity::Ours(FORMAT) {
+    if read_only && found != DatabaseOwner::Ours(FORMAT) {
         return Err(Error::ReadOnly { path: path.to_path_buf() });
     }
-    if found != Identity::Ours(FORMAT) {
+    if found != DatabaseOwner::Ours(FORMAT) {
         found = migrate(&mut connection, path, MIGRATIONS).map_err(|error| explain(error, path, real))?;
     }
-    debug_assert!(found == Identity::Ours(FORMAT));
+    debug_assert!(found == DatabaseOwner::Ours(FORMAT));
     if !read_only {
         choose_journal(&connection, place::is_shared(real));
     }
@@ -106,7 +106,7 @@ fn explain(error: Error, path: &Path, real: &Path) -> Error {
 }
 
 /// Sets up the connection and tells whose database it leads to.
-fn settle(connection: &mut Connection, path: &Path, patience: Duration) -> Result<Identity, Error> {
+fn settle(connection: &mut Connection, path: &Path, patience: Duration) -> Result<DatabaseOwner, Error> {
     let failed = |error| Error::from_sqlite(path, "open it", error);
     prepare(connection, patience).map_err(failed)?;
     // One transaction, or a history that another process makes just now would seem half made.
@@ -133,7 +133,7 @@ fn prepare(connection: &mut Connection, patience: Duration) -> rusqlite::Result<
 
 /// Whose database it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Identity {
+enum DatabaseOwner {
     /// Nobody's: no table, no id.
     Empty,
     /// Ours, in this format.
@@ -141,7 +141,7 @@ enum Identity {
 }
 
 /// Reads several things one after the other, so it wants to be in a transaction.
-fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<Identity, Error> {
+fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<DatabaseOwner, Error> {
     let read = |sql: &str| {
         transaction
             .query_row(sql, [], |row| row.get::<_, i32>(0))
@@ -152,14 +152,14 @@ fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<Id
     let path = path.to_path_buf();
     match (application_id, format) {
         (APPLICATION_ID, format) if format > known => Err(Error::Newer { path, found: format, known }),
-        (APPLICATION_ID, format) if format > 0 => Ok(Identity::Ours(format)),
-        (0, 0) if read("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(Identity::Empty),
+        (APPLICATION_ID, format) if format > 0 => Ok(DatabaseOwner::Ours(format)),
+        (0, 0) if read("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(DatabaseOwner::Empty),
         _ => Err(Error::Foreign { path, application_id }),
     }
 }
 
 /// Takes the steps that are missing, in one transaction: a killed process leaves the old format or the new one.
-fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<Identity, Error> {
+fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<DatabaseOwner, Error> {
     let failed = |error| Error::from_sqlite(path, "bring it to the present format", error);
     // Heeded only while the database is empty. Removed runs give their pages back one by one, without the
     // exclusive lock and the second copy of the whole file that VACUUM needs.
@@ -167,8 +167,8 @@ fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<I
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate).map_err(failed)?;
     // Another process may have done it while this one waited for the lock.
     let from = match identify(&transaction, path, steps.len() as i32)? {
-        Identity::Empty => 0,
-        Identity::Ours(format) => format as usize,
+        DatabaseOwner::Empty => 0,
+        DatabaseOwner::Ours(format) => format as usize,
     };
     for step in steps.iter().skip(from) {
         transaction.execute_batch(step).map_err(failed)?;
@@ -177,7 +177,7 @@ fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<I
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
     transaction.pragma_update(None, "user_version", format).map_err(failed)?;
     transaction.commit().map_err(failed)?;
-    Ok(Identity::Ours(format))
+    Ok(DatabaseOwner::Ours(format))
 }
 
 /// A write-ahead log lets somebody read while a measurement writes, at one fsync per test; its users share memory, so
@@ -245,7 +245,7 @@ mod tests {
         let mut connection = open(&path, Access::Create, PATIENCE).unwrap();
         let longer = [MIGRATIONS, &["CREATE TABLE later (x)", "INSERT INTO later VALUES (7)"]].concat();
         for _ in 0..2 {
-            assert_eq!(migrate(&mut connection, &path, &longer).unwrap(), Identity::Ours(FORMAT + 2));
+            assert_eq!(migrate(&mut connection, &path, &longer).unwrap(), DatabaseOwner::Ours(FORMAT + 2));
         }
         assert_eq!(format_of(&connection), FORMAT + 2);
         let rows: i32 = connection.query_row("SELECT count(*) FROM later", [], |row| row.get(0)).unwrap();

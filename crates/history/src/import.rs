@@ -24,7 +24,9 @@ impl History {
             let found = find_stored(transaction, record, &bodies)?;
             let stored = match found {
                 Some(stored) => stored,
-                None => Stored { run: insert_run(transaction, &header)?, bodies: Vec::new(), ended: false },
+                None => {
+                    StoredRun { run: insert_run(transaction, &header)?, bodies: Vec::new(), ended: false }
+                }
             };
             for body in bodies.iter().filter(|body| !stored.bodies.contains(body)) {
                 insert_test(transaction, stored.run, body)?;
@@ -53,7 +55,7 @@ impl History {
 }
 
 /// A run that the history has, at least in part.
-struct Stored {
+struct StoredRun {
     run: RunId,
     bodies: Vec<String>,
     /// Its end was stored too.
@@ -65,7 +67,7 @@ fn find_stored(
     transaction: &Transaction<'_>,
     record: &RunRecord,
     bodies: &[String],
-) -> rusqlite::Result<Option<Stored>> {
+) -> rusqlite::Result<Option<StoredRun>> {
     let mut statement = transaction.prepare("SELECT id, status, header FROM runs ORDER BY id DESC")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -81,7 +83,7 @@ fn find_stored(
         let Some((stored, ids)) = stored_tests(transaction, run)? else { continue };
         let mut tests = record.tests.iter().zip(bodies);
         if tests.all(|(test, body)| stored.contains(body) || !ids.contains(&test.id)) {
-            return Ok(Some(Stored { run, bodies: stored, ended }));
+            return Ok(Some(StoredRun { run, bodies: stored, ended }));
         }
     }
     Ok(None)

@@ -21,4 +21,4 @@ pub use history::{History, PATIENCE, RunId};
 pub use list::{Filter, Listing};
 pub use place::default_path;
 pub use side_file::SideFile;
-pub use store::{Kept, Place, Store, Warning};
+pub use store::{HistoryPath, Kept, Store, Warning};

@@ -14,7 +14,7 @@ use crate::{Error, History, PATIENCE, RunId, SideFile, default_path};
 
 /// Where to keep a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct HistoryPath {
     /// The history; `None` keeps nothing.
     pub history: Option<PathBuf>,
     /// Where side files go; `None` is the directory of the history.
@@ -25,12 +25,12 @@ pub struct Place {
     pub patience: Duration,
 }
 
-impl Place {
+impl HistoryPath {
     /// A place whose side files go beside the history.
-    pub fn new(history: Option<PathBuf>) -> Place {
+    pub fn new(history: Option<PathBuf>) -> HistoryPath {
         let usual = default_path(|name| std::env::var_os(name));
         let own_directory = usual.and_then(|path| path.parent().map(Path::to_path_buf));
-        Place { history, side_files: None, own_directory, patience: PATIENCE }
+        HistoryPath { history, side_files: None, own_directory, patience: PATIENCE }
     }
 
     /// The directories in which a side file is tried, best first. One that others may write to comes after this user's
@@ -124,7 +124,7 @@ impl fmt::Display for Warning {
 
 /// A run in the history, with what is needed to go on elsewhere.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunInProgress {
     history: History,
     run: RunId,
     header: RunHeader,
@@ -135,7 +135,7 @@ pub struct Running {
 #[derive(Debug)]
 pub enum Store {
     /// The history.
-    Database(Box<Running>),
+    Database(Box<RunInProgress>),
     /// A file of its own.
     SideFile(Box<SideFile>),
     /// Nothing is kept.
@@ -144,7 +144,7 @@ pub enum Store {
 
 impl Store {
     /// Enters a run where `place` says.
-    pub fn begin(place: &Place, header: &RunHeader) -> (Store, Option<Warning>) {
+    pub fn begin(place: &HistoryPath, header: &RunHeader) -> (Store, Option<Warning>) {
         let Some(path) = &place.history else { return (Store::None, None) };
         let begun = History::open(path, place.patience).and_then(|mut history| {
             let run = history.begin(header)?;
@@ -153,7 +153,7 @@ impl Store {
         match begun {
             Ok((history, run)) => {
                 let (header, directories) = (header.clone(), place.directories());
-                (Store::Database(Box::new(Running { history, run, header, directories })), None)
+                (Store::Database(Box::new(RunInProgress { history, run, header, directories })), None)
             }
             Err(error) => {
                 let record = RunRecord { header: header.clone(), ..RunRecord::default() };

@@ -16,7 +16,7 @@ pub mod units;
 
 pub use block_size::{BlockSize, BlockSplit};
 pub use op::{Op, Request};
-pub use option_row::{Kind, OptionRow};
+pub use option_row::{OptionRow, OptionValueKind};
 pub use per_op::PerOp;
 pub use plan::{JobPlan, RunPlan};
 pub use rate::{Rate, RatePlan, RateProcess};

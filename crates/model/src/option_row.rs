@@ -2,7 +2,7 @@
 
 /// How the value of an option is written, and whether one must be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OptionValueKind {
     /// A word or path.
     Text,
     /// An integer with an optional size suffix.
@@ -25,10 +25,10 @@ pub enum Kind {
     Floats,
 }
 
-impl Kind {
+impl OptionValueKind {
     /// True where the option may stand without a value.
     pub const fn value_is_optional(self) -> bool {
-        matches!(self, Kind::Flag)
+        matches!(self, OptionValueKind::Flag)
     }
 }
 
@@ -39,7 +39,7 @@ pub struct OptionRow<T: 'static> {
     /// Other names for the same option.
     pub aliases: &'static [&'static str],
     /// How its value is written.
-    pub kind: Kind,
+    pub kind: OptionValueKind,
     /// The value in force where the option is not given, as a user would type it; empty where there is none.
     pub default: &'static str,
     /// One sentence for help and the compatibility page.

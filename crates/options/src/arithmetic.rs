@@ -61,17 +61,17 @@ const MAX_DEPTH: usize = 32;
 
 fn evaluate(text: &str) -> Result<i128, String> {
     let bytes: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
-    let mut parser = Parser { bytes: &bytes, at: 0 };
+    let mut parser = ArithmeticParser { bytes: &bytes, at: 0 };
     let value = parser.sum(0)?;
     if parser.at < bytes.len() { Err(parser.unexpected()) } else { Ok(value) }
 }
 
-struct Parser<'a> {
+struct ArithmeticParser<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Parser<'_> {
+impl ArithmeticParser<'_> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

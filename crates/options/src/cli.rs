@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::RunPlan;
 
-use crate::command::{self, CommandOptions, CommandRow, Takes};
+use crate::command::{self, CommandOptions, CommandRow, OptionArity};
 use crate::engines::{self, EngineRow};
 use crate::error::OptionError;
-use crate::job_options::Direction;
+use crate::job_options::ReadWriteOption;
 use crate::jobfile;
-use crate::resolve::{self, HostFacts, MAX_WORKERS};
-use crate::section::{Draft, Said, Section, Word};
+use crate::resolve::{self, MAX_WORKERS, PlanningHost};
+use crate::section::{Draft, RawOptions, Section, Word};
 use crate::table;
 
 /// What the grammar needs from outside.
@@ -48,7 +48,7 @@ pub struct Invocation {
     /// The job files, in order.
     pub files: Vec<PathBuf>,
     /// What was said for all jobs.
-    pub global_said: Said,
+    pub global_said: RawOptions,
     /// The jobs, in order.
     pub sections: Vec<Section>,
     /// Notes for the user, in fio's words.
@@ -57,7 +57,7 @@ pub struct Invocation {
 
 impl Invocation {
     /// What the jobs mean on this machine.
-    pub fn plan(&self, host: &HostFacts) -> Result<RunPlan, OptionError> {
+    pub fn plan(&self, host: &PlanningHost) -> Result<RunPlan, OptionError> {
         let plan = resolve::resolve(&self.sections, host)?;
         Ok(RunPlan { global_said: resolve::merged(&self.global_said), ..plan })
     }
@@ -101,7 +101,7 @@ const MOST_TAKEN_OVER: usize = 32 << 20;
 #[derive(Clone, Copy)]
 enum Meaning {
     Command(&'static CommandRow),
-    RefusedCommand(&'static str, Takes, &'static str),
+    RefusedCommand(&'static str, OptionArity, &'static str),
     Job { name: &'static str, optional: bool },
 }
 
@@ -128,11 +128,13 @@ impl<'a> CommandLine<'a> {
             Some((name, value)) => (name, Some(value)),
             None => (body, None),
         };
-        let mut value = |takes: Takes, option: &str| match (takes, inline) {
-            (Takes::Nothing, Some(_)) => Err(OptionError::UnexpectedValue { option: option.to_owned() }),
-            (Takes::Nothing, None) | (Takes::MaybeValue(_), None) => Ok(None),
+        let mut value = |takes: OptionArity, option: &str| match (takes, inline) {
+            (OptionArity::Nothing, Some(_)) => {
+                Err(OptionError::UnexpectedValue { option: option.to_owned() })
+            }
+            (OptionArity::Nothing, None) | (OptionArity::MaybeValue(_), None) => Ok(None),
             (_, Some(text)) => Ok(Some(text.to_owned())),
-            (Takes::Value(_), None) => rest
+            (OptionArity::Value(_), None) => rest
                 .next()
                 .map(|word| Some(word.clone()))
                 .ok_or_else(|| OptionError::MissingValue { option: format!("--{option}"), place: None }),
@@ -149,7 +151,7 @@ impl<'a> CommandLine<'a> {
                 Err(OptionError::NotSupported { option, instead: instead.to_owned(), place: None })
             }
             Meaning::Job { name, optional } => {
-                let takes = if optional { Takes::MaybeValue("") } else { Takes::Value("") };
+                let takes = if optional { OptionArity::MaybeValue("") } else { OptionArity::Value("") };
                 let text = value(takes, name)?;
                 self.job_option(name, text.as_deref())?;
                 Ok(true)
@@ -338,7 +340,7 @@ impl<'a> CommandLine<'a> {
 
 fn only_reads(section: &Section) -> Result<(), OptionError> {
     match section.options.rw {
-        Some(Direction { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(OptionError::Job {
+        Some(ReadWriteOption { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(OptionError::Job {
             job: section.name.clone(),
             problem: "has write or trim bit set, but fio is in read-only mode".to_owned(),
             remedy: "leave out --readonly, or use rw=read or rw=randread".to_owned(),

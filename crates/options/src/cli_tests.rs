@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use fathom_model::plan::Mix;
-use fathom_model::{Kind, Nanos, OptionRow, PerOp};
+use fathom_model::{Nanos, OptionRow, OptionValueKind, PerOp};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,7 +16,7 @@ static URING_ROWS: [OptionRow<Raw>; 3] = [
     OptionRow {
         name: "fixedbufs",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Register buffers.",
         apply: |_, text| value::boolean(text).map(drop),
@@ -24,7 +24,7 @@ static URING_ROWS: [OptionRow<Raw>; 3] = [
     OptionRow {
         name: "hipri",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Poll.",
         apply: |_, text| value::boolean(text).map(drop),
@@ -32,7 +32,7 @@ static URING_ROWS: [OptionRow<Raw>; 3] = [
     OptionRow {
         name: "sqthread_poll_cpu",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "",
         doc: "CPU of the poller.",
         apply: |_, text| value::count(text, 0).map(drop),
@@ -157,7 +157,7 @@ fn job_files_follow_the_jobs_of_the_command_line() {
     let names: Vec<_> =
         found.sections.iter().map(|section| section.options.filename.clone().unwrap()).collect();
     assert_eq!(names, [["w"], ["y"], ["w"], ["w"]]);
-    let plan = found.plan(&HostFacts { cpus: 1, entropy: 0 }).unwrap();
+    let plan = found.plan(&PlanningHost { cpus: 1, entropy: 0 }).unwrap();
     assert_eq!(plan.jobs.iter().map(|job| job.phase).collect::<Vec<_>>(), [0, 0, 1, 2]);
     assert!(plan.global_said.contains(&("bs".to_owned(), "8k".to_owned())));
 }
@@ -405,7 +405,7 @@ proptest! {
         match parse_command_line(&line, &environment(files)) {
             Ok(found) => {
                 let _ = show_command(&found);
-                if let Err(error) = found.plan(&HostFacts { cpus: 2, entropy: 0 }) {
+                if let Err(error) = found.plan(&PlanningHost { cpus: 2, entropy: 0 }) {
                     prop_assert!(!error.to_string().is_empty());
                 }
             }

@@ -6,7 +6,7 @@ use fathom_model::plan::ClonePlan;
 
 use crate::error::OptionError;
 use crate::job_options::{CpuPolicy, JobOptions};
-use crate::resolve::{HostFacts, refused};
+use crate::resolve::{PlanningHost, refused};
 use crate::section::Section;
 
 /// fio's seed where none is said and `randrepeat` is on.
@@ -20,7 +20,7 @@ const MAX_NAME_BYTES: u64 = 128 << 20;
 pub(crate) fn clones(
     section: &Section,
     first_worker: u32,
-    host: &HostFacts,
+    host: &PlanningHost,
 ) -> Result<Vec<ClonePlan>, OptionError> {
     let options = &section.options;
     let count = options.numjobs.unwrap_or(1);
@@ -59,7 +59,7 @@ pub(crate) fn clones(
 }
 
 /// A seed that differs between workers and is the same in every run unless `randrepeat=0`.
-fn seed(options: &JobOptions, worker: u32, host: &HostFacts) -> u64 {
+fn seed(options: &JobOptions, worker: u32, host: &PlanningHost) -> u64 {
     let base = match (options.randseed, options.randrepeat.unwrap_or(true)) {
         (Some(said), _) => said,
         (None, true) => DEFAULT_SEED,
@@ -127,7 +127,7 @@ mod tests {
 
     fn clones_of(pairs: &[(&str, &str)]) -> Vec<ClonePlan> {
         let section = Section::from_pairs("job", pairs, &[]).unwrap();
-        clones(&section, 0, &HostFacts { cpus: 4, entropy: 7 }).unwrap()
+        clones(&section, 0, &PlanningHost { cpus: 4, entropy: 7 }).unwrap()
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
     fn seeds_differ_between_clones_and_repeat_between_runs() {
         let seeds = |pairs: &[(&str, &str)], entropy: u64| -> Vec<u64> {
             let section = Section::from_pairs("job", pairs, &[]).unwrap();
-            let clones = clones(&section, 0, &HostFacts { cpus: 1, entropy }).unwrap();
+            let clones = clones(&section, 0, &PlanningHost { cpus: 1, entropy }).unwrap();
             clones.into_iter().map(|clone| clone.seed).collect()
         };
         let default = seeds(&[("numjobs", "3")], 1);
@@ -181,21 +181,21 @@ mod tests {
         let split = [("numjobs", "3"), ("cpus_allowed", "0,3"), ("cpus_allowed_policy", "split")];
         assert_eq!(cpus(&split), [vec![0], vec![3], vec![0]]);
         let section = Section::from_pairs("job", &[("cpus_allowed", "0-4")], &[]).unwrap();
-        let error = clones(&section, 0, &HostFacts { cpus: 4, entropy: 0 }).unwrap_err();
+        let error = clones(&section, 0, &PlanningHost { cpus: 4, entropy: 0 }).unwrap_err();
         assert!(error.to_string().contains("CPU 4 too large (max=3)"), "{error}");
     }
 
     #[test]
     fn files_are_bounded() {
         let section = Section::from_pairs("job", &[("nrfiles", "4294967295")], &[]).unwrap();
-        assert!(clones(&section, 0, &HostFacts::default()).is_err());
+        assert!(clones(&section, 0, &PlanningHost::default()).is_err());
     }
 
     #[test]
     fn names_of_files_are_bounded() {
         let check = |name: &str, pairs: &[(&str, &str)], expected: bool| {
             let section = Section::from_pairs(name, pairs, &[]).unwrap();
-            let clones = clones(&section, 0, &HostFacts::default()).map(|clones| clones.len());
+            let clones = clones(&section, 0, &PlanningHost::default()).map(|clones| clones.len());
             let error = clones.as_ref().err().map(ToString::to_string).unwrap_or_default();
             assert_eq!(clones.is_ok(), expected, "{:.20} {pairs:.99?}: {error}", name);
             assert!(expected || error.contains("of text: at most 128 are read"), "{error}");

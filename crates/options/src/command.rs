@@ -86,7 +86,7 @@ pub enum Eta {
 
 /// Whether an option of the command takes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum OptionArity {
     Nothing,
     /// A value, under this name in the usage.
     Value(&'static str),
@@ -97,7 +97,7 @@ pub(crate) enum Takes {
 /// A row of the table of the command's own options.
 pub(crate) struct CommandRow {
     pub(crate) name: &'static str,
-    pub(crate) takes: Takes,
+    pub(crate) takes: OptionArity,
     pub(crate) doc: &'static str,
     /// Not one of fio's: never found by a shortened name, so that those mean what they mean in fio.
     pub(crate) ours: bool,
@@ -108,7 +108,7 @@ pub(crate) struct CommandRow {
 
 const fn row(
     name: &'static str,
-    takes: Takes,
+    takes: OptionArity,
     doc: &'static str,
     apply: fn(&mut CommandOptions, Option<&str>) -> Result<(), String>,
 ) -> CommandRow {
@@ -117,31 +117,36 @@ const fn row(
 
 /// The command's own options, in the order of the usage.
 pub(crate) const ROWS: &[CommandRow] = &[
-    row("output", Takes::Value("FILE"), "Write the report to FILE.", |command, text| {
+    row("output", OptionArity::Value("FILE"), "Write the report to FILE.", |command, text| {
         command.output = Some(PathBuf::from(needed(text)?));
         Ok(())
     }),
     row(
         "output-format",
-        Takes::Value("FORMATS"),
+        OptionArity::Value("FORMATS"),
         "Report formats, separated by commas: normal, json, json+.",
         |command, text| {
             command.formats = formats(needed(text)?)?;
             Ok(())
         },
     ),
-    row("eta", Takes::Value("WHEN"), "Show progress: always, never or auto.", |command, text| {
+    row("eta", OptionArity::Value("WHEN"), "Show progress: always, never or auto.", |command, text| {
         let words = [("always", Eta::Always), ("never", Eta::Never), ("auto", Eta::Auto)];
         command.eta = value::choice(needed(text)?, &words)?;
         Ok(())
     }),
-    row("eta-newline", Takes::Value("TIME"), "Start a new progress line this often.", |command, text| {
-        command.eta_newline = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(1))?);
-        Ok(())
-    }),
+    row(
+        "eta-newline",
+        OptionArity::Value("TIME"),
+        "Start a new progress line this often.",
+        |command, text| {
+            command.eta_newline = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(1))?);
+            Ok(())
+        },
+    ),
     row(
         "eta-interval",
-        Takes::Value("TIME"),
+        OptionArity::Value("TIME"),
         "Renew progress this often, at least 250 ms.",
         |command, text| {
             command.eta_interval = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(250))?);
@@ -150,7 +155,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
     ),
     row(
         "section",
-        Takes::Value("NAME"),
+        OptionArity::Value("NAME"),
         "Run only this section; may be given several times.",
         |command, text| match needed(text)? {
             name if name.starts_with("global") => Err("can't use global as only section".to_owned()),
@@ -160,21 +165,21 @@ pub(crate) const ROWS: &[CommandRow] = &[
             }
         },
     ),
-    row("parse-only", Takes::Nothing, "Check the options and stop.", |command, _| {
+    row("parse-only", OptionArity::Nothing, "Check the options and stop.", |command, _| {
         command.parse_only = true;
         Ok(())
     }),
-    row("showcmd", Takes::Nothing, "Print the jobs as one command line and stop.", |command, _| {
+    row("showcmd", OptionArity::Nothing, "Print the jobs as one command line and stop.", |command, _| {
         command.showcmd = true;
         Ok(())
     }),
-    row("readonly", Takes::Nothing, "Refuse jobs that write or trim.", |command, _| {
+    row("readonly", OptionArity::Nothing, "Refuse jobs that write or trim.", |command, _| {
         command.readonly = true;
         Ok(())
     }),
     row(
         "cmdhelp",
-        Takes::MaybeValue("OPTION"),
+        OptionArity::MaybeValue("OPTION"),
         "Describe all options, or one, or all in full.",
         |command, text| {
             command.cmdhelp = Some(text.map(str::to_owned));
@@ -183,18 +188,18 @@ pub(crate) const ROWS: &[CommandRow] = &[
     ),
     row(
         "enghelp",
-        Takes::MaybeValue("ENGINE[,OPTION]"),
+        OptionArity::MaybeValue("ENGINE[,OPTION]"),
         "List the engines, or the options of one.",
         |command, text| {
             command.enghelp = Some(text.map(str::to_owned));
             Ok(())
         },
     ),
-    row("version", Takes::Nothing, "Print the version and stop.", |command, _| {
+    row("version", OptionArity::Nothing, "Print the version and stop.", |command, _| {
         command.version = true;
         Ok(())
     }),
-    row("help", Takes::Nothing, "Print this page and stop.", |command, _| {
+    row("help", OptionArity::Nothing, "Print this page and stop.", |command, _| {
         command.help = true;
         Ok(())
     }),
@@ -202,7 +207,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
         inert: true,
         ..row(
             "max-jobs",
-            Takes::Value("N"),
+            OptionArity::Value("N"),
             "Accepted without effect, as in fio: there is no table of jobs to size.",
             |_, text| value::integer(needed(text)?).map(drop),
         )
@@ -211,7 +216,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
         inert: true,
         ..row(
             "alloc-size",
-            Takes::Value("KB"),
+            OptionArity::Value("KB"),
             "Accepted without effect: there is no shared memory pool to size.",
             |_, text| value::integer(needed(text)?).map(drop),
         )
@@ -220,7 +225,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
         inert: true,
         ..row(
             "warnings-fatal",
-            Takes::Nothing,
+            OptionArity::Nothing,
             "Accepted without effect: what fio warns of is refused anyway.",
             |_, _| Ok(()),
         )
@@ -229,7 +234,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
         ours: true,
         ..row(
             "destroy-data",
-            Takes::Value("DEVICE"),
+            OptionArity::Value("DEVICE"),
             "DEVICE may be written to although something is on it.",
             |command, text| {
                 command.destroy_data.push(PathBuf::from(needed(text)?));
@@ -239,7 +244,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
     },
     CommandRow {
         ours: true,
-        ..row("keep", Takes::Nothing, "Keep the run in the history.", |command, _| {
+        ..row("keep", OptionArity::Nothing, "Keep the run in the history.", |command, _| {
             command.keep = true;
             Ok(())
         })
@@ -247,28 +252,28 @@ pub(crate) const ROWS: &[CommandRow] = &[
 ];
 
 /// fio's options of the command that are refused, with what to do instead.
-pub(crate) const UNSUPPORTED: &[(&str, Takes, &str)] = &[
-    ("aux-path", Takes::Value("DIR"), "leave it out: no state files are written"),
-    ("bandwidth-log", Takes::MaybeValue("NAME"), "use --output-format=json"),
-    ("client", Takes::Value("HOST"), "run it on each machine"),
-    ("cpuclock-test", Takes::Nothing, ""),
-    ("crctest", Takes::MaybeValue("NAME"), ""),
-    ("daemonize", Takes::Value("FILE"), ""),
-    ("debug", Takes::Value("CLASS"), ""),
-    ("idle-prof", Takes::Value("KIND"), "the report has the CPU time of each job"),
-    ("inflate-log", Takes::Value("FILE"), ""),
-    ("latency-log", Takes::MaybeValue("NAME"), "use --output-format=json"),
-    ("merge-blktrace-only", Takes::Nothing, ""),
-    ("remote-config", Takes::Value("FILE"), ""),
-    ("server", Takes::MaybeValue("ARGS"), "run it on each machine"),
-    ("status-interval", Takes::Value("TIME"), "use --eta=always for progress"),
-    ("minimal", Takes::Nothing, "use --output-format=json"),
-    ("append-terse", Takes::Nothing, "use --output-format=normal,json"),
-    ("terse-version", Takes::Value("N"), "use --output-format=json"),
-    ("trigger", Takes::Value("COMMAND"), ""),
-    ("trigger-file", Takes::Value("FILE"), ""),
-    ("trigger-remote", Takes::Value("COMMAND"), ""),
-    ("trigger-timeout", Takes::Value("TIME"), ""),
+pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
+    ("aux-path", OptionArity::Value("DIR"), "leave it out: no state files are written"),
+    ("bandwidth-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
+    ("client", OptionArity::Value("HOST"), "run it on each machine"),
+    ("cpuclock-test", OptionArity::Nothing, ""),
+    ("crctest", OptionArity::MaybeValue("NAME"), ""),
+    ("daemonize", OptionArity::Value("FILE"), ""),
+    ("debug", OptionArity::Value("CLASS"), ""),
+    ("idle-prof", OptionArity::Value("KIND"), "the report has the CPU time of each job"),
+    ("inflate-log", OptionArity::Value("FILE"), ""),
+    ("latency-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
+    ("merge-blktrace-only", OptionArity::Nothing, ""),
+    ("remote-config", OptionArity::Value("FILE"), ""),
+    ("server", OptionArity::MaybeValue("ARGS"), "run it on each machine"),
+    ("status-interval", OptionArity::Value("TIME"), "use --eta=always for progress"),
+    ("minimal", OptionArity::Nothing, "use --output-format=json"),
+    ("append-terse", OptionArity::Nothing, "use --output-format=normal,json"),
+    ("terse-version", OptionArity::Value("N"), "use --output-format=json"),
+    ("trigger", OptionArity::Value("COMMAND"), ""),
+    ("trigger-file", OptionArity::Value("FILE"), ""),
+    ("trigger-remote", OptionArity::Value("COMMAND"), ""),
+    ("trigger-timeout", OptionArity::Value("TIME"), ""),
 ];
 
 fn needed(text: Option<&str>) -> Result<&str, String> {

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use fathom_model::{Kind, OptionRow};
+use fathom_model::{OptionRow, OptionValueKind};
 
-use crate::command::{self, Takes};
+use crate::command::{self, OptionArity};
 use crate::engines::{self, EngineRow};
 use crate::job_options::JobOptions;
-use crate::table::{self, Known, OPTION_TABLE, UNSUPPORTED, UnsupportedOption};
+use crate::table::{self, KnownOption, OPTION_TABLE, UNSUPPORTED, UnsupportedOption};
 
 /// What `--help` prints.
 pub fn usage() -> String {
@@ -20,11 +20,11 @@ pub fn usage() -> String {
     out
 }
 
-fn value_name(takes: Takes) -> String {
+fn value_name(takes: OptionArity) -> String {
     match takes {
-        Takes::Nothing => String::new(),
-        Takes::Value(name) => format!("={name}"),
-        Takes::MaybeValue(name) => format!("[={name}]"),
+        OptionArity::Nothing => String::new(),
+        OptionArity::Value(name) => format!("={name}"),
+        OptionArity::MaybeValue(name) => format!("[={name}]"),
     }
 }
 
@@ -54,8 +54,8 @@ pub fn command_help(topic: Option<&str>) -> Result<String, Option<String>> {
             }
         }
         Some(name) => match table::find(name) {
-            Some(Known::Supported(row)) => out = in_full(row),
-            Some(Known::Unsupported(row)) => {
+            Some(KnownOption::Supported(row)) => out = in_full(row),
+            Some(KnownOption::Unsupported(row)) => {
                 put(&mut out, format_args!("{:>20}: fio's option, not supported yet\n", row.name));
                 if !row.instead.is_empty() {
                     put(&mut out, format_args!("{:>20}: {}\n", "instead", row.instead));
@@ -71,7 +71,7 @@ fn in_full(row: &OptionRow<JobOptions>) -> String {
     described(row.name, row.aliases, row.kind, row.default, row.doc)
 }
 
-fn described(name: &str, aliases: &[&str], kind: Kind, default: &str, doc: &str) -> String {
+fn described(name: &str, aliases: &[&str], kind: OptionValueKind, default: &str, doc: &str) -> String {
     let mut out = String::new();
     put(&mut out, format_args!("{name:>20}: {doc}\n"));
     for alias in aliases {
@@ -80,30 +80,30 @@ fn described(name: &str, aliases: &[&str], kind: Kind, default: &str, doc: &str)
     put(&mut out, format_args!("{:>20}: {}\n", "type", kind_name(kind)));
     let default = if default.is_empty() { "no default" } else { default };
     put(&mut out, format_args!("{:>20}: {default}\n", "default"));
-    if let Kind::Choice(words) = kind {
+    if let OptionValueKind::Choice(words) = kind {
         put(&mut out, format_args!("{:>20}: {}\n", "valid values", words.join(", ")));
     }
     out
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: OptionValueKind) -> &'static str {
     match kind {
-        Kind::Text => "text",
-        Kind::Size => "size (4096, 4k, 1m)",
-        Kind::SizeOrPercent => "size or percentage (1g, 50%)",
-        Kind::Int => "integer",
-        Kind::Seconds => "time, plain number in seconds (30, 500ms, 5m)",
-        Kind::Micros => "time, plain number in microseconds (100, 5ms)",
-        Kind::Bool => "0 or 1",
-        Kind::Flag => "flag, or 0 or 1 after =",
-        Kind::Choice(_) => "one of the valid values",
-        Kind::Floats => "numbers separated by colons (50:99:99.9)",
+        OptionValueKind::Text => "text",
+        OptionValueKind::Size => "size (4096, 4k, 1m)",
+        OptionValueKind::SizeOrPercent => "size or percentage (1g, 50%)",
+        OptionValueKind::Int => "integer",
+        OptionValueKind::Seconds => "time, plain number in seconds (30, 500ms, 5m)",
+        OptionValueKind::Micros => "time, plain number in microseconds (100, 5ms)",
+        OptionValueKind::Bool => "0 or 1",
+        OptionValueKind::Flag => "flag, or 0 or 1 after =",
+        OptionValueKind::Choice(_) => "one of the valid values",
+        OptionValueKind::Floats => "numbers separated by colons (50:99:99.9)",
     }
 }
 
 /// `option: doc` of a job or command option, for error hints.
 pub(crate) fn one_line(option: &str) -> Option<String> {
-    if let Some(Known::Supported(row)) = table::find(option) {
+    if let Some(KnownOption::Supported(row)) = table::find(option) {
         return Some(format!("{}: {} It takes: {}.", row.name, row.doc, kind_name(row.kind)));
     }
     let row = command::ROWS.iter().find(|row| row.name == option)?;
@@ -185,7 +185,7 @@ pub fn compatibility_page() -> String {
             let aliases: String = row.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
             let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };
             let value = match row.kind {
-                Kind::Choice(words) => words.join(", "),
+                OptionValueKind::Choice(words) => words.join(", "),
                 kind => kind_name(kind).to_owned(),
             };
             put(&mut out, format_args!("| `{}`{aliases} | {value} | {default} | {} |\n", row.name, row.doc));

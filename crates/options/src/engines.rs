@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fathom_model::{Kind, OptionRow};
+use fathom_model::{OptionRow, OptionValueKind};
 
 use crate::table;
 
@@ -31,7 +31,7 @@ pub struct EngineOption {
     /// Other names.
     pub aliases: &'static [&'static str],
     /// How its value is written.
-    pub kind: Kind,
+    pub kind: OptionValueKind,
     /// The value in force where it is not given.
     pub default: &'static str,
     /// One sentence for the help.

@@ -2,7 +2,7 @@
 //!
 //! The first words are fio's own wherever scripts look for them (`unrecognized option`, `Bad option`,
 //! `failed parsing`); the remedy is apart, in [`OptionError::hint`]. What was typed is quoted as it came; who prints it makes it
-//! fit for a terminal, but for a [`Place`], which is several lines and sees to that itself.
+//! fit for a terminal, but for a [`JobFilePosition`], which is several lines and sees to that itself.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use fathom_model::text::shown;
 
 /// Where in a job file something stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct JobFilePosition {
     /// The file as it was named; `-` for standard input.
     pub file: String,
     /// Line, from 1.
@@ -25,7 +25,7 @@ pub struct Place {
 /// Longest piece of a line that is shown, in characters.
 const SHOWN: usize = 100;
 
-impl fmt::Display for Place {
+impl fmt::Display for JobFilePosition {
     /// Three lines that hide nothing: where it is, the line, and a caret under the column; long lines are cut around it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.column.max(1);
@@ -70,7 +70,7 @@ pub enum OptionError {
         /// Its name.
         option: String,
         /// Where, in a job file.
-        place: Option<Box<Place>>,
+        place: Option<Box<JobFilePosition>>,
     },
     /// An option that takes no value was given one.
     #[error("fio: option '--{option}' doesn't allow an argument")]
@@ -86,7 +86,7 @@ pub enum OptionError {
         /// What to do instead: the nearest name, or the engine it belongs to.
         remedy: Option<String>,
         /// Where.
-        place: Option<Box<Place>>,
+        place: Option<Box<JobFilePosition>>,
     },
     /// A value cannot be read or is out of range.
     #[error("fio: failed parsing {option}={value}: {reason}{}", at(place))]
@@ -98,7 +98,7 @@ pub enum OptionError {
         /// What is wrong with it.
         reason: String,
         /// Where, in a job file.
-        place: Option<Box<Place>>,
+        place: Option<Box<JobFilePosition>>,
     },
     /// fio has it and we do not.
     #[error("fio's option {option} is not supported yet{}", at(place))]
@@ -108,7 +108,7 @@ pub enum OptionError {
         /// What to do instead.
         instead: String,
         /// Where, in a job file.
-        place: Option<Box<Place>>,
+        place: Option<Box<JobFilePosition>>,
     },
     /// No such engine.
     #[error("fio: engine {engine} not loadable: {reason}{}", at(place))]
@@ -120,7 +120,7 @@ pub enum OptionError {
         /// What to do instead.
         remedy: String,
         /// Where, in a job file.
-        place: Option<Box<Place>>,
+        place: Option<Box<JobFilePosition>>,
     },
     /// A job file cannot be read.
     #[error("fio: unable to open '{file}' job file")]
@@ -140,7 +140,7 @@ pub enum OptionError {
         /// What to do about it.
         remedy: String,
         /// Where.
-        place: Option<Box<Place>>,
+        place: Option<Box<JobFilePosition>>,
     },
     /// A job's options contradict each other or the machine.
     #[error("fio: job <{job}> {problem}")]
@@ -159,7 +159,7 @@ pub enum OptionError {
 
 impl OptionError {
     /// Where in a job file it is, which is what the message ends with.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&JobFilePosition> {
         match self {
             OptionError::MissingValue { place, .. }
             | OptionError::BadOption { place, .. }
@@ -206,7 +206,7 @@ impl OptionError {
     }
 }
 
-fn at(place: &Option<Box<Place>>) -> String {
+fn at(place: &Option<Box<JobFilePosition>>) -> String {
     place.as_ref().map(|place| format!("\n{place}")).unwrap_or_default()
 }
 
@@ -225,7 +225,7 @@ mod tests {
     proptest! {
         #[test]
         fn places_are_three_lines_that_hide_nothing(file in ".{0,9}\\PC?", text in "(?s:.{0,150})", column in 0..200usize) {
-            let place = Place { file, line: 7, column, text };
+            let place = JobFilePosition { file, line: 7, column, text };
             let shown = place.to_string();
             prop_assert_eq!(shown.matches('\n').count(), 2, "{}", shown);
             prop_assert!(!shown.chars().any(|c| c != '\n' && is_hidden(c)), "{:?}", shown);
@@ -237,19 +237,20 @@ mod tests {
 
     #[test]
     fn places_show_the_line_and_a_caret() {
-        let place = Place { file: "a.fio".into(), line: 12, column: 4, text: "rw=foo".into() };
+        let place = JobFilePosition { file: "a.fio".into(), line: 12, column: 4, text: "rw=foo".into() };
         assert_eq!(place.to_string(), "  --> a.fio:12:4\n  12 | rw=foo\n     |    ^");
     }
 
     #[test]
     fn long_and_odd_lines_are_cut_around_the_caret() {
-        let place = Place { file: "a".into(), line: 1, column: 300, text: "x\ty".repeat(200) };
+        let place = JobFilePosition { file: "a".into(), line: 1, column: 300, text: "x\ty".repeat(200) };
         for line in place.to_string().lines() {
             assert!(line.chars().count() <= SHOWN + 10, "{line}");
         }
-        let empty = Place { column: 9, ..Place::default() };
+        let empty = JobFilePosition { column: 9, ..JobFilePosition::default() };
         assert!(empty.to_string().ends_with('^'));
-        let odd = Place { file: "a\nb".into(), line: 1, column: 3, text: "\x1bcx=\u{202e}1".into() };
+        let odd =
+            JobFilePosition { file: "a\nb".into(), line: 1, column: 3, text: "\x1bcx=\u{202e}1".into() };
         assert_eq!(odd.to_string(), "  --> a\\x0ab:1:3\n  1 | \\x1bcx=\\u{202e}1\n    |      ^");
     }
 }

@@ -26,7 +26,7 @@ pub struct JobOptions {
     /// Files per clone.
     pub nrfiles: Option<u32>,
     /// Operations and order.
-    pub rw: Option<Direction>,
+    pub rw: Option<ReadWriteOption>,
     /// Bytes per request.
     pub bs: PerOp<Option<u64>>,
     /// Mixed sizes, which go before `bs`.
@@ -153,7 +153,7 @@ pub struct JobOptions {
 
 /// The value of `rw`; the share of reads comes from `rwmixread`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Direction {
+pub struct ReadWriteOption {
     /// Random offsets.
     pub random: bool,
     /// Operations; `ReadWrite` carries the default share.
@@ -195,7 +195,7 @@ mod tests {
     fn pairs_go_through_the_rows() {
         let options =
             JobOptions::from_pairs(&[("readwrite", "randread"), ("bs", "4k"), ("time_based", "")]).unwrap();
-        assert_eq!(options.rw, Some(Direction { random: true, mix: Mix::Read }));
+        assert_eq!(options.rw, Some(ReadWriteOption { random: true, mix: Mix::Read }));
         assert_eq!(options.bs, PerOp::splat(Some(4096)));
         assert_eq!(options.time_based, Some(true));
         assert_eq!(options.size, None);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::arithmetic;
 use crate::cli::ParseEnvironment;
-use crate::error::{OptionError, Place};
+use crate::error::{JobFilePosition, OptionError};
 
 /// Largest job file, includes counted in, in bytes. A reader need not deliver more than one byte above it.
 pub const JOB_FILE_LIMIT: usize = 1 << 20;
@@ -30,18 +30,18 @@ pub(crate) struct RawSection {
 pub(crate) struct RawLine {
     pub(crate) key: String,
     pub(crate) value: Option<String>,
-    pub(crate) place: Place,
+    pub(crate) place: JobFilePosition,
 }
 
 /// Reads and takes apart the job file at `path`; `-` is standard input.
 pub(crate) fn parse(path: &Path, env: &ParseEnvironment<'_>) -> Result<Vec<RawSection>, OptionError> {
-    let mut parser = Parser { env, sections: Vec::new(), bytes: 0, lines: 0 };
+    let mut parser = JobFileParser { env, sections: Vec::new(), bytes: 0, lines: 0 };
     let bytes = (env.read_file)(path).map_err(|source| unreadable(path, source))?;
     parser.text(path, &bytes, 0)?;
     Ok(parser.sections)
 }
 
-struct Parser<'a> {
+struct JobFileParser<'a> {
     env: &'a ParseEnvironment<'a>,
     sections: Vec<RawSection>,
     bytes: usize,
@@ -65,7 +65,7 @@ fn too_large(file: String) -> OptionError {
     }
 }
 
-fn refused(place: Place, reason: &str, remedy: &str) -> OptionError {
+fn refused(place: JobFilePosition, reason: &str, remedy: &str) -> OptionError {
     OptionError::JobFile {
         file: place.file.clone(),
         reason: reason.to_owned(),
@@ -74,7 +74,7 @@ fn refused(place: Place, reason: &str, remedy: &str) -> OptionError {
     }
 }
 
-impl Parser<'_> {
+impl JobFileParser<'_> {
     fn text(&mut self, path: &Path, bytes: &[u8], depth: usize) -> Result<(), OptionError> {
         let file = path.display().to_string();
         self.bytes = self.bytes.saturating_add(bytes.len());
@@ -83,13 +83,14 @@ impl Parser<'_> {
         }
         let text = decoded(&file, bytes)?;
         for (index, line) in text.lines().enumerate() {
-            let place = Place { file: file.clone(), line: index + 1, column: 1, text: line.to_owned() };
+            let place =
+                JobFilePosition { file: file.clone(), line: index + 1, column: 1, text: line.to_owned() };
             self.line(path, place, depth)?;
         }
         Ok(())
     }
 
-    fn line(&mut self, path: &Path, place: Place, depth: usize) -> Result<(), OptionError> {
+    fn line(&mut self, path: &Path, place: JobFilePosition, depth: usize) -> Result<(), OptionError> {
         let line = place.text.trim();
         if line.is_empty() || line.starts_with([';', '#']) {
             return Ok(());
@@ -133,7 +134,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn include(&mut self, path: &Path, name: &str, place: &Place, depth: usize) -> Result<(), OptionError> {
+    fn include(
+        &mut self,
+        path: &Path,
+        name: &str,
+        place: &JobFilePosition,
+        depth: usize,
+    ) -> Result<(), OptionError> {
         if depth >= MAX_INCLUDES {
             let reason = format!("includes are nested more than {MAX_INCLUDES} deep");
             return Err(refused(place.clone(), &reason, "check that no file includes itself"));
@@ -158,15 +165,15 @@ impl Parser<'_> {
 }
 
 /// The column of `piece` in the line, where it stands there as it is.
-fn located(place: &Place, piece: &str) -> Place {
+fn located(place: &JobFilePosition, piece: &str) -> JobFilePosition {
     let column = match place.text.rfind(piece) {
         Some(start) if !piece.is_empty() => place.text[..start].chars().count() + 1,
         _ => place.text.chars().take_while(|c| c.is_whitespace()).count() + 1,
     };
-    Place { column, ..place.clone() }
+    JobFilePosition { column, ..place.clone() }
 }
 
-fn section_name(line: &str, place: &Place) -> Result<String, OptionError> {
+fn section_name(line: &str, place: &JobFilePosition) -> Result<String, OptionError> {
     let ends = |rest: &str| rest.trim_start().is_empty() || rest.trim_start().starts_with([';', '#']);
     let end = line.char_indices().filter(|(_, c)| *c == ']').find(|(at, _)| ends(&line[at + 1..]));
     let Some((end, _)) = end else {
@@ -203,7 +210,7 @@ fn decoded<'b>(file: &str, bytes: &'b [u8]) -> Result<&'b str, OptionError> {
     let Some(bad) = bad else { return Ok(text.strip_prefix('\u{feff}').unwrap_or(text)) };
     let before = &bytes[..bad];
     let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let place = Place {
+    let place = JobFilePosition {
         file: file.to_owned(),
         line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
         column: String::from_utf8_lossy(&before[start..]).chars().count() + 1,

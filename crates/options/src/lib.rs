@@ -2,7 +2,7 @@
 //!
 //! One option is one row of a table in `table/`; the parser, the help and the compatibility page all derive from it.
 //! Knows nothing about running: it opens no target, reads no clock and no environment. Files, variables and facts
-//! about the machine are handed in through [`ParseEnvironment`] and [`HostFacts`].
+//! about the machine are handed in through [`ParseEnvironment`] and [`PlanningHost`].
 
 #![forbid(unsafe_code)]
 
@@ -27,11 +27,11 @@ pub use cli::{Invocation, MachineNumbers, ParseEnvironment, parse_command_line};
 pub use command::{CommandOptions, Eta, OutputFormat};
 pub use doc::{command_help, compatibility_page, engine_help, usage};
 pub use engines::{EngineOption, EngineRow};
-pub use error::{OptionError, Place};
-pub use fathom_model::Kind;
-pub use job_options::{CpuPolicy, Direction, JobOptions};
+pub use error::{JobFilePosition, OptionError};
+pub use fathom_model::OptionValueKind;
+pub use job_options::{CpuPolicy, JobOptions, ReadWriteOption};
 pub use jobfile::JOB_FILE_LIMIT;
-pub use resolve::{HostFacts, MAX_WORKERS, resolve};
-pub use section::{Said, Section};
+pub use resolve::{MAX_WORKERS, PlanningHost, resolve};
+pub use section::{RawOptions, Section};
 pub use show::{command_line, shell_quoted, show_command};
 pub use table::{OPTION_TABLE, UNSUPPORTED, UnsupportedOption};

@@ -56,11 +56,11 @@ mod tests {
     use fathom_model::RateProcess;
 
     use super::*;
-    use crate::resolve::{HostFacts, resolve};
+    use crate::resolve::{PlanningHost, resolve};
 
     fn planned(pairs: &[(&str, &str)]) -> Result<RatePlan, String> {
         let section = Section::from_pairs("job", pairs, &[]).unwrap();
-        let plan = resolve(&[section], &HostFacts { cpus: 1, entropy: 1 });
+        let plan = resolve(&[section], &PlanningHost { cpus: 1, entropy: 1 });
         plan.map(|plan| plan.jobs[0].time.rate).map_err(|error| error.to_string())
     }
 

@@ -10,9 +10,9 @@ use fathom_model::{BlockSize, JobPlan, Nanos, Op, PerOp, RunPlan};
 
 use crate::clones;
 use crate::error::OptionError;
-use crate::job_options::{Direction, JobOptions};
+use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::rate;
-use crate::section::{Said, Section};
+use crate::section::{RawOptions, Section};
 
 /// Most workers of one run, as in fio.
 pub const MAX_WORKERS: u32 = 4096;
@@ -22,7 +22,7 @@ const DEFAULT_BLOCK: u64 = 4096;
 
 /// Facts about the machine that decide what options mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostFacts {
+pub struct PlanningHost {
     /// CPUs, numbered from 0; bounds `cpus_allowed`.
     pub cpus: usize,
     /// A number that differs from run to run, for `randrepeat=0`.
@@ -30,7 +30,7 @@ pub struct HostFacts {
 }
 
 /// What the jobs mean on this machine: clones, groups and phases worked out, contradictions refused.
-pub fn resolve(sections: &[Section], host: &HostFacts) -> Result<RunPlan, OptionError> {
+pub fn resolve(sections: &[Section], host: &PlanningHost) -> Result<RunPlan, OptionError> {
     let mut plan = RunPlan::default();
     let (mut group, mut phase, mut workers) = (0, 0, 0_u32);
     for section in sections {
@@ -60,7 +60,7 @@ pub(crate) fn refused(section: &Section, problem: String, remedy: String) -> Opt
     OptionError::Job { job: section.name.clone(), problem, remedy }
 }
 
-fn job(section: &Section, first_worker: u32, host: &HostFacts) -> Result<JobPlan, OptionError> {
+fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobPlan, OptionError> {
     let options = &section.options;
     let io = io(options);
     Ok(JobPlan {
@@ -94,7 +94,8 @@ pub(crate) fn engine_name(options: &JobOptions) -> &str {
 }
 
 fn io(options: &JobOptions) -> IoPlan {
-    let Direction { random, mix } = options.rw.unwrap_or(Direction { random: false, mix: Mix::Read });
+    let ReadWriteOption { random, mix } =
+        options.rw.unwrap_or(ReadWriteOption { random: false, mix: Mix::Read });
     let mix = match (mix, options.rwmixread) {
         (Mix::ReadWrite { .. }, Some(read_percent)) => Mix::ReadWrite { read_percent },
         _ => mix,
@@ -221,8 +222,8 @@ fn on_error(options: &JobOptions) -> OnError {
 }
 
 /// Each name once, with its last value; file names, which add up, are joined.
-pub(crate) fn merged(said: &Said) -> Said {
-    let mut merged = Said::new();
+pub(crate) fn merged(said: &RawOptions) -> RawOptions {
+    let mut merged = RawOptions::new();
     for (name, value) in said {
         match merged.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) if name == "filename" => {

@@ -3,7 +3,7 @@ use fathom_model::plan::{Fallocate, OpenSync};
 
 use super::*;
 
-const HOST: HostFacts = HostFacts { cpus: 4, entropy: 1 };
+const HOST: PlanningHost = PlanningHost { cpus: 4, entropy: 1 };
 
 fn plan_of(pairs: &[(&str, &str)]) -> JobPlan {
     let section = Section::from_pairs("job", pairs, &[]).unwrap();

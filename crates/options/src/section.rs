@@ -1,13 +1,13 @@
 //! A job being said: options go in one by one and are checked against the tables and the engine's own rows.
 
 use crate::engines::{self, EngineRow};
-use crate::error::{OptionError, Place};
+use crate::error::{JobFilePosition, OptionError};
 use crate::job_options::JobOptions;
 use crate::show;
-use crate::table::{self, Known};
+use crate::table::{self, KnownOption};
 
 /// What was said, in order: canonical names and the values as typed; a bare flag has an empty value.
-pub type Said = Vec<(String, String)>;
+pub type RawOptions = Vec<(String, String)>;
 
 /// One job as said.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,9 +15,9 @@ pub struct Section {
     /// Name of the section; `name=` may replace it in reports.
     pub name: String,
     /// What was said about this job alone.
-    pub said: Said,
+    pub said: RawOptions,
     /// What had been said for all jobs before.
-    pub inherited: Said,
+    pub inherited: RawOptions,
     /// All that was said about it, defaults of `[global]` included.
     pub options: JobOptions,
     /// The first job of a further job file, which waits for the files before.
@@ -47,7 +47,7 @@ impl Section {
     }
 
     /// What was said for the job, with what it took over.
-    pub(crate) fn in_full(&self) -> Said {
+    pub(crate) fn in_full(&self) -> RawOptions {
         let taken = self.inherited.iter().filter(|(name, _)| self.takes_over(name));
         taken.cloned().chain(show::named(self)).collect()
     }
@@ -68,11 +68,11 @@ impl Section {
 pub(crate) struct Word<'a> {
     pub(crate) name: &'a str,
     pub(crate) value: Option<&'a str>,
-    pub(crate) place: Option<&'a Place>,
+    pub(crate) place: Option<&'a JobFilePosition>,
 }
 
 impl Word<'_> {
-    fn place(&self) -> Option<Box<Place>> {
+    fn place(&self) -> Option<Box<JobFilePosition>> {
         self.place.map(|place| Box::new(place.clone()))
     }
 
@@ -91,19 +91,24 @@ impl Word<'_> {
 pub(crate) struct Draft<'a> {
     engines: &'a [EngineRow],
     pub(crate) options: JobOptions,
-    pub(crate) said: Said,
-    inherited: Said,
+    pub(crate) said: RawOptions,
+    inherited: RawOptions,
 }
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(engines: &'a [EngineRow]) -> Self {
-        Draft { engines, options: JobOptions::default(), said: Said::new(), inherited: Said::new() }
+        Draft {
+            engines,
+            options: JobOptions::default(),
+            said: RawOptions::new(),
+            inherited: RawOptions::new(),
+        }
     }
 
     /// A job for which this one's options are the defaults.
     pub(crate) fn child(&self) -> Self {
         let inherited = [self.inherited.as_slice(), self.said.as_slice()].concat();
-        Draft { engines: self.engines, options: self.options.inherited(), said: Said::new(), inherited }
+        Draft { engines: self.engines, options: self.options.inherited(), said: RawOptions::new(), inherited }
     }
 
     /// About the bytes that a job takes over from it.
@@ -135,7 +140,7 @@ impl<'a> Draft<'a> {
     /// Applies one word, by its full name or an alias.
     pub(crate) fn apply(&mut self, word: &Word<'_>) -> Result<(), OptionError> {
         match table::find(word.name) {
-            Some(Known::Supported(row)) => {
+            Some(KnownOption::Supported(row)) => {
                 let text = given(word, row.name, row.kind.value_is_optional())?;
                 let before = self.options.ioengine.clone();
                 (row.apply)(&mut self.options, text).map_err(|reason| word.bad_value(row.name, reason))?;
@@ -145,7 +150,7 @@ impl<'a> Draft<'a> {
                 self.said.push((row.name.to_owned(), word.value.unwrap_or_default().to_owned()));
                 Ok(())
             }
-            Some(Known::Unsupported(row)) => {
+            Some(KnownOption::Unsupported(row)) => {
                 let text = given(word, row.name, row.flag)?;
                 if !row.inert.contains(&text) {
                     return Err(OptionError::NotSupported {
@@ -243,7 +248,7 @@ pub(crate) fn apply_pair(options: &mut JobOptions, name: &str, value: &str) -> R
 }
 
 /// An option that is unknown is wrong in its name, not in its value.
-fn at_the_name(mut place: Box<Place>) -> Box<Place> {
+fn at_the_name(mut place: Box<JobFilePosition>) -> Box<JobFilePosition> {
     place.column = place.text.chars().take_while(|c| c.is_whitespace()).count() + 1;
     place
 }

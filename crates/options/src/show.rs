@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use fathom_model::text::is_hidden;
 
 use crate::cli::Invocation;
-use crate::section::{Said, Section};
+use crate::section::{RawOptions, Section};
 use crate::table;
 
 /// `--name=value` for each pair, quoted; the name first, and the engine before its private options.
-pub fn command_line(said: &Said) -> String {
+pub fn command_line(said: &RawOptions) -> String {
     let mut pairs: Vec<&(String, String)> = said.iter().collect();
     pairs.sort_by_key(|(name, _)| match name.as_str() {
         "name" => 0,
@@ -41,7 +41,7 @@ pub fn show_command(invocation: &Invocation) -> String {
 }
 
 /// What was said about a job, under the name its files are called after; a later job file waits for those before.
-pub(crate) fn named(section: &Section) -> Said {
+pub(crate) fn named(section: &Section) -> RawOptions {
     let mut said = section.said.clone();
     said.retain(|(name, _)| name != "name");
     said.insert(0, ("name".to_owned(), section.name.clone()));
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_empty_value_is_shown_as_one() {
-        let said = |pairs: &[(&str, &str)]| -> Said {
+        let said = |pairs: &[(&str, &str)]| -> RawOptions {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
         let shown = command_line(&said(&[("description", ""), ("time_based", ""), ("hipri", "")]));

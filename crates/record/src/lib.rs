@@ -43,7 +43,7 @@ pub use job::{
     BlockSizes, ErrorCountRecord, FailureRecord, JobRecord, PercentileRecord, SlowRecord, StallRecord,
 };
 pub use latency::{LatencyClasses, LatencySummary, ThinPercentiles};
-pub use merge::{Entry, EntryOp, Windows, entries, merge_jobs};
+pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};
 pub use phase::{
     BatchRecord, CpuRecord, DepthRecord, KernelThreadsRecord, LatencyRecord, MomentsRecord, OpRecord,
     OpenLoopRecord, PhaseRecord,

@@ -158,7 +158,7 @@ pub struct EntryOp {
 
 /// One entry of fio's report: a worker, or the workers of a group merged.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry {
+pub struct ReportEntry {
     /// The worker, or all of them merged.
     pub job: JobRecord,
     /// Workers in it.
@@ -173,11 +173,11 @@ pub struct Entry {
     pub elapsed_ns: u64,
 }
 
-impl Entry {
+impl ReportEntry {
     /// Builds the entry of these workers. At least one is expected.
-    pub fn new(jobs: &[&JobRecord], elapsed_ns: u64) -> Entry {
+    pub fn new(jobs: &[&JobRecord], elapsed_ns: u64) -> ReportEntry {
         let job = merge_jobs(jobs);
-        let mut entry = Entry { workers: jobs.len() as u32, elapsed_ns, ..Entry::default() };
+        let mut entry = ReportEntry { workers: jobs.len() as u32, elapsed_ns, ..ReportEntry::default() };
         for (index, op) in Op::DATA.into_iter().enumerate() {
             entry.classes.add(&job.measured.op(op).clat);
             let slot = &mut entry.ops[index];
@@ -204,7 +204,7 @@ impl Entry {
 
 /// The entries of fio's report, in its order: one per worker, except that a worker of a job with `group_reporting`
 /// joins the entry before it where that is of the same group.
-pub fn entries(test: &TestRecord) -> Vec<Entry> {
+pub fn entries(test: &TestRecord) -> Vec<ReportEntry> {
     let mut members: Vec<Vec<&JobRecord>> = Vec::new();
     for job in &test.jobs {
         match members.last_mut() {
@@ -212,5 +212,5 @@ pub fn entries(test: &TestRecord) -> Vec<Entry> {
             _ => members.push(vec![job]),
         }
     }
-    members.iter().map(|group| Entry::new(group, test.elapsed_ns)).collect()
+    members.iter().map(|group| ReportEntry::new(group, test.elapsed_ns)).collect()
 }

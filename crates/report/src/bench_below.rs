@@ -172,9 +172,9 @@ fn legend(summaries: &[TestSummary]) -> Option<String> {
 
 /// Notes in the order they came, each once, with the tests it belongs to.
 #[derive(Default)]
-struct Notes<'a>(Vec<(String, Vec<&'a str>)>);
+struct TestNotes<'a>(Vec<(String, Vec<&'a str>)>);
 
-impl<'a> Notes<'a> {
+impl<'a> TestNotes<'a> {
     fn add(&mut self, text: impl Into<String>, test: Option<&'a TestRecord>) {
         let text = text.into();
         let label = test.map(name);
@@ -187,7 +187,7 @@ impl<'a> Notes<'a> {
 
 /// What a reader must know to read the numbers.
 fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String> {
-    let mut notes = Notes::default();
+    let mut notes = TestNotes::default();
     for note in &record.header.notes {
         notes.add(note, None);
     }

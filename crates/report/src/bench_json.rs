@@ -18,21 +18,21 @@ use crate::{Style, bench_together, document, promises};
 pub const SCHEMA: &str = "fathom.bench/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct BenchDocument<'a> {
     #[serde(flatten)]
     head: DocumentHead<'a>,
     tests: Vec<Test<'a>>,
     findings: &'a [Finding],
     /// Left out where nothing was promised.
     #[serde(skip_serializing_if = "Option::is_none")]
-    promises: Option<Vec<promises::Document>>,
+    promises: Option<Vec<promises::PromiseDocument>>,
     /// Whether any of them is broken, in every class where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     promise_broken: Option<bool>,
     conclusions: Vec<Use>,
     /// What several targets do together; left out where there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    together: Vec<bench_together::Document>,
+    together: Vec<bench_together::TogetherDocument>,
 }
 
 /// Whether the volume serves a use.
@@ -72,7 +72,7 @@ struct Test<'a> {
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let header = &record.header;
     let promised = !header.promises.is_empty();
-    let document = Document {
+    let document = BenchDocument {
         head: DocumentHead::new(SCHEMA, record, style),
         tests: record.tests.iter().map(test).collect(),
         findings: &record.findings,

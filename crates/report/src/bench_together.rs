@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::together::{Sharing, Together, together};
+use fathom_analysis::together::{TargetSharing, Together, together};
 use fathom_record::RunRecord;
 use serde::Serialize;
 
@@ -12,29 +12,29 @@ use crate::{Style, TextWriter};
 
 /// One test on all targets, in JSON.
 #[derive(Serialize)]
-pub(crate) struct Document {
+pub(crate) struct TogetherDocument {
     test: String,
     apart: Vec<String>,
     targets: Vec<String>,
     iops_apart: Vec<f64>,
     iops_together: f64,
     /// Together as a share of the sum apart.
-    ratio: Ratio,
+    ratio: RatioDocument,
     verdict: &'static str,
     reason: Option<&'static str>,
 }
 
 /// An estimate; its ends are null where the runs are too short for them.
 #[derive(Serialize)]
-struct Ratio {
+struct RatioDocument {
     value: f64,
     low: Option<f64>,
     high: Option<f64>,
 }
 
-pub(crate) fn documents(record: &RunRecord) -> Vec<Document> {
-    let document = |found: Together| Document {
-        ratio: Ratio {
+pub(crate) fn documents(record: &RunRecord) -> Vec<TogetherDocument> {
+    let document = |found: Together| TogetherDocument {
+        ratio: RatioDocument {
             value: found.ratio,
             low: found.interval.map(|(low, _)| low),
             high: found.interval.map(|(_, high)| high),
@@ -77,9 +77,9 @@ pub(crate) fn render(
 
 fn sentence(found: &Together) -> String {
     let verdict = match found.sharing {
-        Sharing::SharesLimit => "they share a limit",
-        Sharing::Independent => "they are independent",
-        Sharing::Undecided => "undecided",
+        TargetSharing::SharesLimit => "they share a limit",
+        TargetSharing::Independent => "they are independent",
+        TargetSharing::Undecided => "undecided",
     };
     let apart: Vec<String> = found
         .targets

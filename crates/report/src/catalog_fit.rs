@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_catalog::{Fit, Offer};
+use fathom_catalog::{Fit, VolumeOffer};
 use fathom_model::units::grouped;
 
 use crate::bench_table::{INDENT, decimal};
@@ -17,7 +17,7 @@ const MIB: f64 = 1_048_576.0;
 /// # Errors
 /// Those of `out`.
 pub fn render(fit: &Fit, need: &str, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let page = Page { style, width: style.width.max(40) };
+    let page = FitPage { style, width: style.width.max(40) };
     page.paragraph(need, 0, out)?;
     writeln!(out)?;
     for (currency, offers) in &fit.priced {
@@ -36,7 +36,7 @@ pub fn render(fit: &Fit, need: &str, style: &Style, out: &mut TextWriter) -> io:
 }
 
 /// What offers have to say, each once.
-fn said(offers: &[Offer], of: impl Fn(&Offer) -> Option<String>) -> Vec<String> {
+fn said(offers: &[VolumeOffer], of: impl Fn(&VolumeOffer) -> Option<String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for text in offers.iter().filter_map(of) {
         if !all.contains(&text) {
@@ -46,17 +46,23 @@ fn said(offers: &[Offer], of: impl Fn(&Offer) -> Option<String>) -> Vec<String> 
     all
 }
 
-struct Page<'a> {
+struct FitPage<'a> {
     style: &'a Style,
     width: usize,
 }
 
-impl Page<'_> {
+impl FitPage<'_> {
     fn paragraph(&self, text: &str, indent: usize, out: &mut TextWriter) -> io::Result<()> {
         wrap(text, self.width, indent, indent).iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    fn offers(&self, title: &str, offers: &[Offer], is_priced: bool, out: &mut TextWriter) -> io::Result<()> {
+    fn offers(
+        &self,
+        title: &str,
+        offers: &[VolumeOffer],
+        is_priced: bool,
+        out: &mut TextWriter,
+    ) -> io::Result<()> {
         let head = vec!["type", "GiB", "chosen", "IOPS", "MiB/s", "a month", "/1,000 IOPS", "/100 MiB/s"];
         let mut align = vec![Align::Right; head.len()];
         (align[0], align[2]) = (Align::Left, Align::Left);
@@ -122,11 +128,11 @@ impl Page<'_> {
 }
 
 /// What is bought of it; `None` where that goes with what it belongs to, of which the catalogue does not know the size.
-pub(crate) fn size_of(offer: &Offer) -> Option<u64> {
+pub(crate) fn size_of(offer: &VolumeOffer) -> Option<u64> {
     offer.parameters.size_bytes.filter(|_| offer.parameters.tier.is_none())
 }
 
-fn row(offer: &Offer) -> Vec<String> {
+fn row(offer: &VolumeOffer) -> Vec<String> {
     let chosen = [
         offer.tier.clone(),
         offer.parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fathom_catalog::{Fit, LatencyNeed, Need, Offer};
+use fathom_catalog::{Fit, LatencyNeed, VolumeNeed, VolumeOffer};
 use serde::Serialize;
 
 use crate::catalog_fit::size_of;
@@ -11,7 +11,7 @@ use crate::document::write;
 
 /// What was asked.
 #[derive(Serialize)]
-pub struct NeedDocument {
+pub struct VolumeNeedDocument {
     /// In words.
     pub text: String,
     /// Bytes to be kept.
@@ -47,12 +47,12 @@ pub struct LatencyDocument {
     pub most_ns: u64,
 }
 
-impl NeedDocument {
+impl VolumeNeedDocument {
     /// What is needed, and the same in words.
-    pub fn of(need: &Need, text: &str) -> Self {
+    pub fn of(need: &VolumeNeed, text: &str) -> Self {
         let latency =
             |asked: &LatencyNeed| LatencyDocument { statistic: asked.name.clone(), most_ns: asked.most_ns };
-        NeedDocument {
+        VolumeNeedDocument {
             text: text.to_owned(),
             size_bytes: need.size_bytes,
             iops: need.rate,
@@ -73,17 +73,17 @@ impl NeedDocument {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(fit: &Fit, need: &NeedDocument, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(fit: &Fit, need: &VolumeNeedDocument, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct CatalogFitDocument<'a> {
         schema: &'static str,
-        need: &'a NeedDocument,
-        priced: Vec<Group<'a>>,
+        need: &'a VolumeNeedDocument,
+        priced: Vec<FitGroupDocument<'a>>,
         unpriced: Vec<OfferDocument<'a>>,
         others: Vec<OtherDocument<'a>>,
     }
     #[derive(Serialize)]
-    struct Group<'a> {
+    struct FitGroupDocument<'a> {
         currency: &'a str,
         offers: Vec<OfferDocument<'a>>,
     }
@@ -93,11 +93,14 @@ pub fn render(fit: &Fit, need: &NeedDocument, out: &mut dyn Write) -> io::Result
         reason: &'static str,
         why: &'a str,
     }
-    let document = Document {
+    let document = CatalogFitDocument {
         schema: "fathom.catalog-fit/1",
         need,
         priced: (fit.priced.iter())
-            .map(|(currency, some)| Group { currency, offers: some.iter().map(OfferDocument::of).collect() })
+            .map(|(currency, some)| FitGroupDocument {
+                currency,
+                offers: some.iter().map(OfferDocument::of).collect(),
+            })
             .collect(),
         unpriced: fit.unpriced.iter().map(OfferDocument::of).collect(),
         others: (fit.others.iter())
@@ -126,7 +129,7 @@ struct OfferDocument<'a> {
 }
 
 impl<'a> OfferDocument<'a> {
-    fn of(offer: &'a Offer) -> Self {
+    fn of(offer: &'a VolumeOffer) -> Self {
         let (month_per_1000_iops, month_per_100_mib_per_second) = offer.unit_prices();
         OfferDocument {
             id: &offer.id,

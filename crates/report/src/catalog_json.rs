@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use fathom_catalog::{BlockRow, Burst, Counted, Entry, Level, MonthlyCost, Price, Reach, Rule, Sheet};
+use fathom_catalog::{
+    BlockRow, BurstReach, CatalogEntry, LimitUnit, MonthlyCost, Price, ReachedRate, Rule, Sheet, SheetLimit,
+};
 use serde::Serialize;
 
 use crate::document::write;
@@ -11,23 +13,23 @@ use crate::document::write;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn list(entries: &[&Entry], out: &mut dyn Write) -> io::Result<()> {
+pub fn list(entries: &[&CatalogEntry], out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct CatalogListDocument<'a> {
         schema: &'static str,
         types: Vec<TypeDocument<'a>>,
     }
     let types = entries.iter().map(|entry| TypeDocument::of(entry)).collect();
-    write(&Document { schema: "fathom.catalog-list/1", types }, out)
+    write(&CatalogListDocument { schema: "fathom.catalog-list/1", types }, out)
 }
 
 /// Writes the document of one type; `sheets` as for the text.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(entry: &Entry, sheets: &[Sheet], out: &mut dyn Write) -> io::Result<()> {
+pub fn show(entry: &CatalogEntry, sheets: &[Sheet], out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct CatalogShowDocument<'a> {
         schema: &'static str,
         #[serde(flatten)]
         kind: TypeDocument<'a>,
@@ -36,10 +38,10 @@ pub fn show(entry: &Entry, sheets: &[Sheet], out: &mut dyn Write) -> io::Result<
         promise_rate_fraction: Option<f64>,
         promise_time_fraction: Option<f64>,
         facts: std::collections::BTreeMap<&'a str, String>,
-        volumes: Vec<VolumeDocument<'a>>,
+        volumes: Vec<CatalogVolumeDocument<'a>>,
     }
     let (promise_rate_fraction, promise_time_fraction) = entry.promise();
-    let document = Document {
+    let document = CatalogShowDocument {
         schema: "fathom.catalog-show/1",
         kind: TypeDocument::of(entry),
         sources: entry.sources().collect(),
@@ -47,7 +49,7 @@ pub fn show(entry: &Entry, sheets: &[Sheet], out: &mut dyn Write) -> io::Result<
         promise_rate_fraction,
         promise_time_fraction,
         facts: entry.facts().collect(),
-        volumes: sheets.iter().map(VolumeDocument::of).collect(),
+        volumes: sheets.iter().map(CatalogVolumeDocument::of).collect(),
     };
     write(&document, out)
 }
@@ -78,7 +80,7 @@ struct TypeDocument<'a> {
 }
 
 impl<'a> TypeDocument<'a> {
-    fn of(entry: &'a Entry) -> Self {
+    fn of(entry: &'a CatalogEntry) -> Self {
         let (size_min_bytes, size_max_bytes) = entry.size_range();
         let (iops_max, bytes_per_second_max) = entry.most();
         TypeDocument {
@@ -133,7 +135,7 @@ impl PriceDocument {
 }
 
 #[derive(Serialize)]
-struct VolumeDocument<'a> {
+struct CatalogVolumeDocument<'a> {
     size_bytes: u64,
     tier: Option<&'a str>,
     iops_chosen: Option<u64>,
@@ -144,14 +146,14 @@ struct VolumeDocument<'a> {
     write_latency_mean_ns: f64,
     latency_published: bool,
     limits: Vec<LevelDocument>,
-    blocks: Vec<BlockDocument>,
+    blocks: Vec<CatalogBlockDocument>,
     month: Option<MonthDocument<'a>>,
     assumptions: &'a [String],
 }
 
-impl<'a> VolumeDocument<'a> {
+impl<'a> CatalogVolumeDocument<'a> {
     fn of(sheet: &'a Sheet) -> Self {
-        VolumeDocument {
+        CatalogVolumeDocument {
             size_bytes: sheet.size_bytes,
             tier: sheet.tier.as_deref(),
             iops_chosen: sheet.parameters.iops,
@@ -162,7 +164,7 @@ impl<'a> VolumeDocument<'a> {
             write_latency_mean_ns: sheet.latency_ns.1,
             latency_published: !sheet.is_latency_assumed,
             limits: sheet.levels.iter().map(LevelDocument::of).collect(),
-            blocks: sheet.blocks.iter().map(BlockDocument::of).collect(),
+            blocks: sheet.blocks.iter().map(CatalogBlockDocument::of).collect(),
             month: sheet.bill.as_ref().map(MonthDocument::of),
             assumptions: &sheet.assumptions,
         }
@@ -183,7 +185,7 @@ struct LevelDocument {
 }
 
 impl LevelDocument {
-    fn of(level: &Level) -> Self {
+    fn of(level: &SheetLimit) -> Self {
         let (burst, capacity) = match level.rule {
             Rule::None => (None, None),
             Rule::Credit { capacity } => (Some("credit"), Some(capacity)),
@@ -192,7 +194,7 @@ impl LevelDocument {
         };
         LevelDocument {
             direction: level.direction.name(),
-            unit: if level.counted == Counted::Ios { "ios" } else { "bytes" },
+            unit: if level.counted == LimitUnit::Ios { "ios" } else { "bytes" },
             base_rate: level.base,
             burst_rate: level.burst,
             burst,
@@ -204,7 +206,7 @@ impl LevelDocument {
 }
 
 #[derive(Serialize)]
-struct BlockDocument {
+struct CatalogBlockDocument {
     block_bytes: u64,
     direction: &'static str,
     depth: Option<u64>,
@@ -212,9 +214,9 @@ struct BlockDocument {
     sequential: ReachDocument,
 }
 
-impl BlockDocument {
+impl CatalogBlockDocument {
     fn of(row: &BlockRow) -> Self {
-        BlockDocument {
+        CatalogBlockDocument {
             block_bytes: row.block_bytes,
             direction: row.direction.name(),
             depth: row.depth,
@@ -242,8 +244,8 @@ struct BurstDocument {
 }
 
 impl ReachDocument {
-    fn of(reach: &Reach, block: f64) -> Self {
-        let burst = |burst: Burst| BurstDocument {
+    fn of(reach: &ReachedRate, block: f64) -> Self {
+        let burst = |burst: BurstReach| BurstDocument {
             iops: burst.rate,
             bytes_per_second: burst.rate * block,
             lasts_ns: burst.lasts_ns,

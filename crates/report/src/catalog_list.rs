@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_catalog::{Confidence, Entry, Lifecycle};
+use fathom_catalog::{CatalogEntry, Confidence, Lifecycle};
 use fathom_model::units::grouped;
 
 use crate::bench_table::decimal;
@@ -15,7 +15,7 @@ const MIB: f64 = 1_048_576.0;
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(entries: &[&Entry], style: &Style, out: &mut TextWriter) -> io::Result<()> {
+pub fn render(entries: &[&CatalogEntry], style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let head = vec!["type", "kind", "sizes", "IOPS", "MiB/s", "burst", "price", "as of", "state"];
     let mut align = vec![Align::Left; head.len()];
     for column in [3, 4, 6] {
@@ -42,7 +42,7 @@ pub fn render(entries: &[&Entry], style: &Style, out: &mut TextWriter) -> io::Re
         .try_for_each(|line| writeln!(out, "{}", style.dim(line)))
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &CatalogEntry) -> Vec<String> {
     let (iops, bytes) = entry.most();
     let price = entry.price().and_then(|price| Some(format!("{} {}", price.per_gib_month?, price.currency)));
     let iops = match entry.unmodelled() {
@@ -63,7 +63,7 @@ fn row(entry: &Entry) -> Vec<String> {
 }
 
 /// `historical`, `from memory`; nothing where it is sold and its rules were looked up.
-fn state(entry: &Entry) -> String {
+fn state(entry: &CatalogEntry) -> String {
     let lifecycle = Some(entry.lifecycle()).filter(|lifecycle| *lifecycle != Lifecycle::Current);
     let confidence = Some(entry.confidence()).filter(|confidence| *confidence == Confidence::FromMemory);
     let local = (!entry.is_persistent()).then(|| "not persistent".to_owned());
@@ -72,7 +72,7 @@ fn state(entry: &Entry) -> String {
 }
 
 /// `1 GiB-16 TiB`, as far as it is known.
-pub(crate) fn sizes(entry: &Entry) -> String {
+pub(crate) fn sizes(entry: &CatalogEntry) -> String {
     match entry.size_range() {
         (None, None) => String::new(),
         (Some(least), None) => format!("from {}", size(least)),

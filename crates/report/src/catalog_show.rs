@@ -3,7 +3,10 @@
 
 use std::io;
 
-use fathom_catalog::{BlockRow, Burst, Counted, Direction, Entry, Level, Lifecycle, Reach, Rule, Sheet};
+use fathom_catalog::{
+    BlockRow, BurstReach, CatalogEntry, Lifecycle, LimitDirection, LimitUnit, ReachedRate, Rule, Sheet,
+    SheetLimit,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
 
@@ -20,7 +23,7 @@ const LABEL: usize = 14;
 /// What is shown of a type.
 pub struct Shown<'a> {
     /// The type.
-    pub entry: &'a Entry,
+    pub entry: &'a CatalogEntry,
     /// Volumes of it by size.
     pub sheets: &'a [Sheet],
     /// Just these sizes were asked for.
@@ -36,7 +39,7 @@ pub struct Shown<'a> {
 /// # Errors
 /// Those of `out`.
 pub fn render(shown: &Shown<'_>, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let page = Page { style, width: style.width.max(40) };
+    let page = CatalogPage { style, width: style.width.max(40) };
     page.head(shown, out)?;
     if let Some(why) = shown.entry.unmodelled() {
         let text = format!("It cannot be simulated, and `catalog fit` leaves it out: {why}.");
@@ -54,12 +57,12 @@ pub fn render(shown: &Shown<'_>, style: &Style, out: &mut TextWriter) -> io::Res
     Ok(())
 }
 
-struct Page<'a> {
+struct CatalogPage<'a> {
     style: &'a Style,
     width: usize,
 }
 
-impl Page<'_> {
+impl CatalogPage<'_> {
     fn paragraph(&self, text: &str, out: &mut TextWriter) -> io::Result<()> {
         wrap(text, self.width, 0, 0).iter().try_for_each(|line| writeln!(out, "{line}"))
     }
@@ -204,7 +207,7 @@ impl Page<'_> {
         self.table(&title, columns, &["refilled ", "refilled", "lasts ", "a month"], out)
     }
 
-    fn by_block(&self, entry: &Entry, sheet: &Sheet, out: &mut TextWriter) -> io::Result<()> {
+    fn by_block(&self, entry: &CatalogEntry, sheet: &Sheet, out: &mut TextWriter) -> io::Result<()> {
         let chosen = [
             sheet.parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),
             sheet.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", decimal(rate as f64 / MIB))),
@@ -216,7 +219,7 @@ impl Page<'_> {
             if entry.size_range() == (None, None) { "Any volume".to_owned() } else { size(sheet.size_bytes) };
         let is_merged = sheet.blocks.iter().any(|row| row.random != row.sequential);
         let order = if is_merged { ", random" } else { "" };
-        let columns = |reach: fn(&BlockRow) -> &Reach, has_depth| by_block(sheet, reach, has_depth);
+        let columns = |reach: fn(&BlockRow) -> &ReachedRate, has_depth| by_block(sheet, reach, has_depth);
         let dispensable = ["MiB/s in it", "at depth"];
         let title = format!("{what}{with}, by block size{order}");
         self.table(&title, columns(|row| &row.random, true), &dispensable, out)?;
@@ -241,7 +244,7 @@ impl Page<'_> {
 }
 
 /// `0.1 USD a GiB, 0.065 USD for each IOPS, us-east-1, 2026`.
-fn price(entry: &Entry) -> String {
+fn price(entry: &CatalogEntry) -> String {
     let Some(price) = entry.price() else { return "not known from a source".to_owned() };
     let up_to = price.iops_up_to.map(|most| format!(", up to {} IOPS", grouped(most as u64)));
     let iops = format!("for each IOPS and month that is not included{}", up_to.unwrap_or_default());
@@ -259,25 +262,25 @@ fn price(entry: &Entry) -> String {
 
 /// The cells of one volume.
 fn by_size(sheet: &Sheet) -> Vec<String> {
-    let of = |counted: Counted, cell: &dyn Fn(&Level) -> Option<String>| {
-        let levels: Vec<&Level> = sheet.levels.iter().filter(|level| level.counted == counted).collect();
+    let of = |counted: LimitUnit, cell: &dyn Fn(&SheetLimit) -> Option<String>| {
+        let levels: Vec<&SheetLimit> = sheet.levels.iter().filter(|level| level.counted == counted).collect();
         let mut cells: Vec<String> = levels.iter().filter_map(|level| cell(level)).collect();
         cells.dedup();
-        let is_apart = levels.iter().any(|level| level.direction != Direction::Total);
-        let only = |direction: Direction| levels.iter().all(|level| level.direction == direction);
+        let is_apart = levels.iter().any(|level| level.direction != LimitDirection::Total);
+        let only = |direction: LimitDirection| levels.iter().all(|level| level.direction == direction);
         match cells.as_slice() {
-            [one] if is_apart && only(Direction::Read) => format!("{one} read"),
-            [one] if is_apart && only(Direction::Write) => format!("{one} write"),
+            [one] if is_apart && only(LimitDirection::Read) => format!("{one} read"),
+            [one] if is_apart && only(LimitDirection::Write) => format!("{one} write"),
             cells => cells.join("/"),
         }
     };
-    let whole = |counted: Counted, rate: u64| match counted {
-        Counted::Ios => grouped(rate),
-        Counted::Bytes => decimal(rate as f64 / MIB),
+    let whole = |counted: LimitUnit, rate: u64| match counted {
+        LimitUnit::Ios => grouped(rate),
+        LimitUnit::Bytes => decimal(rate as f64 / MIB),
     };
     let time = |ns: u64| duration(Nanos(ns));
     let mut row = vec![size(sheet.size_bytes), sheet.tier.clone().unwrap_or_default()];
-    for counted in [Counted::Ios, Counted::Bytes] {
+    for counted in [LimitUnit::Ios, LimitUnit::Bytes] {
         row.push(of(counted, &|level| Some(whole(counted, level.base))));
         row.push(of(counted, &|level| level.burst.map(|rate| whole(counted, rate))));
         row.push(of(counted, &|level| match level.rule {
@@ -302,7 +305,7 @@ pub(crate) fn month(bill: &fathom_catalog::MonthlyCost) -> String {
     }
 }
 
-fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &Reach, has_depth: bool) -> Columns {
+fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &ReachedRate, has_depth: bool) -> Columns {
     let mut head = vec!["block", "", "IOPS", "MiB/s", "burst IOPS", "MiB/s in it", "lasts"];
     let mut align = vec![Align::Right; head.len()];
     align[1] = Align::Left;
@@ -319,12 +322,12 @@ fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &Reach, has_depth: bool) -> Colu
         let (iops, mib) = rate(row, reach.sustained);
         let (burst, burst_mib) =
             reach.burst.map_or_else(Default::default, |burst| rate(row, Some(burst.rate)));
-        let lasts = reach.burst.map(|burst: Burst| match burst.lasts_ns {
+        let lasts = reach.burst.map(|burst: BurstReach| match burst.lasts_ns {
             Some(ns) => duration(Nanos(ns)),
             None => "billed".to_owned(),
         });
         let direction = match row.direction {
-            Direction::Total => String::new(),
+            LimitDirection::Total => String::new(),
             other => other.name().to_owned(),
         };
         let block = fathom_analysis::pattern::block_name(row.block_bytes);

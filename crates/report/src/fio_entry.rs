@@ -3,10 +3,10 @@
 use std::io;
 
 use fathom_model::Op;
-use fathom_record::{Entry, EntryOp, OpRecord};
+use fathom_record::{EntryOp, OpRecord, ReportEntry};
 
 use crate::fio_latency::{line, percentiles};
-use crate::fio_number::{Family, Unit, bandwidth, bytes, fio_number};
+use crate::fio_number::{Family, NumberUnit, bandwidth, bytes, fio_number};
 use crate::fio_report::{
     BATCH_LABELS, DEPTH_LABELS, EntryShares, GroupOp, continued_errors, errno, per_second,
 };
@@ -15,7 +15,7 @@ use crate::{Style, TextWriter};
 /// Writes an entry; one that moved no data and failed at nothing is left out, as fio does.
 pub(crate) fn write_entry(
     out: &mut TextWriter,
-    entry: &Entry,
+    entry: &ReportEntry,
     group: &[GroupOp; 3],
     (style, finished_unix_ms): (&Style, u64),
 ) -> io::Result<()> {
@@ -45,7 +45,7 @@ pub(crate) fn write_entry(
     tail(out, entry, &shares)
 }
 
-fn head(out: &mut TextWriter, entry: &Entry, time: &str) -> io::Result<()> {
+fn head(out: &mut TextWriter, entry: &ReportEntry, time: &str) -> io::Result<()> {
     let job = &entry.job;
     let (name, group, workers, pid) = (&job.name, job.group, entry.workers, job.thread_id);
     let errno = errno(entry);
@@ -72,7 +72,7 @@ fn direction(out: &mut TextWriter, op: Op, counted: &OpRecord, entry: &EntryOp) 
     writeln!(
         out,
         "  {op}: IOPS={}, BW={} ({})({}/{}msec)",
-        fio_number(per_second(counted.ios, entry.runtime_ms), 4, Family::Decimal, Unit::None),
+        fio_number(per_second(counted.ios, entry.runtime_ms), 4, Family::Decimal, NumberUnit::None),
         bandwidth(rate, Family::Binary),
         bandwidth(rate, Family::Decimal),
         bytes(counted.bytes, Family::Binary),
@@ -80,7 +80,7 @@ fn direction(out: &mut TextWriter, op: Op, counted: &OpRecord, entry: &EntryOp) 
     )
 }
 
-fn latencies(out: &mut TextWriter, entry: &Entry, counted: &OpRecord) -> io::Result<()> {
+fn latencies(out: &mut TextWriter, entry: &ReportEntry, counted: &OpRecord) -> io::Result<()> {
     let shown = &entry.job.percentiles;
     let kinds = [
         ("slat", &counted.slat, shown.slat),
@@ -149,7 +149,7 @@ fn labelled(labels: &[&str], shares: &[f64]) -> String {
     pairs.join(", ")
 }
 
-fn tail(out: &mut TextWriter, entry: &Entry, shares: &EntryShares) -> io::Result<()> {
+fn tail(out: &mut TextWriter, entry: &ReportEntry, shares: &EntryShares) -> io::Result<()> {
     let measured = &entry.job.measured;
     let cpu = &measured.cpu;
     writeln!(

@@ -5,7 +5,9 @@
 use std::io::{self, Write};
 
 use fathom_model::Op;
-use fathom_record::{DiskCountersRecord, Entry, EntryOp, LatencyClasses, LatencyRecord, OpRecord, RunRecord};
+use fathom_record::{
+    DiskCountersRecord, EntryOp, LatencyClasses, LatencyRecord, OpRecord, ReportEntry, RunRecord,
+};
 
 use crate::Style;
 use crate::fio_disk::{listed, utilization};
@@ -89,7 +91,7 @@ fn own(report: &FioReport) -> Option<Object> {
 }
 
 /// CPU time that is in none of the entry's own percentages.
-fn kernel_threads(entry: &Entry) -> Object {
+fn kernel_threads(entry: &ReportEntry) -> Object {
     let threads = &entry.job.measured.kernel_threads;
     let mut object = Object::default();
     object.set("jobname", entry.job.name.as_str());
@@ -115,7 +117,7 @@ fn options(said: &[(String, String)]) -> Object {
 /// fio's "no idea", which it also gives for jobs that failed.
 const ETA_UNKNOWN: i32 = i32::MAX;
 
-fn job(entry: &Entry, group: &[GroupOp; 3], bins: Bins) -> Object {
+fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Object {
     let job = &entry.job;
     let measured = &job.measured;
     let shares = EntryShares::new(entry);
@@ -172,7 +174,7 @@ fn labelled(labels: &[&str], shares: &[f64]) -> Object {
     Object::of(labels.iter().copied().zip(shares.iter().copied()))
 }
 
-fn direction(entry: &Entry, op: &OpRecord, of: &EntryOp, (group, bins): (&GroupOp, Bins)) -> Object {
+fn direction(entry: &ReportEntry, op: &OpRecord, of: &EntryOp, (group, bins): (&GroupOp, Bins)) -> Object {
     let shown = &entry.job.percentiles;
     let rate = per_second(op.bytes, of.runtime_ms);
     let iops = if of.runtime_ms == 0 { 0.0 } else { op.ios as f64 * 1000.0 / of.runtime_ms as f64 };

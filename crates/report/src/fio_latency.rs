@@ -5,21 +5,21 @@ use std::io;
 use fathom_record::LatencyRecord;
 
 use crate::TextWriter;
-use crate::fio_number::{Family, Unit, fio_number};
+use crate::fio_number::{Family, NumberUnit, fio_number};
 
 /// The unit of a line: values are divided by `divisor` ns.
-struct Scale {
+struct LatencyScale {
     name: &'static str,
     divisor: u64,
 }
 
-const NSEC: Scale = Scale { name: "nsec", divisor: 1 };
-const USEC: Scale = Scale { name: "usec", divisor: 1_000 };
-const MSEC: Scale = Scale { name: "msec", divisor: 1_000_000 };
+const NSEC: LatencyScale = LatencyScale { name: "nsec", divisor: 1 };
+const USEC: LatencyScale = LatencyScale { name: "usec", divisor: 1_000 };
+const MSEC: LatencyScale = LatencyScale { name: "msec", divisor: 1_000_000 };
 
 /// The largest unit in which the least value still has more than two thousand of the next smaller one and the rest is
 /// proportionate; `stdev` is unlimited where a line shows none.
-fn scale(min: u64, max: u64, stdev: f64) -> Scale {
+fn scale(min: u64, max: u64, stdev: f64) -> LatencyScale {
     let fits = |unit: u64| min > 2 * unit && max > 100 * unit - 1 && stdev > unit as f64;
     if fits(MSEC.divisor) {
         MSEC
@@ -42,8 +42,8 @@ pub(crate) fn line(
         return Ok(());
     }
     let (mean, stdev) = (moments.mean(), moments.stdev());
-    let Scale { name: unit, divisor } = scale(moments.min, moments.max, stdev);
-    let whole = |ns: u64| fio_number(ns / divisor, 6, Family::Decimal, Unit::None);
+    let LatencyScale { name: unit, divisor } = scale(moments.min, moments.max, stdev);
+    let whole = |ns: u64| fio_number(ns / divisor, 6, Family::Decimal, NumberUnit::None);
     let (mean, stdev) = (mean / divisor as f64, stdev / divisor as f64);
     writeln!(
         out,
@@ -62,7 +62,7 @@ pub(crate) fn percentiles(
 ) -> io::Result<()> {
     let values: Vec<u64> = list.iter().filter_map(|&percent| latency.fio_percentile(percent)).collect();
     let (Some(&least), Some(&greatest)) = (values.iter().min(), values.iter().max()) else { return Ok(()) };
-    let Scale { name: unit, divisor } = scale(least, greatest, f64::INFINITY);
+    let LatencyScale { name: unit, divisor } = scale(least, greatest, f64::INFINITY);
     let values: Vec<u64> = values.iter().map(|value| value.div_ceil(divisor)).collect();
     let decimals = list.iter().map(|&percent| decimals(percent)).max().unwrap_or(0);
     let width = greatest.div_ceil(divisor).to_string().len().max(5);

@@ -11,7 +11,7 @@ pub enum Family {
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum NumberUnit {
     /// A plain number.
     None,
     /// Bytes.
@@ -20,12 +20,12 @@ pub enum Unit {
     BytesPerSecond,
 }
 
-impl Unit {
+impl NumberUnit {
     const fn suffix(self) -> &'static str {
         match self {
-            Unit::None => "",
-            Unit::Bytes => "B",
-            Unit::BytesPerSecond => "B/s",
+            NumberUnit::None => "",
+            NumberUnit::Bytes => "B",
+            NumberUnit::BytesPerSecond => "B/s",
         }
     }
 }
@@ -35,7 +35,7 @@ impl Unit {
 ///
 /// Like fio, only the remainder of the last division makes the decimals, so 10,239 bytes are `10.00KiB` (the whole
 /// part was still 9 when the decimals were counted) and 10,240 are `10.0KiB`.
-pub fn fio_number(number: u64, digits: usize, family: Family, unit: Unit) -> String {
+pub fn fio_number(number: u64, digits: usize, family: Family, unit: NumberUnit) -> String {
     let (thousand, prefixes) = match family {
         Family::Binary => (1024, ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]),
         Family::Decimal => (1000, ["", "k", "M", "G", "T", "P", "E"]),
@@ -62,12 +62,12 @@ pub fn fio_number(number: u64, digits: usize, family: Family, unit: Unit) -> Str
 
 /// A size, rate or bandwidth in four digits of one family.
 pub(crate) fn bytes(number: u64, family: Family) -> String {
-    fio_number(number, 4, family, Unit::Bytes)
+    fio_number(number, 4, family, NumberUnit::Bytes)
 }
 
 /// A bandwidth in four digits of one family.
 pub(crate) fn bandwidth(number: u64, family: Family) -> String {
-    fio_number(number, 4, family, Unit::BytesPerSecond)
+    fio_number(number, 4, family, NumberUnit::BytesPerSecond)
 }
 
 #[cfg(test)]
@@ -121,9 +121,9 @@ mod tests {
             (2_730_666, "2731k"),
             (16_000, "16.0k"),
         ] {
-            assert_eq!(fio_number(number, 4, Family::Decimal, Unit::None), expected, "{number}");
+            assert_eq!(fio_number(number, 4, Family::Decimal, NumberUnit::None), expected, "{number}");
         }
-        assert_eq!(fio_number(1_720_437, 6, Family::Decimal, Unit::None), "1720.4k");
+        assert_eq!(fio_number(1_720_437, 6, Family::Decimal, NumberUnit::None), "1720.4k");
         assert_eq!(bandwidth(18_000, Family::Binary), "17.6KiB/s");
         assert_eq!(bandwidth(18_000, Family::Decimal), "18.0kB/s");
         assert_eq!(bandwidth(4_096_000, Family::Decimal), "4096kB/s");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_model::Op;
-use fathom_record::{DiskRecord, Entry, RunRecord, Severity, TestRecord, TestStatus, entries};
+use fathom_record::{DiskRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries};
 
 /// The fio whose output is imitated.
 pub const FIO_VERSION: &str = "fio-3.42";
@@ -12,7 +12,7 @@ pub const FIO_VERSION: &str = "fio-3.42";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FioReport {
     /// The entries, in fio's order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReportEntry>,
     /// The devices under the targets.
     pub disks: Vec<DiskRecord>,
     /// When the run ended, ms since the epoch; 0 in virtual time.
@@ -179,7 +179,7 @@ pub(crate) struct EntryShares {
 }
 
 impl EntryShares {
-    pub(crate) fn new(entry: &Entry) -> EntryShares {
+    pub(crate) fn new(entry: &ReportEntry) -> EntryShares {
         let measured = &entry.job.measured;
         let issued: u64 = Op::DATA.iter().map(|&op| measured.op(op).issued).sum();
         let ios: u64 = Op::DATA.iter().map(|&op| measured.op(op).ios).sum();
@@ -205,12 +205,12 @@ pub(crate) const DEPTH_LABELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=6
 pub(crate) const BATCH_LABELS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
 /// The errno that fio's forms show for an entry: that of the failure; 22 (EINVAL) for a failure that has none.
-pub(crate) fn errno(entry: &Entry) -> i32 {
+pub(crate) fn errno(entry: &ReportEntry) -> i32 {
     entry.job.error.as_ref().map_or(0, |error| if error.errno == 0 { 22 } else { error.errno })
 }
 
 /// Failed requests and the errno to show for them, where the job was to go on after errors.
-pub(crate) fn continued_errors(entry: &Entry) -> Option<(u64, i32)> {
+pub(crate) fn continued_errors(entry: &ReportEntry) -> Option<(u64, i32)> {
     let job = &entry.job;
     let total = job.errors.iter().map(|error| error.count).sum();
     let first = job.errors.first().map_or(errno(entry), |error| error.errno);

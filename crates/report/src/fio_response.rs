@@ -1,30 +1,30 @@
 //! What fio's forms have no place for where requests are due by a rate: response times from when each was due.
 
 use fathom_model::{Op, units};
-use fathom_record::{Entry, LatencySummary, ScheduleSummary};
+use fathom_record::{LatencySummary, ReportEntry, ScheduleSummary};
 
 use crate::fio_json_value::Object;
 
 /// One direction of an entry that has a rate.
-struct Direction {
+struct ResponseDirection {
     op: Op,
     response: LatencySummary,
     schedule: ScheduleSummary,
 }
 
-fn directions(entry: &Entry) -> Vec<Direction> {
+fn directions(entry: &ReportEntry) -> Vec<ResponseDirection> {
     let measured = &entry.job.measured;
     let direction = |op: Op| {
         let counted = measured.op(op);
         let schedule = ScheduleSummary::new(measured, counted)?;
-        Some(Direction { op, response: counted.open_loop.response.summary(), schedule })
+        Some(ResponseDirection { op, response: counted.open_loop.response.summary(), schedule })
     };
     Op::DATA.into_iter().filter_map(direction).collect()
 }
 
 /// A line for each direction of an entry that has a rate.
-pub(crate) fn response_lines(entry: &Entry) -> Vec<String> {
-    let line = |Direction { op, response, schedule }: &Direction| {
+pub(crate) fn response_lines(entry: &ReportEntry) -> Vec<String> {
+    let line = |ResponseDirection { op, response, schedule }: &ResponseDirection| {
         let times = [
             ("p50", response.p50),
             ("p95", response.p95),
@@ -47,7 +47,7 @@ pub(crate) fn response_lines(entry: &Entry) -> Vec<String> {
 }
 
 /// The same as an object with an entry for each direction; `None` where the entry has no rate.
-pub(crate) fn response_object(entry: &Entry) -> Option<Object> {
+pub(crate) fn response_object(entry: &ReportEntry) -> Option<Object> {
     let directions = directions(entry);
     if directions.is_empty() {
         return None;
@@ -55,7 +55,7 @@ pub(crate) fn response_object(entry: &Entry) -> Option<Object> {
     let mut object = Object::default();
     object.set("jobname", entry.job.name.as_str());
     object.set("groupid", entry.job.group);
-    for Direction { op, response, schedule } in &directions {
+    for ResponseDirection { op, response, schedule } in &directions {
         let mut direction = Object::default();
         direction.set("response_ns", latency(response));
         direction.set("late_ns", latency(&schedule.late_ns));

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::candidate::Candidate;
-use fathom_analysis::identified::prediction::{Last, Phase, Prediction};
+use fathom_analysis::identified::prediction::{Last, Prediction, RatePhase};
 use fathom_analysis::identified::{
-    BucketUnit, Burst, Confounder, Draws, EachWay, Figure, FirstTouchCost, Identified,
+    BucketScope, BucketUnit, Burst, Confounder, EachWay, Figure, FirstTouchCost, Identified,
 };
 use fathom_record::{Finding, RunRecord};
 use serde::ser::SerializeMap;
@@ -22,7 +22,7 @@ use crate::{Style, document};
 pub const SCHEMA: &str = "fathom.identify/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct IdentifyDocument<'a> {
     #[serde(flatten)]
     head: DocumentHead<'a>,
     limits: Members,
@@ -197,7 +197,7 @@ struct PhaseDocument {
 /// Those of `out`.
 pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let IdentifyReport { record, found, .. } = report;
-    let document = Document {
+    let document = IdentifyDocument {
         head: DocumentHead::new(SCHEMA, record, style),
         limits: limits(found),
         burst: found.bursts.first().map(burst),
@@ -242,9 +242,9 @@ fn burst(burst: &Burst) -> Members {
     members.put(
         "draws",
         match burst.draws {
-            Draws::Both => "both",
-            Draws::Reads => "reads",
-            Draws::Writes => "writes",
+            BucketScope::Both => "both",
+            BucketScope::Reads => "reads",
+            BucketScope::Writes => "writes",
         },
     );
     for (name, figure) in [
@@ -301,7 +301,7 @@ fn candidate(candidate: &Candidate) -> CandidateDocument<'_> {
 
 fn prediction(prediction: &Prediction) -> PredictionDocument<'_> {
     let bytes = |iops: f64| iops * prediction.block as f64;
-    let first = prediction.phases.first().copied().unwrap_or(Phase { iops: 0.0, lasts: None });
+    let first = prediction.phases.first().copied().unwrap_or(RatePhase { iops: 0.0, lasts: None });
     let last = prediction.phases.last().filter(|_| prediction.last == Last::ForGood);
     let last = last.map(|phase| phase.iops);
     let watched = match prediction.last {

@@ -12,7 +12,7 @@ use fathom_record::RunRecord;
 
 use crate::bench_table::{self, INDENT};
 use crate::columns::{self, Align, Columns, pad, wrap};
-use crate::identify_words::{Scale, burst, confounder, size, unseen};
+use crate::identify_words::{FigureScale, burst, confounder, size, unseen};
 use crate::sweep_table::capital;
 use crate::{Style, TextWriter};
 
@@ -36,7 +36,7 @@ const MOST_TYPES: usize = 4;
 /// # Errors
 /// Those of `out`.
 pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let page = Page { style, width: style.width.max(40), report };
+    let page = IdentifyPage { style, width: style.width.max(40), report };
     bench_table::header(report.record, style, page.width, out)?;
     if report.record.tests.iter().all(|test| test.jobs.is_empty()) {
         writeln!(out, "  Nothing was measured.")?;
@@ -51,13 +51,13 @@ pub fn render(report: &IdentifyReport<'_>, style: &Style, out: &mut TextWriter) 
     page.notes(out)
 }
 
-struct Page<'a> {
+struct IdentifyPage<'a> {
     style: &'a Style,
     width: usize,
     report: &'a IdentifyReport<'a>,
 }
 
-impl Page<'_> {
+impl IdentifyPage<'_> {
     fn title(&self, title: &str, out: &mut TextWriter) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold(title))
     }
@@ -75,9 +75,9 @@ impl Page<'_> {
         self.title("Limits", out)?;
         let mut rows = Vec::new();
         for (name, each, scale) in [
-            ("IOPS", &found.iops, Scale::Count),
-            ("bandwidth", &found.bytes_per_second, Scale::Bandwidth),
-            ("latency at rest", &found.lat_ns, Scale::Latency),
+            ("IOPS", &found.iops, FigureScale::Count),
+            ("bandwidth", &found.bytes_per_second, FigureScale::Bandwidth),
+            ("latency at rest", &found.lat_ns, FigureScale::Latency),
         ] {
             for (direction, figure) in [("read", &each.read), ("write", &each.write)] {
                 if let Some(figure) = figure.as_ref().filter(|figure| figure.estimate.is_some()) {
@@ -86,12 +86,12 @@ impl Page<'_> {
             }
         }
         for (name, figure, scale) in [
-            ("block size where both meet", &found.crossover, Scale::Size),
-            ("one I/O is up to", &found.io_unit, Scale::ExactSize),
-            ("served at once", &found.parallelism, Scale::Count),
+            ("block size where both meet", &found.crossover, FigureScale::Size),
+            ("one I/O is up to", &found.io_unit, FigureScale::ExactSize),
+            ("served at once", &found.parallelism, FigureScale::Count),
         ] {
             // How many are served at once at the least is no limit of theirs.
-            if figure.value().is_some() || figure.estimate.is_some() && scale != Scale::Count {
+            if figure.value().is_some() || figure.estimate.is_some() && scale != FigureScale::Count {
                 rows.push(row(name, figure, scale));
             }
         }
@@ -142,8 +142,8 @@ impl Page<'_> {
             self.title("First access", out)?;
             let mut text = format!(
                 "A place that was never read takes {} at first and {} afterwards",
-                Scale::Latency.figure(&cost.first_ns),
-                Scale::Latency.figure(&cost.again_ns)
+                FigureScale::Latency.figure(&cost.first_ns),
+                FigureScale::Latency.figure(&cost.again_ns)
             );
             if let Some(share) = cost.rate_share.value() {
                 text.push_str(&format!("; the rate is {:.0} % of that of later accesses", share * 100.0));
@@ -236,7 +236,7 @@ impl Page<'_> {
     }
 }
 
-fn row(name: &str, figure: &Figure, scale: Scale) -> Vec<String> {
+fn row(name: &str, figure: &Figure, scale: FigureScale) -> Vec<String> {
     let (value, between, sure) = scale.cells(figure);
     vec![name.to_owned(), value, between, sure]
 }
@@ -247,7 +247,7 @@ mod tests {
     use fathom_analysis::estimate::Estimate;
     use fathom_analysis::identified::candidate::SizeImplied;
     use fathom_analysis::identified::prediction::predictions;
-    use fathom_analysis::identified::{BucketUnit, Burst, Draws, EachWay, Spent};
+    use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, EachWay, Spent};
     use fathom_record::{IdentifyRecord, JobRecord, TestRecord};
 
     use crate::identify_json;
@@ -264,7 +264,7 @@ mod tests {
     fn found() -> Identified {
         let burst = Burst {
             unit: BucketUnit::Ios,
-            draws: Draws::Both,
+            draws: BucketScope::Both,
             burst_rate: about(3000.0),
             baseline_rate: about(150.0),
             capacity: about(5.4e6),

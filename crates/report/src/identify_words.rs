@@ -2,7 +2,7 @@
 
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::candidate::Candidate;
-use fathom_analysis::identified::{BucketUnit, Burst, Confounder, Draws, Figure, Identified};
+use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, Confounder, Figure, Identified};
 use fathom_model::Nanos;
 use fathom_model::units::{self, duration};
 
@@ -10,7 +10,7 @@ use crate::bench_table::{count, decimal};
 
 /// How a figure is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub(crate) enum FigureScale {
     /// Requests, or requests a second.
     Count,
     /// Bytes a second.
@@ -25,17 +25,17 @@ pub(crate) enum Scale {
     Seconds,
 }
 
-impl Scale {
+impl FigureScale {
     /// With its unit.
     pub(crate) fn text(self, value: f64) -> String {
         match self {
-            Scale::Count => count(value),
-            Scale::Bandwidth => format!("{} MiB/s", decimal(value / 1_048_576.0)),
-            Scale::Latency => units::latency(value.max(0.0).round() as u64),
-            Scale::Size if value < 10_240.0 => format!("{} B", units::grouped(value.round() as u64)),
-            Scale::Size => units::bytes(value.round() as u64),
-            Scale::ExactSize => exact(value.round() as u64),
-            Scale::Seconds => duration(Nanos((value.max(0.0) * 1e9) as u64)),
+            FigureScale::Count => count(value),
+            FigureScale::Bandwidth => format!("{} MiB/s", decimal(value / 1_048_576.0)),
+            FigureScale::Latency => units::latency(value.max(0.0).round() as u64),
+            FigureScale::Size if value < 10_240.0 => format!("{} B", units::grouped(value.round() as u64)),
+            FigureScale::Size => units::bytes(value.round() as u64),
+            FigureScale::ExactSize => exact(value.round() as u64),
+            FigureScale::Seconds => duration(Nanos((value.max(0.0) * 1e9) as u64)),
         }
     }
 
@@ -84,13 +84,13 @@ pub(crate) fn burst(burst: &Burst) -> Vec<String> {
             ("I/Os", &|rate| format!("{} IOPS", count(rate)), &|ios| format!("{} I/Os", count(ios)))
         }
         BucketUnit::Bytes => {
-            ("bytes", &|rate| Scale::Bandwidth.text(rate), &|bytes| units::bytes(bytes as u64))
+            ("bytes", &|rate| FigureScale::Bandwidth.text(rate), &|bytes| units::bytes(bytes as u64))
         }
     };
     let who = match burst.draws {
-        Draws::Both => "for reads and writes together",
-        Draws::Reads => "for reads",
-        Draws::Writes => "for writes",
+        BucketScope::Both => "for reads and writes together",
+        BucketScope::Reads => "for reads",
+        BucketScope::Writes => "for writes",
     };
     let say = |figure: &Figure, text: &dyn Fn(f64) -> String| match figure.estimate {
         Some(Estimate::Known { value, .. }) => text(value),
@@ -108,7 +108,7 @@ pub(crate) fn burst(burst: &Burst) -> Vec<String> {
         }
         _ => String::new(),
     };
-    let known = |figure: &Figure| figure.estimate.is_some().then(|| Scale::Seconds.figure(figure));
+    let known = |figure: &Figure| figure.estimate.is_some().then(|| FigureScale::Seconds.figure(figure));
     let times = match (known(&burst.seconds_to_empty), known(&burst.seconds_to_refill)) {
         (Some(empty), Some(refill)) => {
             format!(": gone after {empty} at full speed, back after {refill} of rest.")
@@ -154,7 +154,7 @@ pub(crate) fn size(candidate: &Candidate) -> String {
         None => parts.push("any size".to_owned()),
     }
     parts.extend(candidate.iops.map(|iops| format!("{} IOPS", units::grouped(iops))));
-    parts.extend(candidate.bytes_per_second.map(|bytes| Scale::Bandwidth.text(bytes as f64)));
+    parts.extend(candidate.bytes_per_second.map(|bytes| FigureScale::Bandwidth.text(bytes as f64)));
     if candidate.on_demand {
         parts.push("bursts on demand".to_owned());
     }
@@ -209,18 +209,22 @@ mod tests {
 
     #[test]
     fn figures_in_cells() {
-        let check = |scale: Scale, figure: Figure, expected: [&str; 3]| {
+        let check = |scale: FigureScale, figure: Figure, expected: [&str; 3]| {
             let (value, between, sure) = scale.cells(&figure);
             assert_eq!([value.as_str(), &between, &sure], expected);
         };
-        check(Scale::Count, Figure::known(3000.0, 2990.0, 3010.0), ["3,000", "2,990 to 3,010", "0.33"]);
-        check(Scale::ExactSize, Figure::known(262_144.0, 262_144.0, 262_144.0), ["256 KiB", "exactly", ""]);
-        check(Scale::ExactSize, Figure::known(3584.0, 3584.0, 3584.0), ["3,584 B", "exactly", ""]);
-        let bound = Figure::bound(Estimate::AtLeast(134_217_728.0), "hidden");
-        check(Scale::Bandwidth, bound, ["not seen", "at least 128.0 MiB/s", ""]);
-        check(Scale::Latency, Figure::unknown("no time"), ["not seen", "", ""]);
+        check(FigureScale::Count, Figure::known(3000.0, 2990.0, 3010.0), ["3,000", "2,990 to 3,010", "0.33"]);
         check(
-            Scale::Size,
+            FigureScale::ExactSize,
+            Figure::known(262_144.0, 262_144.0, 262_144.0),
+            ["256 KiB", "exactly", ""],
+        );
+        check(FigureScale::ExactSize, Figure::known(3584.0, 3584.0, 3584.0), ["3,584 B", "exactly", ""]);
+        let bound = Figure::bound(Estimate::AtLeast(134_217_728.0), "hidden");
+        check(FigureScale::Bandwidth, bound, ["not seen", "at least 128.0 MiB/s", ""]);
+        check(FigureScale::Latency, Figure::unknown("no time"), ["not seen", "", ""]);
+        check(
+            FigureScale::Size,
             Figure::known(44_739.0, 44_000.0, 45_000.0),
             ["43.7 KiB", "43.0 KiB to 43.9 KiB", "1.1"],
         );
@@ -233,7 +237,7 @@ mod tests {
         let check = |(capacity, empty, refill): (Figure, Figure, Figure), expected: &str| {
             let bucket = Burst {
                 unit: BucketUnit::Ios,
-                draws: Draws::Reads,
+                draws: BucketScope::Reads,
                 burst_rate: known(1000.0),
                 baseline_rate: known(200.0),
                 capacity,

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use fathom_analysis::ping::{Note, PingTarget, Sample, Window};
+use fathom_analysis::ping::{Note, PingSample, PingTarget, PingWindow};
 use fathom_model::Op;
 use jiff::Timestamp;
 
@@ -80,7 +80,7 @@ pub fn stamp(unix_us: u64, format: &str, style: &Style) -> String {
 }
 
 /// The line of one request, without its end.
-pub fn line(place: &PingTarget, sample: &Sample, note: Option<Note>) -> String {
+pub fn line(place: &PingTarget, sample: &PingSample, note: Option<Note>) -> String {
     let arrow = if sample.op == Op::Write { ">>>" } else { "<<<" };
     let note = note.map(|note| format!(" ({})", note.words())).unwrap_or_default();
     format!(
@@ -99,7 +99,7 @@ pub fn line(place: &PingTarget, sample: &Sample, note: Option<Note>) -> String {
 pub fn statistics(
     place: &PingTarget,
     operation: &str,
-    whole: &Window,
+    whole: &PingWindow,
     out: &mut TextWriter,
 ) -> io::Result<()> {
     let out = &mut out.verbatim();
@@ -144,7 +144,7 @@ pub fn statistics(
 }
 
 /// The raw line of a window, without its end: ten whole numbers, ns and bytes.
-pub fn raw(window: &Window) -> String {
+pub fn raw(window: &PingWindow) -> String {
     let moments = &window.time;
     format!(
         "{} {} {:.0} {:.0} {} {:.0} {} {:.0} {} {}",
@@ -176,8 +176,8 @@ mod tests {
         }
     }
 
-    fn window(times: &[u64], all: u64, wall: u64) -> Window {
-        let mut window = Window { all, all_bytes: all * 4096, end_ns: wall, ..Window::default() };
+    fn window(times: &[u64], all: u64, wall: u64) -> PingWindow {
+        let mut window = PingWindow { all, all_bytes: all * 4096, end_ns: wall, ..PingWindow::default() };
         for &ns in times {
             window.time.record(ns);
             window.bytes += 4096;
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn lines() {
-        let sample = Sample {
+        let sample = PingSample {
             number: 2,
             op: Op::Read,
             offset: 0,
@@ -242,7 +242,7 @@ mod tests {
             line(&place(), &sample, None),
             "4 KiB <<< . (ext4 /dev/vda 252 GiB): request=2 time=339.0 us"
         );
-        let write = Sample { op: Op::Write, number: 1, ..sample };
+        let write = PingSample { op: Op::Write, number: 1, ..sample };
         assert_eq!(
             line(&place(), &write, Some(Note::Warmup)),
             "4 KiB >>> . (ext4 /dev/vda 252 GiB): request=1 time=339.0 us (warmup)"
@@ -262,7 +262,7 @@ mod tests {
              min/avg/max/mdev = 230 us / 316 us / 402 us / 60.8 us\n"
         );
         let mut out = Vec::new();
-        let none = Window { too_slow: 4, ..window(&[], 5, 1_000_000_000) };
+        let none = PingWindow { too_slow: 4, ..window(&[], 5, 1_000_000_000) };
         statistics(&place(), "mixed", &none, &mut TextWriter::new(&mut out)).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(

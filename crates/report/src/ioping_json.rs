@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fathom_analysis::ping::{Note, PingTarget, Sample, Window};
+use fathom_analysis::ping::{Note, PingSample, PingTarget, PingWindow};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -21,7 +21,7 @@ impl Pieces {
     }
 
     /// The piece of a request, answered at `unix_us`.
-    pub fn sample(&mut self, sample: &Sample, note: Option<Note>, unix_us: u64) -> String {
+    pub fn sample(&mut self, sample: &PingSample, note: Option<Note>, unix_us: u64) -> String {
         let ignored = matches!(note, Some(Note::Warmup | Note::TooFast | Note::TooSlow | Note::Again));
         let mut text = self.head(unix_us);
         let fields = [
@@ -36,7 +36,7 @@ impl Pieces {
     }
 
     /// The piece of a stretch of time that ended at `unix_us`.
-    pub fn window(&mut self, window: &Window, unix_us: u64) -> String {
+    pub fn window(&mut self, window: &PingWindow, unix_us: u64) -> String {
         let moments = &window.time;
         let rate = |count: u64, ns: f64| if ns > 0.0 { count as f64 * 1e9 / ns } else { 0.0 };
         let (sum, wall) = (moments.sum as f64, window.wall_ns() as f64);
@@ -122,7 +122,7 @@ mod tests {
             device_bytes: 270_553_174_016,
             ..PingTarget::default()
         };
-        let sample = Sample {
+        let sample = PingSample {
             number: 1,
             op: Op::Read,
             offset: 0,
@@ -134,7 +134,7 @@ mod tests {
             at_ns: 0,
         };
         let mut window =
-            Window { bytes: 4096, all: 2, all_bytes: 8192, end_ns: 10_179_066, ..Window::default() };
+            PingWindow { bytes: 4096, all: 2, all_bytes: 8192, end_ns: 10_179_066, ..PingWindow::default() };
         window.time.record(1324);
         let mut pieces = Pieces::new(place, TimeZone::UTC);
         let mut text = pieces.sample(&sample, Some(Note::Warmup), 1_795_213_535_882_301);

@@ -56,8 +56,8 @@ pub mod sweep_table;
 pub mod text_writer;
 
 pub use columns::{pad, width};
-pub use fio_number::{Family, Unit, fio_number};
+pub use fio_number::{Family, NumberUnit, fio_number};
 pub use fio_report::{FIO_VERSION, FioReport};
-pub use registry::{FORMATS, Format};
+pub use registry::{FORMATS, ReportFormat};
 pub use style::Style;
 pub use text_writer::{JsonWriter, TextWriter};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use fathom_analysis::monitor::Interval;
-use fathom_analysis::monitor::job::{Job, Section, job, short};
+use fathom_analysis::monitor::MonitorInterval;
+use fathom_analysis::monitor::job::{ReplayJobs, ReplaySection, job, short};
 use fathom_model::Nanos;
 use fathom_model::Op;
 use fathom_model::text::shown;
@@ -13,7 +13,7 @@ use fathom_model::units::{bytes, duration};
 const FINE_IOPS: f64 = 100.0;
 
 /// The text of the file, in which no name of a device makes a line of its own; `None` where the device did nothing.
-pub fn render(seen: &Interval) -> Option<String> {
+pub fn render(seen: &MonitorInterval) -> Option<String> {
     let job = job(seen);
     if job.sections.is_empty() {
         return None;
@@ -32,7 +32,7 @@ pub fn render(seen: &Interval) -> Option<String> {
     Some(text)
 }
 
-fn comments(seen: &Interval, job: &Job, text: &mut String) -> std::fmt::Result {
+fn comments(seen: &MonitorInterval, job: &ReplayJobs, text: &mut String) -> std::fmt::Result {
     let device = &seen.device;
     writeln!(
         text,
@@ -76,7 +76,7 @@ fn comments(seen: &Interval, job: &Job, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn section_text(section: &Section, text: &mut String) -> std::fmt::Result {
+fn section_text(section: &ReplaySection, text: &mut String) -> std::fmt::Result {
     let pattern = match (section.random, section.op) {
         (true, op) => format!("rand{op}"),
         (false, op) => op.to_string(),
@@ -98,7 +98,7 @@ fn section_text(section: &Section, text: &mut String) -> std::fmt::Result {
 }
 
 /// `bs=4k`, or `bssplit=4k/70:16k/30`.
-fn sizes(section: &Section) -> String {
+fn sizes(section: &ReplaySection) -> String {
     if let [(size, _)] = section.sizes.as_slice() {
         return format!("bs={}", short(*size));
     }
@@ -111,7 +111,7 @@ fn sizes(section: &Section) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use fathom_analysis::monitor::Watched;
+    use fathom_analysis::monitor::WatchedDevice;
     use fathom_analysis::monitor::load::LoadWatch;
 
     use super::*;
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_file_says_what_was_seen_and_how_to_do_it_again() {
         let mut watch = LoadWatch::default();
-        let mut seen = Interval {
+        let mut seen = MonitorInterval {
             elapsed_ns: 4_000_000_000,
-            device: Arc::new(Watched { path: "/dev/sdb".into(), ..Watched::default() }),
-            ..Interval::default()
+            device: Arc::new(WatchedDevice { path: "/dev/sdb".into(), ..WatchedDevice::default() }),
+            ..MonitorInterval::default()
         };
         for n in 0..2000 {
             let (op, at, size) = match n % 10 {
@@ -148,9 +148,12 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
-        seen.device = Arc::new(Watched { path: "/dev/x\nfilename=/dev/sda\r".into(), ..Watched::default() });
+        seen.device = Arc::new(WatchedDevice {
+            path: "/dev/x\nfilename=/dev/sda\r".into(),
+            ..WatchedDevice::default()
+        });
         let text = render(&seen).unwrap();
         assert!(text.starts_with("; The load of /dev/x\\x0afilename=/dev/sda\\x0d as `fathom"), "{text}");
-        assert_eq!(render(&Interval { elapsed_ns: 1, ..Interval::default() }), None);
+        assert_eq!(render(&MonitorInterval { elapsed_ns: 1, ..MonitorInterval::default() }), None);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_analysis::monitor::load::OpLoad;
-use fathom_analysis::monitor::{Done, Interval, Presence};
+use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence};
 use fathom_model::Op;
 use fathom_record::{LatencyRecord, LatencySummary};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde::Serialize;
 pub const SCHEMA: &str = "fathom.monitor/1";
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct MonitorLineDocument<'a> {
     schema: &'static str,
     interval: u64,
     end_unix_ms: u64,
@@ -24,11 +24,11 @@ struct Line<'a> {
     /// For how long nothing has completed although requests are in flight; null where that is no stall. Rates are then
     /// null.
     stalled_ns: Option<u64>,
-    read: OpDocument,
-    write: OpDocument,
-    trim: OpDocument,
+    read: MonitorOpDocument,
+    write: MonitorOpDocument,
+    trim: MonitorOpDocument,
     flush: FlushDocument,
-    total: OpDocument,
+    total: MonitorOpDocument,
     in_flight: InFlightDocument,
     /// Time spent in the device's queue and in service by the requests that completed, over the interval.
     queue_depth_mean: Option<f64>,
@@ -55,7 +55,7 @@ struct DeviceDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct OpDocument {
+struct MonitorOpDocument {
     ios: u64,
     merges: u64,
     iops: Option<f64>,
@@ -119,11 +119,11 @@ struct OwnerDocument<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn line(interval: &Interval, out: &mut dyn Write) -> io::Result<()> {
+pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
     let device = &interval.device;
     let activity = &interval.activity;
     let in_flight = &interval.in_flight;
-    let line = Line {
+    let line = MonitorLineDocument {
         schema: SCHEMA,
         interval: interval.number,
         end_unix_ms: interval.end_unix_ms,
@@ -187,8 +187,8 @@ pub fn line(interval: &Interval, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-fn op(interval: &Interval, done: &Done) -> OpDocument {
-    OpDocument {
+fn op(interval: &MonitorInterval, done: &OpActivity) -> MonitorOpDocument {
+    MonitorOpDocument {
         ios: done.ios,
         merges: done.merges,
         iops: interval.per_second(done.ios),
@@ -214,13 +214,13 @@ mod tests {
     use std::sync::Arc;
 
     use fathom_analysis::monitor::load::LoadWatch;
-    use fathom_analysis::monitor::{Activity, Watched};
+    use fathom_analysis::monitor::{Activity, WatchedDevice};
     use fathom_model::PerOp;
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn document(interval: &Interval) -> Value {
+    fn document(interval: &MonitorInterval) -> Value {
         let mut out = Vec::new();
         line(interval, &mut out).unwrap();
         assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line");
@@ -229,17 +229,17 @@ mod tests {
 
     #[test]
     fn a_line_has_rates_and_nulls_where_nothing_was() {
-        let read = Done { ios: 200, merges: 4, bytes: 200 * 4096, ticks_ms: 100 };
+        let read = OpActivity { ios: 200, merges: 4, bytes: 200 * 4096, ticks_ms: 100 };
         let mut watch = LoadWatch::default();
         watch.issued(Op::Read, 0, 4096, 10);
         watch.completed(Op::Read, 0, 510);
-        let interval = Interval {
+        let interval = MonitorInterval {
             number: 3,
             elapsed_ns: 2_000_000_000,
-            device: Arc::new(Watched {
+            device: Arc::new(WatchedDevice {
                 name: "sda1".into(),
                 under: vec!["sda".into()],
-                ..Watched::default()
+                ..WatchedDevice::default()
             }),
             activity: Activity {
                 ops: PerOp { read, ..PerOp::default() },
@@ -248,7 +248,7 @@ mod tests {
                 ..Activity::default()
             },
             load: Some(watch.take()),
-            ..Interval::default()
+            ..MonitorInterval::default()
         };
         let document = document(&interval);
         assert_eq!(document["schema"], "fathom.monitor/1");
@@ -273,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_stall_has_no_rates() {
-        let stalled = Interval { elapsed_ns: 1, stalled_ns: Some(2_000_000_000), ..Interval::default() };
+        let stalled =
+            MonitorInterval { elapsed_ns: 1, stalled_ns: Some(2_000_000_000), ..MonitorInterval::default() };
         let document = document(&stalled);
         assert_eq!(
             (&document["stalled_ns"], &document["total"]["iops"]),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_analysis::monitor::{Done, Interval, Presence};
+use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence};
 use fathom_model::Nanos;
 use fathom_model::Op;
 use fathom_model::units::{bytes, duration, grouped, latency};
@@ -45,7 +45,7 @@ pub fn head() -> String {
 
 /// One device in one interval on one line: units as the head says, `-` where there is no value. A stalled device and one
 /// that is not there have a word instead of rates.
-pub fn line(interval: &Interval, style: &Style) -> String {
+pub fn line(interval: &MonitorInterval, style: &Style) -> String {
     let mut cells = vec![style.time(interval.end_unix_ms, "%H:%M:%S"), interval.device.name.clone()];
     if interval.presence == Presence::Gone {
         cells.push("gone".to_owned());
@@ -59,7 +59,7 @@ pub fn line(interval: &Interval, style: &Style) -> String {
         |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let rate = |count: u64| number(interval.per_second(count), 1);
     let mib = |count: u64| number(interval.per_second(count).map(|rate| rate / 1_048_576.0), 2);
-    let ms = |done: &Done| number(done.await_ns().map(|ns| ns / 1e6), 2);
+    let ms = |done: &OpActivity| number(done.await_ns().map(|ns| ns / 1e6), 2);
     for op in [Op::Read, Op::Write] {
         let done = &interval.activity.ops[op];
         let kib = number(done.mean_bytes().map(|mean| mean / 1024.0), 1);
@@ -95,13 +95,13 @@ fn join(cells: Vec<String>) -> String {
 }
 
 /// What is to be said of a device that does not answer.
-fn stall(interval: &Interval) -> Option<String> {
+fn stall(interval: &MonitorInterval) -> Option<String> {
     let length = interval.stalled_ns.filter(|_| !interval.activity.is_some())?;
     Some(format!("stalled for {}, {} in flight", duration(Nanos(length)), grouped(interval.in_flight.last)))
 }
 
 /// The table for a terminal: one line per device, and below it what the columns have no room for.
-pub fn table(intervals: &[Interval], style: &Style) -> Vec<String> {
+pub fn table(intervals: &[MonitorInterval], style: &Style) -> Vec<String> {
     let heads = [
         "device", "read/s", "rMiB/s", "rsize", "rawait", "write/s", "wMiB/s", "wsize", "wawait", "queue",
         "busy", "busy/IO",
@@ -122,7 +122,7 @@ pub fn table(intervals: &[Interval], style: &Style) -> Vec<String> {
     std::iter::once(head).chain(rows.collect::<Vec<_>>()).collect()
 }
 
-fn row(interval: &Interval) -> Vec<String> {
+fn row(interval: &MonitorInterval) -> Vec<String> {
     let mut cells = vec![interval.device.name.clone()];
     if interval.presence == Presence::Gone {
         cells.push("not there".to_owned());
@@ -151,7 +151,7 @@ fn row(interval: &Interval) -> Vec<String> {
 }
 
 /// Discards, flushes, requests in flight, what the trace tells, and whose load it is; each only where there is any.
-fn below(interval: &Interval) -> Vec<String> {
+fn below(interval: &MonitorInterval) -> Vec<String> {
     if interval.presence == Presence::Gone || !interval.activity.is_some() {
         return Vec::new();
     }
@@ -174,7 +174,7 @@ fn below(interval: &Interval) -> Vec<String> {
 }
 
 /// Order, sizes and time at the device, where requests are traced; a line for each kind.
-fn traced(interval: &Interval) -> Vec<String> {
+fn traced(interval: &MonitorInterval) -> Vec<String> {
     let Some(load) = &interval.load else { return Vec::new() };
     let mut lines = Vec::new();
     for (op, seen) in &load.ops {
@@ -205,8 +205,8 @@ fn sizes(sizes: &BTreeMap<u64, u64>) -> String {
     if sizes.len() > 1 { format!("{} sizes, mostly {}", sizes.len(), bytes(most)) } else { bytes(most) }
 }
 
-fn owners(interval: &Interval) -> Option<String> {
-    let one = |owner: &fathom_analysis::monitor::Owner| {
+fn owners(interval: &MonitorInterval) -> Option<String> {
+    let one = |owner: &fathom_analysis::monitor::ProcessActivity| {
         let mut moved = Vec::new();
         for (rate, verb) in [(owner.read_bytes_per_second, "read"), (owner.write_bytes_per_second, "written")]
         {
@@ -221,7 +221,7 @@ fn owners(interval: &Interval) -> Option<String> {
 }
 
 /// What the columns mean, for below the table.
-pub fn legend(intervals: &[Interval], style: &Style) -> Vec<String> {
+pub fn legend(intervals: &[MonitorInterval], style: &Style) -> Vec<String> {
     let text = "rawait, wawait: from when a request is made to its completion. queue: requests waiting or served, mean over time. \
                 busy: share of time with any request in flight; a device that serves several at once can be 100 % busy \
                 and take more.";
@@ -243,7 +243,7 @@ pub fn legend(intervals: &[Interval], style: &Style) -> Vec<String> {
 }
 
 /// The mean wait; where the kernel's whole milliseconds are too coarse for it, what it is less than.
-fn wait(done: &Done) -> String {
+fn wait(done: &OpActivity) -> String {
     match (done.await_ns(), done.await_error_ns()) {
         (Some(ns), Some(error)) if ns < error => format!("<{}", latency(error.round() as u64)),
         (Some(ns), _) => latency(ns.round() as u64),
@@ -279,27 +279,27 @@ fn size(mean: f64) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use fathom_analysis::monitor::{Activity, Owner, Watched};
+    use fathom_analysis::monitor::{Activity, ProcessActivity, WatchedDevice};
     use fathom_model::PerOp;
 
     use super::*;
 
-    fn interval() -> Interval {
-        let read = Done { ios: 12_345, merges: 20, bytes: 12_345 * 4096, ticks_ms: 24_690 };
-        let flush = Done { ios: 10, ticks_ms: 25, ..Done::default() };
+    fn interval() -> MonitorInterval {
+        let read = OpActivity { ios: 12_345, merges: 20, bytes: 12_345 * 4096, ticks_ms: 24_690 };
+        let flush = OpActivity { ios: 10, ticks_ms: 25, ..OpActivity::default() };
         let ops = PerOp { read, ..PerOp::default() };
-        Interval {
+        MonitorInterval {
             number: 1,
             elapsed_ns: 1_000_000_000,
-            device: Arc::new(Watched { name: "nvme0n1".into(), ..Watched::default() }),
+            device: Arc::new(WatchedDevice { name: "nvme0n1".into(), ..WatchedDevice::default() }),
             activity: Activity { ops, flush, busy_ms: 990, queue_ms: 24_715 },
-            owners: vec![Owner {
+            owners: vec![ProcessActivity {
                 process: 77,
                 command: "a b".into(),
                 read_bytes_per_second: 50_565_120.0,
-                ..Owner::default()
+                ..ProcessActivity::default()
             }],
-            ..Interval::default()
+            ..MonitorInterval::default()
         }
     }
 
@@ -328,17 +328,17 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_said() {
         let stalled =
-            Interval { stalled_ns: Some(2_100_000_000), activity: Activity::default(), ..interval() };
+            MonitorInterval { stalled_ns: Some(2_100_000_000), activity: Activity::default(), ..interval() };
         assert!(line(&stalled, &Style::default()).ends_with("stalled for 2 s, 0 in flight"));
         assert!(table(&[stalled], &Style::default())[1].contains("stalled for 2 s"));
-        let gone = Interval { presence: Presence::Gone, ..interval() };
+        let gone = MonitorInterval { presence: Presence::Gone, ..interval() };
         assert!(line(&gone, &Style::default()).ends_with(" gone"));
     }
 
     #[test]
     fn a_wait_below_the_counter_is_no_zero() {
         let check = |ios: u64, ticks_ms: u64, expected: &str| {
-            assert_eq!(wait(&Done { ios, ticks_ms, ..Done::default() }), expected);
+            assert_eq!(wait(&OpActivity { ios, ticks_ms, ..OpActivity::default() }), expected);
         };
         check(0, 0, "-");
         check(20, 0, "<50.0us");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_analysis::ping::classes::classes;
-use fathom_analysis::ping::slo::Verdict;
-use fathom_analysis::ping::{Note, Ping, Sample, Stall, Window};
+use fathom_analysis::ping::slo::ObjectiveVerdict;
+use fathom_analysis::ping::{Note, Ping, PingSample, PingStall, PingWindow};
 use fathom_record::LatencySummary;
 use serde::Serialize;
 
@@ -16,9 +16,9 @@ use crate::{history, ping_text};
 pub const SCHEMA: &str = "fathom.ping/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PingDocument<'a> {
     schema: &'static str,
-    target: Target<'a>,
+    target: PingTargetDocument<'a>,
     operation: &'a str,
     block_size_bytes: u64,
     range_bytes: u64,
@@ -49,13 +49,13 @@ struct Document<'a> {
     response_ns: Option<LatencySummary>,
     /// Of the first request, which is warm-up unless `-a 0`.
     first_ns: Option<u64>,
-    served: Served,
+    served: ServedDocument,
     device_view: Option<DeviceView<'a>>,
-    histogram: Vec<Class>,
+    histogram: Vec<LatencyClassDocument>,
     stall_count: u64,
     stalls: Vec<StallView>,
     stuck_thread: Option<u32>,
-    slo: Vec<Objective<'a>>,
+    slo: Vec<ObjectiveDocument<'a>>,
     notes: &'a [String],
 }
 
@@ -69,7 +69,7 @@ struct DeviceView<'a> {
 }
 
 #[derive(Serialize)]
-struct Class {
+struct LatencyClassDocument {
     from_ns: u64,
     below_ns: u64,
     samples: u64,
@@ -84,7 +84,7 @@ struct StallView {
 }
 
 #[derive(Serialize)]
-struct Objective<'a> {
+struct ObjectiveDocument<'a> {
     objective: &'a str,
     observed_ns: Option<u64>,
     met: Option<bool>,
@@ -92,28 +92,28 @@ struct Objective<'a> {
 }
 
 #[derive(Serialize)]
-struct Served {
+struct ServedDocument {
     device: u64,
     cache: u64,
     hole: u64,
 }
 
 #[derive(Serialize)]
-struct Target<'a> {
+struct PingTargetDocument<'a> {
     path: &'a str,
     fstype: &'a str,
     device: &'a str,
     device_size_bytes: u64,
 }
 
-fn document(ping: &Ping) -> Document<'_> {
+fn document(ping: &Ping) -> PingDocument<'_> {
     let (how, result) = (&ping.how, &ping.result);
     let counts = &result.counts;
     let wall = result.whole.wall_ns();
     let rate = |count: u64| if wall > 0 { count as f64 * 1e9 / wall as f64 } else { 0.0 };
-    Document {
+    PingDocument {
         schema: SCHEMA,
-        target: Target {
+        target: PingTargetDocument {
             path: &how.target.path,
             fstype: &how.target.fs_type,
             device: &how.target.device,
@@ -144,7 +144,7 @@ fn document(ping: &Ping) -> Document<'_> {
         time_ns: result.time.summary(),
         response_ns: result.response.as_ref().map(|response| response.summary()),
         first_ns: counts.first_ns,
-        served: Served { device: counts.device, cache: counts.cache, hole: counts.hole },
+        served: ServedDocument { device: counts.device, cache: counts.cache, hole: counts.hole },
         device_view: ping.device.as_ref().map(|device| DeviceView {
             name: &device.name,
             reads: device.reads,
@@ -152,7 +152,7 @@ fn document(ping: &Ping) -> Document<'_> {
             flushes: device.flushes,
         }),
         histogram: classes(&result.time)
-            .map(|(from_ns, below_ns, samples)| Class { from_ns, below_ns, samples })
+            .map(|(from_ns, below_ns, samples)| LatencyClassDocument { from_ns, below_ns, samples })
             .collect(),
         stall_count: counts.stall_count,
         stalls: counts.stalls.iter().map(stall).collect(),
@@ -162,13 +162,13 @@ fn document(ping: &Ping) -> Document<'_> {
     }
 }
 
-fn objective(verdict: &Verdict) -> Objective<'_> {
-    let Verdict { objective, observed_ns, met, low_sample } = verdict;
-    Objective { objective, observed_ns: *observed_ns, met: *met, low_sample: *low_sample }
+fn objective(verdict: &ObjectiveVerdict) -> ObjectiveDocument<'_> {
+    let ObjectiveVerdict { objective, observed_ns, met, low_sample } = verdict;
+    ObjectiveDocument { objective, observed_ns: *observed_ns, met: *met, low_sample: *low_sample }
 }
 
-fn stall(stall: &Stall) -> StallView {
-    let Stall { begin_ns, length_ns, offset, unanswered } = *stall;
+fn stall(stall: &PingStall) -> StallView {
+    let PingStall { begin_ns, length_ns, offset, unanswered } = *stall;
     StallView { begin_ns, length_ns, offset_bytes: offset, unanswered }
 }
 
@@ -182,7 +182,7 @@ pub fn render(ping: &Ping, out: &mut dyn Write) -> io::Result<()> {
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Event<'a> {
+enum PingEventDocument<'a> {
     Request {
         request: u64,
         unix_ms: u64,
@@ -214,18 +214,18 @@ enum Event<'a> {
     Answered {
         length_ns: u64,
     },
-    Summary(Box<Document<'a>>),
+    Summary(Box<PingDocument<'a>>),
 }
 
-fn line(event: &Event<'_>) -> String {
+fn line(event: &PingEventDocument<'_>) -> String {
     // Plain fields under names of their own: nothing that could fail.
     serde_json::to_string(event).unwrap_or_default()
 }
 
 /// The live line of a request, answered at `unix_us`.
-pub fn sample_line(sample: &Sample, note: Option<Note>, unix_us: u64) -> String {
+pub fn sample_line(sample: &PingSample, note: Option<Note>, unix_us: u64) -> String {
     let errno = (sample.result < 0).then_some(-sample.result);
-    line(&Event::Request {
+    line(&PingEventDocument::Request {
         request: sample.number,
         unix_ms: unix_us / 1000,
         elapsed_ns: sample.at_ns,
@@ -242,9 +242,9 @@ pub fn sample_line(sample: &Sample, note: Option<Note>, unix_us: u64) -> String 
 }
 
 /// The live line of a period.
-pub fn period_line(period: &Window) -> String {
+pub fn period_line(period: &PingWindow) -> String {
     let moments = &period.time;
-    line(&Event::Period {
+    line(&PingEventDocument::Period {
         begin_ns: period.begin_ns,
         end_ns: period.end_ns,
         requests: period.all,
@@ -256,25 +256,25 @@ pub fn period_line(period: &Window) -> String {
 }
 
 /// The live line of a request that has no answer yet.
-pub fn stalled_line(stall: &Stall) -> String {
-    let Stall { begin_ns, length_ns, offset, .. } = *stall;
-    line(&Event::Stalled { begin_ns, length_ns, offset_bytes: offset })
+pub fn stalled_line(stall: &PingStall) -> String {
+    let PingStall { begin_ns, length_ns, offset, .. } = *stall;
+    line(&PingEventDocument::Stalled { begin_ns, length_ns, offset_bytes: offset })
 }
 
 /// The live line of its answer.
 pub fn answered_line(length_ns: u64) -> String {
-    line(&Event::Answered { length_ns })
+    line(&PingEventDocument::Answered { length_ns })
 }
 
 /// The last live line: the document.
 pub fn summary_line(ping: &Ping) -> String {
-    line(&Event::Summary(Box::new(document(ping))))
+    line(&PingEventDocument::Summary(Box::new(document(ping))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_analysis::ping::{PingHow, PingResult, PingTarget, Served};
+    use fathom_analysis::ping::{PingHow, PingResult, PingTarget, ServedBy};
     use fathom_model::Op;
 
     fn ping() -> Ping {
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn live_lines_say_what_they_are() {
-        let sample = Sample {
+        let sample = PingSample {
             number: 3,
             op: Op::Write,
             offset: 8192,
@@ -326,7 +326,7 @@ mod tests {
             result: -5,
             time_ns: 1000,
             response_ns: None,
-            served: Some(Served::Device),
+            served: Some(ServedBy::Device),
             at_ns: 2000,
         };
         let value: serde_json::Value = serde_json::from_str(&sample_line(&sample, None, 5_000_000)).unwrap();
@@ -335,9 +335,9 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&summary_line(&ping())).unwrap();
         assert_eq!((&value["event"], &value["schema"]), (&"summary".into(), &"fathom.ping/1".into()));
         for (line, event) in [
-            (stalled_line(&Stall::default()), "stalled"),
+            (stalled_line(&PingStall::default()), "stalled"),
             (answered_line(7), "answered"),
-            (period_line(&Window::default()), "period"),
+            (period_line(&PingWindow::default()), "period"),
         ] {
             assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap()["event"], event);
         }

@@ -3,15 +3,15 @@
 use std::io;
 
 use fathom_analysis::ping::classes::classes;
-use fathom_analysis::ping::{Note, Ping, PingTarget, Sample};
+use fathom_analysis::ping::{Note, Ping, PingSample, PingTarget};
 use fathom_model::units::{grouped, latency};
 use fathom_record::LatencyRecord;
 
 use crate::{Style, TextWriter, ioping};
 
 /// The line of one request, without its end: ioping's, then where it was answered.
-pub fn line(place: &PingTarget, sample: &Sample, note: Option<Note>, style: &Style) -> String {
-    let asked = Sample { result: i64::from(sample.len), ..*sample };
+pub fn line(place: &PingTarget, sample: &PingSample, note: Option<Note>, style: &Style) -> String {
+    let asked = PingSample { result: i64::from(sample.len), ..*sample };
     if sample.result < 0 && note.is_none() {
         let line = ioping::line(place, &asked, None);
         let until = line.rfind(" time=").unwrap_or(line.len());
@@ -197,7 +197,7 @@ mod tests {
             device_bytes: 1 << 30,
             ..PingTarget::default()
         };
-        let sample = Sample {
+        let sample = PingSample {
             number: 2,
             op: fathom_model::Op::Read,
             offset: 0,
@@ -205,16 +205,16 @@ mod tests {
             result: 4096,
             time_ns: 91_200,
             response_ns: Some(120_000),
-            served: Some(fathom_analysis::ping::Served::Device),
+            served: Some(fathom_analysis::ping::ServedBy::Device),
             at_ns: 0,
         };
-        let check = |sample: Sample, note: Option<Note>, expected: &str| {
+        let check = |sample: PingSample, note: Option<Note>, expected: &str| {
             let head = "4 KiB <<< f (xfs /dev/vdb 1 GiB): request=2 ";
             assert_eq!(line(&place, &sample, note, &Style::default()), format!("{head}{expected}"));
         };
         check(sample, Some(Note::Warmup), "time=91.2 us response=120 us (warmup)  device");
-        check(Sample { response_ns: None, served: None, ..sample }, None, "time=91.2 us");
-        check(Sample { result: -5, ..sample }, None, "failed: Input/output error");
+        check(PingSample { response_ns: None, served: None, ..sample }, None, "time=91.2 us");
+        check(PingSample { result: -5, ..sample }, None, "failed: Input/output error");
     }
 
     #[test]

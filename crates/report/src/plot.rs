@@ -10,7 +10,7 @@ pub(crate) struct Stroke {
 
 /// A mark below the axis, where there is no value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct PlotMark {
     pub from: f64,
     pub to: f64,
     pub letter: char,
@@ -20,7 +20,7 @@ pub(crate) struct Mark {
 pub(crate) struct Plot<'a> {
     pub title: String,
     pub strokes: &'a [Stroke],
-    pub marks: &'a [Mark],
+    pub marks: &'a [PlotMark],
     pub x_most: f64,
     /// The ends of the axis in words.
     pub x_ends: (String, String),
@@ -43,7 +43,7 @@ impl Plot<'_> {
         let top = nice(self.strokes.iter().map(|stroke| stroke.y).fold(0.0, f64::max));
         let (most, none) = ((self.y_text)(top), (self.y_text)(0.0));
         let label = most.chars().count().max(none.chars().count());
-        let field = Field::new(paper.width.saturating_sub(label + 2).max(8), paper);
+        let field = PlotField::new(paper.width.saturating_sub(label + 2).max(8), paper);
         let rows = field.draw(self, top);
         let (wall, floor, corner) = if paper.unicode { ('│', '─', '└') } else { ('|', '-', '+') };
         let mut lines = vec![self.title.clone()];
@@ -79,15 +79,15 @@ fn nice(value: f64) -> f64 {
 /// Dots of a character: across and down.
 const BRAILLE: (usize, usize) = (2, 4);
 
-struct Field {
+struct PlotField {
     columns: usize,
     rows: usize,
     dots: (usize, usize),
 }
 
-impl Field {
-    fn new(columns: usize, paper: &Paper) -> Field {
-        Field { columns, rows: paper.height, dots: if paper.unicode { BRAILLE } else { (1, 1) } }
+impl PlotField {
+    fn new(columns: usize, paper: &Paper) -> PlotField {
+        PlotField { columns, rows: paper.height, dots: if paper.unicode { BRAILLE } else { (1, 1) } }
     }
 
     fn draw(&self, plot: &Plot<'_>, top: f64) -> Vec<String> {
@@ -146,7 +146,7 @@ fn span(from: f64, to: f64, most: f64, cells: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    fn drawn(strokes: &[Stroke], marks: &[Mark], unicode: bool) -> Vec<String> {
+    fn drawn(strokes: &[Stroke], marks: &[PlotMark], unicode: bool) -> Vec<String> {
         let plot = Plot {
             title: "rate".to_owned(),
             strokes,
@@ -162,7 +162,7 @@ mod tests {
     fn lines_dots_and_marks_lie_where_they_belong() {
         let stroke = |from, to, y| Stroke { from, to, y };
         let strokes = [stroke(0.0, 4.0, 10.0), stroke(4.0, 6.0, 0.0)];
-        let marks = [Mark { from: 6.0, to: 8.0, letter: 'u' }];
+        let marks = [PlotMark { from: 6.0, to: 8.0, letter: 'u' }];
         let expected =
             ["rate        ", "10 |****    ", "   |    **  ", " 0 +--------", "          uu", "    0      8"];
         assert_eq!(drawn(&strokes, &marks, false), expected);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::prepare::{Done, Stage, StageResult, results, stage_of};
+use fathom_analysis::prepare::{CompletedPiece, PrepareStage, StageResult, results, stage_of};
 use fathom_record::{Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::{Style, document};
 pub const SCHEMA: &str = "fathom.prepare/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PrepareDocument<'a> {
     #[serde(flatten)]
     head: DocumentHead<'a>,
     size_bytes: u64,
@@ -33,12 +33,12 @@ struct StageDocument<'a> {
     bytes_per_second: Option<f64>,
     errors: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    workload: Option<Workload<'a>>,
-    pieces: Vec<Piece<'a>>,
+    workload: Option<WorkloadDocument<'a>>,
+    pieces: Vec<PieceDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Workload<'a> {
+struct WorkloadDocument<'a> {
     rw: &'a str,
     block_size_bytes: u64,
     iodepth: u32,
@@ -48,7 +48,7 @@ struct Workload<'a> {
 }
 
 #[derive(Serialize)]
-struct Piece<'a> {
+struct PieceDocument<'a> {
     /// Null for the workload.
     offset_bytes: Option<u64>,
     /// Bytes of the piece; null where it did not come to its end.
@@ -65,9 +65,14 @@ struct Piece<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn render(
+    record: &RunRecord,
+    stages: &[PrepareStage],
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let header = &record.header;
-    let document = Document {
+    let document = PrepareDocument {
         head: DocumentHead::new(SCHEMA, record, style),
         size_bytes: header.size_bytes,
         stages: results(record, stages).iter().map(|result| stage(record, result)).collect(),
@@ -79,7 +84,7 @@ pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut dyn
 fn stage<'a>(record: &'a RunRecord, result: &StageResult) -> StageDocument<'a> {
     let tests: Vec<&TestRecord> =
         record.tests.iter().filter(|test| stage_of(test) == Some(result.stage)).collect();
-    let is_workload = result.stage == Stage::Workload;
+    let is_workload = result.stage == PrepareStage::Workload;
     StageDocument {
         stage: result.stage.id(),
         complete: result.complete,
@@ -93,9 +98,9 @@ fn stage<'a>(record: &'a RunRecord, result: &StageResult) -> StageDocument<'a> {
     }
 }
 
-fn workload(test: &TestRecord) -> Workload<'_> {
+fn workload(test: &TestRecord) -> WorkloadDocument<'_> {
     let job = test.jobs.first();
-    Workload {
+    WorkloadDocument {
         rw: job.map_or("", |job| &job.rw),
         block_size_bytes: job.map_or(0, |job| job.block_sizes.write),
         iodepth: job.map_or(0, |job| job.iodepth),
@@ -104,10 +109,10 @@ fn workload(test: &TestRecord) -> Workload<'_> {
     }
 }
 
-fn piece(test: &TestRecord) -> Piece<'_> {
-    let done = Done::of(test).map(|done| done.piece);
+fn piece(test: &TestRecord) -> PieceDocument<'_> {
+    let done = CompletedPiece::of(test).map(|done| done.piece);
     let summary = TestSummary::new(test);
-    Piece {
+    PieceDocument {
         offset_bytes: fathom_analysis::prepare::place(&test.id).map(|(_, offset)| offset),
         bytes: done.map(|piece| piece.length),
         elapsed_ns: summary.measured_ns,
@@ -128,14 +133,14 @@ mod tests {
         let rounds =
             RoundsRecord { values: vec![1.0; 5], steady: true, counted: 5, ..RoundsRecord::default() };
         let test = TestRecord {
-            id: Stage::Workload.id().to_owned(),
+            id: PrepareStage::Workload.id().to_owned(),
             status: TestStatus::Complete,
             rounds: Some(rounds),
             ..TestRecord::default()
         };
         let record = RunRecord { tests: vec![test], ..RunRecord::default() };
         let mut out = Vec::new();
-        render(&record, &[Stage::Fill, Stage::Workload], &Style::default(), &mut out).unwrap();
+        render(&record, &[PrepareStage::Fill, PrepareStage::Workload], &Style::default(), &mut out).unwrap();
         let document: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(document["schema"], SCHEMA);
         let [fill, workload] = [&document["stages"][0], &document["stages"][1]];

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::prepare::{Stage, StageResult, results, stage_of};
+use fathom_analysis::prepare::{PrepareStage, StageResult, results, stage_of};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::{RoundsRecord, RunRecord, TestStatus};
@@ -16,7 +16,12 @@ use crate::{Style, TextWriter};
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut TextWriter) -> io::Result<()> {
+pub fn render(
+    record: &RunRecord,
+    stages: &[PrepareStage],
+    style: &Style,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     let width = style.width.max(40);
     header(record, style, width, out)?;
     let results = results(record, stages);
@@ -42,7 +47,7 @@ pub fn render(record: &RunRecord, stages: &[Stage], style: &Style, out: &mut Tex
 }
 
 fn row(record: &RunRecord, result: &StageResult) -> Vec<String> {
-    let is_workload = result.stage == Stage::Workload;
+    let is_workload = result.stage == PrepareStage::Workload;
     let state = match () {
         () if is_workload => return workload_row(record, result),
         () if result.complete => "complete",
@@ -147,7 +152,7 @@ mod tests {
         TestRecord { id: id.to_owned(), status, reason, jobs: vec![job], ..TestRecord::default() }
     }
 
-    fn lines(tests: Vec<TestRecord>, stages: &[Stage]) -> Vec<String> {
+    fn lines(tests: Vec<TestRecord>, stages: &[PrepareStage]) -> Vec<String> {
         let header = RunHeader { size_bytes: 200 * MIB, ..RunHeader::default() };
         let record = RunRecord { tests, header, ..RunRecord::default() };
         let mut out = Vec::new();
@@ -161,7 +166,7 @@ mod tests {
         let second = format!("fill-{}", 100 * MIB);
         let tests = vec![piece("fill-0", TestStatus::Complete, 0), piece(&second, TestStatus::Incomplete, 0)];
         assert_eq!(
-            lines(tests.clone(), &[Stage::Fill, Stage::Workload, Stage::Touch]),
+            lines(tests.clone(), &[PrepareStage::Fill, PrepareStage::Workload, PrepareStage::Touch]),
             [
                 "  stage                     done       of  time  MiB/s",
                 "  fill                   100 MiB  200 MiB   4 s   50.0  incomplete",

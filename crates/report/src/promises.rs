@@ -3,7 +3,8 @@
 use std::io;
 
 use fathom_analysis::promise::{
-    self, Direction, Judged, Measure, Quantity, Verdict, figure, of_year, quantity_name, span,
+    self, Judged, PromiseDirection, PromiseMeasure, PromiseVerdict, Quantity, figure, of_year, quantity_name,
+    span,
 };
 use fathom_model::units;
 use fathom_record::{PromiseRecord, RunRecord};
@@ -15,7 +16,7 @@ use crate::{Style, TextWriter};
 
 /// A promise in `bench --json`.
 #[derive(Serialize)]
-pub(crate) struct Document {
+pub(crate) struct PromiseDocument {
     source: String,
     /// Left out where it holds for any.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -38,13 +39,13 @@ pub(crate) struct Document {
 }
 
 /// Every promise of a record as data.
-pub(crate) fn documents(record: &RunRecord) -> Vec<Document> {
+pub(crate) fn documents(record: &RunRecord) -> Vec<PromiseDocument> {
     promise::judge(record).into_iter().map(document).collect()
 }
 
-fn document(judged: Judged) -> Document {
+fn document(judged: Judged) -> PromiseDocument {
     let Judged { promise, measured, interval, verdict, why, remedy, seconds } = judged;
-    Document {
+    PromiseDocument {
         source: promise.source,
         class: promise.class,
         test: promise.test,
@@ -92,9 +93,9 @@ pub(crate) fn render(
     writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
     for (line, one) in lines[1..].iter().zip(&judged) {
         let painted = match one.verdict {
-            Verdict::Broken => style.red(line),
-            Verdict::NotJudged => style.dim(line),
-            Verdict::Held => line.clone(),
+            PromiseVerdict::Broken => style.red(line),
+            PromiseVerdict::NotJudged => style.dim(line),
+            PromiseVerdict::Held => line.clone(),
         };
         writeln!(out, "{:INDENT$}{painted}", "")?;
     }
@@ -106,7 +107,7 @@ pub(crate) fn render(
 fn row(record: &RunRecord, judged: &Judged) -> Vec<String> {
     let Judged { promise, measured, interval, .. } = judged;
     let quantity = Quantity::parse(&promise.metric);
-    let measure = quantity.map_or(Measure::Iops, |quantity| quantity.measure);
+    let measure = quantity.map_or(PromiseMeasure::Iops, |quantity| quantity.measure);
     let shown = |value: f64| match promise.share {
         Some(_) => format!("{} %", digits(value * 100.0)),
         None => figure(measure, value),
@@ -137,7 +138,7 @@ fn said(judged: &Judged) -> String {
     let Judged { promise, measured, verdict, .. } = judged;
     let off = measured.map(|measured| measured / promise.value - 1.0);
     match (verdict, off.filter(|_| promise.share.is_none())) {
-        (Verdict::Broken, Some(off)) => {
+        (PromiseVerdict::Broken, Some(off)) => {
             // Nearly all of it is not all of it, and a little is not nothing.
             let digits = usize::from(off.abs() > 0.99 && off < 0.0 || off.abs() < 0.1);
             format!("{}, {:+.digits$} %", verdict.name(), off * 100.0)
@@ -158,7 +159,7 @@ fn what(record: &RunRecord, promise: &PromiseRecord, quantity: Option<Quantity>)
     let is_mixed = jobs
         .into_iter()
         .any(|job| matches!(job.rw.as_str(), "rw" | "randrw" | "trimwrite" | "randtrimwrite"));
-    let is_sync = |quantity: Quantity| quantity.direction == Some(Direction::Sync);
+    let is_sync = |quantity: Quantity| quantity.direction == Some(PromiseDirection::Sync);
     let quantity = quantity.map(|quantity| match is_mixed || is_sync(quantity) {
         true => quantity,
         false => Quantity { direction: None, ..quantity },
@@ -179,7 +180,7 @@ fn digits(percent: f64) -> String {
 
 /// How many there are of each, and how little time they rest on.
 fn counts(judged: &[Judged]) -> String {
-    let told = [Verdict::Held, Verdict::Broken, Verdict::NotJudged].map(|verdict| {
+    let told = [PromiseVerdict::Held, PromiseVerdict::Broken, PromiseVerdict::NotJudged].map(|verdict| {
         let count = promise::count(judged, verdict);
         (count, format!("{count} {}", verdict.name()))
     });
@@ -200,7 +201,7 @@ fn by_class(record: &RunRecord, judged: &[Judged]) -> Option<String> {
         return None;
     }
     let broken = |class: &&str| {
-        judged.iter().any(|one| one.promise.class == **class && one.verdict == Verdict::Broken)
+        judged.iter().any(|one| one.promise.class == **class && one.verdict == PromiseVerdict::Broken)
     };
     let of = |class: &&str| match broken(class) {
         true => format!("broken as {class}"),
@@ -220,7 +221,7 @@ fn reasons(record: &RunRecord, judged: &[Judged]) -> Vec<String> {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for one in judged {
         // Of a rate that fell short the table says it all.
-        let is_told = one.verdict == Verdict::Broken && one.promise.share.is_none();
+        let is_told = one.verdict == PromiseVerdict::Broken && one.promise.share.is_none();
         let Some(why) = one.why.as_ref().filter(|_| !is_told) else { continue };
         let remedy = one.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let text = format!("{}: {why}{remedy}.", one.verdict.name());

@@ -7,7 +7,7 @@ use fathom_record::RunRecord;
 use crate::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal};
 
 /// One report format.
-pub struct Format {
+pub struct ReportFormat {
     /// Name as typed.
     pub name: &'static str,
     /// One sentence.
@@ -19,28 +19,28 @@ pub struct Format {
 }
 
 /// The formats, in the order help shows them.
-pub const FORMATS: &[Format] = &[
-    Format { name: "normal", doc: "fio's text", fio: true, render: fio_normal::render },
-    Format {
+pub const FORMATS: &[ReportFormat] = &[
+    ReportFormat { name: "normal", doc: "fio's text", fio: true, render: fio_normal::render },
+    ReportFormat {
         name: "json",
         doc: "fio's JSON",
         fio: true,
         render: |record, style, out| fio_json::render(record, style, &mut out.json()),
     },
-    Format {
+    ReportFormat {
         name: "json+",
         doc: "fio's JSON with every bin of the histograms",
         fio: true,
         render: |record, style, out| fio_json::render_plus(record, style, &mut out.json()),
     },
-    Format { name: "table", doc: "a table for people", fio: false, render: bench_table::render },
-    Format {
+    ReportFormat { name: "table", doc: "a table for people", fio: false, render: bench_table::render },
+    ReportFormat {
         name: "bench-json",
         doc: "the document of `bench --json`",
         fio: false,
         render: |record, style, out| bench_json::render(record, style, &mut out.json()),
     },
-    Format {
+    ReportFormat {
         name: "record",
         doc: "the whole stored record as JSON",
         fio: false,
@@ -49,7 +49,7 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// The format of that name.
-pub fn find(name: &str) -> Option<&'static Format> {
+pub fn find(name: &str) -> Option<&'static ReportFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 

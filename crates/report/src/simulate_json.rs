@@ -2,29 +2,31 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::forecast::{CreditCourse, Forecast, OpTotal, OwnPace, Slice, Unit, record_of};
+use fathom_analysis::forecast::{
+    CreditCourse, CreditUnit, Forecast, ForecastSlice, OpTotal, OwnPace, record_of,
+};
 use fathom_catalog::MonthlyCost;
 use fathom_record::LatencySummary;
 use serde::Serialize;
 
 use crate::document;
-use crate::simulate_text::Volume;
+use crate::simulate_text::PricedForecast;
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.simulate/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct SimulateDocument<'a> {
     schema: &'static str,
     tool_version: &'a str,
     load: &'a str,
     /// What was asked for; null where the load ends by itself.
     asked_ns: Option<u64>,
-    volumes: Vec<VolumeDocument<'a>>,
+    volumes: Vec<SimulateVolumeDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct VolumeDocument<'a> {
+struct SimulateVolumeDocument<'a> {
     target: &'a str,
     title: &'a str,
     size_bytes: u64,
@@ -35,10 +37,10 @@ struct VolumeDocument<'a> {
     elapsed_ns: u64,
     iops: f64,
     bytes_per_second: f64,
-    total: OpDocument,
-    read: OpDocument,
-    write: OpDocument,
-    trim: OpDocument,
+    total: SimulateOpDocument,
+    read: SimulateOpDocument,
+    write: SimulateOpDocument,
+    trim: SimulateOpDocument,
     sync: SyncDocument,
     /// From when a request was due; null where the volume sets the pace.
     own_pace: Option<PaceDocument>,
@@ -46,7 +48,7 @@ struct VolumeDocument<'a> {
     stalls: Vec<StallDocument>,
     credits: Vec<CreditDocument<'a>>,
     /// Null where no price is sourced.
-    cost_of_month: Option<CostDocument<'a>>,
+    cost_of_month: Option<VolumeCostDocument<'a>>,
     series: Vec<SliceDocument>,
     notes: &'a [String],
 }
@@ -58,7 +60,7 @@ struct StallDocument {
 }
 
 #[derive(Serialize)]
-struct OpDocument {
+struct SimulateOpDocument {
     ios: u64,
     bytes: u64,
     failed: u64,
@@ -100,7 +102,7 @@ struct CreditDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct CostDocument<'a> {
+struct VolumeCostDocument<'a> {
     currency: &'a str,
     region: &'a str,
     as_of: Option<&'a str>,
@@ -144,10 +146,10 @@ struct SliceLatency {
 /// Those of `out`.
 pub fn render(
     (load, asked_ns): (&str, Option<u64>),
-    volumes: &[Volume<'_>],
+    volumes: &[PricedForecast<'_>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let document = Document {
+    let document = SimulateDocument {
         schema: SCHEMA,
         tool_version: env!("CARGO_PKG_VERSION"),
         load,
@@ -157,7 +159,7 @@ pub fn render(
     document::write(&document, out)
 }
 
-fn volume<'a>((forecast, cost): &Volume<'a>) -> VolumeDocument<'a> {
+fn volume<'a>((forecast, cost): &PricedForecast<'a>) -> SimulateVolumeDocument<'a> {
     let [read, write, trim] = &forecast.ops;
     let status = match forecast {
         Forecast { failure: Some(_), .. } => "failed",
@@ -165,7 +167,7 @@ fn volume<'a>((forecast, cost): &Volume<'a>) -> VolumeDocument<'a> {
         _ => "complete",
     };
     let credits = &forecast.course.credits;
-    VolumeDocument {
+    SimulateVolumeDocument {
         target: &forecast.target,
         title: &forecast.title,
         size_bytes: forecast.size_bytes,
@@ -196,8 +198,8 @@ fn volume<'a>((forecast, cost): &Volume<'a>) -> VolumeDocument<'a> {
     }
 }
 
-fn op(forecast: &Forecast, total: &OpTotal) -> OpDocument {
-    OpDocument {
+fn op(forecast: &Forecast, total: &OpTotal) -> SimulateOpDocument {
+    SimulateOpDocument {
         ios: total.ios,
         bytes: total.bytes,
         failed: total.failed,
@@ -220,8 +222,8 @@ fn credit(credit: &CreditCourse) -> CreditDocument<'_> {
     CreditDocument {
         of: &credit.of,
         unit: match credit.unit {
-            Unit::Ios => "ios",
-            Unit::Bytes => "bytes",
+            CreditUnit::Ios => "ios",
+            CreditUnit::Bytes => "bytes",
         },
         kind: if credit.capacity.is_some() { "bucket" } else { "window" },
         capacity: credit.capacity,
@@ -234,8 +236,8 @@ fn credit(credit: &CreditCourse) -> CreditDocument<'_> {
     }
 }
 
-fn month(cost: &MonthlyCost) -> CostDocument<'_> {
-    CostDocument {
+fn month(cost: &MonthlyCost) -> VolumeCostDocument<'_> {
+    VolumeCostDocument {
         currency: &cost.price.currency,
         region: &cost.price.region,
         as_of: cost.price.as_of.as_deref(),
@@ -250,7 +252,7 @@ fn month(cost: &MonthlyCost) -> CostDocument<'_> {
     }
 }
 
-fn slice_of(credits: &[CreditCourse], slice: &Slice) -> SliceDocument {
+fn slice_of(credits: &[CreditCourse], slice: &ForecastSlice) -> SliceDocument {
     SliceDocument {
         start_ns: slice.start_ns,
         end_ns: slice.end_ns,

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use fathom_analysis::forecast::{CreditCourse, Forecast, Slice, Unit, record_of};
+use fathom_analysis::forecast::{CreditCourse, CreditUnit, Forecast, ForecastSlice, record_of};
 use fathom_catalog::MonthlyCost;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
@@ -13,13 +13,18 @@ use crate::columns::{Align, Columns, wrap};
 use crate::{Style, TextWriter};
 
 /// A volume under a load, and what it costs.
-pub type Volume<'a> = (&'a Forecast, Option<&'a MonthlyCost>);
+pub type PricedForecast<'a> = (&'a Forecast, Option<&'a MonthlyCost>);
 
 /// Writes what the volumes would give.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(load: &str, volumes: &[Volume<'_>], style: &Style, out: &mut TextWriter) -> io::Result<()> {
+pub fn render(
+    load: &str,
+    volumes: &[PricedForecast<'_>],
+    style: &Style,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     let width = style.width.max(40);
     let head = format!("Predicted for {load}: virtual time, nothing real is measured.");
     for line in wrap(&head, width, 0, 0) {
@@ -36,7 +41,12 @@ pub fn render(load: &str, volumes: &[Volume<'_>], style: &Style, out: &mut TextW
     Ok(())
 }
 
-fn one((forecast, cost): &Volume<'_>, style: &Style, width: usize, out: &mut TextWriter) -> io::Result<()> {
+fn one(
+    (forecast, cost): &PricedForecast<'_>,
+    style: &Style,
+    width: usize,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     for line in wrap(&format!("{}: {}", forecast.target, forecast.title), width, 0, 2) {
         writeln!(out, "{}", style.bold(&line))?;
     }
@@ -98,9 +108,9 @@ fn table(forecast: &Forecast) -> Columns {
 const FEWEST_ALIKE: usize = 3;
 
 /// True where a row tells nothing that the one before did not.
-fn are_alike(forecast: &Forecast, one: &Slice, next: &Slice) -> bool {
+fn are_alike(forecast: &Forecast, one: &ForecastSlice, next: &ForecastSlice) -> bool {
     let near = |one: f64, next: f64| (one - next).abs() <= one.abs() * 0.01;
-    let told = |row: &Slice| row_cells(forecast, row, false).split_off(6);
+    let told = |row: &ForecastSlice| row_cells(forecast, row, false).split_off(6);
     near(one.iops(), next.iops())
         && near(one.bytes_per_second(), next.bytes_per_second())
         && near(one.mean_ns().unwrap_or(0.0), next.mean_ns().unwrap_or(0.0))
@@ -110,7 +120,7 @@ fn are_alike(forecast: &Forecast, one: &Slice, next: &Slice) -> bool {
 const MIB: f64 = (1 << 20) as f64;
 const SECOND: u64 = 1_000_000_000;
 
-fn row_cells(forecast: &Forecast, row: &Slice, fine: bool) -> Vec<String> {
+fn row_cells(forecast: &Forecast, row: &ForecastSlice, fine: bool) -> Vec<String> {
     let dry = row.dry_ns.iter().max().copied().unwrap_or(0);
     vec![
         clock(row.start_ns, fine),
@@ -206,18 +216,18 @@ fn time(ns: u64) -> String {
     if ns < 100 * SECOND { latency(ns) } else { duration(Nanos(ns)) }
 }
 
-fn amount(unit: Unit, count: f64) -> String {
+fn amount(unit: CreditUnit, count: f64) -> String {
     match unit {
-        Unit::Ios => format!("{} I/Os", grouped(count.round() as u64)),
-        Unit::Bytes => bytes(count.round() as u64),
+        CreditUnit::Ios => format!("{} I/Os", grouped(count.round() as u64)),
+        CreditUnit::Bytes => bytes(count.round() as u64),
     }
 }
 
 /// When it runs dry, and for how long; where it never does, the least that was left.
 fn credit_text(credit: &CreditCourse, elapsed_ns: u64) -> String {
     let per_second = |level: f64| match credit.unit {
-        Unit::Ios => format!("{} IOPS", grouped(level.round() as u64)),
-        Unit::Bytes => format!("{}/s", bytes(level.round() as u64)),
+        CreditUnit::Ios => format!("{} IOPS", grouped(level.round() as u64)),
+        CreditUnit::Bytes => format!("{}/s", bytes(level.round() as u64)),
     };
     let base = per_second(credit.base);
     let share = credit.dry_ns as f64 * 100.0 / elapsed_ns.max(1) as f64;
@@ -280,8 +290,13 @@ fn cost_text(cost: &MonthlyCost) -> String {
 }
 
 /// The volumes, a row each.
-fn side_by_side(volumes: &[Volume<'_>], style: &Style, width: usize, out: &mut TextWriter) -> io::Result<()> {
-    let row = |(forecast, cost): &Volume<'_>| {
+fn side_by_side(
+    volumes: &[PricedForecast<'_>],
+    style: &Style,
+    width: usize,
+    out: &mut TextWriter,
+) -> io::Result<()> {
+    let row = |(forecast, cost): &PricedForecast<'_>| {
         let lat = record_of(&forecast.total().lat).summary();
         let first = forecast.course.credits.iter().filter_map(|credit| credit.first_dry_ns).min();
         let dry = forecast.course.credits.iter().map(|credit| credit.dry_ns).max().unwrap_or(0);
@@ -341,7 +356,7 @@ mod tests {
     fn credits_in_words() {
         let credit = |capacity, first_dry_ns| CreditCourse {
             of: "volume".to_owned(),
-            unit: Unit::Ios,
+            unit: CreditUnit::Ios,
             capacity,
             burst: Some(3000.0),
             base: 150.0,

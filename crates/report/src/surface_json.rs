@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::surface::file::{FileRow, Kind};
-use fathom_analysis::surface::point::{Point, State};
+use fathom_analysis::surface::file::{FileRow, FileRowKind};
+use fathom_analysis::surface::point::{State, SurfacePoint};
 use fathom_analysis::surface::scan::Scan;
-use fathom_analysis::surface::{Rate, Spread, Surface};
+use fathom_analysis::surface::{RateSpread, Surface, SurfaceRate};
 use fathom_record::{Finding, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::{Style, document};
 pub const SCHEMA: &str = "fathom.surface/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct SurfaceDocument<'a> {
     #[serde(flatten)]
     head: DocumentHead<'a>,
     /// Bytes per second over the points that were measured; null where there is none.
@@ -31,7 +31,7 @@ struct Document<'a> {
     cpu_fraction: Option<f64>,
     /// Share of all CPUs, whoever used them.
     machine_busy_fraction: Option<f64>,
-    points: Vec<PointDocument<'a>>,
+    points: Vec<SurfacePointDocument<'a>>,
     probes: Vec<ProbeDocument>,
     /// Null where it was not measured.
     file_benchmark: Option<FileDocument<'a>>,
@@ -76,7 +76,7 @@ struct RateDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct PointDocument<'a> {
+struct SurfacePointDocument<'a> {
     offset_bytes: u64,
     /// As it was counted, also where the place is unwritten or cached; null where it stalled or failed.
     bytes_per_second: Option<f64>,
@@ -108,23 +108,23 @@ struct ProbeDocument {
 
 #[derive(Serialize)]
 struct FileDocument<'a> {
-    sequential: Pair<'a>,
-    random_4k_single: Pair<'a>,
-    random_4k_multi: Pair<'a>,
-    block_sizes: Vec<BlockDocument<'a>>,
+    sequential: RowPairDocument<'a>,
+    random_4k_single: RowPairDocument<'a>,
+    random_4k_multi: RowPairDocument<'a>,
+    block_sizes: Vec<SurfaceBlockDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Pair<'a> {
+struct RowPairDocument<'a> {
     read: Option<RowDocument<'a>>,
     write: Option<RowDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct BlockDocument<'a> {
+struct SurfaceBlockDocument<'a> {
     block_size_bytes: u64,
     #[serde(flatten)]
-    rates: Pair<'a>,
+    rates: RowPairDocument<'a>,
 }
 
 #[derive(Serialize)]
@@ -175,12 +175,12 @@ struct SlowDocument {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let probe = |probe: &fathom_analysis::surface::Probe| ProbeDocument {
+    let probe = |probe: &fathom_analysis::surface::SingleAccess| ProbeDocument {
         offset_bytes: probe.offset,
         time_ns: probe.time_ns,
         elapsed_ns: probe.elapsed_ns,
     };
-    let document = Document {
+    let document = SurfaceDocument {
         head: DocumentHead::new(SCHEMA, record, style),
         transfer_rate: surface.transfer.map(spread),
         saturated_rate: saturated(surface),
@@ -198,8 +198,8 @@ pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut dy
     document::write(&document, out)
 }
 
-fn spread(spread: Spread) -> SpreadDocument {
-    let Spread { count, min, max, mean, median, p5, cv, weighted_mean } = spread;
+fn spread(spread: RateSpread) -> SpreadDocument {
+    let RateSpread { count, min, max, mean, median, p5, cv, weighted_mean } = spread;
     SpreadDocument { min, max, mean, median, p5, cv, weighted_mean, points: count }
 }
 
@@ -212,7 +212,7 @@ fn saturated(surface: &Surface) -> Option<SaturatedDocument<'_>> {
     })
 }
 
-fn rate(rate: &Rate) -> RateDocument<'_> {
+fn rate(rate: &SurfaceRate) -> RateDocument<'_> {
     RateDocument {
         offset_bytes: rate.offset,
         bytes_per_second: rate.bytes_per_second,
@@ -221,13 +221,13 @@ fn rate(rate: &Rate) -> RateDocument<'_> {
     }
 }
 
-fn point(point: &Point) -> PointDocument<'_> {
+fn point(point: &SurfacePoint) -> SurfacePointDocument<'_> {
     let (stalled_ns, reason) = match &point.state {
         State::Stalled(ns) => (Some(*ns), None),
         State::Failed(reason) => (None, Some(reason.as_str())),
         State::Measured | State::Unwritten | State::Cached => (None, None),
     };
-    PointDocument {
+    SurfacePointDocument {
         offset_bytes: point.offset,
         bytes_per_second: point.counted_rate,
         elapsed_ns: point.elapsed_ns,
@@ -241,7 +241,7 @@ fn point(point: &Point) -> PointDocument<'_> {
 }
 
 fn file(rows: &[FileRow]) -> Option<FileDocument<'_>> {
-    let pair = |kind: Kind, block: Option<u64>| {
+    let pair = |kind: FileRowKind, block: Option<u64>| {
         let find = |writes: bool| {
             let is_it = |row: &&FileRow| {
                 row.test.kind == kind
@@ -250,18 +250,19 @@ fn file(rows: &[FileRow]) -> Option<FileDocument<'_>> {
             };
             rows.iter().find(is_it).map(file_row)
         };
-        Pair { read: find(false), write: find(true) }
+        RowPairDocument { read: find(false), write: find(true) }
     };
     let mut blocks: Vec<u64> =
-        rows.iter().filter(|row| row.test.kind == Kind::Block).map(|row| row.test.block).collect();
+        rows.iter().filter(|row| row.test.kind == FileRowKind::Block).map(|row| row.test.block).collect();
     blocks.dedup();
-    let ladder = blocks
-        .into_iter()
-        .map(|block| BlockDocument { block_size_bytes: block, rates: pair(Kind::Block, Some(block)) });
+    let ladder = blocks.into_iter().map(|block| SurfaceBlockDocument {
+        block_size_bytes: block,
+        rates: pair(FileRowKind::Block, Some(block)),
+    });
     (!rows.is_empty()).then(|| FileDocument {
-        sequential: pair(Kind::Sequential, None),
-        random_4k_single: pair(Kind::Single, None),
-        random_4k_multi: pair(Kind::Multi, None),
+        sequential: pair(FileRowKind::Sequential, None),
+        random_4k_single: pair(FileRowKind::Single, None),
+        random_4k_multi: pair(FileRowKind::Multi, None),
         block_sizes: ladder.collect(),
     })
 }

@@ -4,16 +4,16 @@
 use std::io;
 
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::surface::file::{FileRow, Kind};
-use fathom_analysis::surface::point::{Point, State};
+use fathom_analysis::surface::file::{FileRow, FileRowKind};
+use fathom_analysis::surface::point::{State, SurfacePoint};
 use fathom_analysis::surface::scan::Scan;
-use fathom_analysis::surface::{Rate, Surface};
+use fathom_analysis::surface::{Surface, SurfaceRate};
 use fathom_model::{Nanos, units};
 use fathom_record::{RunRecord, TestStatus};
 
 use crate::bench_table::{self, INDENT, count, decimal};
 use crate::columns::{Align, Columns, wrap};
-use crate::plot::{Mark, Paper, Plot, Stroke};
+use crate::plot::{Paper, Plot, PlotMark, Stroke};
 use crate::{Style, TextWriter, bench_below};
 
 /// Writes everything.
@@ -21,7 +21,7 @@ use crate::{Style, TextWriter, bench_below};
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let page = Page { style, width: style.width.max(40) };
+    let page = SurfacePage { style, width: style.width.max(40) };
     bench_table::header(record, style, page.width, out)?;
     page.plots(record, surface, out)?;
     page.rates(surface, out)?;
@@ -33,7 +33,7 @@ pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut Te
     bench_below::findings(record, style, page.width, out)
 }
 
-struct Page<'a> {
+struct SurfacePage<'a> {
     style: &'a Style,
     width: usize,
 }
@@ -48,35 +48,36 @@ fn mebibytes(bytes_per_second: f64) -> String {
     decimal(bytes_per_second / 1_048_576.0)
 }
 
-impl Page<'_> {
+impl SurfacePage<'_> {
     fn plots(&self, record: &RunRecord, surface: &Surface, out: &mut TextWriter) -> io::Result<()> {
         let area = record.header.size_bytes as f64;
         let ends = ("0".to_owned(), units::bytes(record.header.size_bytes));
         let place = area / surface.points.len().max(1) as f64;
-        let at = |point: &Point| (point.offset as f64, point.offset as f64 + place);
-        let rate = |point: &Point| point.counted_rate.unwrap_or(0.0) / 1_048_576.0;
-        let shown = |point: &&Point| point.state == State::Measured;
-        let stroke = |point: &Point| Stroke { from: at(point).0, to: at(point).1, y: rate(point) };
+        let at = |point: &SurfacePoint| (point.offset as f64, point.offset as f64 + place);
+        let rate = |point: &SurfacePoint| point.counted_rate.unwrap_or(0.0) / 1_048_576.0;
+        let shown = |point: &&SurfacePoint| point.state == State::Measured;
+        let stroke = |point: &SurfacePoint| Stroke { from: at(point).0, to: at(point).1, y: rate(point) };
         let by_place: Vec<Stroke> = surface.points.iter().filter(shown).map(stroke).collect();
-        let mark = |point: &Point| {
-            letter(&point.state).map(|letter| Mark { from: at(point).0, to: at(point).1, letter })
+        let mark = |point: &SurfacePoint| {
+            letter(&point.state).map(|letter| PlotMark { from: at(point).0, to: at(point).1, letter })
         };
-        let marks: Vec<Mark> = surface.points.iter().filter_map(mark).collect();
+        let marks: Vec<PlotMark> = surface.points.iter().filter_map(mark).collect();
         let rate_text = |value: f64| count(value).trim_end_matches(".0").to_owned();
         let mut plots = Vec::new();
-        let plot =
-            |title: &str, strokes: &[Stroke], marks: &[Mark], (x_most, x_ends): (f64, (String, String))| {
-                let plot =
-                    Plot { title: title.to_owned(), strokes, marks, x_most, x_ends, y_text: &rate_text };
-                plot.lines(&self.paper())
-            };
+        let plot = |title: &str,
+                    strokes: &[Stroke],
+                    marks: &[PlotMark],
+                    (x_most, x_ends): (f64, (String, String))| {
+            let plot = Plot { title: title.to_owned(), strokes, marks, x_most, x_ends, y_text: &rate_text };
+            plot.lines(&self.paper())
+        };
         if !surface.points.is_empty() {
             plots.push(plot("Transfer rate by place, MiB/s", &by_place, &marks, (area, ends.clone())));
         }
         if surface.points.len() > 1 && !is_in_order(&surface.points) {
             let end =
                 surface.points.iter().map(|point| point.elapsed_ns + point.measured_ns).max().unwrap_or(0);
-            let dot = |point: &Point| {
+            let dot = |point: &SurfacePoint| {
                 let (from, to) = (point.elapsed_ns, point.elapsed_ns + point.measured_ns);
                 Stroke { from: from as f64, to: to as f64, y: rate(point) }
             };
@@ -85,7 +86,7 @@ impl Page<'_> {
             plots.push(plot("Transfer rate by time, MiB/s", &by_time, &[], (end as f64, ends)));
         }
         if !surface.probes.is_empty() {
-            let dot = |probe: &fathom_analysis::surface::Probe| {
+            let dot = |probe: &fathom_analysis::surface::SingleAccess| {
                 let at = probe.offset as f64;
                 Stroke { from: at, to: at, y: probe.time_ns as f64 / 1e6 }
             };
@@ -124,7 +125,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn legend(&self, marks: &[Mark], out: &mut TextWriter) -> io::Result<()> {
+    fn legend(&self, marks: &[PlotMark], out: &mut TextWriter) -> io::Result<()> {
         let all = [('u', "unwritten"), ('c', "cached"), ('s', "stalled"), ('x', "failed")];
         let there = all.iter().filter(|(letter, _)| marks.iter().any(|mark| mark.letter == *letter));
         let words: Vec<String> = there.map(|(letter, word)| format!("{letter} {word}")).collect();
@@ -138,7 +139,7 @@ impl Page<'_> {
     fn rates(&self, surface: &Surface, out: &mut TextWriter) -> io::Result<()> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |name: &str, text: String| rows.push(vec![name.to_owned(), text]);
-        let missing = |rate: &Rate| match (rate.stalled_ns, &rate.reason) {
+        let missing = |rate: &SurfaceRate| match (rate.stalled_ns, &rate.reason) {
             (Some(ns), _) => format!("stalled: nothing completed for {}", units::duration(Nanos(ns))),
             (None, Some(reason)) => reason.clone(),
             (None, None) => "nothing completed".to_owned(),
@@ -198,36 +199,36 @@ impl Page<'_> {
         }
         writeln!(out)?;
         writeln!(out, "{}", self.style.bold("File benchmark"))?;
-        let cell = |row: Option<&FileRow>, kind: Kind| match row {
+        let cell = |row: Option<&FileRow>, kind: FileRowKind| match row {
             None => String::new(),
             Some(row) if row.stalled_ns.is_some() => "stalled".to_owned(),
             Some(row) if row.status == TestStatus::Skipped => "n/a".to_owned(),
             Some(row) => match (kind, row.iops, row.bytes_per_second) {
-                (Kind::Single | Kind::Multi, Some(iops), _) => format!("{} IOPS", count(iops)),
+                (FileRowKind::Single | FileRowKind::Multi, Some(iops), _) => format!("{} IOPS", count(iops)),
                 (_, _, Some(rate)) => format!("{} MiB/s", mebibytes(rate)),
                 _ => row.status.name().to_owned(),
             },
         };
-        let of = |kind: Kind, block: u64, writes: bool| {
+        let of = |kind: FileRowKind, block: u64, writes: bool| {
             rows.iter()
                 .find(|row| (row.test.kind, row.test.block, row.test.rw.writes()) == (kind, block, writes))
         };
-        let mut names: Vec<(Kind, u64, String)> = rows
+        let mut names: Vec<(FileRowKind, u64, String)> = rows
             .iter()
             .map(|row| {
                 let (block, depth) = (block_name(row.test.block), row.test.depth);
                 let name = match row.test.kind {
-                    Kind::Sequential => format!("sequential {block}"),
-                    Kind::Single => format!("random {block}"),
-                    Kind::Multi if depth == 0 => format!("random {block}, many at a time"),
-                    Kind::Multi => format!("random {block}, {depth} at a time"),
-                    Kind::Block => format!("sequential {block}, ladder"),
+                    FileRowKind::Sequential => format!("sequential {block}"),
+                    FileRowKind::Single => format!("random {block}"),
+                    FileRowKind::Multi if depth == 0 => format!("random {block}, many at a time"),
+                    FileRowKind::Multi => format!("random {block}, {depth} at a time"),
+                    FileRowKind::Block => format!("sequential {block}, ladder"),
                 };
                 (row.test.kind, row.test.block, name)
             })
             .collect();
         names.dedup_by_key(|(kind, block, _)| (*kind, *block));
-        let line = |(kind, block, name): &(Kind, u64, String)| {
+        let line = |(kind, block, name): &(FileRowKind, u64, String)| {
             vec![name.clone(), cell(of(*kind, *block, false), *kind), cell(of(*kind, *block, true), *kind)]
         };
         let columns = Columns {
@@ -344,7 +345,7 @@ fn letter(state: &State) -> Option<char> {
 }
 
 /// The time says nothing that the place does not.
-fn is_in_order(points: &[Point]) -> bool {
+fn is_in_order(points: &[SurfacePoint]) -> bool {
     points.windows(2).all(|pair| pair[0].offset < pair[1].offset)
         || points.windows(2).all(|pair| pair[0].offset > pair[1].offset)
 }

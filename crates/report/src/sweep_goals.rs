@@ -4,25 +4,25 @@
 use std::io;
 
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::sweep::offered::{Highest, Offered};
-use fathom_analysis::sweep::{Answer, Sweep};
+use fathom_analysis::sweep::offered::{Highest, OfferedPoint};
+use fathom_analysis::sweep::{Sweep, SweepAnswer};
 use fathom_model::{Nanos, units};
 
 use crate::TextWriter;
 use crate::bench_table::{count, decimal};
 use crate::columns::{Align, Columns};
-use crate::sweep_table::{Page, capital};
+use crate::sweep_table::{SweepPage, capital};
 
-impl Page<'_> {
+impl SweepPage<'_> {
     /// The answers to one question.
     pub(crate) fn answers(
         &self,
         what: &str,
-        goal: Option<&(String, Vec<Answer>)>,
+        goal: Option<&(String, Vec<SweepAnswer>)>,
         out: &mut TextWriter,
     ) -> io::Result<()> {
         let Some((asked, answers)) = goal else { return Ok(()) };
-        let row = |answer: &Answer| {
+        let row = |answer: &SweepAnswer| {
             let name = format!("{} {}", answer.rw.title(), block_name(answer.block));
             let nowhere = if answer.is_undecided { "too few requests to tell" } else { "nowhere" };
             let Some(best) = &answer.best else { return vec![name, nowhere.to_owned()] };
@@ -79,7 +79,7 @@ impl Page<'_> {
 }
 
 /// How often and how long the answer was offered, and whether it is the last word.
-fn tried(highest: &Highest, best: &Offered) -> String {
+fn tried(highest: &Highest, best: &OfferedPoint) -> String {
     let text = format!("{} x {}", highest.times, units::duration(Nanos(best.measured_ns)));
     if highest.is_found { text } else { format!("{text}, unfinished") }
 }
@@ -110,7 +110,7 @@ pub(crate) fn about_the_objective(sweep: &Sweep) -> Vec<String> {
 }
 
 /// Whether depth or jobs cost less.
-fn cheaper(answer: &Answer) -> String {
+fn cheaper(answer: &SweepAnswer) -> String {
     let (Some(best), Some(jobs)) = (&answer.best, &answer.in_jobs) else { return String::new() };
     let (Some(one), Some(many)) = (best.cpu_per_request_ns, jobs.cpu_per_request_ns) else {
         return String::new();

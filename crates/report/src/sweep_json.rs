@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::sweep::knee::Knee;
-use fathom_analysis::sweep::limits::Limits;
+use fathom_analysis::sweep::limits::DirectionLimits;
 use fathom_analysis::sweep::offered::Highest;
-use fathom_analysis::sweep::point::Point;
-use fathom_analysis::sweep::{Answer, Sweep};
+use fathom_analysis::sweep::point::SweepPoint;
+use fathom_analysis::sweep::{Sweep, SweepAnswer};
 use fathom_record::{Finding, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 
@@ -18,10 +18,10 @@ use crate::{Style, document};
 pub const SCHEMA: &str = "fathom.sweep/1";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct SweepDocument<'a> {
     #[serde(flatten)]
     head: DocumentHead<'a>,
-    points: Vec<PointDocument<'a>>,
+    points: Vec<SweepPointDocument<'a>>,
     limits: LimitsDocument,
     knees: Vec<KneeDocument>,
     /// Null where no objective was given.
@@ -32,7 +32,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct PointDocument<'a> {
+struct SweepPointDocument<'a> {
     #[serde(flatten)]
     spot: SpotDocument,
     status: TestStatus,
@@ -186,11 +186,11 @@ struct InJobsDocument {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let fio_of = |point: &Point| {
+    let fio_of = |point: &SweepPoint| {
         let test = record.tests.iter().find(|test| test.id == point.spot.id());
         test.map(|test| test.fio.as_str()).unwrap_or_default()
     };
-    let document = Document {
+    let document = SweepDocument {
         head: DocumentHead::new(SCHEMA, record, style),
         points: sweep.points.iter().map(|point| point_document(point, fio_of(point))).collect(),
         limits: limits(&sweep.read, &sweep.write),
@@ -205,10 +205,10 @@ pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Wr
     document::write(&document, out)
 }
 
-fn point_document<'a>(point: &'a Point, fio: &'a str) -> PointDocument<'a> {
+fn point_document<'a>(point: &'a SweepPoint, fio: &'a str) -> SweepPointDocument<'a> {
     let spot = point.spot;
     let some = point.ios > 0;
-    PointDocument {
+    SweepPointDocument {
         spot: SpotDocument {
             rw: spot.rw.name(),
             block_size_bytes: spot.block,
@@ -228,8 +228,8 @@ fn point_document<'a>(point: &'a Point, fio: &'a str) -> PointDocument<'a> {
     }
 }
 
-fn limits(read: &Limits, write: &Limits) -> LimitsDocument {
-    let both = |field: fn(&Limits) -> Option<Estimate>| PerDirection {
+fn limits(read: &DirectionLimits, write: &DirectionLimits) -> LimitsDocument {
+    let both = |field: fn(&DirectionLimits) -> Option<Estimate>| PerDirection {
         read: field(read).map(estimate),
         write: field(write).map(estimate),
     };
@@ -266,7 +266,7 @@ fn knee(knee: &Knee) -> KneeDocument {
     }
 }
 
-fn goal((asked, answers): &(String, Vec<Answer>)) -> GoalDocument<'_> {
+fn goal((asked, answers): &(String, Vec<SweepAnswer>)) -> GoalDocument<'_> {
     GoalDocument {
         asked,
         met: answers.iter().any(|answer| answer.best.is_some()),
@@ -290,7 +290,7 @@ fn offered(highest: &Highest) -> OfferedDocument {
     }
 }
 
-fn answer(answer: &Answer) -> AnswerDocument {
+fn answer(answer: &SweepAnswer) -> AnswerDocument {
     let best = answer.best.as_ref();
     AnswerDocument {
         rw: answer.rw.name(),

@@ -1,7 +1,7 @@
 //! The pictures of a sweep in a terminal: heat maps over block size and depth, and bars along one of them.
 
-use fathom_analysis::pattern::{Pattern, block_name};
-use fathom_analysis::sweep::point::Point;
+use fathom_analysis::pattern::{AccessPattern, block_name};
+use fathom_analysis::sweep::point::SweepPoint;
 use fathom_model::units;
 
 use crate::Style;
@@ -14,34 +14,34 @@ pub(crate) struct Picture {
 
 /// What a heat map shows.
 #[derive(Clone, Copy)]
-pub(crate) enum Measure {
+pub(crate) enum MapMeasure {
     Iops,
     Bandwidth,
     Latency,
 }
 
-impl Measure {
+impl MapMeasure {
     fn title(self) -> &'static str {
         match self {
-            Measure::Iops => "IOPS",
-            Measure::Bandwidth => "MiB/s",
-            Measure::Latency => "mean latency",
+            MapMeasure::Iops => "IOPS",
+            MapMeasure::Bandwidth => "MiB/s",
+            MapMeasure::Latency => "mean latency",
         }
     }
 
-    fn value(self, point: &Point) -> Option<f64> {
+    fn value(self, point: &SweepPoint) -> Option<f64> {
         match self {
-            Measure::Iops => (point.ios > 0).then_some(point.iops),
-            Measure::Bandwidth => (point.ios > 0).then_some(point.bytes_per_second / 1_048_576.0),
-            Measure::Latency => point.lat.mean,
+            MapMeasure::Iops => (point.ios > 0).then_some(point.iops),
+            MapMeasure::Bandwidth => (point.ios > 0).then_some(point.bytes_per_second / 1_048_576.0),
+            MapMeasure::Latency => point.lat.mean,
         }
     }
 
     fn text(self, value: f64) -> String {
         match self {
-            Measure::Iops => short(value),
-            Measure::Bandwidth => decimal(value),
-            Measure::Latency => units::latency(value.round() as u64),
+            MapMeasure::Iops => short(value),
+            MapMeasure::Bandwidth => decimal(value),
+            MapMeasure::Latency => units::latency(value.round() as u64),
         }
     }
 }
@@ -60,14 +60,14 @@ const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 
 /// The points of one pattern and number of jobs over block size and depth.
 pub(crate) struct Grid<'a> {
-    points: Vec<&'a Point>,
+    points: Vec<&'a SweepPoint>,
     pub blocks: Vec<u64>,
     depths: Vec<u32>,
 }
 
 impl<'a> Grid<'a> {
-    pub(crate) fn new(points: &'a [Point], rw: Pattern, jobs: u32) -> Grid<'a> {
-        let points: Vec<&Point> =
+    pub(crate) fn new(points: &'a [SweepPoint], rw: AccessPattern, jobs: u32) -> Grid<'a> {
+        let points: Vec<&SweepPoint> =
             points.iter().filter(|point| (point.spot.rw, point.spot.jobs) == (rw, jobs)).collect();
         let mut blocks: Vec<u64> = points.iter().map(|point| point.spot.block).collect();
         blocks.sort_unstable();
@@ -78,7 +78,7 @@ impl<'a> Grid<'a> {
         Grid { points, blocks, depths }
     }
 
-    fn at(&self, block: u64, depth: u32) -> Option<&Point> {
+    fn at(&self, block: u64, depth: u32) -> Option<&SweepPoint> {
         self.points.iter().rfind(|point| (point.spot.block, point.spot.depth) == (block, depth)).copied()
     }
 
@@ -97,8 +97,8 @@ impl<'a> Grid<'a> {
     }
 
     /// The heat map of `measure`.
-    pub(crate) fn map(&self, measure: Measure, width: usize, style: &Style) -> Picture {
-        let cell = |point: &Point| match measure.value(point) {
+    pub(crate) fn map(&self, measure: MapMeasure, width: usize, style: &Style) -> Picture {
+        let cell = |point: &SweepPoint| match measure.value(point) {
             _ if point.stalled_ns.is_some() => "stalled".to_owned(),
             Some(value) => measure.text(value),
             None => "failed".to_owned(),

@@ -4,18 +4,18 @@ use std::cmp::Ordering;
 use std::io;
 
 use fathom_analysis::estimate::Estimate;
-use fathom_analysis::pattern::{Pattern, block_name};
+use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::Sweep;
 use fathom_analysis::sweep::knee::Knee;
-use fathom_analysis::sweep::limits::Limits;
-use fathom_analysis::sweep::point::Point;
+use fathom_analysis::sweep::limits::DirectionLimits;
+use fathom_analysis::sweep::point::SweepPoint;
 use fathom_model::units;
 use fathom_record::{RunRecord, TestStatus};
 
 use crate::bench_table::{self, INDENT, count, decimal};
 use crate::columns::{Align, Columns, wrap};
 use crate::sweep_goals::about_the_objective;
-use crate::sweep_map::{Grid, Measure, bar, side_by_side};
+use crate::sweep_map::{Grid, MapMeasure, bar, side_by_side};
 use crate::{Style, TextWriter};
 
 /// Writes everything.
@@ -23,7 +23,7 @@ use crate::{Style, TextWriter};
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let page = Page { style, width: style.width.max(40) };
+    let page = SweepPage { style, width: style.width.max(40) };
     bench_table::header(record, style, page.width, out)?;
     if sweep.points.iter().all(|point| point.ios == 0) {
         writeln!(out, "  Nothing was measured.")?;
@@ -41,32 +41,33 @@ pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut TextWr
 }
 
 /// The patterns with their numbers of jobs that have more than one point.
-fn grids(points: &[Point]) -> Vec<(Pattern, u32)> {
-    let mut grids: Vec<(Pattern, u32)> =
+fn grids(points: &[SweepPoint]) -> Vec<(AccessPattern, u32)> {
+    let mut grids: Vec<(AccessPattern, u32)> =
         points.iter().map(|point| (point.spot.rw, point.spot.jobs)).collect();
     grids.sort_unstable();
     grids.dedup();
     let main = points.first().map(|point| point.spot.jobs);
-    let size =
-        |of: &(Pattern, u32)| points.iter().filter(|point| (point.spot.rw, point.spot.jobs) == *of).count();
+    let size = |of: &(AccessPattern, u32)| {
+        points.iter().filter(|point| (point.spot.rw, point.spot.jobs) == *of).count()
+    };
     grids.retain(|of| size(of) > 1 || Some(of.1) == main);
     grids
 }
 
-pub(crate) struct Page<'a> {
+pub(crate) struct SweepPage<'a> {
     pub(crate) style: &'a Style,
     pub(crate) width: usize,
 }
 
-impl Page<'_> {
+impl SweepPage<'_> {
     /// The maps and curves of one pattern.
-    fn grid(&self, sweep: &Sweep, rw: Pattern, jobs: u32, out: &mut TextWriter) -> io::Result<()> {
+    fn grid(&self, sweep: &Sweep, rw: AccessPattern, jobs: u32, out: &mut TextWriter) -> io::Result<()> {
         let jobs_text = if jobs > 1 { format!(", {jobs} jobs") } else { String::new() };
         let title = format!("{}{jobs_text}, by block size and requests in flight", capital(rw.title()));
         writeln!(out, "{}", self.style.bold(&title))?;
         let grid = Grid::new(&sweep.points, rw, jobs);
         let map = |measure| grid.map(measure, self.width, self.style);
-        let maps = vec![map(Measure::Iops), map(Measure::Bandwidth), map(Measure::Latency)];
+        let maps = vec![map(MapMeasure::Iops), map(MapMeasure::Bandwidth), map(MapMeasure::Latency)];
         for line in side_by_side(maps, self.width) {
             writeln!(out, "{line}")?;
         }
@@ -80,16 +81,16 @@ impl Page<'_> {
 
     /// The curve over depth of the smallest block size that was swept in full.
     fn by_depth(&self, sweep: &Sweep, knee: &Knee, out: &mut TextWriter) -> io::Result<()> {
-        let of_knee = |point: &&Point| {
+        let of_knee = |point: &&SweepPoint| {
             let spot = point.spot;
             (spot.rw, spot.block, spot.jobs) == (knee.rw, knee.block, knee.jobs) && point.ios > 0
         };
-        let mut points: Vec<&Point> = sweep.points.iter().filter(of_knee).collect();
+        let mut points: Vec<&SweepPoint> = sweep.points.iter().filter(of_knee).collect();
         points.sort_by_key(|point| point.spot.depth);
         let most = points.iter().map(|point| point.iops).fold(0.0, f64::max);
         let wide = (self.width / 4).clamp(8, 40);
         let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
-        let row = |point: &&Point| {
+        let row = |point: &&SweepPoint| {
             let marks = [
                 (knee.iodepth_latency == point.spot.depth).then_some("best for latency"),
                 (knee.iodepth_throughput == Some(point.spot.depth)).then_some("95 % of the plateau"),
@@ -118,7 +119,7 @@ impl Page<'_> {
         &self,
         sweep: &Sweep,
         grid: &Grid<'_>,
-        (rw, jobs): (Pattern, u32),
+        (rw, jobs): (AccessPattern, u32),
         out: &mut TextWriter,
     ) -> io::Result<()> {
         let best = |block: u64| {
@@ -127,14 +128,15 @@ impl Page<'_> {
             });
             of_block.max_by(|a, b| a.iops.total_cmp(&b.iops))
         };
-        let bests: Vec<&Point> = grid.blocks.iter().filter_map(|&block| best(block)).collect();
+        let bests: Vec<&SweepPoint> = grid.blocks.iter().filter_map(|&block| best(block)).collect();
         if bests.len() < 2 {
             return Ok(());
         }
-        let most = |measure: fn(&Point) -> f64| bests.iter().map(|point| measure(point)).fold(1e-9, f64::max);
+        let most =
+            |measure: fn(&SweepPoint) -> f64| bests.iter().map(|point| measure(point)).fold(1e-9, f64::max);
         let (iops, bytes) = (most(|point| point.iops), most(|point| point.bytes_per_second));
         let wide = (self.width.saturating_sub(30) / 2).clamp(8, 30);
-        let row = |point: &&Point| {
+        let row = |point: &&SweepPoint| {
             vec![
                 block_name(point.spot.block),
                 bar(point.iops / iops, wide),
@@ -253,10 +255,10 @@ impl Page<'_> {
 }
 
 /// One line for all points that held another depth than was asked for.
-fn depths_not_held(points: &[Point]) -> Option<String> {
-    let share = |point: &Point| point.depth_mean().map(|held| held / f64::from(point.spot.in_flight()));
+fn depths_not_held(points: &[SweepPoint]) -> Option<String> {
+    let share = |point: &SweepPoint| point.depth_mean().map(|held| held / f64::from(point.spot.in_flight()));
     let off = points.iter().filter(|point| point.ios > 0 && point.stalled_ns.is_none() && !point.is_sound());
-    let off: Vec<&Point> = off.filter(|point| point.status == TestStatus::Complete).collect();
+    let off: Vec<&SweepPoint> = off.filter(|point| point.status == TestStatus::Complete).collect();
     let worst = off.iter().min_by(|a, b| share(a).partial_cmp(&share(b)).unwrap_or(Ordering::Equal))?;
     let held = worst.depth_mean().unwrap_or(0.0);
     let points = if off.len() == 1 { "1 point".to_owned() } else { format!("{} points", off.len()) };
@@ -281,7 +283,7 @@ fn kib(bytes: f64) -> String {
     format!("{:.1}", bytes / 1024.0)
 }
 
-fn crossover(limits: &Limits) -> Option<String> {
+fn crossover(limits: &DirectionLimits) -> Option<String> {
     let text = estimate(limits.crossover?, kib, "KiB");
     Some(match limits.crossover? {
         Estimate::Known { .. } => {

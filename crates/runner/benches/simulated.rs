@@ -13,7 +13,7 @@ mod volumes;
 use fathom_model::plan::Mix;
 use fathom_model::{JobPlan, Nanos, Rate};
 use fathom_sys::thread::usage_of_this_thread;
-use fathom_volume::{Latency, VolumeModel};
+use fathom_volume::{VolumeLatency, VolumeModel};
 
 /// A workload on a volume.
 struct Case {
@@ -52,7 +52,7 @@ const CASES: &[Case] = &[
 
 /// No limit but latency.
 fn wide() -> VolumeModel {
-    let (read_latency, write_latency) = (Latency::around(500_000), Latency::around(500_000));
+    let (read_latency, write_latency) = (VolumeLatency::around(500_000), VolumeLatency::around(500_000));
     VolumeModel { read_latency, write_latency, ..VolumeModel::unlimited(50 << 30) }
 }
 

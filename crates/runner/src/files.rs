@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fathom_model::RunPlan;
-use fathom_sys::device::{HandleKind, Identity, TargetHandle};
+use fathom_sys::device::{HandleKind, TargetHandle, TargetIdentity};
 use fathom_workload::Extent;
 
 use crate::RunError;
@@ -17,10 +17,10 @@ use crate::session::Session;
 use crate::targets::{self, Target, TargetKind};
 
 /// Removes the file at `path` unless the name has come to mean something else.
-pub(crate) fn remove(path: &Path, identity: Identity) -> std::io::Result<()> {
+pub(crate) fn remove(path: &Path, identity: TargetIdentity) -> std::io::Result<()> {
     let now = std::fs::symlink_metadata(path)?;
     let (major, minor) = fathom_sys::device::numbers_of(now.dev());
-    if Identity::File(major, minor, now.ino()) != identity && !now.is_symlink() {
+    if TargetIdentity::File(major, minor, now.ino()) != identity && !now.is_symlink() {
         return Err(std::io::Error::other("another file has taken its place"));
     }
     std::fs::remove_file(path)
@@ -31,8 +31,8 @@ pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
     let mut places: BTreeMap<(u32, u32, bool), PathBuf> = BTreeMap::new();
     for target in targets.values() {
         let place = match target.identity {
-            Some(Identity::Device(major, minor)) => (major, minor, true),
-            Some(Identity::File(major, minor, _)) => (major, minor, false),
+            Some(TargetIdentity::Device(major, minor)) => (major, minor, true),
+            Some(TargetIdentity::File(major, minor, _)) => (major, minor, false),
             None => continue,
         };
         places.entry(place).or_insert_with(|| target.path.clone());

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use fathom_model::units::grouped;
-use fathom_sys::device::{Identity, Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle, unknown_data_on};
+use fathom_sys::device::{
+    Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle, TargetIdentity, unknown_data_on,
+};
 
 use crate::RunError;
 
@@ -12,7 +14,7 @@ use crate::RunError;
 pub struct WritePermit {
     /// Devices and files named with `--destroy-data` or in `FATHOM_DESTROY_DATA`, and what each name led to when the permit
     /// was made: a link that leads elsewhere later names nothing.
-    destroy: Vec<(PathBuf, Option<Identity>)>,
+    destroy: Vec<(PathBuf, Option<TargetIdentity>)>,
     /// One of fathom's own commands: block devices are written only when named, and nothing in use ever is.
     own_command: bool,
 }
@@ -41,7 +43,7 @@ impl WritePermit {
     }
 }
 
-fn identified(path: &Path) -> (PathBuf, Option<Identity>) {
+fn identified(path: &Path) -> (PathBuf, Option<TargetIdentity>) {
     (path.to_owned(), TargetHandle::open(path).ok().map(|handle| handle.identity()))
 }
 
@@ -111,7 +113,7 @@ impl WritePermit {
         };
         let (against, overruled): (Vec<&Obstacle>, Vec<&Obstacle>) =
             obstacles.iter().partition(|obstacle| stands(obstacle.class()));
-        let is_device = matches!(target.handle.identity(), Identity::Device(..));
+        let is_device = matches!(target.handle.identity(), TargetIdentity::Device(..));
         if against.is_empty() && self.own_command && is_device && !is_named {
             return Err(RunError::Refused {
                 path: path.to_owned(),

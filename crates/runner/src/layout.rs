@@ -165,7 +165,7 @@ fn fill_from(
         LayoutProgress { path, done_bytes, total_bytes: size, elapsed_ns }
     };
     let mut rng = Rng::stream(has ^ size, 0x1a);
-    let mut stamp = payload::Stamp::new(rng.next_u64());
+    let mut stamp = payload::BlockStamp::new(rng.next_u64());
     let mut space = vec![0u8; CHUNK + ALIGN];
     let start = space.as_ptr().align_offset(ALIGN);
     let chunk = &mut space[start..start + CHUNK];

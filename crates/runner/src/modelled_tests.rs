@@ -8,7 +8,7 @@ use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, TimePlan};
 use fathom_model::{PerOp, RatePlan};
 use fathom_stats::live::Recorded;
 use fathom_stats::{CpuUsage, PhaseOutcome, SlowRequest};
-use fathom_volume::{Fault, FaultKind, Latency, Limit, Rate, Stage as Limits, VolumeModel};
+use fathom_volume::{Fault, FaultKind, Limit, LimitStage as Limits, TokenRate, VolumeLatency, VolumeModel};
 use fathom_workload::{Extent, Rng, SourcePlan};
 
 use super::*;
@@ -83,11 +83,11 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
 }
 
 fn model(rng: &mut Rng) -> VolumeModel {
-    let limit = |tokens| Some(Limit::Rate(Rate::per_second(tokens).expect("it is one")));
+    let limit = |tokens| Some(Limit::Rate(TokenRate::per_second(tokens).expect("it is one")));
     let latency = |rng: &mut Rng| match one_of(rng, &[0, 1, 2]) {
-        0 => Latency::fixed(0),
-        1 => Latency::fixed(200_000),
-        _ => Latency::around(500_000),
+        0 => VolumeLatency::fixed(0),
+        1 => VolumeLatency::fixed(200_000),
+        _ => VolumeLatency::around(500_000),
     };
     // With a cap above an I/O in a ns, several go at one instant.
     let ios = limit(one_of(rng, &[3_000, 40_000, 2_500_000_000]));

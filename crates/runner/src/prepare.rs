@@ -10,7 +10,7 @@ use fathom_model::plan::{DepthPlan, OpenSync};
 use fathom_model::{JobPlan, RunPlan};
 use fathom_stats::RunOutcome;
 use fathom_stats::live::Recorded;
-use fathom_sys::device::{HostFacts, Identity, TargetHandle};
+use fathom_sys::device::{HostFacts, TargetHandle, TargetIdentity};
 use fathom_sys::io::{Advice, OpenFlags, describe, direct_alignment, fadvise, logical_block_size};
 use fathom_sys::open_files::allow_open_files;
 use fathom_workload::{Extent, SourcePlan};
@@ -29,7 +29,7 @@ pub struct Prepared<'a> {
     pub(crate) specs: Vec<WorkerSpec>,
     pub(crate) notes: Vec<String>,
     /// Files to be removed at the end, where their names still lead to them.
-    pub(crate) unlink: Vec<(PathBuf, Identity)>,
+    pub(crate) unlink: Vec<(PathBuf, TargetIdentity)>,
     /// A path on each device and file system under test.
     pub(crate) paths: Vec<PathBuf>,
     /// Keeps what was admitted: a claim lasts as long as its handle.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fathom_model::plan::{IoPlan, SizeSpec};
 use fathom_model::{JobPlan, Op};
-use fathom_sys::device::{HandleKind, Identity, TargetHandle, unfit_for_a_new_file};
+use fathom_sys::device::{HandleKind, TargetHandle, TargetIdentity, unfit_for_a_new_file};
 use fathom_sys::io::{OpenFlags, block_device_size};
 use fathom_workload::Extent;
 
@@ -37,7 +37,7 @@ pub(crate) struct Target {
     /// What the path led to when it was looked at; `None` for what is missing or virtual.
     pub handle: Option<Arc<TargetHandle>>,
     /// What the handle leads to, also once it was given back.
-    pub identity: Option<Identity>,
+    pub identity: Option<TargetIdentity>,
     /// Workers that have still to open it.
     pub uses: usize,
 }

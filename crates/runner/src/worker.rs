@@ -73,7 +73,7 @@ pub(crate) struct Filler {
 
 enum Filling {
     /// Prepared bytes with a stamp per sector.
-    Stamp(payload::Stamp),
+    Stamp(payload::BlockStamp),
     /// Fresh random bytes.
     Refill(Rng),
     /// What the buffer holds already.
@@ -84,7 +84,7 @@ impl Filler {
     fn new(spec: &WorkerSpec) -> Self {
         let (pattern, seed) = (spec.source.pattern, spec.source.seed);
         let way = match spec.payload {
-            Payload::Stamped => Filling::Stamp(payload::Stamp::new(seed)),
+            Payload::Stamped => Filling::Stamp(payload::BlockStamp::new(seed)),
             Payload::Refill => Filling::Refill(Rng::stream(seed, 4)),
             Payload::Fixed | Payload::Zero => Filling::Keep,
         };

@@ -11,8 +11,8 @@ use fathom_model::{BlockSize, JobPlan, Nanos, PerOp, Rate as JobRate, RateProces
 use fathom_runner::Session;
 use fathom_stats::{Latency as Latencies, Moments, PhaseOutcome, RunOutcome, WorkerOutcome};
 use fathom_volume::{
-    Accounting, Billing, Cache, Client, CpuCredit, Fault, FaultKind, FirstTouch, Latency, Limit, Rate, Stage,
-    VolumeModel,
+    Accounting, Billing, Cache, Client, CpuCredit, Fault, FaultKind, FirstTouch, Limit, LimitStage,
+    TokenRate, VolumeLatency, VolumeModel,
 };
 use plans::{job, timed};
 
@@ -105,12 +105,12 @@ impl Digest {
     }
 }
 
-fn rate(tokens: u64) -> Rate {
-    Rate::per_second(tokens).expect("it is one")
+fn rate(tokens: u64) -> TokenRate {
+    TokenRate::per_second(tokens).expect("it is one")
 }
 
 fn limited(ios: Option<Limit>, bytes: Option<Limit>) -> VolumeModel {
-    let stage = Stage { ios, bytes, ..Stage::default() };
+    let stage = LimitStage { ios, bytes, ..LimitStage::default() };
     VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(SIZE) }
 }
 
@@ -119,8 +119,8 @@ fn cap(ios: u64) -> VolumeModel {
 }
 
 fn latent(model: VolumeModel) -> VolumeModel {
-    let (read_latency, write_latency) = (Latency::around(400_000), Latency::around(700_000));
-    VolumeModel { read_latency, write_latency, sync_latency: Latency::fixed(900_000), ..model }
+    let (read_latency, write_latency) = (VolumeLatency::around(400_000), VolumeLatency::around(700_000));
+    VolumeModel { read_latency, write_latency, sync_latency: VolumeLatency::fixed(900_000), ..model }
 }
 
 fn bucket(credit: u64) -> VolumeModel {
@@ -136,9 +136,9 @@ fn bucket(credit: u64) -> VolumeModel {
 fn odd() -> VolumeModel {
     let window = Limit::Window { base: rate(800), burst: rate(2500), burst_ns: SECOND, rest_ns: 2 * SECOND };
     let on_demand = Limit::OnDemand { base: rate(10 << 20), burst: rate(40 << 20) };
-    let instance = Stage { ios: Some(window), slack_ns: 10_000_000, ..Stage::default() };
+    let instance = LimitStage { ios: Some(window), slack_ns: 10_000_000, ..LimitStage::default() };
     let billing = Some(Billing { transaction_bytes: 256 << 10 });
-    let writes = Stage { bytes: Some(on_demand), billing, ..Stage::default() };
+    let writes = LimitStage { bytes: Some(on_demand), billing, ..LimitStage::default() };
     let fault = |at: u64, length: u64, kind| Fault { at_ns: at, length_ns: length, kind };
     let credit = CpuCredit { baseline_per_mille: 100, capacity_ns: SECOND, initial_ns: SECOND / 2 };
     VolumeModel {
@@ -206,7 +206,7 @@ fn check(model: &VolumeModel, jobs: Vec<JobPlan>, expected: u64) {
 
 #[test]
 fn limits_of_every_kind_at_every_depth() {
-    let fixed = VolumeModel { read_latency: Latency::fixed(100_000), ..VolumeModel::unlimited(SIZE) };
+    let fixed = VolumeModel { read_latency: VolumeLatency::fixed(100_000), ..VolumeModel::unlimited(SIZE) };
     for (model, depth, ms, expected) in [
         (cap(5000), 1, 2000, 0x1af8_e723_6ccb_2b3f),
         (cap(5000), 2, 2000, 0x45e6_4104_9cba_e95c),

@@ -7,17 +7,17 @@ use fathom_model::plan::Mix;
 use fathom_model::{JobPlan, Nanos, RunPlan};
 use fathom_runner::{RunError, Session};
 use fathom_stats::RunOutcome;
-use fathom_volume::{Fault, FaultKind, Latency, Limit, Rate, Stage, Standing, VolumeModel};
+use fathom_volume::{Fault, FaultKind, Limit, LimitStage, Standing, TokenRate, VolumeLatency, VolumeModel};
 use plans::{job, timed};
 
 /// 50 GiB: 3,000 a second while the credit lasts, then 150; half a millisecond each.
 fn volume(credit: u64) -> VolumeModel {
-    let rate = |tokens| Rate::per_second(tokens).expect("it is one");
+    let rate = |tokens| TokenRate::per_second(tokens).expect("it is one");
     let ios =
         Limit::Credit { base: rate(150), burst: Some(rate(3000)), capacity: 5_400_000, initial: credit };
     VolumeModel {
-        read_latency: Latency::fixed(500_000),
-        shared: vec![Stage { ios: Some(ios), ..Stage::default() }],
+        read_latency: VolumeLatency::fixed(500_000),
+        shared: vec![LimitStage { ios: Some(ios), ..LimitStage::default() }],
         ..VolumeModel::unlimited(50 << 30)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::buffer::{BufferPool, LentBuffers};
 use crate::transfer::{self, TransferFlags};
 use crate::{SetupError, SetupStep};
-use abi::{Event, Iocb, Opcode, RingView};
+use abi::{IoEvent, Iocb, Opcode, RingView};
 
 /// A wait for requests in flight while a context is dropped, ns.
 const DRAIN_WAIT_NS: u64 = 1_000_000_000;
@@ -46,7 +46,7 @@ pub struct Context {
     queued: Vec<*mut Iocb>,
     /// Requests that ended without the kernel keeping them.
     ended: Vec<(u32, i64)>,
-    events: Box<[Event]>,
+    events: Box<[IoEvent]>,
     flags: u32,
 }
 
@@ -71,7 +71,7 @@ impl Context {
             files: ManuallyDrop::new(files),
             queued: Vec::with_capacity(depth as usize),
             ended: Vec::with_capacity(depth as usize),
-            events: vec![Event::default(); depth as usize].into_boxed_slice(),
+            events: vec![IoEvent::default(); depth as usize].into_boxed_slice(),
             flags: options.transfer.bits(),
         })
     }

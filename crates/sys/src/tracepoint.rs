@@ -32,7 +32,7 @@ pub struct TraceRecord<'a> {
 /// Tracepoints that are being recorded on every CPU; ended on drop.
 #[derive(Debug)]
 pub struct Tracepoints {
-    rings: Vec<Ring>,
+    rings: Vec<TraceRing>,
     /// Hold the events that write into a ring they did not make.
     _others: Vec<File>,
     scratch: Vec<u8>,
@@ -47,11 +47,11 @@ impl Tracepoints {
     pub fn open(cpus: &[u32], points: &[Tracepoint], ring_bytes: usize) -> io::Result<Tracepoints> {
         let mut all = Tracepoints { rings: Vec::new(), _others: Vec::new(), scratch: Vec::new(), lost: 0 };
         for &cpu in cpus {
-            let mut ring: Option<Ring> = None;
+            let mut ring: Option<TraceRing> = None;
             for point in points {
                 let event = open_event(point, cpu)?;
                 match &ring {
-                    None => ring = Some(Ring::over(event, ring_bytes)?),
+                    None => ring = Some(TraceRing::over(event, ring_bytes)?),
                     Some(ring) => {
                         direct_to(&event, &ring.event)?;
                         all._others.push(event);
@@ -146,7 +146,7 @@ fn done(answer: i32) -> io::Result<()> {
 
 /// One CPU's records: a page of positions, then the bytes, which the kernel writes and we read.
 #[derive(Debug)]
-struct Ring {
+struct TraceRing {
     event: File,
     start: NonNull<u8>,
     page: usize,
@@ -154,14 +154,14 @@ struct Ring {
 }
 
 // SAFETY: the mapping belongs to this ring alone, and the kernel does not care which thread reads it.
-unsafe impl Send for Ring {}
+unsafe impl Send for TraceRing {}
 
 /// Where the kernel's and our position stand in the first page.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
-impl Ring {
-    fn over(event: File, bytes: usize) -> io::Result<Ring> {
+impl TraceRing {
+    fn over(event: File, bytes: usize) -> io::Result<TraceRing> {
         let page = rustix::param::page_size();
         let bytes = bytes.max(page).next_power_of_two();
         let (length, access) = (page + bytes, libc::PROT_READ | libc::PROT_WRITE);
@@ -170,7 +170,7 @@ impl Ring {
             libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, event.as_raw_fd(), 0)
         };
         let start = if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast::<u8>()) };
-        Ok(Ring { event, start: start.ok_or_else(io::Error::last_os_error)?, page, bytes })
+        Ok(TraceRing { event, start: start.ok_or_else(io::Error::last_os_error)?, page, bytes })
     }
 
     fn position(&self, at: usize) -> &AtomicU64 {
@@ -208,7 +208,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for TraceRing {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `over`; no reference into it outlives the ring.
         let _ = unsafe { libc::munmap(self.start.as_ptr().cast(), self.page + self.bytes) };

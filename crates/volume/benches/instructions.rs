@@ -12,7 +12,9 @@ use std::process::ExitCode;
 
 use case::Case;
 use fathom_model::Op;
-use fathom_volume::{Accounting, Latency, Limit, Rate, Request, Stage, Volume, VolumeModel};
+use fathom_volume::{
+    Accounting, Limit, LimitStage, TokenRate, Volume, VolumeLatency, VolumeModel, VolumeRequest,
+};
 
 const REQUESTS: u64 = 100_000;
 const DEPTH: usize = 32;
@@ -28,25 +30,25 @@ fn main() -> ExitCode {
     case::main(CASES)
 }
 
-fn rate(tokens: u64) -> Rate {
-    Rate::per_second(tokens).expect("a rate above 0")
+fn rate(tokens: u64) -> TokenRate {
+    TokenRate::per_second(tokens).expect("a rate above 0")
 }
 
 fn cap() -> VolumeModel {
-    let stage = Stage { ios: Some(Limit::Rate(rate(5000))), ..Stage::default() };
+    let stage = LimitStage { ios: Some(Limit::Rate(rate(5000))), ..LimitStage::default() };
     VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(SIZE) }
 }
 
 /// 50 GiB of gp2: credit on I/Os, a cap on bytes, units that merge.
 fn gp2() -> VolumeModel {
     let (burst, capacity) = (Some(rate(3000)), 5_400_000);
-    let stage = Stage {
+    let stage = LimitStage {
         accounting: Accounting { unit_bytes: Some(256 << 10), merges_sequential: true, whole_units: false },
         ios: Some(Limit::Credit { base: rate(150), burst, capacity, initial: capacity }),
         bytes: Some(Limit::Rate(rate(128 << 20))),
-        ..Stage::default()
+        ..LimitStage::default()
     };
-    let latency = Latency::around(500_000);
+    let latency = VolumeLatency::around(500_000);
     VolumeModel {
         shared: vec![stage],
         read_latency: latency.clone(),
@@ -56,7 +58,7 @@ fn gp2() -> VolumeModel {
 }
 
 fn parallel() -> VolumeModel {
-    let latency = Latency::around(500_000);
+    let latency = VolumeLatency::around(500_000);
     let parallelism = Some(16);
     VolumeModel { parallelism, read_latency: latency.clone(), write_latency: latency, ..cap() }
 }
@@ -71,7 +73,7 @@ fn run(model: &VolumeModel, requests: u64) {
         let now = ends.pop_front().unwrap_or_default();
         // An odd multiple of the block goes over all blocks in a scattered order.
         offset = (offset + 1_234_577 * 4096) % SIZE;
-        let completion = volume.submit(now, black_box(&Request { op: Op::Read, offset, bytes: 4096 }));
+        let completion = volume.submit(now, black_box(&VolumeRequest { op: Op::Read, offset, bytes: 4096 }));
         ends.push_back(completion.at_ns);
     }
     black_box(volume.counters());

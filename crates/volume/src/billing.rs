@@ -1,8 +1,8 @@
 //! What a burst on demand costs: transactions beyond the baseline, second by second.
 
-use crate::rate::Rate;
-use crate::stage::Stage;
-use crate::unit::Cost;
+use crate::rate::TokenRate;
+use crate::stage::LimitStage;
+use crate::unit::RequestCharge;
 
 /// ns of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -29,7 +29,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(billing: Billing, stage: &Stage) -> Self {
+    pub(crate) fn new(billing: Billing, stage: &LimitStage) -> Self {
         // Of a limit that is not on demand nothing goes beyond, so nothing of it is billed.
         let base = |limit: Option<crate::Limit>| match limit {
             Some(crate::Limit::OnDemand { base, .. }) => in_a_second(base),
@@ -39,7 +39,7 @@ impl Meter {
         Meter { billing, base_ios, base_bytes, second: 0, ios: 0, bytes: 0, billed: 0 }
     }
 
-    pub(crate) fn count(&mut self, at: u64, cost: Cost) {
+    pub(crate) fn count(&mut self, at: u64, cost: RequestCharge) {
         let second = at / SECOND;
         if second != self.second {
             self.billed += self.open();
@@ -60,7 +60,7 @@ impl Meter {
     }
 }
 
-fn in_a_second(rate: Rate) -> u64 {
+fn in_a_second(rate: TokenRate) -> u64 {
     u64::try_from(rate.in_ns(SECOND)).unwrap_or(u64::MAX)
 }
 
@@ -73,18 +73,18 @@ mod tests {
 
     /// What a P30 (5,000 I/Os and 200 MB a second) is billed for seconds of so many I/Os and MB each.
     fn check(slots: &[(u64, u64, u64)], expected: u64) {
-        let rate = |tokens| Rate::per_second(tokens).unwrap();
-        let stage = Stage {
+        let rate = |tokens| TokenRate::per_second(tokens).unwrap();
+        let stage = LimitStage {
             ios: Some(Limit::OnDemand { base: rate(5000), burst: rate(30_000) }),
             bytes: Some(Limit::OnDemand { base: rate(200 * MB), burst: rate(1000 * MB) }),
-            ..Stage::default()
+            ..LimitStage::default()
         };
         // A MB counts as 1,024 KB when divided by 256, so a transaction is a quarter of one.
         let mut meter = Meter::new(Billing { transaction_bytes: MB / 4 }, &stage);
         let mut second = 0;
         for &(seconds, ios, megabytes) in slots {
             for _ in 0..seconds {
-                meter.count(second * SECOND + 7, Cost { ios, bytes: megabytes * MB });
+                meter.count(second * SECOND + 7, RequestCharge { ios, bytes: megabytes * MB });
                 second += 1;
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::bucket::div_ceil;
 use crate::limit::{Limit, Limiter, Standing};
-use crate::rate::Rate;
+use crate::rate::TokenRate;
 
 /// A client whose CPU time is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,10 @@ impl Client {
         if self.steal_per_mille >= 1000 {
             return Err(("steal_per_mille", format!("{} leaves nothing of a CPU", self.steal_per_mille)));
         }
-        let full = Rate::ratio(cpus * u64::from(1000 - self.steal_per_mille), 1000);
+        let full = TokenRate::ratio(cpus * u64::from(1000 - self.steal_per_mille), 1000);
         let Some(full) = full else { return Err(("cpus", "gives no rate".to_owned())) };
         let Some(credit) = self.credit else { return Ok(Limit::Rate(full)) };
-        let base = Rate::ratio(cpus * u64::from(credit.baseline_per_mille), 1000);
+        let base = TokenRate::ratio(cpus * u64::from(credit.baseline_per_mille), 1000);
         let Some(base) = base else { return Err(("credit.baseline_per_mille", "is 0".to_owned())) };
         let (capacity, initial) = (credit.capacity_ns, credit.initial_ns);
         // A host may take so much that less than the baseline is left; then credit makes no difference.

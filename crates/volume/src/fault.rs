@@ -1,6 +1,6 @@
 //! What goes wrong, and when: spells of silence, of errors and of slowness, known from the beginning.
 
-use crate::rng::Rng;
+use crate::rng::VolumeRng;
 
 /// A spell of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +70,18 @@ pub(crate) fn fault_of(faults: &[Fault]) -> Option<(usize, &'static str, String)
 
 /// The faults that are still to come or at work.
 #[derive(Clone, Debug)]
-pub(crate) struct Schedule {
+pub(crate) struct FaultSchedule {
     faults: Vec<Fault>,
     /// Nothing happens before this instant.
     begins: u64,
     /// When the first of them is over.
     first_end: u64,
-    rng: Rng,
+    rng: VolumeRng,
 }
 
-impl Schedule {
-    pub(crate) fn new(faults: &[Fault], rng: Rng) -> Self {
-        let mut schedule = Schedule { faults: faults.to_vec(), begins: 0, first_end: 0, rng };
+impl FaultSchedule {
+    pub(crate) fn new(faults: &[Fault], rng: VolumeRng) -> Self {
+        let mut schedule = FaultSchedule { faults: faults.to_vec(), begins: 0, first_end: 0, rng };
         schedule.look_ahead();
         schedule
     }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn stalls_hold_up_what_begins_and_what_is_being_served() {
         let faults = [fault(100, 50, FaultKind::Stall), fault(200, u64::MAX, FaultKind::Stall)];
-        let mut schedule = Schedule::new(&faults, Rng::stream(0, 0));
+        let mut schedule = FaultSchedule::new(&faults, VolumeRng::stream(0, 0));
         for (at, expected) in [(0, 0), (99, 99), (100, 150), (149, 150), (150, 150), (200, u64::MAX)] {
             assert_eq!(schedule.resumed(at), expected, "begins at {at}");
         }
@@ -180,7 +180,7 @@ mod tests {
     fn slow_spells_and_errors_hold_where_a_request_begins() {
         let error = FaultKind::Error { per_million: 1_000_000, errno: 5 };
         let faults = [fault(10, 10, FaultKind::Slow { percent: 300 }), fault(15, 10, error)];
-        let mut schedule = Schedule::new(&faults, Rng::stream(0, 0));
+        let mut schedule = FaultSchedule::new(&faults, VolumeRng::stream(0, 0));
         for (begin, end, errno) in
             [(9, 13, None), (10, 22, None), (15, 27, Some(5)), (20, 24, Some(5)), (25, 29, None)]
         {
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn as_many_fail_as_are_meant_to() {
         let error = FaultKind::Error { per_million: 250_000, errno: 5 };
-        let mut schedule = Schedule::new(&[fault(0, 1, error)], Rng::stream(7, 0));
+        let mut schedule = FaultSchedule::new(&[fault(0, 1, error)], VolumeRng::stream(7, 0));
         let failed = (0..100_000).filter(|_| schedule.failure(0).is_some()).count();
         assert!((24_500..25_500).contains(&failed), "{failed}");
     }

@@ -21,11 +21,11 @@ const PAGE: u64 = 1 << 15;
 #[derive(Clone, Debug)]
 pub(crate) struct Touched {
     chunk_bytes: u64,
-    pages: Vec<Page>,
+    pages: Vec<TouchedPage>,
 }
 
 #[derive(Clone, Debug)]
-enum Page {
+enum TouchedPage {
     None,
     Some { bits: Box<[u64]>, missing: u64 },
     All,
@@ -49,19 +49,19 @@ impl Touched {
     fn mark(&mut self, chunk: u64) -> bool {
         let index = (chunk / PAGE) as usize;
         if index >= self.pages.len() {
-            self.pages.resize(index + 1, Page::None);
+            self.pages.resize(index + 1, TouchedPage::None);
         }
         let page = &mut self.pages[index];
-        if let Page::None = page {
-            *page = Page::Some { bits: vec![0; (PAGE / 64) as usize].into(), missing: PAGE };
+        if let TouchedPage::None = page {
+            *page = TouchedPage::Some { bits: vec![0; (PAGE / 64) as usize].into(), missing: PAGE };
         }
-        let Page::Some { bits, missing } = page else { return false };
+        let TouchedPage::Some { bits, missing } = page else { return false };
         let (word, bit) = ((chunk % PAGE / 64) as usize, 1 << (chunk % 64));
         let is_first = bits[word] & bit == 0;
         bits[word] |= bit;
         *missing -= u64::from(is_first);
         if *missing == 0 {
-            *page = Page::All;
+            *page = TouchedPage::All;
         }
         is_first
     }
@@ -89,7 +89,7 @@ mod tests {
             assert_eq!(touched.touch(offset, bytes), expected, "{offset}+{bytes}");
         }
         // Pages of 32 GiB; of the 512 that 16 TiB have, two hold bits.
-        let held = touched.pages.iter().filter(|page| matches!(page, Page::Some { .. })).count();
+        let held = touched.pages.iter().filter(|page| matches!(page, TouchedPage::Some { .. })).count();
         assert_eq!((touched.pages.len(), held), (512, 2));
     }
 
@@ -98,7 +98,7 @@ mod tests {
         let mut touched = Touched::new(4096);
         let count = (0..2 * PAGE).filter(|chunk| touched.touch(chunk * 4096, 4096)).count();
         assert_eq!(count as u64, 2 * PAGE);
-        assert!(touched.pages.iter().all(|page| matches!(page, Page::All)));
+        assert!(touched.pages.iter().all(|page| matches!(page, TouchedPage::All)));
         assert!(!touched.touch(0, u32::MAX / 64));
     }
 }

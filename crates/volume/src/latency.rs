@@ -2,16 +2,16 @@
 //!
 //! Integers throughout, so that a seed gives the same latencies on every machine.
 
-use crate::rate::Rate;
-use crate::rng::Rng;
+use crate::rate::TokenRate;
+use crate::rng::VolumeRng;
 
 /// The time a request takes inside the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Latency {
+pub struct VolumeLatency {
     /// What it takes whatever its size.
     pub distribution: Distribution,
     /// How fast a single request's bytes move; `None` = at once.
-    pub transfer: Option<Rate>,
+    pub transfer: Option<TokenRate>,
 }
 
 /// How latencies are spread.
@@ -36,10 +36,10 @@ const MILLION: u32 = 1_000_000;
 /// No latency is longer: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-impl Latency {
+impl VolumeLatency {
     /// Always `ns`.
     pub fn fixed(ns: u64) -> Self {
-        Latency { distribution: Distribution::Fixed(ns), transfer: None }
+        VolumeLatency { distribution: Distribution::Fixed(ns), transfer: None }
     }
 
     /// A shape that is ours and no provider's, for volumes of which only the mean is known: p50 a little below it, p99
@@ -52,7 +52,7 @@ impl Latency {
             per_million,
             ns: (u128::from(mean_ns) * hundredths * 1000 / 108_025) as u64,
         });
-        Latency { distribution: Distribution::Quantiles(quantiles.to_vec()), transfer: None }
+        VolumeLatency { distribution: Distribution::Quantiles(quantiles.to_vec()), transfer: None }
     }
 
     /// True where a request of no bytes takes no time, however often one is made.
@@ -91,15 +91,15 @@ const CELLS: usize = 1024;
 /// Draws latencies.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
-    draw: Draw,
-    transfer: Option<Rate>,
+    draw: LatencyDraw,
+    transfer: Option<TokenRate>,
     /// Block sizes repeat: the last one and its time.
     last: (u32, u64),
-    rng: Rng,
+    rng: VolumeRng,
 }
 
 #[derive(Clone, Debug)]
-enum Draw {
+enum LatencyDraw {
     Fixed(u64),
     /// The edges of the cells over all requests, and over the slowest 1/1024 of them.
     Table {
@@ -109,15 +109,18 @@ enum Draw {
 }
 
 impl Sampler {
-    pub(crate) fn new(latency: &Latency, rng: Rng) -> Self {
+    pub(crate) fn new(latency: &VolumeLatency, rng: VolumeRng) -> Self {
         let draw = match &latency.distribution {
-            Distribution::Fixed(ns) => Draw::Fixed(*ns),
+            Distribution::Fixed(ns) => LatencyDraw::Fixed(*ns),
             Distribution::Quantiles(quantiles) => {
                 let cells = CELLS as u128;
                 let edges = |first: u128, parts: u128| -> Box<[u64]> {
                     (0..=cells).map(|cell| quantile_at(quantiles, first + cell, parts)).collect()
                 };
-                Draw::Table { all: edges(0, cells), slowest: edges(cells * (cells - 1), cells * cells) }
+                LatencyDraw::Table {
+                    all: edges(0, cells),
+                    slowest: edges(cells * (cells - 1), cells * cells),
+                }
             }
         };
         Sampler { draw, transfer: latency.transfer, last: (0, 0), rng }
@@ -127,8 +130,8 @@ impl Sampler {
     #[inline(always)]
     pub(crate) fn sample(&mut self, bytes: u32) -> u64 {
         let base = match &self.draw {
-            Draw::Fixed(ns) => *ns,
-            Draw::Table { all, slowest } => {
+            LatencyDraw::Fixed(ns) => *ns,
+            LatencyDraw::Table { all, slowest } => {
                 let bits = self.rng.next_u64();
                 let cell = (bits >> 54) as usize;
                 if cell < CELLS - 1 {
@@ -179,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_drawn_has_the_quantiles_that_were_asked_for() {
-        let mut sampler = Sampler::new(&Latency::around(540_125), Rng::stream(1, 2));
+        let mut sampler = Sampler::new(&VolumeLatency::around(540_125), VolumeRng::stream(1, 2));
         let drawn: Vec<u64> = (0..200_000).map(|_| sampler.sample(4096)).collect();
         for (within, per_million, spread) in [
             (399_999, 0, 0),
@@ -199,9 +202,9 @@ mod tests {
 
     #[test]
     fn transfers_take_their_time() {
-        let transfer = Rate::per_second(100_000_000);
-        let latency = Latency { transfer, ..Latency::fixed(1000) };
-        let mut sampler = Sampler::new(&latency, Rng::stream(0, 0));
+        let transfer = TokenRate::per_second(100_000_000);
+        let latency = VolumeLatency { transfer, ..VolumeLatency::fixed(1000) };
+        let mut sampler = Sampler::new(&latency, VolumeRng::stream(0, 0));
         let times = [0, 1, 4096, 4096, 1 << 20].map(|bytes| sampler.sample(bytes));
         assert_eq!(times, [1000, 1010, 41_960, 41_960, 10_486_760]);
     }
@@ -210,7 +213,9 @@ mod tests {
     fn quantiles_are_refused_unless_they_rise_from_end_to_end() {
         let of = |points: &[(u32, u64)]| {
             let quantiles = points.iter().map(|&(per_million, ns)| Quantile { per_million, ns }).collect();
-            Latency { distribution: Distribution::Quantiles(quantiles), transfer: None }.fault().is_some()
+            VolumeLatency { distribution: Distribution::Quantiles(quantiles), transfer: None }
+                .fault()
+                .is_some()
         };
         for (points, refused) in [
             (&[(0, 1), (MILLION, 2)][..], false),
@@ -225,6 +230,8 @@ mod tests {
         ] {
             assert_eq!(of(points), refused, "{points:?}");
         }
-        assert!(Latency::fixed(u64::MAX).fault().is_some() && Latency::fixed(0).fault().is_none());
+        assert!(
+            VolumeLatency::fixed(u64::MAX).fault().is_some() && VolumeLatency::fixed(0).fault().is_none()
+        );
     }
 }

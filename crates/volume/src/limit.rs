@@ -1,21 +1,21 @@
 //! The rules by which providers limit, and each at work.
 
-use crate::bucket::Bucket;
-use crate::rate::Rate;
-use crate::window::{Phase, Window};
+use crate::bucket::TokenBucket;
+use crate::rate::TokenRate;
+use crate::window::{Window, WindowPhase};
 
 /// A limit on I/Os or bytes. What is counted is said where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// One rate, always.
-    Rate(Rate),
+    Rate(TokenRate),
     /// Unused baseline is kept as credit, which lets a burst go beyond it. Earning and spending are one signed flow:
     /// at the rate `d` the credit changes by `base - d`, so a full bucket lasts `capacity / (burst - base)`.
     Credit {
         /// The rate at which credit accrues, and the one that is left without any.
-        base: Rate,
+        base: TokenRate,
         /// The most while there is credit; `None` = no limit.
-        burst: Option<Rate>,
+        burst: Option<TokenRate>,
         /// The most credit that is kept, tokens.
         capacity: u64,
         /// The credit at the beginning, tokens.
@@ -24,9 +24,9 @@ pub enum Limit {
     /// The burst rate for a fixed time once the baseline is exceeded, then the baseline for another.
     Window {
         /// The rate outside bursts.
-        base: Rate,
+        base: TokenRate,
         /// The rate in them.
-        burst: Rate,
+        burst: TokenRate,
         /// How long a burst lasts, ns.
         burst_ns: u64,
         /// How long none follows it, ns.
@@ -35,15 +35,15 @@ pub enum Limit {
     /// The burst rate always; what goes beyond the baseline is billed (see [`crate::Billing`]).
     OnDemand {
         /// What is paid for in advance.
-        base: Rate,
+        base: TokenRate,
         /// The most there is.
-        burst: Rate,
+        burst: TokenRate,
     },
 }
 
 impl Limit {
     /// The rate that is there at any time, without a bill.
-    pub fn baseline(&self) -> Rate {
+    pub fn baseline(&self) -> TokenRate {
         match *self {
             Limit::Rate(base)
             | Limit::Credit { base, .. }
@@ -66,7 +66,7 @@ impl Limit {
     }
 
     /// The most it gives at any time; `None` = no limit.
-    pub fn peak(&self) -> Option<Rate> {
+    pub fn peak(&self) -> Option<TokenRate> {
         match *self {
             Limit::Rate(rate) => Some(rate),
             Limit::Credit { burst, .. } => burst,
@@ -95,7 +95,7 @@ impl Limit {
 
     /// Why this limit makes no sense; `(field, reason)`.
     pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
-        let slower = |base: Rate, burst: Rate| {
+        let slower = |base: TokenRate, burst: TokenRate| {
             (burst < base).then(|| ("burst", format!("{burst} is below the baseline of {base}")))
         };
         let too_long =
@@ -133,8 +133,8 @@ const LONGEST_NS: u64 = 1 << 55;
 /// A limit at work.
 #[derive(Clone, Debug)]
 pub(crate) enum Limiter {
-    Pace(Bucket),
-    Credit { pace: Option<Bucket>, store: Bucket },
+    Pace(TokenBucket),
+    Credit { pace: Option<TokenBucket>, store: TokenBucket },
     Window(Box<Window>),
 }
 
@@ -167,12 +167,13 @@ pub enum Standing {
 impl Limiter {
     /// `limit` at the instant 0; it has been looked at by [`Limit::fault`]. Requests may be `slack_ns` ahead of its rates.
     pub(crate) fn new(limit: Limit, slack_ns: u64) -> Self {
-        let pacing = |rate| Bucket::pacing(rate, slack_ns);
+        let pacing = |rate| TokenBucket::pacing(rate, slack_ns);
         match limit {
             Limit::Rate(rate) | Limit::OnDemand { burst: rate, .. } => Limiter::Pace(pacing(rate)),
-            Limit::Credit { base, burst, capacity, initial } => {
-                Limiter::Credit { pace: burst.map(pacing), store: Bucket::storing(base, capacity, initial) }
-            }
+            Limit::Credit { base, burst, capacity, initial } => Limiter::Credit {
+                pace: burst.map(pacing),
+                store: TokenBucket::storing(base, capacity, initial),
+            },
             Limit::Window { base, burst, burst_ns, rest_ns } => {
                 match Window::new(base, burst, (burst_ns, rest_ns), slack_ns) {
                     Some(window) => Limiter::Window(Box::new(window)),
@@ -218,9 +219,9 @@ impl Limiter {
                 Standing::Credit { left: store.level(at), capacity: *capacity }
             }
             (Limiter::Window(window), _) => match window.phase(at) {
-                Phase::Ready => Standing::Ready,
-                Phase::Burst { until } => Standing::Burst { until_ns: until },
-                Phase::Rest { until } => Standing::Rest { until_ns: until },
+                WindowPhase::Ready => Standing::Ready,
+                WindowPhase::Burst { until } => Standing::Burst { until_ns: until },
+                WindowPhase::Rest { until } => Standing::Rest { until_ns: until },
             },
             _ => Standing::Steady,
         }
@@ -233,8 +234,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn rate(tokens: u64) -> Rate {
-        Rate::per_second(tokens).unwrap()
+    fn rate(tokens: u64) -> TokenRate {
+        TokenRate::per_second(tokens).unwrap()
     }
 
     /// gp2's rule at a baseline.
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn hdd_and_dual_buckets_last_as_long_as_published() {
-        let mib = |count: u64| Rate::per_second(count << 20).unwrap();
+        let mib = |count: u64| TokenRate::per_second(count << 20).unwrap();
         let hdd = |base, burst| Limit::Credit {
             base: mib(base),
             burst: Some(mib(burst)),

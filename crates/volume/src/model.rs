@@ -6,8 +6,8 @@ use crate::cache::Cache;
 use crate::client::Client;
 use crate::fault::{Fault, fault_of};
 use crate::first_touch::FirstTouch;
-use crate::latency::Latency;
-use crate::stage::Stage;
+use crate::latency::VolumeLatency;
+use crate::stage::LimitStage;
 
 /// A volume: what a request passes, in this order, from the client to the medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,20 +19,20 @@ pub struct VolumeModel {
     /// What is served before the limits.
     pub cache: Option<Cache>,
     /// Limits on reads and writes together, one after the other.
-    pub shared: Vec<Stage>,
+    pub shared: Vec<LimitStage>,
     /// Limits on reads alone, behind those.
-    pub reads: Vec<Stage>,
+    pub reads: Vec<LimitStage>,
     /// Limits on everything but reads, behind those.
-    pub writes: Vec<Stage>,
+    pub writes: Vec<LimitStage>,
     /// How many requests are served at once; `None` = any number. Where there are limits on one direction alone each
     /// direction has as many of its own.
     pub parallelism: Option<u32>,
     /// How long a read takes.
-    pub read_latency: Latency,
+    pub read_latency: VolumeLatency,
     /// How long a write or trim takes.
-    pub write_latency: Latency,
+    pub write_latency: VolumeLatency,
     /// How long it takes to make sure that what was written is kept. No limit counts it.
-    pub sync_latency: Latency,
+    pub sync_latency: VolumeLatency,
     /// What a trim takes at least, ns. No limit on bytes counts it, so it may be all that it takes.
     pub least_trim_ns: u64,
     /// What first accesses cost.
@@ -74,9 +74,9 @@ impl VolumeModel {
             reads: Vec::new(),
             writes: Vec::new(),
             parallelism: None,
-            read_latency: Latency::fixed(0),
-            write_latency: Latency::fixed(0),
-            sync_latency: Latency::fixed(0),
+            read_latency: VolumeLatency::fixed(0),
+            write_latency: VolumeLatency::fixed(0),
+            sync_latency: VolumeLatency::fixed(0),
             least_trim_ns: 0,
             first_touch: None,
             faults: Vec::new(),
@@ -146,7 +146,7 @@ impl VolumeModel {
     }
 }
 
-impl Stage {
+impl LimitStage {
     fn fault(&self) -> Option<(String, String)> {
         let limit = |name: &str, limit: Option<crate::Limit>| {
             let (field, reason) = limit?.fault()?;
@@ -174,14 +174,14 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Accounting, Billing, Limit, Rate};
+    use crate::{Accounting, Billing, Limit, TokenRate};
 
     #[test]
     fn impossible_volumes_are_refused_by_field() {
-        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         let check = |change: &dyn Fn(&mut VolumeModel), expected: Option<&str>| {
             let mut model = VolumeModel::unlimited(1 << 30);
-            model.shared.push(Stage { ios: Some(Limit::Rate(rate(5000))), ..Stage::default() });
+            model.shared.push(LimitStage { ios: Some(Limit::Rate(rate(5000))), ..LimitStage::default() });
             change(&mut model);
             let found = model.validate().err();
             assert_eq!(found.as_ref().map(|error| error.field.as_str()), expected, "{found:?}");
@@ -194,7 +194,7 @@ mod tests {
             &|model| {
                 let (base, burst) = (rate(100), Some(rate(50)));
                 let bytes = Some(Limit::Credit { base, burst, capacity: 1, initial: 1 });
-                model.reads = vec![Stage::default(), Stage { bytes, ..Stage::default() }];
+                model.reads = vec![LimitStage::default(), LimitStage { bytes, ..LimitStage::default() }];
             },
             Some("reads[1].bytes.burst"),
         );
@@ -205,7 +205,7 @@ mod tests {
         check(
             &|model| {
                 let accounting = Accounting { merges_sequential: true, ..Accounting::default() };
-                model.writes.push(Stage { accounting, ..Stage::default() });
+                model.writes.push(LimitStage { accounting, ..LimitStage::default() });
             },
             Some("writes[0].accounting.merges_sequential"),
         );
@@ -214,7 +214,10 @@ mod tests {
             Some("shared[0].billing.transaction_bytes"),
         );
         check(&|model| model.shared[0].slack_ns = u64::MAX, Some("shared[0].slack_ns"));
-        check(&|model| model.write_latency = Latency::fixed(u64::MAX), Some("write_latency.distribution"));
+        check(
+            &|model| model.write_latency = VolumeLatency::fixed(u64::MAX),
+            Some("write_latency.distribution"),
+        );
         check(
             &|model| model.first_touch = Some(FirstTouch { chunk_bytes: 4096, counts_as: 0, extra_ns: 0 }),
             Some("first_touch.counts_as"),

@@ -8,28 +8,28 @@ const SECOND: u64 = 1_000_000_000;
 
 /// `tokens` (I/Os, bytes, ns of CPU time) in every `per_ns` ns, in lowest terms. Neither is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rate {
+pub struct TokenRate {
     tokens: u64,
     per_ns: u64,
 }
 
-impl Rate {
+impl TokenRate {
     /// No rate is higher, so that a day's worth of the fastest still counts exactly.
     pub const MOST_PER_SECOND: u64 = 1 << 50;
 
     /// So many per second; `None` at 0 and above [`Rate::MOST_PER_SECOND`].
-    pub fn per_second(tokens: u64) -> Option<Rate> {
-        Rate::ratio(tokens, SECOND)
+    pub fn per_second(tokens: u64) -> Option<TokenRate> {
+        TokenRate::ratio(tokens, SECOND)
     }
 
     /// `tokens` in every `per_ns` ns; `None` where either is 0, or the rate too high or finer than it can be told.
-    pub fn ratio(tokens: u64, per_ns: u64) -> Option<Rate> {
+    pub fn ratio(tokens: u64, per_ns: u64) -> Option<TokenRate> {
         if tokens == 0 || per_ns == 0 {
             return None;
         }
         let divisor = greatest_common_divisor(tokens, per_ns);
-        let rate = Rate { tokens: tokens / divisor, per_ns: per_ns / divisor };
-        let most = u128::from(Rate::MOST_PER_SECOND) * u128::from(rate.per_ns);
+        let rate = TokenRate { tokens: tokens / divisor, per_ns: per_ns / divisor };
+        let most = u128::from(TokenRate::MOST_PER_SECOND) * u128::from(rate.per_ns);
         let is_fast = u128::from(rate.tokens) * u128::from(SECOND) > most;
         (!is_fast && rate.per_ns <= 1 << 50 && rate.tokens <= 1 << 62).then_some(rate)
     }
@@ -56,11 +56,11 @@ impl Rate {
     }
 
     /// What is left of this rate after `slower`; `None` where nothing is.
-    pub fn minus(self, slower: Rate) -> Option<Rate> {
+    pub fn minus(self, slower: TokenRate) -> Option<TokenRate> {
         let per_ns = least_common_multiple(self.per_ns, slower.per_ns)?;
         let gained = u128::from(self.tokens) * u128::from(per_ns / self.per_ns);
         let spent = u128::from(slower.tokens) * u128::from(per_ns / slower.per_ns);
-        Rate::ratio(u64::try_from(gained.checked_sub(spent)?).ok()?, per_ns)
+        TokenRate::ratio(u64::try_from(gained.checked_sub(spent)?).ok()?, per_ns)
     }
 
     /// For printing; calculations stay with the fraction.
@@ -69,7 +69,7 @@ impl Rate {
     }
 }
 
-impl Ord for Rate {
+impl Ord for TokenRate {
     fn cmp(&self, other: &Self) -> Ordering {
         let (left, right) = (
             u128::from(self.tokens) * u128::from(other.per_ns),
@@ -79,13 +79,13 @@ impl Ord for Rate {
     }
 }
 
-impl PartialOrd for Rate {
+impl PartialOrd for TokenRate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl fmt::Display for Rate {
+impl fmt::Display for TokenRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/s", self.as_f64())
     }
@@ -120,21 +120,21 @@ mod tests {
             // 2^13 in a ns is slow enough, but would not leave room for the clock.
             ((1 << 63) - 1, 1 << 50, None),
         ] {
-            let rate = Rate::ratio(tokens, per_ns).map(|rate| (rate.tokens(), rate.per_ns()));
+            let rate = TokenRate::ratio(tokens, per_ns).map(|rate| (rate.tokens(), rate.per_ns()));
             assert_eq!(rate, expected, "{tokens} in {per_ns}");
         }
     }
 
     #[test]
     fn differences_and_times_are_exact() {
-        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         assert_eq!(rate(3000).minus(rate(150)), Some(rate(2850)));
         assert_eq!(rate(150).minus(rate(150)), None);
         assert_eq!(rate(100).minus(rate(150)), None);
-        assert_eq!(Rate::ratio(7, 3 * SECOND).unwrap().minus(rate(2)), Rate::ratio(1, 3 * SECOND));
+        assert_eq!(TokenRate::ratio(7, 3 * SECOND).unwrap().minus(rate(2)), TokenRate::ratio(1, 3 * SECOND));
         assert_eq!(rate(2850).time_for(5_400_000), 1_894_736_842_106);
         assert_eq!(rate(150).time_for(5_400_000), 36_000 * SECOND);
         assert_eq!(rate(150).in_ns(36_000 * SECOND), 5_400_000);
-        assert!(rate(150) < rate(151) && Rate::ratio(7, 3 * SECOND).unwrap() > rate(2));
+        assert!(rate(150) < rate(151) && TokenRate::ratio(7, 3 * SECOND).unwrap() > rate(2));
     }
 }

@@ -2,14 +2,14 @@
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct VolumeRng(u64);
 
-impl Rng {
+impl VolumeRng {
     /// An independent generator for each `stream` of a `seed`.
     pub(crate) fn stream(seed: u64, stream: u64) -> Self {
-        let mut mixer = Rng(stream);
+        let mut mixer = VolumeRng(stream);
         let key = mixer.next_u64();
-        Rng(seed ^ key)
+        VolumeRng(seed ^ key)
     }
 
     #[inline(always)]
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn the_sequence_is_the_published_one() {
         // The reference code's first numbers from the state 1234567.
-        let mut rng = Rng(1_234_567);
+        let mut rng = VolumeRng(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }

@@ -6,13 +6,13 @@
 use fathom_model::Op;
 
 use crate::billing::{Billing, Meter};
-use crate::fault::Schedule;
+use crate::fault::FaultSchedule;
 use crate::limit::{Limit, Limiter, Standing};
-use crate::unit::{Accounting, Cost, Counter};
+use crate::unit::{Accounting, Counter, RequestCharge};
 
 /// A limit on I/Os, bytes, or both together, of a volume or of what it is attached to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stage {
+pub struct LimitStage {
     /// Whose limit it is, for reports: `volume`, `instance`.
     pub name: String,
     /// How requests are counted.
@@ -28,7 +28,7 @@ pub struct Stage {
     pub billing: Option<Billing>,
 }
 
-impl Stage {
+impl LimitStage {
     /// The block size in bytes at which both baselines hold at once: below it I/Os limit, above it bytes. `None` where
     /// one of them does not.
     pub fn crossover_bytes(&self) -> Option<f64> {
@@ -49,7 +49,7 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
-    pub(crate) fn new(stage: &Stage) -> Self {
+    pub(crate) fn new(stage: &LimitStage) -> Self {
         Passage {
             ios: stage.ios.map(|limit| Limiter::new(limit, stage.slack_ns)),
             bytes: stage.bytes.map(|limit| Limiter::new(limit, stage.slack_ns)),
@@ -62,10 +62,10 @@ impl Passage {
 
     /// When a request that comes at `arrival` goes. It counts `weight` times.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, arrival: u64, request: &Load, faults: &Schedule) -> u64 {
+    pub(crate) fn pass(&mut self, arrival: u64, request: &StageRequest, faults: &FaultSchedule) -> u64 {
         let counter = if request.op == Op::Read { &mut self.reads } else { &mut self.writes };
         let cost = counter.cost(request.offset, request.bytes);
-        let cost = Cost { ios: cost.ios * request.weight, bytes: cost.bytes };
+        let cost = RequestCharge { ios: cost.ios * request.weight, bytes: cost.bytes };
         let mut at = arrival.max(self.last);
         if let Some(ios) = &mut self.ios {
             at = ios.earliest(at, cost.ios);
@@ -88,7 +88,7 @@ impl Passage {
     }
 
     /// What its limits stand at: I/Os, bytes.
-    pub(crate) fn standing(&self, stage: &Stage, at: u64) -> (Option<Standing>, Option<Standing>) {
+    pub(crate) fn standing(&self, stage: &LimitStage, at: u64) -> (Option<Standing>, Option<Standing>) {
         let of = |limiter: &Option<Limiter>, limit: &Option<Limit>| {
             Some(limiter.as_ref()?.standing(limit.as_ref()?, at))
         };
@@ -103,7 +103,7 @@ impl Passage {
 
 /// What a stage sees of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Load {
+pub(crate) struct StageRequest {
     pub(crate) op: Op,
     pub(crate) offset: u64,
     pub(crate) bytes: u32,

@@ -15,7 +15,7 @@ pub struct Accounting {
 
 /// What one request is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cost {
+pub(crate) struct RequestCharge {
     pub(crate) ios: u64,
     pub(crate) bytes: u64,
 }
@@ -47,9 +47,9 @@ impl Counter {
 
     /// What `bytes` at `offset` are charged. Reads and writes have a counter each, as they are never merged together.
     #[inline(always)]
-    pub(crate) fn cost(&mut self, offset: u64, bytes: u32) -> Cost {
+    pub(crate) fn cost(&mut self, offset: u64, bytes: u32) -> RequestCharge {
         let Some(unit) = self.accounting.unit_bytes else {
-            return Cost { ios: 1, bytes: u64::from(bytes) };
+            return RequestCharge { ios: 1, bytes: u64::from(bytes) };
         };
         let ios = if self.accounting.merges_sequential {
             self.streams.continue_with(offset, bytes, unit)
@@ -57,7 +57,7 @@ impl Counter {
             units(u64::from(bytes), unit)
         };
         let bytes = if self.accounting.whole_units { ios * u64::from(unit) } else { u64::from(bytes) };
-        Cost { ios, bytes }
+        RequestCharge { ios, bytes }
     }
 }
 
@@ -130,10 +130,10 @@ mod tests {
     fn whole_units_charge_random_requests_for_what_they_do_not_move() {
         let mut counter = Counter::new(Accounting { whole_units: true, ..unit(1024, true) });
         // st1: 4 KiB at random spend a MiB of credit.
-        assert_eq!(counter.cost(0, 4096), Cost { ios: 1, bytes: 1 << 20 });
-        assert_eq!(counter.cost(1 << 30, 4096), Cost { ios: 1, bytes: 1 << 20 });
+        assert_eq!(counter.cost(0, 4096), RequestCharge { ios: 1, bytes: 1 << 20 });
+        assert_eq!(counter.cost(1 << 30, 4096), RequestCharge { ios: 1, bytes: 1 << 20 });
         // Going on from there is free until the MiB is full.
-        assert_eq!(counter.cost((1 << 30) + 4096, 4096), Cost { ios: 0, bytes: 0 });
-        assert_eq!(counter.cost(1 << 33, 1 << 20), Cost { ios: 1, bytes: 1 << 20 });
+        assert_eq!(counter.cost((1 << 30) + 4096, 4096), RequestCharge { ios: 0, bytes: 0 });
+        assert_eq!(counter.cost(1 << 33, 1 << 20), RequestCharge { ios: 1, bytes: 1 << 20 });
     }
 }

@@ -7,18 +7,18 @@ use fathom_model::Op;
 
 use crate::cache::Cached;
 use crate::client::Issuer;
-use crate::fault::Schedule;
+use crate::fault::FaultSchedule;
 use crate::first_touch::Touched;
 use crate::latency::Sampler;
 use crate::limit::Standing;
 use crate::model::{ModelError, VolumeModel};
-use crate::rng::Rng;
+use crate::rng::VolumeRng;
 use crate::servers::Servers;
-use crate::stage::{Load, Passage, Stage};
+use crate::stage::{LimitStage, Passage, StageRequest};
 
 /// A request: an operation on `offset..offset + bytes` of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct VolumeRequest {
     /// What to do.
     pub op: Op,
     /// Where, in bytes.
@@ -29,16 +29,16 @@ pub struct Request {
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
+pub struct VolumeCompletion {
     /// When it is complete, ns; [`u64::MAX`] where that is never.
     pub at_ns: u64,
     /// How it ends.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 /// How a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// As it should.
     Done,
     /// With this errno.
@@ -90,7 +90,7 @@ pub struct Volume {
     origin_ns: u64,
     /// The latest instant at which something was asked.
     now: u64,
-    faults: Schedule,
+    faults: FaultSchedule,
     issuer: Option<Issuer>,
     cached: Option<Cached>,
     touched: Option<Touched>,
@@ -119,25 +119,25 @@ impl Volume {
     /// faults count from there.
     pub fn beginning_at(model: &VolumeModel, seed: u64, origin_ns: u64) -> Result<Self, ModelError> {
         model.validate()?;
-        let passages = |stages: &[Stage]| stages.iter().map(Passage::new).collect::<Vec<_>>();
+        let passages = |stages: &[LimitStage]| stages.iter().map(Passage::new).collect::<Vec<_>>();
         let lane = |stages, servers: bool, latency, stream| Lane {
             passages: passages(stages),
             servers: model.parallelism.filter(|_| servers).map(Servers::new),
-            latency: Sampler::new(latency, Rng::stream(seed, stream)),
+            latency: Sampler::new(latency, VolumeRng::stream(seed, stream)),
         };
         let issuer = model.client.and_then(|client| Some(Issuer::new(client, client.limit().ok()?)));
         let is_apart = !(model.reads.is_empty() && model.writes.is_empty());
         Ok(Volume {
             origin_ns,
             now: 0,
-            faults: Schedule::new(&model.faults, Rng::stream(seed, 1)),
+            faults: FaultSchedule::new(&model.faults, VolumeRng::stream(seed, 1)),
             issuer,
             cached: model.cache.map(Cached::new),
             touched: model.first_touch.map(|touch| Touched::new(touch.chunk_bytes)),
             shared: passages(&model.shared),
             reads: lane(&model.reads, true, &model.read_latency, 2),
             writes: lane(&model.writes, is_apart, &model.write_latency, 3),
-            sync_latency: Sampler::new(&model.sync_latency, Rng::stream(seed, 4)),
+            sync_latency: Sampler::new(&model.sync_latency, VolumeRng::stream(seed, 4)),
             counters: Counters::default(),
             model: model.clone(),
         })
@@ -146,26 +146,26 @@ impl Volume {
     /// What becomes of a request made at `now_ns`. Requests are made in the order of time; an earlier instant than the
     /// last one counts as that one.
     #[inline]
-    pub fn submit(&mut self, now_ns: u64, request: &Request) -> Completion {
+    pub fn submit(&mut self, now_ns: u64, request: &VolumeRequest) -> VolumeCompletion {
         self.now = now_ns.saturating_sub(self.origin_ns).max(self.now);
         self.faults.advance(self.now);
         let (at, failure) = self.answer(request);
         self.counters.issued += 1;
         if at == u64::MAX {
             self.counters.never += 1;
-            return Completion { at_ns: u64::MAX, outcome: Outcome::Never };
+            return VolumeCompletion { at_ns: u64::MAX, outcome: RequestOutcome::Never };
         }
         let outcome = match failure {
             Some(errno) => {
                 self.counters.failed += 1;
-                Outcome::Failed(errno)
+                RequestOutcome::Failed(errno)
             }
             None => {
                 self.count_done(request);
-                Outcome::Done
+                RequestOutcome::Done
             }
         };
-        Completion { at_ns: at.saturating_add(self.origin_ns), outcome }
+        VolumeCompletion { at_ns: at.saturating_add(self.origin_ns), outcome }
     }
 
     /// What it is made of.
@@ -214,7 +214,7 @@ impl Volume {
 
     /// When the request is complete, on the volume's own clock, and its errno if it fails.
     #[inline]
-    fn answer(&mut self, request: &Request) -> (u64, Option<i32>) {
+    fn answer(&mut self, request: &VolumeRequest) -> (u64, Option<i32>) {
         let mut arrival = self.now;
         if let Some(issuer) = &mut self.issuer {
             arrival = issuer.issue(arrival, request.bytes);
@@ -237,7 +237,7 @@ impl Volume {
 
     /// With a cache in front. A request that fails behind it fails for the client too, though a write that is kept
     /// has been acknowledged by then: a cache that loses writes is nothing to model.
-    fn answer_cached(&mut self, arrival: u64, request: &Request) -> (u64, Option<i32>) {
+    fn answer_cached(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
         let Some(cached) = &mut self.cached else { return self.answer_from_medium(arrival, request) };
         let is_hit = request.op != Op::Trim && cached.touch(request.offset, request.bytes);
         let (latency, keeps) = (cached.latency_ns(), cached.keeps_writes());
@@ -258,10 +258,10 @@ impl Volume {
 
     /// Through the limits to a server, and what it takes there.
     #[inline]
-    fn answer_from_medium(&mut self, arrival: u64, request: &Request) -> (u64, Option<i32>) {
+    fn answer_from_medium(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
         let (weight, extra_ns) = self.first_touch(request);
         let bytes = if request.op == Op::Trim { 0 } else { request.bytes };
-        let load = Load { op: request.op, offset: request.offset, bytes, weight };
+        let load = StageRequest { op: request.op, offset: request.offset, bytes, weight };
         let mut at = arrival;
         for passage in &mut self.shared {
             at = passage.pass(at, &load, &self.faults);
@@ -291,7 +291,7 @@ impl Volume {
 
     /// How many times its I/Os count, and what it takes longer.
     #[inline]
-    fn first_touch(&mut self, request: &Request) -> (u64, u64) {
+    fn first_touch(&mut self, request: &VolumeRequest) -> (u64, u64) {
         let (Some(touched), Some(penalty)) = (&mut self.touched, self.model.first_touch) else {
             return (1, 0);
         };
@@ -303,7 +303,7 @@ impl Volume {
     }
 
     #[inline]
-    fn count_done(&mut self, request: &Request) {
+    fn count_done(&mut self, request: &VolumeRequest) {
         self.counters.done += 1;
         match request.op {
             Op::Read => self.counters.read_bytes += u64::from(request.bytes),

@@ -4,7 +4,7 @@
 //! is all it costs. What is owed is kept in tokens, because the rate at which it is paid changes.
 
 use crate::bucket::div_ceil;
-use crate::rate::{Rate, least_common_multiple};
+use crate::rate::{TokenRate, least_common_multiple};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Window {
 
 /// Which rate holds, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum WindowPhase {
     /// The baseline; a burst begins when it is exceeded.
     Ready,
     /// The burst rate.
@@ -38,13 +38,13 @@ impl Window {
     /// `burst` for a while and then `base` for another, of so many ns each; `None` where the rates have no scale in
     /// common that fits. Requests may be up to `slack_ns` ahead, and one at least, so that whole ns lose nothing.
     pub(crate) fn new(
-        base: Rate,
-        burst: Rate,
+        base: TokenRate,
+        burst: TokenRate,
         (burst_ns, rest_ns): (u64, u64),
         slack_ns: u64,
     ) -> Option<Self> {
         let scale = least_common_multiple(base.per_ns(), burst.per_ns())?;
-        let gain = |rate: Rate| {
+        let gain = |rate: TokenRate| {
             let gain = rate.tokens().checked_mul(scale / rate.per_ns())?;
             (gain <= 1 << 62).then_some(gain)
         };
@@ -72,13 +72,13 @@ impl Window {
         self.pay_until(now.max(self.at));
         while self.owed > 0 && self.at < u64::MAX {
             let (gain, end) = match self.phase(self.at) {
-                Phase::Ready => {
+                WindowPhase::Ready => {
                     self.skip_whole_turns();
                     self.began = Some(self.at);
                     continue;
                 }
-                Phase::Burst { until } => (self.gain_burst, until),
-                Phase::Rest { until } => (self.gain_base, until),
+                WindowPhase::Burst { until } => (self.gain_burst, until),
+                WindowPhase::Rest { until } => (self.gain_base, until),
             };
             let paid = self.at.saturating_add(div_ceil(self.owed as u128, gain));
             if paid <= end {
@@ -96,14 +96,14 @@ impl Window {
     }
 
     /// What holds at `at`.
-    pub(crate) fn phase(&self, at: u64) -> Phase {
-        let Some(began) = self.began else { return Phase::Ready };
+    pub(crate) fn phase(&self, at: u64) -> WindowPhase {
+        let Some(began) = self.began else { return WindowPhase::Ready };
         let burst_end = began.saturating_add(self.burst_ns);
         let rest_end = burst_end.saturating_add(self.rest_ns);
         match at {
-            _ if at < burst_end => Phase::Burst { until: burst_end },
-            _ if at < rest_end => Phase::Rest { until: rest_end },
-            _ => Phase::Ready,
+            _ if at < burst_end => WindowPhase::Burst { until: burst_end },
+            _ if at < rest_end => WindowPhase::Rest { until: rest_end },
+            _ => WindowPhase::Ready,
         }
     }
 
@@ -121,9 +121,9 @@ impl Window {
     fn pay_until(&mut self, now: u64) {
         while self.at < now {
             match self.phase(self.at) {
-                Phase::Burst { until } => self.pay(self.gain_burst, until.min(now)),
-                Phase::Rest { until } => self.pay(self.gain_base, until.min(now)),
-                Phase::Ready => self.pay(self.gain_base, now),
+                WindowPhase::Burst { until } => self.pay(self.gain_burst, until.min(now)),
+                WindowPhase::Rest { until } => self.pay(self.gain_base, until.min(now)),
+                WindowPhase::Ready => self.pay(self.gain_base, now),
             }
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn window(base: u64, burst: u64) -> Window {
-        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         Window::new(rate(base), rate(burst), (60 * SECOND, 60 * SECOND), 0).unwrap()
     }
 
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_takes_many_turns_is_told_at_once() {
         // 3 tokens in 2 s, by turns of a ns each: a million of them.
-        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         let mut window = Window::new(rate(1), rate(2), (1, 1), 0).unwrap();
         window.take(0, 1_500_000);
         assert_eq!(window.earliest(0, 1), 1_000_000 * SECOND);
@@ -186,11 +186,11 @@ mod tests {
             assert_eq!(window.earliest(now, 1), now);
             window.take(now, 1);
         }
-        assert_eq!(window.phase(20 * SECOND), Phase::Ready);
+        assert_eq!(window.phase(20 * SECOND), WindowPhase::Ready);
         // The first that comes too early begins the burst.
         let now = 999 * SECOND / 50 + 1;
         assert_eq!(window.earliest(now, 1), now + 13_333_333);
-        assert_eq!(window.phase(now), Phase::Burst { until: now + 60 * SECOND });
+        assert_eq!(window.phase(now), WindowPhase::Burst { until: now + 60 * SECOND });
     }
 
     #[test]
@@ -199,10 +199,10 @@ mod tests {
         window.take(0, 1);
         assert_eq!(window.earliest(0, 1), SECOND / 2);
         for (second, expected) in [
-            (59, Phase::Burst { until: 60 * SECOND }),
-            (60, Phase::Rest { until: 120 * SECOND }),
-            (119, Phase::Rest { until: 120 * SECOND }),
-            (120, Phase::Ready),
+            (59, WindowPhase::Burst { until: 60 * SECOND }),
+            (60, WindowPhase::Rest { until: 120 * SECOND }),
+            (119, WindowPhase::Rest { until: 120 * SECOND }),
+            (120, WindowPhase::Ready),
         ] {
             assert_eq!(window.phase(second * SECOND), expected, "{second} s");
         }

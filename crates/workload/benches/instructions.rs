@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use case::Case;
 use fathom_model::PerOp;
 use fathom_model::plan::{Mix, Pattern};
-use fathom_workload::payload::{Stamp, fill_random};
+use fathom_workload::payload::{BlockStamp, fill_random};
 use fathom_workload::{Extent, Rng, Source, SourcePlan};
 
 const BLOCK: u64 = 4096;
@@ -87,7 +87,7 @@ fn draw(plan: &SourcePlan, batch: u64, requests: u64) {
 
 fn stamp(blocks: u64) {
     let mut buffer = random_block();
-    let mut stamp = Stamp::new(1);
+    let mut stamp = BlockStamp::new(1);
     for _ in 0..blocks {
         stamp.apply(black_box(&mut buffer));
     }

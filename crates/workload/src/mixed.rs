@@ -19,11 +19,11 @@ pub(crate) struct MixedOffsets {
     /// Smallest size.
     unit: u64,
     deck: BlockDeck,
-    order: Order,
+    order: MixedOrder,
 }
 
 #[derive(Clone, Debug)]
-enum Order {
+enum MixedOrder {
     /// One after the other.
     Sequential { next: u64 },
     /// Every part of the range once, in random order.
@@ -76,9 +76,9 @@ impl MixedOffsets {
         let deck = BlockDeck::new(split, rng.next_u64());
         let unit = split.shares().first().map_or(1, |&(size, _)| size.max(1));
         let order = match (random, random_map) {
-            (false, _) => Order::Sequential { next: 0 },
-            (true, true) => Order::Tiles(Box::new(Tiles::new(len, deck.cards(), rng))),
-            (true, false) => Order::Draw { moved: 0 },
+            (false, _) => MixedOrder::Sequential { next: 0 },
+            (true, true) => MixedOrder::Tiles(Box::new(Tiles::new(len, deck.cards(), rng))),
+            (true, false) => MixedOrder::Draw { moved: 0 },
         };
         MixedOffsets { len, unit, deck, order }
     }
@@ -86,14 +86,14 @@ impl MixedOffsets {
     /// Offset and size of the next request, or `None` at the end of the pass.
     pub(crate) fn next_range(&mut self, rng: &mut Rng) -> Option<(u64, u64)> {
         match &mut self.order {
-            Order::Sequential { next } => {
+            MixedOrder::Sequential { next } => {
                 let size = self.deck.draw(self.len - *next)?;
                 let offset = *next;
                 *next += size;
                 Some((offset, size))
             }
-            Order::Tiles(tiles) => tiles.next(),
-            Order::Draw { moved } => {
+            MixedOrder::Tiles(tiles) => tiles.next(),
+            MixedOrder::Draw { moved } => {
                 let size = self.deck.draw(self.len - *moved)?;
                 *moved += size;
                 Some((rng.below((self.len - size) / self.unit + 1) * self.unit, size))
@@ -104,12 +104,12 @@ impl MixedOffsets {
     /// Starts a new pass; a range in random order is laid out anew.
     pub(crate) fn restart(&mut self, rng: &mut Rng) {
         match &mut self.order {
-            Order::Sequential { next } => *next = 0,
-            Order::Tiles(tiles) => {
+            MixedOrder::Sequential { next } => *next = 0,
+            MixedOrder::Tiles(tiles) => {
                 self.deck.shuffle();
                 **tiles = Tiles::new(self.len, self.deck.cards(), rng);
             }
-            Order::Draw { moved } => *moved = 0,
+            MixedOrder::Draw { moved } => *moved = 0,
         }
     }
 }

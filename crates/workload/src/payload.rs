@@ -25,14 +25,14 @@ const LARGE: usize = 256 << 10;
 
 /// Makes prepared random bytes differ from what they were before.
 #[derive(Clone, Debug)]
-pub struct Stamp {
+pub struct BlockStamp {
     keys: Rng,
 }
 
-impl Stamp {
+impl BlockStamp {
     /// A stamp of its own for the worker with this seed.
     pub fn new(seed: u64) -> Self {
-        Stamp { keys: Rng::stream(seed, 0x57a3) }
+        BlockStamp { keys: Rng::stream(seed, 0x57a3) }
     }
 
     /// Changes `buffer`, which holds prepared random bytes.
@@ -79,7 +79,7 @@ mod tests {
         for block in [512, 4096, 3000, 65_536] {
             let mut buffer = vec![0u8; block];
             fill_random(&mut buffer, &mut Rng::new(3));
-            let mut stamp = Stamp::new(4);
+            let mut stamp = BlockStamp::new(4);
             let mut written = Vec::new();
             while written.len() < 262_144 {
                 stamp.apply(&mut buffer);
@@ -94,7 +94,7 @@ mod tests {
         let mut buffer = vec![0u8; LARGE + 100];
         fill_random(&mut buffer, &mut Rng::new(5));
         let before = buffer.clone();
-        Stamp::new(6).apply(&mut buffer);
+        BlockStamp::new(6).apply(&mut buffer);
         assert!(buffer.chunks(SECTOR).zip(before.chunks(SECTOR)).all(|(now, then)| now != then));
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn no_two_sectors_are_equal_and_none_compresses_by_repetition() {
         let mut buffer = vec![0u8; 4096];
         fill_random(&mut buffer, &mut Rng::new(1));
-        let mut stamp = Stamp::new(1);
+        let mut stamp = BlockStamp::new(1);
         let mut seen = HashSet::new();
         for _ in 0..2_000 {
             stamp.apply(&mut buffer);
@@ -120,7 +120,7 @@ mod tests {
         for len in [0, 1, 3, 7, 9, 513] {
             let mut buffer = vec![0u8; len];
             fill_random(&mut buffer, &mut Rng::new(9));
-            Stamp::new(2).apply(&mut buffer);
+            BlockStamp::new(2).apply(&mut buffer);
             assert!(len < 7 || buffer.iter().any(|&b| b != 0));
         }
     }

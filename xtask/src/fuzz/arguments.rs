@@ -4,7 +4,7 @@ use anyhow::{Context as _, bail};
 
 /// What is to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct FuzzArguments {
     /// How long each target runs.
     pub seconds: u64,
     /// How many targets run at once; at least 1.
@@ -13,10 +13,10 @@ pub struct Asked {
     pub only: Option<String>,
 }
 
-impl Asked {
+impl FuzzArguments {
     /// Reads the arguments.
-    pub fn parse(arguments: &[&str]) -> anyhow::Result<Asked> {
-        let mut asked = Asked { seconds: 30 * 60, jobs: 2, only: None };
+    pub fn parse(arguments: &[&str]) -> anyhow::Result<FuzzArguments> {
+        let mut asked = FuzzArguments { seconds: 30 * 60, jobs: 2, only: None };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             let value = words.next().with_context(|| format!("{word} needs a value"))?;
@@ -40,9 +40,12 @@ mod tests {
 
     #[test]
     fn arguments_are_understood_or_refused() {
-        let asked =
-            |seconds, jobs, only: Option<&str>| Asked { seconds, jobs, only: only.map(str::to_owned) };
-        let parsed = |arguments: &[&str]| Asked::parse(arguments).map_err(|error| error.to_string());
+        let asked = |seconds, jobs, only: Option<&str>| FuzzArguments {
+            seconds,
+            jobs,
+            only: only.map(str::to_owned),
+        };
+        let parsed = |arguments: &[&str]| FuzzArguments::parse(arguments).map_err(|error| error.to_string());
         assert_eq!(parsed(&[]), Ok(asked(1800, 2, None)));
         let all = ["--minutes", "5", "--jobs", "1", "--only", "record"];
         assert_eq!(parsed(&all), Ok(asked(300, 1, Some("record"))));

@@ -169,7 +169,7 @@ fn option_words(target: &str) -> Vec<String> {
     let mut words = Vec::new();
     for row in fathom_options::OPTION_TABLE.iter().flat_map(|(_, rows)| *rows) {
         words.push(format!("{dashes}{}=", row.name));
-        if let fathom_options::Kind::Choice(choices) = row.kind {
+        if let fathom_options::OptionValueKind::Choice(choices) = row.kind {
             words.extend(choices.iter().map(|choice| format!("{dashes}{}={choice}", row.name)));
         }
     }

@@ -16,7 +16,7 @@ const TIMEOUT_SECONDS: u32 = 10;
 const MEMORY_MIB: u32 = 1024;
 
 /// A target about to run.
-pub struct Session<'a> {
+pub struct FuzzSession<'a> {
     pub places: &'a Places,
     pub name: &'a str,
     pub program: &'a Path,
@@ -25,7 +25,7 @@ pub struct Session<'a> {
 
 /// What came of it.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct FuzzTally {
     pub name: String,
     /// Inputs that were tried.
     pub runs: u64,
@@ -38,21 +38,21 @@ pub struct Tally {
     pub finding: Option<String>,
 }
 
-impl Tally {
+impl FuzzTally {
     pub const HEAD: &str = "target                runs   edges          corpus     CPU s  finding";
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for FuzzTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { name, runs, edges, kept, cpu_seconds, finding } = self;
+        let FuzzTally { name, runs, edges, kept, cpu_seconds, finding } = self;
         let found = finding.as_deref().and_then(|text| text.lines().next()).unwrap_or("none");
         write!(f, "{name:<14} {runs:>11} {edges:>7} {kept:>15} {cpu_seconds:>9.1}  {found}")
     }
 }
 
-impl Session<'_> {
+impl FuzzSession<'_> {
     /// Runs it.
-    pub fn run(&self) -> anyhow::Result<Tally> {
+    pub fn run(&self) -> anyhow::Result<FuzzTally> {
         let seeds = corpus::write_seeds(self.places, self.name)?;
         let dictionary = corpus::write_dictionary(self.places, self.name)?;
         let corpus = self.places.corpus(self.name);
@@ -98,7 +98,7 @@ impl Session<'_> {
     }
 
     /// Waits for its end and reads what it wrote meanwhile.
-    fn ended(&self, mut command: Command, part: &str) -> anyhow::Result<Tally> {
+    fn ended(&self, mut command: Command, part: &str) -> anyhow::Result<FuzzTally> {
         let log = self.places.build().join(format!("{}-{part}.log", self.name));
         let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
         let mut child =
@@ -108,7 +108,7 @@ impl Session<'_> {
         let text = std::fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
         let tally = tally(&String::from_utf8_lossy(&text));
         let finding = self.finding(status, &String::from_utf8_lossy(&text), &log);
-        Ok(Tally { name: self.name.to_owned(), cpu_seconds, finding, ..tally })
+        Ok(FuzzTally { name: self.name.to_owned(), cpu_seconds, finding, ..tally })
     }
 
     fn finding(&self, status: ExitStatus, text: &str, log: &Path) -> Option<String> {
@@ -133,15 +133,15 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 /// What libFuzzer said of its progress.
-fn tally(log: &str) -> Tally {
+fn tally(log: &str) -> FuzzTally {
     let last =
         |name: &str| log.lines().rev().find_map(|line| line.split_once(name)).map(|(_, rest)| rest.trim());
     let word = |name: &str| last(name).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
-    Tally {
+    FuzzTally {
         runs: word("stat::number_of_executed_units:").parse().unwrap_or(0),
         edges: word(" cov: ").parse().unwrap_or(0),
         kept: word(" corp: ").to_owned(),
-        ..Tally::default()
+        ..FuzzTally::default()
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
             echo stat::number_of_executed_units: 5 >&2\n";
         std::fs::create_dir_all(root.join("fuzz/regressions/suite")).unwrap();
         let places = Places { root: root.to_owned(), target: root.join("target") };
-        let session = Session { places: &places, name: "suite", program: &program, seconds: 1 };
+        let session = FuzzSession { places: &places, name: "suite", program: &program, seconds: 1 };
         // The script is written by another process, so that none of ours forks while it is open for writing.
         let write = |text: &str| {
             let mut shell = Command::new("sh");

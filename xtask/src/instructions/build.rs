@@ -38,7 +38,7 @@ impl Compiler {
 
 /// A case of one of the programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct BenchCase {
     /// `CRATE/CASE`, without the prefix that all crates share.
     pub name: String,
     /// The program that runs it.
@@ -50,7 +50,7 @@ pub struct Case {
 }
 
 /// Builds the programs and asks each for its cases.
-pub fn cases(root: &Path) -> anyhow::Result<Vec<Case>> {
+pub fn cases(root: &Path) -> anyhow::Result<Vec<BenchCase>> {
     let mut cases = Vec::new();
     let programs = programs(root)?;
     for package in PACKAGES {
@@ -69,12 +69,12 @@ pub fn cases(root: &Path) -> anyhow::Result<Vec<Case>> {
 }
 
 /// The cases in a program's list, one on each line; `None` where it has none or a line is something else.
-fn listed(crate_name: &str, program: &Path, list: &str) -> Option<Vec<Case>> {
+fn listed(crate_name: &str, program: &Path, list: &str) -> Option<Vec<BenchCase>> {
     let case = |line: &str| {
         let (name, operations) = line.split_once(' ')?;
         let operations = operations.parse().ok().filter(|&operations| operations > 0)?;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        (!name.is_empty() && name.chars().all(plain)).then(|| Case {
+        (!name.is_empty() && name.chars().all(plain)).then(|| BenchCase {
             name: format!("{crate_name}/{name}"),
             program: program.to_owned(),
             argument: name.to_owned(),

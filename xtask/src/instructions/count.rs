@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, bail};
 
-use super::build::Case;
+use super::build::BenchCase;
 
 const VALGRIND: &str = "valgrind";
 /// Keeps the C library to the copying and clearing that every x86-64 has; elsewhere it says nothing.
@@ -27,7 +27,7 @@ pub fn missing() -> Option<String> {
 
 /// Instructions per operation of every case, by name, to two decimals as they are stored. Leaves callgrind's account of
 /// the longer run of each in `directory` as `CRATE-CASE.out`.
-pub fn all(cases: &[Case], directory: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
+pub fn all(cases: &[BenchCase], directory: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(cases.len());
     let (next, counts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -44,7 +44,7 @@ pub fn all(cases: &[Case], directory: &Path) -> anyhow::Result<BTreeMap<String, 
     counts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).into_iter().collect()
 }
 
-fn per_operation(case: &Case, directory: &Path) -> anyhow::Result<f64> {
+fn per_operation(case: &BenchCase, directory: &Path) -> anyhow::Result<f64> {
     // The longer run last, so that its account is the one that stays.
     let once = total(case, case.operations, directory)?;
     let twice = total(case, case.operations * 2, directory)?;
@@ -55,7 +55,7 @@ fn per_operation(case: &Case, directory: &Path) -> anyhow::Result<f64> {
 }
 
 /// All instructions of one run of a case.
-fn total(case: &Case, operations: u64, directory: &Path) -> anyhow::Result<u64> {
+fn total(case: &BenchCase, operations: u64, directory: &Path) -> anyhow::Result<u64> {
     let account = directory.join(format!("{}.out", case.name.replace('/', "-")));
     let mut command = Command::new(VALGRIND);
     command.current_dir(directory).stdin(Stdio::null());

@@ -15,14 +15,14 @@ const HEAD: &str = "\
 
 /// Counts and what they were taken with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct StoredCounts {
     /// The compiler.
     pub compiler: Compiler,
     /// Instructions per operation by `CRATE/CASE`.
     pub counts: BTreeMap<String, f64>,
 }
 
-impl Stored {
+impl StoredCounts {
     /// Reads the file at `path`; `None` where there is none.
     pub fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         match std::fs::read_to_string(path) {
@@ -54,7 +54,7 @@ impl Stored {
         }
         let mut take = |key: &str| words.remove(key).with_context(|| format!("{key} is not there"));
         let compiler = Compiler { rustc: take("rustc")?, host: take("host")? };
-        Ok(Stored { compiler, counts })
+        Ok(StoredCounts { compiler, counts })
     }
 
     /// The file.
@@ -83,19 +83,19 @@ mod tests {
         let compiler = Compiler { rustc: "1.95.0 (abc)".into(), host: "x86_64-unknown-linux-gnu".into() };
         let counts = [("stats/latency", 21.0), ("runner/randread-depth-1", 214.25), ("runner/a", 0.5)];
         let counts = counts.map(|(name, count)| (name.to_owned(), count)).into();
-        let stored = Stored { compiler, counts };
+        let stored = StoredCounts { compiler, counts };
         let text = stored.text();
         assert!(
             text.ends_with("\n[runner]\na = 0.50\nrandread-depth-1 = 214.25\n\n[stats]\nlatency = 21.00\n"),
             "{text}"
         );
-        assert_eq!(Stored::parse(&text).expect("it is ours"), stored);
+        assert_eq!(StoredCounts::parse(&text).expect("it is ours"), stored);
     }
 
     #[test]
     fn what_is_not_ours_is_refused_with_the_reason() {
         let check = |text: &str, expected: &str| {
-            let error = Stored::parse(text).expect_err(expected).to_string();
+            let error = StoredCounts::parse(text).expect_err(expected).to_string();
             assert!(error.contains(expected), "'{error}' does not say '{expected}'");
         };
         let head = "rustc = \"1\"\nhost = \"x\"\n";

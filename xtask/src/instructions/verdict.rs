@@ -5,17 +5,17 @@ use std::fmt;
 
 /// By how much a count may differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ratio {
+pub struct CountRatio {
     growth: f64,
     /// A stored value that is too high would hide growth that comes later.
     fall: f64,
 }
 
-impl Ratio {
+impl CountRatio {
     /// Where the same compiler made the stored counts.
-    pub const SAME_COMPILER: Ratio = Ratio { growth: 0.03, fall: 0.03 };
+    pub const SAME_COMPILER: CountRatio = CountRatio { growth: 0.03, fall: 0.03 };
     /// Where another one did: it moves counts by itself, and what falls is no gain of ours.
-    pub const OTHER_COMPILER: Ratio = Ratio { growth: 0.10, fall: 1.0 };
+    pub const OTHER_COMPILER: CountRatio = CountRatio { growth: 0.10, fall: 1.0 };
 
     /// In words.
     pub fn name(self) -> String {
@@ -25,16 +25,16 @@ impl Ratio {
 
 /// One case: stored and counted. One of the two may be missing, never both.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct CountLine {
     name: String,
     stored: Option<f64>,
     now: Option<f64>,
 }
 
 /// The cases of both, by name.
-pub fn lines(stored: &BTreeMap<String, f64>, now: &BTreeMap<String, f64>) -> Vec<Line> {
+pub fn lines(stored: &BTreeMap<String, f64>, now: &BTreeMap<String, f64>) -> Vec<CountLine> {
     let names: BTreeSet<&String> = stored.keys().chain(now.keys()).collect();
-    let line = |name: &String| Line {
+    let line = |name: &String| CountLine {
         name: name.clone(),
         stored: stored.get(name).copied(),
         now: now.get(name).copied(),
@@ -42,9 +42,9 @@ pub fn lines(stored: &BTreeMap<String, f64>, now: &BTreeMap<String, f64>) -> Vec
     names.into_iter().map(line).collect()
 }
 
-impl Line {
+impl CountLine {
     /// What is wrong and what to do about it; `None` where the case holds.
-    pub fn complaint(&self, ratio: Ratio) -> Option<String> {
+    pub fn complaint(&self, ratio: CountRatio) -> Option<String> {
         let name = &self.name;
         const WRITE: &str = "`cargo xtask instructions --write`";
         match (self.stored, self.now) {
@@ -67,7 +67,7 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for CountLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |count: Option<f64>| count.map_or_else(|| "-".to_owned(), |count| format!("{count:.2}"));
         write!(f, "{:<32} {:>10} {:>10}", self.name, shown(self.stored), shown(self.now))?;
@@ -86,14 +86,14 @@ mod tests {
     #[test]
     fn counts_may_differ_by_so_much_and_no_more() {
         let check = |stored, now, ratio, expected: Option<&str>| {
-            let line = Line { name: "stats/latency".to_owned(), stored, now };
+            let line = CountLine { name: "stats/latency".to_owned(), stored, now };
             let complaint = line.complaint(ratio).unwrap_or_default();
             match expected {
                 Some(expected) => assert!(complaint.contains(expected), "'{complaint}' says no '{expected}'"),
                 None => assert_eq!(complaint, "", "{stored:?} {now:?}"),
             }
         };
-        let (same, other) = (Ratio::SAME_COMPILER, Ratio::OTHER_COMPILER);
+        let (same, other) = (CountRatio::SAME_COMPILER, CountRatio::OTHER_COMPILER);
         check(Some(100.0), Some(100.0), same, None);
         check(Some(100.0), Some(102.9), same, None);
         check(Some(100.0), Some(103.1), same, Some("grown by 3.1 %, from 100.00 to 103.10"));

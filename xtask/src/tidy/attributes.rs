@@ -2,7 +2,7 @@
 
 use syn::visit::{self, Visit};
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::RustFile;
 
 /// The one crate that may hold unsafe code.
@@ -11,9 +11,9 @@ const UNSAFE_CRATE: &str = "crates/sys/";
 const EMPTY_NAMES: &[&str] = &["utils", "util", "common", "helpers", "helper", "manager", "misc"];
 
 /// Checks one file.
-pub fn check(file: &RustFile) -> Vec<Finding> {
+pub fn check(file: &RustFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
-    let mut report = |message: String| findings.push(Finding::new(&file.path, 0, message));
+    let mut report = |message: String| findings.push(TidyFinding::new(&file.path, 0, message));
     if !file.is_test() && !file.text.starts_with("//!") {
         report("no `//!` header that says what the module is for".to_owned());
     }
@@ -33,10 +33,10 @@ pub fn check(file: &RustFile) -> Vec<Finding> {
 }
 
 /// Checks the manifest of one of our packages.
-pub fn check_manifest(path: &str, text: &str) -> Vec<Finding> {
+pub fn check_manifest(path: &str, text: &str) -> Vec<TidyFinding> {
     let takes_lints =
         text.split("[lints]").nth(1).is_some_and(|rest| rest.trim_start().starts_with("workspace = true"));
-    if takes_lints { Vec::new() } else { vec![Finding::new(path, 0, "no `[lints] workspace = true`")] }
+    if takes_lints { Vec::new() } else { vec![TidyFinding::new(path, 0, "no `[lints] workspace = true`")] }
 }
 
 /// True for the file that is the root of a crate.

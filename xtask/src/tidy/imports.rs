@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Finding;
+use super::TidyFinding;
 
 /// Each crate of ours and those of ours that it may name. `fathom` (the command line) may name them all.
 const IMPORTS: &[(&str, &[&str])] = &[
@@ -59,7 +59,7 @@ const OWNED: &[(&str, &[&str])] = &[
 ];
 
 /// Checks what `cargo metadata` says against the tables. Dependencies for tests alone are free.
-pub fn check(metadata: &Value) -> Vec<Finding> {
+pub fn check(metadata: &Value) -> Vec<TidyFinding> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut findings = Vec::new();
     let packages = list(&metadata["packages"]);
@@ -69,9 +69,9 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
         let dependencies = list(&package["dependencies"]);
         let wanted = dependencies.iter().filter(|dependency| dependency["kind"].as_str() != Some("dev"));
         let messages = wanted.filter_map(|dependency| refuse(name, dependency["name"].as_str()?, &ours));
-        findings.extend(messages.map(|message| Finding::new(&manifest(metadata, package), 0, message)));
+        findings.extend(messages.map(|message| TidyFinding::new(&manifest(metadata, package), 0, message)));
         if name != TOP && !IMPORTS.iter().any(|(known, _)| *known == name) {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 &manifest(metadata, package),
                 0,
                 format!("{name} has no row in IMPORTS"),

@@ -1,10 +1,10 @@
 //! Every relative link in Markdown leads to a file that is there, and to a heading that is in it.
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::Tree;
 
 /// Checks all Markdown of the workspace.
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let pages = || tree.texts.iter().filter(|(path, _)| path.ends_with(".md"));
     let exists = |path: &str| path.is_empty() || tree.paths.iter().any(|known| known == path);
     let headings = |path: &str| tree.texts.get(path).map(|text| slugs(text));
@@ -16,17 +16,17 @@ fn broken(
     text: &str,
     exists: &dyn Fn(&str) -> bool,
     headings: &dyn Fn(&str) -> Option<Vec<String>>,
-) -> Vec<Finding> {
+) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (line, target) in links(text) {
         let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
         let resolved = if file.is_empty() { path.to_owned() } else { resolve(path, file) };
         if !exists(&resolved) {
-            findings.push(Finding::new(path, line, format!("link to {target}: no {resolved}")));
+            findings.push(TidyFinding::new(path, line, format!("link to {target}: no {resolved}")));
         } else if !heading.is_empty()
             && headings(&resolved).is_some_and(|known| !known.iter().any(|slug| slug == heading))
         {
-            findings.push(Finding::new(path, line, format!("link to {target}: no such heading")));
+            findings.push(TidyFinding::new(path, line, format!("link to {target}: no such heading")));
         }
     }
     findings

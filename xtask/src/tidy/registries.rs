@@ -3,11 +3,11 @@
 
 use syn::visit::{self, Visit};
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::RustFile;
 
 /// Registries that no test names.
-pub fn check(files: &[RustFile]) -> Vec<Finding> {
+pub fn check(files: &[RustFile]) -> Vec<TidyFinding> {
     let tests: Vec<String> = files.iter().map(RustFile::test_text).collect();
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.path.starts_with("crates/") && !file.is_test()) {
@@ -15,7 +15,7 @@ pub fn check(files: &[RustFile]) -> Vec<Finding> {
         registries.visit_file(&file.syntax);
         let untested = registries.seen.iter().filter(|(_, name)| !tests.iter().any(|text| names(text, name)));
         findings.extend(untested.map(|(line, name)| {
-            Finding::new(&file.path, *line, format!("no test walks over the registry {name}"))
+            TidyFinding::new(&file.path, *line, format!("no test walks over the registry {name}"))
         }));
     }
     findings

@@ -3,7 +3,7 @@
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::RustFile;
 
 const FILE_LINES: usize = 400;
@@ -32,7 +32,7 @@ fn is_table(path: &str) -> bool {
 }
 
 /// The lengths in one file.
-pub fn check(file: &RustFile) -> Vec<Finding> {
+pub fn check(file: &RustFile) -> Vec<TidyFinding> {
     if file.is_test() {
         return Vec::new();
     }
@@ -40,7 +40,7 @@ pub fn check(file: &RustFile) -> Vec<Finding> {
     let lines = file.tests_begin() - 1;
     let limit = limit_of(EXCEPTIONS, &file.path, "", FILE_LINES);
     if lines > limit && !is_table(&file.path) {
-        findings.push(Finding::new(
+        findings.push(TidyFinding::new(
             &file.path,
             0,
             format!("{lines} lines before the tests, allowed are {limit}"),
@@ -50,7 +50,7 @@ pub fn check(file: &RustFile) -> Vec<Finding> {
     functions.visit_file(&file.syntax);
     for function in functions.seen {
         let limit = limit_of(EXCEPTIONS, &file.path, &function.name, FUNCTION_LINES);
-        let mut report = |message| findings.push(Finding::new(&file.path, function.line, message));
+        let mut report = |message| findings.push(TidyFinding::new(&file.path, function.line, message));
         if function.lines > limit {
             report(format!("{} has {} lines, allowed are {limit}", function.name, function.lines));
         }
@@ -63,19 +63,23 @@ pub fn check(file: &RustFile) -> Vec<Finding> {
     }
     let too_long = functions.unsafe_blocks.iter().filter(|(_, lines)| *lines > UNSAFE_LINES);
     findings.extend(too_long.map(|(line, lines)| {
-        Finding::new(&file.path, *line, format!("unsafe block of {lines} lines, allowed are {UNSAFE_LINES}"))
+        TidyFinding::new(
+            &file.path,
+            *line,
+            format!("unsafe block of {lines} lines, allowed are {UNSAFE_LINES}"),
+        )
     }));
     findings
 }
 
 /// Exceptions that are no longer needed, or whose maximum can be lowered.
-pub fn check_exceptions(files: &[RustFile]) -> Vec<Finding> {
+pub fn check_exceptions(files: &[RustFile]) -> Vec<TidyFinding> {
     EXCEPTIONS.iter().filter_map(|exception| ratchet(exception, files)).collect()
 }
 
-fn ratchet(exception: &Exception, files: &[RustFile]) -> Option<Finding> {
+fn ratchet(exception: &Exception, files: &[RustFile]) -> Option<TidyFinding> {
     let what = if exception.function.is_empty() { "the file" } else { exception.function };
-    let report = |message: String| Some(Finding::new(exception.path, 0, message));
+    let report = |message: String| Some(TidyFinding::new(exception.path, 0, message));
     let Some(file) = files.iter().find(|file| file.path == exception.path) else {
         return report("has an exception but is not there".to_owned());
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Finding;
+use super::TidyFinding;
 use super::tree::RustFile;
 use crate::packages::TOOLS;
 
@@ -11,14 +11,15 @@ const LIST: &str = "xtask/src/packages.rs";
 const STEPS: [&str; 2] = ["xtask/src/instructions", "xtask/src/fuzz"];
 
 /// Compares the two. A test asks for a program by `need!(tool "NAME")`, or names it as a string where it starts it.
-pub fn check(files: &[RustFile]) -> Vec<Finding> {
+pub fn check(files: &[RustFile]) -> Vec<TidyFinding> {
     let listed: BTreeSet<&str> = TOOLS.iter().map(|tool| tool.program).collect();
     let tests = || files.iter().filter(|file| file.path.split('/').any(|part| part == "tests"));
     let mut findings = Vec::new();
     for file in tests() {
         let unlisted = asked_for(&file.text).into_iter().filter(|(_, tool)| !listed.contains(tool.as_str()));
         findings.extend(
-            unlisted.map(|(line, tool)| Finding::new(&file.path, line, format!("{tool} is not in {LIST}"))),
+            unlisted
+                .map(|(line, tool)| TidyFinding::new(&file.path, line, format!("{tool} is not in {LIST}"))),
         );
     }
     let users: Vec<&RustFile> = tests()
@@ -26,7 +27,7 @@ pub fn check(files: &[RustFile]) -> Vec<Finding> {
         .collect();
     let unused =
         listed.iter().filter(|tool| !users.iter().any(|file| file.text.contains(&format!("\"{tool}\""))));
-    findings.extend(unused.map(|tool| Finding::new(LIST, 0, format!("nothing uses {tool}"))));
+    findings.extend(unused.map(|tool| TidyFinding::new(LIST, 0, format!("nothing uses {tool}"))));
     findings
 }
 

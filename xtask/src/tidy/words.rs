@@ -1,6 +1,6 @@
 //! Words that are left over from work in progress, and paths of the machines it was done on.
 
-use super::Finding;
+use super::TidyFinding;
 
 /// Leftovers. Written in halves, so that this table does not find itself.
 const LEFTOVERS: &[(&str, &str)] = &[
@@ -16,19 +16,19 @@ const LEFTOVERS: &[(&str, &str)] = &[
 const MACHINE_PATHS: &[(&str, &str)] = &[("/wo", "rk/"), ("/tmp/", "brief"), ("/ro", "ot/.cargo")];
 
 /// Looks for each of them in one text.
-pub fn check(path: &str, text: &str) -> Vec<Finding> {
+pub fn check(path: &str, text: &str) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for (first, second) in LEFTOVERS {
             let word = format!("{first}{second}");
             if has_word(line, &word) {
-                findings.push(Finding::new(path, index + 1, format!("leftover word {word}")));
+                findings.push(TidyFinding::new(path, index + 1, format!("leftover word {word}")));
             }
         }
         for (first, second) in MACHINE_PATHS {
             let prefix = format!("{first}{second}");
             if has_word(line, &prefix) {
-                findings.push(Finding::new(path, index + 1, format!("a path of one machine: {prefix}")));
+                findings.push(TidyFinding::new(path, index + 1, format!("a path of one machine: {prefix}")));
             }
         }
     }

@@ -10,7 +10,7 @@ use rustix::fs::inotify;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::lab::{Lab, Subject, now};
-use super::load::Load;
+use super::load::RunLoad;
 
 /// Longer than any program takes to start.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Starts `subject` and answers the ms until it reads; then ends it.
-pub fn start_ms(lab: &Lab, subject: Subject, load: Load) -> anyhow::Result<f64> {
+pub fn start_ms(lab: &Lab, subject: Subject, load: RunLoad) -> anyhow::Result<f64> {
     let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
     let watch = inotify::init(flags).context("cannot watch files")?;
     inotify::add_watch(&watch, lab.file.path.as_str(), inotify::WatchFlags::ACCESS)

@@ -7,9 +7,9 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 
 use super::data_file::DataFile;
-use super::load::{BEST_OPTIONS, Load};
+use super::load::{BEST_OPTIONS, RunLoad};
 use super::programs::Programs;
-use super::sample::Sample;
+use super::sample::RunSample;
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Lab {
 
 impl Lab {
     /// The words after the program's name.
-    fn arguments(&self, subject: Subject, load: Load, file: &str) -> Vec<String> {
+    fn arguments(&self, subject: Subject, load: RunLoad, file: &str) -> Vec<String> {
         let cpu = self.cpus.last().copied().unwrap_or_default();
         let bare = |more: &str| format!("{file} --seconds={} --cpu={cpu}{more}", self.seconds);
         let split = |words: String| words.split(' ').map(str::to_owned).collect();
@@ -72,7 +72,7 @@ impl Lab {
     }
 
     /// The command line as one would type it, with `FILE` for the file.
-    pub fn shown(&self, subject: Subject, load: Load) -> String {
+    pub fn shown(&self, subject: Subject, load: RunLoad) -> String {
         let program = match subject {
             Subject::Fathom => "fathom",
             Subject::Fio | Subject::FioAtBest => "fio",
@@ -82,7 +82,7 @@ impl Lab {
         format!("{program} {}", self.arguments(subject, load, "FILE").join(" "))
     }
 
-    fn command(&self, subject: Subject, load: Load) -> Command {
+    fn command(&self, subject: Subject, load: RunLoad) -> Command {
         let mut command = Command::new(self.program(subject));
         command.args(self.arguments(subject, load, &self.file.path)).stdin(Stdio::null());
         // fio leaves files of its state where it stands.
@@ -91,7 +91,7 @@ impl Lab {
     }
 
     /// Runs it to its end and reads what it says.
-    pub fn sample(&self, subject: Subject, load: Load) -> anyhow::Result<Sample> {
+    pub fn sample(&self, subject: Subject, load: RunLoad) -> anyhow::Result<RunSample> {
         let mut command = self.command(subject, load);
         let children_before = children_ns()?;
         let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
@@ -105,21 +105,21 @@ impl Lab {
             bail!(failed());
         }
         let sample = match subject {
-            Subject::BareRing(_) | Subject::BarePread => Sample::from_bare_loop(&text),
-            _ => Sample::from_document(&text),
+            Subject::BareRing(_) | Subject::BarePread => RunSample::from_bare_loop(&text),
+            _ => RunSample::from_document(&text),
         };
-        Ok(Sample { process_ns, ..sample.with_context(failed)? })
+        Ok(RunSample { process_ns, ..sample.with_context(failed)? })
     }
 
     /// Starts it and lets it go; what it prints is lost.
-    pub fn start(&self, subject: Subject, load: Load) -> anyhow::Result<Child> {
+    pub fn start(&self, subject: Subject, load: RunLoad) -> anyhow::Result<Child> {
         let mut command = self.command(subject, load);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().with_context(|| format!("cannot run {command:?}"))
     }
 
     /// Gets the file into the page cache where `load` reads it.
-    pub fn warm_for(&self, load: Load) -> anyhow::Result<()> {
+    pub fn warm_for(&self, load: RunLoad) -> anyhow::Result<()> {
         if load.is_on_file() { self.file.warm() } else { Ok(()) }
     }
 }

@@ -2,7 +2,7 @@
 
 /// What a run does, as far as the rows differ in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct RunLoad {
     /// The I/O engine. The null engine gets no file.
     pub engine: &'static str,
     /// Requests in flight per job.
@@ -26,10 +26,10 @@ pub enum Cpus {
     All,
 }
 
-impl Load {
+impl RunLoad {
     /// One pinned job on the file.
-    pub const fn one(engine: &'static str, depth: u32) -> Load {
-        Load { engine, depth, jobs: 1, size: "1g", cpus: Cpus::One }
+    pub const fn one(engine: &'static str, depth: u32) -> RunLoad {
+        RunLoad { engine, depth, jobs: 1, size: "1g", cpus: Cpus::One }
     }
 
     /// True where it reads the file.
@@ -85,21 +85,21 @@ mod tests {
 
     #[test]
     fn the_words_of_a_load() {
-        let check = |load: Load, expected: &str| {
+        let check = |load: RunLoad, expected: &str| {
             assert_eq!(load.arguments("FILE", 3, &[0, 5, 7]).join(" "), expected, "{load:?}");
         };
         check(
-            Load::one("io_uring", 64),
+            RunLoad::one("io_uring", 64),
             "--name=q --filename=FILE --size=1g --rw=randread --bs=4k --ioengine=io_uring --iodepth=64 \
              --direct=0 --invalidate=0 --runtime=3 --time_based --output-format=json --cpus_allowed=7",
         );
         check(
-            Load { size: "16t", cpus: Cpus::All, ..Load::one("null", 1) },
+            RunLoad { size: "16t", cpus: Cpus::All, ..RunLoad::one("null", 1) },
             "--name=q --size=16t --rw=randread --bs=4k --ioengine=null --iodepth=1 \
              --runtime=3 --time_based --output-format=json",
         );
         check(
-            Load { jobs: 8, cpus: Cpus::Two, ..Load::one("psync", 1) },
+            RunLoad { jobs: 8, cpus: Cpus::Two, ..RunLoad::one("psync", 1) },
             "--name=q --filename=FILE --size=1g --rw=randread --bs=4k --ioengine=psync --iodepth=1 \
              --direct=0 --invalidate=0 --numjobs=8 --group_reporting --runtime=3 --time_based \
              --output-format=json --cpus_allowed=5,7",

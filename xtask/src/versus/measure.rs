@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::first_read;
 use super::lab::{Lab, Subject, in_turn};
-use super::load::{Cpus, Load};
+use super::load::{Cpus, RunLoad};
 use super::resident::{self, Count};
-use super::rows::{Against, Measure, Pair, Row};
-use super::sample::{Figure, Sample};
+use super::rows::{Against, ComparedPair, RowMeasure, TableRow};
+use super::sample::{RunSample, SampleFigure};
 use super::statistics::{Round, median};
 
 /// The share of its CPUs that a job has on a quiet machine: starting and ending take a little of the wall time.
@@ -25,7 +25,7 @@ pub const MEMORY_ROUNDS: usize = 3;
 
 /// What a row gave.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct MeasuredRow {
     /// In the order in which they were made.
     pub rounds: Vec<Round>,
     /// What the reader should know besides.
@@ -36,19 +36,19 @@ pub struct Measured {
     pub commands: Vec<String>,
 }
 
-impl Measured {
+impl MeasuredRow {
     /// Rounds of jobs that never wait, the least share of whose CPUs was `share`.
     fn of_busy_jobs(rounds: Vec<Round>, commands: Vec<String>, share: f64) -> Self {
         let remark = disturbed(share);
-        Measured { rounds, commands, is_disturbed: remark.is_some(), remark }
+        MeasuredRow { rounds, commands, is_disturbed: remark.is_some(), remark }
     }
 }
 
 /// The runs of one pair.
 struct PairRuns {
-    pair: Pair,
+    pair: ComparedPair,
     commands: Vec<String>,
-    samples: Vec<(Sample, Sample)>,
+    samples: Vec<(RunSample, RunSample)>,
 }
 
 /// Measures one row after the other.
@@ -67,34 +67,34 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures `row`. Without rounds where this machine cannot; the remark then says why.
-    pub fn measure(&mut self, row: &Row) -> anyhow::Result<Measured> {
+    pub fn measure(&mut self, row: &TableRow) -> anyhow::Result<MeasuredRow> {
         match row.measure {
-            Measure::Pair(pair, figure) => self.pair(pair, figure),
-            Measure::Scaling(load) => self.scaling(load),
-            Measure::Resident(load) => self.resident(load),
-            Measure::ResidentGrowth(load) => self.resident_growth(load),
-            Measure::Start(load) => self.start(load),
-            Measure::NextOffset => self.next_offset(),
+            RowMeasure::Pair(pair, figure) => self.pair(pair, figure),
+            RowMeasure::Scaling(load) => self.scaling(load),
+            RowMeasure::Resident(load) => self.resident(load),
+            RowMeasure::ResidentGrowth(load) => self.resident_growth(load),
+            RowMeasure::Start(load) => self.start(load),
+            RowMeasure::NextOffset => self.next_offset(),
         }
     }
 
-    fn pair(&mut self, pair: Pair, figure: Figure) -> anyhow::Result<Measured> {
+    fn pair(&mut self, pair: ComparedPair, figure: SampleFigure) -> anyhow::Result<MeasuredRow> {
         let runs = match self.last_pair.take() {
             Some(runs) if runs.pair == pair => runs,
             _ => self.run_pair(pair)?,
         };
-        let round = |(ours, theirs): &(Sample, Sample)| Round {
+        let round = |(ours, theirs): &(RunSample, RunSample)| Round {
             ours: ours.figure(figure),
             theirs: Some(theirs.figure(figure)),
         };
         let rounds = runs.samples.iter().map(round).collect();
         let shares = runs.samples.iter().flat_map(|(ours, theirs)| [ours.share_of(1), theirs.share_of(1)]);
-        let measured = Measured::of_busy_jobs(rounds, runs.commands.clone(), shares.fold(1.0, f64::min));
+        let measured = MeasuredRow::of_busy_jobs(rounds, runs.commands.clone(), shares.fold(1.0, f64::min));
         self.last_pair = Some(runs);
         Ok(measured)
     }
 
-    fn run_pair(&self, pair: Pair) -> anyhow::Result<PairRuns> {
+    fn run_pair(&self, pair: ComparedPair) -> anyhow::Result<PairRuns> {
         let theirs = match pair.against {
             Against::Fio => Subject::Fio,
             Against::FioAtBest => Subject::FioAtBest,
@@ -113,38 +113,38 @@ impl<'a> Bench<'a> {
     }
 
     /// The batch that is cheapest today.
-    fn best_bare_ring(&self, load: Load) -> anyhow::Result<Subject> {
+    fn best_bare_ring(&self, load: RunLoad) -> anyhow::Result<Subject> {
         let candidates = [Subject::BareRing(16), Subject::BareRing(32)];
         self.lab.warm_for(load)?;
         let mut figures = [Vec::new(), Vec::new()];
         for round in 0..3 {
             let both = in_turn(round, &candidates, |subject| self.lab.sample(subject, load))?;
             for (figures, sample) in figures.iter_mut().zip(both) {
-                figures.push(sample.figure(Figure::PerCpuSecond));
+                figures.push(sample.figure(SampleFigure::PerCpuSecond));
             }
         }
         Ok(candidates[usize::from(median(&figures[1]) > median(&figures[0]))])
     }
 
-    fn scaling(&self, load: Load) -> anyhow::Result<Measured> {
+    fn scaling(&self, load: RunLoad) -> anyhow::Result<MeasuredRow> {
         if self.lab.cpus.len() < 2 {
             let remark = Some("not measured: this takes two CPUs".to_owned());
-            return Ok(Measured { remark, ..Measured::default() });
+            return Ok(MeasuredRow { remark, ..MeasuredRow::default() });
         }
-        let one = Load { jobs: 1, cpus: Cpus::One, ..load };
+        let one = RunLoad { jobs: 1, cpus: Cpus::One, ..load };
         let least_share = Cell::new(1.0);
         let (four, commands) = self.four_runs(&[load, one], self.rounds, |subject, load| {
             let sample = self.lab.sample(subject, load)?;
             let cpus = if load.cpus == Cpus::One { 1 } else { 2 };
             least_share.set(sample.share_of(cpus).min(least_share.get()));
-            Ok(sample.figure(Figure::PerSecond))
+            Ok(sample.figure(SampleFigure::PerSecond))
         })?;
         let of_twice_one = |many: f64, one: f64| many / (2.0 * one);
         let rounds = combined(&four, of_twice_one);
-        Ok(Measured::of_busy_jobs(rounds, commands, least_share.get()))
+        Ok(MeasuredRow::of_busy_jobs(rounds, commands, least_share.get()))
     }
 
-    fn resident(&self, load: Load) -> anyhow::Result<Measured> {
+    fn resident(&self, load: RunLoad) -> anyhow::Result<MeasuredRow> {
         let mut rounds = Vec::new();
         for round in 0..self.rounds.min(MEMORY_ROUNDS) {
             let both =
@@ -152,20 +152,20 @@ impl<'a> Bench<'a> {
             rounds.push(Round { ours: both[0], theirs: Some(both[1]) });
         }
         let commands = [Subject::Fathom, Subject::Fio].map(|subject| self.lab.shown(subject, load));
-        Ok(Measured { rounds, commands: commands.to_vec(), ..Measured::default() })
+        Ok(MeasuredRow { rounds, commands: commands.to_vec(), ..MeasuredRow::default() })
     }
 
-    fn resident_growth(&self, load: Load) -> anyhow::Result<Measured> {
-        let small = Load { size: "1g", ..load };
+    fn resident_growth(&self, load: RunLoad) -> anyhow::Result<MeasuredRow> {
+        let small = RunLoad { size: "1g", ..load };
         let (four, commands) =
             self.four_runs(&[load, small], self.rounds.min(MEMORY_ROUNDS), |subject, load| {
                 self.peak_mib(subject, load)
             })?;
         let grown = |large: f64, small: f64| large - small;
-        Ok(Measured { rounds: combined(&four, grown), commands, ..Measured::default() })
+        Ok(MeasuredRow { rounds: combined(&four, grown), commands, ..MeasuredRow::default() })
     }
 
-    fn peak_mib(&self, subject: Subject, load: Load) -> anyhow::Result<f64> {
+    fn peak_mib(&self, subject: Subject, load: RunLoad) -> anyhow::Result<f64> {
         // fathom is one process; fio is one per job, with much in common.
         let count = if subject == Subject::Fathom { Count::Process } else { Count::Family };
         let peak = resident::peak_mib(self.lab.start(subject, load)?, count);
@@ -175,9 +175,9 @@ impl<'a> Bench<'a> {
     /// Runs fathom and fio with both of `loads` in each round; answers fathom's two, then fio's two.
     fn four_runs(
         &self,
-        loads: &[Load; 2],
+        loads: &[RunLoad; 2],
         rounds: usize,
-        run: impl Fn(Subject, Load) -> anyhow::Result<f64>,
+        run: impl Fn(Subject, RunLoad) -> anyhow::Result<f64>,
     ) -> anyhow::Result<(Vec<[f64; 4]>, Vec<String>)> {
         let runs = [
             (Subject::Fathom, loads[0]),
@@ -194,7 +194,7 @@ impl<'a> Bench<'a> {
         Ok((four, runs.map(|(subject, load)| self.lab.shown(subject, load)).to_vec()))
     }
 
-    fn start(&self, load: Load) -> anyhow::Result<Measured> {
+    fn start(&self, load: RunLoad) -> anyhow::Result<MeasuredRow> {
         let subjects = [Subject::Fathom, Subject::Fio];
         let mut rounds = Vec::new();
         self.lab.warm_for(load)?;
@@ -203,10 +203,10 @@ impl<'a> Bench<'a> {
             rounds.push(Round { ours: both[0], theirs: Some(both[1]) });
         }
         let commands = subjects.map(|subject| self.lab.shown(subject, load)).to_vec();
-        Ok(Measured { rounds, commands, ..Measured::default() })
+        Ok(MeasuredRow { rounds, commands, ..MeasuredRow::default() })
     }
 
-    fn next_offset(&self) -> anyhow::Result<Measured> {
+    fn next_offset(&self) -> anyhow::Result<MeasuredRow> {
         let mut command = Command::new(&self.lab.programs.next_offset);
         command.arg("--rounds=30").stdin(Stdio::null());
         let mut by_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
         );
         let rounds = slowest.iter().map(|ns| Round { ours: *ns, theirs: None }).collect();
         let commands = vec!["next_offset --rounds=30".to_owned()];
-        Ok(Measured { rounds, remark: Some(remark), commands, ..Measured::default() })
+        Ok(MeasuredRow { rounds, remark: Some(remark), commands, ..MeasuredRow::default() })
     }
 }
 

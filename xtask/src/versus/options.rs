@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-use super::rows::{self, ROWS, Row};
+use super::rows::{self, ROWS, TableRow};
 
 /// What it can be told.
 pub const USAGE: &str = "\
@@ -28,7 +28,7 @@ pub struct Options {
     /// Seconds per run.
     pub seconds: u32,
     /// The rows, in the table's order.
-    pub rows: Vec<&'static Row>,
+    pub rows: Vec<&'static TableRow>,
     /// Where the file is made.
     pub directory: PathBuf,
     /// Write the pages.
@@ -85,7 +85,7 @@ fn at_least_one(name: &str, value: &str) -> anyhow::Result<usize> {
     }
 }
 
-fn rows_named(names: &str) -> anyhow::Result<Vec<&'static Row>> {
+fn rows_named(names: &str) -> anyhow::Result<Vec<&'static TableRow>> {
     for name in names.split(',') {
         if rows::find(name).is_none() {
             let known: Vec<&str> = ROWS.iter().map(|row| row.name).collect();

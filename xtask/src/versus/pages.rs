@@ -1,27 +1,27 @@
 //! The tables: on the terminal, in docs/versus-fio.md and in the README, where they stand between markers. Takes results
-//! and answers text; only `Page` touches files.
+//! and answers text; only `MarkedPage` touches files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::measure::Measured;
-use super::rows::{Row, Unit};
+use super::measure::MeasuredRow;
+use super::rows::{FigureUnit, TableRow};
 use super::statistics::{Goal, Summary, summarise};
 
 const BEGIN: &str = "<!-- versus-fio: begin, written by cargo xtask versus-fio -->";
 const END: &str = "<!-- versus-fio: end -->";
 
 /// A row and what it gave.
-pub struct Line<'a> {
+pub struct RowLine<'a> {
     /// The row.
-    pub row: &'a Row,
+    pub row: &'a TableRow,
     /// What it gave.
-    pub measured: &'a Measured,
+    pub measured: &'a MeasuredRow,
 }
 
-impl Line<'_> {
+impl RowLine<'_> {
     fn summary(&self) -> Option<Summary> {
         (!self.measured.rounds.is_empty()).then(|| summarise(&self.measured.rounds))
     }
@@ -63,7 +63,7 @@ pub fn terminal_head() -> String {
 }
 
 /// One line on the terminal.
-pub fn terminal_line(line: &Line<'_>) -> String {
+pub fn terminal_line(line: &RowLine<'_>) -> String {
     terminal(line.row.name, &line.cells())
 }
 
@@ -72,7 +72,7 @@ fn terminal(name: &str, [ours, theirs, ratio, goal, met]: &[String; 5]) -> Strin
 }
 
 /// Every round of a row, for the terminal.
-pub fn rounds(line: &Line<'_>) -> String {
+pub fn rounds(line: &RowLine<'_>) -> String {
     let mut text = String::new();
     for (index, round) in line.measured.rounds.iter().enumerate() {
         let unit = line.row.unit;
@@ -90,7 +90,7 @@ pub fn rounds(line: &Line<'_>) -> String {
 }
 
 /// What stands between the markers of docs/versus-fio.md.
-pub fn full(about: &str, lines: &[Line<'_>]) -> String {
+pub fn full(about: &str, lines: &[RowLine<'_>]) -> String {
     let mut text = format!("{about}\n\n| row | what | {} |\n", HEADS.join(" | "));
     text += "|---|---|--:|--:|--:|--:|---|\n";
     for line in lines {
@@ -110,7 +110,7 @@ pub fn full(about: &str, lines: &[Line<'_>]) -> String {
 }
 
 /// What stands between the markers of the README: the rows that say most.
-pub fn short(about: &str, lines: &[Line<'_>]) -> String {
+pub fn short(about: &str, lines: &[RowLine<'_>]) -> String {
     let mut text =
         "| same work, side by side | fathom | fio | ratio (spread) |\n|---|--:|--:|--:|\n".to_owned();
     let shown = || lines.iter().filter(|line| line.row.headline);
@@ -122,26 +122,26 @@ pub fn short(about: &str, lines: &[Line<'_>]) -> String {
     text + "\n" + about + if disturbed { " Something else ran meanwhile.\n" } else { "\n" }
 }
 
-impl Unit {
+impl FigureUnit {
     /// A figure with its unit.
     fn shown(self, value: f64) -> String {
         match self {
-            Unit::Million => format!("{value:.3} M"),
-            Unit::Nanoseconds => format!("{} ns", number(value)),
-            Unit::Milliseconds => format!("{} ms", number(value)),
-            Unit::Mebibytes => format!("{} MiB", number(value)),
-            Unit::Share => number(value),
+            FigureUnit::Million => format!("{value:.3} M"),
+            FigureUnit::Nanoseconds => format!("{} ns", number(value)),
+            FigureUnit::Milliseconds => format!("{} ms", number(value)),
+            FigureUnit::Mebibytes => format!("{} MiB", number(value)),
+            FigureUnit::Share => number(value),
         }
     }
 
     /// A figure that was chosen and not measured: no digits beyond it.
     fn shown_exactly(self, value: f64) -> String {
         match self {
-            Unit::Million => format!("{value} M"),
-            Unit::Nanoseconds => format!("{value} ns"),
-            Unit::Milliseconds => format!("{value} ms"),
-            Unit::Mebibytes => format!("{value} MiB"),
-            Unit::Share => value.to_string(),
+            FigureUnit::Million => format!("{value} M"),
+            FigureUnit::Nanoseconds => format!("{value} ns"),
+            FigureUnit::Milliseconds => format!("{value} ms"),
+            FigureUnit::Mebibytes => format!("{value} MiB"),
+            FigureUnit::Share => value.to_string(),
         }
     }
 }
@@ -158,7 +158,7 @@ fn number(value: f64) -> String {
     if shown.contains(|c: char| ('1'..='9').contains(&c)) { shown } else { shown.replace('-', "") }
 }
 
-fn goal(row: &Row) -> Option<String> {
+fn goal(row: &TableRow) -> Option<String> {
     match row.goal {
         Goal::RatioAtLeast(least) => Some(format!("≥ {least} ×")),
         Goal::Below => Some("< 1 ×".to_owned()),
@@ -169,22 +169,22 @@ fn goal(row: &Row) -> Option<String> {
 }
 
 /// A page that holds a generated part between markers.
-pub struct Page {
+pub struct MarkedPage {
     path: PathBuf,
     before: String,
     after: String,
 }
 
-impl Page {
+impl MarkedPage {
     /// Reads it. Fails where it has no place for a table, so that this is known before anything was measured.
-    pub fn read(root: &Path, name: &str) -> anyhow::Result<Page> {
+    pub fn read(root: &Path, name: &str) -> anyhow::Result<MarkedPage> {
         let path = root.join(name);
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let Some((before, after)) = around_markers(&text) else {
             bail!("{name} has no place for the table: the lines `{BEGIN}` and `{END}`");
         };
-        Ok(Page { path, before: before.to_owned(), after: after.to_owned() })
+        Ok(MarkedPage { path, before: before.to_owned(), after: after.to_owned() })
     }
 
     /// Writes it with `part` between its markers.

@@ -2,10 +2,10 @@ use super::super::rows::{ROWS, find};
 use super::super::statistics::Round;
 use super::*;
 
-fn measured(rounds: &[(f64, Option<f64>)]) -> Measured {
+fn measured(rounds: &[(f64, Option<f64>)]) -> MeasuredRow {
     let rounds = rounds.iter().map(|(ours, theirs)| Round { ours: *ours, theirs: *theirs }).collect();
     let commands = vec!["fathom fio".to_owned(), "fio".to_owned()];
-    Measured { rounds, commands, ..Measured::default() }
+    MeasuredRow { rounds, commands, ..MeasuredRow::default() }
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn numbers_have_three_digits() {
 
 #[test]
 fn a_line_has_every_cell() {
-    let check = |name: &str, measured: &Measured, expected: [&str; 5]| {
-        assert_eq!(Line { row: find(name).unwrap(), measured }.cells(), expected, "{name}");
+    let check = |name: &str, measured: &MeasuredRow, expected: [&str; 5]| {
+        assert_eq!(RowLine { row: find(name).unwrap(), measured }.cells(), expected, "{name}");
     };
     let two = measured(&[(1.0, Some(0.5)), (1.2, Some(0.625))]);
     check("uring", &two, ["1.100 M", "0.562 M", "1.96 (1.92..2.00)", "≥ 1.85 ×", "yes"]);
@@ -39,7 +39,7 @@ fn a_line_has_every_cell() {
 fn the_page_has_every_row_with_its_command_lines() {
     let mut result = measured(&[(1.0, Some(0.5))]);
     result.remark = Some("a remark".to_owned());
-    let lines = [Line { row: find("psync").unwrap(), measured: &result }];
+    let lines = [RowLine { row: find("psync").unwrap(), measured: &result }];
     let expected = "about\n\n\
         | row | what | fathom | fio | ratio | goal | met |\n|---|---|--:|--:|--:|--:|---|\n\
         | psync | psync: I/Os per CPU-second | 1.000 M | 0.500 M | 2.00 (2.00..2.00) | ≥ 1.35 × | yes |\n\
@@ -50,7 +50,7 @@ fn the_page_has_every_row_with_its_command_lines() {
 #[test]
 fn the_short_table_has_the_headlines_alone() {
     let mut result = measured(&[(1.0, Some(0.5))]);
-    let lines: Vec<Line<'_>> = ROWS.iter().map(|row| Line { row, measured: &result }).collect();
+    let lines: Vec<RowLine<'_>> = ROWS.iter().map(|row| RowLine { row, measured: &result }).collect();
     let text = short("about", &lines);
     let table: Vec<&str> = text.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
     assert_eq!(table.len(), ROWS.iter().filter(|row| row.headline).count());
@@ -60,7 +60,7 @@ fn the_short_table_has_the_headlines_alone() {
     );
     assert!(text.ends_with("\n\nabout\n"));
     result.is_disturbed = true;
-    let text = short("about", &[Line { row: find("psync").unwrap(), measured: &result }]);
+    let text = short("about", &[RowLine { row: find("psync").unwrap(), measured: &result }]);
     assert!(text.ends_with("\n\nabout Something else ran meanwhile.\n"));
 }
 
@@ -69,10 +69,10 @@ fn terminal_lines_stand_under_their_heads() {
     let result = measured(&[(1.0, Some(0.5))]);
     let head = terminal_head();
     for row in ROWS {
-        let line = terminal_line(&Line { row, measured: &result });
+        let line = terminal_line(&RowLine { row, measured: &result });
         assert_eq!(line.chars().count(), head.chars().count(), "{line}");
     }
-    let line = Line { row: find("uring").unwrap(), measured: &result };
+    let line = RowLine { row: find("uring").unwrap(), measured: &result };
     assert_eq!(rounds(&line), "    round 1     1.000 M      0.500 M     2.00\n");
 }
 
@@ -83,18 +83,18 @@ fn only_what_lies_between_the_markers_is_replaced() {
     let write = |text: &str| std::fs::write(&path, text).unwrap();
     write(&format!("# Head\n\n{BEGIN}\nold\n{END}\n\nFoot\n"));
     for part in ["| new |\n", "| newer |\n"] {
-        Page::read(directory.path(), "page.md").unwrap().write(part).unwrap();
+        MarkedPage::read(directory.path(), "page.md").unwrap().write(part).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, format!("# Head\n\n{BEGIN}\n\n{part}\n{END}\n\nFoot\n"));
     }
     write(&format!("{END}\n{BEGIN}\n"));
-    assert!(Page::read(directory.path(), "page.md").is_err());
-    assert!(Page::read(directory.path(), "no-page.md").is_err());
+    assert!(MarkedPage::read(directory.path(), "page.md").is_err());
+    assert!(MarkedPage::read(directory.path(), "no-page.md").is_err());
 }
 
 #[test]
 fn the_pages_of_this_tree_have_their_place() {
     for name in super::super::PAGES {
-        Page::read(&crate::root(), name).unwrap();
+        MarkedPage::read(&crate::root(), name).unwrap();
     }
 }

@@ -1,48 +1,48 @@
 //! What is measured beside fio, and what is wanted of it. A row is a line here; nothing else lists them.
 
-use super::load::{Cpus, Load};
-use super::sample::Figure;
+use super::load::{Cpus, RunLoad};
+use super::sample::SampleFigure;
 use super::statistics::Goal;
 
 /// One line of the table.
 #[derive(Debug)]
-pub struct Row {
+pub struct TableRow {
     /// What `--rows` calls it.
     pub name: &'static str,
     /// What is measured, for the table.
     pub what: &'static str,
     /// How figures are shown.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// What is wanted.
     pub goal: Goal,
     /// How it is measured.
-    pub measure: Measure,
+    pub measure: RowMeasure,
     /// Stands in the README too.
     pub headline: bool,
 }
 
 /// How a row is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum RowMeasure {
     /// Two runs per round, and a figure of each. Rows of one pair share its runs.
-    Pair(Pair, Figure),
+    Pair(ComparedPair, SampleFigure),
     /// Four runs per round: the rate of many jobs on two CPUs over twice that of one job pinned to one, of both tools.
-    Scaling(Load),
+    Scaling(RunLoad),
     /// The largest resident size.
-    Resident(Load),
+    Resident(RunLoad),
     /// By how much the largest resident size grows from a range of 1 GiB to the load's.
-    ResidentGrowth(Load),
+    ResidentGrowth(RunLoad),
     /// From the start of the program to its first read of the file.
-    Start(Load),
+    Start(RunLoad),
     /// The slowest size of the bench of the next offset.
     NextOffset,
 }
 
 /// What runs beside what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct ComparedPair {
     /// What fathom does.
-    pub load: Load,
+    pub load: RunLoad,
     /// What stands beside it.
     pub against: Against,
 }
@@ -62,7 +62,7 @@ pub enum Against {
 
 /// The unit of a row's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum FigureUnit {
     /// Millions (of requests per second of CPU time).
     Million,
     /// ns.
@@ -75,119 +75,118 @@ pub enum Unit {
     Share,
 }
 
-const URING: Load = Load::one("io_uring", 64);
-const PSYNC: Load = Load::one("psync", 1);
+const URING: RunLoad = RunLoad::one("io_uring", 64);
+const PSYNC: RunLoad = RunLoad::one("psync", 1);
 
-const fn beside(load: Load, against: Against, figure: Figure) -> Measure {
-    Measure::Pair(Pair { load, against }, figure)
+const fn beside(load: RunLoad, against: Against, figure: SampleFigure) -> RowMeasure {
+    RowMeasure::Pair(ComparedPair { load, against }, figure)
 }
 
-const fn many(jobs: u32, load: Load) -> Measure {
-    Measure::Scaling(Load { jobs, cpus: Cpus::Two, ..load })
+const fn many(jobs: u32, load: RunLoad) -> RowMeasure {
+    RowMeasure::Scaling(RunLoad { jobs, cpus: Cpus::Two, ..load })
 }
 
-const fn row(name: &'static str, what: &'static str, goal: Goal, measure: Measure) -> Row {
+const fn row(name: &'static str, what: &'static str, goal: Goal, measure: RowMeasure) -> TableRow {
     let unit = match measure {
-        Measure::Pair(_, Figure::PerCpuSecond | Figure::PerSecond) => Unit::Million,
-        Measure::Pair(_, Figure::OutsideJob) | Measure::Start(_) => Unit::Milliseconds,
-        Measure::Pair(_, Figure::UserTime | Figure::OutsideLatency) | Measure::NextOffset => {
-            Unit::Nanoseconds
-        }
-        Measure::Scaling(_) => Unit::Share,
-        Measure::Resident(_) | Measure::ResidentGrowth(_) => Unit::Mebibytes,
+        RowMeasure::Pair(_, SampleFigure::PerCpuSecond | SampleFigure::PerSecond) => FigureUnit::Million,
+        RowMeasure::Pair(_, SampleFigure::OutsideJob) | RowMeasure::Start(_) => FigureUnit::Milliseconds,
+        RowMeasure::Pair(_, SampleFigure::UserTime | SampleFigure::OutsideLatency)
+        | RowMeasure::NextOffset => FigureUnit::Nanoseconds,
+        RowMeasure::Scaling(_) => FigureUnit::Share,
+        RowMeasure::Resident(_) | RowMeasure::ResidentGrowth(_) => FigureUnit::Mebibytes,
     };
-    Row { name, what, unit, goal, measure, headline: false }
+    TableRow { name, what, unit, goal, measure, headline: false }
 }
 
-const fn headline(row: Row) -> Row {
-    Row { headline: true, ..row }
+const fn headline(row: TableRow) -> TableRow {
+    TableRow { headline: true, ..row }
 }
 
 /// Every row, in the order in which they are measured and shown.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[TableRow] = &[
     headline(row(
         "uring",
         "io_uring, depth 64: I/Os per CPU-second",
         Goal::RatioAtLeast(1.85),
-        beside(URING, Against::Fio, Figure::PerCpuSecond),
+        beside(URING, Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "user-time",
         "io_uring, depth 64: user time per I/O",
         Goal::AtMost(25.0),
-        beside(URING, Against::Fio, Figure::UserTime),
+        beside(URING, Against::Fio, SampleFigure::UserTime),
     ),
     row(
         "beside-job",
         "io_uring, depth 64: CPU time of the process beside its job (start, watching, report)",
         Goal::Unset,
-        beside(URING, Against::Fio, Figure::OutsideJob),
+        beside(URING, Against::Fio, SampleFigure::OutsideJob),
     ),
     headline(row(
         "uring-best",
         "io_uring, depth 64, fio with its best options: I/Os per CPU-second",
         Goal::RatioAtLeast(1.15),
-        beside(URING, Against::FioAtBest, Figure::PerCpuSecond),
+        beside(URING, Against::FioAtBest, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "uring-bare",
         "io_uring, depth 64, beside a bare ring that measures nothing: I/Os per CPU-second",
         Goal::RatioAtLeast(0.97),
-        beside(URING, Against::BareRing, Figure::PerCpuSecond),
+        beside(URING, Against::BareRing, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "libaio",
         "libaio, depth 64: I/Os per CPU-second",
         Goal::RatioAtLeast(1.9),
-        beside(Load::one("libaio", 64), Against::Fio, Figure::PerCpuSecond),
+        beside(RunLoad::one("libaio", 64), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "psync",
         "psync: I/Os per CPU-second",
         Goal::RatioAtLeast(1.35),
-        beside(PSYNC, Against::Fio, Figure::PerCpuSecond),
+        beside(PSYNC, Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "outside-psync",
         "psync: time per I/O outside its latency",
         Goal::Below,
-        beside(PSYNC, Against::Fio, Figure::OutsideLatency),
+        beside(PSYNC, Against::Fio, SampleFigure::OutsideLatency),
     ),
     row(
         "psync-bare",
         "psync beside a bare loop over pread: I/Os per CPU-second",
         Goal::Unset,
-        beside(PSYNC, Against::BarePread, Figure::PerCpuSecond),
+        beside(PSYNC, Against::BarePread, SampleFigure::PerCpuSecond),
     ),
     headline(row(
         "pvsync2",
         "pvsync2: I/Os per CPU-second",
         Goal::RatioAtLeast(1.35),
-        beside(Load::one("pvsync2", 1), Against::Fio, Figure::PerCpuSecond),
+        beside(RunLoad::one("pvsync2", 1), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "outside-uring",
         "io_uring, depth 1: time per I/O outside its latency",
         Goal::Below,
-        beside(Load::one("io_uring", 1), Against::Fio, Figure::OutsideLatency),
+        beside(RunLoad::one("io_uring", 1), Against::Fio, SampleFigure::OutsideLatency),
     ),
     headline(row(
         "null-64",
         "null engine, depth 64: I/Os per CPU-second",
         Goal::RatioAtLeast(10.0),
-        beside(Load::one("null", 64), Against::Fio, Figure::PerCpuSecond),
+        beside(RunLoad::one("null", 64), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "null-1",
         "null engine, depth 1: I/Os per CPU-second",
         Goal::RatioAtLeast(3.0),
-        beside(Load::one("null", 1), Against::Fio, Figure::PerCpuSecond),
+        beside(RunLoad::one("null", 1), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "next-offset",
         "next offset of the random map, slowest size",
         Goal::AtMost(10.0),
-        Measure::NextOffset,
+        RowMeasure::NextOffset,
     ),
     row(
         "jobs-8-psync",
@@ -217,26 +216,26 @@ pub const ROWS: &[Row] = &[
         "memory-64",
         "resident memory: io_uring, 1 job, depth 64",
         Goal::AtMost(12.0),
-        Measure::Resident(URING),
+        RowMeasure::Resident(URING),
     )),
     row(
         "memory-256",
         "resident memory: io_uring, 256 jobs, depth 1",
         Goal::AtMost(200.0),
-        Measure::Resident(Load { jobs: 256, cpus: Cpus::All, ..Load::one("io_uring", 1) }),
+        RowMeasure::Resident(RunLoad { jobs: 256, cpus: Cpus::All, ..RunLoad::one("io_uring", 1) }),
     ),
     headline(row(
         "memory-16t",
         "resident memory that random order over 16 TiB adds to that over 1 GiB",
         Goal::AtMost(1.0),
-        Measure::ResidentGrowth(Load { size: "16t", ..Load::one("null", 1) }),
+        RowMeasure::ResidentGrowth(RunLoad { size: "16t", ..RunLoad::one("null", 1) }),
     )),
-    headline(row("start-psync", "start to first I/O: psync", Goal::AtMost(10.0), Measure::Start(PSYNC))),
-    row("start-uring", "start to first I/O: io_uring", Goal::AtMost(10.0), Measure::Start(URING)),
+    headline(row("start-psync", "start to first I/O: psync", Goal::AtMost(10.0), RowMeasure::Start(PSYNC))),
+    row("start-uring", "start to first I/O: io_uring", Goal::AtMost(10.0), RowMeasure::Start(URING)),
 ];
 
 /// The row called `name`.
-pub fn find(name: &str) -> Option<&'static Row> {
+pub fn find(name: &str) -> Option<&'static TableRow> {
     ROWS.iter().find(|row| row.name == name)
 }
 
@@ -252,11 +251,11 @@ impl Against {
     }
 }
 
-impl Row {
+impl TableRow {
     /// What the table adds to the figure beside fathom's.
     pub fn remark(&self) -> Option<&'static str> {
         match self.measure {
-            Measure::Pair(pair, _) => pair.against.remark(),
+            RowMeasure::Pair(pair, _) => pair.against.remark(),
             _ => None,
         }
     }
@@ -278,10 +277,10 @@ mod tests {
 
     #[test]
     fn rows_that_share_a_pair_stand_together() {
-        let pairs: Vec<Option<Pair>> = ROWS
+        let pairs: Vec<Option<ComparedPair>> = ROWS
             .iter()
             .map(|row| match row.measure {
-                Measure::Pair(pair, _) => Some(pair),
+                RowMeasure::Pair(pair, _) => Some(pair),
                 _ => None,
             })
             .collect();

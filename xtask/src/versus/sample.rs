@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The figures of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct RunSample {
     /// Requests that were completed.
     pub ios: f64,
     /// Time of the job's thread or process in user mode, in ns. The kernel splits a thread's time by where its ticks fell.
@@ -20,9 +20,9 @@ pub struct Sample {
     pub process_ns: f64,
 }
 
-impl Sample {
+impl RunSample {
     /// Reads the JSON document in `text`, which begins with the first brace: fio prints messages before it.
-    pub fn from_document(text: &str) -> anyhow::Result<Sample> {
+    pub fn from_document(text: &str) -> anyhow::Result<RunSample> {
         let start = text.find('{').context("no JSON was printed")?;
         let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
         let document = documents.next().context("no JSON was printed")?.context("not JSON")?;
@@ -37,7 +37,7 @@ impl Sample {
         }
         let read = &job["read"];
         let job_ns = number(job, "job_runtime")? * 1e6;
-        let sample = Sample {
+        let sample = RunSample {
             ios: number(read, "total_ios")?,
             user_ns: number(job, "usr_cpu")? / 100.0 * job_ns,
             system_ns: number(job, "sys_cpu")? / 100.0 * job_ns,
@@ -49,22 +49,22 @@ impl Sample {
     }
 
     /// Reads the line that a bare loop prints.
-    pub fn from_bare_loop(line: &str) -> anyhow::Result<Sample> {
+    pub fn from_bare_loop(line: &str) -> anyhow::Result<RunSample> {
         let value: Value = serde_json::from_str(line).context("a bare loop printed no JSON")?;
         let number =
             |name: &str| value[name].as_f64().with_context(|| format!("no number called {name} in {line}"));
-        let sample = Sample {
+        let sample = RunSample {
             ios: number("ios")?,
             user_ns: number("user_ns")?,
             system_ns: number("system_ns")?,
             wall_ns: number("wall_ns")?,
-            ..Sample::default()
+            ..RunSample::default()
         };
         sample.checked()
     }
 
     /// Every figure divides by one of these.
-    fn checked(self) -> anyhow::Result<Sample> {
+    fn checked(self) -> anyhow::Result<RunSample> {
         if self.ios <= 0.0 || self.wall_ns <= 0.0 || self.user_ns + self.system_ns <= 0.0 {
             bail!("a run without requests, or without time: {self:?}");
         }
@@ -77,21 +77,21 @@ impl Sample {
     }
 
     /// The figure that a row asks for, in the row's unit.
-    pub fn figure(&self, figure: Figure) -> f64 {
+    pub fn figure(&self, figure: SampleFigure) -> f64 {
         let job_ns = self.user_ns + self.system_ns;
         match figure {
-            Figure::PerCpuSecond => self.ios / job_ns * 1e3,
-            Figure::PerSecond => self.ios / self.wall_ns * 1e3,
-            Figure::UserTime => self.user_ns / self.ios,
-            Figure::OutsideLatency => self.wall_ns / self.ios - self.clat_ns,
-            Figure::OutsideJob => (self.process_ns - job_ns) / 1e6,
+            SampleFigure::PerCpuSecond => self.ios / job_ns * 1e3,
+            SampleFigure::PerSecond => self.ios / self.wall_ns * 1e3,
+            SampleFigure::UserTime => self.user_ns / self.ios,
+            SampleFigure::OutsideLatency => self.wall_ns / self.ios - self.clat_ns,
+            SampleFigure::OutsideJob => (self.process_ns - job_ns) / 1e6,
         }
     }
 }
 
 /// What is made of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figure {
+pub enum SampleFigure {
     /// Million requests per second of CPU time.
     PerCpuSecond,
     /// Million requests per second.
@@ -114,25 +114,25 @@ mod tests {
 
     #[test]
     fn figures_of_a_document() {
-        let mut sample = Sample::from_document(DOCUMENT).unwrap();
+        let mut sample = RunSample::from_document(DOCUMENT).unwrap();
         sample.process_ns = 1.25e9;
         let check = |figure, expected: f64| {
             let got = sample.figure(figure);
             assert!((got - expected).abs() < 1e-9, "{figure:?}: {got}, not {expected}");
         };
-        check(Figure::PerCpuSecond, 1.0);
-        check(Figure::PerSecond, 0.5);
-        check(Figure::UserTime, 200.0);
-        check(Figure::OutsideLatency, 500.0);
-        check(Figure::OutsideJob, 250.0);
+        check(SampleFigure::PerCpuSecond, 1.0);
+        check(SampleFigure::PerSecond, 0.5);
+        check(SampleFigure::UserTime, 200.0);
+        check(SampleFigure::OutsideLatency, 500.0);
+        check(SampleFigure::OutsideJob, 250.0);
         assert_eq!((sample.share_of(1), sample.share_of(2)), (0.5, 0.25));
     }
 
     #[test]
     fn a_bare_loop_has_no_latency() {
-        let sample = Sample::from_bare_loop(r#"{"ios":4,"user_ns":1,"system_ns":2,"wall_ns":8}"#).unwrap();
+        let sample = RunSample::from_bare_loop(r#"{"ios":4,"user_ns":1,"system_ns":2,"wall_ns":8}"#).unwrap();
         assert_eq!((sample.ios, sample.system_ns, sample.clat_ns), (4.0, 2.0, 0.0));
-        assert_eq!(sample.figure(Figure::PerSecond), 500.0);
+        assert_eq!(sample.figure(SampleFigure::PerSecond), 500.0);
     }
 
     #[test]
@@ -140,14 +140,14 @@ mod tests {
         let check = |from: &str, to: &str| {
             let text = DOCUMENT.replace(from, to);
             assert_ne!(text, DOCUMENT, "{from}");
-            assert!(Sample::from_document(&text).is_err(), "{to}");
+            assert!(RunSample::from_document(&text).is_err(), "{to}");
         };
         check("\"error\": 0", "\"error\": 5");
         check("1000000", "0");
         check("\"total_ios\"", "\"other\"");
         check("\"runtime\": 2000,", "\"runtime\": 0,");
         check("\"jobs\": [", "\"jobs\": [{\"error\": 0},");
-        assert!(Sample::from_document("no document at all").is_err());
-        assert!(Sample::from_bare_loop("{\"ios\":1}").is_err());
+        assert!(RunSample::from_document("no document at all").is_err());
+        assert!(RunSample::from_bare_loop("{\"ios\":1}").is_err());
     }
 }

@@ -18,7 +18,7 @@ impl Round {
 
 /// The ratio over all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct RatioSpread {
     /// Median of the rounds' ratios.
     pub median: f64,
     /// The smallest.
@@ -35,14 +35,14 @@ pub struct Summary {
     /// Median of the others.
     pub theirs: Option<f64>,
     /// Of the ratios within each round, so that what troubles both at a time troubles it little.
-    pub ratio: Option<Spread>,
+    pub ratio: Option<RatioSpread>,
 }
 
 /// Sums `rounds` up; there is at least one.
 pub fn summarise(rounds: &[Round]) -> Summary {
     let theirs: Vec<f64> = rounds.iter().filter_map(|round| round.theirs).collect();
     let ratios: Vec<f64> = rounds.iter().filter_map(|round| round.ratio()).collect();
-    let spread = || Spread {
+    let spread = || RatioSpread {
         median: median(&ratios),
         min: ratios.iter().copied().fold(f64::INFINITY, f64::min),
         max: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -114,7 +114,7 @@ mod tests {
         let summary = summarise(&[round(2.0, 1.0), round(9.0, 3.0), round(3.0, 3.0)]);
         assert_eq!(summary.ours, 3.0);
         assert_eq!(summary.theirs, Some(3.0));
-        assert_eq!(summary.ratio, Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
+        assert_eq!(summary.ratio, Some(RatioSpread { median: 2.0, min: 1.0, max: 3.0 }));
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn goals_are_met_at_their_edge() {
         let check = |goal: Goal, ours, ratio: Option<f64>, expected| {
-            let ratio = ratio.map(|median| Spread { median, min: 0.0, max: 9.0 });
+            let ratio = ratio.map(|median| RatioSpread { median, min: 0.0, max: 9.0 });
             let summary = Summary { ours, theirs: None, ratio };
             assert_eq!(goal.is_met(&summary), expected, "{goal:?} of {ours}, {ratio:?}");
         };

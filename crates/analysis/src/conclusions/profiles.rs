@@ -6,7 +6,7 @@
 use fathom_model::units;
 use fathom_record::{ExpectationRecord, TestRecord, TestStatus};
 
-use super::{Conclusion, Verdict};
+use super::{Conclusion, Suitability};
 use crate::say::{count, mebibytes};
 
 /// The class of an expectation that, met, serves the use.
@@ -19,7 +19,7 @@ pub(super) fn of_profile(test: &TestRecord) -> Option<Conclusion> {
     if test.purpose.is_empty() || test.status != TestStatus::Complete {
         return None;
     }
-    let needs: Vec<(&ExpectationRecord, Verdict)> = test
+    let needs: Vec<(&ExpectationRecord, Suitability)> = test
         .expected
         .iter()
         .filter(|expected| expected.class == YES)
@@ -35,28 +35,28 @@ pub(super) fn of_profile(test: &TestRecord) -> Option<Conclusion> {
     })
 }
 
-fn verdict(wanted: &ExpectationRecord, all: &[ExpectationRecord]) -> Verdict {
+fn verdict(wanted: &ExpectationRecord, all: &[ExpectationRecord]) -> Suitability {
     let at_a_pinch = all.iter().find(|other| other.class == MARGINAL && other.metric == wanted.metric);
     match (wanted.met, at_a_pinch.and_then(|other| other.met)) {
-        (Some(true), _) => Verdict::Yes,
-        (Some(false), Some(true)) => Verdict::Marginal,
-        (Some(false), _) => Verdict::No,
-        (None, _) => Verdict::Undecided,
+        (Some(true), _) => Suitability::Yes,
+        (Some(false), Some(true)) => Suitability::Marginal,
+        (Some(false), _) => Suitability::No,
+        (None, _) => Suitability::Undecided,
     }
 }
 
 /// One need that is not met is enough, whatever is not known of the others.
-fn badness(verdict: Verdict) -> u8 {
+fn badness(verdict: Suitability) -> u8 {
     match verdict {
-        Verdict::Yes => 0,
-        Verdict::Marginal => 1,
-        Verdict::Undecided => 2,
-        Verdict::No => 3,
+        Suitability::Yes => 0,
+        Suitability::Marginal => 1,
+        Suitability::Undecided => 2,
+        Suitability::No => 3,
     }
 }
 
 /// `p99 21.0ms (5.00ms is what it takes)`, `4,900 requests a second`.
-fn told(need: &ExpectationRecord, verdict: Verdict) -> String {
+fn told(need: &ExpectationRecord, verdict: Suitability) -> String {
     let mut words = need.metric.rsplit('.');
     let (last, before) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let direction = need.metric.split('.').nth(1).unwrap_or_default();
@@ -80,7 +80,7 @@ fn told(need: &ExpectationRecord, verdict: Verdict) -> String {
     let limit = if last == "iops" { count(need.value) } else { shown(need.value) };
     match (need.observed, verdict) {
         (None, _) => format!("{name}not known, and {limit} is what it takes"),
-        (Some(observed), Verdict::Yes) => format!("{name}{}", shown(observed)),
+        (Some(observed), Suitability::Yes) => format!("{name}{}", shown(observed)),
         (Some(observed), _) => format!("{name}{} where {limit} is what it takes", shown(observed)),
     }
 }

@@ -43,7 +43,7 @@ struct Sums {
 
 /// How requests were carried out instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum FallbackPath {
     /// By worker threads of the kernel.
     KernelWorkers,
     /// By the submitting call, which waited for each.
@@ -52,12 +52,12 @@ enum Way {
     SubmissionCompletes,
 }
 
-impl Way {
+impl FallbackPath {
     fn name(self) -> &'static str {
         match self {
-            Way::KernelWorkers => "kernel-workers",
-            Way::SubmissionWaits => "submission-waits",
-            Way::SubmissionCompletes => "submission-completes",
+            FallbackPath::KernelWorkers => "kernel-workers",
+            FallbackPath::SubmissionWaits => "submission-waits",
+            FallbackPath::SubmissionCompletes => "submission-completes",
         }
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn findings(test: &TestRecord, words: Words) -> Vec<Finding> {
     found.collect()
 }
 
-fn way(job: &JobRecord, sums: &Sums) -> Option<Way> {
+fn way(job: &JobRecord, sums: &Sums) -> Option<FallbackPath> {
     let plan = |name: &str| job.plan.get(name).map_or("0", String::as_str);
     let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
     let all_cpu_ns = sums.own_cpu_ns + sums.workers_cpu_ns;
@@ -88,13 +88,13 @@ fn way(job: &JobRecord, sums: &Sums) -> Option<Way> {
     if sums.workers_cpu_ns >= LEAST_WORKERS_NS
         && share(sums.workers_cpu_ns as f64, all_cpu_ns as f64) >= WORKERS_SHARE
     {
-        return (!syncs && !asked_for && sums.requests > 0).then_some(Way::KernelWorkers);
+        return (!syncs && !asked_for && sums.requests > 0).then_some(FallbackPath::KernelWorkers);
     }
     if job.iodepth < 2 || sums.requests < LEAST_REQUESTS || sums.submission_share() < SUBMISSION_SHARE {
         return None;
     }
     let waits = share(sums.waits as f64, sums.requests as f64) >= WAITS_PER_REQUEST;
-    Some(if waits { Way::SubmissionWaits } else { Way::SubmissionCompletes })
+    Some(if waits { FallbackPath::SubmissionWaits } else { FallbackPath::SubmissionCompletes })
 }
 
 impl Sums {
@@ -137,11 +137,11 @@ impl Sums {
     }
 }
 
-fn finding(way: Way, job: &JobRecord, sums: &Sums, (words, on_disk): (Words, bool)) -> Finding {
+fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, (words, on_disk): (Words, bool)) -> Finding {
     let finding = match way {
-        Way::KernelWorkers => kernel_workers(job, sums, (words, on_disk && is_direct(job))),
-        Way::SubmissionWaits => submission_waits(job, sums, words),
-        Way::SubmissionCompletes => submission_completes(job, sums, words),
+        FallbackPath::KernelWorkers => kernel_workers(job, sums, (words, on_disk && is_direct(job))),
+        FallbackPath::SubmissionWaits => submission_waits(job, sums, words),
+        FallbackPath::SubmissionCompletes => submission_completes(job, sums, words),
     };
     finding
         .with("way", way.name())
@@ -332,8 +332,8 @@ mod tests {
 
     #[test]
     fn what_real_targets_gave() {
-        use Way::{KernelWorkers, SubmissionCompletes, SubmissionWaits};
-        let check = |what: &str, row: Row, expected: Option<Way>| {
+        use FallbackPath::{KernelWorkers, SubmissionCompletes, SubmissionWaits};
+        let check = |what: &str, row: Row, expected: Option<FallbackPath>| {
             let job = job(&measured(row));
             assert_eq!(way(&job, &Sums::of(std::slice::from_ref(&job))), expected, "{what}");
         };

@@ -3,7 +3,7 @@
 use fathom_model::units;
 use fathom_record::{Finding, RunRecord, Severity};
 
-use crate::rows::Row;
+use crate::rows::RecordRow;
 use crate::say::{count, finding, of, percent};
 
 /// Share of the bytes that may be missing at the device before a cache is behind it: the readings of both sides are
@@ -19,20 +19,20 @@ const SMALL_SET_BYTES: u64 = 1 << 30;
 const TIMES_OVER: f64 = 4.0;
 
 /// What there is to say of one row.
-pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
     let all = [served(row), buffered(row), small_set(record, row)];
     all.into_iter().flatten().collect()
 }
 
 /// What stays in flight at both ends of the span in which the device was watched.
-fn slack(row: &Row<'_>) -> u64 {
+fn slack(row: &RecordRow<'_>) -> u64 {
     let in_flight = |job: &fathom_record::JobRecord| {
         u64::from(job.iodepth) * job.block_sizes.read.max(job.block_sizes.write)
     };
     row.jobs().iter().map(in_flight).sum()
 }
 
-fn served(row: &Row<'_>) -> Option<Finding> {
+fn served(row: &RecordRow<'_>) -> Option<Finding> {
     let device = row.summary.device.as_ref().filter(|_| row.has_device)?;
     let unseen = |ours: u64, theirs: u64| {
         let missing = ours.saturating_sub(theirs).saturating_sub(slack(row));
@@ -73,7 +73,7 @@ fn served(row: &Row<'_>) -> Option<Finding> {
     )
 }
 
-fn buffered(row: &Row<'_>) -> Option<Finding> {
+fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
     let moves = row.jobs().iter().any(|job| !NO_TARGET.contains(&job.engine.as_str()));
     let buffered = row.jobs().iter().filter(|job| job.plan.get("direct").is_some_and(|value| value == "0"));
     let jobs = buffered.count();
@@ -91,7 +91,7 @@ fn buffered(row: &Row<'_>) -> Option<Finding> {
     Some(of(found, [row]).with("jobs", jobs))
 }
 
-fn small_set(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let total = row.summary.total.as_ref()?;
     let planned = row.planned("size").max(row.planned("filesize"));
     let set = if record.header.size_bytes > 0 { record.header.size_bytes } else { planned };
@@ -112,7 +112,7 @@ fn small_set(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, ids, plan, record};
+    use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
 
     fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn bytes_that_the_device_never_saw() {
         let with = |rw: &'static str, share: f64, expected: &[&str]| {
-            let mut run = record(&[Load { rw, ..Load::default() }]);
+            let mut run = record(&[TestLoad { rw, ..TestLoad::default() }]);
             let counters = &mut run.tests[0].disks[0].counters;
             counters.read_sectors = (counters.read_sectors as f64 * share) as u64;
             counters.write_sectors = (counters.write_sectors as f64 * share) as u64;
@@ -145,18 +145,18 @@ mod tests {
             found[0].claim
         );
         // No device, nothing to compare with.
-        let mut run = record(&[Load::default()]);
+        let mut run = record(&[TestLoad::default()]);
         run.tests[0].disks.clear();
         check(&run, &[]);
         // A handful of requests in flight when the readings were taken.
-        let mut run = record(&[Load { depth: 64, iops: 40.0, ..Load::default() }]);
+        let mut run = record(&[TestLoad { depth: 64, iops: 40.0, ..TestLoad::default() }]);
         run.tests[0].disks[0].counters.read_sectors -= 8 * 60;
         check(&run, &[]);
     }
 
     #[test]
     fn the_page_cache() {
-        let mut run = record(&[Load::default()]);
+        let mut run = record(&[TestLoad::default()]);
         plan(&mut run, "direct", "0");
         check(&run, &["buffered"]);
         run.tests[0].jobs[0].engine = "null".to_owned();
@@ -167,7 +167,7 @@ mod tests {
     fn a_set_that_fits_into_a_drives_cache() {
         let with = |size: u64, expected: &[&str]| {
             // 24,000 requests of 4 KiB are 94 MiB.
-            let mut run = record(&[Load::default()]);
+            let mut run = record(&[TestLoad::default()]);
             run.header.size_bytes = size;
             check(&run, expected);
         };
@@ -175,7 +175,7 @@ mod tests {
         with(64 << 20, &[]);
         with(4 << 30, &[]);
         with(0, &[]);
-        let mut run = record(&[Load::default()]);
+        let mut run = record(&[TestLoad::default()]);
         run.header.size_bytes = 0;
         plan(&mut run, "size", "1048576");
         check(&run, &["small-working-set"]);

@@ -7,7 +7,7 @@ use fathom_model::units;
 use fathom_record::stability::Second;
 use fathom_record::{Finding, RunRecord, Severity};
 
-use crate::rows::{Kind, LEAST_SECONDS, Row};
+use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of};
 
 /// Points of one plateau agree within this share.
@@ -29,7 +29,7 @@ pub const REQUESTS_WAIT: &str = "More depth or jobs only make requests wait";
 /// A limit and the rows that show it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cap {
-    pub(crate) kind: Kind,
+    pub(crate) kind: RowKind,
     /// Requests or bytes per second.
     pub(crate) value: f64,
     /// The limit of a control group that the value agrees with.
@@ -46,9 +46,9 @@ pub(crate) struct Caps {
 }
 
 /// Finds the plateaus.
-pub(crate) fn caps(record: &RunRecord, rows: &[Row<'_>]) -> Caps {
+pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
     let mut caps = Caps::default();
-    for kind in [Kind::Read, Kind::Write] {
+    for kind in [RowKind::Read, RowKind::Write] {
         let points: Vec<usize> = (0..rows.len()).filter(|&at| is_point(&rows[at], kind)).collect();
         let iops = plateau(rows, &points, |row| row.settled_iops(), &group_limits(record, kind, "iops"));
         let limits = group_limits(record, kind, "bytes_per_second");
@@ -73,7 +73,7 @@ pub(crate) fn caps(record: &RunRecord, rows: &[Row<'_>]) -> Caps {
 }
 
 /// True where a row can tell of a limit of the device: even, of one kind, held back by nothing on this side.
-fn is_point(row: &Row<'_>, kind: Kind) -> bool {
+fn is_point(row: &RecordRow<'_>, kind: RowKind) -> bool {
     let Some(spread) = settled_spread(row) else { return false };
     // So few requests a second that their count moves by one.
     let even = EVEN + 1.5 / row.iops().max(1.0);
@@ -87,7 +87,7 @@ fn is_point(row: &Row<'_>, kind: Kind) -> bool {
 }
 
 /// Standard deviation over mean of the settled seconds; `None` where there are too few.
-fn settled_spread(row: &Row<'_>) -> Option<f64> {
+fn settled_spread(row: &RecordRow<'_>) -> Option<f64> {
     let rates: Vec<f64> = row.settled().iter().map(Second::iops).collect();
     if rates.len() < LEAST_SECONDS {
         return None;
@@ -98,7 +98,12 @@ fn settled_spread(row: &Row<'_>) -> Option<f64> {
 }
 
 /// The highest rate that two points of different depth or block size share, or one point and a known limit.
-fn plateau(rows: &[Row<'_>], points: &[usize], rate: fn(&Row<'_>) -> f64, limits: &[u64]) -> Option<Cap> {
+fn plateau(
+    rows: &[RecordRow<'_>],
+    points: &[usize],
+    rate: fn(&RecordRow<'_>) -> f64,
+    limits: &[u64],
+) -> Option<Cap> {
     let is_at = |at: usize, limit: u64| (rate(&rows[at]) / limit as f64 - 1.0).abs() <= AGREE;
     let limit = limits.iter().copied().find(|&limit| points.iter().any(|&at| is_at(at, limit)));
     let limited: Vec<usize> =
@@ -106,7 +111,7 @@ fn plateau(rows: &[Row<'_>], points: &[usize], rate: fn(&Row<'_>) -> f64, limits
     let top = points.iter().map(|&at| rate(&rows[at])).fold(0.0, f64::max);
     let agree: Vec<usize> =
         points.iter().copied().filter(|&at| rate(&rows[at]) >= top * (1.0 - AGREE)).collect();
-    let differ = |one: &Row<'_>, other: &Row<'_>| {
+    let differ = |one: &RecordRow<'_>, other: &RecordRow<'_>| {
         let (least, most) = (one.held().min(other.held()), one.held().max(other.held()));
         most >= least * DEEPER * (1.0 - AGREE) || one.block_bytes() != other.block_bytes()
     };
@@ -117,11 +122,11 @@ fn plateau(rows: &[Row<'_>], points: &[usize], rate: fn(&Row<'_>) -> f64, limits
         () => return None,
     };
     let mean = found.iter().map(|&at| rate(&rows[at])).sum::<f64>() / found.len() as f64;
-    Some(Cap { kind: Kind::Read, value: mean, group_limit, rows: found })
+    Some(Cap { kind: RowKind::Read, value: mean, group_limit, rows: found })
 }
 
 /// What the process's control group sets as limits for this kind, on whatever device.
-fn group_limits(record: &RunRecord, kind: Kind, unit: &str) -> Vec<u64> {
+fn group_limits(record: &RunRecord, kind: RowKind, unit: &str) -> Vec<u64> {
     let name = format!("{}_{unit}", direction(kind));
     let value = |line: &String| {
         let mut words = line.split(' ').skip(1);
@@ -131,7 +136,7 @@ fn group_limits(record: &RunRecord, kind: Kind, unit: &str) -> Vec<u64> {
 }
 
 /// What the limits tell.
-pub(crate) fn findings(caps: &Caps, rows: &[Row<'_>]) -> Vec<Finding> {
+pub(crate) fn findings(caps: &Caps, rows: &[RecordRow<'_>]) -> Vec<Finding> {
     let mut found: Vec<Finding> = caps.iops.iter().map(|cap| iops_cap(cap, caps, rows)).collect();
     found.extend(caps.bytes.iter().map(|cap| bandwidth_cap(cap, caps, rows)));
     found.extend(rows.iter().filter_map(|row| queueing(row, caps, rows)));
@@ -139,7 +144,7 @@ pub(crate) fn findings(caps: &Caps, rows: &[Row<'_>]) -> Vec<Finding> {
     found
 }
 
-fn iops_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
+fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let depths = cap.rows.iter().map(|&at| rows[at].held());
     let (least, most) =
         depths.fold((f64::MAX, 0.0), |(least, most): (f64, f64), depth| (least.min(depth), most.max(depth)));
@@ -169,10 +174,11 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
 }
 
 /// Whether a mix shows that reads and writes draw on one allowance.
-fn shared(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> String {
+fn shared(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> String {
     let other = caps.iops.iter().find(|other| other.kind != cap.kind);
     let both_alike = other.is_some_and(|other| (other.value / cap.value - 1.0).abs() <= AGREE);
-    let mix = rows.iter().find(|row| row.kind() == Some(Kind::Mixed) && row.is_direct() && !row.is_paced());
+    let mix =
+        rows.iter().find(|row| row.kind() == Some(RowKind::Mixed) && row.is_direct() && !row.is_paced());
     match mix {
         Some(mix) if both_alike && (mix.iops() / cap.value - 1.0).abs() <= AGREE => {
             "; reads and writes share it".to_owned()
@@ -184,7 +190,7 @@ fn shared(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> String {
     }
 }
 
-fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[Row<'_>]) -> Finding {
+fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let mut claim = format!("{} {} stop at {}", blocks(cap, rows), cap.kind.plural(), mebibytes(cap.value));
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the control group of this process allows {}", mebibytes(limit as f64));
@@ -215,16 +221,16 @@ fn remedy_of_cap(cap: &Cap, asked: &str) -> Option<String> {
     })
 }
 
-fn direction(kind: Kind) -> &'static str {
+fn direction(kind: RowKind) -> &'static str {
     match kind {
-        Kind::Read => "read",
-        Kind::Write => "write",
-        Kind::Mixed => "total",
+        RowKind::Read => "read",
+        RowKind::Write => "write",
+        RowKind::Mixed => "total",
     }
 }
 
 /// `4k`, or `4k and 16k`.
-fn blocks(cap: &Cap, rows: &[Row<'_>]) -> String {
+fn blocks(cap: &Cap, rows: &[RecordRow<'_>]) -> String {
     let mut sizes: Vec<u64> = cap.rows.iter().filter_map(|&at| rows[at].block_bytes()).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -232,11 +238,11 @@ fn blocks(cap: &Cap, rows: &[Row<'_>]) -> String {
 }
 
 /// Latency that is the wait for a turn.
-fn queueing(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
+fn queueing(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Option<Finding> {
     let kind = row.kind()?;
     let at = rows.iter().position(|other| std::ptr::eq(other, row))?;
     let cap = caps.iops.iter().chain(&caps.bytes).find(|cap| cap.rows.contains(&at))?;
-    let is_alone = |other: &&Row<'_>| {
+    let is_alone = |other: &&RecordRow<'_>| {
         other.kind() == Some(kind)
             && other.block_bytes() == row.block_bytes()
             && (0.5..1.1).contains(&other.held())
@@ -270,7 +276,7 @@ fn queueing(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
 }
 
 /// A stream whose blocks are so small that the cap on requests holds it.
-fn small_block(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> {
+fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Option<Finding> {
     let (kind, size) = (row.kind()?, row.block_bytes()?);
     let cap = caps.iops.iter().find(|cap| cap.kind == kind)?;
     let is_held = (row.settled_iops() / cap.value - 1.0).abs() <= AGREE && !row.is_random();
@@ -305,11 +311,11 @@ fn small_block(row: &Row<'_>, caps: &Caps, rows: &[Row<'_>]) -> Option<Finding> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, ids, plan, record};
+    use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
 
-    fn load(rw: &'static str, bs_kib: u64, depth: u32, iops: f64) -> Load {
-        Load { rw, bs: bs_kib << 10, depth, iops, ..Load::default() }
+    fn load(rw: &'static str, bs_kib: u64, depth: u32, iops: f64) -> TestLoad {
+        TestLoad { rw, bs: bs_kib << 10, depth, iops, ..TestLoad::default() }
     }
 
     fn check(run: &RunRecord) -> Vec<Finding> {
@@ -317,7 +323,7 @@ mod tests {
         findings(&caps(run, &rows), &rows)
     }
 
-    fn told(loads: &[Load]) -> Vec<String> {
+    fn told(loads: &[TestLoad]) -> Vec<String> {
         check(&record(loads)).into_iter().map(|finding| finding.id).collect()
     }
 
@@ -330,10 +336,10 @@ mod tests {
         assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2500.0)]), [""; 0]);
         assert_eq!(told(&[deep.clone(), load("randwrite", 4, 8, 2999.0)]), [""; 0]);
         assert_eq!(told(&[deep.clone(), load("randread", 4, 60, 2999.0)]), [""; 0]);
-        let uneven = Load { seconds: vec![0.9, 1.1], ..load("randread", 4, 8, 2999.0) };
+        let uneven = TestLoad { seconds: vec![0.9, 1.1], ..load("randread", 4, 8, 2999.0) };
         assert_eq!(told(&[deep.clone(), uneven]), [""; 0]);
         // What was let through at the start does not count, unless a ramp has seen to it.
-        let cold = Load { seconds: vec![1.1, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
+        let cold = TestLoad { seconds: vec![1.1, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
         assert_eq!(told(&[deep.clone(), cold.clone()]), ["iops-cap"]);
         let mut warm = record(&[deep.clone(), cold]);
         warm.tests[1].jobs[0].ramp = Some(Default::default());
@@ -353,7 +359,7 @@ mod tests {
         let bytes = [load("read", 1024, 32, 128.0), load("read", 128, 8, 1024.0)];
         assert_eq!(told(&bytes), ["bandwidth-cap"]);
         assert_eq!(told(&[load("read", 1024, 32, 128.0), load("read", 1024, 8, 128.0)]), ["bandwidth-cap"]);
-        let all: Vec<Load> = iops.into_iter().chain(bytes).collect();
+        let all: Vec<TestLoad> = iops.into_iter().chain(bytes).collect();
         let found = check(&record(&all));
         assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
         assert_eq!(found[0].claim, "4k and 16k reads stop at 3,000 a second, at depth 8 as at depth 64.");

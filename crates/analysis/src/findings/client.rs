@@ -2,7 +2,7 @@
 
 use fathom_record::{Finding, HostIntervalRecord, JobRecord, RunRecord, Severity};
 
-use crate::rows::Row;
+use crate::rows::RecordRow;
 use crate::say::{count, finding, of, percent};
 
 /// Share of a core from which on a thread has nothing left to give: the rest goes to waking up and to the clock.
@@ -30,12 +30,12 @@ fn share(job: &JobRecord) -> f64 {
 }
 
 /// True where a thread of the row was busy all the time, so that its rate is the client's.
-pub(crate) fn is_bound(row: &Row<'_>) -> bool {
+pub(crate) fn is_bound(row: &RecordRow<'_>) -> bool {
     row.jobs().iter().any(|job| share(job) >= BUSY_THREAD)
 }
 
 /// True where a thread, or all CPUs, had nothing left to give.
-pub(crate) fn has_no_more(record: &RunRecord, row: &Row<'_>) -> bool {
+pub(crate) fn has_no_more(record: &RunRecord, row: &RecordRow<'_>) -> bool {
     let host = &record.header.conditions.host;
     let cpus = f64::from(if host.cpus_allowed > 0 { host.cpus_allowed } else { host.cpus_online });
     let busy: f64 = row.jobs().iter().map(share).sum();
@@ -43,12 +43,12 @@ pub(crate) fn has_no_more(record: &RunRecord, row: &Row<'_>) -> bool {
 }
 
 /// What there is to say of the client of each row.
-pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
     let all = [bound(record, row), steal(row), throttled(record, row)];
     all.into_iter().flatten().collect()
 }
 
-fn bound(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     if !is_bound(row) || row.is_paced() {
         return None;
     }
@@ -106,7 +106,7 @@ fn worst(load: &[HostIntervalRecord]) -> f64 {
     (0..load.len()).filter_map(window).fold(0.0, f64::max)
 }
 
-fn steal(row: &Row<'_>) -> Option<Finding> {
+fn steal(row: &RecordRow<'_>) -> Option<Finding> {
     let load = &row.test.host_load;
     let (mean, worst) = (stolen(load), worst(load));
     let too_short = row.summary.measured_ns < LEAST_SPAN_NS;
@@ -123,7 +123,7 @@ fn steal(row: &Row<'_>) -> Option<Finding> {
     Some(of(found, [row]).with("steal_fraction", mean).with("steal_fraction_worst", worst.max(mean)))
 }
 
-fn throttled(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let load = &row.test.host_load;
     let share = portion(
         load,
@@ -183,7 +183,7 @@ pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, SECOND_NS, ids, plan, record};
+    use crate::fixture::{SECOND_NS, TestLoad, ids, plan, record};
     use crate::rows::rows;
 
     fn check(run: &RunRecord) -> Vec<Finding> {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_thread_that_is_busy_all_the_time_limits() {
         let check = |share: f64, expected: &[&str]| {
-            let mut run = record(&[Load { jobs: 2, ..Load::default() }]);
+            let mut run = record(&[TestLoad { jobs: 2, ..TestLoad::default() }]);
             let measured = &mut run.tests[0].jobs[1].measured;
             (measured.cpu.user_ns, measured.cpu.system_ns) = (0, (measured.end_ns as f64 * share) as u64);
             assert_eq!(ids(&check(&run)), expected, "{share}");
@@ -222,7 +222,7 @@ mod tests {
         plan(&mut run, "thinktime_ns", "1000");
         assert_eq!(ids(&self::check(&run)), [""; 0]);
         // In virtual time a run costs nothing; a short one too little to tell.
-        run = record(&[Load { seconds: vec![0.01], ..Load::default() }]);
+        run = record(&[TestLoad { seconds: vec![0.01], ..TestLoad::default() }]);
         run.tests[0].jobs[0].measured.end_ns = 20_000_000;
         run.tests[0].jobs[0].measured.cpu.user_ns = 20_000_000;
         assert_eq!(ids(&self::check(&run)), [""; 0]);
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn stolen_time() {
         let check = |stolen: &[f64], expected: &[&str]| {
-            let mut run = record(&[Load::default()]);
+            let mut run = record(&[TestLoad::default()]);
             run.tests[0].host_load = load(stolen);
             assert_eq!(ids(&check(&run)), expected, "{stolen:?}");
         };
@@ -251,7 +251,7 @@ mod tests {
         check(&seconds, &["cpu-steal", "cpu-credit-suspected"]);
         seconds[58] = 0.0;
         check(&seconds, &["cpu-steal"]);
-        let mut short = record(&[Load { seconds: vec![0.5], ..Load::default() }]);
+        let mut short = record(&[TestLoad { seconds: vec![0.5], ..TestLoad::default() }]);
         short.tests[0].jobs[0].measured.end_ns = 500_000_000;
         short.tests[0].host_load = load(&[0.5]);
         assert_eq!(ids(&self::check(&short)), [""; 0]);
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn time_withheld_by_the_group() {
         let check = |throttled_ns: u64, expected: &[&str]| {
-            let mut run = record(&[Load::default()]);
+            let mut run = record(&[TestLoad::default()]);
             run.header.conditions.host.cgroup.cpu_limit = Some(0.5);
             run.tests[0].host_load = load(&[0.0; 12]);
             run.tests[0].host_load[3].throttled_ns = throttled_ns;

@@ -3,10 +3,10 @@
 use fathom_model::units;
 use fathom_record::{Finding, Severity};
 
-use crate::bend::{At, bend};
+use crate::bend::{DepthRate, bend};
 use crate::findings::client;
 use crate::findings::instance_cap::targets;
-use crate::rows::{Kind, Row};
+use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding, of};
 
 /// Points are of different depths where one is this many times the other, but for what Little leaves open.
@@ -21,7 +21,7 @@ const NO_QUEUE: f64 = 1.3;
 const LEAST_DEPTHS: usize = 4;
 
 /// What the depths of each load tell.
-pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
+pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
     for family in families(rows) {
         found.extend(too_shallow(&family));
@@ -33,14 +33,14 @@ pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
 
 /// Rows that differ in depth alone, shallowest first; families of one are left out. What one target does says nothing of
 /// the depth that another needs, nor what several do together of any of them.
-fn families<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
-    let key = |row: &'r Row<'a>| match (row.kind(), row.block_bytes()) {
-        (Some(kind @ (Kind::Read | Kind::Write)), Some(size)) => {
+fn families<'r, 'a>(rows: &'r [RecordRow<'a>]) -> Vec<Vec<&'r RecordRow<'a>>> {
+    let key = |row: &'r RecordRow<'a>| match (row.kind(), row.block_bytes()) {
+        (Some(kind @ (RowKind::Read | RowKind::Write)), Some(size)) => {
             Some((kind, size, row.is_random(), targets(row)))
         }
         _ => None,
     };
-    let counts = |row: &&Row<'_>| {
+    let counts = |row: &&RecordRow<'_>| {
         row.is_direct() && !row.is_paced() && !row.is_synced() && !client::is_bound(row) && row.held() >= 0.5
     };
     let mut keys: Vec<_> = rows.iter().filter(counts).filter_map(key).collect();
@@ -48,16 +48,17 @@ fn families<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
     keys.dedup();
     let family = |wanted| {
         let wanted = Some(wanted);
-        let mut family: Vec<&Row<'a>> = rows.iter().filter(counts).filter(|row| key(row) == wanted).collect();
+        let mut family: Vec<&RecordRow<'a>> =
+            rows.iter().filter(counts).filter(|row| key(row) == wanted).collect();
         family.sort_by(|one, other| one.held().total_cmp(&other.held()));
         family
     };
     keys.into_iter().map(family).filter(|family| family.len() > 1).collect()
 }
 
-fn too_shallow(family: &[&Row<'_>]) -> Option<Finding> {
+fn too_shallow(family: &[&RecordRow<'_>]) -> Option<Finding> {
     let best = family.iter().max_by(|one, other| one.iops().total_cmp(&other.iops()))?;
-    let falls_short = |row: &&&Row<'_>| {
+    let falls_short = |row: &&&RecordRow<'_>| {
         row.held() >= QUEUE && best.held() >= DEEPER * row.held() && best.iops() >= WORTHWHILE * row.iops()
     };
     let row = family.iter().rev().find(falls_short)?;
@@ -81,7 +82,7 @@ fn too_shallow(family: &[&Row<'_>]) -> Option<Finding> {
     )
 }
 
-fn not_saturated(family: &[&Row<'_>]) -> Option<Finding> {
+fn not_saturated(family: &[&RecordRow<'_>]) -> Option<Finding> {
     let (first, last) = (family.first()?, family.last()?);
     let growth = last.lat_ns() / first.lat_ns().max(1.0);
     if last.held() < DEEPER * first.held() || growth > NO_QUEUE || last.held() < QUEUE {
@@ -105,14 +106,15 @@ fn not_saturated(family: &[&Row<'_>]) -> Option<Finding> {
     )
 }
 
-fn knee(family: &[&Row<'_>]) -> Option<Finding> {
-    let mut curve: Vec<&Row<'_>> = Vec::new();
+fn knee(family: &[&RecordRow<'_>]) -> Option<Finding> {
+    let mut curve: Vec<&RecordRow<'_>> = Vec::new();
     for row in family {
         if curve.last().is_none_or(|before| row.held() >= DEEPER * 0.8 * before.held()) {
             curve.push(row);
         }
     }
-    let at = |row: &&Row<'_>| At { depth: row.held(), iops: row.iops(), lat_ns: Some(row.lat_ns()) };
+    let at =
+        |row: &&RecordRow<'_>| DepthRate { depth: row.held(), iops: row.iops(), lat_ns: Some(row.lat_ns()) };
     let bend = bend(&curve.iter().map(at).collect::<Vec<_>>())?;
     let (place, plateau) = bend.throughput.filter(|_| curve.len() >= LEAST_DEPTHS)?;
     let (enough, frugal) = (curve[place], curve[bend.latency]);
@@ -136,11 +138,11 @@ fn knee(family: &[&Row<'_>]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, ids, plan, record};
+    use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
 
     fn curve(points: &[(u32, f64)]) -> fathom_record::RunRecord {
-        let load = |&(depth, iops): &(u32, f64)| Load { depth, iops, ..Load::default() };
+        let load = |&(depth, iops): &(u32, f64)| TestLoad { depth, iops, ..TestLoad::default() };
         record(&points.iter().map(load).collect::<Vec<_>>())
     }
 

@@ -4,7 +4,7 @@
 use fathom_model::units;
 use fathom_record::{Finding, RunRecord, Severity};
 
-use crate::rows::{Kind, Row};
+use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding, of, percent};
 
 /// Share of others' I/O from which on the device was not ours alone.
@@ -19,7 +19,7 @@ const PIECES: f64 = 1.2;
 const AGREE: f64 = 0.05;
 
 /// What there is to say of one row.
-pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
     [foreign(record, row), splitting(record, row), alignment(record, row)].into_iter().flatten().collect()
 }
 
@@ -30,7 +30,7 @@ struct Foreign {
     place: String,
 }
 
-fn foreign(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let total = row.summary.total.as_ref()?;
     let found = of_others(row)
         .into_iter()
@@ -63,7 +63,7 @@ fn foreign(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
 
 /// What the target's own device did beyond our requests. Only what cannot be ours counts: a file system that is written
 /// to writes more than it was asked to, and a page cache reads ahead.
-fn of_others(row: &Row<'_>) -> Option<Foreign> {
+fn of_others(row: &RecordRow<'_>) -> Option<Foreign> {
     let device = row.summary.device.as_ref().filter(|_| row.has_device && row.is_direct())?;
     let jobs = row.jobs();
     let read = row.sum(|op| op.bytes, |job| &job.measured.read);
@@ -89,7 +89,7 @@ fn of_others(row: &Row<'_>) -> Option<Foreign> {
 }
 
 /// What the disk under a partition did beyond the partition itself.
-fn beside_partition(record: &RunRecord, row: &Row<'_>) -> Option<Foreign> {
+fn beside_partition(record: &RunRecord, row: &RecordRow<'_>) -> Option<Foreign> {
     let devices = &record.header.conditions.target.devices;
     let is_partition =
         |name: &str| devices.iter().any(|device| device.name == name && device.kind == "partition");
@@ -102,19 +102,19 @@ fn beside_partition(record: &RunRecord, row: &Row<'_>) -> Option<Foreign> {
     Some(Foreign { requests: requests as f64, bytes: sectors as f64 * 512.0, place: whole.name.clone() })
 }
 
-fn splitting(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let device =
         row.summary.device.as_ref().filter(|_| row.has_device && row.is_direct() && !row.is_synced())?;
     let (ours, theirs, ours_bytes, theirs_bytes) = match row.kind()? {
-        Kind::Read => {
+        RowKind::Read => {
             let read = row.summary.read.as_ref()?;
             (read.ios, device.reads, read.bytes, device.read_bytes)
         }
-        Kind::Write => {
+        RowKind::Write => {
             let write = row.summary.write.as_ref()?;
             (write.ios, device.writes, write.bytes, device.write_bytes)
         }
-        Kind::Mixed => return None,
+        RowKind::Mixed => return None,
     };
     let pieces = theirs as f64 / ours.max(1) as f64;
     let same_bytes = (theirs_bytes as f64 / ours_bytes.max(1) as f64 - 1.0).abs() <= AGREE;
@@ -137,7 +137,7 @@ fn splitting(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
     Some(of(found, [row]).with("pieces_per_request", pieces).with("max_request_bytes", largest))
 }
 
-fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+fn alignment(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let devices = &record.header.conditions.target.devices;
     let physical = u64::from(devices.iter().map(|device| device.physical_block_size).max()?);
     let kind = row.kind()?;
@@ -145,8 +145,8 @@ fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         let offset = job.plan.get("offset").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         // The sizes of a mix are multiples of its smallest.
         let least = job.smallest_blocks();
-        let sizes = [(Kind::Read, least.read), (Kind::Write, least.write)];
-        let used = sizes.iter().filter(|(of, _)| *of == kind || kind == Kind::Mixed);
+        let sizes = [(RowKind::Read, least.read), (RowKind::Write, least.write)];
+        let used = sizes.iter().filter(|(of, _)| *of == kind || kind == RowKind::Mixed);
         used.map(|(_, size)| *size).chain([offset]).any(|bytes| !bytes.is_multiple_of(physical))
     };
     // What begins beside a block shifts every request, whatever its own offset.
@@ -157,7 +157,7 @@ fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
     if physical == 0 || !row.is_direct() || !is_beside {
         return None;
     }
-    let writes = kind != Kind::Read;
+    let writes = kind != RowKind::Read;
     let reads = row.summary.device.as_ref().filter(|_| row.has_device).map(|device| device.reads);
     let (block, does) = (
         units::bytes(physical),
@@ -187,14 +187,14 @@ fn alignment(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
         of(found, [row])
             .with("physical_block_size_bytes", physical)
             .with("start_bytes", shifted.map(|(_, start)| start))
-            .with("device_reads", reads.filter(|_| kind == Kind::Write)),
+            .with("device_reads", reads.filter(|_| kind == RowKind::Write)),
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, ids, plan, record};
+    use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
 
     fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn with(rw: &'static str, change: fn(&mut RunRecord)) -> RunRecord {
-        let mut run = record(&[Load { rw, ..Load::default() }]);
+        let mut run = record(&[TestLoad { rw, ..TestLoad::default() }]);
         change(&mut run);
         run
     }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn requests_beside_the_blocks_of_the_device() {
         let case = |rw, bs: u64, offset: &str, expected: Option<Severity>| {
-            let mut run = record(&[Load { rw, bs, ..Load::default() }]);
+            let mut run = record(&[TestLoad { rw, bs, ..TestLoad::default() }]);
             plan(&mut run, "offset", offset);
             let found: Vec<Finding> = findings(&run, &rows(&run)[0]);
             let found = found.into_iter().find(|finding| finding.id == "alignment");
@@ -292,7 +292,7 @@ mod tests {
         case("randread", 6144, "0", Some(Severity::Info));
         case("randread", 4096, "50%", None);
         for (start, expected) in [(1 << 20, None), (2049 * 512, Some("Make the partition anew"))] {
-            let mut run = record(&[Load { rw: "randwrite", ..Load::default() }]);
+            let mut run = record(&[TestLoad { rw: "randwrite", ..TestLoad::default() }]);
             run.header.conditions.target.devices[0].start_bytes = Some(start);
             let found = findings(&run, &rows(&run)[0]).into_iter().find(|finding| finding.id == "alignment");
             let remedy = found.and_then(|finding| finding.remedy);

@@ -5,10 +5,10 @@ use fathom_record::{Finding, Severity};
 
 use crate::findings::client;
 use crate::findings::stalled;
-use crate::rows::{Kind, Row};
+use crate::rows::{RecordRow, RowKind};
 use crate::say::{count, finding, of, seconds};
-use crate::steady::segments::{EVEN, Fall, fall};
-use crate::steady::{self, ROUNDS, SCREENED, Spread, fifths, mean};
+use crate::steady::segments::{EVEN, FinalDrop, fall};
+use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, fifths, mean};
 
 /// Full seconds below which a fifth of a run is too short.
 const LEAST_SECONDS: usize = 10;
@@ -16,7 +16,7 @@ const LEAST_SECONDS: usize = 10;
 const LEAST_REQUESTS: f64 = 100.0;
 
 /// What there is to say of one row.
-pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
+pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
     let per_fifth = (rates.len() / ROUNDS).max(1);
     let too_few = mean(&rates) * per_fifth as f64 <= LEAST_REQUESTS;
@@ -28,9 +28,9 @@ pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
 }
 
 /// The whole run is judged, since its mean is what the row shows; one of 30 s is cut as the screening rule has it.
-fn not_steady(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
+fn not_steady(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
     let spans = fifths(rates);
-    let spread = Spread::of(&spans);
+    let spread = FigureSpread::of(&spans);
     if spread.is_steady() {
         return None;
     }
@@ -66,14 +66,14 @@ fn not_steady(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
     )
 }
 
-fn burst(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
-    let Fall { before: high, after: low } = fall(rates)?;
+fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
+    let FinalDrop { before: high, after: low } = fall(rates)?;
     let held_back = row.test.host_load.iter().any(|load| load.throttled_ns > 0) || client::is_bound(row);
     if low.cv > EVEN || held_back {
         return None;
     }
     let used: f64 = rates[..high.length].iter().map(|rate| (rate - low.median).max(0.0)).sum();
-    let cache = if row.kind() == Some(Kind::Read) { "" } else { ", or a full write cache," };
+    let cache = if row.kind() == Some(RowKind::Read) { "" } else { ", or a full write cache," };
     let claim = format!(
         "the rate fell once, from {} to {} a second after {}, and stayed there: a spent burst credit{cache} looks like this.",
         count(high.median),
@@ -94,11 +94,11 @@ fn burst(row: &Row<'_>, rates: &[f64]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, plan, record};
+    use crate::fixture::{TestLoad, plan, record};
     use crate::rows::rows;
 
     fn told(seconds: Vec<f64>, iops: f64) -> Option<String> {
-        let run = record(&[Load { seconds, iops, ..Load::default() }]);
+        let run = record(&[TestLoad { seconds, iops, ..TestLoad::default() }]);
         findings(&rows(&run)[0]).map(|finding| finding.id)
     }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_course_of_a_rate_is_told_without_a_share_of_more_than_all() {
         let check = |seconds: Vec<f64>, expected: &str| {
-            let run = record(&[Load { seconds, iops: 1000.0, ..Load::default() }]);
+            let run = record(&[TestLoad { seconds, iops: 1000.0, ..TestLoad::default() }]);
             let claim = findings(&rows(&run)[0]).expect("it is not steady").claim;
             assert!(claim.contains(expected) && !claim.contains('%'), "{claim}");
         };
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_run_that_settled_says_where() {
         let last = |seconds: Vec<f64>| {
-            let run = record(&[Load { seconds, iops: 3000.0, ..Load::default() }]);
+            let run = record(&[TestLoad { seconds, iops: 3000.0, ..TestLoad::default() }]);
             let found = findings(&rows(&run)[0]).unwrap();
             found.evidence.get("last_30_seconds_iops").and_then(|value| value.as_f64())
         };
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn a_job_that_holds_itself_back_is_not_judged() {
-        let mut run = record(&[Load { seconds: fall(10, 10, 0.5), ..Load::default() }]);
+        let mut run = record(&[TestLoad { seconds: fall(10, 10, 0.5), ..TestLoad::default() }]);
         plan(&mut run, "thinktime_ns", "1000");
         assert_eq!(findings(&rows(&run)[0]), None);
     }
 
     #[test]
     fn the_credit_that_was_used() {
-        let run = record(&[Load { seconds: fall(20, 40, 0.1), iops: 3000.0, ..Load::default() }]);
+        let run = record(&[TestLoad { seconds: fall(20, 40, 0.1), iops: 3000.0, ..TestLoad::default() }]);
         let found = findings(&rows(&run)[0]).unwrap();
         let number = |name: &str| found.evidence[name].as_f64().unwrap();
         assert_eq!((number("burst_iops"), number("baseline_iops")), (3000.0, 300.0));

@@ -5,7 +5,7 @@
 use fathom_model::units;
 use fathom_record::{DeviceRecord, Finding, RunRecord, Severity};
 
-use crate::rows::Row;
+use crate::rows::RecordRow;
 use crate::say::{finding, of, percent};
 
 /// A flush of a volatile cache takes longer than this on flash; faster is a protected cache, or none at all.
@@ -18,7 +18,7 @@ const LEAST_SYNCS: u64 = 50;
 const COSTLY: f64 = 0.5;
 
 /// What there is to say of one row.
-pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Vec<Finding> {
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
     // What a sync costs is no question where it may not have done anything.
     suspicious(record, row).or_else(|| cost(row)).into_iter().collect()
 }
@@ -31,7 +31,7 @@ fn cached_device(record: &RunRecord) -> Option<&DeviceRecord> {
     devices.iter().filter(is_lowest).find(|device| device.write_cache == "write back")
 }
 
-fn suspicious(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let sync = row.summary.sync.as_ref().filter(|sync| sync.ios >= LEAST_SYNCS)?;
     let device = cached_device(record)?;
     let disk = row.test.disks.iter().find(|disk| disk.name == device.name && row.has_device)?;
@@ -76,7 +76,7 @@ fn suspicious(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
     )
 }
 
-fn cost(row: &Row<'_>) -> Option<Finding> {
+fn cost(row: &RecordRow<'_>) -> Option<Finding> {
     let sync = row.summary.sync.as_ref().filter(|sync| sync.ios >= LEAST_SYNCS)?;
     let write = row.summary.write.as_ref()?;
     let (sync_ns, write_ns) = (sync.lat_ns.mean?, write.lat_ns.mean.or(write.clat_ns.mean)?);
@@ -106,12 +106,12 @@ fn cost(row: &Row<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, ids, latency, plan, record};
+    use crate::fixture::{TestLoad, ids, latency, plan, record};
     use crate::rows::rows;
 
     /// 24,000 writes of 500 us, a sync of `sync_ns` after each, and so many flushes at the device.
     fn run(sync_ns: u64, flushes: u64) -> RunRecord {
-        let mut run = record(&[Load { rw: "write", ..Load::default() }]);
+        let mut run = record(&[TestLoad { rw: "write", ..TestLoad::default() }]);
         plan(&mut run, "fdatasync", "1");
         let measured = &mut run.tests[0].jobs[0].measured;
         (measured.syncs, measured.sync_lat) = (24_000, latency(24_000, sync_ns));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn flushes_that_do_not_fit() {
-        check(&record(&[Load { rw: "write", ..Load::default() }]), &[]);
+        check(&record(&[TestLoad { rw: "write", ..TestLoad::default() }]), &[]);
         check(&run(400_000, 24_000), &[]);
         let found = check(&run(400_000, 3), &["flush-suspicious"]);
         assert!(

@@ -3,7 +3,7 @@
 use fathom_record::{Finding, JobRecord, Severity};
 
 use crate::findings::client;
-use crate::rows::Row;
+use crate::rows::RecordRow;
 use crate::say::{count, finding, of};
 
 /// Share of what targets do apart that they keep together where they share nothing.
@@ -12,7 +12,7 @@ const TOGETHER: f64 = 0.85;
 const LEAST_SECONDS: usize = 2;
 
 /// What jobs on several targets at once tell, beside the same jobs each by itself.
-pub(crate) fn findings(rows: &[Row<'_>]) -> Vec<Finding> {
+pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
     rows.iter().filter_map(|together| shared(together, rows)).collect()
 }
 
@@ -21,7 +21,7 @@ fn target(job: &JobRecord) -> &str {
 }
 
 /// The targets of a row, each once.
-pub(crate) fn targets<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
+pub(crate) fn targets<'r>(row: &'r RecordRow<'_>) -> Vec<&'r str> {
     let mut targets: Vec<&str> = row.jobs().iter().map(target).filter(|name| !name.is_empty()).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -30,9 +30,9 @@ pub(crate) fn targets<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
 
 /// The targets of a row that has several, and the rows of the same jobs on each by itself.
 pub(crate) fn apart<'r, 'a>(
-    together: &'r Row<'a>,
-    rows: &'r [Row<'a>],
-) -> Option<(Vec<&'r str>, Vec<&'r Row<'a>>)> {
+    together: &'r RecordRow<'a>,
+    rows: &'r [RecordRow<'a>],
+) -> Option<(Vec<&'r str>, Vec<&'r RecordRow<'a>>)> {
     let targets = targets(together);
     if targets.len() < 2 {
         return None;
@@ -50,7 +50,7 @@ pub(crate) fn apart<'r, 'a>(
     Some((targets, apart))
 }
 
-fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
+fn shared(together: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Finding> {
     let (targets, apart) = apart(together, rows)?;
     if !counts(together) || !apart.iter().all(|row| counts(row)) {
         return None;
@@ -77,19 +77,19 @@ fn shared(together: &Row<'_>, rows: &[Row<'_>]) -> Option<Finding> {
 }
 
 /// True where the row's rate is the targets' and not the client's.
-fn counts(row: &Row<'_>) -> bool {
+fn counts(row: &RecordRow<'_>) -> bool {
     row.is_direct() && !row.is_paced() && !client::is_bound(row) && row.seconds.len() >= LEAST_SECONDS
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, ids, record};
+    use crate::fixture::{TestLoad, ids, record};
     use crate::rows::rows;
 
     fn told(apart: [f64; 2], together: f64) -> Vec<Finding> {
-        let load = |iops| Load { depth: 8, iops, ..Load::default() };
-        let both = Load { jobs: 2, depth: 8, iops: together, ..Load::default() };
+        let load = |iops| TestLoad { depth: 8, iops, ..TestLoad::default() };
+        let both = TestLoad { jobs: 2, depth: 8, iops: together, ..TestLoad::default() };
         let mut run = record(&[load(apart[0]), load(apart[1]), both]);
         for (test, names) in run.tests.iter_mut().zip([["/a"; 2], ["/b"; 2], ["/a", "/b"]]) {
             for (job, name) in test.jobs.iter_mut().zip(names) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fathom_model::units;
 use fathom_record::{Finding, IntervalRecord, LatencyRecord, RunRecord, Severity};
 
-use crate::rows::{Kind, Row};
+use crate::rows::{RecordRow, RowKind};
 use crate::say::{count, finding, of};
 
 /// Median of the first pass over that of the later ones from which on they are of two kinds.
@@ -19,9 +19,9 @@ const LEAST_INTERVALS: usize = 2;
 const FROM_DEVICE: f64 = 0.98;
 
 /// What there is to say of one row: random reads by one worker, which asks for every block once before any twice.
-pub(crate) fn findings(record: &RunRecord, row: &Row<'_>) -> Option<Finding> {
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let [job] = row.jobs() else { return None };
-    let read = row.summary.read.as_ref().filter(|_| row.kind() == Some(Kind::Read))?;
+    let read = row.summary.read.as_ref().filter(|_| row.kind() == Some(RowKind::Read))?;
     let mapped = row.every("norandommap", |value| value != "1");
     let seen = row.summary.device.as_ref().filter(|_| row.has_device);
     let from_device = seen.is_none_or(|device| device.read_bytes as f64 >= FROM_DEVICE * read.bytes as f64);
@@ -98,12 +98,12 @@ fn median(intervals: &[&IntervalRecord], least: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, latency, record};
+    use crate::fixture::{TestLoad, latency, record};
     use crate::rows::rows;
 
     /// 12 seconds of 2000 reads, of which the first five go over the target once.
     fn run(first_ns: u64) -> RunRecord {
-        let mut run = record(&[Load::default()]);
+        let mut run = record(&[TestLoad::default()]);
         run.header.size_bytes = 5 * 2000 * 4096;
         for interval in &mut run.tests[0].jobs[0].measured.series[..5] {
             interval.read.clat_bins = latency(2000, first_ns).bins;

@@ -5,7 +5,7 @@ use std::io;
 use fathom_model::units;
 use fathom_record::{Finding, Severity};
 
-use crate::rows::Row;
+use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
 
 /// Requests that carry a p99: ten lie beyond it.
@@ -14,11 +14,11 @@ const CARRY_P99: u64 = 1000;
 const LEAST_SECONDS: usize = 3;
 
 /// What there is to say of one row.
-pub(crate) fn findings(row: &Row<'_>) -> Vec<Finding> {
+pub(crate) fn findings(row: &RecordRow<'_>) -> Vec<Finding> {
     errors(row).into_iter().chain(short_run(row)).chain(low_sample(row)).collect()
 }
 
-fn errors(row: &Row<'_>) -> Vec<Finding> {
+fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
     let ios = row.summary.total.as_ref().map_or(0, |total| total.ios);
     let told = row.summary.errors.iter().map(|error| {
         let text = io::Error::from_raw_os_error(error.errno).to_string();
@@ -35,7 +35,7 @@ fn errors(row: &Row<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-fn short_run(row: &Row<'_>) -> Option<Finding> {
+fn short_run(row: &RecordRow<'_>) -> Option<Finding> {
     let total = row.summary.total.as_ref()?;
     if total.ios == 0 || row.seconds.len() >= LEAST_SECONDS || row.summary.measured_ns == 0 {
         return None;
@@ -55,7 +55,7 @@ fn short_run(row: &Row<'_>) -> Option<Finding> {
     )
 }
 
-fn low_sample(row: &Row<'_>) -> Option<Finding> {
+fn low_sample(row: &RecordRow<'_>) -> Option<Finding> {
     let total = row.summary.total.as_ref()?;
     if total.ios == 0 || total.ios >= CARRY_P99 {
         return None;
@@ -74,7 +74,7 @@ mod tests {
     use fathom_record::{ErrorCountRecord, RunRecord};
 
     use super::*;
-    use crate::fixture::{Load, ids, record};
+    use crate::fixture::{TestLoad, ids, record};
     use crate::rows::rows;
 
     fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn failed_requests() {
-        let mut run = record(&[Load { jobs: 2, ..Load::default() }]);
+        let mut run = record(&[TestLoad { jobs: 2, ..TestLoad::default() }]);
         check(&run, &[]);
         for job in &mut run.tests[0].jobs {
             job.errors = vec![ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 700 }];
@@ -98,7 +98,10 @@ mod tests {
     #[test]
     fn too_little() {
         let with = |iops: f64, seconds: usize, expected: &[&str]| {
-            check(&record(&[Load { iops, seconds: vec![1.0; seconds], ..Load::default() }]), expected);
+            check(
+                &record(&[TestLoad { iops, seconds: vec![1.0; seconds], ..TestLoad::default() }]),
+                expected,
+            );
         };
         with(2000.0, 3, &[]);
         with(2000.0, 2, &["short-run"]);

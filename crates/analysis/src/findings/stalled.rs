@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fathom_model::units;
 use fathom_record::{Finding, IntervalRecord, JobRecord, Severity, SlowRecord, StallRecord};
 
-use crate::rows::Row;
+use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
 
 /// Length of such a span from which on it is a stall: longer than any request waits for its turn at a cap.
@@ -17,13 +17,13 @@ const NAMED: usize = 4;
 
 /// A span without a completion, ns since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct StalledSpan {
     start_ns: u64,
     end_ns: u64,
 }
 
 /// The longest stall of a row, with how many there were.
-pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
+pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     let spans = spans(row);
     let longest = spans.iter().max_by_key(|span| span.end_ns - span.start_ns)?;
     let waiting = waiting(row, longest);
@@ -69,9 +69,9 @@ pub(crate) fn findings(row: &Row<'_>) -> Option<Finding> {
 }
 
 /// Spans in which no worker completed anything, each covered by a request that waited through it.
-fn spans(row: &Row<'_>) -> Vec<Span> {
+fn spans(row: &RecordRow<'_>) -> Vec<StalledSpan> {
     // Workers that started apart have intervals that overlap, so time is cut wherever one of them begins or ends.
-    let intervals: Vec<(Span, bool)> =
+    let intervals: Vec<(StalledSpan, bool)> =
         row.jobs().iter().flat_map(|job| &job.measured.series).map(whether_idle).collect();
     let mut cuts: Vec<u64> = intervals.iter().flat_map(|(span, _)| [span.start_ns, span.end_ns]).collect();
     cuts.sort_unstable();
@@ -84,11 +84,11 @@ fn spans(row: &Row<'_>) -> Vec<Span> {
             cuts[from..].iter().copied().take_while(|&cut| cut < span.end_ns)
         })
         .collect();
-    let mut idle: Vec<Span> = Vec::new();
+    let mut idle: Vec<StalledSpan> = Vec::new();
     for pair in cuts.windows(2).filter(|pair| !busy.contains(&pair[0])) {
         match idle.last_mut() {
             Some(span) if span.end_ns == pair[0] => span.end_ns = pair[1],
-            _ => idle.push(Span { start_ns: pair[0], end_ns: pair[1] }),
+            _ => idle.push(StalledSpan { start_ns: pair[0], end_ns: pair[1] }),
         }
     }
     idle.retain(|span| span.end_ns - span.start_ns >= LEAST_SEEN_NS);
@@ -97,24 +97,24 @@ fn spans(row: &Row<'_>) -> Vec<Span> {
 }
 
 /// From the last request before a span to the first completion after it, by those who waited through it.
-fn exact(row: &Row<'_>, span: &Span) -> Option<Span> {
+fn exact(row: &RecordRow<'_>, span: &StalledSpan) -> Option<StalledSpan> {
     let waiting = waiting(row, span);
     let start_ns = waiting.iter().map(|slow| slow.start_ns).max();
     let end_ns = waiting.iter().map(|slow| slow.start_ns.saturating_add(slow.lat_ns)).min();
     match start_ns.zip(end_ns) {
-        Some((start_ns, end_ns)) if end_ns > start_ns => Some(Span { start_ns, end_ns }),
+        Some((start_ns, end_ns)) if end_ns > start_ns => Some(StalledSpan { start_ns, end_ns }),
         Some(_) => Some(*span),
         None => row.jobs().iter().any(|job| job.stuck).then_some(*span),
     }
 }
 
-fn whether_idle(interval: &IntervalRecord) -> (Span, bool) {
+fn whether_idle(interval: &IntervalRecord) -> (StalledSpan, bool) {
     let ios = interval.read.ios + interval.write.ios + interval.trim.ios;
-    (Span { start_ns: interval.start_ns, end_ns: interval.end_ns }, ios == 0)
+    (StalledSpan { start_ns: interval.start_ns, end_ns: interval.end_ns }, ios == 0)
 }
 
 /// What the runner told of a span while it lasted, worker by worker.
-fn seen<'r>(row: &'r Row<'_>, span: &Span) -> Vec<&'r StallRecord> {
+fn seen<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r StallRecord> {
     let within = |stall: &&StallRecord| {
         stall.start_ns < span.end_ns && stall.start_ns.saturating_add(stall.length_ns) > span.start_ns
     };
@@ -122,7 +122,7 @@ fn seen<'r>(row: &'r Row<'_>, span: &Span) -> Vec<&'r StallRecord> {
 }
 
 /// The requests that waited through a span.
-fn waiting<'r>(row: &'r Row<'_>, span: &Span) -> Vec<&'r SlowRecord> {
+fn waiting<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r SlowRecord> {
     let length = span.end_ns - span.start_ns;
     let covers = |slow: &&SlowRecord| {
         let end = slow.start_ns.saturating_add(slow.lat_ns).min(span.end_ns);
@@ -137,12 +137,12 @@ mod tests {
     use fathom_record::RunRecord;
 
     use super::*;
-    use crate::fixture::{Load, SECOND_NS, record};
+    use crate::fixture::{SECOND_NS, TestLoad, record};
     use crate::rows::rows;
 
     fn with(zeros: usize, lat_s: u64) -> RunRecord {
         let seconds = [vec![1.0; 3], vec![0.0; zeros], vec![1.0; 4]].concat();
-        let mut run = record(&[Load { seconds, depth: 16, ..Load::default() }]);
+        let mut run = record(&[TestLoad { seconds, depth: 16, ..TestLoad::default() }]);
         run.tests[0].jobs[0].slowest = vec![SlowRecord {
             op: "read".to_owned(),
             start_ns: 3 * SECOND_NS - 1000,

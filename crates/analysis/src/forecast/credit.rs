@@ -4,7 +4,7 @@ use fathom_volume::{Limit, Standing, VolumeModel};
 
 /// What a credit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum CreditUnit {
     /// I/Os, as the provider counts them.
     Ios,
     /// Bytes.
@@ -17,7 +17,7 @@ pub struct CreditCourse {
     /// Which limit: `volume`, or with its direction, `volume reads`.
     pub of: String,
     /// What it counts.
-    pub unit: Unit,
+    pub unit: CreditUnit,
     /// The most that is kept, tokens; `None` for a window.
     pub capacity: Option<u64>,
     /// The rate it lets a load have, a second; `None` = no limit.
@@ -72,7 +72,7 @@ pub fn credits(model: &VolumeModel) -> Vec<CreditCourse> {
     for (direction, stage) in
         stages.into_iter().flat_map(|(word, all)| all.iter().map(move |one| (word, one)))
     {
-        for (unit, limit) in [(Unit::Ios, stage.ios), (Unit::Bytes, stage.bytes)] {
+        for (unit, limit) in [(CreditUnit::Ios, stage.ios), (CreditUnit::Bytes, stage.bytes)] {
             let (base, burst, capacity) = match limit {
                 Some(Limit::Credit { base, burst, capacity, .. }) => (base, burst, Some(capacity)),
                 Some(Limit::Window { base, burst, .. }) => (base, Some(burst), None),
@@ -108,17 +108,18 @@ pub fn left(standing: Standing, now_ns: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_volume::{Rate, Stage};
+    use fathom_volume::{LimitStage, TokenRate};
 
     use super::*;
 
     #[test]
     fn credits_of_a_volume_are_found_in_the_order_of_its_limits() {
-        let rate = |tokens| Rate::per_second(tokens).unwrap();
+        let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         let credit =
             Limit::Credit { base: rate(150), burst: Some(rate(3000)), capacity: 5_400_000, initial: 0 };
         let window = Limit::Window { base: rate(5), burst: rate(7), burst_ns: 9, rest_ns: 9 };
-        let stage = |ios, bytes| Stage { name: "volume".to_owned(), ios, bytes, ..Stage::default() };
+        let stage =
+            |ios, bytes| LimitStage { name: "volume".to_owned(), ios, bytes, ..LimitStage::default() };
         let model = VolumeModel {
             shared: vec![stage(Some(credit), Some(Limit::Rate(rate(9))))],
             writes: vec![stage(None, Some(window))],
@@ -129,8 +130,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("volume".to_owned(), Unit::Ios, Some(5_400_000), Some(3000.0)),
-                ("volume writes".to_owned(), Unit::Bytes, None, Some(7.0))
+                ("volume".to_owned(), CreditUnit::Ios, Some(5_400_000), Some(3000.0)),
+                ("volume writes".to_owned(), CreditUnit::Bytes, None, Some(7.0))
             ]
         );
     }
@@ -138,12 +139,12 @@ mod tests {
     #[test]
     fn a_credit_is_used_up_while_only_the_baseline_is_left() {
         let limit = Limit::Credit {
-            base: Rate::per_second(150).unwrap(),
+            base: TokenRate::per_second(150).unwrap(),
             burst: None,
             capacity: 1000,
             initial: 1000,
         };
-        let stage = Stage { ios: Some(limit), ..Stage::default() };
+        let stage = LimitStage { ios: Some(limit), ..LimitStage::default() };
         let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(1 << 30) };
         let mut course = credits(&model).remove(0);
         for (span, left, expected) in

@@ -4,11 +4,11 @@
 //! squares over the figures that were seen: at 0.05 they differ by about 5 % each. A figure of which only a bound is known
 //! counts where it is contradicted. What the medium takes is left out: providers seldom publish it.
 
-use fathom_volume::{Limit, Stage, VolumeModel};
+use fathom_volume::{Limit, LimitStage, VolumeModel};
 
 use crate::estimate::Estimate;
 use crate::identified::duration::held_s;
-use crate::identified::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
+use crate::identified::{BucketScope, BucketUnit, Burst, EachWay, Figure, Identified};
 
 /// What it counts where one of both has what the other does not have: a limit, a bucket, a unit.
 const ABSENT: f64 = std::f64::consts::LN_10;
@@ -122,7 +122,7 @@ struct Side {
 }
 
 impl Side {
-    fn of(model: &VolumeModel, own: &[Stage]) -> Side {
+    fn of(model: &VolumeModel, own: &[LimitStage]) -> Side {
         let stages = || model.shared.iter().chain(own);
         let peak = |limit: Option<Limit>| limit.and_then(|limit| limit.peak()).map(|rate| rate.as_f64());
         let bytes = stages().filter_map(|stage| peak(stage.bytes)).min_by(f64::total_cmp);
@@ -136,10 +136,10 @@ impl Side {
     }
 }
 
-fn stages(model: &VolumeModel) -> impl Iterator<Item = (&Stage, Draws)> {
-    let shared = model.shared.iter().map(|stage| (stage, Draws::Both));
-    let reads = model.reads.iter().map(|stage| (stage, Draws::Reads));
-    shared.chain(reads).chain(model.writes.iter().map(|stage| (stage, Draws::Writes)))
+fn stages(model: &VolumeModel) -> impl Iterator<Item = (&LimitStage, BucketScope)> {
+    let shared = model.shared.iter().map(|stage| (stage, BucketScope::Both));
+    let reads = model.reads.iter().map(|stage| (stage, BucketScope::Reads));
+    shared.chain(reads).chain(model.writes.iter().map(|stage| (stage, BucketScope::Writes)))
 }
 
 /// The unit that shows where both limits let it.
@@ -158,29 +158,29 @@ fn is_shared(model: &VolumeModel) -> Option<bool> {
 
 /// A bucket of the model.
 #[derive(Clone, Copy)]
-struct Bucket {
+struct ModelBucket {
     unit: BucketUnit,
-    draws: Draws,
+    draws: BucketScope,
     base: f64,
     capacity: f64,
     /// Full to empty at the highest rate, s.
     lasts_s: Option<f64>,
 }
 
-fn bucket_of(limit: Option<Limit>, unit: BucketUnit, draws: Draws) -> Option<Bucket> {
+fn bucket_of(limit: Option<Limit>, unit: BucketUnit, draws: BucketScope) -> Option<ModelBucket> {
     let limit = limit?;
     let Limit::Credit { base, capacity, .. } = limit else { return None };
     let lasts_s = limit.time_to_empty_ns(capacity).map(|ns| ns as f64 / 1e9);
-    Some(Bucket { unit, draws, base: base.as_f64(), capacity: capacity as f64, lasts_s })
+    Some(ModelBucket { unit, draws, base: base.as_f64(), capacity: capacity as f64, lasts_s })
 }
 
 /// Buckets of the model, each with itself as requests see it that all cost a whole unit of its bytes: a number of them.
-fn buckets_of(model: &VolumeModel) -> Vec<(Bucket, Option<Bucket>)> {
-    let of_stage = |(stage, draws): (&Stage, Draws)| {
+fn buckets_of(model: &VolumeModel) -> Vec<(ModelBucket, Option<ModelBucket>)> {
+    let of_stage = |(stage, draws): (&LimitStage, BucketScope)| {
         let ios = bucket_of(stage.ios, BucketUnit::Ios, draws).map(|bucket| (bucket, None));
         let whole = stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units).map(f64::from);
         let bytes = bucket_of(stage.bytes, BucketUnit::Bytes, draws).map(|bucket| {
-            let counted = |unit: f64| Bucket {
+            let counted = |unit: f64| ModelBucket {
                 unit: BucketUnit::Ios,
                 base: bucket.base / unit,
                 capacity: bucket.capacity / unit,
@@ -197,8 +197,9 @@ fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
     let mut missing = buckets_of(model);
     for Burst { unit, draws, baseline_rate, capacity, .. } in &found.bursts {
         // Whose credit it is has been counted as sharing.
-        let is_same = |bucket: &Bucket| {
-            bucket.unit == *unit && (bucket.draws == *draws || [bucket.draws, *draws].contains(&Draws::Both))
+        let is_same = |bucket: &ModelBucket| {
+            bucket.unit == *unit
+                && (bucket.draws == *draws || [bucket.draws, *draws].contains(&BucketScope::Both))
         };
         let same = missing.iter().enumerate().find_map(|(index, (bucket, counted))| {
             let seen = [Some(bucket), counted.as_ref()].into_iter().flatten().find(|one| is_same(one))?;
@@ -213,11 +214,11 @@ fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
             None => sum.known(ABSENT),
         }
     }
-    let is_contradicted = |bucket: &Bucket| {
+    let is_contradicted = |bucket: &ModelBucket| {
         let held = [false, true].into_iter().filter(|&writes| match bucket.draws {
-            Draws::Both => true,
-            Draws::Reads => !writes,
-            Draws::Writes => writes,
+            BucketScope::Both => true,
+            BucketScope::Reads => !writes,
+            BucketScope::Writes => writes,
         });
         let held = held.filter_map(|writes| held_s(found, bucket.unit, writes)).fold(0.0, f64::max);
         bucket.lasts_s.is_some_and(|lasts| lasts < held)
@@ -229,10 +230,10 @@ fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_volume::{Accounting, Rate};
+    use fathom_volume::{Accounting, TokenRate};
 
-    fn rate(per_second: u64) -> Rate {
-        Rate::per_second(per_second).unwrap()
+    fn rate(per_second: u64) -> TokenRate {
+        TokenRate::per_second(per_second).unwrap()
     }
 
     /// 3,000 IOPS and 128 MiB/s; 150 once 5.4 million are used up.
@@ -245,7 +246,7 @@ mod tests {
         };
         let accounting = Accounting { unit_bytes: Some(256 << 10), ..Accounting::default() };
         let bytes = Some(Limit::Rate(rate(128 << 20)));
-        let stage = Stage { accounting, ios: Some(ios), bytes, ..Stage::default() };
+        let stage = LimitStage { accounting, ios: Some(ios), bytes, ..LimitStage::default() };
         VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(50 << 30) }
     }
 
@@ -260,7 +261,7 @@ mod tests {
     fn found() -> Identified {
         let burst = Burst {
             unit: BucketUnit::Ios,
-            draws: Draws::Both,
+            draws: BucketScope::Both,
             burst_rate: exactly(3000.0),
             baseline_rate: exactly(150.0),
             capacity: exactly(5.4e6),
@@ -342,7 +343,7 @@ mod tests {
             initial: mib(500_000),
         };
         let accounting = Accounting { unit_bytes: Some(1 << 20), whole_units: true, ..Accounting::default() };
-        let stage = Stage { accounting, bytes: Some(bytes), ..Stage::default() };
+        let stage = LimitStage { accounting, bytes: Some(bytes), ..LimitStage::default() };
         let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(50 << 30) };
         let mut seen = Identified { iops: both(exactly(128.0)), is_shared: Some(true), ..found() };
         seen.bytes_per_second = EachWay::default();

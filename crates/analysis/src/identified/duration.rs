@@ -3,7 +3,7 @@
 //! Where no bucket was seen, a rate holds for as long as it was watched; beyond that nothing is known of it.
 
 use crate::estimate::Estimate;
-use crate::identified::{BucketUnit, Burst, Draws, EachWay, Figure, Identified};
+use crate::identified::{BucketScope, BucketUnit, Burst, EachWay, Figure, Identified};
 
 /// What comes this near to the highest rate is that.
 const HIGHEST: f64 = 0.95;
@@ -16,9 +16,9 @@ impl Burst {
     /// True where requests of one direction draw from it.
     pub(crate) fn counts(&self, writes: bool) -> bool {
         match self.draws {
-            Draws::Both => true,
-            Draws::Reads => !writes,
-            Draws::Writes => writes,
+            BucketScope::Both => true,
+            BucketScope::Reads => !writes,
+            BucketScope::Writes => writes,
         }
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     fn burst(unit: BucketUnit, base: f64) -> Burst {
         Burst {
             unit,
-            draws: Draws::Reads,
+            draws: BucketScope::Reads,
             burst_rate: exactly(1e9),
             baseline_rate: exactly(base),
             capacity: exactly(1e9),

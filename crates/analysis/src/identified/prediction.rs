@@ -8,30 +8,30 @@ use fathom_model::units::duration;
 use crate::estimate::Estimate;
 use crate::identified::duration::{held_s, highest};
 use crate::identified::{BucketUnit, Burst, Figure, Identified};
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 use crate::say;
 
 /// What is asked of a volume, at full speed.
-const WORKLOADS: [(Pattern, u64); 8] = [
-    (Pattern::RandRead, 4 << 10),
-    (Pattern::RandWrite, 4 << 10),
-    (Pattern::RandRead, 16 << 10),
-    (Pattern::RandWrite, 16 << 10),
-    (Pattern::RandRead, 64 << 10),
-    (Pattern::RandWrite, 64 << 10),
-    (Pattern::Read, 1 << 20),
-    (Pattern::Write, 1 << 20),
+const WORKLOADS: [(AccessPattern, u64); 8] = [
+    (AccessPattern::RandRead, 4 << 10),
+    (AccessPattern::RandWrite, 4 << 10),
+    (AccessPattern::RandRead, 16 << 10),
+    (AccessPattern::RandWrite, 16 << 10),
+    (AccessPattern::RandRead, 64 << 10),
+    (AccessPattern::RandWrite, 64 << 10),
+    (AccessPattern::Read, 1 << 20),
+    (AccessPattern::Write, 1 << 20),
 ];
 
 /// A workload and what it gets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// The workload.
-    pub pattern: Pattern,
+    pub pattern: AccessPattern,
     /// Bytes per request.
     pub block: u64,
     /// Rates one after the other, from full credit on.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<RatePhase>,
     /// Rest after which it is as at first, s; `None` where nothing runs dry, or it is not known.
     pub refilled_after_s: Option<f64>,
     /// How long the last of the rates goes on.
@@ -42,7 +42,7 @@ pub struct Prediction {
 
 /// A rate for a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Phase {
+pub struct RatePhase {
     /// Requests a second.
     pub iops: f64,
     /// How long; `None` in the last one.
@@ -89,7 +89,7 @@ impl Prediction {
     /// True where both workloads get the same, but for what measuring is wrong by.
     pub fn is_like(&self, other: &Prediction) -> bool {
         let near = |one: f64, other: f64| one == other || (one / other - 1.0).abs() <= SAME;
-        let alike = |one: &Phase, other: &Phase| {
+        let alike = |one: &RatePhase, other: &RatePhase| {
             let lasts = match (one.lasts, other.lasts) {
                 (Some(one), Some(other)) => {
                     near(one.seconds, other.seconds)
@@ -117,26 +117,26 @@ pub fn predictions(found: &Identified) -> Vec<Prediction> {
 }
 
 /// One workload at full speed.
-fn predict(found: &Identified, pattern: Pattern, block: u64) -> Option<Prediction> {
+fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Prediction> {
     let (units, most_units) = units(found, block)?;
-    let load = Load { units, most_units, bytes: block as f64 };
+    let load = RequestUnits { units, most_units, bytes: block as f64 };
     let each = |each: &'_ crate::identified::EachWay| {
         if pattern.writes() { each.write.clone() } else { each.read.clone() }
     };
     let rate = full_rate(each(&found.iops)?, each(&found.bytes_per_second)?, &load)?;
     let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.counts(pattern.writes())).collect();
     let known_s = known_s(found, pattern.writes(), (rate.0, &load));
-    let mut course = Course { phases: Vec::new(), refill_s: None, last: Last::ForGood };
+    let mut course = RateCourse { phases: Vec::new(), refill_s: None, last: Last::ForGood };
     course.run(rate, &buckets, &load);
     course.limit_to(known_s);
     let refilled_after_s = course.refill_s;
     let text = text(&course, block);
-    let Course { phases, last, .. } = course;
+    let RateCourse { phases, last, .. } = course;
     Some(Prediction { pattern, block, phases, refilled_after_s, last, text })
 }
 
 /// How long `rate` of `load` is known to last as far as buckets go that were not seen, s; infinite where all were.
-fn known_s(found: &Identified, writes: bool, (rate, load): (f64, &Load)) -> f64 {
+fn known_s(found: &Identified, writes: bool, (rate, load): (f64, &RequestUnits)) -> f64 {
     let is_seen =
         |unit: BucketUnit| found.bursts.iter().any(|burst| burst.unit == unit && burst.counts(writes));
     let of = |unit: BucketUnit| {
@@ -154,7 +154,7 @@ fn known_s(found: &Identified, writes: bool, (rate, load): (f64, &Load)) -> f64 
 }
 
 /// What one request counts.
-struct Load {
+struct RequestUnits {
     /// As I/Os, at least.
     units: f64,
     /// And at most.
@@ -162,7 +162,7 @@ struct Load {
     bytes: f64,
 }
 
-impl Load {
+impl RequestUnits {
     fn of(&self, unit: BucketUnit) -> f64 {
         match unit {
             BucketUnit::Ios => self.units,
@@ -200,10 +200,10 @@ fn is_byte_limited(found: &Identified, block: u64) -> bool {
 }
 
 /// A rate, and by what share it may be wrong.
-type Rate = (f64, f64);
+type UncertainRate = (f64, f64);
 
 /// Requests a second while there is credit, where it is known which limit decides.
-fn full_rate(iops: Figure, bytes: Figure, load: &Load) -> Option<Rate> {
+fn full_rate(iops: Figure, bytes: Figure, load: &RequestUnits) -> Option<UncertainRate> {
     let known = |value: f64, low: f64, high: f64| Some((value, (high - low) / 2.0 / value));
     let by_count = iops.estimate.map(|estimate| scaled(estimate, load.units));
     let by_bytes = bytes.estimate.map(|estimate| scaled(estimate, load.bytes));
@@ -239,15 +239,15 @@ fn scaled(estimate: Estimate, by: f64) -> Estimate {
 }
 
 /// Rates one after the other.
-struct Course {
-    phases: Vec<Phase>,
+struct RateCourse {
+    phases: Vec<RatePhase>,
     refill_s: Option<f64>,
     last: Last,
 }
 
-impl Course {
+impl RateCourse {
     /// From full buckets on, until none is left that would run dry.
-    fn run(&mut self, (full, error): Rate, buckets: &[&Burst], load: &Load) {
+    fn run(&mut self, (full, error): UncertainRate, buckets: &[&Burst], load: &RequestUnits) {
         let mut rate = full;
         let mut left: Vec<(&Burst, f64)> = Vec::new();
         for burst in buckets {
@@ -274,7 +274,7 @@ impl Course {
                 break;
             };
             let lasts = lasts(left[first].0, seconds, (rate * error, load));
-            self.phases.push(Phase { iops: rate, lasts: Some(lasts) });
+            self.phases.push(RatePhase { iops: rate, lasts: Some(lasts) });
             for (burst, credit) in &mut left {
                 let spent = drain(rate, base(burst), burst, load) * seconds;
                 *credit = (*credit - spent).min(burst.capacity.value().unwrap_or_default());
@@ -285,7 +285,7 @@ impl Course {
             }
             rate = rate.min(base(burst) / load.of(burst.unit));
         }
-        self.phases.push(Phase { iops: rate, lasts: None });
+        self.phases.push(RatePhase { iops: rate, lasts: None });
     }
 
     /// The highest rate is known to last for `known_s`, whatever else runs dry.
@@ -303,7 +303,7 @@ impl Course {
 }
 
 /// The time that a bucket lasts, which is `seconds` as far as known, at a rate that may be wrong by so much.
-fn lasts(burst: &Burst, seconds: f64, (error, load): (f64, &Load)) -> Lasts {
+fn lasts(burst: &Burst, seconds: f64, (error, load): (f64, &RequestUnits)) -> Lasts {
     let half = |figure: &Figure| match figure.estimate {
         Some(Estimate::Known { low, high, .. }) => (high - low) / 2.0,
         _ => 0.0,
@@ -318,14 +318,14 @@ fn lasts(burst: &Burst, seconds: f64, (error, load): (f64, &Load)) -> Lasts {
 }
 
 /// Credit that is used a second; below 0 where it is gained.
-fn drain(rate: f64, base: f64, burst: &Burst, load: &Load) -> f64 {
+fn drain(rate: f64, base: f64, burst: &Burst, load: &RequestUnits) -> f64 {
     // What is less than the interval of a rate is none.
     let drain = rate * load.of(burst.unit) - base;
     if drain > base * 1e-3 { drain } else { drain.min(0.0) }
 }
 
-fn text(course: &Course, block: u64) -> String {
-    let rate = |phase: &Phase| match block {
+fn text(course: &RateCourse, block: u64) -> String {
+    let rate = |phase: &RatePhase| match block {
         0..=65_535 => format!("{} IOPS", say::count(phase.iops)),
         _ => say::mebibytes(phase.iops * block as f64),
     };
@@ -362,7 +362,7 @@ fn text(course: &Course, block: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identified::{Draws, EachWay};
+    use crate::identified::{BucketScope, EachWay};
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)
@@ -375,7 +375,7 @@ mod tests {
     fn burst(unit: BucketUnit, burst: f64, base: f64, capacity: f64) -> Burst {
         Burst {
             unit,
-            draws: Draws::Both,
+            draws: BucketScope::Both,
             burst_rate: exactly(burst),
             baseline_rate: exactly(base),
             capacity: exactly(capacity),
@@ -397,7 +397,7 @@ mod tests {
         }
     }
 
-    fn check(found: &Identified, pattern: Pattern, block: u64, expected: &str) {
+    fn check(found: &Identified, pattern: AccessPattern, block: u64, expected: &str) {
         let text = predict(found, pattern, block).map(|prediction| prediction.text);
         assert_eq!(text.as_deref().unwrap_or("nothing"), expected, "{pattern:?} {block}");
     }
@@ -405,21 +405,21 @@ mod tests {
     #[test]
     fn a_bucket_of_io_credit() {
         let mut found = gp2();
-        let small = predict(&found, Pattern::RandRead, 4096).unwrap();
+        let small = predict(&found, AccessPattern::RandRead, 4096).unwrap();
         assert!((small.phases[0].lasts.unwrap().seconds - 1894.7).abs() < 0.1, "{small:?}");
         assert_eq!(
             (small.phases[1], small.last, small.refilled_after_s),
-            (Phase { iops: 150.0, lasts: None }, Last::ForGood, Some(36_000.0))
+            (RatePhase { iops: 150.0, lasts: None }, Last::ForGood, Some(36_000.0))
         );
         assert_eq!(small.what(), "4k random reads");
         let usual = "3,000 IOPS for 31 min 35 s, then 150 IOPS; refilled after 10 h of rest";
-        check(&found, Pattern::RandRead, 4096, usual);
-        check(&found, Pattern::RandWrite, 16_384, usual);
+        check(&found, AccessPattern::RandRead, 4096, usual);
+        check(&found, AccessPattern::RandWrite, 16_384, usual);
         // 128 MiB/s are 512 I/Os of 256 KiB: the credit lasts longer, and 150 of them are 37.5 MiB/s. But it is not known
         // whether bytes need credit as well: they went on for no longer than I/Os lasted.
         check(
             &found,
-            Pattern::Read,
+            AccessPattern::Read,
             1 << 20,
             "128 MiB/s for 28 min 25 s to 4 h 09 min, then 37.5 MiB/s; refilled after 10 h of rest",
         );
@@ -429,7 +429,7 @@ mod tests {
         found.held_ns = Some(3_000_000_000_000);
         check(
             &found,
-            Pattern::RandRead,
+            AccessPattern::RandRead,
             65_536,
             "128 MiB/s for 12 min 56 s, then 106.2 MiB/s; refilled after 2 min 39 s of rest",
         );
@@ -445,14 +445,14 @@ mod tests {
         // 3,000 of 16 KiB are 49 MB/s: I/Os last 100 s and bytes 277.8 s, of which 178 s are left at 4.9 MB/s: they refill.
         check(
             &found,
-            Pattern::RandRead,
+            AccessPattern::RandRead,
             16_384,
             "3,000 IOPS for 1 min 40 s, then 300 IOPS; refilled after 15 min of rest",
         );
         // 2,048 of 64 KiB are 128 MiB/s: bytes last 82.6 s; then 200 a second, which is below the baseline of I/Os.
         check(
             &found,
-            Pattern::RandRead,
+            AccessPattern::RandRead,
             65_536,
             "128 MiB/s for 1 min 23 s, then 12.5 MiB/s; refilled after 12 min 43 s of rest",
         );
@@ -462,27 +462,32 @@ mod tests {
     fn only_what_is_known_is_said() {
         let mut found = gp2();
         found.bursts.clear();
-        check(&found, Pattern::RandRead, 4096, "3,000 IOPS at first; how long is not known");
+        check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS at first; how long is not known");
         found.held_ns = Some(2_400_000_000_000);
-        check(&found, Pattern::RandRead, 4096, "3,000 IOPS for 40 min at the least");
+        check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS for 40 min at the least");
         found.iops.read = Some(Figure::bound(Estimate::AtLeast(2000.0), "hidden"));
-        check(&found, Pattern::RandRead, 4096, "nothing");
-        check(&found, Pattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
+        check(&found, AccessPattern::RandRead, 4096, "nothing");
+        check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
         found.io_unit = Figure::bound(Estimate::AtLeast(45_000.0), "hidden");
-        check(&found, Pattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
+        check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
         found.io_unit = Figure::unknown("not looked at");
-        check(&found, Pattern::Read, 1 << 20, "nothing");
+        check(&found, AccessPattern::Read, 1 << 20, "nothing");
         found.iops.write = None;
-        check(&found, Pattern::RandWrite, 4096, "nothing");
+        check(&found, AccessPattern::RandWrite, 4096, "nothing");
         let mut found = gp2();
         found.io_unit = Figure::bound(Estimate::AtLeast(89_088.0), "hidden");
-        check(&found, Pattern::Read, 1 << 20, "128 MiB/s as long as there is credit; how long is not known");
+        check(
+            &found,
+            AccessPattern::Read,
+            1 << 20,
+            "128 MiB/s as long as there is credit; how long is not known",
+        );
         let mut found = gp2();
         found.bursts[0].capacity = Figure::bound(Estimate::AtLeast(1e6), "the time was over");
         found.bursts[0].baseline_rate = Figure::unknown("the time was over");
         check(
             &found,
-            Pattern::RandRead,
+            AccessPattern::RandRead,
             4096,
             "3,000 IOPS as long as there is credit; how long is not known",
         );

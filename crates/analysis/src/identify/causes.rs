@@ -1,8 +1,8 @@
 //! What else a rate that fell may have fallen for than credit (confounders): a limit by the clock, a cache that was full,
 //! throttling, and a machine whose processors others had.
 
-use super::ledger::{Account, Bucket};
-use super::probe::Way;
+use super::ledger::{Account, EmptiedBucket};
+use super::probe::IoDirection;
 use super::script::Script;
 use crate::identified::{BucketUnit, Confounder};
 
@@ -13,7 +13,7 @@ const MORE_THAN_BEFORE: f64 = 3.0;
 
 impl Script<'_> {
     /// What is told of a rate that fell is told as credit.
-    pub(crate) fn is_credit(&self, bucket: &Bucket) -> bool {
+    pub(crate) fn is_credit(&self, bucket: &EmptiedBucket) -> bool {
         bucket.comes_back()
             && !self.rises(bucket)
             && self.found.restless.is_none()
@@ -21,15 +21,15 @@ impl Script<'_> {
     }
 
     /// The highest rate of `kind` that one direction was seen to have, where it changed by itself.
-    pub(crate) fn by_itself(&self, way: Way, kind: BucketUnit) -> Option<f64> {
-        let of_kind = |bucket: &&Bucket| bucket.account.kind == kind && bucket.account.counts(way);
+    pub(crate) fn by_itself(&self, way: IoDirection, kind: BucketUnit) -> Option<f64> {
+        let of_kind = |bucket: &&EmptiedBucket| bucket.account.kind == kind && bucket.account.counts(way);
         let changes = self.found.restless.is_some();
         let rising = self.found.buckets.iter().filter(of_kind).filter(|bucket| changes || self.rises(bucket));
         rising.map(|bucket| bucket.high).reduce(f64::max)
     }
 
     /// The share of the CPU time that was withheld while the rate was low, where that is much, and more than before.
-    fn held_back(&self, bucket: &Bucket) -> Option<f64> {
+    fn held_back(&self, bucket: &EmptiedBucket) -> Option<f64> {
         let (from, to) = bucket.dry;
         let share = |is_low: bool| {
             let (mut withheld, mut all) = (0.0, 0.0);
@@ -48,7 +48,7 @@ impl Script<'_> {
     }
 
     /// Why a rate that fell is not told as that of a bucket.
-    pub(crate) fn no_credit(&self, bucket: &Bucket) -> (Confounder, String) {
+    pub(crate) fn no_credit(&self, bucket: &EmptiedBucket) -> (Confounder, String) {
         let Account { reads, base, .. } = bucket.account;
         let (high, low) = match bucket.account.kind {
             BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),

@@ -1,13 +1,13 @@
 //! From what was seen to what is told: values where they are known, bounds where another limit hides them, and why.
 
-use super::curve::{Curve, Held, Unit};
+use super::curve::{Curve, Held, IoUnit};
 use super::fall::FALLEN;
-use super::ledger::Bucket;
-use super::probe::Way;
+use super::ledger::EmptiedBucket;
+use super::probe::IoDirection;
 use super::script::Script;
-use super::sharing::Sharing;
+use super::sharing::DirectionSharing;
 use crate::estimate::Estimate;
-use crate::identified::{BucketUnit, Burst, Draws, EachWay, Figure, FirstTouchCost, Identified};
+use crate::identified::{BucketScope, BucketUnit, Burst, EachWay, Figure, FirstTouchCost, Identified};
 
 /// A share of the capacity that is little to be wrong by.
 const LITTLE: f64 = 0.05;
@@ -23,20 +23,20 @@ impl Script<'_> {
         let found = &self.found;
         let mut told = Identified { spent: self.spent, held_ns: found.held_ns, ..Identified::default() };
         let each = |kind: BucketUnit| {
-            let of = |way: Way| match &found.curves[way as usize] {
+            let of = |way: IoDirection| match &found.curves[way as usize] {
                 Some(curve) => Some(self.limit(curve, kind)),
                 None => self.highest_measured(way, kind),
             };
-            EachWay { read: of(Way::Read), write: of(Way::Write) }
+            EachWay { read: of(IoDirection::Read), write: of(IoDirection::Write) }
         };
         told.iops = each(BucketUnit::Ios);
         told.bytes_per_second = each(BucketUnit::Bytes);
-        let floor = |way: Way| {
+        let floor = |way: IoDirection| {
             let floor = found.floors[way as usize]?;
             let (low, high) = floor.interval();
             Some(Figure::known(floor.mean, low, high))
         };
-        told.lat_ns = EachWay { read: floor(Way::Read), write: floor(Way::Write) };
+        told.lat_ns = EachWay { read: floor(IoDirection::Read), write: floor(IoDirection::Write) };
         told.is_shared = found.is_shared();
         told.shared_why = self.shared_why();
         if let Some(curve) = found.curves.iter().flatten().next() {
@@ -48,13 +48,13 @@ impl Script<'_> {
             };
             told.io_unit = match self.is_doubtful(curve.way) {
                 true => Figure::unknown(DOUBTFUL),
-                false => unit(found.unit(curve.way).unwrap_or(Unit::Hidden)),
+                false => unit(found.unit(curve.way).unwrap_or(IoUnit::Hidden)),
             };
             told.parallelism = self.parallelism(curve);
         }
         // Without a unit that can be gone by, only the first is told for what it is.
         let told_of = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
-        let (buckets, others): (Vec<&Bucket>, _) =
+        let (buckets, others): (Vec<&EmptiedBucket>, _) =
             found.buckets.iter().take(told_of).partition(|bucket| self.is_credit(bucket));
         told.bursts = buckets.into_iter().filter_map(|bucket| self.burst(bucket)).collect();
         told.confounders = others.into_iter().map(|bucket| self.no_credit(bucket)).collect();
@@ -64,12 +64,12 @@ impl Script<'_> {
     }
 
     /// What was told of one direction is not to be gone by; where falls were not looked out for, that of the other neither.
-    fn is_doubtful(&self, way: Way) -> bool {
+    fn is_doubtful(&self, way: IoDirection) -> bool {
         self.found.is_doubtful[way as usize] || self.found.is_any_doubtful()
     }
 
     /// A bound on a limit of one direction that was not established: the highest rate that was measured.
-    fn highest_measured(&self, way: Way, kind: BucketUnit) -> Option<Figure> {
+    fn highest_measured(&self, way: IoDirection, kind: BucketUnit) -> Option<Figure> {
         let highest = match kind {
             BucketUnit::Ios => self.found.most_rate[way as usize],
             BucketUnit::Bytes => self.found.most_bytes[way as usize],
@@ -110,16 +110,18 @@ impl Script<'_> {
         let why = match self.shares() {
             _ if self.found.is_any_doubtful() => DOUBTFUL,
             _ if !self.spec.writes => "writes were not made",
-            [Sharing::Shared, Sharing::Apart | Sharing::ApartUnderOne] => {
+            [DirectionSharing::Shared, DirectionSharing::Apart | DirectionSharing::ApartUnderOne] => {
                 "requests are counted together, bytes apart"
             }
-            [Sharing::Apart | Sharing::ApartUnderOne, Sharing::Shared] => {
+            [DirectionSharing::Apart | DirectionSharing::ApartUnderOne, DirectionSharing::Shared] => {
                 "requests are counted apart, bytes together"
             }
-            [Sharing::ApartUnderOne, _] | [_, Sharing::ApartUnderOne] => {
+            [DirectionSharing::ApartUnderOne, _] | [_, DirectionSharing::ApartUnderOne] => {
                 "each has limits of its own, and a further one holds both together"
             }
-            [Sharing::Unknown, Sharing::Unknown] => "no limit was reached in both directions",
+            [DirectionSharing::Unknown, DirectionSharing::Unknown] => {
+                "no limit was reached in both directions"
+            }
             _ => return None,
         };
         Some(why.to_owned())
@@ -145,7 +147,7 @@ impl Script<'_> {
     }
 
     /// What is told of a bucket.
-    fn burst(&self, bucket: &Bucket) -> Option<Burst> {
+    fn burst(&self, bucket: &EmptiedBucket) -> Option<Burst> {
         let account = &bucket.account;
         let (least, varies) = self.capacity(bucket)?;
         // Where the unit could not show, large requests may have cost more than was counted.
@@ -191,9 +193,9 @@ impl Script<'_> {
         Some(Burst {
             unit: account.kind,
             draws: match (account.reads, account.writes) {
-                (true, false) => Draws::Reads,
-                (false, true) => Draws::Writes,
-                _ => Draws::Both,
+                (true, false) => BucketScope::Reads,
+                (false, true) => BucketScope::Writes,
+                _ => BucketScope::Both,
             },
             burst_rate: rate,
             baseline_rate: base,
@@ -215,8 +217,8 @@ impl Script<'_> {
     }
 
     /// The highest rate of what a bucket counts.
-    fn burst_rate(&self, bucket: &Bucket) -> Figure {
-        let way = if bucket.account.reads { Way::Read } else { Way::Write };
+    fn burst_rate(&self, bucket: &EmptiedBucket) -> Figure {
+        let way = if bucket.account.reads { IoDirection::Read } else { IoDirection::Write };
         let Some(curve) = &self.found.curves[way as usize] else { return Figure::unknown("not measured") };
         let level = self.limit(curve, bucket.account.kind);
         match level.estimate {
@@ -336,7 +338,7 @@ fn bytes(curve: &Curve) -> Figure {
         Some(bulk) => known(bulk.bytes(), bulk.error),
         None => {
             let why = match curve.unit {
-                Unit::Exactly(_) => "larger requests count as several",
+                IoUnit::Exactly(_) => "larger requests count as several",
                 _ => "the number of requests limits even the largest",
             };
             Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.98), why)
@@ -365,13 +367,13 @@ fn crossover(iops: &Figure, bytes: &Figure) -> Figure {
     }
 }
 
-fn unit(unit: Unit) -> Figure {
+fn unit(unit: IoUnit) -> Figure {
     match unit {
-        Unit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
-        Unit::Above(bytes) => {
+        IoUnit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
+        IoUnit::Above(bytes) => {
             let why = "no larger request that counts as several was seen";
             Figure::bound(Estimate::AtLeast(bytes as f64), why)
         }
-        Unit::Hidden => Figure::unknown("another limit hides how requests are counted"),
+        IoUnit::Hidden => Figure::unknown("another limit hides how requests are counted"),
     }
 }

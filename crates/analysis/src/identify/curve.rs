@@ -4,26 +4,26 @@
 //! falling as 1 / block, or in steps above the multiples of the unit. The unit may also lie between the crossover and twice
 //! it, where two I/Os take longer than the bytes.
 
-use super::level::{Care, Level, Load};
-use super::probe::Way;
+use super::level::{Care, ProbeLoad, RateLevel};
+use super::probe::IoDirection;
 use super::script::{Halt, Script};
 use crate::identified::BucketUnit;
 
 /// What the shape tells.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Curve {
-    pub(crate) way: Way,
+    pub(crate) way: IoDirection,
     /// The rate of the smallest requests.
-    pub(crate) top: Level,
+    pub(crate) top: RateLevel,
     /// What holds it.
     pub(crate) held: Held,
     /// The rate of large requests, where bytes limit.
-    pub(crate) bulk: Option<Level>,
+    pub(crate) bulk: Option<RateLevel>,
     /// The most bytes a second seen.
     pub(crate) most_bytes: f64,
     /// The largest block with the rate of the smallest; `None` where bytes limit even those.
     pub(crate) flat_to: Option<u64>,
-    pub(crate) unit: Unit,
+    pub(crate) unit: IoUnit,
     /// The block that uses up I/Os and bytes at their fastest.
     pub(crate) both: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Held {
 
 /// What was seen of the largest request that counts as one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Unit {
+pub(crate) enum IoUnit {
     Exactly(u64),
     /// Not up to here.
     Above(u64),
@@ -68,7 +68,7 @@ const EVEN: f64 = 0.008;
 
 impl Script<'_> {
     /// Explores one direction.
-    pub(crate) fn curve(&mut self, way: Way) -> Result<Curve, Halt> {
+    pub(crate) fn curve(&mut self, way: IoDirection) -> Result<Curve, Halt> {
         self.found.is_even[way as usize] = self.is_early(way);
         let top = self.top(way)?;
         self.is_highest_top(way, &top)?;
@@ -97,7 +97,7 @@ impl Script<'_> {
             }
             block *= 4;
         }
-        let most_bytes = points.iter().map(Level::bytes).fold(0.0, f64::max);
+        let most_bytes = points.iter().map(RateLevel::bytes).fold(0.0, f64::max);
         let largest = points.last().map_or(smallest, |last| last.block);
         let curve = Curve {
             way,
@@ -106,7 +106,7 @@ impl Script<'_> {
             bulk: None,
             most_bytes,
             flat_to: Some(largest),
-            unit: Unit::Above(largest),
+            unit: IoUnit::Above(largest),
             both: largest,
         };
         let Some(below) = points.iter().position(|point| !is_flat(point, &top)) else {
@@ -119,7 +119,7 @@ impl Script<'_> {
             let aim = ("large requests at full rate", way);
             let bulk = if is_held { Some(self.at(aim, far.block, far.rate, Care::Fine)?) } else { None };
             let both = if is_held { far.block } else { smallest };
-            return Ok(Curve { bulk, flat_to: None, unit: Unit::Hidden, both, ..curve });
+            return Ok(Curve { bulk, flat_to: None, unit: IoUnit::Hidden, both, ..curve });
         }
         let (flat, below) = (points[below - 1], points[below]);
         self.shape(curve, (flat, below))
@@ -128,18 +128,18 @@ impl Script<'_> {
     /// The rate at `block`, at a depth that keeps a limit busy whose rate is `guess` at the most.
     pub(crate) fn at(
         &mut self,
-        (aim, way): (&'static str, Way),
+        (aim, way): (&'static str, IoDirection),
         block: u64,
         guess: f64,
         care: Care,
-    ) -> Result<Level, Halt> {
+    ) -> Result<RateLevel, Halt> {
         let depth = self.depth_for(way, guess, block);
-        let load = Load { guess: Some(guess), ..Load::of(aim, way, block, depth) };
+        let load = ProbeLoad { guess: Some(guess), ..ProbeLoad::of(aim, way, block, depth) };
         self.level_one(load, care)
     }
 
     /// The rate of the smallest requests, as deep as it grows.
-    fn top(&mut self, way: Way) -> Result<Level, Halt> {
+    fn top(&mut self, way: IoDirection) -> Result<RateLevel, Halt> {
         let (block, floor) = (self.spec.unit, self.found.floor_ns(way));
         if let Some(bucket) = self.early(way).filter(|bucket| bucket.account.kind == BucketUnit::Ios) {
             let base = bucket.account.base;
@@ -148,13 +148,13 @@ impl Script<'_> {
         let mut depth = 1u32;
         let mut guess = None;
         loop {
-            let load = Load { guess, ..Load::of("depths", way, block, depth) };
+            let load = ProbeLoad { guess, ..ProbeLoad::of("depths", way, block, depth) };
             let level = self.level_one(load, Care::Coarse)?;
             let deeper = depth.saturating_mul(4).min(self.spec.most_depth);
             if level.is_queued(floor, 2.0) || deeper == depth {
                 let enough = self.depth_for(way, level.rate, block).max(depth.min(4));
                 let aim = "small requests at full rate";
-                let load = Load { guess: Some(level.rate), ..Load::of(aim, way, block, enough) };
+                let load = ProbeLoad { guess: Some(level.rate), ..ProbeLoad::of(aim, way, block, enough) };
                 return self.level_one(load, Care::Fine);
             }
             guess = None.or((level.rate > 0.0).then_some(level.rate * 2.0)).filter(|_| depth > 1);
@@ -163,7 +163,7 @@ impl Script<'_> {
     }
 
     /// What holds the rate of the smallest requests, as far as their number tells.
-    pub(crate) fn held(&self, way: Way, top: &Level) -> Held {
+    pub(crate) fn held(&self, way: IoDirection, top: &RateLevel) -> Held {
         match () {
             () if top.is_busy => Held::Client,
             () if !top.is_queued(self.found.floor_ns(way), 1.15) => Held::Depth,
@@ -172,7 +172,7 @@ impl Script<'_> {
     }
 
     /// Tells a fall by bytes from one in steps. `flat` and `below` are points before and behind where it begins.
-    fn shape(&mut self, curve: Curve, (flat, below): (Level, Level)) -> Result<Curve, Halt> {
+    fn shape(&mut self, curve: Curve, (flat, below): (RateLevel, RateLevel)) -> Result<Curve, Halt> {
         let (way, top, least) = (curve.way, curve.top, self.spec.unit);
         let crossover = curve.most_bytes / top.rate;
         let whole = |block: f64| (block / least as f64) as u64 * least;
@@ -211,7 +211,7 @@ impl Script<'_> {
         }
         if curve.held != Held::Count {
             let flat_to = low * least;
-            return Ok(Curve { flat_to: Some(flat_to), both: flat_to, unit: Unit::Hidden, ..curve });
+            return Ok(Curve { flat_to: Some(flat_to), both: flat_to, unit: IoUnit::Hidden, ..curve });
         }
         self.by_steps(curve, low * least, at_high)
     }
@@ -226,7 +226,7 @@ impl Script<'_> {
         let wanted = (bulk.bytes() / USUAL_IOPS) as u64;
         let both = (wanted / self.spec.unit).max(1) * self.spec.unit;
         let both = both.min(bulk.block);
-        Ok(Curve { held, bulk: Some(bulk), flat_to: None, unit: Unit::Hidden, both, ..curve })
+        Ok(Curve { held, bulk: Some(bulk), flat_to: None, unit: IoUnit::Hidden, both, ..curve })
     }
 
     /// Large requests are held by bytes, those below `crossover` by their number.
@@ -253,23 +253,23 @@ impl Script<'_> {
             let level = self.at(aim, block, bulk.bytes() / block as f64, Care::Fine)?;
             let is_below = level.bytes() < bulk.bytes() * (1.0 - EVEN);
             if is_below {
-                return Ok(Curve { bulk: None, unit: Unit::Hidden, ..curve });
+                return Ok(Curve { bulk: None, unit: IoUnit::Hidden, ..curve });
             }
         }
         if curve.held != Held::Count {
-            return Ok(Curve { unit: Unit::Hidden, ..curve });
+            return Ok(Curve { unit: IoUnit::Hidden, ..curve });
         }
         let aim = ("the largest that counts as one", way);
         let far = whole(crossover * UNIT_SHOWS);
-        let keeps = |level: &Level| level.bytes() > bulk.bytes() * (1.0 - 1.2 * ALIKE);
+        let keeps = |level: &RateLevel| level.bytes() > bulk.bytes() * (1.0 - 1.2 * ALIKE);
         let guess = |block: u64| bulk.bytes() / block as f64;
         // Large requests give credit back, and then the unit does not show.
         if self.is_early(way) || far <= whole(crossover) + least {
-            return Ok(Curve { unit: Unit::Above(flat_to), ..curve });
+            return Ok(Curve { unit: IoUnit::Above(flat_to), ..curve });
         }
         let level = self.at(aim, far, guess(far), Care::Fine)?;
         if keeps(&level) {
-            return Ok(Curve { unit: Unit::Above(far), ..curve });
+            return Ok(Curve { unit: IoUnit::Above(far), ..curve });
         }
         let (mut low, mut high) = (whole(crossover) / least, far / least);
         while high - low > 1 {
@@ -284,24 +284,24 @@ impl Script<'_> {
         let unit = low * least;
         let full = (bulk.bytes() / unit as f64).min(curve.top.rate);
         let is_one = self.is_step(way, unit, (full, curve.top.rate / 2.0))?;
-        Ok(Curve { unit: if is_one { Unit::Exactly(unit) } else { Unit::Hidden }, ..curve })
+        Ok(Curve { unit: if is_one { IoUnit::Exactly(unit) } else { IoUnit::Hidden }, ..curve })
     }
 
     /// Whether the rate falls from `before` to `after` a second where requests grow beyond `block`: a step is told only where
     /// it shows once more, and is as high as one more I/O makes it.
-    fn is_step(&mut self, way: Way, block: u64, (before, after): (f64, f64)) -> Result<bool, Halt> {
+    fn is_step(&mut self, way: IoDirection, block: u64, (before, after): (f64, f64)) -> Result<bool, Halt> {
         let aim = ("the largest that counts as one", way);
         let up_to = self.at(aim, block, before, Care::Fine)?;
         let beyond = self.at(aim, block + self.spec.unit, after, Care::Fine)?;
-        let is_near = |level: &Level, rate: f64| (level.rate / rate - 1.0).abs() < ALIKE;
+        let is_near = |level: &RateLevel, rate: f64| (level.rate / rate - 1.0).abs() < ALIKE;
         Ok(is_near(&up_to, before) && is_near(&beyond, after))
     }
 
     /// The rate falls in steps: a request beyond `last` counts as one more.
-    fn by_steps(&mut self, curve: Curve, last: u64, beyond: Level) -> Result<Curve, Halt> {
+    fn by_steps(&mut self, curve: Curve, last: u64, beyond: RateLevel) -> Result<Curve, Halt> {
         let (way, least) = (curve.way, self.spec.unit);
         let ratio = beyond.rate / curve.top.rate;
-        let hidden = |curve| Curve { flat_to: Some(last), both: last, unit: Unit::Hidden, ..curve };
+        let hidden = |curve| Curve { flat_to: Some(last), both: last, unit: IoUnit::Hidden, ..curve };
         let unit = if (ratio - 0.5).abs() < 0.03 {
             if !self.is_step(way, last, (curve.top.rate, curve.top.rate / 2.0))? {
                 return Ok(hidden(curve));
@@ -311,7 +311,7 @@ impl Script<'_> {
             // Another limit hides the first steps; two that follow each other are one unit apart.
             let aim = ("the largest that counts as one", way);
             let (mut low, mut high) = (beyond.block / least, 2 * last / least + 1);
-            let flat = |level: &Level| is_flat(level, &beyond);
+            let flat = |level: &RateLevel| is_flat(level, &beyond);
             let end = self.at(aim, high * least, beyond.rate, Care::Coarse)?;
             if flat(&end) {
                 return Ok(hidden(curve));
@@ -347,13 +347,13 @@ impl Script<'_> {
             bulk: Some(bulk).filter(|_| is_held),
             most_bytes,
             flat_to: Some(last),
-            unit: Unit::Exactly(unit),
+            unit: IoUnit::Exactly(unit),
             both: unit.min(last),
             ..curve
         })
     }
 }
 
-fn is_flat(level: &Level, top: &Level) -> bool {
+fn is_flat(level: &RateLevel, top: &RateLevel) -> bool {
     level.rate > top.rate * (1.0 - ALIKE)
 }

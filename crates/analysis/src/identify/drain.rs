@@ -1,17 +1,17 @@
 //! Asking as much as there is until the rate falls for good, or for as long as the budget allows.
 
-use super::curve::{Held, Unit};
-use super::fall::{FALLEN, Fall};
-use super::level::Load;
-use super::probe::{Slice, Way};
+use super::curve::{Held, IoUnit};
+use super::fall::{FALLEN, RateFall};
+use super::level::ProbeLoad;
+use super::probe::{IoDirection, ProbeSlice};
 use super::script::{Halt, Script};
-use super::sharing::Sharing;
+use super::sharing::DirectionSharing;
 use super::stretches::{is_apart, stretches};
 use crate::identified::BucketUnit;
 
 /// One of the streams that are watched: reads, writes, or both together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Course {
+pub(crate) enum DrainStream {
     /// At one rate.
     Flat,
     /// At a lower one since, requests a second; `0` ns = from the beginning.
@@ -21,10 +21,10 @@ pub(crate) enum Course {
 }
 
 /// What was watched: from which probe on, since when, ns, and how each stream went.
-pub(crate) struct Watched {
+pub(crate) struct DrainWatch {
     pub(crate) first: usize,
     pub(crate) began: u64,
-    pub(crate) courses: Vec<((bool, bool), Course)>,
+    pub(crate) courses: Vec<((bool, bool), DrainStream)>,
 }
 
 /// Shares of the budget: for one emptying, for all together.
@@ -49,8 +49,8 @@ impl Script<'_> {
             _ => false,
         };
         let is_apart = [self.found.shares_ios, self.found.shares_bytes];
-        let is_apart = is_apart.contains(&Sharing::Apart)
-            && is_apart.iter().all(|one| matches!(one, Sharing::Apart | Sharing::Unknown));
+        let is_apart = is_apart.contains(&DirectionSharing::Apart)
+            && is_apart.iter().all(|one| matches!(one, DirectionSharing::Apart | DirectionSharing::Unknown));
         // Where a limit holds both, each is looked at alone: together neither gets what it can.
         let turns: &[(bool, bool)] = match (self.spec.writes, self.found.is_shared()) {
             (false, _) => &[(true, false)],
@@ -122,9 +122,9 @@ impl Script<'_> {
                 let wanted = 2.0 * curve.most_bytes / base.max(1e-3);
                 // Larger ones might count as several, and what is left of them would look like bytes.
                 let (unit, most) = match curve.unit {
-                    Unit::Exactly(unit) => (unit, self.spec.most_block),
-                    Unit::Above(most) => (self.spec.unit, most),
-                    Unit::Hidden => (self.spec.unit, curve.both),
+                    IoUnit::Exactly(unit) => (unit, self.spec.most_block),
+                    IoUnit::Above(most) => (self.spec.unit, most),
+                    IoUnit::Hidden => (self.spec.unit, curve.both),
                 };
                 let block = (wanted as u64).clamp(curve.both, most.max(curve.both));
                 Some((block / unit).max(1) * unit)
@@ -136,20 +136,20 @@ impl Script<'_> {
     fn run_dry(&mut self, ways: (bool, bool), block: u64, until: u64) -> Result<Vec<BucketUnit>, Halt> {
         let block = self.affordable(ways, block, until);
         let depth = self.drain_depth(ways, block, until);
-        let load = Load { aim: "emptying", ways, block, depth, guess: None };
+        let load = ProbeLoad { aim: "emptying", ways, block, depth, guess: None };
         let streams = self.streams(ways);
         let expected: Vec<f64> = streams.iter().map(|&stream| self.expected(stream, block)).collect();
-        let Watched { first, began, courses } = self.watch(load, &expected, (until, LOW_SECONDS.0))?;
+        let DrainWatch { first, began, courses } = self.watch(load, &expected, (until, LOW_SECONDS.0))?;
         let mut fallen = Vec::new();
         for &(stream, ref course) in &courses {
             match *course {
-                Course::Fallen { high, since_ns, ios, .. } => {
+                DrainStream::Fallen { high, since_ns, ios, .. } => {
                     let dry = (since_ns, self.spent.time_ns);
                     let low = self.low(first, stream, dry);
                     match low.filter(|low| *low <= FALLEN * high) {
                         Some(low) => {
-                            let load = Load { ways: stream, ..load };
-                            fallen.push(Fall { load, high, low, dry, ios });
+                            let load = ProbeLoad { ways: stream, ..load };
+                            fallen.push(RateFall { load, high, low, dry, ios });
                         }
                         None => {
                             let held = since_ns.saturating_sub(began);
@@ -158,9 +158,9 @@ impl Script<'_> {
                         }
                     }
                 }
-                Course::Restless { high, low, .. } => self.found.restless = Some((high, low)),
-                Course::Flat if !self.is_highest(stream, (first, block)) => {}
-                Course::Flat => {
+                DrainStream::Restless { high, low, .. } => self.found.restless = Some((high, low)),
+                DrainStream::Flat if !self.is_highest(stream, (first, block)) => {}
+                DrainStream::Flat => {
                     let held = self.spent.time_ns - began;
                     self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
                 }
@@ -168,8 +168,8 @@ impl Script<'_> {
         }
         let mut kinds = if fallen.is_empty() { Vec::new() } else { self.tell(load, &fallen)? };
         for &(stream, ref course) in &courses {
-            if *course == Course::Flat {
-                kinds.extend(self.look_for_empty(Load { ways: stream, ..load }, first)?);
+            if *course == DrainStream::Flat {
+                kinds.extend(self.look_for_empty(ProbeLoad { ways: stream, ..load }, first)?);
             }
         }
         kinds.dedup();
@@ -180,15 +180,15 @@ impl Script<'_> {
     /// A lower one has to hold for `least` s at the least.
     pub(crate) fn watch(
         &mut self,
-        load: Load,
+        load: ProbeLoad,
         expected: &[f64],
         (until, least): (u64, f64),
-    ) -> Result<Watched, Halt> {
+    ) -> Result<DrainWatch, Halt> {
         let streams = self.streams(load.ways);
         let began = self.spent.time_ns;
         let first = self.asked.len();
         let mut piece = 5_000_000_000u64.min(until.saturating_sub(began));
-        let mut courses = vec![Course::Flat; streams.len()];
+        let mut courses = vec![DrainStream::Flat; streams.len()];
         while piece >= 1_000_000_000 {
             let mut probe = self.plain(load);
             (probe.runtime_ns, probe.counts) = (piece / 1_000_000 * 1_000_000, true);
@@ -213,13 +213,13 @@ impl Script<'_> {
             }
         }
         let courses = streams.into_iter().zip(courses).collect();
-        Ok(Watched { first, began, courses })
+        Ok(DrainWatch { first, began, courses })
     }
 
     /// Since the probe `first`, requests of `block` bytes came as fast as they ever do.
     fn is_highest(&self, stream: (bool, bool), (first, block): (usize, u64)) -> bool {
         let slices = self.series(first, stream);
-        let seconds: f64 = slices.iter().map(Slice::seconds).sum();
+        let seconds: f64 = slices.iter().map(ProbeSlice::seconds).sum();
         let rate = slices.iter().map(|slice| slice.ios).sum::<u64>() as f64 / seconds.max(1e-9);
         let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(stream, curve.way));
         let highest = |curve: &super::curve::Curve| {
@@ -231,11 +231,11 @@ impl Script<'_> {
     }
 
     /// `None` where enough was seen; else how much longer it takes at the least, where that is known, ns.
-    fn still_wanted(&self, course: &Course, began: u64, least: f64) -> Option<Option<u64>> {
+    fn still_wanted(&self, course: &DrainStream, began: u64, least: f64) -> Option<Option<u64>> {
         match *course {
-            Course::Flat => Some(None),
-            Course::Restless { rises, .. } => (rises < 3).then_some(None),
-            Course::Fallen { low, since_ns, ios, .. } => {
+            DrainStream::Flat => Some(None),
+            DrainStream::Restless { rises, .. } => (rises < 3).then_some(None),
+            DrainStream::Fallen { low, since_ns, ios, .. } => {
                 let burst = since_ns.saturating_sub(began) as f64 / 1e9;
                 let least = least.min(self.spec.budget.time_ns as f64 / 1e9 / 15.0);
                 let seconds = (1.25 * burst).clamp(least, LOW_SECONDS.1.max(least));
@@ -302,39 +302,39 @@ impl Script<'_> {
     }
 
     /// What happened to shared limits is told of both directions.
-    pub(crate) fn shares(&self) -> [Sharing; 2] {
+    pub(crate) fn shares(&self) -> [DirectionSharing; 2] {
         [self.found.shares_ios, self.found.shares_bytes]
     }
 }
 
-pub(crate) const fn ways_of_one(way: Way) -> (bool, bool) {
+pub(crate) const fn ways_of_one(way: IoDirection) -> (bool, bool) {
     match way {
-        Way::Read => (true, false),
-        Way::Write => (false, true),
+        IoDirection::Read => (true, false),
+        IoDirection::Write => (false, true),
     }
 }
 
-fn ways_of(ways: (bool, bool), way: Way) -> bool {
+fn ways_of(ways: (bool, bool), way: IoDirection) -> bool {
     match way {
-        Way::Read => ways.0,
-        Way::Write => ways.1,
+        IoDirection::Read => ways.0,
+        IoDirection::Write => ways.1,
     }
 }
 
 /// How the rate went. `expected` is what it was before, 0 where that is not known.
-fn course(slices: &[Slice], expected: f64) -> Course {
+fn course(slices: &[ProbeSlice], expected: f64) -> DrainStream {
     let found = stretches(slices);
-    let Some((last, earlier)) = found.split_last() else { return Course::Flat };
+    let Some((last, earlier)) = found.split_last() else { return DrainStream::Flat };
     let rises = found.windows(2).filter(|pair| pair[1].rate() > pair[0].rate()).count();
     let rates = || found.iter().map(super::stretches::Stretch::rate);
     let high = rates().fold(expected, f64::max);
     let low = rates().fold(f64::INFINITY, f64::min);
     if rises > 0 {
-        return Course::Restless { high, low, rises };
+        return DrainStream::Restless { high, low, rises };
     }
     let is_fallen = !earlier.is_empty() || (expected > 0.0 && last.rate() < 0.93 * expected);
     if is_fallen {
-        return Course::Fallen { high, low: last.rate(), since_ns: last.start_ns, ios: last.ios };
+        return DrainStream::Fallen { high, low: last.rate(), since_ns: last.start_ns, ios: last.ios };
     }
-    Course::Flat
+    DrainStream::Flat
 }

@@ -4,12 +4,12 @@
 //! The fall is looked at at once, and then the limits are measured without credit: limits on I/Os and bytes have the same
 //! shape there, only lower, and no rest is needed (`join.rs` puts what held before together with that).
 
-use super::curve::{Curve, Held, Unit};
-use super::drain::Course;
-use super::fall::{FALLEN, Fall};
-use super::ledger::Bucket;
-use super::level::{Care, Level, Load};
-use super::probe::{Done, Seen, Slice, Way};
+use super::curve::{Curve, Held, IoUnit};
+use super::drain::DrainStream;
+use super::fall::{FALLEN, RateFall};
+use super::ledger::EmptiedBucket;
+use super::level::{Care, ProbeLoad, RateLevel};
+use super::probe::{IoDirection, ProbeCounts, ProbeSlice, Seen};
 use super::script::{Halt, Script};
 use super::stretches::stretches;
 use crate::identified::BucketUnit;
@@ -17,7 +17,7 @@ use crate::identified::BucketUnit;
 /// A rate that fell: under which load, what it was before, and the highest of that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fell {
-    load: Load,
+    load: ProbeLoad,
     high: f64,
     peak: f64,
 }
@@ -41,7 +41,7 @@ pub(crate) const NEAR: f64 = 0.04;
 
 impl Script<'_> {
     /// Explores one direction, with credit or, once that has run dry, without.
-    pub(crate) fn explore(&mut self, way: Way) -> Result<Curve, Halt> {
+    pub(crate) fn explore(&mut self, way: IoDirection) -> Result<Curve, Halt> {
         for look in 0..=LOOKS {
             let is_calm = look == LOOKS || self.found.is_resting;
             self.found.is_watching = self.found.is_long && !is_calm;
@@ -60,20 +60,21 @@ impl Script<'_> {
         Err(Halt::Useless)
     }
 
-    fn curve_to_its_end(&mut self, way: Way) -> Result<Curve, Halt> {
+    fn curve_to_its_end(&mut self, way: IoDirection) -> Result<Curve, Halt> {
         let curve = self.curve(way)?;
         self.is_as_before(way, &curve.top)?;
         Ok(curve)
     }
 
     /// Small requests once more: they come as fast as before, or credit ran dry meanwhile.
-    pub(crate) fn is_as_before(&mut self, way: Way, top: &Level) -> Result<(), Halt> {
+    pub(crate) fn is_as_before(&mut self, way: IoDirection, top: &RateLevel) -> Result<(), Halt> {
         if !self.found.is_watching || self.is_early(way) {
             return Ok(());
         }
         let again = self.at(("small requests once more", way), top.block, top.rate, Care::Coarse)?;
         if again.rate < FALLEN * top.rate {
-            let load = Load { guess: Some(again.rate), ..Load::of("", way, top.block, again.depth) };
+            let load =
+                ProbeLoad { guess: Some(again.rate), ..ProbeLoad::of("", way, top.block, again.depth) };
             self.found.fell = Some(Fell { load, high: top.rate, peak: top.rate });
             return Err(Halt::Fell);
         }
@@ -81,7 +82,7 @@ impl Script<'_> {
     }
 
     /// Whether the rate fell in the course of a measurement of one direction.
-    pub(crate) fn notice(&mut self, load: Load, seen: &Seen) -> Result<(), Halt> {
+    pub(crate) fn notice(&mut self, load: ProbeLoad, seen: &Seen) -> Result<(), Halt> {
         if !self.found.is_watching || seen.is_stalled {
             return Ok(());
         }
@@ -98,18 +99,23 @@ impl Script<'_> {
     }
 
     /// The rate of small requests is no less than it was before, or credit ran dry meanwhile.
-    pub(crate) fn is_highest_top(&mut self, way: Way, top: &Level) -> Result<(), Halt> {
+    pub(crate) fn is_highest_top(&mut self, way: IoDirection, top: &RateLevel) -> Result<(), Halt> {
         let high = self.found.most_rate[way as usize];
         if !self.found.is_watching || self.is_early(way) || top.rate >= FALLEN * high {
             return Ok(());
         }
-        let load = Load { guess: Some(top.rate), ..Load::of("", way, top.block, top.depth) };
+        let load = ProbeLoad { guess: Some(top.rate), ..ProbeLoad::of("", way, top.block, top.depth) };
         self.found.fell = Some(Fell { load, high, peak: high });
         Err(Halt::Fell)
     }
 
     /// Larger requests carry no fewer bytes than smaller ones, or what bytes there were ran dry meanwhile.
-    pub(crate) fn is_no_less(&mut self, way: Way, before: f64, point: &Level) -> Result<(), Halt> {
+    pub(crate) fn is_no_less(
+        &mut self,
+        way: IoDirection,
+        before: f64,
+        point: &RateLevel,
+    ) -> Result<(), Halt> {
         let high = before / point.block as f64;
         if !self.found.is_watching
             || point.rate >= FALLEN * high
@@ -117,20 +123,20 @@ impl Script<'_> {
         {
             return Ok(());
         }
-        let load = Load { guess: Some(point.rate), ..Load::of("", way, point.block, point.depth) };
+        let load = ProbeLoad { guess: Some(point.rate), ..ProbeLoad::of("", way, point.block, point.depth) };
         self.found.fell = Some(Fell { load, high, peak: high });
         Err(Halt::Fell)
     }
 
     /// Goes on with what made the rate fall, and tells what ran dry, if something did. Where that were bytes, everything else
     /// is known by then; else the curve is measured without credit.
-    fn look_at_fall(&mut self, way: Way) -> Result<Option<Curve>, Halt> {
+    fn look_at_fall(&mut self, way: IoDirection) -> Result<Option<Curve>, Halt> {
         let Some(Fell { load, high, peak }) = self.found.fell.take() else { return Err(Halt::Useless) };
         self.found.is_watching = false;
         let (share, most) = LOOK;
         let seconds = (self.spec.budget.time_ns as f64 / 1e9 * share).min(most);
         let until = self.spent.time_ns + (seconds * 1e9) as u64;
-        let load = Load { aim: "a rate that fell", ..load };
+        let load = ProbeLoad { aim: "a rate that fell", ..load };
         // What was seen of the rate before may have been seen in the middle of the fall: it was what small requests and the
         // most bytes make of it.
         let by_bytes = self.found.most_bytes[way as usize] / load.block as f64;
@@ -139,9 +145,9 @@ impl Script<'_> {
         let watched = self.watch(load, &[high.max(peak)], (until, LOOK_SECONDS))?;
         let Some(&(stream, course)) = watched.courses.first() else { return Ok(None) };
         let (since_ns, ios) = match course {
-            Course::Fallen { since_ns, ios, .. } => (since_ns, ios),
+            DrainStream::Fallen { since_ns, ios, .. } => (since_ns, ios),
             // As many bytes come as smaller requests brought; those tell more.
-            Course::Flat if load.block > self.spec.unit && full > 0.0 => (watched.began, 0),
+            DrainStream::Flat if load.block > self.spec.unit && full > 0.0 => (watched.began, 0),
             _ => return Ok(None),
         };
         let dry = (since_ns, self.spent.time_ns);
@@ -150,7 +156,7 @@ impl Script<'_> {
             return Ok(None);
         }
         let before = self.found.buckets.len();
-        let kinds = self.tell_early(way, Fall { load, high, low, dry, ios }, low <= FALLEN * peak)?;
+        let kinds = self.tell_early(way, RateFall { load, high, low, dry, ios }, low <= FALLEN * peak)?;
         for index in before..self.found.buckets.len() {
             self.found.buckets[index].is_early = true;
             self.refill(index)?;
@@ -163,7 +169,7 @@ impl Script<'_> {
     }
 
     /// The bytes a second before they ran dry, `seen` at the least: measured again after a rest, where that can be afforded.
-    fn bytes_with_credit(&mut self, way: Way, seen: f64, block: u64) -> Result<f64, Halt> {
+    fn bytes_with_credit(&mut self, way: IoDirection, seen: f64, block: u64) -> Result<f64, Halt> {
         let most = self.found.most_bytes[way as usize].max(seen);
         let Some(bucket) = self.found.buckets.last().cloned() else { return Ok(most) };
         match self.after_rest(way, &bucket, block) {
@@ -174,7 +180,12 @@ impl Script<'_> {
     }
 
     /// What ran dry: large requests may count as several, so that small ones tell, which come as before where bytes ran dry.
-    fn tell_early(&mut self, way: Way, fall: Fall, is_seen: bool) -> Result<Vec<BucketUnit>, Halt> {
+    fn tell_early(
+        &mut self,
+        way: IoDirection,
+        fall: RateFall,
+        is_seen: bool,
+    ) -> Result<Vec<BucketUnit>, Halt> {
         let (block, least) = (fall.load.block, self.spec.unit);
         let Some(full) = self.found.full[way as usize].filter(|_| block > least) else {
             return self.tell(fall.load, &[fall]);
@@ -192,16 +203,16 @@ impl Script<'_> {
             self.keep(BucketUnit::Bytes, fall);
             return Ok(vec![BucketUnit::Bytes]);
         }
-        let load = Load { block: least, ..fall.load };
+        let load = ProbeLoad { block: least, ..fall.load };
         let dry = (fall.dry.0, self.spent.time_ns);
-        self.keep(BucketUnit::Ios, Fall { load, high: full.rate, low: small.rate, dry, ios: small.ios });
+        self.keep(BucketUnit::Ios, RateFall { load, high: full.rate, low: small.rate, dry, ios: small.ios });
         Ok(vec![BucketUnit::Ios])
     }
 
     /// What the rates of small requests and of bytes make together.
-    fn of_two(&self, way: Way, top: Level, bytes: f64) -> Curve {
+    fn of_two(&self, way: IoDirection, top: RateLevel, bytes: f64) -> Curve {
         let block = ((4.0 * bytes / top.rate) as u64).clamp(top.block, self.spec.most_block);
-        let bulk = Level { block, rate: bytes / block as f64, ..top };
+        let bulk = RateLevel { block, rate: bytes / block as f64, ..top };
         let held = match self.held(way, &top) {
             Held::Count if top.bytes() > bytes * (1.0 - BOTH) => Held::Bytes,
             held => held,
@@ -213,31 +224,31 @@ impl Script<'_> {
             bulk: Some(bulk),
             most_bytes: bytes,
             flat_to: Some(top.block),
-            unit: Unit::Hidden,
+            unit: IoUnit::Hidden,
             both: top.block,
         };
         self.whole(curve)
     }
 
     /// True where a bucket that ran dry while the limits were measured counts this direction.
-    pub(crate) fn is_early(&self, way: Way) -> bool {
+    pub(crate) fn is_early(&self, way: IoDirection) -> bool {
         self.early(way).is_some()
     }
 
-    pub(crate) fn early(&self, way: Way) -> Option<&Bucket> {
+    pub(crate) fn early(&self, way: IoDirection) -> Option<&EmptiedBucket> {
         self.found.buckets.iter().find(|bucket| bucket.is_early && bucket.account.counts(way))
     }
 }
 
 /// The rate before a fall in the course of a measurement, the highest of it, and the rate after it, to which it keeps.
-pub(crate) fn fall_in(done: &Done, begins_ns: u64) -> Option<(f64, f64, f64)> {
-    let slices: Vec<Slice> =
+pub(crate) fn fall_in(done: &ProbeCounts, begins_ns: u64) -> Option<(f64, f64, f64)> {
+    let slices: Vec<ProbeSlice> =
         done.slices.iter().filter(|slice| slice.start_ns >= begins_ns).copied().collect();
     let found = stretches(&slices);
     let [first, .., last] = &found[..] else { return None };
     let falls = found.windows(2).all(|pair| pair[1].rate() < pair[0].rate());
     let bound = FALLEN * first.rate();
-    let keeps = |slice: &Slice| slice.seconds() < LEAST_SLICE || slice.rate() < bound;
+    let keeps = |slice: &ProbeSlice| slice.seconds() < LEAST_SLICE || slice.rate() < bound;
     // It fell in the first of them.
     let after = slices.iter().filter(|slice| slice.start_ns >= last.start_ns).skip(1);
     if !falls || last.rate() >= bound || !after.copied().all(|slice| keeps(&slice)) {
@@ -245,7 +256,7 @@ pub(crate) fn fall_in(done: &Done, begins_ns: u64) -> Option<(f64, f64, f64)> {
     }
     // Where it fell in the middle of a slice, others hold more of what was before.
     let before = slices.iter().take_while(|slice| slice.end_ns <= first.end_ns);
-    let peak = before.map(Slice::rate).fold(first.rate(), f64::max);
+    let peak = before.map(ProbeSlice::rate).fold(first.rate(), f64::max);
     Some((first.rate(), peak, last.rate()))
 }
 
@@ -256,13 +267,13 @@ mod tests {
     #[test]
     fn a_fall_is_told_from_lumps_and_from_what_was_let_through_ahead() {
         let check = |rates: &[f64], expected: Option<(f64, f64, f64)>| {
-            let slice = |(at, rate): (usize, &f64)| Slice {
+            let slice = |(at, rate): (usize, &f64)| ProbeSlice {
                 start_ns: at as u64 * 500_000_000,
                 end_ns: (at + 1) as u64 * 500_000_000,
                 ios: (rate * 0.5) as u64,
             };
             let slices = rates.iter().enumerate().map(slice).collect();
-            let found = fall_in(&Done { slices, ..Done::default() }, AHEAD_NS);
+            let found = fall_in(&ProbeCounts { slices, ..ProbeCounts::default() }, AHEAD_NS);
             assert_eq!(
                 found.map(|(high, peak, low)| (high.round(), peak, low.round())),
                 expected,

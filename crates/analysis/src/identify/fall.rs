@@ -1,9 +1,9 @@
 //! What a rate that fell for good tells: whether I/Os or bytes ran dry, and whose credit it was.
 
 use super::drain::LOW_IOS;
-use super::ledger::{Account, Bucket};
-use super::level::{Care, Load};
-use super::probe::{Slice, Way};
+use super::ledger::{Account, EmptiedBucket};
+use super::level::{Care, ProbeLoad};
+use super::probe::{IoDirection, ProbeSlice};
 use super::script::{Halt, Script};
 use super::stretches::{LONG_SPAN, stretches, unevenness};
 use crate::identified::BucketUnit;
@@ -21,8 +21,8 @@ const LOOK_SECONDS: f64 = 20.0;
 
 /// A rate that fell for good: the load, the rates before and after, the span of the latter, and its requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fall {
-    pub(crate) load: Load,
+pub(crate) struct RateFall {
+    pub(crate) load: ProbeLoad,
     pub(crate) high: f64,
     pub(crate) low: f64,
     pub(crate) dry: (u64, u64),
@@ -33,7 +33,7 @@ impl Script<'_> {
     /// The rate in a span, but for its beginning, in which the fall lies.
     pub(crate) fn low(&self, first: usize, stream: (bool, bool), (from, to): (u64, u64)) -> Option<f64> {
         let slices = self.series(first, stream);
-        let inside: Vec<&Slice> =
+        let inside: Vec<&ProbeSlice> =
             slices.iter().filter(|slice| slice.start_ns > from + SETTLED_NS && slice.end_ns <= to).collect();
         let seconds: f64 = inside.iter().map(|slice| slice.seconds()).sum();
         let ios: u64 = inside.iter().map(|slice| slice.ios).sum();
@@ -42,11 +42,11 @@ impl Script<'_> {
     }
 
     /// The requests of one stream since the probe `first`.
-    pub(crate) fn series(&self, first: usize, ways: (bool, bool)) -> Vec<Slice> {
+    pub(crate) fn series(&self, first: usize, ways: (bool, bool)) -> Vec<ProbeSlice> {
         let mut slices = Vec::new();
         for (_, began, seen) in self.answers().skip(first) {
-            let way = if ways.0 { Way::Read } else { Way::Write };
-            slices.extend(seen.done(way).slices.iter().map(|slice| Slice {
+            let way = if ways.0 { IoDirection::Read } else { IoDirection::Write };
+            slices.extend(seen.done(way).slices.iter().map(|slice| ProbeSlice {
                 start_ns: began + slice.start_ns,
                 end_ns: began + slice.end_ns,
                 ios: slice.ios,
@@ -57,12 +57,12 @@ impl Script<'_> {
 
     /// What kinds ran dry under `load`: another block size at once tells, as the same number of requests or the same bytes
     /// come through. All of what fell is asked again at once, lest it rests meanwhile.
-    pub(crate) fn tell(&mut self, load: Load, fallen: &[Fall]) -> Result<Vec<BucketUnit>, Halt> {
+    pub(crate) fn tell(&mut self, load: ProbeLoad, fallen: &[RateFall]) -> Result<Vec<BucketUnit>, Halt> {
         let least = self.spec.unit;
         let half = load.block / 2 / least * least;
         let block = if half >= least { half } else { load.block * 2 };
         let slowest = fallen.iter().map(|fall| fall.low).fold(f64::INFINITY, f64::min);
-        let other = Load { aim: "I/Os or bytes", block, guess: Some(slowest), ..load };
+        let other = ProbeLoad { aim: "I/Os or bytes", block, guess: Some(slowest), ..load };
         let others = self.level(other, Care::Coarse)?;
         let mut kinds = Vec::new();
         for fall in fallen {
@@ -79,7 +79,7 @@ impl Script<'_> {
     }
 
     /// Takes down what ran dry.
-    pub(crate) fn keep(&mut self, kind: BucketUnit, fall: Fall) {
+    pub(crate) fn keep(&mut self, kind: BucketUnit, fall: RateFall) {
         let way = fall.load.way();
         let is_shared = self.found.is_shared() == Some(true);
         let (reads, writes) = if is_shared { (true, true) } else { fall.load.ways };
@@ -88,7 +88,7 @@ impl Script<'_> {
         let account = Account { base: fall.low * cost, ..unpriced };
         let error = 0.0005 + 1.0 / fall.ios.max(1) as f64;
         let (high, dry, load) = (fall.high * cost, fall.dry, fall.load);
-        self.found.buckets.push(Bucket {
+        self.found.buckets.push(EmptiedBucket {
             account,
             error,
             high,
@@ -101,7 +101,7 @@ impl Script<'_> {
     }
 
     /// The rate of requests of `block` bytes is what a bucket leaves that is known to be dry.
-    pub(crate) fn is_known(&self, (way, block): (Way, u64), rate: f64) -> bool {
+    pub(crate) fn is_known(&self, (way, block): (IoDirection, u64), rate: f64) -> bool {
         let known = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
         known.into_iter().any(|bucket| {
             let left = bucket.account.base / bucket.account.cost(&self.found, way, block);
@@ -110,12 +110,12 @@ impl Script<'_> {
     }
 
     /// A bucket so small that it was empty before the first rate was told: a rest brings a little of it back.
-    pub(crate) fn look_for_empty(&mut self, load: Load, first: usize) -> Result<Vec<BucketUnit>, Halt> {
+    pub(crate) fn look_for_empty(&mut self, load: ProbeLoad, first: usize) -> Result<Vec<BucketUnit>, Halt> {
         let series = self.series(first, load.ways);
         let all = stretches(&series);
         let Some(last) = all.last() else { return Ok(Vec::new()) };
         let low = last.rate();
-        let mut probe = self.plain(Load { aim: "after a rest", ..load });
+        let mut probe = self.plain(ProbeLoad { aim: "after a rest", ..load });
         probe.rest_ns = (LOOK_SECONDS * 1e9) as u64;
         (probe.runtime_ns, probe.counts) = ((LOOK_SECONDS / 2.0 * 1e9) as u64, true);
         let way = load.way();
@@ -124,8 +124,8 @@ impl Script<'_> {
         let done = seen.done(way);
         let over = done.ios as f64 - low * (done.seconds() - done.lat.2 / 1e9) - f64::from(load.depth);
         if over > 0.15 * low {
-            let first = done.slices.first().map_or(low, Slice::rate);
-            let fall = Fall { load, high: first.max(low * 1.1), low, dry, ios: last.ios };
+            let first = done.slices.first().map_or(low, ProbeSlice::rate);
+            let fall = RateFall { load, high: first.max(low * 1.1), low, dry, ios: last.ios };
             return self.tell(load, &[fall]);
         }
         Ok(Vec::new())

@@ -1,12 +1,12 @@
 //! What is known on the way.
 
-use super::curve::{Curve, Unit};
+use super::curve::{Curve, IoUnit};
 use super::early::Fell;
 use super::floor::{Floor, Touch};
-use super::ledger::Bucket;
-use super::level::Level;
-use super::probe::Way;
-use super::sharing::Sharing;
+use super::ledger::EmptiedBucket;
+use super::level::RateLevel;
+use super::probe::IoDirection;
+use super::sharing::DirectionSharing;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Findings {
     pub(crate) floors: [Option<Floor>; 2],
     pub(crate) curves: [Option<Curve>; 2],
     /// The rate of the smallest requests of each direction while there was credit.
-    pub(crate) full: [Option<Level>; 2],
+    pub(crate) full: [Option<RateLevel>; 2],
     /// The highest rate of the smallest requests seen of each direction.
     pub(crate) most_rate: [f64; 2],
     /// The most bytes a second seen of each direction.
@@ -26,13 +26,13 @@ pub(crate) struct Findings {
     pub(crate) is_watching: bool,
     /// What was noticed last.
     pub(crate) fell: Option<Fell>,
-    pub(crate) shares_ios: Sharing,
-    pub(crate) shares_bytes: Sharing,
+    pub(crate) shares_ios: DirectionSharing,
+    pub(crate) shares_bytes: DirectionSharing,
     pub(crate) touch: Option<Touch>,
     /// The range that is kept to, where first accesses cost.
     pub(crate) range: Option<u64>,
     /// In the order in which they ran dry.
-    pub(crate) buckets: Vec<Bucket>,
+    pub(crate) buckets: Vec<EmptiedBucket>,
     /// Highest and lowest of a rate that went down and up again by itself, requests a second.
     pub(crate) restless: Option<(f64, f64)>,
     /// A rate that fell, but by little, or to one that is not even: before, and after where that is even.
@@ -56,11 +56,11 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    pub(crate) fn floor(&self, way: Way) -> Floor {
+    pub(crate) fn floor(&self, way: IoDirection) -> Floor {
         self.floors[way as usize].or(self.floors[0]).unwrap_or_default()
     }
 
-    pub(crate) fn floor_ns(&self, way: Way) -> f64 {
+    pub(crate) fn floor_ns(&self, way: IoDirection) -> f64 {
         self.floor(way).mean
     }
 
@@ -70,11 +70,13 @@ impl Findings {
     }
 
     /// The unit by which requests of one direction are counted: where it is hidden there, that of the other.
-    pub(crate) fn unit(&self, way: Way) -> Option<Unit> {
-        let of = |way: Way| self.curves[way as usize].as_ref().map(|curve| curve.unit);
-        let other = if way == Way::Read { Way::Write } else { Way::Read };
+    pub(crate) fn unit(&self, way: IoDirection) -> Option<IoUnit> {
+        let of = |way: IoDirection| self.curves[way as usize].as_ref().map(|curve| curve.unit);
+        let other = if way == IoDirection::Read { IoDirection::Write } else { IoDirection::Read };
         match (of(way), of(other)) {
-            (_, Some(unit @ Unit::Exactly(_))) if !matches!(of(way), Some(Unit::Exactly(_))) => Some(unit),
+            (_, Some(unit @ IoUnit::Exactly(_))) if !matches!(of(way), Some(IoUnit::Exactly(_))) => {
+                Some(unit)
+            }
             (own, _) => own,
         }
     }
@@ -84,10 +86,10 @@ impl Findings {
         if self.is_any_doubtful() {
             return None;
         }
-        let of = |sharing: Sharing| match sharing {
-            Sharing::Unknown => None,
-            Sharing::Shared => Some(true),
-            Sharing::Apart | Sharing::ApartUnderOne => Some(false),
+        let of = |sharing: DirectionSharing| match sharing {
+            DirectionSharing::Unknown => None,
+            DirectionSharing::Shared => Some(true),
+            DirectionSharing::Apart | DirectionSharing::ApartUnderOne => Some(false),
         };
         match (of(self.shares_ios), of(self.shares_bytes)) {
             (Some(ios), Some(bytes)) if ios != bytes => None,

@@ -1,7 +1,7 @@
 //! What a request takes that waits for no other, and whether the first access to a place takes longer.
 
-use super::level::Load;
-use super::probe::Way;
+use super::level::ProbeLoad;
+use super::probe::IoDirection;
 use super::script::{Halt, Script};
 
 /// Latency at rest, ns.
@@ -52,9 +52,9 @@ const SAMPLES_SECONDS: f64 = 8.0;
 
 impl Script<'_> {
     /// The latency at rest of one direction: of requests so far apart that no limit holds them up.
-    pub(crate) fn floor(&mut self, way: Way) -> Result<(), Halt> {
+    pub(crate) fn floor(&mut self, way: IoDirection) -> Result<(), Halt> {
         let block = self.spec.unit;
-        let load = Load::of("latency at rest", way, block, 1);
+        let load = ProbeLoad::of("latency at rest", way, block, 1);
         let alone = self.few(load, 24, (0, None))?;
         let apart = (4.0 * alone.mean).max(50_000.0);
         let (samples, most) = if alone.spread() > 0.05 {
@@ -86,7 +86,7 @@ impl Script<'_> {
     }
 
     /// A few requests one after the other, at places that `turn` decides.
-    fn few(&mut self, load: Load, ios: u64, (turn, rate): (u64, Option<u64>)) -> Result<Floor, Halt> {
+    fn few(&mut self, load: ProbeLoad, ios: u64, (turn, rate): (u64, Option<u64>)) -> Result<Floor, Halt> {
         let mut probe = self.plain(load);
         probe.runtime_ns = 20_000_000_000;
         (probe.ios, probe.counts) = (ios.min(probe.ios), true);
@@ -102,20 +102,20 @@ impl Script<'_> {
     /// Whether first accesses take longer: the same places in the same order, twice.
     pub(crate) fn first_touch_latency(&mut self) -> Result<(), Halt> {
         let turn = 1_000_001;
-        let load = Load::of("first accesses", Way::Read, self.spec.unit, 1);
+        let load = ProbeLoad::of("first accesses", IoDirection::Read, self.spec.unit, 1);
         // So far apart that no limit holds them up, which would hide what they take.
         let alone = self.few(load, 12, (0, None))?;
         let rate = Some((1e9 / (3.0 * alone.mean).max(50_000.0)).floor().max(1.0) as u64);
         let first = self.few(load, TOUCHES, (turn, rate))?;
-        let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
+        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
         self.found.touch = Some(Touch { first, again, share: f64::NAN });
         if !is_slower(&first, &again) {
             return Ok(());
         }
         // Other places tell the same, or it was something else.
-        let (turn, more) = (1_000_003, Load { aim: "first accesses elsewhere", ..load });
+        let (turn, more) = (1_000_003, ProbeLoad { aim: "first accesses elsewhere", ..load });
         let first = self.few(more, TOUCHES, (turn, rate))?;
-        let again = self.few(Load { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
+        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
         if is_slower(&first, &again) {
             self.keep_to_touched()?;
         }
@@ -125,7 +125,7 @@ impl Script<'_> {
     /// Whether they count for more than one: the same places twice with as many under way as the limits take.
     pub(crate) fn first_touch_rate(&mut self, depth: u32, rate: f64) -> Result<(), Halt> {
         let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * 0.2) as u64);
-        let load = Load::of("first accesses at full rate", Way::Read, self.spec.unit, depth);
+        let load = ProbeLoad::of("first accesses at full rate", IoDirection::Read, self.spec.unit, depth);
         let pass = |script: &mut Self| -> Result<f64, Halt> {
             let mut probe = script.plain(load);
             probe.range = script.spec.size;
@@ -134,8 +134,11 @@ impl Script<'_> {
             Ok(script.ask(probe)?.read.rate_between())
         };
         let (first, again) = (pass(self)?, pass(self)?);
-        let times =
-            if self.found.floor(Way::Read).spread() < 0.02 { SLOWER_RATE } else { SLOWER_RATE_SPREAD };
+        let times = if self.found.floor(IoDirection::Read).spread() < 0.02 {
+            SLOWER_RATE
+        } else {
+            SLOWER_RATE_SPREAD
+        };
         let is_slower = again > times * first && pass(self)? > times * first;
         if let Some(touch) = &mut self.found.touch {
             touch.share = if is_slower { first / again } else { 1.0 };
@@ -152,7 +155,7 @@ impl Script<'_> {
         self.found.range = Some(range);
         let ios = range.div_ceil(CHUNK_BYTES) * 14;
         let time = self.left_ns() / 10;
-        let mut probe = self.plain(Load::of("touching a range", Way::Read, self.spec.unit, 16));
+        let mut probe = self.plain(ProbeLoad::of("touching a range", IoDirection::Read, self.spec.unit, 16));
         (probe.ios, probe.counts) = (ios.min(probe.ios), true);
         probe.runtime_ns = time.max(120_000_000_000);
         self.ask(probe)?;

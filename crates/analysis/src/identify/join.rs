@@ -1,14 +1,14 @@
 //! What was measured without credit and what holds with it, put together.
 
-use super::curve::{Curve, Unit};
+use super::curve::{Curve, IoUnit};
 use super::drain::ways_of_one;
 use super::early::{AHEAD_NS, NEAR, fall_in};
 use super::fall::FALLEN;
-use super::ledger::{Account, Bucket};
-use super::level::{Care, Level, Load};
-use super::probe::Way;
+use super::ledger::{Account, EmptiedBucket};
+use super::level::{Care, ProbeLoad, RateLevel};
+use super::probe::IoDirection;
 use super::script::{Halt, Script};
-use super::sharing::Sharing;
+use super::sharing::DirectionSharing;
 use crate::identified::BucketUnit;
 
 /// Pieces in which credit is used up: how many at the most, and how long one of them is, ns.
@@ -29,7 +29,7 @@ impl Script<'_> {
         let (shares, is_shared) = (self.shares(), self.found.is_shared() == Some(true));
         for bucket in self.found.buckets.iter_mut().filter(|bucket| bucket.is_early) {
             let share = shares[usize::from(bucket.account.kind == BucketUnit::Bytes)];
-            if share == Sharing::Shared || (share == Sharing::Unknown && is_shared) {
+            if share == DirectionSharing::Shared || (share == DirectionSharing::Unknown && is_shared) {
                 (bucket.account.reads, bucket.account.writes) = (true, true);
             }
         }
@@ -42,7 +42,7 @@ impl Script<'_> {
             !is_again
         });
         let mut ended = Ok(());
-        for way in [Way::Read, Way::Write] {
+        for way in [IoDirection::Read, IoDirection::Write] {
             let Some(curve) = self.found.curves[way as usize].clone() else { continue };
             let Some(bucket) = self.early(way).cloned() else { continue };
             if bucket.account.kind == BucketUnit::Bytes {
@@ -64,7 +64,7 @@ impl Script<'_> {
     }
 
     /// A baseline that was seen to be a little more: whatever else was going on made it less, if anything.
-    fn base_at_least(&mut self, bucket: &Bucket, seen: f64) {
+    fn base_at_least(&mut self, bucket: &EmptiedBucket, seen: f64) {
         let found = self.found.buckets.iter_mut().find(|one| *one == bucket);
         let found = found.filter(|one| seen > one.account.base && seen * FALLEN < one.account.base);
         if let Some(found) = found {
@@ -72,12 +72,12 @@ impl Script<'_> {
         }
     }
 
-    fn with_full_top(&mut self, way: Way, dry: Curve, bucket: &Bucket) -> Result<Curve, Halt> {
-        let is_full = |top: &Level| top.rate * FALLEN > dry.top.rate;
+    fn with_full_top(&mut self, way: IoDirection, dry: Curve, bucket: &EmptiedBucket) -> Result<Curve, Halt> {
+        let is_full = |top: &RateLevel| top.rate * FALLEN > dry.top.rate;
         let top = match self.found.full[way as usize].filter(is_full) {
             // Where credit ran dry at its very end, another measurement told more.
             Some(top) if top.rate < ENDED * self.found.most_rate[way as usize] => {
-                Level { rate: self.found.most_rate[way as usize], ..top }
+                RateLevel { rate: self.found.most_rate[way as usize], ..top }
             }
             Some(top) => top,
             None => self.after_rest(way, bucket, self.spec.unit)?,
@@ -87,7 +87,7 @@ impl Script<'_> {
     }
 
     /// Looks for a limit on bytes where without credit so few came that bytes did not limit.
-    fn with_full_bytes(&mut self, way: Way, bucket: &Bucket) -> Result<(), Halt> {
+    fn with_full_bytes(&mut self, way: IoDirection, bucket: &EmptiedBucket) -> Result<(), Halt> {
         let Some(curve) = self.found.curves[way as usize].clone().filter(|curve| curve.bulk.is_none()) else {
             return Ok(());
         };
@@ -105,10 +105,10 @@ impl Script<'_> {
     }
 
     /// What was measured when bytes had run dry, with the bytes before.
-    fn with_full_bulk(&self, dry: Curve, bucket: &Bucket) -> Curve {
+    fn with_full_bulk(&self, dry: Curve, bucket: &EmptiedBucket) -> Curve {
         match dry.bulk {
             Some(bulk) if bulk.bytes() < bucket.high * FALLEN => {
-                let bulk = Level { rate: bucket.high / bulk.block as f64, ..bulk };
+                let bulk = RateLevel { rate: bucket.high / bulk.block as f64, ..bulk };
                 self.whole(Curve { bulk: Some(bulk), ..dry })
             }
             _ => dry,
@@ -121,13 +121,18 @@ impl Script<'_> {
         let least = self.spec.unit;
         let meets = (bulk.bytes() / curve.top.rate * 0.98 / least as f64) as u64 * least;
         // A larger request counts as several.
-        let most = if let Unit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
+        let most = if let IoUnit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
         let (flat_to, both) = ((meets >= least).then_some(meets.min(most)), meets.max(least).min(most));
         Curve { flat_to, both, most_bytes: curve.most_bytes.max(bulk.bytes()), ..curve }
     }
 
     /// The rate with credit, once there is some again: as if there were none when the rest begins.
-    pub(crate) fn after_rest(&mut self, way: Way, bucket: &Bucket, block: u64) -> Result<Level, Halt> {
+    pub(crate) fn after_rest(
+        &mut self,
+        way: IoDirection,
+        bucket: &EmptiedBucket,
+        block: u64,
+    ) -> Result<RateLevel, Halt> {
         let Some((full, _)) = self.capacity(bucket) else { return Err(Halt::Useless) };
         // Of I/Os, the rate of small requests: large ones come no faster.
         let cost = match bucket.account.kind {
@@ -138,9 +143,9 @@ impl Script<'_> {
         let beyond = (high - base).max(0.05 * base);
         let longest = (PART * full / beyond).min(AFTER_REST_SECONDS);
         let is_small = block == self.spec.unit;
-        let load = Load {
+        let load = ProbeLoad {
             guess: Some(high),
-            ..Load::of("after a rest", way, block, self.depth_for(way, high, block))
+            ..ProbeLoad::of("after a rest", way, block, self.depth_for(way, high, block))
         };
         let mut probe = self.probe(load, high, (Care::Coarse, longest));
         let seconds = (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9;
@@ -157,19 +162,20 @@ impl Script<'_> {
     /// Uses up what came back of one kind of credit meanwhile, so that requests of `block` bytes are without it in both
     /// directions.
     pub(crate) fn use_up(&mut self, kind: BucketUnit, block: u64) -> Result<(), Halt> {
-        let base = |way: Way| {
+        let base = |way: IoDirection| {
             let bucket = self.early(way).filter(|bucket| bucket.account.kind == kind)?;
             Some(bucket.account.base / bucket.account.cost(&self.found, way, block))
         };
-        let bases = [base(Way::Read), base(Way::Write)];
+        let bases = [base(IoDirection::Read), base(IoDirection::Write)];
         if bases == [None, None] {
             return Ok(());
         }
-        let rate = |way: Way| bases[way as usize].unwrap_or_else(|| self.expected(ways_of_one(way), block));
-        let (one, other) = (rate(Way::Read), rate(Way::Write));
-        let depth = self.depth_for(Way::Read, one.max(other), block);
+        let rate =
+            |way: IoDirection| bases[way as usize].unwrap_or_else(|| self.expected(ways_of_one(way), block));
+        let (one, other) = (rate(IoDirection::Read), rate(IoDirection::Write));
+        let depth = self.depth_for(IoDirection::Read, one.max(other), block);
         for _ in 0..MOST_PIECES {
-            let mut probe = self.plain(Load::both("what credit there is", block, depth));
+            let mut probe = self.plain(ProbeLoad::both("what credit there is", block, depth));
             (probe.runtime_ns, probe.counts) = (PIECE_NS, true);
             let seen = self.ask(probe)?;
             let both = seen.read.rate() + seen.write.rate();

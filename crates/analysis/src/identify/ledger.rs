@@ -1,16 +1,16 @@
 //! What was taken from a bucket that is full at first and gains its baseline: nothing depends on when it ran dry or how
 //! often it rested, as long as everything that was asked is counted.
 
-use super::curve::Unit;
+use super::curve::IoUnit;
 use super::findings::Findings;
-use super::level::Load;
-use super::probe::{Slice, Way};
+use super::level::ProbeLoad;
+use super::probe::{IoDirection, ProbeSlice};
 use super::script::Script;
 use crate::identified::BucketUnit;
 
 /// A bucket that ran dry.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bucket {
+pub(crate) struct EmptiedBucket {
     pub(crate) account: Account,
     /// By what share its baseline may be wrong.
     pub(crate) error: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Bucket {
     /// A span in which it was empty, ns.
     pub(crate) dry: (u64, u64),
     /// The load that emptied it.
-    pub(crate) load: Load,
+    pub(crate) load: ProbeLoad,
     /// What a rest gave back: what it was, the rest in seconds.
     pub(crate) regained: Option<(f64, f64)>,
     /// It ran dry while the limits were measured.
@@ -31,7 +31,7 @@ pub(crate) struct Bucket {
 /// A rest gives back what it gains, or else it is no bucket: part of that at the least.
 const COMES_BACK: f64 = 0.3;
 
-impl Bucket {
+impl EmptiedBucket {
     /// It counts all of these directions.
     pub(crate) fn draws_on(&self, (reads, writes): (bool, bool)) -> bool {
         (self.account.reads || !reads) && (self.account.writes || !writes)
@@ -59,20 +59,20 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn counts(&self, way: Way) -> bool {
+    pub(crate) fn counts(&self, way: IoDirection) -> bool {
         match way {
-            Way::Read => self.reads,
-            Way::Write => self.writes,
+            IoDirection::Read => self.reads,
+            IoDirection::Write => self.writes,
         }
     }
 
     /// What a request of `block` bytes costs at the most: where the unit could not show, it may be as small as the largest
     /// request that is known to count as one.
-    fn cost_at_most(&self, found: &Findings, way: Way, block: u64) -> f64 {
+    fn cost_at_most(&self, found: &Findings, way: IoDirection, block: u64) -> f64 {
         let as_one = match found.unit(way) {
-            Some(Unit::Above(bytes)) => Some(bytes),
+            Some(IoUnit::Above(bytes)) => Some(bytes),
             None => Some(TAKEN_FOR_ONE),
-            Some(Unit::Hidden) => found.curves[way as usize].as_ref().and_then(|curve| curve.flat_to),
+            Some(IoUnit::Hidden) => found.curves[way as usize].as_ref().and_then(|curve| curve.flat_to),
             _ => None,
         };
         match (self.kind, as_one) {
@@ -82,11 +82,11 @@ impl Account {
     }
 
     /// What a request of `block` bytes costs; at the least, where its unit is not known.
-    pub(crate) fn cost(&self, found: &Findings, way: Way, block: u64) -> f64 {
+    pub(crate) fn cost(&self, found: &Findings, way: IoDirection, block: u64) -> f64 {
         match self.kind {
             BucketUnit::Bytes => block as f64,
             BucketUnit::Ios => match found.unit(way) {
-                Some(Unit::Exactly(unit)) => block.div_ceil(unit) as f64,
+                Some(IoUnit::Exactly(unit)) => block.div_ceil(unit) as f64,
                 _ => 1.0,
             },
         }
@@ -107,17 +107,18 @@ impl Script<'_> {
     fn missing_by(
         &self,
         account: &Account,
-        cost: fn(&Account, &Findings, Way, u64) -> f64,
+        cost: fn(&Account, &Findings, IoDirection, u64) -> f64,
     ) -> Vec<(u64, f64)> {
         let mut spent: Vec<(u64, u64, f64)> = Vec::new();
         for (probe, began, seen) in self.answers() {
-            for way in [Way::Read, Way::Write] {
+            for way in [IoDirection::Read, IoDirection::Write] {
                 if !account.counts(way) {
                     continue;
                 }
                 let cost = cost(account, &self.found, way, probe.block);
-                let slice =
-                    |slice: &Slice| (began + slice.start_ns, began + slice.end_ns, slice.ios as f64 * cost);
+                let slice = |slice: &ProbeSlice| {
+                    (began + slice.start_ns, began + slice.end_ns, slice.ios as f64 * cost)
+                };
                 spent.extend(seen.done(way).slices.iter().map(slice));
             }
         }

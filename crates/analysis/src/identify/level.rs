@@ -1,12 +1,12 @@
 //! One rate, measured as well as needed: how long it takes, how deep it goes, how sure it is.
 
-use super::probe::{Done, Probe, Way};
+use super::probe::{IdentifyProbe, IoDirection, ProbeCounts};
 use super::script::{Halt, Script};
 use super::stretches::{SPAN, unevenness};
 
 /// A rate under one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Level {
+pub(crate) struct RateLevel {
     pub(crate) block: u64,
     pub(crate) depth: u32,
     /// Requests a second.
@@ -25,7 +25,7 @@ pub(crate) struct Level {
     pub(crate) at_ns: u64,
 }
 
-impl Level {
+impl RateLevel {
     pub(crate) fn bytes(&self) -> f64 {
         self.rate * self.block as f64
     }
@@ -47,7 +47,7 @@ pub(crate) enum Care {
 
 /// What is asked of a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Load {
+pub(crate) struct ProbeLoad {
     pub(crate) aim: &'static str,
     pub(crate) ways: (bool, bool),
     pub(crate) block: u64,
@@ -56,18 +56,24 @@ pub(crate) struct Load {
     pub(crate) guess: Option<f64>,
 }
 
-impl Load {
+impl ProbeLoad {
     /// The direction, reads where it goes both.
-    pub(crate) const fn way(&self) -> Way {
-        if self.ways.0 { Way::Read } else { Way::Write }
+    pub(crate) const fn way(&self) -> IoDirection {
+        if self.ways.0 { IoDirection::Read } else { IoDirection::Write }
     }
 
-    pub(crate) fn of(aim: &'static str, way: Way, block: u64, depth: u32) -> Load {
-        Load { aim, ways: (way == Way::Read, way == Way::Write), block, depth, guess: None }
+    pub(crate) fn of(aim: &'static str, way: IoDirection, block: u64, depth: u32) -> ProbeLoad {
+        ProbeLoad {
+            aim,
+            ways: (way == IoDirection::Read, way == IoDirection::Write),
+            block,
+            depth,
+            guess: None,
+        }
     }
 
-    pub(crate) fn both(aim: &'static str, block: u64, depth: u32) -> Load {
-        Load { aim, ways: (true, true), block, depth, guess: None }
+    pub(crate) fn both(aim: &'static str, block: u64, depth: u32) -> ProbeLoad {
+        ProbeLoad { aim, ways: (true, true), block, depth, guess: None }
     }
 }
 
@@ -85,7 +91,7 @@ const BUSY: f64 = 0.9;
 
 impl Script<'_> {
     /// Measures `load`; again, where it turned out to be too short for what was wanted.
-    pub(crate) fn level(&mut self, load: Load, care: Care) -> Result<[Level; 2], Halt> {
+    pub(crate) fn level(&mut self, load: ProbeLoad, care: Care) -> Result<[RateLevel; 2], Halt> {
         let mut load = load;
         let mut levels = None;
         for _ in 0..4 {
@@ -124,9 +130,9 @@ impl Script<'_> {
     }
 
     /// The rate of one direction.
-    pub(crate) fn level_one(&mut self, load: Load, care: Care) -> Result<Level, Halt> {
+    pub(crate) fn level_one(&mut self, load: ProbeLoad, care: Care) -> Result<RateLevel, Halt> {
         let [read, write] = self.level(load, care)?;
-        let (way, level) = if load.ways.0 { (Way::Read, read) } else { (Way::Write, write) };
+        let (way, level) = if load.ways.0 { (IoDirection::Read, read) } else { (IoDirection::Write, write) };
         let most = &mut self.found.most_bytes[way as usize];
         *most = most.max(level.bytes());
         if level.block == self.spec.unit {
@@ -137,30 +143,30 @@ impl Script<'_> {
     }
 
     /// What a measurement that has just ended tells of one direction.
-    pub(crate) fn level_of(&self, probe: &Probe, depth: u32, done: &Done) -> Level {
-        Level { at_ns: self.spent.time_ns, ..level_of(probe, depth, done) }
+    pub(crate) fn level_of(&self, probe: &IdentifyProbe, depth: u32, done: &ProbeCounts) -> RateLevel {
+        RateLevel { at_ns: self.spent.time_ns, ..level_of(probe, depth, done) }
     }
 
     /// A first idea of a rate, from a few requests.
-    fn sight(&mut self, load: Load) -> Result<f64, Halt> {
+    fn sight(&mut self, load: ProbeLoad) -> Result<f64, Halt> {
         let ios = u64::from(load.depth) * 2 + 8;
         let mut probe = self.plain(load);
         (probe.runtime_ns, probe.counts) = (10_000_000_000, true);
         probe.ios = ios.min(probe.ios);
         let seen = self.ask(probe)?;
-        let rate = |way: Way| seen.done(way).rate_between();
+        let rate = |way: IoDirection| seen.done(way).rate_between();
         Ok(match load.ways {
-            (true, false) => rate(Way::Read),
-            (false, true) => rate(Way::Write),
-            _ => rate(Way::Read).min(rate(Way::Write)),
+            (true, false) => rate(IoDirection::Read),
+            (false, true) => rate(IoDirection::Write),
+            _ => rate(IoDirection::Read).min(rate(IoDirection::Write)),
         })
     }
 
     /// A probe of `load` without any time.
-    pub(crate) fn plain(&self, load: Load) -> Probe {
+    pub(crate) fn plain(&self, load: ProbeLoad) -> IdentifyProbe {
         let (reads, writes) = load.ways;
         let ways = u64::from(reads) + u64::from(writes);
-        Probe {
+        IdentifyProbe {
             aim: load.aim,
             rest_ns: 0,
             block: load.block,
@@ -176,7 +182,7 @@ impl Script<'_> {
         }
     }
 
-    pub(crate) fn probe(&self, load: Load, guess: f64, (care, longest): (Care, f64)) -> Probe {
+    pub(crate) fn probe(&self, load: ProbeLoad, guess: f64, (care, longest): (Care, f64)) -> IdentifyProbe {
         let mut probe = self.plain(load);
         let least = self.spec.probe_ns as f64;
         if guess < FEW {
@@ -198,7 +204,7 @@ impl Script<'_> {
     }
 
     /// Requests that a rate is told from. Those of a limit come evenly; those of a medium as it takes them.
-    fn wanted(&self, load: Load, care: Care) -> u64 {
+    fn wanted(&self, load: ProbeLoad, care: Care) -> u64 {
         let way = load.way();
         let is_even = self.found.is_even[way as usize] || self.found.floor(way).spread() < 0.02;
         match (care, is_even) {
@@ -210,7 +216,7 @@ impl Script<'_> {
     }
 
     /// The depth that keeps a limit of `rate` requests a second busy, with blocks of `block` bytes.
-    pub(crate) fn depth_for(&self, way: Way, rate: f64, block: u64) -> u32 {
+    pub(crate) fn depth_for(&self, way: IoDirection, rate: f64, block: u64) -> u32 {
         let floor = self.found.floor_ns(way);
         let depth = (4.0 * rate * floor / 1e9).ceil() + 4.0;
         let by_bytes = (self.spec.most_in_flight / block.max(1)).max(1) as f64;
@@ -222,7 +228,7 @@ fn whole_ms(ns: f64) -> u64 {
     (ns / 1e6).ceil() as u64 * 1_000_000
 }
 
-fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
+fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts) -> RateLevel {
     let rate = if probe.counts { done.rate_between() } else { by_little(f64::from(depth), done) };
     let error = if probe.counts {
         LEAST_ERROR + 0.012 / done.seconds().max(0.1)
@@ -231,12 +237,12 @@ fn level_of(probe: &Probe, depth: u32, done: &Done) -> Level {
     };
     let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
     let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns), SPAN);
-    Level { block, depth, rate, error, lat_ns, is_busy, ios, uneven, at_ns: 0 }
+    RateLevel { block, depth, rate, error, lat_ns, is_busy, ios, uneven, at_ns: 0 }
 }
 
 /// Requests a second by Little's law, which knows no edges: with so many always in flight, each is over after `depth / rate`.
 /// Where the count over time says otherwise by more than its edges do, as the depth was not held, that stands.
-fn by_little(depth: f64, done: &Done) -> f64 {
+fn by_little(depth: f64, done: &ProbeCounts) -> f64 {
     let counted = done.rate();
     if done.lat.0 <= 0.0 || counted <= 0.0 {
         return counted;

@@ -1,6 +1,6 @@
 //! The method: what is looked at, in which order.
 
-use super::probe::Way;
+use super::probe::IoDirection;
 use super::script::{Halt, Script};
 use super::stretches::is_apart;
 use crate::identified::BucketUnit;
@@ -13,9 +13,9 @@ impl Script<'_> {
     /// From the beginning to the end, or to what has not been measured yet.
     pub(crate) fn run(&mut self) -> Result<(), Halt> {
         self.first_touch_latency()?;
-        self.floor(Way::Read)?;
+        self.floor(IoDirection::Read)?;
         if self.spec.writes {
-            self.floor(Way::Write)?;
+            self.floor(IoDirection::Write)?;
         }
         self.limits()?;
         self.found.limits_ns = self.spent.time_ns;
@@ -41,7 +41,7 @@ impl Script<'_> {
         self.found.buckets.iter().filter(|bucket| !bucket.is_early).any(|bucket| {
             let account = &bucket.account;
             let Some((capacity, _)) = self.capacity(bucket) else { return true };
-            let way = if account.reads { Way::Read } else { Way::Write };
+            let way = if account.reads { IoDirection::Read } else { IoDirection::Write };
             let level = self.found.curves[way as usize].as_ref().and_then(|curve| match account.kind {
                 BucketUnit::Ios => Some(curve.top.rate),
                 BucketUnit::Bytes => curve.bulk.map(|bulk| bulk.bytes()),
@@ -51,7 +51,7 @@ impl Script<'_> {
             let before = missing.iter().filter(|one| one.0 <= self.found.limits_ns);
             let before = before.map(|one| one.1).fold(0.0, f64::max);
             let is_priced = account.kind == BucketUnit::Bytes
-                || matches!(self.found.unit(way), Some(super::curve::Unit::Exactly(_)));
+                || matches!(self.found.unit(way), Some(super::curve::IoUnit::Exactly(_)));
             let (surely, maybe) = SMALL;
             is_dry || capacity < before * if is_priced { surely } else { maybe }
         })
@@ -64,15 +64,15 @@ impl Script<'_> {
     }
 
     fn explore_all(&mut self) -> Result<(), Halt> {
-        let read = self.explore(Way::Read)?;
+        let read = self.explore(IoDirection::Read)?;
         if self.found.touch.is_some_and(|touch| touch.share.is_nan()) {
             self.first_touch_rate(read.top.depth, read.top.rate)?;
             if self.found.touch.is_some_and(|touch| touch.share < 1.0) {
-                self.explore(Way::Read)?;
+                self.explore(IoDirection::Read)?;
             }
         }
         if self.spec.writes {
-            self.explore(Way::Write)?;
+            self.explore(IoDirection::Write)?;
             self.sharing()?;
         }
         Ok(())

@@ -6,26 +6,26 @@ use crate::pattern::block_name;
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum IoDirection {
     /// Reads.
     Read,
     /// Writes.
     Write,
 }
 
-impl Way {
+impl IoDirection {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
-            Way::Read => "read",
-            Way::Write => "write",
+            IoDirection::Read => "read",
+            IoDirection::Write => "write",
         }
     }
 }
 
 /// A measurement. Places are at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct IdentifyProbe {
     /// What it is for, in a few words.
     pub aim: &'static str,
     /// Idle time before it, ns.
@@ -52,18 +52,18 @@ pub struct Probe {
     pub turn: u64,
 }
 
-impl Probe {
+impl IdentifyProbe {
     /// Requests in flight in one direction.
-    pub fn depth(&self, way: Way) -> u32 {
+    pub fn depth(&self, way: IoDirection) -> u32 {
         match way {
-            Way::Read => self.reads,
-            Way::Write => self.writes,
+            IoDirection::Read => self.reads,
+            IoDirection::Write => self.writes,
         }
     }
 
     /// The directions it goes.
-    pub fn ways(&self) -> impl Iterator<Item = Way> {
-        [(Way::Read, self.reads), (Way::Write, self.writes)]
+    pub fn ways(&self) -> impl Iterator<Item = IoDirection> {
+        [(IoDirection::Read, self.reads), (IoDirection::Write, self.writes)]
             .into_iter()
             .filter(|one| one.1 > 0)
             .map(|one| one.0)
@@ -97,14 +97,14 @@ impl Probe {
 
 /// Requests that completed in a span of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Slice {
+pub(crate) struct ProbeSlice {
     /// ns since the start of the probe.
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) ios: u64,
 }
 
-impl Slice {
+impl ProbeSlice {
     pub(crate) fn seconds(&self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
@@ -116,7 +116,7 @@ impl Slice {
 
 /// What one direction did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Done {
+pub(crate) struct ProbeCounts {
     pub(crate) block: u64,
     /// Measured: requests, start and end, ns since the start of the probe.
     pub(crate) ios: u64,
@@ -125,12 +125,12 @@ pub(crate) struct Done {
     /// Mean, standard deviation and least of the latencies, ns.
     pub(crate) lat: (f64, f64, f64),
     /// All of it, the ramp included.
-    pub(crate) slices: Vec<Slice>,
+    pub(crate) slices: Vec<ProbeSlice>,
     /// Share of its time that the thread was busy.
     pub(crate) busy: f64,
 }
 
-impl Done {
+impl ProbeCounts {
     pub(crate) fn seconds(&self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
@@ -149,7 +149,7 @@ impl Done {
     /// True where it ended at `rate`, as far as its last seconds tell.
     pub(crate) fn ends_at(&self, rate: f64) -> bool {
         let end = self.slices.last().map_or(0, |slice| slice.end_ns);
-        let last: Vec<&Slice> =
+        let last: Vec<&ProbeSlice> =
             self.slices.iter().filter(|slice| slice.start_ns + 2_000_000_000 >= end).collect();
         let ios: u64 = last.iter().map(|slice| slice.ios).sum();
         let seconds: f64 = last.iter().map(|slice| slice.seconds()).sum();
@@ -175,8 +175,8 @@ pub(crate) struct Cpu {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     id: String,
-    pub(crate) read: Done,
-    pub(crate) write: Done,
+    pub(crate) read: ProbeCounts,
+    pub(crate) write: ProbeCounts,
     /// From its start, rest included, to its end.
     pub(crate) elapsed_ns: u64,
     /// Its status was complete.
@@ -208,14 +208,14 @@ impl Seen {
         Some(seen)
     }
 
-    pub(crate) fn is_of(&self, probe: &Probe, index: usize) -> bool {
+    pub(crate) fn is_of(&self, probe: &IdentifyProbe, index: usize) -> bool {
         self.id == probe.id(index)
     }
 
-    pub(crate) fn done(&self, way: Way) -> &Done {
+    pub(crate) fn done(&self, way: IoDirection) -> &ProbeCounts {
         match way {
-            Way::Read => &self.read,
-            Way::Write => &self.write,
+            IoDirection::Read => &self.read,
+            IoDirection::Write => &self.write,
         }
     }
 }
@@ -225,25 +225,25 @@ fn cpu(load: &[HostIntervalRecord]) -> Cpu {
     Cpu { all_ns: sum(|one| one.cpu_ns), withheld_ns: sum(|one| one.steal_ns + one.throttled_ns) }
 }
 
-fn done(job: &JobRecord, is_write: bool) -> Done {
+fn done(job: &JobRecord, is_write: bool) -> ProbeCounts {
     let op = |phase: &PhaseRecord| if is_write { phase.write.clone() } else { phase.read.clone() };
     let measured = op(&job.measured);
     let mut slices = Vec::new();
     for phase in job.ramp.iter().chain([&job.measured]) {
         let before = slices.len();
-        slices.extend(phase.series.iter().map(|interval| Slice {
+        slices.extend(phase.series.iter().map(|interval| ProbeSlice {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
             ios: if is_write { interval.write.ios } else { interval.read.ios },
         }));
         if slices.len() == before && op(phase).ios > 0 {
-            slices.push(Slice { start_ns: phase.start_ns, end_ns: phase.end_ns, ios: op(phase).ios });
+            slices.push(ProbeSlice { start_ns: phase.start_ns, end_ns: phase.end_ns, ios: op(phase).ios });
         }
     }
     let elapsed = job.measured.elapsed_ns().max(1) as f64;
     let cpu =
         job.measured.cpu.user_ns + job.measured.cpu.system_ns + job.measured.kernel_threads.submitter_ns;
-    Done {
+    ProbeCounts {
         block: if is_write { job.block_sizes.write } else { job.block_sizes.read },
         ios: measured.ios,
         start_ns: job.measured.start_ns,

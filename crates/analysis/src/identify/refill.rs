@@ -1,9 +1,9 @@
 //! What a rest gives back to a bucket, what it holds, and how long to rest before a probe.
 
 use super::fall::SETTLED_NS;
-use super::ledger::{Account, Bucket};
-use super::level::Load;
-use super::probe::Way;
+use super::ledger::{Account, EmptiedBucket};
+use super::level::ProbeLoad;
+use super::probe::IoDirection;
 use super::script::{Halt, Script};
 use crate::identified::BucketUnit;
 
@@ -50,7 +50,7 @@ impl Script<'_> {
         let mut regained = None;
         let mut is_dry = true;
         for &(rest, seconds) in pieces {
-            let mut probe = self.plain(Load { aim: "after a rest", ..bucket.load });
+            let mut probe = self.plain(ProbeLoad { aim: "after a rest", ..bucket.load });
             probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
             let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
             (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
@@ -68,19 +68,19 @@ impl Script<'_> {
     }
 
     /// What was taken from a bucket until it was empty, and by how much that varies.
-    pub(crate) fn capacity(&self, bucket: &Bucket) -> Option<(f64, f64)> {
+    pub(crate) fn capacity(&self, bucket: &EmptiedBucket) -> Option<(f64, f64)> {
         self.while_dry(bucket, self.missing(&bucket.account))
     }
 
     /// More was taken once it had run dry than it holds: what it is thought to hold is none.
-    pub(crate) fn rises(&self, bucket: &Bucket) -> bool {
+    pub(crate) fn rises(&self, bucket: &EmptiedBucket) -> bool {
         let Some((capacity, _)) = self.capacity(bucket) else { return false };
         let most = MORE * capacity + bucket.high;
         self.missing(&bucket.account).iter().any(|one| one.0 > bucket.dry.1 && one.1 > most)
     }
 
     /// Whether a bucket of one direction was empty, or nearly so, at an instant, ns.
-    pub(crate) fn was_dry(&self, way: Way, at_ns: u64) -> bool {
+    pub(crate) fn was_dry(&self, way: IoDirection, at_ns: u64) -> bool {
         let of_way = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
         of_way.into_iter().any(|bucket| {
             let missing = self.missing(&bucket.account);
@@ -90,11 +90,11 @@ impl Script<'_> {
     }
 
     /// The same, every request having cost as much as it may.
-    pub(crate) fn capacity_at_most(&self, bucket: &Bucket) -> Option<f64> {
+    pub(crate) fn capacity_at_most(&self, bucket: &EmptiedBucket) -> Option<f64> {
         Some(self.while_dry(bucket, self.missing_at_most(&bucket.account))?.0)
     }
 
-    fn while_dry(&self, bucket: &Bucket, missing: Vec<(u64, f64)>) -> Option<(f64, f64)> {
+    fn while_dry(&self, bucket: &EmptiedBucket, missing: Vec<(u64, f64)>) -> Option<(f64, f64)> {
         let is_dry = |at: u64| at > bucket.dry.0 + SETTLED_NS && at <= bucket.dry.1;
         let dry: Vec<f64> = missing.into_iter().filter(|one| is_dry(one.0)).map(|one| one.1).collect();
         let mean = dry.iter().sum::<f64>() / dry.len().max(1) as f64;
@@ -103,7 +103,7 @@ impl Script<'_> {
     }
 
     /// The rest before `probe` that leaves enough credit for `ios` requests, ns.
-    pub(crate) fn rest_for(&self, probe: &super::probe::Probe, ios: f64) -> u64 {
+    pub(crate) fn rest_for(&self, probe: &super::probe::IdentifyProbe, ios: f64) -> u64 {
         if !self.found.is_resting {
             return 0;
         }

@@ -5,7 +5,7 @@
 
 use fathom_record::{IdentifyRecord, RunRecord};
 
-use super::probe::{Probe, Seen, Way};
+use super::probe::{IdentifyProbe, IoDirection, Seen};
 use crate::identified::{Identified, Spent};
 
 /// What identifying may do.
@@ -74,9 +74,9 @@ impl IdentifySpec {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum IdentifyStep {
     /// Measure this; its rest comes first.
-    Run(Probe),
+    Run(IdentifyProbe),
     /// There is nothing left to find.
     Done,
     /// There would be more, and the budget does not hold it.
@@ -84,12 +84,12 @@ pub enum Step {
 }
 
 /// The next step.
-pub fn next(spec: &IdentifySpec, seen: &[Seen]) -> Step {
+pub fn next(spec: &IdentifySpec, seen: &[Seen]) -> IdentifyStep {
     let mut script = Script::new(spec, seen);
     match script.run() {
-        Ok(()) => Step::Done,
-        Err(Halt::Ask(probe)) => Step::Run(probe),
-        Err(Halt::OutOfBudget | Halt::Useless | Halt::Fell) => Step::OutOfBudget,
+        Ok(()) => IdentifyStep::Done,
+        Err(Halt::Ask(probe)) => IdentifyStep::Run(probe),
+        Err(Halt::OutOfBudget | Halt::Useless | Halt::Fell) => IdentifyStep::OutOfBudget,
     }
 }
 
@@ -115,7 +115,7 @@ const LEAST_NS: u64 = 200_000_000;
 /// Why the script cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    Ask(Probe),
+    Ask(IdentifyProbe),
     OutOfBudget,
     /// The target answers nothing that could be gone by.
     Useless,
@@ -128,7 +128,7 @@ pub(crate) struct Script<'a> {
     pub(crate) spec: &'a IdentifySpec,
     seen: &'a [Seen],
     /// What was asked, each with when it began, ns.
-    pub(crate) asked: Vec<(Probe, u64)>,
+    pub(crate) asked: Vec<(IdentifyProbe, u64)>,
     pub(crate) spent: Spent,
     pub(crate) found: super::findings::Findings,
 }
@@ -141,7 +141,7 @@ impl<'a> Script<'a> {
     }
 
     /// What `probe` shows, if it has been measured.
-    pub(crate) fn ask(&mut self, mut probe: Probe) -> Result<&'a Seen, Halt> {
+    pub(crate) fn ask(&mut self, mut probe: IdentifyProbe) -> Result<&'a Seen, Halt> {
         if probe.counts {
             // It ends with its requests; its time is no more than a precaution.
             let left = self.left_ns().saturating_sub(probe.rest_ns);
@@ -156,12 +156,12 @@ impl<'a> Script<'a> {
         };
         self.asked.push((probe, self.spent.time_ns));
         self.spent.time_ns += seen.elapsed_ns;
-        for way in [Way::Read, Way::Write] {
+        for way in [IoDirection::Read, IoDirection::Write] {
             let ios = seen.done(way).all_ios();
             self.spent.ios += ios;
             match way {
-                Way::Read => self.spent.read_bytes += ios * probe.block,
-                Way::Write => self.spent.written_bytes += ios * probe.block,
+                IoDirection::Read => self.spent.read_bytes += ios * probe.block,
+                IoDirection::Write => self.spent.written_bytes += ios * probe.block,
             }
         }
         if !seen.is_whole {
@@ -171,7 +171,7 @@ impl<'a> Script<'a> {
     }
 
     /// The answers so far, each with its probe and when it began.
-    pub(crate) fn answers(&self) -> impl DoubleEndedIterator<Item = (&Probe, u64, &'a Seen)> {
+    pub(crate) fn answers(&self) -> impl DoubleEndedIterator<Item = (&IdentifyProbe, u64, &'a Seen)> {
         self.asked.iter().zip(self.seen).map(|((probe, began), seen)| (probe, *began, seen))
     }
 
@@ -193,7 +193,7 @@ impl<'a> Script<'a> {
     }
 
     /// A probe never begins that would break the budget. What it may do at most is told to it as a number of requests.
-    fn fits(&self, probe: &Probe) -> bool {
+    fn fits(&self, probe: &IdentifyProbe) -> bool {
         let most = probe.ios.saturating_mul(probe.ways().count() as u64);
         probe.most_ns() <= self.left_ns() && most > 0 && most <= self.left_ios(probe.block)
     }

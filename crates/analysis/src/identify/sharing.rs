@@ -1,14 +1,14 @@
 //! Whether reads and writes draw on the same limits: both at once against each alone.
 
 use super::curve::{Curve, Held};
-use super::level::{Care, Level, Load};
-use super::probe::Way;
+use super::level::{Care, ProbeLoad, RateLevel};
+use super::probe::IoDirection;
 use super::script::{Halt, Script};
 use crate::identified::BucketUnit;
 
 /// What both at once told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sharing {
+pub(crate) enum DirectionSharing {
     /// Nothing was held by a limit in both directions, or nothing was looked at.
     #[default]
     Unknown,
@@ -53,24 +53,28 @@ impl Script<'_> {
 
     /// Both at once with requests of `block`, which came to `read` and `write` alone. Where limits hold both
     /// directions, each may be held by its own; where they hold one, only that there is something on top tells anything.
-    fn both(&mut self, (block, read, write): (u64, Level, Level), holds_both: bool) -> Result<Sharing, Halt> {
+    fn both(
+        &mut self,
+        (block, read, write): (u64, RateLevel, RateLevel),
+        holds_both: bool,
+    ) -> Result<DirectionSharing, Halt> {
         let depth = read.depth.max(write.depth);
         let guess = Some(read.rate.min(write.rate) / 2.0);
-        let load = Load { guess, ..Load::both("reads and writes at once", block, depth) };
+        let load = ProbeLoad { guess, ..ProbeLoad::both("reads and writes at once", block, depth) };
         let [one, other] = self.level(load, Care::Fine)?;
         let total = one.rate + other.rate;
         let (most, least) = (read.rate.max(write.rate), read.rate.min(write.rate));
         let on_top = (total - most) / least;
         let uneven = [one, other, read, write].iter().map(|level| level.uneven).fold(0.0, f64::max);
-        let is_dry = self.is_early(Way::Read) || self.is_early(Way::Write);
+        let is_dry = self.is_early(IoDirection::Read) || self.is_early(IoDirection::Write);
         self.found.has_changed |= on_top < -NONE && !is_dry;
         Ok(match () {
-            () if uneven > EVEN => Sharing::Unknown,
-            () if on_top > ALL => Sharing::Apart,
-            () if !holds_both => Sharing::Unknown,
-            () if on_top < NONE => Sharing::Shared,
-            () if uneven > VERY_EVEN => Sharing::Unknown,
-            () => Sharing::ApartUnderOne,
+            () if uneven > EVEN => DirectionSharing::Unknown,
+            () if on_top > ALL => DirectionSharing::Apart,
+            () if !holds_both => DirectionSharing::Unknown,
+            () if on_top < NONE => DirectionSharing::Shared,
+            () if uneven > VERY_EVEN => DirectionSharing::Unknown,
+            () => DirectionSharing::ApartUnderOne,
         })
     }
 }

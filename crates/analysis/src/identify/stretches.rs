@@ -1,6 +1,6 @@
 //! A series of counts as stretches of one rate each: where a rate falls, comes back or stays.
 
-use super::probe::Slice;
+use super::probe::ProbeSlice;
 
 /// A span of one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +26,7 @@ const LEAST_IOS: u64 = 24;
 const LEAST_SECONDS: f64 = 0.9;
 
 /// The stretches of `slices`, in order of time.
-pub(crate) fn stretches(slices: &[Slice]) -> Vec<Stretch> {
+pub(crate) fn stretches(slices: &[ProbeSlice]) -> Vec<Stretch> {
     let slices = gathered(slices);
     let mut sums = vec![(0.0, 0u64, 0.0)];
     for slice in &slices {
@@ -71,7 +71,7 @@ pub(crate) const LONG_SPAN: f64 = 1.9;
 
 /// Spread of the rate from span to span over its mean, less what comes of counting whole requests; 0 where too little was
 /// seen to tell.
-pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a Slice>, shortest: f64) -> f64 {
+pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a ProbeSlice>, shortest: f64) -> f64 {
     let mut spans: Vec<(f64, u64)> = Vec::new();
     for slice in slices {
         match spans.last_mut() {
@@ -96,9 +96,10 @@ pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a Slice>, shortest: 
 }
 
 /// Slices long enough to tell a rate, without those in which the target stood still.
-fn gathered(slices: &[Slice]) -> Vec<Slice> {
-    let busiest = slices.iter().filter(|slice| slice.seconds() > 0.1).map(Slice::rate).fold(0.0, f64::max);
-    let mut gathered: Vec<Slice> = Vec::new();
+fn gathered(slices: &[ProbeSlice]) -> Vec<ProbeSlice> {
+    let busiest =
+        slices.iter().filter(|slice| slice.seconds() > 0.1).map(ProbeSlice::rate).fold(0.0, f64::max);
+    let mut gathered: Vec<ProbeSlice> = Vec::new();
     for slice in slices.iter().filter(|slice| slice.end_ns > slice.start_ns) {
         let would = busiest * slice.seconds();
         if slice.ios == 0 && would > 200.0 {
@@ -176,9 +177,9 @@ mod tests {
     use super::*;
 
     /// Half seconds of these rates.
-    fn series(rates: &[(f64, usize)]) -> Vec<Slice> {
+    fn series(rates: &[(f64, usize)]) -> Vec<ProbeSlice> {
         let rates: Vec<f64> = rates.iter().flat_map(|&(rate, count)| vec![rate; count]).collect();
-        let slice = |(at, rate): (usize, &f64)| Slice {
+        let slice = |(at, rate): (usize, &f64)| ProbeSlice {
             start_ns: at as u64 * 500_000_000,
             end_ns: (at + 1) as u64 * 500_000_000,
             ios: (rate * 0.5) as u64,

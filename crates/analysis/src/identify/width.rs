@@ -5,8 +5,8 @@
 
 use super::curve::Held;
 use super::floor::REST_NS;
-use super::level::{Level, Load};
-use super::probe::Way;
+use super::level::{ProbeLoad, RateLevel};
+use super::probe::IoDirection;
 use super::script::{Halt, Script};
 
 /// Requests of bunches of one size, and the most bunches: where latencies are even, and where they are spread.
@@ -18,7 +18,7 @@ const SIGMAS: f64 = 3.0;
 
 impl Script<'_> {
     /// What holds the rate `top` of small requests: whether they wait for a place in the medium.
-    pub(crate) fn width(&mut self, way: Way, top: &Level, held: Held) -> Result<Held, Halt> {
+    pub(crate) fn width(&mut self, way: IoDirection, top: &RateLevel, held: Held) -> Result<Held, Halt> {
         let floor = self.found.floor(way);
         let served = top.rate * floor.mean / 1e9;
         if held != Held::Count || served < 0.9 || floor.mean <= 0.0 {
@@ -44,14 +44,15 @@ impl Script<'_> {
     }
 
     /// Mean latency of `count` requests that come together after a rest, ns.
-    fn bunch(&mut self, way: Way, count: u64) -> Result<f64, Halt> {
+    fn bunch(&mut self, way: IoDirection, count: u64) -> Result<f64, Halt> {
         let (mut sum, mut all) = (0.0, 0.0);
         let floor = self.found.floor_ns(way);
         let is_spread = self.found.floor(way).spread() > 0.05;
         let of = |(even, spread): (u64, u64)| if is_spread { spread } else { even };
         let bunches = (of(REQUESTS) / count).clamp(1, of(MOST_BUNCHES));
         for _ in 0..bunches {
-            let mut probe = self.plain(Load::of("a bunch after a rest", way, self.spec.unit, count as u32));
+            let mut probe =
+                self.plain(ProbeLoad::of("a bunch after a rest", way, self.spec.unit, count as u32));
             probe.rest_ns = REST_NS.max((4.0 * floor) as u64).max(self.rest_for(&probe, count as f64));
             probe.runtime_ns = 20_000_000_000;
             (probe.ios, probe.counts) = (count.min(probe.ios), true);

@@ -3,7 +3,7 @@
 //! Idle time before and after the load is left out, and with it the intervals in which the load began and ended, which it
 //! filled only in part; pauses in between belong to it.
 
-use crate::monitor::{Interval, Presence};
+use crate::monitor::{MonitorInterval, Presence};
 
 /// Fewer whole intervals than these say less than the parts at the ends.
 const FEW: u64 = 3;
@@ -12,20 +12,20 @@ const FEW: u64 = 3;
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     /// From the first interval with I/O to the last.
-    whole: Option<Interval>,
+    whole: Option<MonitorInterval>,
     /// The same without the ends.
-    inner: Option<Interval>,
+    inner: Option<MonitorInterval>,
     inner_count: u64,
     /// The last interval with I/O, of which is not yet known whether the load ended in it.
-    last: Option<Interval>,
+    last: Option<MonitorInterval>,
     /// Those without since then.
-    pause: Option<Interval>,
+    pause: Option<MonitorInterval>,
     was_idle: bool,
 }
 
 impl Capture {
     /// One more interval.
-    pub fn add(&mut self, interval: &Interval) {
+    pub fn add(&mut self, interval: &MonitorInterval) {
         if interval.presence == Presence::Gone {
             return;
         }
@@ -52,7 +52,7 @@ impl Capture {
     }
 
     /// The load; `None` where there was none.
-    pub fn load(&self) -> Option<Interval> {
+    pub fn load(&self) -> Option<MonitorInterval> {
         let (mut inner, mut count) = (self.inner.clone(), self.inner_count);
         if let (Some(last), None) = (&self.last, &self.pause) {
             append(&mut inner, last);
@@ -62,7 +62,7 @@ impl Capture {
     }
 }
 
-fn append(sum: &mut Option<Interval>, later: &Interval) {
+fn append(sum: &mut Option<MonitorInterval>, later: &MonitorInterval) {
     match sum {
         Some(sum) => sum.add(later),
         None => *sum = Some(later.clone()),
@@ -77,7 +77,7 @@ mod tests {
     fn check(reads: &[u64], expected: Option<(u64, u64)>) {
         let mut capture = Capture::default();
         for &ios in reads {
-            let mut interval = Interval { elapsed_ns: 1_000_000_000, ..Interval::default() };
+            let mut interval = MonitorInterval { elapsed_ns: 1_000_000_000, ..MonitorInterval::default() };
             interval.activity.ops.read.ios = ios;
             capture.add(&interval);
         }

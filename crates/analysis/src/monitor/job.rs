@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use fathom_model::Op;
 
-use crate::monitor::Interval;
-use crate::monitor::load::{Class, OpLoad};
+use crate::monitor::MonitorInterval;
+use crate::monitor::load::{LoadClass, OpLoad};
 
 /// From this share on all requests of a kind are taken to be sequential: at depth some of a stream overtake each other.
 const ALL_SEQUENTIAL: f64 = 0.8;
@@ -30,7 +30,7 @@ pub type Shares = Vec<(u64, u8)>;
 
 /// One job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Section {
+pub struct ReplaySection {
     /// Its name.
     pub name: String,
     /// Read, write or trim.
@@ -49,7 +49,7 @@ pub struct Section {
     pub fdatasync: Option<u64>,
 }
 
-impl Section {
+impl ReplaySection {
     /// Mean bytes per request.
     pub fn mean_bytes(&self) -> f64 {
         self.sizes.iter().map(|&(size, percent)| size as f64 * f64::from(percent) / 100.0).sum()
@@ -58,9 +58,9 @@ impl Section {
 
 /// What the jobs stand for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
+pub struct ReplayJobs {
     /// The jobs, most requests first.
-    pub sections: Vec<Section>,
+    pub sections: Vec<ReplaySection>,
     /// What was seen of each kind: requests per second, and their mean bytes.
     pub rates: Vec<(Op, f64, f64)>,
     /// Sizes and order were seen; else there are only means.
@@ -70,7 +70,7 @@ pub struct Job {
 }
 
 /// The jobs of a load.
-pub fn job(seen: &Interval) -> Job {
+pub fn job(seen: &MonitorInterval) -> ReplayJobs {
     let is_exact = seen.load.as_ref().is_some_and(|load| !load.ops.is_empty());
     let mut sections = Vec::new();
     let mut rates = Vec::new();
@@ -85,21 +85,21 @@ pub fn job(seen: &Interval) -> Job {
         sections.append(&mut of_op.1);
     }
     let all: f64 = rates.iter().map(|(_, iops, _)| iops).sum();
-    let bytes = |section: &Section| section.iops * section.mean_bytes();
+    let bytes = |section: &ReplaySection| section.iops * section.mean_bytes();
     let all_bytes: f64 = sections.iter().map(bytes).sum();
     sections.retain(|section| section.iops >= NEGLIGIBLE * all || bytes(section) >= NEGLIGIBLE * all_bytes);
     sections.sort_by(|a, b| b.iops.total_cmp(&a.iops));
     add_flushes(seen, &mut sections);
     let kept: f64 = sections.iter().map(|section| section.iops).sum();
     let left_out = if all > 0.0 { (1.0 - kept / all).max(0.0) } else { 0.0 };
-    Job { sections, rates, is_exact, left_out }
+    ReplayJobs { sections, rates, is_exact, left_out }
 }
 
 /// All requests of a kind per second, and jobs by order and, where they do not fit into one, size.
-fn of_trace(seen: &Interval, op: Op, traced: &OpLoad) -> (f64, Vec<Section>) {
+fn of_trace(seen: &MonitorInterval, op: Op, traced: &OpLoad) -> (f64, Vec<ReplaySection>) {
     let share = traced.sequential_share().unwrap_or(0.0);
     let (sequential, random, all) = (&traced.sequential, &traced.random, traced.all());
-    let classes: Vec<(bool, &Class, &str)> = match share {
+    let classes: Vec<(bool, &LoadClass, &str)> = match share {
         _ if share >= ALL_SEQUENTIAL => vec![(false, &all, "")],
         _ if share <= NONE_SEQUENTIAL => vec![(true, &all, "")],
         _ => vec![(false, sequential, "-sequential"), (true, random, "-random")],
@@ -132,7 +132,7 @@ fn of_trace(seen: &Interval, op: Op, traced: &OpLoad) -> (f64, Vec<Section>) {
                 None => little(seen, op, part),
             };
             let largest = sizes.iter().map(|&(size, _)| size).max().unwrap_or(0);
-            sections.push(Section {
+            sections.push(ReplaySection {
                 name: format!("{op}s{suffix}{size}"),
                 op,
                 random,
@@ -165,7 +165,7 @@ fn split(sizes: &[(u64, u64)]) -> Option<Shares> {
 }
 
 /// One job of the mean size, in random order, since the order is not known.
-fn of_means(seen: &Interval, op: Op) -> Option<Section> {
+fn of_means(seen: &MonitorInterval, op: Op) -> Option<ReplaySection> {
     let done = &seen.activity.ops[op];
     let unit = seen.device.logical_block_bytes.max(512);
     // Most flushes have no data of their own and were counted as a write of nothing, too.
@@ -173,7 +173,7 @@ fn of_means(seen: &Interval, op: Op) -> Option<Section> {
     let with_data = done.ios.saturating_sub(empty).max(1);
     let block = ((done.bytes as f64 / with_data as f64 / unit as f64).round() as u64).max(1) * unit;
     let moved = done.bytes as f64 * 1e9 / seen.elapsed_ns as f64;
-    (done.bytes > 0).then(|| Section {
+    (done.bytes > 0).then(|| ReplaySection {
         name: format!("{op}s"),
         op,
         random: true,
@@ -186,14 +186,14 @@ fn of_means(seen: &Interval, op: Op) -> Option<Section> {
 }
 
 /// The depth that a share of the requests of `op` had on average, rounded up: rate times wait.
-fn little(seen: &Interval, op: Op, share: f64) -> u64 {
+fn little(seen: &MonitorInterval, op: Op, share: f64) -> u64 {
     let done = &seen.activity.ops[op];
     let depth = done.ticks_ms as f64 * 1e6 / seen.elapsed_ns as f64 * share;
     (depth.ceil() as u64).clamp(1, MOST_DEPTH)
 }
 
 /// The part of the device that a class used; at least one request of `block` bytes.
-fn used(class: &Class, block: u64) -> Option<(u64, u64)> {
+fn used(class: &LoadClass, block: u64) -> Option<(u64, u64)> {
     const UNIT: u64 = 4096;
     let (low, high) = class.range?;
     let start = low / UNIT * UNIT;
@@ -221,7 +221,7 @@ fn gathered(sizes: &BTreeMap<u64, u64>, unit: u64) -> Vec<(u64, u64)> {
 }
 
 /// Gives the busiest writing job the flushes that were seen.
-fn add_flushes(seen: &Interval, sections: &mut [Section]) {
+fn add_flushes(seen: &MonitorInterval, sections: &mut [ReplaySection]) {
     let flushes = seen.activity.flush.ios as f64 * 1e9 / seen.elapsed_ns.max(1) as f64;
     if flushes > 0.0
         && let Some(writer) = sections.iter_mut().find(|section| section.op == Op::Write)
@@ -246,8 +246,8 @@ mod tests {
     use crate::monitor::load::LoadWatch;
 
     /// Ten seconds of these requests, one after the other.
-    fn seen(requests: impl IntoIterator<Item = (Op, u64, u64)>) -> Interval {
-        let mut interval = Interval { elapsed_ns: 10_000_000_000, ..Interval::default() };
+    fn seen(requests: impl IntoIterator<Item = (Op, u64, u64)>) -> MonitorInterval {
+        let mut interval = MonitorInterval { elapsed_ns: 10_000_000_000, ..MonitorInterval::default() };
         let mut watch = LoadWatch::default();
         for (turn, (op, at, bytes)) in requests.into_iter().enumerate() {
             watch.issued(op, at, bytes, turn as u64);

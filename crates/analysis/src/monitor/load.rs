@@ -19,7 +19,7 @@ const WAITING: usize = 1 << 18;
 
 /// Requests of one kind and order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Class {
+pub struct LoadClass {
     /// How many.
     pub requests: u64,
     /// Their bytes.
@@ -32,7 +32,7 @@ pub struct Class {
     depths: Vec<u64>,
 }
 
-impl Class {
+impl LoadClass {
     fn record(&mut self, at: u64, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
@@ -64,7 +64,7 @@ impl Class {
     }
 
     /// Adds the requests of `other`.
-    pub fn merge(&mut self, other: &Class) {
+    pub fn merge(&mut self, other: &LoadClass) {
         self.requests += other.requests;
         self.bytes += other.bytes;
         for (&size, count) in &other.sizes {
@@ -85,16 +85,16 @@ impl Class {
 #[derive(Clone, Debug, Default)]
 pub struct OpLoad {
     /// Those that continue another.
-    pub sequential: Class,
+    pub sequential: LoadClass,
     /// All others.
-    pub random: Class,
+    pub random: LoadClass,
     /// From issue to completion.
     pub service: Latency,
 }
 
 impl OpLoad {
     /// All of them.
-    pub fn all(&self) -> Class {
+    pub fn all(&self) -> LoadClass {
         let mut all = self.sequential.clone();
         all.merge(&self.random);
         all
@@ -109,16 +109,16 @@ impl OpLoad {
 
 /// What was seen of all requests.
 #[derive(Clone, Debug, Default)]
-pub struct Load {
+pub struct ObservedLoad {
     /// By kind; a flush is [`Op::Sync`].
     pub ops: BTreeMap<Op, OpLoad>,
     /// Events that were missed because they came too fast.
     pub lost: u64,
 }
 
-impl Load {
+impl ObservedLoad {
     /// Adds what `other` has seen.
-    pub fn merge(&mut self, other: &Load) {
+    pub fn merge(&mut self, other: &ObservedLoad) {
         self.lost += other.lost;
         for (&op, theirs) in &other.ops {
             let mine = self.ops.entry(op).or_default();
@@ -131,7 +131,7 @@ impl Load {
 
 /// A stream: where its next request would begin, and when it last went on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stream {
+struct SequentialStream {
     next: u64,
     used: u64,
 }
@@ -139,8 +139,8 @@ struct Stream {
 /// Looks at the requests of one device as they come by.
 #[derive(Clone, Debug, Default)]
 pub struct LoadWatch {
-    load: Load,
-    streams: HashMap<Op, Vec<Stream>>,
+    load: ObservedLoad,
+    streams: HashMap<Op, Vec<SequentialStream>>,
     waiting: HashMap<(Op, u64), (u64, bool)>,
     /// In flight now, by kind and whether sequential.
     depths: HashMap<(Op, bool), usize>,
@@ -211,7 +211,7 @@ impl LoadWatch {
     }
 
     /// What was seen since the last call; what is in flight stays known.
-    pub fn take(&mut self) -> Load {
+    pub fn take(&mut self) -> ObservedLoad {
         std::mem::take(&mut self.load)
     }
 
@@ -220,7 +220,7 @@ impl LoadWatch {
         self.depths.clear();
     }
 
-    fn class(&mut self, op: Op, sequential: bool) -> &mut Class {
+    fn class(&mut self, op: Op, sequential: bool) -> &mut LoadClass {
         let load = self.load.ops.entry(op).or_default();
         if sequential { &mut load.sequential } else { &mut load.random }
     }
@@ -229,7 +229,7 @@ impl LoadWatch {
     fn count(&mut self, op: Op, at: u64, bytes: u64) -> bool {
         self.turn += 1;
         let streams = self.streams.entry(op).or_default();
-        let stream = Stream { next: at + bytes, used: self.turn };
+        let stream = SequentialStream { next: at + bytes, used: self.turn };
         let known = streams.iter().position(|stream| stream.next == at);
         let sequential = known.is_some() && !op.is_sync();
         let oldest = || (0..streams.len()).min_by_key(|&index| streams[index].used);
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     /// The load of requests that are each done before the next.
-    fn load(requests: impl IntoIterator<Item = (Op, u64, u64)>) -> Load {
+    fn load(requests: impl IntoIterator<Item = (Op, u64, u64)>) -> ObservedLoad {
         let mut watch = LoadWatch::default();
         for (turn, (op, at, bytes)) in requests.into_iter().enumerate() {
             watch.issued(op, at, bytes, turn as u64 * 1000);
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn streams_are_sequential_also_when_they_alternate() {
-        let share = |load: &Load, op: Op| load.ops[&op].sequential_share().unwrap();
+        let share = |load: &ObservedLoad, op: Op| load.ops[&op].sequential_share().unwrap();
         let one = load((0..1000).map(|n| (Op::Read, n * 4096, 4096)));
         assert!(share(&one, Op::Read) > 0.99);
         let four = load((0..1000).map(|n| (Op::Write, ((n % 4) << 30) + n / 4 * 8192, 8192)));
@@ -297,7 +297,7 @@ mod tests {
         }
         let class = watch.take().ops[&Op::Read].all();
         assert_eq!((class.depth_at(0.95), class.depth_at(0.0)), (Some(8), Some(1)));
-        assert_eq!(Class::default().depth_at(0.5), None);
+        assert_eq!(LoadClass::default().depth_at(0.5), None);
     }
 
     #[test]

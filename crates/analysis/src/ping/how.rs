@@ -1,7 +1,7 @@
 //! A whole ping as reports see it: on what, how, and what came of it. Plain data.
 
 use crate::ping::PingResult;
-use crate::ping::slo::Verdict;
+use crate::ping::slo::ObjectiveVerdict;
 
 /// The target in the words that ioping has for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,5 +76,5 @@ pub struct Ping {
     /// The kernel's id of the thread that waits for an answer that did not come.
     pub stuck_thread: Option<u32>,
     /// What became of the objectives.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<ObjectiveVerdict>,
 }

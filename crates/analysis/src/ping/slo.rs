@@ -8,17 +8,17 @@ use fathom_record::LatencyRecord;
 
 /// An objective as it was said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Objective {
+pub struct LatencyObjective {
     /// As typed.
     pub text: String,
-    measure: Measure,
+    measure: LatencyMeasure,
     /// The value itself keeps it (`<=`).
     inclusive: bool,
     limit_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Measure {
+enum LatencyMeasure {
     Percentile(f64),
     Min,
     Mean,
@@ -27,7 +27,7 @@ enum Measure {
 
 /// What became of an objective.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct ObjectiveVerdict {
     /// As typed.
     pub objective: String,
     /// What was measured, ns; `None` where nothing was answered, or where so many requests failed that there is no such time.
@@ -45,11 +45,11 @@ const LEAST_BEYOND: f64 = 10.0;
 ///
 /// # Errors
 /// What is wrong with which of them.
-pub fn parse(text: &str) -> Result<Vec<Objective>, String> {
+pub fn parse(text: &str) -> Result<Vec<LatencyObjective>, String> {
     text.split(',').map(|part| one(part.trim())).collect()
 }
 
-fn one(text: &str) -> Result<Objective, String> {
+fn one(text: &str) -> Result<LatencyObjective, String> {
     let malformed = || format!("'{text}' is no objective: write one such as p99<5ms or mean<=800us");
     let (name, rest) = text.split_once('<').ok_or_else(malformed)?;
     let (inclusive, value) = match rest.strip_prefix('=') {
@@ -57,9 +57,9 @@ fn one(text: &str) -> Result<Objective, String> {
         None => (false, rest),
     };
     let measure = match name.trim().to_ascii_lowercase().as_str() {
-        "min" => Measure::Min,
-        "mean" | "avg" => Measure::Mean,
-        "max" => Measure::Max,
+        "min" => LatencyMeasure::Min,
+        "mean" | "avg" => LatencyMeasure::Mean,
+        "max" => LatencyMeasure::Max,
         percentile => {
             let digits = percentile.strip_prefix('p').ok_or_else(malformed)?;
             // p999 is 99.9 %, as in the names of our documents.
@@ -73,22 +73,22 @@ fn one(text: &str) -> Result<Objective, String> {
             if !(value > 0.0 && value < 100.0) {
                 return Err(format!("'{text}': a percentile lies between 0 and 100"));
             }
-            Measure::Percentile(value)
+            LatencyMeasure::Percentile(value)
         }
     };
     let limit_ns = parse_duration(value.trim()).map_err(|error| format!("'{text}': {error}"))?.0;
     if limit_ns == 0 {
         return Err(format!("'{text}': nothing takes less than no time"));
     }
-    Ok(Objective { text: text.to_owned(), measure, inclusive, limit_ns })
+    Ok(LatencyObjective { text: text.to_owned(), measure, inclusive, limit_ns })
 }
 
 /// Holds `latency` and `lost` requests, which had no answer, against the objectives.
-pub fn judge(objectives: &[Objective], latency: &LatencyRecord, lost: u64) -> Vec<Verdict> {
+pub fn judge(objectives: &[LatencyObjective], latency: &LatencyRecord, lost: u64) -> Vec<ObjectiveVerdict> {
     objectives.iter().map(|objective| verdict(objective, latency, lost)).collect()
 }
 
-fn verdict(objective: &Objective, latency: &LatencyRecord, lost: u64) -> Verdict {
+fn verdict(objective: &LatencyObjective, latency: &LatencyRecord, lost: u64) -> ObjectiveVerdict {
     let samples = latency.samples();
     let all = samples + lost;
     let observed_ns = observed(objective.measure, latency, lost);
@@ -97,23 +97,23 @@ fn verdict(objective: &Objective, latency: &LatencyRecord, lost: u64) -> Verdict
         None => (all > 0).then_some(false),
     };
     let low_sample = match objective.measure {
-        Measure::Percentile(percent) => (all as f64) * (100.0 - percent) / 100.0 < LEAST_BEYOND - 1e-6,
+        LatencyMeasure::Percentile(percent) => (all as f64) * (100.0 - percent) / 100.0 < LEAST_BEYOND - 1e-6,
         _ => false,
     };
-    Verdict { objective: objective.text.clone(), observed_ns, met, low_sample }
+    ObjectiveVerdict { objective: objective.text.clone(), observed_ns, met, low_sample }
 }
 
-fn observed(measure: Measure, latency: &LatencyRecord, lost: u64) -> Option<u64> {
+fn observed(measure: LatencyMeasure, latency: &LatencyRecord, lost: u64) -> Option<u64> {
     let samples = latency.samples();
     if samples == 0 {
         return None;
     }
     match measure {
-        Measure::Min => Some(latency.moments.min),
-        Measure::Mean if lost == 0 => Some(latency.moments.mean().round() as u64),
-        Measure::Max if lost == 0 => Some(latency.moments.max),
-        Measure::Mean | Measure::Max => None,
-        Measure::Percentile(percent) => {
+        LatencyMeasure::Min => Some(latency.moments.min),
+        LatencyMeasure::Mean if lost == 0 => Some(latency.moments.mean().round() as u64),
+        LatencyMeasure::Max if lost == 0 => Some(latency.moments.max),
+        LatencyMeasure::Mean | LatencyMeasure::Max => None,
+        LatencyMeasure::Percentile(percent) => {
             // The same rank among those that were answered.
             let percent = percent * (samples + lost) as f64 / samples as f64;
             if percent > 100.0 { None } else { latency.percentile(percent) }
@@ -134,29 +134,31 @@ mod tests {
 
     #[test]
     fn objectives_are_read() {
-        let check =
-            |text: &str, expected: Result<&[(Measure, bool, u64)], &str>| match (parse(text), expected) {
-                (Ok(found), Ok(expected)) => {
-                    let found: Vec<_> = found.iter().map(|o| (o.measure, o.inclusive, o.limit_ns)).collect();
-                    assert_eq!(found, expected, "{text}");
-                }
-                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
-                (found, _) => panic!("{text}: {found:?}"),
-            };
-        check("p99<5ms", Ok(&[(Measure::Percentile(99.0), false, 5_000_000)]));
-        check(" P99.9 <= 1s ", Ok(&[(Measure::Percentile(99.9), true, 1_000_000_000)]));
+        let check = |text: &str, expected: Result<&[(LatencyMeasure, bool, u64)], &str>| match (
+            parse(text),
+            expected,
+        ) {
+            (Ok(found), Ok(expected)) => {
+                let found: Vec<_> = found.iter().map(|o| (o.measure, o.inclusive, o.limit_ns)).collect();
+                assert_eq!(found, expected, "{text}");
+            }
+            (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        };
+        check("p99<5ms", Ok(&[(LatencyMeasure::Percentile(99.0), false, 5_000_000)]));
+        check(" P99.9 <= 1s ", Ok(&[(LatencyMeasure::Percentile(99.9), true, 1_000_000_000)]));
         check(
             "p999<1s,p9999<2s",
             Ok(&[
-                (Measure::Percentile(99.9), false, 1_000_000_000),
-                (Measure::Percentile(99.99), false, 2_000_000_000),
+                (LatencyMeasure::Percentile(99.9), false, 1_000_000_000),
+                (LatencyMeasure::Percentile(99.99), false, 2_000_000_000),
             ]),
         );
         check(
             "mean<800us,max<=1s",
-            Ok(&[(Measure::Mean, false, 800_000), (Measure::Max, true, 1_000_000_000)]),
+            Ok(&[(LatencyMeasure::Mean, false, 800_000), (LatencyMeasure::Max, true, 1_000_000_000)]),
         );
-        check("min<1us", Ok(&[(Measure::Min, false, 1_000)]));
+        check("min<1us", Ok(&[(LatencyMeasure::Min, false, 1_000)]));
         check("", Err("is no objective"));
         check("p99>5ms", Err("is no objective"));
         check("q99<5ms", Err("is no objective"));

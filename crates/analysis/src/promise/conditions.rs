@@ -3,9 +3,9 @@
 
 use fathom_record::{PromiseRecord, RunRecord};
 
-use super::quantity::{Comparison, Direction, Measure, Quantity};
+use super::quantity::{Comparison, PromiseDirection, PromiseMeasure, Quantity};
 use super::words::spoken;
-use crate::rows::Row;
+use crate::rows::RecordRow;
 use crate::say::{block, count};
 
 /// From here on a rate of bytes is one of bandwidth, and below one of requests.
@@ -17,13 +17,13 @@ const DEPTH_AGREES: f64 = 0.05;
 
 /// A promise beside what was measured of it.
 #[derive(Clone, Copy)]
-pub(super) struct Case<'a> {
+pub(super) struct PromiseCase<'a> {
     pub(super) record: &'a RunRecord,
-    pub(super) rows: &'a [Row<'a>],
-    pub(super) row: &'a Row<'a>,
+    pub(super) rows: &'a [RecordRow<'a>],
+    pub(super) row: &'a RecordRow<'a>,
     pub(super) promise: &'a PromiseRecord,
     pub(super) quantity: Quantity,
-    pub(super) direction: Direction,
+    pub(super) direction: PromiseDirection,
     pub(super) comparison: Comparison,
 }
 
@@ -38,9 +38,9 @@ fn doubt(why: impl Into<String>, remedy: &str) -> Option<Doubt> {
     Some(Doubt { why: why.into(), remedy: (!remedy.is_empty()).then(|| remedy.to_owned()) })
 }
 
-impl Case<'_> {
+impl PromiseCase<'_> {
     fn is_rate(&self) -> bool {
-        !matches!(self.quantity.measure, Measure::Latency(..))
+        !matches!(self.quantity.measure, PromiseMeasure::Latency(..))
     }
 
     /// A finding of this kind about the test.
@@ -66,7 +66,7 @@ impl Case<'_> {
 }
 
 /// What makes it a promise about something else altogether, whatever was measured.
-pub(super) fn elsewhere(case: &Case<'_>) -> Option<Doubt> {
+pub(super) fn elsewhere(case: &PromiseCase<'_>) -> Option<Doubt> {
     let wanted = case.promise.conditions.instance.as_deref()?;
     let known = case.record.header.conditions.host.provider.instance_type.as_deref();
     let remedy = format!("--label instance={wanted} where it is one");
@@ -78,7 +78,7 @@ pub(super) fn elsewhere(case: &Case<'_>) -> Option<Doubt> {
 }
 
 /// Why a figure may be better than what the volume gives.
-pub(super) fn flatters(case: &Case<'_>) -> Option<Doubt> {
+pub(super) fn flatters(case: &PromiseCase<'_>) -> Option<Doubt> {
     const CACHES: [&str; 4] = ["cache-served", "buffered", "small-working-set", "host-cache"];
     let found = CACHES.iter().find_map(|id| Some((id, case.found(id)?)))?;
     cached(found)
@@ -93,7 +93,7 @@ fn cached((id, claim): (&&str, &str)) -> Option<Doubt> {
 }
 
 /// Why a figure may be worse than what the volume gives; `bound` is what it had to reach.
-pub(super) fn excuses(case: &Case<'_>, bound: f64) -> Option<Doubt> {
+pub(super) fn excuses(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
     let all =
         [case.found("buffered").and_then(|claim| cached((&"buffered", claim))), client(case), others(case)];
     let mut all = all.into_iter().flatten();
@@ -111,7 +111,7 @@ pub(super) fn excuses(case: &Case<'_>, bound: f64) -> Option<Doubt> {
 }
 
 /// The client, unless a cap that was found says whose the limit is.
-fn client(case: &Case<'_>) -> Option<Doubt> {
+fn client(case: &PromiseCase<'_>) -> Option<Doubt> {
     const CLIENT: [&str; 3] = ["client-cpu-bound", "cgroup-throttled", "cpu-steal"];
     let is_capped = case.found("iops-cap").or(case.found("bandwidth-cap")).is_some();
     let (id, claim) = CLIENT.iter().find_map(|id| Some((*id, case.found(id)?)))?;
@@ -122,7 +122,7 @@ fn client(case: &Case<'_>) -> Option<Doubt> {
     doubt(why, "a machine with CPU time to spare")
 }
 
-fn others(case: &Case<'_>) -> Option<Doubt> {
+fn others(case: &PromiseCase<'_>) -> Option<Doubt> {
     if let Some(claim) = case.found("foreign-io") {
         let why = format!("others used the device (foreign-io): {}", claim.trim_end_matches('.'));
         return doubt(why, "stop the other load, or measure when it rests");
@@ -132,12 +132,12 @@ fn others(case: &Case<'_>) -> Option<Doubt> {
     doubt(why, "touch every block once before: `fathom prepare --touch`")
 }
 
-fn paced(case: &Case<'_>) -> Option<Doubt> {
+fn paced(case: &PromiseCase<'_>) -> Option<Doubt> {
     if case.row.is_paced() { doubt("the test holds itself back: it asks for no more", "") } else { None }
 }
 
 /// What the machine lets through: as the promise knows, as the user says, as several targets together showed.
-fn machine(case: &Case<'_>, bound: f64) -> Option<Doubt> {
+fn machine(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
     // Either limit may be the one that holds requests of this size.
     let size = case.row.block_bytes().map(|bytes| bytes as f64);
     let requests = case.label("instance_iops").and_then(|text| text.parse::<f64>().ok());
@@ -146,7 +146,7 @@ fn machine(case: &Case<'_>, bound: f64) -> Option<Doubt> {
         .and_then(|text| fathom_model::units::parse_bytes(text.trim_end_matches("/s")).ok())
         .map(|bytes| bytes as f64);
     let said = match case.quantity.measure {
-        Measure::Iops => [requests, bytes.zip(size).map(|(bytes, size)| bytes / size)],
+        PromiseMeasure::Iops => [requests, bytes.zip(size).map(|(bytes, size)| bytes / size)],
         _ => [bytes, requests.zip(size).map(|(requests, size)| requests * size)],
     };
     let promised = case.promise.conditions.instance_limit;
@@ -166,27 +166,27 @@ fn machine(case: &Case<'_>, bound: f64) -> Option<Doubt> {
 }
 
 /// Requests of a size at which the other limit is the one that holds.
-fn size(case: &Case<'_>, bound: f64) -> Option<Doubt> {
+fn size(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
     let bytes = case.row.block_bytes()?;
     let (measure, asked) = (case.quantity.measure, case.promise.conditions.block_size_bytes);
     let name = block(bytes);
     match (measure, asked) {
-        (Measure::Iops, Some(most)) if bytes > most => doubt(
+        (PromiseMeasure::Iops, Some(most)) if bytes > most => doubt(
             format!("it is promised for requests of up to {}, and these are of {name}", block(most)),
             "smaller requests",
         ),
-        (Measure::BytesPerSecond, Some(least)) if bytes < least => doubt(
+        (PromiseMeasure::BytesPerSecond, Some(least)) if bytes < least => doubt(
             format!("it is promised for requests of {} and more, and these are of {name}", block(least)),
             "larger requests",
         ),
-        (Measure::BytesPerSecond, None) if bytes < LARGE_BYTES => {
+        (PromiseMeasure::BytesPerSecond, None) if bytes < LARGE_BYTES => {
             let needed = count(bound / bytes as f64);
             let why = format!(
                 "requests of {name} would take {needed} a second to make that bandwidth: they measure requests"
             );
             doubt(why, "requests of 64k and more")
         }
-        (Measure::Iops, None) if bytes >= LARGE_BYTES => {
+        (PromiseMeasure::Iops, None) if bytes >= LARGE_BYTES => {
             let claim = case.found("bandwidth-cap")?.trim_end_matches('.');
             let why = format!("at {name} the limit is one of bytes (bandwidth-cap): {claim}");
             doubt(why, "smaller requests")
@@ -196,7 +196,7 @@ fn size(case: &Case<'_>, bound: f64) -> Option<Doubt> {
 }
 
 /// The depth that the promise itself asks for.
-fn asked_depth(case: &Case<'_>) -> Option<Doubt> {
+fn asked_depth(case: &PromiseCase<'_>) -> Option<Doubt> {
     let asked = case.promise.conditions.depth?;
     let held = case.depth();
     if held >= asked * (1.0 - DEPTH_AGREES) {
@@ -208,7 +208,7 @@ fn asked_depth(case: &Case<'_>) -> Option<Doubt> {
 }
 
 /// By Little: whether so many under way could have made that rate, had none waited for another.
-fn depth(case: &Case<'_>, bound: f64) -> Option<Doubt> {
+fn depth(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
     // What is made durable one by one is asked for at the depth it has.
     let measured = case.quantity.of(&case.row.summary).filter(|rate| *rate > 0.0)?;
     if case.row.is_synced() {
@@ -231,9 +231,9 @@ fn depth(case: &Case<'_>, bound: f64) -> Option<Doubt> {
 
 /// What a request takes when no other is in its way: that of the same test at depth 1 where there is one, else the least
 /// that was seen, the ramp included, in whose beginning there was no queue yet, with what is usual above that.
-fn latency_alone(case: &Case<'_>) -> Option<f64> {
+fn latency_alone(case: &PromiseCase<'_>) -> Option<f64> {
     let row = case.row;
-    let alike = |other: &&Row<'_>| {
+    let alike = |other: &&RecordRow<'_>| {
         other.kind() == row.kind()
             && other.block_bytes() == row.block_bytes()
             && !other.is_synced()

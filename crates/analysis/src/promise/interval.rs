@@ -10,7 +10,7 @@ use fathom_record::{
 };
 use fathom_stats::histogram;
 
-use super::quantity::{Direction, Measure, Quantity, Span, Statistic};
+use super::quantity::{LatencySpan, PromiseDirection, PromiseMeasure, Quantity, Statistic};
 
 /// Full seconds below which nothing is said.
 pub(super) const LEAST_SECONDS: usize = 3;
@@ -19,7 +19,7 @@ const BIN: f64 = 1.0 / 128.0;
 
 /// Where the true value lies, in 95 of 100 cases.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// From here.
     pub low: f64,
     /// To here.
@@ -30,16 +30,16 @@ pub struct Interval {
 pub(super) fn around(
     test: &TestRecord,
     quantity: Quantity,
-    direction: Direction,
+    direction: PromiseDirection,
     value: f64,
-) -> Option<Interval> {
+) -> Option<ConfidenceInterval> {
     match quantity.measure {
-        Measure::Iops | Measure::BytesPerSecond => {
+        PromiseMeasure::Iops | PromiseMeasure::BytesPerSecond => {
             let rates = rates(test, quantity.measure, direction);
-            let tracked = if quantity.measure == Measure::Iops { "iops" } else { "bytes_per_second" };
+            let tracked = if quantity.measure == PromiseMeasure::Iops { "iops" } else { "bytes_per_second" };
             of_rounds(test, tracked, value).or_else(|| of_rates(&rates, value))
         }
-        Measure::Latency(span, statistic) => {
+        PromiseMeasure::Latency(span, statistic) => {
             let by_rounds =
                 (statistic == Statistic::Mean).then(|| of_rounds(test, "lat_ns", value)).flatten();
             by_rounds.or_else(|| of_latency(test, (span, statistic), direction, value))
@@ -48,32 +48,36 @@ pub(super) fn around(
 }
 
 /// The rate of each full second, of one direction alone.
-pub(super) fn rates(test: &TestRecord, measure: Measure, direction: Direction) -> Vec<f64> {
+pub(super) fn rates(test: &TestRecord, measure: PromiseMeasure, direction: PromiseDirection) -> Vec<f64> {
     timed_rates(test, measure, direction).into_iter().map(|(rate, _)| rate).collect()
 }
 
 /// The same with how long each was held, s: the intervals of long runs are longer than a second.
-pub(super) fn timed_rates(test: &TestRecord, measure: Measure, direction: Direction) -> Vec<(f64, f64)> {
+pub(super) fn timed_rates(
+    test: &TestRecord,
+    measure: PromiseMeasure,
+    direction: PromiseDirection,
+) -> Vec<(f64, f64)> {
     let bare: Vec<JobRecord> = test.jobs.iter().map(|job| alone(job, direction)).collect();
     let of = |second: &Second| {
         let elapsed = second.elapsed_ns as f64 / 1e9;
-        let count = if measure == Measure::BytesPerSecond { second.bytes } else { second.ios };
+        let count = if measure == PromiseMeasure::BytesPerSecond { second.bytes } else { second.ios };
         (count as f64 / elapsed, elapsed)
     };
     seconds(&bare.iter().collect::<Vec<_>>()).iter().map(of).collect()
 }
 
 /// The series of a worker as if it had done nothing else. Syncs have no series: the writes before them stand for them.
-fn alone(job: &JobRecord, direction: Direction) -> JobRecord {
+fn alone(job: &JobRecord, direction: PromiseDirection) -> JobRecord {
     let keep = |kept: bool, op: &IntervalOpRecord| match kept {
         true => IntervalOpRecord { ios: op.ios, bytes: op.bytes, ..IntervalOpRecord::default() },
         false => IntervalOpRecord::default(),
     };
-    let all = matches!(direction, Direction::Total | Direction::Sync);
+    let all = matches!(direction, PromiseDirection::Total | PromiseDirection::Sync);
     let series = job.measured.series.iter().map(|interval| IntervalRecord {
-        read: keep(all || direction == Direction::Read, &interval.read),
-        write: keep(all || direction == Direction::Write, &interval.write),
-        trim: keep(all || direction == Direction::Trim, &interval.trim),
+        read: keep(all || direction == PromiseDirection::Read, &interval.read),
+        write: keep(all || direction == PromiseDirection::Write, &interval.write),
+        trim: keep(all || direction == PromiseDirection::Trim, &interval.trim),
         ..*interval
     });
     let measured = PhaseRecord { series: series.collect(), ..PhaseRecord::default() };
@@ -81,38 +85,38 @@ fn alone(job: &JobRecord, direction: Direction) -> JobRecord {
 }
 
 /// Rounds are samples of their own.
-fn of_rounds(test: &TestRecord, tracked: &str, value: f64) -> Option<Interval> {
+fn of_rounds(test: &TestRecord, tracked: &str, value: f64) -> Option<ConfidenceInterval> {
     let rounds = test.rounds.as_ref().filter(|rounds| rounds.tracked == tracked)?;
     let counted = rounds.values.get(rounds.values.len().checked_sub(rounds.counted as usize)?..)?;
     of_rates(counted, value)
 }
 
 /// The mean of rates lies between the least and the greatest of them, and that near to it.
-pub(super) fn of_rates(rates: &[f64], value: f64) -> Option<Interval> {
+pub(super) fn of_rates(rates: &[f64], value: f64) -> Option<ConfidenceInterval> {
     if rates.len() < LEAST_SECONDS {
         return None;
     }
     let mean = mean(rates);
     if mean <= 0.0 {
-        return Some(Interval { low: value, high: value });
+        return Some(ConfidenceInterval { low: value, high: value });
     }
     let half = half_width(rates);
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
     let (low, high) = ((mean - half).max(least), (mean + half).min(most));
-    Some(Interval { low: value * low / mean, high: value * high / mean })
+    Some(ConfidenceInterval { low: value * low / mean, high: value * high / mean })
 }
 
 fn of_latency(
     test: &TestRecord,
-    (span, statistic): (Span, Statistic),
-    direction: Direction,
+    (span, statistic): (LatencySpan, Statistic),
+    direction: PromiseDirection,
     value: f64,
-) -> Option<Interval> {
+) -> Option<ConfidenceInterval> {
     let workers: Vec<&JobRecord> = test.jobs.iter().collect();
     let merged = merge_jobs(&workers).measured;
     let (latency, intervals) = (latency(&merged, span, direction), spans(&merged, direction));
-    let exact = Interval { low: value, high: value };
+    let exact = ConfidenceInterval { low: value, high: value };
     match statistic {
         // They are what they are: one request each.
         Statistic::Least | Statistic::Greatest => Some(exact),
@@ -123,10 +127,10 @@ fn of_latency(
             // Issuing and completing vary alike; the share is what counts.
             let share = ratio_half_width(&sums).map(|(ratio, half)| half / ratio.max(f64::MIN_POSITIVE));
             let half = match share {
-                Some(share) if span != Span::Submission => (share * value).max(alone),
+                Some(share) if span != LatencySpan::Submission => (share * value).max(alone),
                 _ => alone,
             };
-            Some(Interval { low: (value - half).max(0.0), high: value + half })
+            Some(ConfidenceInterval { low: (value - half).max(0.0), high: value + half })
         }
         Statistic::Percentile(per_10_000) => {
             let share = f64::from(per_10_000) / 1e4;
@@ -138,7 +142,7 @@ fn of_latency(
             };
             let most = latency.moments.max.max(value as u64) as f64;
             let high = (high as f64 * (1.0 + BIN)).min(most);
-            Some(Interval { low: low.min(value) * (1.0 - BIN), high: high.max(value) })
+            Some(ConfidenceInterval { low: low.min(value) * (1.0 - BIN), high: high.max(value) })
         }
     }
 }
@@ -156,18 +160,18 @@ fn rank_half_width(intervals: &[IntervalOpRecord], share: f64, value: f64, sampl
 }
 
 /// The latencies of one direction, or of all together.
-fn latency(phase: &PhaseRecord, span: Span, direction: Direction) -> LatencyRecord {
+fn latency(phase: &PhaseRecord, span: LatencySpan, direction: PromiseDirection) -> LatencyRecord {
     let ops = match direction {
-        Direction::Sync => return phase.sync_lat.clone(),
-        Direction::Read => vec![&phase.read],
-        Direction::Write => vec![&phase.write],
-        Direction::Trim => vec![&phase.trim],
-        Direction::Total => vec![&phase.read, &phase.write, &phase.trim],
+        PromiseDirection::Sync => return phase.sync_lat.clone(),
+        PromiseDirection::Read => vec![&phase.read],
+        PromiseDirection::Write => vec![&phase.write],
+        PromiseDirection::Trim => vec![&phase.trim],
+        PromiseDirection::Total => vec![&phase.read, &phase.write, &phase.trim],
     };
     let parts = ops.into_iter().map(|op| match span {
-        Span::Submission => &op.slat,
-        Span::Completion => &op.clat,
-        Span::Total => &op.lat,
+        LatencySpan::Submission => &op.slat,
+        LatencySpan::Completion => &op.clat,
+        LatencySpan::Total => &op.lat,
     });
     let mut bins = std::collections::BTreeMap::<u16, u64>::new();
     let mut moments = MomentsRecord::default();
@@ -186,14 +190,14 @@ fn latency(phase: &PhaseRecord, span: Span, direction: Direction) -> LatencyReco
 }
 
 /// The intervals of the series in which anything completed; none for syncs.
-fn spans(phase: &PhaseRecord, direction: Direction) -> Vec<IntervalOpRecord> {
+fn spans(phase: &PhaseRecord, direction: PromiseDirection) -> Vec<IntervalOpRecord> {
     let of = |interval: &IntervalRecord| {
         let ops: &[&IntervalOpRecord] = match direction {
-            Direction::Read => &[&interval.read],
-            Direction::Write => &[&interval.write],
-            Direction::Trim => &[&interval.trim],
-            Direction::Total => &[&interval.read, &interval.write, &interval.trim],
-            Direction::Sync => &[],
+            PromiseDirection::Read => &[&interval.read],
+            PromiseDirection::Write => &[&interval.write],
+            PromiseDirection::Trim => &[&interval.trim],
+            PromiseDirection::Total => &[&interval.read, &interval.write, &interval.trim],
+            PromiseDirection::Sync => &[],
         };
         let mut sum = IntervalOpRecord::default();
         for op in ops {
@@ -298,9 +302,9 @@ mod tests {
 
     #[test]
     fn the_mean_lies_within_what_was_seen() {
-        assert_eq!(of_rates(&[5.0; 3], 5.0), Some(Interval { low: 5.0, high: 5.0 }));
+        assert_eq!(of_rates(&[5.0; 3], 5.0), Some(ConfidenceInterval { low: 5.0, high: 5.0 }));
         assert_eq!(of_rates(&[5.0; 2], 5.0), None);
-        assert_eq!(of_rates(&[0.0; 9], 0.0), Some(Interval { low: 0.0, high: 0.0 }));
+        assert_eq!(of_rates(&[0.0; 9], 0.0), Some(ConfidenceInterval { low: 0.0, high: 0.0 }));
         let fallen = [vec![3000.0; 20], vec![150.0; 40]].concat();
         let interval = of_rates(&fallen, 1100.0).unwrap();
         assert!(interval.low == 150.0 && interval.high == 3000.0, "{interval:?}");

@@ -2,23 +2,23 @@
 
 use fathom_record::{PromiseRecord, RunRecord, TestStatus};
 
-use super::conditions::{self, Case};
-use super::interval::{self, Interval, LEAST_SECONDS};
-use super::quantity::{Comparison, Measure, Quantity, Statistic};
+use super::conditions::{self, PromiseCase};
+use super::interval::{self, ConfidenceInterval, LEAST_SECONDS};
+use super::quantity::{Comparison, PromiseMeasure, Quantity, Statistic};
 use super::words::{figure, percentile, span};
-use super::{Judged, Verdict, burst, share};
-use crate::rows::Row;
+use super::{Judged, PromiseVerdict, burst, share};
+use crate::rows::RecordRow;
 use crate::say::{percent, seconds};
 
 /// Runs longer than this are not advised: who wants to know that much will find out.
 const LONGEST_ADVICE_S: f64 = 7200.0;
 
-pub(super) fn judge_one(record: &RunRecord, rows: &[Row<'_>], promise: &PromiseRecord) -> Judged {
+pub(super) fn judge_one(record: &RunRecord, rows: &[RecordRow<'_>], promise: &PromiseRecord) -> Judged {
     let refused = |why: String, remedy: Option<String>| Judged {
         promise: promise.clone(),
         measured: None,
         interval: None,
-        verdict: Verdict::NotJudged,
+        verdict: PromiseVerdict::NotJudged,
         why: Some(why),
         remedy,
         seconds: 0,
@@ -38,14 +38,14 @@ pub(super) fn judge_one(record: &RunRecord, rows: &[Row<'_>], promise: &PromiseR
         return refused(format!("the test is {}{reason}", row.test.status.name()), None);
     }
     let direction = quantity.direction_in(&row.summary);
-    let case = Case { record, rows, row, promise, quantity, direction, comparison };
+    let case = PromiseCase { record, rows, row, promise, quantity, direction, comparison };
     let judged = of_case(&case, refused);
     let watched: f64 = row.seconds.iter().map(|second| second.elapsed_ns as f64 / 1e9).sum();
     Judged { seconds: watched.round() as u64, ..judged }
 }
 
-fn of_case(case: &Case<'_>, refused: impl Fn(String, Option<String>) -> Judged) -> Judged {
-    let Case { row, promise, quantity, direction, .. } = *case;
+fn of_case(case: &PromiseCase<'_>, refused: impl Fn(String, Option<String>) -> Judged) -> Judged {
+    let PromiseCase { row, promise, quantity, direction, .. } = *case;
     let Some(measured) = quantity.of(&row.summary) else {
         let (why, remedy) = unmeasured(case);
         return refused(why, remedy);
@@ -77,8 +77,8 @@ fn of_case(case: &Case<'_>, refused: impl Fn(String, Option<String>) -> Judged) 
 }
 
 /// Holds an interval against the promise, and the conditions against both.
-pub(super) fn against(case: &Case<'_>, interval: Interval, judged: Judged) -> Judged {
-    let Case { promise, comparison, quantity, .. } = *case;
+pub(super) fn against(case: &PromiseCase<'_>, interval: ConfidenceInterval, judged: Judged) -> Judged {
+    let PromiseCase { promise, comparison, quantity, .. } = *case;
     let bound = comparison.bound(promise.value, promise.tolerance_percent);
     let (worst, best) = match comparison.wants_more() {
         true => (interval.low, interval.high),
@@ -88,7 +88,7 @@ pub(super) fn against(case: &Case<'_>, interval: Interval, judged: Judged) -> Ju
     if comparison.holds(worst, bound) {
         return match conditions::flatters(case) {
             Some(doubt) => Judged { why: Some(doubt.why), remedy: doubt.remedy, ..judged },
-            None => Judged { verdict: Verdict::Held, why: None, ..judged },
+            None => Judged { verdict: PromiseVerdict::Held, why: None, ..judged },
         };
     }
     if let Some(excuse) = conditions::excuses(case, bound) {
@@ -101,7 +101,7 @@ pub(super) fn against(case: &Case<'_>, interval: Interval, judged: Judged) -> Ju
         let off = percent((seen / promise.value - 1.0).abs());
         let side = if comparison.wants_more() { "below" } else { "above" };
         let why = format!("{within} at 95 % confidence, {off} {side} what was promised");
-        return Judged { verdict: Verdict::Broken, why: Some(why), ..judged };
+        return Judged { verdict: PromiseVerdict::Broken, why: Some(why), ..judged };
     }
     let remedy = longer(case, interval, bound);
     let why =
@@ -110,7 +110,7 @@ pub(super) fn against(case: &Case<'_>, interval: Interval, judged: Judged) -> Ju
 }
 
 /// How long a run would tell: intervals shrink with the root of the time.
-fn longer(case: &Case<'_>, interval: Interval, bound: f64) -> String {
+fn longer(case: &PromiseCase<'_>, interval: ConfidenceInterval, bound: f64) -> String {
     let value = (interval.low + interval.high) / 2.0;
     let (half, off) = ((interval.high - interval.low) / 2.0, (value - bound).abs());
     let now = case.row.summary.measured_ns as f64 / 1e9;
@@ -121,8 +121,8 @@ fn longer(case: &Case<'_>, interval: Interval, bound: f64) -> String {
     }
 }
 
-fn of_share(case: &Case<'_>, promised: fathom_record::ShareRecord, judged: Judged) -> Judged {
-    let Case { row, promise, quantity, direction, comparison, .. } = *case;
+fn of_share(case: &PromiseCase<'_>, promised: fathom_record::ShareRecord, judged: Judged) -> Judged {
+    let PromiseCase { row, promise, quantity, direction, comparison, .. } = *case;
     let bound = comparison.bound(promise.value, promise.tolerance_percent);
     let rates = interval::timed_rates(&row.test, quantity.measure, direction);
     // What is longer than a second stands for as many as it is long.
@@ -133,30 +133,33 @@ fn of_share(case: &Case<'_>, promised: fathom_record::ShareRecord, judged: Judge
     let share::Share { measured, interval, verdict, why, remedy } = share::of(&good, promised);
     let judged = Judged { measured, interval, verdict, why: Some(why), remedy, ..judged };
     let doubt = match verdict {
-        Verdict::Held => conditions::flatters(case),
-        Verdict::Broken => conditions::excuses(case, bound),
-        Verdict::NotJudged => None,
+        PromiseVerdict::Held => conditions::flatters(case),
+        PromiseVerdict::Broken => conditions::excuses(case, bound),
+        PromiseVerdict::NotJudged => None,
     };
     match doubt {
-        Some(doubt) => {
-            Judged { verdict: Verdict::NotJudged, why: Some(doubt.why), remedy: doubt.remedy, ..judged }
-        }
+        Some(doubt) => Judged {
+            verdict: PromiseVerdict::NotJudged,
+            why: Some(doubt.why),
+            remedy: doubt.remedy,
+            ..judged
+        },
         None => judged,
     }
 }
 
 /// Why there is no figure.
-fn unmeasured(case: &Case<'_>) -> (String, Option<String>) {
-    let Case { row, quantity, direction, .. } = *case;
-    let Measure::Latency(_, Statistic::Percentile(per_10_000)) = quantity.measure else {
+fn unmeasured(case: &PromiseCase<'_>) -> (String, Option<String>) {
+    let PromiseCase { row, quantity, direction, .. } = *case;
+    let PromiseMeasure::Latency(_, Statistic::Percentile(per_10_000)) = quantity.measure else {
         return (format!("the test has no {} of {}", super::quantity_name(quantity), direction.name()), None);
     };
     let ios = match direction {
-        super::Direction::Read => row.summary.read.as_ref().map(|op| op.ios),
-        super::Direction::Write => row.summary.write.as_ref().map(|op| op.ios),
-        super::Direction::Trim => row.summary.trim.as_ref().map(|op| op.ios),
-        super::Direction::Total => row.summary.total.as_ref().map(|op| op.ios),
-        super::Direction::Sync => row.summary.sync.as_ref().map(|sync| sync.ios),
+        super::PromiseDirection::Read => row.summary.read.as_ref().map(|op| op.ios),
+        super::PromiseDirection::Write => row.summary.write.as_ref().map(|op| op.ios),
+        super::PromiseDirection::Trim => row.summary.trim.as_ref().map(|op| op.ios),
+        super::PromiseDirection::Total => row.summary.total.as_ref().map(|op| op.ios),
+        super::PromiseDirection::Sync => row.summary.sync.as_ref().map(|sync| sync.ios),
     };
     let needed = 10 * 10_000 / u64::from(10_000 - per_10_000.min(9_999));
     let name = percentile(per_10_000);
@@ -169,8 +172,8 @@ fn unmeasured(case: &Case<'_>) -> (String, Option<String>) {
 mod tests {
     use fathom_record::{CreditRecord, Finding, PromiseConditions, PromiseRecord, RunRecord, ShareRecord};
 
-    use crate::fixture::{Load, plan, record};
-    use crate::promise::{Judged, Verdict, is_broken, judge};
+    use crate::fixture::{TestLoad, plan, record};
+    use crate::promise::{Judged, PromiseVerdict, is_broken, judge};
 
     fn promise(metric: &str, is: &str, value: f64, tolerance_percent: f64) -> PromiseRecord {
         PromiseRecord {
@@ -197,19 +200,19 @@ mod tests {
     }
 
     /// The verdict on a promise of a run at depth 64, and a part of the reason.
-    fn check(run: &mut RunRecord, promise: PromiseRecord, expected: Verdict, why: &str) {
+    fn check(run: &mut RunRecord, promise: PromiseRecord, expected: PromiseVerdict, why: &str) {
         let judged = judged(run, promise);
         assert_eq!(judged.verdict, expected, "{judged:?}");
         assert!(judged.why.as_deref().unwrap_or_default().contains(why), "{judged:?}\nand not {why}");
     }
 
-    fn deep(iops: f64) -> Load {
-        Load { depth: 64, iops, ..Load::default() }
+    fn deep(iops: f64) -> TestLoad {
+        TestLoad { depth: 64, iops, ..TestLoad::default() }
     }
 
     #[test]
     fn three_verdicts_on_a_rate() {
-        use Verdict::{Broken, Held, NotJudged};
+        use PromiseVerdict::{Broken, Held, NotJudged};
         for (metric, is, value, tolerance, expected) in [
             ("iops", ">=", 5000.0, 5.0, Held),
             ("read.iops", ">=", 5000.0, 0.0, Held),
@@ -238,65 +241,65 @@ mod tests {
         let seconds: Vec<f64> = (0..20).map(|second| [0.97, 1.0, 1.02, 0.99, 1.02][second * 3 % 5]).collect();
         for promised in [0.9, 0.99, 1.0, 1.02, 1.1] {
             let verdict = |scale: f64| {
-                let run = &mut record(&[Load { seconds: seconds.clone(), ..deep(1000.0 * scale) }]);
+                let run = &mut record(&[TestLoad { seconds: seconds.clone(), ..deep(1000.0 * scale) }]);
                 judged(run, promise("iops", ">=", 1000.0 * scale * promised, 1.0)).verdict
             };
-            let all: Vec<Verdict> = [1.0, 3.0, 100.0].map(verdict).to_vec();
+            let all: Vec<PromiseVerdict> = [1.0, 3.0, 100.0].map(verdict).to_vec();
             assert!(all.iter().all(|one| *one == all[0]), "{promised}: {all:?}");
         }
     }
 
     #[test]
     fn what_straddles_the_bound_is_too_close() {
-        let restless = Load { seconds: [0.8, 1.2, 1.1, 0.9].repeat(5), ..deep(1000.0) };
+        let restless = TestLoad { seconds: [0.8, 1.2, 1.1, 0.9].repeat(5), ..deep(1000.0) };
         let run = &mut record(std::slice::from_ref(&restless));
-        check(run, promise("iops", ">=", 1000.0, 0.0), Verdict::NotJudged, "too close to call");
+        check(run, promise("iops", ">=", 1000.0, 0.0), PromiseVerdict::NotJudged, "too close to call");
         assert!(judge(run)[0].remedy.as_deref().is_some_and(|remedy| remedy.contains("--runtime")));
-        check(run, promise("iops", ">=", 800.0, 0.0), Verdict::Held, "");
-        check(run, promise("iops", ">=", 1300.0, 0.0), Verdict::Broken, "23 % below");
+        check(run, promise("iops", ">=", 800.0, 0.0), PromiseVerdict::Held, "");
+        check(run, promise("iops", ">=", 1300.0, 0.0), PromiseVerdict::Broken, "23 % below");
         // Each second was enough, whatever their mean.
-        let fallen = Load { seconds: [vec![3.0; 10], vec![1.0; 20]].concat(), ..deep(1000.0) };
-        check(&mut record(&[fallen]), promise("iops", ">=", 1000.0, 0.0), Verdict::Held, "");
+        let fallen = TestLoad { seconds: [vec![3.0; 10], vec![1.0; 20]].concat(), ..deep(1000.0) };
+        check(&mut record(&[fallen]), promise("iops", ">=", 1000.0, 0.0), PromiseVerdict::Held, "");
     }
 
     #[test]
     fn a_shortfall_is_judged_where_nothing_else_explains_it() {
         let wanted = || promise("iops", ">=", 5000.0, 5.0);
-        check(&mut record(&[deep(1000.0)]), wanted(), Verdict::Broken, "80 % below");
+        check(&mut record(&[deep(1000.0)]), wanted(), PromiseVerdict::Broken, "80 % below");
         check(
-            &mut record(&[Load { seconds: vec![1.0; 2], ..deep(1000.0) }]),
+            &mut record(&[TestLoad { seconds: vec![1.0; 2], ..deep(1000.0) }]),
             wanted(),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "too short",
         );
         // 1 ms each: five have to be under way, and two were.
-        let shallow = Load { depth: 2, iops: 2000.0, ..Load::default() };
+        let shallow = TestLoad { depth: 2, iops: 2000.0, ..TestLoad::default() };
         check(
             &mut record(std::slice::from_ref(&shallow)),
             wanted(),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "takes 5 requests under way, and this test had 2",
         );
-        let alone = Load { id: "alone", iops: 8000.0, ..Load::default() };
+        let alone = TestLoad { id: "alone", iops: 8000.0, ..TestLoad::default() };
         check(
-            &mut record(&[Load { iops: 2000.0, ..shallow }, alone]),
+            &mut record(&[TestLoad { iops: 2000.0, ..shallow }, alone]),
             wanted(),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "under way",
         );
         let mut paced = record(&[deep(1000.0)]);
         plan(&mut paced, "thinktime_ns", "1000");
-        check(&mut paced, wanted(), Verdict::NotJudged, "holds itself back");
+        check(&mut paced, wanted(), PromiseVerdict::NotJudged, "holds itself back");
         let mut run = record(&[deep(1000.0)]);
         run.header.labels.insert("instance_iops".to_owned(), "3000".to_owned());
-        check(&mut run, wanted(), Verdict::NotJudged, "3,000 a second through");
+        check(&mut run, wanted(), PromiseVerdict::NotJudged, "3,000 a second through");
         // What was reached needs no excuse.
-        check(&mut run, promise("iops", ">=", 1000.0, 5.0), Verdict::Held, "");
-        check(&mut RunRecord::default(), wanted(), Verdict::NotJudged, "did not run");
+        check(&mut run, promise("iops", ">=", 1000.0, 5.0), PromiseVerdict::Held, "");
+        check(&mut RunRecord::default(), wanted(), PromiseVerdict::NotJudged, "did not run");
         check(
             &mut record(&[deep(1000.0)]),
             PromiseRecord { cannot: Some("no rule".to_owned()), ..wanted() },
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "no rule",
         );
     }
@@ -309,33 +312,44 @@ mod tests {
         };
         let blocks =
             |bytes: u64| PromiseConditions { block_size_bytes: Some(bytes), ..PromiseConditions::default() };
-        let large = || record(&[Load { bs: 32 << 10, ..deep(500.0) }]);
+        let large = || record(&[TestLoad { bs: 32 << 10, ..deep(500.0) }]);
         check(
             &mut large(),
             with("iops", 1000.0, blocks(16 << 10)),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "up to 16k, and these are of 32k",
         );
-        check(&mut large(), with("iops", 1000.0, blocks(32 << 10)), Verdict::Broken, "50 %");
+        check(&mut large(), with("iops", 1000.0, blocks(32 << 10)), PromiseVerdict::Broken, "50 %");
         check(
             &mut large(),
             with("bytes_per_second", 200e6, blocks(1 << 20)),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "1m and more",
         );
         check(
             &mut large(),
             with("bytes_per_second", 200e6, PromiseConditions::default()),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "measure requests",
         );
-        check(&mut large(), with("bytes_per_second", 200e6, blocks(32 << 10)), Verdict::Broken, "below");
+        check(
+            &mut large(),
+            with("bytes_per_second", 200e6, blocks(32 << 10)),
+            PromiseVerdict::Broken,
+            "below",
+        );
         let depth = PromiseConditions { depth: Some(100.0), ..PromiseConditions::default() };
-        check(&mut large(), with("iops", 1000.0, depth), Verdict::NotJudged, "takes 100 requests under way");
+        check(
+            &mut large(),
+            with("iops", 1000.0, depth),
+            PromiseVerdict::NotJudged,
+            "takes 100 requests under way",
+        );
         let instance =
             || PromiseConditions { instance: Some("m1.large".to_owned()), ..PromiseConditions::default() };
-        check(&mut large(), with("iops", 400.0, instance()), Verdict::NotJudged, "is not known");
-        for (label, verdict) in [("m1.large", Verdict::Held), ("m1.small", Verdict::NotJudged)] {
+        check(&mut large(), with("iops", 400.0, instance()), PromiseVerdict::NotJudged, "is not known");
+        for (label, verdict) in [("m1.large", PromiseVerdict::Held), ("m1.small", PromiseVerdict::NotJudged)]
+        {
             let mut run = large();
             run.header.labels.insert("instance".to_owned(), label.to_owned());
             check(&mut run, with("iops", 400.0, instance()), verdict, "");
@@ -344,7 +358,7 @@ mod tests {
         check(
             &mut large(),
             with("iops", 1000.0, limit),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "the machine lets 400 a second through",
         );
         // 31.25 MB/s are fewer requests of 32 KiB than were promised.
@@ -355,14 +369,14 @@ mod tests {
         ] {
             let mut run = large();
             run.header.labels.insert(label.to_owned(), value.to_owned());
-            let expected = if found.is_empty() { Verdict::Broken } else { Verdict::NotJudged };
+            let expected = if found.is_empty() { PromiseVerdict::Broken } else { PromiseVerdict::NotJudged };
             check(&mut run, with("iops", 1200.0, PromiseConditions::default()), expected, found);
         }
     }
 
     #[test]
     fn findings_count_against_the_verdict_that_they_would_spoil() {
-        let check = |id: &str, value: f64, expected: Verdict| {
+        let check = |id: &str, value: f64, expected: PromiseVerdict| {
             let mut run = record(&[deep(1000.0)]);
             run.findings =
                 vec![Finding { id: id.to_owned(), tests: vec!["t".to_owned()], ..Finding::default() }];
@@ -370,25 +384,25 @@ mod tests {
                 &mut run,
                 promise("iops", ">=", value, 5.0),
                 expected,
-                if expected == Verdict::NotJudged { id } else { "" },
+                if expected == PromiseVerdict::NotJudged { id } else { "" },
             );
             // Of another test it says nothing.
             run.findings[0].tests = vec!["other".to_owned()];
-            assert_ne!(judge(&run)[0].verdict, Verdict::NotJudged);
+            assert_ne!(judge(&run)[0].verdict, PromiseVerdict::NotJudged);
         };
         for id in ["cache-served", "small-working-set", "host-cache"] {
-            check(id, 500.0, Verdict::NotJudged);
-            check(id, 5000.0, Verdict::Broken);
+            check(id, 500.0, PromiseVerdict::NotJudged);
+            check(id, 5000.0, PromiseVerdict::Broken);
         }
         for id in
             ["client-cpu-bound", "cpu-steal", "cgroup-throttled", "foreign-io", "first-touch", "instance-cap"]
         {
-            check(id, 500.0, Verdict::Held);
-            check(id, 5000.0, Verdict::NotJudged);
+            check(id, 500.0, PromiseVerdict::Held);
+            check(id, 5000.0, PromiseVerdict::NotJudged);
         }
-        check("buffered", 500.0, Verdict::NotJudged);
-        check("buffered", 5000.0, Verdict::NotJudged);
-        check("queueing", 5000.0, Verdict::Broken);
+        check("buffered", 500.0, PromiseVerdict::NotJudged);
+        check("buffered", 5000.0, PromiseVerdict::NotJudged);
+        check("queueing", 5000.0, PromiseVerdict::Broken);
     }
 
     #[test]
@@ -399,15 +413,15 @@ mod tests {
         };
         let run = |missed: usize, seconds: usize| {
             let rates = (0..seconds).map(|second| if second < missed { 0.5 } else { 0.95 });
-            record(&[Load { seconds: rates.collect(), ..deep(1000.0) }])
+            record(&[TestLoad { seconds: rates.collect(), ..deep(1000.0) }])
         };
-        check(&mut run(0, 100), share(0.99, None), Verdict::Held, "100 of 100 seconds");
-        check(&mut run(20, 100), share(0.99, None), Verdict::Broken, "80 of 100 seconds");
-        check(&mut run(0, 100), share(0.999, None), Verdict::NotJudged, "takes 1,000 s");
+        check(&mut run(0, 100), share(0.99, None), PromiseVerdict::Held, "100 of 100 seconds");
+        check(&mut run(20, 100), share(0.99, None), PromiseVerdict::Broken, "80 of 100 seconds");
+        check(&mut run(0, 100), share(0.999, None), PromiseVerdict::NotJudged, "takes 1,000 s");
         check(
             &mut run(20, 100),
             share(0.99, Some(crate::promise::share::YEAR_NS)),
-            Verdict::NotJudged,
+            PromiseVerdict::NotJudged,
             "of a year",
         );
         assert_eq!(judge(&run(0, 100)).len(), 0);
@@ -415,7 +429,7 @@ mod tests {
         let elsewhere =
             PromiseConditions { instance: Some("m1.large".to_owned()), ..PromiseConditions::default() };
         let unjudged = judged(&mut run(0, 100), PromiseRecord { conditions: elsewhere, ..share(0.99, None) });
-        assert_eq!((unjudged.verdict, unjudged.measured), (Verdict::NotJudged, None));
+        assert_eq!((unjudged.verdict, unjudged.measured), (PromiseVerdict::NotJudged, None));
     }
 
     #[test]
@@ -434,19 +448,19 @@ mod tests {
             ..promise("iops", ">=", 1000.0, 5.0)
         };
         let run = |high: usize, low: usize| {
-            record(&[Load { seconds: [vec![1.0; high], vec![0.1; low]].concat(), ..deep(1000.0) }])
+            record(&[TestLoad { seconds: [vec![1.0; high], vec![0.1; low]].concat(), ..deep(1000.0) }])
         };
-        check(&mut run(20, 0), of(9_000.0, false), Verdict::Held, "");
-        check(&mut run(10, 20), of(9_000.0, false), Verdict::NotJudged, "not known");
-        check(&mut run(10, 20), of(9_000.0, true), Verdict::Held, "");
-        check(&mut run(1, 29), of(9_000.0, true), Verdict::Broken, "below");
-        check(&mut run(0, 30), of(1_000.0, true), Verdict::NotJudged, "spent before");
+        check(&mut run(20, 0), of(9_000.0, false), PromiseVerdict::Held, "");
+        check(&mut run(10, 20), of(9_000.0, false), PromiseVerdict::NotJudged, "not known");
+        check(&mut run(10, 20), of(9_000.0, true), PromiseVerdict::Held, "");
+        check(&mut run(1, 29), of(9_000.0, true), PromiseVerdict::Broken, "below");
+        check(&mut run(0, 30), of(1_000.0, true), PromiseVerdict::NotJudged, "spent before");
         // What the test before it used is gone: 900 of the credit a second.
-        let before = Load { id: "before", seconds: vec![1.0; 8], ..deep(1000.0) };
+        let before = TestLoad { id: "before", seconds: vec![1.0; 8], ..deep(1000.0) };
         let mut both = run(0, 30);
         both.tests.insert(0, record(&[before]).tests.remove(0));
-        check(&mut both, of(9_000.0, true), Verdict::NotJudged, "spent before");
-        check(&mut both, of(27_000.0, true), Verdict::Broken, "below");
+        check(&mut both, of(9_000.0, true), PromiseVerdict::NotJudged, "spent before");
+        check(&mut both, of(27_000.0, true), PromiseVerdict::Broken, "below");
     }
 
     #[test]

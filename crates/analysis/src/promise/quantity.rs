@@ -57,7 +57,7 @@ impl Comparison {
 
 /// Whose figures they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum PromiseDirection {
     /// Reads.
     Read,
     /// Writes.
@@ -70,15 +70,15 @@ pub enum Direction {
     Sync,
 }
 
-const DIRECTIONS: [(&str, Direction); 5] = [
-    ("read", Direction::Read),
-    ("write", Direction::Write),
-    ("trim", Direction::Trim),
-    ("total", Direction::Total),
-    ("sync", Direction::Sync),
+const DIRECTIONS: [(&str, PromiseDirection); 5] = [
+    ("read", PromiseDirection::Read),
+    ("write", PromiseDirection::Write),
+    ("trim", PromiseDirection::Trim),
+    ("total", PromiseDirection::Total),
+    ("sync", PromiseDirection::Sync),
 ];
 
-impl Direction {
+impl PromiseDirection {
     /// The word in an address.
     pub fn name(self) -> &'static str {
         DIRECTIONS.iter().find(|(_, direction)| *direction == self).map_or("", |(name, _)| *name)
@@ -87,7 +87,7 @@ impl Direction {
 
 /// From when to when a latency counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum LatencySpan {
     /// Start to issued.
     Submission,
     /// Issued to completed.
@@ -96,8 +96,11 @@ pub enum Span {
     Total,
 }
 
-const SPANS: [(&str, Span); 3] =
-    [("slat_ns", Span::Submission), ("clat_ns", Span::Completion), ("lat_ns", Span::Total)];
+const SPANS: [(&str, LatencySpan); 3] = [
+    ("slat_ns", LatencySpan::Submission),
+    ("clat_ns", LatencySpan::Completion),
+    ("lat_ns", LatencySpan::Total),
+];
 
 /// Which figure of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,22 +129,22 @@ const STATISTICS: [(&str, Statistic); 9] = [
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum PromiseMeasure {
     /// Requests per second.
     Iops,
     /// Bytes per second.
     BytesPerSecond,
     /// ns.
-    Latency(Span, Statistic),
+    Latency(LatencySpan, Statistic),
 }
 
 /// A quantity of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantity {
     /// `None` = the one that the test has, all together where it has several.
-    pub direction: Option<Direction>,
+    pub direction: Option<PromiseDirection>,
     /// What is measured of it.
-    pub measure: Measure,
+    pub measure: PromiseMeasure,
 }
 
 fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
@@ -160,51 +163,53 @@ impl Quantity {
             _ => (None, text),
         };
         let measure = match rest.split_once('.') {
-            None if rest == "iops" => Measure::Iops,
-            None if rest == "bytes_per_second" => Measure::BytesPerSecond,
+            None if rest == "iops" => PromiseMeasure::Iops,
+            None if rest == "bytes_per_second" => PromiseMeasure::BytesPerSecond,
             None => return None,
-            Some((span, statistic)) => Measure::Latency(named(&SPANS, span)?, named(&STATISTICS, statistic)?),
+            Some((span, statistic)) => {
+                PromiseMeasure::Latency(named(&SPANS, span)?, named(&STATISTICS, statistic)?)
+            }
         };
-        let has_no_such = direction == Some(Direction::Sync)
-            && !matches!(measure, Measure::Iops | Measure::Latency(Span::Total, _));
+        let has_no_such = direction == Some(PromiseDirection::Sync)
+            && !matches!(measure, PromiseMeasure::Iops | PromiseMeasure::Latency(LatencySpan::Total, _));
         (!has_no_such).then_some(Quantity { direction, measure })
     }
 
     /// The direction that is meant in a test.
-    pub fn direction_in(&self, summary: &TestSummary) -> Direction {
+    pub fn direction_in(&self, summary: &TestSummary) -> PromiseDirection {
         let has = [
-            (summary.read.is_some(), Direction::Read),
-            (summary.write.is_some(), Direction::Write),
-            (summary.trim.is_some(), Direction::Trim),
+            (summary.read.is_some(), PromiseDirection::Read),
+            (summary.write.is_some(), PromiseDirection::Write),
+            (summary.trim.is_some(), PromiseDirection::Trim),
         ];
         let mut present = has.into_iter().filter(|(has, _)| *has).map(|(_, direction)| direction);
         self.direction.unwrap_or_else(|| match (present.next(), present.next()) {
             (Some(only), None) => only,
-            _ => Direction::Total,
+            _ => PromiseDirection::Total,
         })
     }
 
     /// Its value; `None` where nothing was measured or the sample does not carry it.
     pub fn of(&self, summary: &TestSummary) -> Option<f64> {
         let op: &OpSummary = match self.direction_in(summary) {
-            Direction::Sync => {
+            PromiseDirection::Sync => {
                 let sync = summary.sync.as_ref()?;
                 return match self.measure {
-                    Measure::Latency(_, statistic) => of_latency(&sync.lat_ns, statistic),
+                    PromiseMeasure::Latency(_, statistic) => of_latency(&sync.lat_ns, statistic),
                     _ => Some(sync.iops),
                 };
             }
-            Direction::Read => summary.read.as_ref(),
-            Direction::Write => summary.write.as_ref(),
-            Direction::Trim => summary.trim.as_ref(),
-            Direction::Total => summary.total.as_ref(),
+            PromiseDirection::Read => summary.read.as_ref(),
+            PromiseDirection::Write => summary.write.as_ref(),
+            PromiseDirection::Trim => summary.trim.as_ref(),
+            PromiseDirection::Total => summary.total.as_ref(),
         }?;
         match self.measure {
-            Measure::Iops => Some(op.iops),
-            Measure::BytesPerSecond => Some(op.bytes_per_second),
-            Measure::Latency(Span::Submission, statistic) => of_latency(&op.slat_ns, statistic),
-            Measure::Latency(Span::Completion, statistic) => of_latency(&op.clat_ns, statistic),
-            Measure::Latency(Span::Total, statistic) => of_latency(&op.lat_ns, statistic),
+            PromiseMeasure::Iops => Some(op.iops),
+            PromiseMeasure::BytesPerSecond => Some(op.bytes_per_second),
+            PromiseMeasure::Latency(LatencySpan::Submission, statistic) => of_latency(&op.slat_ns, statistic),
+            PromiseMeasure::Latency(LatencySpan::Completion, statistic) => of_latency(&op.clat_ns, statistic),
+            PromiseMeasure::Latency(LatencySpan::Total, statistic) => of_latency(&op.lat_ns, statistic),
         }
     }
 }
@@ -230,17 +235,17 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        let check = |text: &str, direction: Option<Direction>, measure: Option<Measure>| {
+        let check = |text: &str, direction: Option<PromiseDirection>, measure: Option<PromiseMeasure>| {
             let expected = measure.map(|measure| Quantity { direction, measure });
             assert_eq!(Quantity::parse(text), expected, "{text}");
         };
-        let p99 = Measure::Latency(Span::Total, Statistic::Percentile(9_900));
-        check("iops", None, Some(Measure::Iops));
-        check("read.iops", Some(Direction::Read), Some(Measure::Iops));
-        check("total.bytes_per_second", Some(Direction::Total), Some(Measure::BytesPerSecond));
+        let p99 = PromiseMeasure::Latency(LatencySpan::Total, Statistic::Percentile(9_900));
+        check("iops", None, Some(PromiseMeasure::Iops));
+        check("read.iops", Some(PromiseDirection::Read), Some(PromiseMeasure::Iops));
+        check("total.bytes_per_second", Some(PromiseDirection::Total), Some(PromiseMeasure::BytesPerSecond));
         check("lat_ns.p99", None, Some(p99));
-        check("write.lat_ns.p99", Some(Direction::Write), Some(p99));
-        check("sync.iops", Some(Direction::Sync), Some(Measure::Iops));
+        check("write.lat_ns.p99", Some(PromiseDirection::Write), Some(p99));
+        check("sync.iops", Some(PromiseDirection::Sync), Some(PromiseMeasure::Iops));
         check("sync.bytes_per_second", None, None);
         for text in ["", "read", "lat_ns", "lat_ns.p98", "iops.mean", "raed.iops", "read.iops.", "IOPS"] {
             check(text, None, None);

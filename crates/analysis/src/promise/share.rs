@@ -6,8 +6,8 @@
 use fathom_model::{Nanos, units};
 use fathom_record::ShareRecord;
 
-use super::Verdict;
-use super::interval::Interval;
+use super::PromiseVerdict;
+use super::interval::ConfidenceInterval;
 use super::words::{share as percent, small_share};
 
 /// ns of a year.
@@ -24,8 +24,8 @@ pub fn of_year(seconds: u64) -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Share {
     pub(super) measured: Option<f64>,
-    pub(super) interval: Option<Interval>,
-    pub(super) verdict: Verdict,
+    pub(super) interval: Option<ConfidenceInterval>,
+    pub(super) verdict: PromiseVerdict,
     pub(super) why: String,
     pub(super) remedy: Option<String>,
 }
@@ -36,7 +36,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
     if seconds == 0 {
         let remedy = Some("--runtime makes it longer".to_owned());
         let why = "no full second was measured".to_owned();
-        return Share { measured: None, interval: None, verdict: Verdict::NotJudged, why, remedy };
+        return Share { measured: None, interval: None, verdict: PromiseVerdict::NotJudged, why, remedy };
     }
     let held = good.iter().filter(|&&good| good).count();
     let missed = seconds - held;
@@ -44,7 +44,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
     let interval = exact(missed, seconds);
     let spoken = format!("{} of {} seconds", units::grouped(held as u64), units::grouped(seconds as u64));
     let of_year = format!("a run this long speaks for {}", of_year(seconds as u64));
-    let told = |verdict: Verdict, why: String, remedy: Option<String>| Share {
+    let told = |verdict: PromiseVerdict, why: String, remedy: Option<String>| Share {
         measured: Some(measured),
         interval: Some(interval),
         verdict,
@@ -59,14 +59,16 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
         return match () {
             () if missed as f64 > may_miss => {
                 let why = format!("{missed} seconds fell short, and {over} may hold {allowed} of them");
-                told(Verdict::Broken, why, None)
+                told(PromiseVerdict::Broken, why, None)
             }
-            () if seconds as f64 >= period => told(Verdict::Held, format!("{spoken}; {of_year}"), None),
+            () if seconds as f64 >= period => {
+                told(PromiseVerdict::Held, format!("{spoken}; {of_year}"), None)
+            }
             () => {
                 let why = format!(
                     "{spoken} were as promised; {over} may hold {allowed} that are not, and {of_year}"
                 );
-                told(Verdict::NotJudged, why, Some("only watching all that time can tell".to_owned()))
+                told(PromiseVerdict::NotJudged, why, Some("only watching all that time can tell".to_owned()))
             }
         };
     }
@@ -75,7 +77,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
     match () {
         // As many as may fall short of the shortest run that can speak of it, and more: no longer run makes up for that.
         () if interval.high < promised.fraction => {
-            told(Verdict::Broken, format!("{spoken} were as promised; {of_year}"), None)
+            told(PromiseVerdict::Broken, format!("{spoken} were as promised; {of_year}"), None)
         }
         () if (seconds as u64) < least => {
             let why = format!(
@@ -83,10 +85,10 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
                 percent(promised.fraction),
                 units::grouped(least)
             );
-            told(Verdict::NotJudged, why, longer(least + least / 20 + 2))
+            told(PromiseVerdict::NotJudged, why, longer(least + least / 20 + 2))
         }
         () if measured >= promised.fraction => {
-            told(Verdict::Held, format!("{spoken} were as promised; {of_year}"), None)
+            told(PromiseVerdict::Held, format!("{spoken} were as promised; {of_year}"), None)
         }
         () => {
             let why = format!(
@@ -94,7 +96,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
                 percent(interval.low),
                 percent(interval.high)
             );
-            told(Verdict::NotJudged, why, longer(seconds as u64 * 4))
+            told(PromiseVerdict::NotJudged, why, longer(seconds as u64 * 4))
         }
     }
 }
@@ -105,13 +107,13 @@ fn least_seconds(fraction: f64) -> u64 {
 }
 
 /// Within what the share lies that misses so many of so many (Clopper and Pearson: exact, and rather too wide).
-fn exact(missed: usize, seconds: usize) -> Interval {
+fn exact(missed: usize, seconds: usize) -> ConfidenceInterval {
     let most = solve(|share| at_most(missed, seconds, share) > TAIL);
     let least = match missed {
         0 => 0.0,
         missed => solve(|share| 1.0 - at_most(missed - 1, seconds, share) < TAIL),
     };
-    Interval { low: if missed == seconds { 0.0 } else { 1.0 - most }, high: 1.0 - least }
+    ConfidenceInterval { low: if missed == seconds { 0.0 } else { 1.0 - most }, high: 1.0 - least }
 }
 
 /// Up to which share something that ceases with it is so.
@@ -150,17 +152,17 @@ mod tests {
     #[test]
     fn as_long_as_one_second_is_the_share_that_may_be_missed() {
         for (seconds, missed, fraction, expected) in [
-            (999, 0, 0.999, Verdict::NotJudged),
-            (1000, 0, 0.999, Verdict::Held),
-            (1000, 1, 0.999, Verdict::Held),
-            (1000, 2, 0.999, Verdict::NotJudged),
-            (1000, 20, 0.999, Verdict::Broken),
-            (100, 1, 0.99, Verdict::Held),
-            (100, 3, 0.99, Verdict::NotJudged),
-            (100, 20, 0.99, Verdict::Broken),
+            (999, 0, 0.999, PromiseVerdict::NotJudged),
+            (1000, 0, 0.999, PromiseVerdict::Held),
+            (1000, 1, 0.999, PromiseVerdict::Held),
+            (1000, 2, 0.999, PromiseVerdict::NotJudged),
+            (1000, 20, 0.999, PromiseVerdict::Broken),
+            (100, 1, 0.99, PromiseVerdict::Held),
+            (100, 3, 0.99, PromiseVerdict::NotJudged),
+            (100, 20, 0.99, PromiseVerdict::Broken),
             // So bad that no longer run makes up for it.
-            (60, 30, 0.999, Verdict::Broken),
-            (0, 0, 0.99, Verdict::NotJudged),
+            (60, 30, 0.999, PromiseVerdict::Broken),
+            (0, 0, 0.99, PromiseVerdict::NotJudged),
         ] {
             let share = told(seconds, missed, fraction, None);
             assert_eq!(share.verdict, expected, "{missed} of {seconds} at {fraction}: {share:?}");
@@ -178,15 +180,15 @@ mod tests {
     fn a_year_is_not_judged_by_minutes() {
         let year = Some(YEAR_NS);
         let share = told(1200, 1, 0.999, year);
-        assert_eq!(share.verdict, Verdict::NotJudged);
+        assert_eq!(share.verdict, PromiseVerdict::NotJudged);
         assert!(share.why.contains("a year may hold 8 h 46 min"), "{}", share.why);
         assert!(share.why.contains("0.0038 % of a year"), "{}", share.why);
-        assert_eq!(told(1200, 600, 0.999, year).verdict, Verdict::NotJudged);
+        assert_eq!(told(1200, 600, 0.999, year).verdict, PromiseVerdict::NotJudged);
         // An hour, on the other hand, can be watched.
         let hour = Some(3_600_000_000_000);
-        assert_eq!(told(3600, 3, 0.999, hour).verdict, Verdict::Held);
-        assert_eq!(told(60, 4, 0.999, hour).verdict, Verdict::Broken);
-        assert_eq!(told(60, 3, 0.999, hour).verdict, Verdict::NotJudged);
+        assert_eq!(told(3600, 3, 0.999, hour).verdict, PromiseVerdict::Held);
+        assert_eq!(told(60, 4, 0.999, hour).verdict, PromiseVerdict::Broken);
+        assert_eq!(told(60, 3, 0.999, hour).verdict, PromiseVerdict::NotJudged);
     }
 
     #[test]

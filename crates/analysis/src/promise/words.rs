@@ -2,19 +2,19 @@
 
 use fathom_model::units;
 
-use super::quantity::{Measure, Quantity, Span, Statistic};
+use super::quantity::{LatencySpan, PromiseMeasure, Quantity, Statistic};
 use crate::say::count;
 
 /// A value of `measure` with its unit: `5,000`, `200 MB/s`, `556us`.
-pub fn figure(measure: Measure, value: f64) -> String {
+pub fn figure(measure: PromiseMeasure, value: f64) -> String {
     match measure {
-        Measure::Iops if value < 99.95 => tenths(value),
-        Measure::Iops => count(value),
+        PromiseMeasure::Iops if value < 99.95 => tenths(value),
+        PromiseMeasure::Iops => count(value),
         // A figure without its unit, `>=200`, is meant to be noticed.
-        Measure::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
-        Measure::BytesPerSecond if value < 99_950.0 => format!("{} kB/s", tenths(value / 1e3)),
-        Measure::BytesPerSecond => format!("{} MB/s", tenths(value / 1e6)),
-        Measure::Latency(..) => units::latency(value.max(0.0).round() as u64),
+        PromiseMeasure::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
+        PromiseMeasure::BytesPerSecond if value < 99_950.0 => format!("{} kB/s", tenths(value / 1e3)),
+        PromiseMeasure::BytesPerSecond => format!("{} MB/s", tenths(value / 1e6)),
+        PromiseMeasure::Latency(..) => units::latency(value.max(0.0).round() as u64),
     }
 }
 
@@ -25,16 +25,16 @@ fn tenths(value: f64) -> String {
 }
 
 /// From where to where: `4,990-5,006`, `199.1-200 MB/s`; `None` where both read the same.
-pub fn span(measure: Measure, low: f64, high: f64) -> Option<String> {
+pub fn span(measure: PromiseMeasure, low: f64, high: f64) -> Option<String> {
     let (from, to) = (figure(measure, low), figure(measure, high));
     let unit = to.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
     (from != to).then(|| format!("{}-{to}", from.strip_suffix(unit).unwrap_or(&from)))
 }
 
 /// The same as in a sentence: `5,000 a second`.
-pub(super) fn spoken(measure: Measure, value: f64) -> String {
+pub(super) fn spoken(measure: PromiseMeasure, value: f64) -> String {
     match measure {
-        Measure::Iops => format!("{} a second", figure(measure, value)),
+        PromiseMeasure::Iops => format!("{} a second", figure(measure, value)),
         _ => figure(measure, value),
     }
 }
@@ -42,13 +42,13 @@ pub(super) fn spoken(measure: Measure, value: f64) -> String {
 /// What a quantity is called in a table: `IOPS`, `read lat p99`.
 pub fn quantity_name(quantity: Quantity) -> String {
     let name = match quantity.measure {
-        Measure::Iops => "IOPS".to_owned(),
-        Measure::BytesPerSecond => "bandwidth".to_owned(),
-        Measure::Latency(span, statistic) => {
+        PromiseMeasure::Iops => "IOPS".to_owned(),
+        PromiseMeasure::BytesPerSecond => "bandwidth".to_owned(),
+        PromiseMeasure::Latency(span, statistic) => {
             let span = match span {
-                Span::Submission => "slat",
-                Span::Completion => "clat",
-                Span::Total => "lat",
+                LatencySpan::Submission => "slat",
+                LatencySpan::Completion => "clat",
+                LatencySpan::Total => "lat",
             };
             let statistic = match statistic {
                 Statistic::Least => "min".to_owned(),
@@ -109,14 +109,19 @@ mod tests {
 
     #[test]
     fn spans_have_one_unit() {
-        let check = |measure: Measure, low: f64, high: f64, expected: Option<&str>| {
+        let check = |measure: PromiseMeasure, low: f64, high: f64, expected: Option<&str>| {
             assert_eq!(span(measure, low, high).as_deref(), expected);
         };
-        check(Measure::Iops, 4990.0, 5006.0, Some("4,990-5,006"));
-        check(Measure::Iops, 5000.1, 5000.2, None);
-        check(Measure::BytesPerSecond, 199.1e6, 200e6, Some("199.1-200 MB/s"));
-        check(Measure::Latency(Span::Total, Statistic::Mean), 9e5, 1.1e6, Some("900us-1.10ms"));
-        check(Measure::Latency(Span::Total, Statistic::Mean), 1.2e6, 1.31e6, Some("1.20-1.31ms"));
+        check(PromiseMeasure::Iops, 4990.0, 5006.0, Some("4,990-5,006"));
+        check(PromiseMeasure::Iops, 5000.1, 5000.2, None);
+        check(PromiseMeasure::BytesPerSecond, 199.1e6, 200e6, Some("199.1-200 MB/s"));
+        check(PromiseMeasure::Latency(LatencySpan::Total, Statistic::Mean), 9e5, 1.1e6, Some("900us-1.10ms"));
+        check(
+            PromiseMeasure::Latency(LatencySpan::Total, Statistic::Mean),
+            1.2e6,
+            1.31e6,
+            Some("1.20-1.31ms"),
+        );
     }
 
     #[test]

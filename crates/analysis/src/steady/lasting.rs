@@ -4,7 +4,7 @@ use fathom_record::TestRecord;
 use fathom_record::stability::{Second, seconds};
 
 use crate::steady::segments::fall;
-use crate::steady::{Spread, fifths, is_worst_so_far};
+use crate::steady::{FigureSpread, fifths, is_worst_so_far};
 
 /// How long a rate lasts, as far as it was watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn lasting(test: &TestRecord) -> Lasting {
         }
         () if settled.is_some() && is_long => Lasting::Sustained,
         () if fall(&rates).is_some() => Lasting::Peak,
-        () if is_long && Spread::of(&fifths(&rates)).is_steady() => Lasting::Sustained,
+        () if is_long && FigureSpread::of(&fifths(&rates)).is_steady() => Lasting::Sustained,
         () => Lasting::Undecided,
     }
 }
@@ -56,13 +56,13 @@ pub fn lasting(test: &TestRecord) -> Lasting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Load, record};
+    use crate::fixture::{TestLoad, record};
     use fathom_record::RoundsRecord;
 
     #[test]
     fn labels() {
         let check = |seconds: Vec<f64>, expected: Lasting| {
-            let run = record(&[Load { seconds, ..Load::default() }]);
+            let run = record(&[TestLoad { seconds, ..TestLoad::default() }]);
             assert_eq!(lasting(&run.tests[0]), expected);
         };
         check(vec![1.0; 12], Lasting::Undecided);
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn rounds_that_agree_last_unless_earlier_ones_were_slower() {
         let check = |seconds: usize, values: &[f64], steady: bool, expected: Lasting| {
-            let mut run = record(&[Load { seconds: vec![1.0; seconds], ..Load::default() }]);
+            let mut run = record(&[TestLoad { seconds: vec![1.0; seconds], ..TestLoad::default() }]);
             let (tracked, values) = ("iops".to_owned(), values.to_vec());
             run.tests[0].rounds =
                 Some(RoundsRecord { tracked, values, steady, counted: 5, ..RoundsRecord::default() });

@@ -36,7 +36,7 @@ pub(crate) fn segments(rates: &[f64]) -> Vec<Segment> {
 
 /// A last level below everything before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fall {
+pub(crate) struct FinalDrop {
     /// All that came before, whatever its levels.
     pub(crate) before: Segment,
     /// What was left.
@@ -45,14 +45,14 @@ pub(crate) struct Fall {
 
 /// The one fall of a series, for good. What came before may go up and down, as a burst beside another's load does,
 /// where what is left is even for long enough that it is no coincidence.
-pub(crate) fn fall(rates: &[f64]) -> Option<Fall> {
+pub(crate) fn fall(rates: &[f64]) -> Option<FinalDrop> {
     let levels = segments(rates);
     let (&after, earlier) = levels.split_last()?;
     let least = earlier.iter().map(|level| level.median).reduce(f64::min)?;
     let is_plain = earlier.len() == 1;
     let is_clear = after.length >= LONG && after.cv <= EVEN && after.median <= (1.0 - APART) * least;
     let is_fall = after.median < least && (is_plain || is_clear);
-    is_fall.then(|| Fall { before: segment(&rates[..rates.len() - after.length]), after })
+    is_fall.then(|| FinalDrop { before: segment(&rates[..rates.len() - after.length]), after })
 }
 
 /// Standard deviation of single samples, from the differences of neighbours, so that levels do not count.

@@ -2,12 +2,12 @@
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
 
-use crate::pattern::{Pattern, block_name};
+use crate::pattern::{AccessPattern, block_name};
 use crate::surface::point::longest_stall;
 
 /// What a row tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileRowKind {
     /// The rate of large blocks in order.
     Sequential,
     /// Small random blocks one at a time.
@@ -26,9 +26,9 @@ pub struct FileTest {
     /// The same for people.
     pub title: String,
     /// What it tells.
-    pub kind: Kind,
+    pub kind: FileRowKind,
     /// What it does.
-    pub rw: Pattern,
+    pub rw: AccessPattern,
     /// Bytes per request.
     pub block: u64,
     /// Requests under way.
@@ -58,7 +58,7 @@ pub const FILE: &str = "file-";
 /// The rows in the order they are measured, writes before reads, in `time_ns` altogether; `depth` is that of the rows
 /// with many requests.
 pub fn file_tests(time_ns: u64, depth: u32) -> Vec<FileTest> {
-    let test = |id: &str, kind, rw: Pattern, (block, depth): (u64, u32)| FileTest {
+    let test = |id: &str, kind, rw: AccessPattern, (block, depth): (u64, u32)| FileTest {
         id: format!("{FILE}{id}-{}", if rw.writes() { "write" } else { "read" }),
         title: format!("{} {}, {depth} at a time", rw.title(), block_name(block)),
         kind,
@@ -68,22 +68,22 @@ pub fn file_tests(time_ns: u64, depth: u32) -> Vec<FileTest> {
         runtime_ns: 0,
     };
     let mut tests = Vec::new();
-    for rw in [Pattern::Write, Pattern::Read] {
-        tests.push(test("sequential", Kind::Sequential, rw, (SEQUENTIAL, 1)));
+    for rw in [AccessPattern::Write, AccessPattern::Read] {
+        tests.push(test("sequential", FileRowKind::Sequential, rw, (SEQUENTIAL, 1)));
     }
-    for (id, kind, depth) in [("single", Kind::Single, 1), ("multi", Kind::Multi, depth)] {
-        for rw in [Pattern::RandWrite, Pattern::RandRead] {
+    for (id, kind, depth) in [("single", FileRowKind::Single, 1), ("multi", FileRowKind::Multi, depth)] {
+        for rw in [AccessPattern::RandWrite, AccessPattern::RandRead] {
             tests.push(test(id, kind, rw, (RANDOM, depth)));
         }
     }
     let mut block = LADDER.0;
     while block <= LADDER.1 {
-        for rw in [Pattern::Write, Pattern::Read] {
-            tests.push(test(&block_name(block), Kind::Block, rw, (block, 1)));
+        for rw in [AccessPattern::Write, AccessPattern::Read] {
+            tests.push(test(&block_name(block), FileRowKind::Block, rw, (block, 1)));
         }
         block *= 2;
     }
-    let weight = |kind: Kind| if kind == Kind::Block { 1 } else { WEIGHT };
+    let weight = |kind: FileRowKind| if kind == FileRowKind::Block { 1 } else { WEIGHT };
     let whole: u64 = tests.iter().map(|test| weight(test.kind)).sum();
     for test in &mut tests {
         test.runtime_ns = (time_ns / whole * weight(test.kind)).clamp(LEAST_NS, LONGEST_NS);
@@ -186,7 +186,7 @@ mod tests {
             ..TestRecord::default()
         };
         let row = FileRow::of(&test).unwrap();
-        assert_eq!((row.test.kind, row.test.depth, row.iops), (Kind::Multi, 32, Some(1000.0)));
+        assert_eq!((row.test.kind, row.test.depth, row.iops), (FileRowKind::Multi, 32, Some(1000.0)));
         test.jobs.push(test.jobs[0].clone());
         assert_eq!(FileRow::of(&test).unwrap().iops, Some(1000.0));
         test.jobs[0].stalls = vec![StallRecord { length_ns: 20_000_000_000, ..StallRecord::default() }];

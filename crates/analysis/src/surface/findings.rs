@@ -7,7 +7,7 @@ use fathom_record::{Finding, RunRecord, Severity};
 
 use crate::say::{count, finding, mebibytes, percent, seconds};
 use crate::steady::segments::{Segment, segments};
-use crate::surface::point::{Point, State};
+use crate::surface::point::{State, SurfacePoint};
 use crate::surface::scan::Scan;
 use crate::surface::{Surface, median};
 
@@ -115,22 +115,22 @@ fn content(surface: &Surface) -> Vec<Finding> {
 
 /// Whether the rate follows the time or the place.
 fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
-    let mut by_time: Vec<(&Point, f64)> =
+    let mut by_time: Vec<(&SurfacePoint, f64)> =
         surface.points.iter().filter_map(|point| Some((point, point.rate()?))).collect();
     if by_time.len() < LEAST_POINTS {
         return Vec::new();
     }
     let in_order = by_time.windows(2).all(|pair| pair[0].0.offset < pair[1].0.offset)
         || by_time.windows(2).all(|pair| pair[0].0.offset > pair[1].0.offset);
-    let of_time = Course::along(&by_time);
+    let of_time = AxisLevels::along(&by_time);
     if in_order {
         let ordered = of_time.filter(|course| course.explains >= EXPLAINS);
         return ordered.map(|course| course.of_either(command)).into_iter().collect();
     }
     let mut by_place = by_time.clone();
     by_place.sort_by_key(|(point, _)| point.offset);
-    let of_place = Course::along(&by_place);
-    let explained = |course: &Option<Course>| course.as_ref().map_or(0.0, |course| course.explains);
+    let of_place = AxisLevels::along(&by_place);
+    let explained = |course: &Option<AxisLevels>| course.as_ref().map_or(0.0, |course| course.explains);
     let mut found = Vec::new();
     if explained(&of_time) >= explained(&of_place) {
         let Some(course) = of_time.filter(|course| course.explains >= EXPLAINS) else { return found };
@@ -138,7 +138,7 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
         course.divide(&mut by_time);
         by_time.sort_by_key(|(point, _)| point.offset);
         found.extend(
-            Course::along(&by_time).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_place()),
+            AxisLevels::along(&by_time).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_place()),
         );
     } else {
         let Some(course) = of_place.filter(|course| course.explains >= EXPLAINS) else { return found };
@@ -146,22 +146,22 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
         course.divide(&mut by_place);
         by_place.sort_by_key(|(point, _)| point.elapsed_ns);
         found.extend(
-            Course::along(&by_place).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_time()),
+            AxisLevels::along(&by_place).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_time()),
         );
     }
     found
 }
 
 /// The levels of the rate along an axis.
-struct Course {
+struct AxisLevels {
     levels: Vec<(Segment, u64, u64)>,
     /// Share of the squared deviations of the logarithms that they explain.
     explains: f64,
 }
 
-impl Course {
+impl AxisLevels {
     /// The levels of `points` in their order; `None` where there is one.
-    fn along(points: &[(&Point, f64)]) -> Option<Course> {
+    fn along(points: &[(&SurfacePoint, f64)]) -> Option<AxisLevels> {
         let rates: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
         let found = segments(&rates);
         if found.len() < 2 {
@@ -179,11 +179,11 @@ impl Course {
             start += segment.length;
             levels.push((segment, first.offset, first.elapsed_ns));
         }
-        Some(Course { levels, explains: 1.0 - within / squares(&rates).max(f64::MIN_POSITIVE) })
+        Some(AxisLevels { levels, explains: 1.0 - within / squares(&rates).max(f64::MIN_POSITIVE) })
     }
 
     /// Takes the levels out of the rates that they were found in.
-    fn divide(&self, points: &mut [(&Point, f64)]) {
+    fn divide(&self, points: &mut [(&SurfacePoint, f64)]) {
         let mut start = 0;
         for (segment, ..) in &self.levels {
             for (_, rate) in &mut points[start..start + segment.length] {
@@ -278,7 +278,7 @@ impl Course {
 
 /// Something that answers what was just read much faster than the rest.
 fn burst(surface: &Surface) -> Option<Finding> {
-    let rates = surface.points.iter().filter_map(Point::rate).collect();
+    let rates = surface.points.iter().filter_map(SurfacePoint::rate).collect();
     let (burst, usual) = (surface.burst.as_ref()?.bytes_per_second?, median(rates)?);
     if burst < BURST_TIMES * usual {
         return None;
@@ -339,11 +339,11 @@ mod tests {
     use super::*;
     use crate::fixture::ids;
     use crate::surface::assess;
-    use crate::surface::plan::{Order, places, visits};
+    use crate::surface::plan::{VisitOrder, places, visits};
     use crate::surface::point::tests::point;
 
     /// Points in random order whose rate in MiB/s is `rate(place, time)`, both from 0 to 1.
-    fn told(order: Order, rate: impl Fn(f64, f64) -> f64) -> Vec<Finding> {
+    fn told(order: VisitOrder, rate: impl Fn(f64, f64) -> f64) -> Vec<Finding> {
         let places = visits(places(1 << 40, 65_536, 100), order, 7);
         let tests = places.iter().enumerate().map(|(number, place)| {
             let noise = 1.0 + ((number * 7919 % 101) as f64 / 50.0 - 1.0) * 0.03;
@@ -359,27 +359,31 @@ mod tests {
         let check = |order, rate: &dyn Fn(f64, f64) -> f64, expected: &[&str]| {
             assert_eq!(ids(&told(order, rate)), expected);
         };
-        check(Order::Random, &|_, _| 500.0, &[]);
-        check(Order::Random, &|_, time| if time < 0.6 { 1200.0 } else { 300.0 }, &["burst-suspected"]);
+        check(VisitOrder::Random, &|_, _| 500.0, &[]);
+        check(VisitOrder::Random, &|_, time| if time < 0.6 { 1200.0 } else { 300.0 }, &["burst-suspected"]);
         check(
-            Order::Random,
+            VisitOrder::Random,
             &|_, time| if (0.3..0.6).contains(&time) { 300.0 } else { 1200.0 },
             &["rate-follows-time"],
         );
-        check(Order::Random, &|place, _| 2000.0 - 1000.0 * place, &["rate-follows-place"]);
-        check(Order::Random, &|place, _| if place < 0.5 { 300.0 } else { 600.0 }, &["rate-follows-place"]);
-        check(Order::Ascending, &|place, _| 2000.0 - 1000.0 * place, &["rate-changes"]);
-        check(Order::Descending, &|_, time| if time < 0.6 { 1200.0 } else { 300.0 }, &["rate-changes"]);
+        check(VisitOrder::Random, &|place, _| 2000.0 - 1000.0 * place, &["rate-follows-place"]);
+        check(
+            VisitOrder::Random,
+            &|place, _| if place < 0.5 { 300.0 } else { 600.0 },
+            &["rate-follows-place"],
+        );
+        check(VisitOrder::Ascending, &|place, _| 2000.0 - 1000.0 * place, &["rate-changes"]);
+        check(VisitOrder::Descending, &|_, time| if time < 0.6 { 1200.0 } else { 300.0 }, &["rate-changes"]);
         let both = |place: f64, time: f64| (if time < 0.5 { 4.0 } else { 1.0 }) * (600.0 - 300.0 * place);
-        check(Order::Random, &both, &["burst-suspected", "rate-follows-place"]);
+        check(VisitOrder::Random, &both, &["burst-suspected", "rate-follows-place"]);
     }
 
     #[test]
     fn claims_hold_the_levels() {
-        let found = told(Order::Random, |_, time| if time < 0.6 { 1200.0 } else { 300.0 });
+        let found = told(VisitOrder::Random, |_, time| if time < 0.6 { 1200.0 } else { 300.0 });
         let claim = &found[0].claim;
         assert!(claim.contains("MiB/s at first, 3") && claim.contains("from 1 min on"), "{claim}");
-        let found = told(Order::Random, |place, _| 2000.0 - 1000.0 * place);
+        let found = told(VisitOrder::Random, |place, _| 2000.0 - 1000.0 * place);
         assert!(found[0].claim.contains("a disk with zones"), "{}", found[0].claim);
     }
 

@@ -2,7 +2,7 @@
 
 /// The order in which places are visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum VisitOrder {
     /// From the first to the last.
     Ascending,
     /// From the last to the first.
@@ -12,23 +12,23 @@ pub enum Order {
     Random,
 }
 
-impl Order {
+impl VisitOrder {
     /// All of them.
-    pub const ALL: [Order; 3] = [Order::Ascending, Order::Descending, Order::Random];
+    pub const ALL: [VisitOrder; 3] = [VisitOrder::Ascending, VisitOrder::Descending, VisitOrder::Random];
 
     /// As typed.
     pub const fn name(self) -> &'static str {
         match self {
-            Order::Ascending => "ascending",
-            Order::Descending => "descending",
-            Order::Random => "random",
+            VisitOrder::Ascending => "ascending",
+            VisitOrder::Descending => "descending",
+            VisitOrder::Random => "random",
         }
     }
 }
 
 /// One place of the surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SurfacePlace {
     /// Number from the beginning of the area, from 0.
     pub index: u32,
     /// Where it begins, bytes.
@@ -56,7 +56,7 @@ pub fn points(area: u64, block: u64, wanted: Option<u32>, time_ns: u64) -> u32 {
 }
 
 /// `points` places evenly over `area` bytes, each beginning with a whole block, in the order of their offsets.
-pub fn places(area: u64, block: u64, points: u32) -> Vec<Place> {
+pub fn places(area: u64, block: u64, points: u32) -> Vec<SurfacePlace> {
     let block = block.max(1);
     let start = |index: u32| {
         let offset = u128::from(area) * u128::from(index) / u128::from(points.max(1));
@@ -64,17 +64,17 @@ pub fn places(area: u64, block: u64, points: u32) -> Vec<Place> {
     };
     let place = |index| {
         let (offset, end) = (start(index), start(index + 1));
-        Place { index, offset, length: end.saturating_sub(offset).max(block) }
+        SurfacePlace { index, offset, length: end.saturating_sub(offset).max(block) }
     };
     (0..points).map(place).collect()
 }
 
 /// The same places in the order of visiting.
-pub fn visits(mut places: Vec<Place>, order: Order, seed: u64) -> Vec<Place> {
+pub fn visits(mut places: Vec<SurfacePlace>, order: VisitOrder, seed: u64) -> Vec<SurfacePlace> {
     match order {
-        Order::Ascending => {}
-        Order::Descending => places.reverse(),
-        Order::Random => {
+        VisitOrder::Ascending => {}
+        VisitOrder::Descending => places.reverse(),
+        VisitOrder::Random => {
             let mut state = seed;
             for last in (1..places.len()).rev() {
                 places.swap(last, (next(&mut state) % (last as u64 + 1)) as usize);
@@ -94,7 +94,7 @@ fn next(state: &mut u64) -> u64 {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct SurfaceParts {
     /// The rate at each place with one request at a time.
     pub transfer: bool,
     /// The rate with many requests under way.
@@ -134,7 +134,7 @@ const LEAST_SLICE_NS: u64 = 10_000_000;
 const OVERHEAD_NS: u64 = 8_000_000;
 
 /// The part of `budget_ns` that goes to the places.
-pub fn time_of_places(budget_ns: u64, parts: &Parts) -> u64 {
+pub fn time_of_places(budget_ns: u64, parts: &SurfaceParts) -> u64 {
     let surface = if parts.file && is_surface(parts) { budget_ns / 2 } else { budget_ns };
     if !parts.transfer && !parts.access {
         return 0;
@@ -142,12 +142,12 @@ pub fn time_of_places(budget_ns: u64, parts: &Parts) -> u64 {
     surface / 100 * (if parts.saturated { 82 } else { 95 })
 }
 
-fn is_surface(parts: &Parts) -> bool {
+fn is_surface(parts: &SurfaceParts) -> bool {
     parts.transfer || parts.saturated || parts.access || parts.burst
 }
 
 /// Divides `budget_ns` over the parts.
-pub fn times(budget_ns: u64, points: u32, parts: &Parts) -> Times {
+pub fn times(budget_ns: u64, points: u32, parts: &SurfaceParts) -> Times {
     let surface = match (parts.file, is_surface(parts)) {
         (true, true) => budget_ns / 2,
         (false, _) => budget_ns,
@@ -189,7 +189,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
     const MINUTE: u64 = 60_000_000_000;
-    const ALL: Parts = Parts { transfer: true, saturated: true, access: true, burst: true, file: true };
+    const ALL: SurfaceParts =
+        SurfaceParts { transfer: true, saturated: true, access: true, burst: true, file: true };
 
     #[test]
     fn as_many_places_as_the_area_and_the_time_allow() {
@@ -227,11 +228,11 @@ mod tests {
         let indices = |order, seed| -> Vec<u32> {
             visits(places(100 * MIB, 4096, 10), order, seed).iter().map(|place| place.index).collect()
         };
-        assert_eq!(indices(Order::Ascending, 1), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(indices(Order::Descending, 1), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
-        let random = indices(Order::Random, 1);
-        assert_ne!(random, indices(Order::Random, 2));
-        assert_eq!(random, indices(Order::Random, 1));
+        assert_eq!(indices(VisitOrder::Ascending, 1), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(indices(VisitOrder::Descending, 1), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+        let random = indices(VisitOrder::Random, 1);
+        assert_ne!(random, indices(VisitOrder::Random, 2));
+        assert_eq!(random, indices(VisitOrder::Random, 1));
         let mut sorted = random;
         sorted.sort_unstable();
         assert_eq!(sorted, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -240,7 +241,8 @@ mod tests {
     #[test]
     fn the_parts_stay_within_the_budget() {
         for budget in [10_000_000_000, MINUTE, 10 * MINUTE] {
-            for parts in [ALL, Parts { file: false, ..ALL }, Parts { saturated: false, ..ALL }] {
+            for parts in [ALL, SurfaceParts { file: false, ..ALL }, SurfaceParts { saturated: false, ..ALL }]
+            {
                 let points = points(1 << 40, 65_536, None, time_of_places(budget, &parts));
                 let times = times(budget, points, &parts);
                 assert!(times.transfer_ns + times.access_ns <= times.place_ns, "{times:?}");
@@ -251,7 +253,8 @@ mod tests {
                 assert!(all <= budget, "{all} of {budget}: {times:?}");
             }
         }
-        let file = Parts { transfer: false, saturated: false, access: false, burst: false, file: true };
+        let file =
+            SurfaceParts { transfer: false, saturated: false, access: false, burst: false, file: true };
         assert_eq!(times(MINUTE, 1, &file), Times { file_ns: MINUTE, ..Times::default() });
     }
 

@@ -40,7 +40,7 @@ impl State {
 
 /// What was measured at a point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct SurfacePoint {
     /// The test it comes from.
     pub id: String,
     /// Where it begins, bytes.
@@ -66,18 +66,18 @@ pub const STALL_NS: u64 = 2_000_000_000;
 /// Share of our bytes below which what the device counted says that memory answered.
 const FROM_DEVICE: f64 = 0.5;
 
-impl Point {
+impl SurfacePoint {
     /// The rate, where it is one of the medium.
     pub fn rate(&self) -> Option<f64> {
         self.counted_rate.filter(|_| self.state == State::Measured)
     }
 
     /// The point that `test` measured, `elapsed_ns` after the beginning; `None` where it is none of a surface's.
-    pub fn of(test: &TestRecord, elapsed_ns: u64) -> Option<Point> {
+    pub fn of(test: &TestRecord, elapsed_ns: u64) -> Option<SurfacePoint> {
         if !test.id.starts_with(POINT) {
             return None;
         }
-        let point = Point {
+        let point = SurfacePoint {
             id: test.id.clone(),
             offset: offset_of(test)?,
             bytes: 0,
@@ -106,7 +106,7 @@ impl Point {
             None if is_cached(test) => State::Cached,
             None => State::Measured,
         };
-        Some(Point {
+        Some(SurfacePoint {
             bytes: op.bytes,
             measured_ns,
             counted_rate: some.then(|| op.bytes as f64 * 1e9 / measured_ns as f64),
@@ -205,7 +205,7 @@ pub(crate) mod tests {
         let check = |change: &dyn Fn(&mut TestRecord), expected: State, has_rate: bool| {
             let mut test = point(4096, 100);
             change(&mut test);
-            let point = Point::of(&test, 5).unwrap();
+            let point = SurfacePoint::of(&test, 5).unwrap();
             assert_eq!((&point.state, point.offset, point.elapsed_ns), (&expected, 4096, 5));
             assert_eq!(point.rate().is_some(), has_rate, "{expected:?}");
         };
@@ -239,11 +239,11 @@ pub(crate) mod tests {
 
     #[test]
     fn rates_and_what_is_no_point() {
-        let found = Point::of(&point(0, 100), 0).unwrap();
+        let found = SurfacePoint::of(&point(0, 100), 0).unwrap();
         assert_eq!((found.rate(), found.bytes), (Some(104_857_600.0), 100 << 20));
-        assert_eq!(Point::of(&TestRecord { id: "burst".to_owned(), ..point(0, 1) }, 0), None);
+        assert_eq!(SurfacePoint::of(&TestRecord { id: "burst".to_owned(), ..point(0, 1) }, 0), None);
         let mut probes = point(0, 1);
         probes.jobs.remove(0);
-        assert_eq!(Point::of(&probes, 0), None);
+        assert_eq!(SurfacePoint::of(&probes, 0), None);
     }
 }

@@ -6,7 +6,7 @@ use crate::surface::point::{TRANSFER, job, moved};
 
 /// A range in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct ByteRange {
     /// Where it begins.
     pub offset: u64,
     /// Its length.
@@ -17,7 +17,7 @@ pub struct Span {
 #[derive(Clone, Debug)]
 pub struct Bisection {
     unit: u64,
-    open: Vec<(Span, i32)>,
+    open: Vec<(ByteRange, i32)>,
     found: Vec<UnreadableRecord>,
     /// Reads that may still be made.
     left: u32,
@@ -25,14 +25,14 @@ pub struct Bisection {
 
 impl Bisection {
     /// For `span`, which failed with `errno` as a whole, down to `unit` bytes, in `most` reads.
-    pub fn new(span: Span, errno: i32, unit: u64, most: u32) -> Bisection {
+    pub fn new(span: ByteRange, errno: i32, unit: u64, most: u32) -> Bisection {
         let mut bisection = Bisection { unit: unit.max(1), open: Vec::new(), found: Vec::new(), left: most };
         bisection.failed(span, errno);
         bisection
     }
 
     /// The next range to read; `None` when all is known, or no more reads may be made.
-    pub fn ask(&mut self) -> Option<Span> {
+    pub fn ask(&mut self) -> Option<ByteRange> {
         if self.left == 0 {
             self.give_up();
         }
@@ -62,18 +62,20 @@ impl Bisection {
         self.found
     }
 
-    fn failed(&mut self, span: Span, errno: i32) {
+    fn failed(&mut self, span: ByteRange, errno: i32) {
         if span.length <= self.unit {
             return self.add(span, errno, true);
         }
         let half = (span.length / 2).div_ceil(self.unit) * self.unit;
-        let (first, second) =
-            (Span { length: half, ..span }, Span { offset: span.offset + half, length: span.length - half });
+        let (first, second) = (
+            ByteRange { length: half, ..span },
+            ByteRange { offset: span.offset + half, length: span.length - half },
+        );
         // The last one is asked first.
         self.open.extend([(second, errno), (first, errno)]);
     }
 
-    fn add(&mut self, span: Span, errno: i32, is_exact: bool) {
+    fn add(&mut self, span: ByteRange, errno: i32, is_exact: bool) {
         let found = UnreadableRecord { offset: span.offset, length: span.length, errno, is_exact };
         add(&mut self.found, found);
     }
@@ -180,7 +182,7 @@ mod tests {
     /// Bisects the MiB at 1 MiB of a disk whose `bad` sectors cannot be read.
     fn bisect(bad: &[u64], most: u32) -> (Vec<(u64, u64, bool)>, u32) {
         const UNIT: u64 = 512;
-        let span = Span { offset: 1 << 20, length: 1 << 20 };
+        let span = ByteRange { offset: 1 << 20, length: 1 << 20 };
         let mut bisection = Bisection::new(span, 5, UNIT, most);
         let mut reads = 0;
         while let Some(span) = bisection.ask() {

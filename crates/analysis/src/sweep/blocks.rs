@@ -1,10 +1,10 @@
 //! Which block sizes a sweep adds to those it began with: where the limits are not seen yet, and where they part.
 
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 use crate::sweep::knee::{curve, has_ended};
-use crate::sweep::limits::{Level, at_the_top, levels, limits};
+use crate::sweep::limits::{DepthPlateau, at_the_top, levels, limits};
 use crate::sweep::plan::Planner;
-use crate::sweep::point::Spot;
+use crate::sweep::point::SweepSpot;
 use crate::sweep::spec::{Axis, depths, first_blocks};
 
 /// Blocks closer than this to the crossover need no other one.
@@ -12,7 +12,7 @@ const CLOSE: f64 = 0.02;
 
 impl Planner<'_> {
     /// More block sizes where the limits are not seen yet, and at their crossover.
-    pub(crate) fn finer(&self) -> Option<Spot> {
+    pub(crate) fn finer(&self) -> Option<SweepSpot> {
         let Axis::Within(least, most) = self.spec.blocks else { return None };
         self.spec.patterns.iter().find_map(|&rw| {
             let levels = levels(self.points, rw, self.main_jobs());
@@ -23,7 +23,7 @@ impl Planner<'_> {
     }
 
     /// A block size that was added and has no level yet.
-    fn unfinished(&self, rw: Pattern, levels: &[Level]) -> Option<u64> {
+    fn unfinished(&self, rw: AccessPattern, levels: &[DepthPlateau]) -> Option<u64> {
         let of_pattern = self.points.iter().map(|point| point.spot).filter(|spot| spot.rw == rw);
         let mut added = of_pattern.map(|spot| spot.block).filter(|block| {
             !first_blocks(self.spec).contains(block) && !levels.iter().any(|level| level.block == *block)
@@ -32,11 +32,16 @@ impl Planner<'_> {
     }
 
     /// The next block size worth adding.
-    fn block_to_add(&self, rw: Pattern, levels: &[Level], (least, most): (u64, u64)) -> Option<u64> {
+    fn block_to_add(
+        &self,
+        rw: AccessPattern,
+        levels: &[DepthPlateau],
+        (least, most): (u64, u64),
+    ) -> Option<u64> {
         let (first, last) = (levels.first()?, levels.last()?);
         let by_count = at_the_top(levels, |level| level.iops);
-        let by_bytes = at_the_top(levels, Level::bytes_per_second);
-        let is_in = |levels: &[Level], block: u64| levels.iter().any(|level| level.block == block);
+        let by_bytes = at_the_top(levels, DepthPlateau::bytes_per_second);
+        let is_in = |levels: &[DepthPlateau], block: u64| levels.iter().any(|level| level.block == block);
         let is_new = |block: &u64| {
             (least..=most).contains(block)
                 && block.is_multiple_of(self.spec.unit)
@@ -62,7 +67,7 @@ impl Planner<'_> {
             }
         }
         let crossover = limits(self.points, rw, self.main_jobs()).crossover?.value()?;
-        let is_close = |level: &Level| (level.block as f64 / crossover - 1.0).abs() <= CLOSE;
+        let is_close = |level: &DepthPlateau| (level.block as f64 / crossover - 1.0).abs() <= CLOSE;
         let nearest = (crossover / self.spec.unit as f64).round() as u64 * self.spec.unit;
         Some(nearest).filter(|_| !levels.iter().any(is_close)).filter(is_new)
     }
@@ -74,12 +79,12 @@ impl Planner<'_> {
     }
 
     /// A depth for a block size that was added: from where its neighbour is flat, doubling, until it is flat itself.
-    fn at_level(&self, rw: Pattern, block: u64, levels: &[Level]) -> Option<Spot> {
+    fn at_level(&self, rw: AccessPattern, block: u64, levels: &[DepthPlateau]) -> Option<SweepSpot> {
         let jobs = self.main_jobs();
         if self.is_refused(rw, block) || levels.iter().any(|level| level.block == block) {
             return None;
         }
-        let apart = |level: &&Level| (level.block as f64 / block as f64).log2().abs();
+        let apart = |level: &&DepthPlateau| (level.block as f64 / block as f64).log2().abs();
         let neighbour = levels.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)))?;
         let flat = curve(self.points, (rw, neighbour.block, jobs))
             .into_iter()
@@ -89,6 +94,6 @@ impl Planner<'_> {
             return None;
         }
         let deeper = depths(self.spec).into_iter().filter(|&depth| depth >= flat);
-        deeper.map(|depth| Spot { rw, block, depth, jobs }).find(|&spot| !self.is_measured(spot))
+        deeper.map(|depth| SweepSpot { rw, block, depth, jobs }).find(|&spot| !self.is_measured(spot))
     }
 }

@@ -5,7 +5,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_record::LatencySummary;
 
-use crate::sweep::point::Point;
+use crate::sweep::point::SweepPoint;
 
 /// An objective for latency: `p99<5ms`.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Slo {
 
 /// A rate to reach: `iops>=5000` or `bytes_per_second>=200MiB`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reach {
+pub struct RateGoal {
     is_bytes: bool,
     rate: f64,
     text: String,
@@ -80,7 +80,7 @@ impl Slo {
     }
 
     /// Whether `point` meets it; `None` where its sample does not tell.
-    pub fn is_met(&self, point: &Point) -> Option<bool> {
+    pub fn is_met(&self, point: &SweepPoint) -> Option<bool> {
         self.is_met_by(&point.lat)
     }
 
@@ -109,12 +109,12 @@ impl Slo {
     }
 }
 
-impl Reach {
+impl RateGoal {
     /// Reads a rate to reach; the error says how one is written.
     ///
     /// # Errors
     /// It is none.
-    pub fn parse(text: &str) -> Result<Reach, String> {
+    pub fn parse(text: &str) -> Result<RateGoal, String> {
         let wrong =
             || format!("'{text}' is no rate to reach: write 'iops>=5000' or 'bytes_per_second>=200MiB'");
         let (name, value) = text.split_once(">=").ok_or_else(wrong)?;
@@ -129,7 +129,7 @@ impl Reach {
         if !(rate.is_finite() && rate > 0.0) {
             return Err(format!("'{}' is not above 0", value.trim()));
         }
-        Ok(Reach { is_bytes, rate, text: text.trim().to_owned() })
+        Ok(RateGoal { is_bytes, rate, text: text.trim().to_owned() })
     }
 
     /// As it was written.
@@ -138,7 +138,7 @@ impl Reach {
     }
 
     /// Whether `point` reaches it.
-    pub fn is_reached(&self, point: &Point) -> bool {
+    pub fn is_reached(&self, point: &SweepPoint) -> bool {
         point.is_sound() && (if self.is_bytes { point.bytes_per_second } else { point.iops }) >= self.rate
     }
 }
@@ -146,13 +146,17 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Pattern;
-    use crate::sweep::point::Spot;
+    use crate::pattern::AccessPattern;
+    use crate::sweep::point::SweepSpot;
     use crate::sweep::point::model::Model;
 
-    fn point() -> Point {
+    fn point() -> SweepPoint {
         let model = Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };
-        model.measure(Spot { rw: Pattern::RandRead, block: 4096, depth: 2, jobs: 1 }, 1_000_000_000, 0.0)
+        model.measure(
+            SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth: 2, jobs: 1 },
+            1_000_000_000,
+            0.0,
+        )
     }
 
     #[test]
@@ -188,10 +192,10 @@ mod tests {
             ("bytes_per_second>=7MiB", true),
             ("bw >= 8MiB/s", false),
         ] {
-            assert_eq!(Reach::parse(text).unwrap().is_reached(&point()), reached, "{text}");
+            assert_eq!(RateGoal::parse(text).unwrap().is_reached(&point()), reached, "{text}");
         }
         for text in ["iops>5", "iops>=x", "iops>=0", "iops>=inf", "lat>=5", ""] {
-            assert!(Reach::parse(text).is_err(), "{text}");
+            assert!(RateGoal::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Where a curve of rate over depth bends. Two rules: the depth of most power (rate over latency), which is the place to
 //! be for latency, and the least depth that gives 95 % of the plateau, which is the place to be for throughput.
 
-use crate::bend::{At, bend};
-use crate::pattern::Pattern;
-use crate::sweep::point::Point;
+use crate::bend::{DepthRate, bend};
+use crate::pattern::AccessPattern;
+use crate::sweep::point::SweepPoint;
 
 /// Gain per doubling of the depth below which a curve ends: two such doublings in turn, with latency growing as the depth does.
 const ENDED: f64 = 0.03;
@@ -15,7 +15,7 @@ const FRUGAL: f64 = 1.10;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knee {
     /// The pattern.
-    pub rw: Pattern,
+    pub rw: AccessPattern,
     /// Bytes per request.
     pub block: u64,
     /// Jobs.
@@ -33,25 +33,25 @@ pub struct Knee {
 }
 
 /// The sound points of one curve by depth.
-pub fn curve(points: &[Point], (rw, block, jobs): (Pattern, u64, u32)) -> Vec<&Point> {
-    let on_it = |point: &&Point| {
+pub fn curve(points: &[SweepPoint], (rw, block, jobs): (AccessPattern, u64, u32)) -> Vec<&SweepPoint> {
+    let on_it = |point: &&SweepPoint| {
         let spot = point.spot;
         (spot.rw, spot.block, spot.jobs) == (rw, block, jobs) && point.is_sound()
     };
     // Of a spot that was measured twice, the later counts.
-    let mut curve: Vec<&Point> = points.iter().rev().filter(on_it).collect();
+    let mut curve: Vec<&SweepPoint> = points.iter().rev().filter(on_it).collect();
     curve.sort_by_key(|point| point.spot.depth);
     curve.dedup_by_key(|point| point.spot.depth);
     curve
 }
 
-fn at(point: &Point) -> At {
-    At { depth: f64::from(point.spot.in_flight()), iops: point.iops, lat_ns: point.lat.mean }
+fn at(point: &SweepPoint) -> DepthRate {
+    DepthRate { depth: f64::from(point.spot.in_flight()), iops: point.iops, lat_ns: point.lat.mean }
 }
 
 /// True where more depth only makes requests wait: two steps in turn of no gain, with latency growing as the depth.
-pub fn has_ended(curve: &[&Point]) -> bool {
-    let is_queueing = |from: &Point, to: &Point| {
+pub fn has_ended(curve: &[&SweepPoint]) -> bool {
+    let is_queueing = |from: &SweepPoint, to: &SweepPoint| {
         let (gain, growth) = at(from).step(&at(to));
         gain < ENDED && growth.is_some_and(|growth| growth >= QUEUEING)
     };
@@ -59,7 +59,7 @@ pub fn has_ended(curve: &[&Point]) -> bool {
 }
 
 /// The knee of a curve; `None` without at least two points that begin at `least`, the least depth of the sweep.
-pub fn knee(curve: &[&Point], least: u32) -> Option<Knee> {
+pub fn knee(curve: &[&SweepPoint], least: u32) -> Option<Knee> {
     let first = curve.first().filter(|first| first.spot.depth == least)?;
     let bend = bend(&curve.iter().map(|point| at(point)).collect::<Vec<_>>())?;
     let latency = curve[bend.latency].spot.depth;
@@ -78,7 +78,7 @@ pub fn knee(curve: &[&Point], least: u32) -> Option<Knee> {
 }
 
 /// The best rate at little more than the latency of one request at a time.
-fn frugal(curve: &[&Point]) -> Option<(u32, f64)> {
+fn frugal(curve: &[&SweepPoint]) -> Option<(u32, f64)> {
     let alone = curve.first().filter(|point| point.spot.in_flight() == 1)?.lat.mean?;
     let within = curve.iter().filter(|point| point.lat.mean.is_some_and(|mean| mean <= FRUGAL * alone));
     within.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|point| (point.spot.depth, point.iops))
@@ -87,11 +87,11 @@ fn frugal(curve: &[&Point]) -> Option<(u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::point::Spot;
+    use crate::sweep::point::SweepSpot;
     use crate::sweep::point::model::Model;
 
-    fn measured(model: &Model, depths: &[u32]) -> Vec<Point> {
-        let spot = |depth| Spot { rw: Pattern::RandRead, block: 4096, depth, jobs: 1 };
+    fn measured(model: &Model, depths: &[u32]) -> Vec<SweepPoint> {
+        let spot = |depth| SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth, jobs: 1 };
         depths.iter().map(|&depth| model.measure(spot(depth), 2_000_000_000, 0.004)).collect()
     }
 
@@ -106,7 +106,7 @@ mod tests {
         ] {
             let model = Model { rest_ns: 500_000.0, iops, bytes_per_second: 1e12 };
             let points = measured(&model, &[1, 2, 4, 8, 16, 32, 64]);
-            let curve = curve(&points, (Pattern::RandRead, 4096, 1));
+            let curve = curve(&points, (AccessPattern::RandRead, 4096, 1));
             let knee = knee(&curve, 1).unwrap();
             assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (latency, throughput), "{iops}");
             assert_eq!(knee.frugal.map(|(depth, _)| depth), Some(frugal), "{iops}");
@@ -121,7 +121,7 @@ mod tests {
         let peak = points[2].iops;
         points[3].iops = 0.7 * peak;
         points[3].lat.mean = Some(8e9 / points[3].iops);
-        let knee = knee(&curve(&points, (Pattern::RandRead, 4096, 1)), 1).unwrap();
+        let knee = knee(&curve(&points, (AccessPattern::RandRead, 4096, 1)), 1).unwrap();
         assert_eq!((knee.plateau_iops, knee.iodepth_throughput), (Some(peak), Some(4)));
     }
 
@@ -129,7 +129,7 @@ mod tests {
     fn a_curve_that_rises_has_no_plateau() {
         let model = Model { rest_ns: 500_000.0, iops: 1e9, bytes_per_second: 1e12 };
         let points = measured(&model, &[1, 2, 4, 8]);
-        let curve = curve(&points, (Pattern::RandRead, 4096, 1));
+        let curve = curve(&points, (AccessPattern::RandRead, 4096, 1));
         assert!(!has_ended(&curve));
         let knee = knee(&curve, 1).unwrap();
         assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (8, None));
@@ -140,7 +140,7 @@ mod tests {
         let model = Model { rest_ns: 500_000.0, iops: 1e3, bytes_per_second: 1e12 };
         for depths in [&[1][..], &[2, 4], &[]] {
             let points = measured(&model, depths);
-            assert_eq!(knee(&curve(&points, (Pattern::RandRead, 4096, 1)), 1), None, "{depths:?}");
+            assert_eq!(knee(&curve(&points, (AccessPattern::RandRead, 4096, 1)), 1), None, "{depths:?}");
         }
     }
 }

@@ -4,9 +4,9 @@
 //! sizes, all within 3 %. Otherwise there is only a bound: the most that was seen.
 
 use crate::estimate::Estimate;
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 use crate::sweep::knee::curve;
-use crate::sweep::point::Point;
+use crate::sweep::point::SweepPoint;
 
 /// How well points have to agree.
 const AGREE: f64 = 0.03;
@@ -19,7 +19,7 @@ pub const NEAR: f64 = 0.9;
 
 /// The limits in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct DirectionLimits {
     /// Requests per second; `None` where nothing was measured.
     pub iops: Option<Estimate>,
     /// Bytes per second.
@@ -30,7 +30,7 @@ pub struct Limits {
     pub is_client_bound: bool,
 }
 
-impl Limits {
+impl DirectionLimits {
     /// Block sizes that get at least 90 % of both caps; `None` where one of the caps is unknown.
     pub fn near_both(&self) -> Option<(f64, f64)> {
         let crossover = self.crossover?.value()?;
@@ -40,7 +40,7 @@ impl Limits {
 
 /// Where the rate of one block size stays, whatever the depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Level {
+pub(crate) struct DepthPlateau {
     /// Bytes per request.
     pub block: u64,
     /// Requests per second, and between which values it lies.
@@ -52,7 +52,7 @@ pub(crate) struct Level {
     is_client_bound: bool,
 }
 
-impl Level {
+impl DepthPlateau {
     /// Bytes per second.
     pub(crate) fn bytes_per_second(&self) -> f64 {
         self.iops * self.block as f64
@@ -60,23 +60,33 @@ impl Level {
 }
 
 /// The level of one block size: at least two depths whose rates agree with the greatest.
-pub(crate) fn level(points: &[Point], (rw, block, jobs): (Pattern, u64, u32)) -> Option<Level> {
+pub(crate) fn level(
+    points: &[SweepPoint],
+    (rw, block, jobs): (AccessPattern, u64, u32),
+) -> Option<DepthPlateau> {
     let curve = curve(points, (rw, block, jobs));
     let most = curve.iter().map(|point| point.iops).fold(0.0, f64::max);
-    let flat: Vec<&&Point> = curve.iter().filter(|point| agrees(point.iops, most)).collect();
+    let flat: Vec<&&SweepPoint> = curve.iter().filter(|point| agrees(point.iops, most)).collect();
     if flat.len() < 2 {
         return None;
     }
-    let weight = |point: &Point| 1.0 / (RUN_TO_RUN.powi(2) + point.resolution().powi(2));
+    let weight = |point: &SweepPoint| 1.0 / (RUN_TO_RUN.powi(2) + point.resolution().powi(2));
     let weights: f64 = flat.iter().map(|point| weight(point)).sum();
     let iops = flat.iter().map(|point| point.iops * weight(point)).sum::<f64>() / weights;
     // Each point bounds the level by itself; the most precise ones bound it best.
-    let margin = |point: &Point| RUN_TO_RUN + point.resolution();
-    let ahead = |point: &Point| AHEAD_NS / point.elapsed_ns.max(1) as f64;
+    let margin = |point: &SweepPoint| RUN_TO_RUN + point.resolution();
+    let ahead = |point: &SweepPoint| AHEAD_NS / point.elapsed_ns.max(1) as f64;
     let low = flat.iter().map(|point| point.iops * (1.0 - margin(point) - ahead(point))).fold(0.0, f64::max);
     let high = flat.iter().map(|point| point.iops * (1.0 + margin(point))).fold(f64::INFINITY, f64::min);
     let is_client_bound = flat.iter().all(|point| point.is_client_bound());
-    Some(Level { block, iops, low: low.min(iops), high: high.max(iops), weight: weights, is_client_bound })
+    Some(DepthPlateau {
+        block,
+        iops,
+        low: low.min(iops),
+        high: high.max(iops),
+        weight: weights,
+        is_client_bound,
+    })
 }
 
 fn agrees(value: f64, most: f64) -> bool {
@@ -84,7 +94,7 @@ fn agrees(value: f64, most: f64) -> bool {
 }
 
 /// The levels of every block size of a pattern, ascending.
-pub(crate) fn levels(points: &[Point], rw: Pattern, jobs: u32) -> Vec<Level> {
+pub(crate) fn levels(points: &[SweepPoint], rw: AccessPattern, jobs: u32) -> Vec<DepthPlateau> {
     let mut blocks: Vec<u64> =
         points.iter().map(|point| point.spot).filter(|spot| spot.rw == rw).map(|spot| spot.block).collect();
     blocks.sort_unstable();
@@ -93,13 +103,16 @@ pub(crate) fn levels(points: &[Point], rw: Pattern, jobs: u32) -> Vec<Level> {
 }
 
 /// Those of `levels` that agree with the greatest by `measure`.
-pub(crate) fn at_the_top(levels: &[Level], measure: impl Fn(&Level) -> f64) -> Vec<Level> {
+pub(crate) fn at_the_top(
+    levels: &[DepthPlateau],
+    measure: impl Fn(&DepthPlateau) -> f64,
+) -> Vec<DepthPlateau> {
     let most = levels.iter().map(&measure).fold(0.0, f64::max);
     levels.iter().filter(|level| agrees(measure(level), most)).copied().collect()
 }
 
 /// The mean of levels that agree, with bounds that hold each of them.
-fn together(levels: &[Level], scale: impl Fn(&Level) -> f64) -> Estimate {
+fn together(levels: &[DepthPlateau], scale: impl Fn(&DepthPlateau) -> f64) -> Estimate {
     let weights: f64 = levels.iter().map(|level| level.weight).sum();
     let sum: f64 = levels.iter().map(|level| level.weight * level.iops * scale(level)).sum();
     let low = levels.iter().map(|level| level.low * scale(level)).fold(f64::INFINITY, f64::min);
@@ -108,15 +121,15 @@ fn together(levels: &[Level], scale: impl Fn(&Level) -> f64) -> Estimate {
 }
 
 /// The limits that the points of `rw` show.
-pub fn limits(points: &[Point], rw: Pattern, jobs: u32) -> Limits {
+pub fn limits(points: &[SweepPoint], rw: AccessPattern, jobs: u32) -> DirectionLimits {
     let levels = levels(points, rw, jobs);
-    let seen = |measure: fn(&Point) -> f64| {
+    let seen = |measure: fn(&SweepPoint) -> f64| {
         let of_pattern = points.iter().filter(|point| point.spot.rw == rw && point.ios > 0);
         let most = of_pattern.map(measure).fold(0.0, f64::max);
         (most > 0.0).then_some(Estimate::AtLeast(most))
     };
     let by_count = at_the_top(&levels, |level| level.iops);
-    let by_bytes = at_the_top(&levels, Level::bytes_per_second);
+    let by_bytes = at_the_top(&levels, DepthPlateau::bytes_per_second);
     let is_client_bound = !by_count.is_empty() && by_count.iter().all(|level| level.is_client_bound);
     let iops = if by_count.len() >= 2 && !is_client_bound {
         Some(together(&by_count, |_| 1.0))
@@ -136,7 +149,7 @@ pub fn limits(points: &[Point], rw: Pattern, jobs: u32) -> Limits {
         (Some(iops), Some(bytes)) => crossover(iops, bytes),
         _ => None,
     };
-    Limits { iops, bytes_per_second, crossover, is_client_bound }
+    DirectionLimits { iops, bytes_per_second, crossover, is_client_bound }
 }
 
 /// Bandwidth cap over IOPS cap, as far as both are known.
@@ -156,15 +169,15 @@ fn crossover(iops: Estimate, bytes: Estimate) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::point::Spot;
+    use crate::sweep::point::SweepSpot;
     use crate::sweep::point::model::Model;
 
     const KIB: u64 = 1024;
 
-    fn measured(model: &Model, blocks: &[u64]) -> Vec<Point> {
-        let spots = blocks
-            .iter()
-            .flat_map(|&block| [1, 2, 4].map(|depth| Spot { rw: Pattern::RandRead, block, depth, jobs: 1 }));
+    fn measured(model: &Model, blocks: &[u64]) -> Vec<SweepPoint> {
+        let spots = blocks.iter().flat_map(|&block| {
+            [1, 2, 4].map(|depth| SweepSpot { rw: AccessPattern::RandRead, block, depth, jobs: 1 })
+        });
         spots.map(|spot| model.measure(spot, 1_500_000_000, 0.005)).collect()
     }
 
@@ -184,7 +197,7 @@ mod tests {
         for (iops, kib) in [(300.0, 64.0), (1_000.0, 40.0), (5_000.0, 20.0), (3_000.0, 5.0)] {
             let model = Model { rest_ns: 30_000.0, iops, bytes_per_second: iops * kib * 1024.0 };
             let blocks = [KIB, 2 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB];
-            let limits = limits(&measured(&model, &blocks), Pattern::RandRead, 1);
+            let limits = limits(&measured(&model, &blocks), AccessPattern::RandRead, 1);
             near(limits.iops, iops);
             near(limits.bytes_per_second, iops * kib * 1024.0);
             near(limits.crossover, kib * 1024.0);
@@ -194,7 +207,7 @@ mod tests {
     #[test]
     fn a_hidden_cap_has_a_bound() {
         let model = Model { rest_ns: 30_000.0, iops: 1e4, bytes_per_second: 10.0 * 1048576.0 };
-        let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), Pattern::RandRead, 1);
+        let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         assert!(
             matches!(found.iops, Some(Estimate::AtLeast(most)) if (2_500.0..2_620.0).contains(&most)),
             "{found:?}"
@@ -203,7 +216,7 @@ mod tests {
         assert!(matches!(found.crossover, Some(Estimate::AtMost(most)) if most < 4_200.0), "{found:?}");
 
         let model = Model { rest_ns: 30_000.0, iops: 500.0, bytes_per_second: 1e9 };
-        let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), Pattern::RandRead, 1);
+        let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         near(found.iops, 500.0);
         assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
         assert!(matches!(found.crossover, Some(Estimate::AtLeast(least)) if least > 60_000.0), "{found:?}");
@@ -212,7 +225,7 @@ mod tests {
     #[test]
     fn a_device_without_caps_has_none() {
         let model = Model { rest_ns: 100_000.0, iops: 1e9, bytes_per_second: 1e12 };
-        let limits = limits(&measured(&model, &[4 * KIB, 64 * KIB]), Pattern::RandRead, 1);
+        let limits = limits(&measured(&model, &[4 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         assert!(matches!(limits.iops, Some(Estimate::AtLeast(_))), "{limits:?}");
         assert!(matches!(limits.bytes_per_second, Some(Estimate::AtLeast(_))), "{limits:?}");
         assert_eq!((limits.crossover, limits.near_both()), (None, None));
@@ -223,12 +236,12 @@ mod tests {
         let model = Model { rest_ns: 30_000.0, iops: 5_000.0, bytes_per_second: 1e9 };
         let mut points = measured(&model, &[4 * KIB, 8 * KIB]);
         points.iter_mut().for_each(|point| point.cpu_per_job = 0.97);
-        let limits = limits(&points, Pattern::RandRead, 1);
+        let limits = limits(&points, AccessPattern::RandRead, 1);
         assert!(limits.is_client_bound && limits.iops.is_some_and(|iops| iops.value().is_none()));
     }
 
     #[test]
     fn nothing_measured_is_nothing_known() {
-        assert_eq!(limits(&[], Pattern::RandRead, 1), Limits::default());
+        assert_eq!(limits(&[], AccessPattern::RandRead, 1), DirectionLimits::default());
     }
 }

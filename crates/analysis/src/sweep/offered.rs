@@ -7,18 +7,18 @@
 use fathom_model::units::parse_bytes;
 use fathom_record::{LatencySummary, ScheduleSummary, TestRecord, TestStatus, TestSummary};
 
-use crate::pattern::{Pattern, block_name};
+use crate::pattern::{AccessPattern, block_name};
 use crate::sweep::goal::Slo;
 use crate::sweep::knee::curve;
-use crate::sweep::plan::{Next, SETTLE_NS};
-use crate::sweep::point::{Point, Spot};
+use crate::sweep::plan::{NextPoint, SETTLE_NS};
+use crate::sweep::point::{SweepPoint, SweepSpot};
 use crate::sweep::spec::{SweepSpec, depths, first_blocks};
 
 /// A rate to offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct OfferedRate {
     /// The pattern.
-    pub rw: Pattern,
+    pub rw: AccessPattern,
     /// Bytes per request.
     pub block: u64,
     /// Requests that may be under way; what finds no room waits, and its time counts.
@@ -27,20 +27,20 @@ pub struct Offer {
     pub rate: u32,
 }
 
-impl Offer {
+impl OfferedRate {
     /// `randread-4k-r5000`.
     pub fn id(&self) -> String {
         format!("{}-{}-r{}", self.rw.name(), block_name(self.block), self.rate)
     }
 
     /// What [`Offer::id`] named, with a depth of 0.
-    fn of_id(id: &str) -> Option<Offer> {
+    fn of_id(id: &str) -> Option<OfferedRate> {
         let mut words = id.split('-');
         let (name, block, rate) = (words.next()?, words.next()?, words.next()?);
-        let rw = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
+        let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
         let block = parse_bytes(block).ok()?;
         let rate = rate.strip_prefix('r')?.parse().ok()?;
-        words.next().is_none().then_some(Offer { rw, block, depth: 0, rate })
+        words.next().is_none().then_some(OfferedRate { rw, block, depth: 0, rate })
     }
 
     /// `random read 4k at 5000/s`.
@@ -49,16 +49,16 @@ impl Offer {
     }
 
     /// The place on the grid that it shares its seed with.
-    pub fn spot(&self) -> Spot {
-        Spot { rw: self.rw, block: self.block, depth: self.depth, jobs: 1 }
+    pub fn spot(&self) -> SweepSpot {
+        SweepSpot { rw: self.rw, block: self.block, depth: self.depth, jobs: 1 }
     }
 }
 
 /// What came of a rate that was offered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offered {
+pub struct OfferedPoint {
     /// The rate.
-    pub offer: Offer,
+    pub offer: OfferedRate,
     /// How it ended.
     pub status: TestStatus,
     /// Requests completed per second.
@@ -78,18 +78,18 @@ pub struct Offered {
 /// Share of a request's usual service time that the client may be late by.
 const LATE_SHARE: f64 = 0.1;
 
-impl Offered {
+impl OfferedPoint {
     /// What `test` came to; `None` where it offered no rate.
-    pub fn of(test: &TestRecord) -> Option<Offered> {
-        let offer = Offer::of_id(&test.id)?;
+    pub fn of(test: &TestRecord) -> Option<OfferedPoint> {
+        let offer = OfferedRate::of_id(&test.id)?;
         let job = test.jobs.first();
         let counted = job.map(|job| if offer.rw.writes() { &job.measured.write } else { &job.measured.read });
         let schedule = job.zip(counted).and_then(|(job, op)| ScheduleSummary::new(&job.measured, op));
         let service = counted.and_then(|op| op.clat.summary().p50);
         let late = schedule.as_ref().and_then(|schedule| schedule.late_ns.p99).zip(service);
         let summary = TestSummary::new(test);
-        Some(Offered {
-            offer: Offer { depth: job.map_or(0, |job| job.iodepth), ..offer },
+        Some(OfferedPoint {
+            offer: OfferedRate { depth: job.map_or(0, |job| job.iodepth), ..offer },
             status: test.status,
             iops: summary.total.unwrap_or_default().iops,
             measured_ns: summary.measured_ns,
@@ -111,18 +111,18 @@ impl Offered {
 
 /// True of the name of a test that offered a rate.
 pub(crate) fn is_offer(id: &str) -> bool {
-    Offer::of_id(id).is_some()
+    OfferedRate::of_id(id).is_some()
 }
 
 /// The rates of one pattern between which the answer lies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Highest {
     /// The pattern.
-    pub rw: Pattern,
+    pub rw: AccessPattern,
     /// Bytes per request.
     pub block: u64,
     /// The highest rate that was kept, as measured; `None` where none was.
-    pub best: Option<Offered>,
+    pub best: Option<OfferedPoint>,
     /// How often that rate was offered.
     pub times: usize,
     /// The lowest rate that was not kept; `None` where none was tried or all were kept.
@@ -152,32 +152,36 @@ const USUAL_OFFERS: u64 = 9;
 const SAMPLES_MARGIN: f64 = 1.1;
 
 /// The rate to offer next, once the grid is measured; `points` are those of the closed loop.
-pub fn next_offer(spec: &SweepSpec, points: &[Point], offered: &[Offered]) -> Next {
-    let Some(slo) = &spec.slo else { return Next::Done };
+pub fn next_offer(spec: &SweepSpec, points: &[SweepPoint], offered: &[OfferedPoint]) -> NextPoint {
+    let Some(slo) = &spec.slo else { return NextPoint::Done };
     let found = searches(slo, spec, points, offered).into_iter().find_map(|search| search.next());
-    let Some(offer) = found else { return Next::Done };
+    let Some(offer) = found else { return NextPoint::Done };
     let measured: u64 = points.iter().map(|point| point.elapsed_ns).sum();
     let left = spec.budget_ns.saturating_sub(measured) / spec.patterns.len().max(1) as u64;
     let usual = (left / USUAL_OFFERS).saturating_sub(SETTLE_NS);
     let needed = (slo.samples() * SAMPLES_MARGIN / f64::from(offer.rate) * 1e9) as u64;
     let runtime = usual.max(needed).clamp(SHORTEST_NS, LONGEST_NS);
     let spent = measured + offered.iter().map(|tried| tried.elapsed_ns).sum::<u64>();
-    if spent + SETTLE_NS + runtime > spec.budget_ns { Next::OutOfTime } else { Next::Offer(offer, runtime) }
+    if spent + SETTLE_NS + runtime > spec.budget_ns {
+        NextPoint::OutOfTime
+    } else {
+        NextPoint::Offer(offer, runtime)
+    }
 }
 
 /// The search of each pattern, over the first block size and one job.
 fn searches<'a>(
     slo: &'a Slo,
     spec: &SweepSpec,
-    points: &'a [Point],
-    offered: &'a [Offered],
-) -> Vec<Search<'a>> {
+    points: &'a [SweepPoint],
+    offered: &'a [OfferedPoint],
+) -> Vec<RateSearch<'a>> {
     let Some(&block) = first_blocks(spec).first() else { return Vec::new() };
     let depth = depths(spec).last().copied().unwrap_or(1);
     let jobs = spec.jobs.first().copied().unwrap_or(1);
-    let search = |&rw| Search {
+    let search = |&rw| RateSearch {
         slo,
-        offer: Offer { rw, block, depth, rate: 0 },
+        offer: OfferedRate { rw, block, depth, rate: 0 },
         curve: curve(points, (rw, block, jobs)),
         offered,
     };
@@ -185,15 +189,15 @@ fn searches<'a>(
 }
 
 /// What the offers of a sweep came to, for each pattern and block size that has any.
-pub(crate) fn highest(slo: &Slo, points: &[Point], offered: &[Offered]) -> Vec<Highest> {
-    let mut of: Vec<(Pattern, u64)> =
+pub(crate) fn highest(slo: &Slo, points: &[SweepPoint], offered: &[OfferedPoint]) -> Vec<Highest> {
+    let mut of: Vec<(AccessPattern, u64)> =
         offered.iter().map(|tried| (tried.offer.rw, tried.offer.block)).collect();
     of.sort_unstable();
     of.dedup();
     let jobs = points.first().map_or(1, |point| point.spot.jobs);
-    let search = |(rw, block)| Search {
+    let search = |(rw, block)| RateSearch {
         slo,
-        offer: Offer { rw, block, depth: 0, rate: 0 },
+        offer: OfferedRate { rw, block, depth: 0, rate: 0 },
         curve: curve(points, (rw, block, jobs)),
         offered,
     };
@@ -201,17 +205,17 @@ pub(crate) fn highest(slo: &Slo, points: &[Point], offered: &[Offered]) -> Vec<H
 }
 
 /// Everything that was tried for one pattern and block size.
-struct Search<'a> {
+struct RateSearch<'a> {
     slo: &'a Slo,
-    offer: Offer,
+    offer: OfferedRate,
     /// The curve of the closed loop.
-    curve: Vec<&'a Point>,
-    offered: &'a [Offered],
+    curve: Vec<&'a SweepPoint>,
+    offered: &'a [OfferedPoint],
 }
 
 /// What is known of one rate.
 #[derive(Clone, Copy, PartialEq)]
-enum Verdict {
+enum RateVerdict {
     /// Offered so many times more before it is known.
     Open(usize),
     Kept,
@@ -219,13 +223,13 @@ enum Verdict {
     Unknown,
 }
 
-impl Search<'_> {
-    fn tries(&self) -> impl Iterator<Item = &Offered> {
-        let is_ours = |tried: &Offer| (tried.rw, tried.block) == (self.offer.rw, self.offer.block);
+impl RateSearch<'_> {
+    fn tries(&self) -> impl Iterator<Item = &OfferedPoint> {
+        let is_ours = |tried: &OfferedRate| (tried.rw, tried.block) == (self.offer.rw, self.offer.block);
         self.offered.iter().filter(move |offered| is_ours(&offered.offer))
     }
 
-    fn verdict(&self, rate: u32) -> Verdict {
+    fn verdict(&self, rate: u32) -> RateVerdict {
         let tries: Vec<Option<bool>> = self
             .tries()
             .filter(|tried| tried.offer.rate == rate)
@@ -233,12 +237,12 @@ impl Search<'_> {
             .collect();
         let count = |wanted| tries.iter().filter(|passed| **passed == wanted).count();
         match (count(Some(true)), count(Some(false)), count(None)) {
-            (_, _, 1..) => Verdict::Unknown,
+            (_, _, 1..) => RateVerdict::Unknown,
             // One failure ends it on the way; at the answer, two.
-            (0, 1.., _) => Verdict::TooMuch,
-            (_, failed, _) if failed > TIMES - KEPT => Verdict::TooMuch,
-            (kept, failed, _) if kept + failed >= TIMES => Verdict::Kept,
-            (kept, failed, _) => Verdict::Open(TIMES - kept - failed),
+            (0, 1.., _) => RateVerdict::TooMuch,
+            (_, failed, _) if failed > TIMES - KEPT => RateVerdict::TooMuch,
+            (kept, failed, _) if kept + failed >= TIMES => RateVerdict::Kept,
+            (kept, failed, _) => RateVerdict::Open(TIMES - kept - failed),
         }
     }
 
@@ -246,7 +250,7 @@ impl Search<'_> {
     fn bracket(&self) -> (Option<u32>, Option<u32>) {
         let mut rates: Vec<u32> = self.tries().map(|tried| tried.offer.rate).collect();
         rates.sort_unstable();
-        let too_much = rates.iter().copied().find(|&rate| self.verdict(rate) == Verdict::TooMuch);
+        let too_much = rates.iter().copied().find(|&rate| self.verdict(rate) == RateVerdict::TooMuch);
         let is_below = |rate: &&u32| too_much.is_none_or(|limit| **rate < limit);
         (rates.iter().rev().find(is_below).copied(), too_much)
     }
@@ -260,7 +264,7 @@ impl Search<'_> {
     }
 
     /// The rate to offer next.
-    fn next(&self) -> Option<Offer> {
+    fn next(&self) -> Option<OfferedRate> {
         let (most, kept) = self.closed()?;
         let (low, high) = self.bracket();
         let rate = match (low, high) {
@@ -268,7 +272,7 @@ impl Search<'_> {
             (None, Some(high)) => high / 2,
             // More than a closed loop gets is not to be had.
             (Some(low), high) => {
-                if self.verdict(low) == Verdict::Unknown {
+                if self.verdict(low) == RateVerdict::Unknown {
                     return None;
                 }
                 let limit = high.map_or(most * CLOSE, f64::from);
@@ -276,7 +280,7 @@ impl Search<'_> {
                 let is_close = limit <= f64::from(low) * CLOSE || middle <= low;
                 if !is_close {
                     middle
-                } else if matches!(self.verdict(low), Verdict::Open(_)) {
+                } else if matches!(self.verdict(low), RateVerdict::Open(_)) {
                     low
                 } else {
                     return None;
@@ -284,7 +288,7 @@ impl Search<'_> {
             }
         };
         let is_worth_it = rate > 0 && f64::from(rate) >= most * LEAST_SHARE;
-        is_worth_it.then_some(Offer { rate, ..self.offer })
+        is_worth_it.then_some(OfferedRate { rate, ..self.offer })
     }
 
     /// What came of it; `None` where nothing was offered.
@@ -300,8 +304,8 @@ impl Search<'_> {
             best: kept.last().cloned(),
             times: of_low().count(),
             too_much,
-            is_found: self.next().is_none() && verdict != Some(Verdict::Unknown),
-            is_undecided: verdict == Some(Verdict::Unknown),
+            is_found: self.next().is_none() && verdict != Some(RateVerdict::Unknown),
+            is_undecided: verdict == Some(RateVerdict::Unknown),
         })
     }
 }
@@ -311,7 +315,7 @@ mod tests {
     use super::*;
     use crate::sweep::point::model::Model;
 
-    const FIRST: Offer = Offer { rw: Pattern::RandRead, block: 4096, depth: 256, rate: 0 };
+    const FIRST: OfferedRate = OfferedRate { rw: AccessPattern::RandRead, block: 4096, depth: 256, rate: 0 };
 
     fn summary(samples: u64, ns: u64) -> LatencySummary {
         let told = |beyond: u64| (samples / beyond >= 10).then_some(ns);
@@ -326,9 +330,9 @@ mod tests {
     }
 
     /// A device that keeps to 1 ms below its cap, where every try lasts `seconds`.
-    fn tried(offer: Offer, cap: u32, seconds: u32) -> Offered {
+    fn tried(offer: OfferedRate, cap: u32, seconds: u32) -> OfferedPoint {
         let is_sustained = offer.rate <= cap;
-        Offered {
+        OfferedPoint {
             offer,
             status: TestStatus::Complete,
             iops: f64::from(offer.rate.min(cap)),
@@ -343,16 +347,20 @@ mod tests {
         }
     }
 
-    fn searched(slo: &str, cap: u32, judge: impl Fn(&mut Offered, usize)) -> (Vec<u32>, Option<Highest>) {
+    fn searched(
+        slo: &str,
+        cap: u32,
+        judge: impl Fn(&mut OfferedPoint, usize),
+    ) -> (Vec<u32>, Option<Highest>) {
         let slo = Slo::parse(slo).expect("it is one");
         let model = Model { rest_ns: 500_000.0, iops: f64::from(cap), bytes_per_second: 1e12 };
-        let points: Vec<Point> = [1, 4, 16, 64]
-            .map(|depth| model.measure(Spot { depth, ..FIRST.spot() }, 10_000_000_000, 0.0))
+        let points: Vec<SweepPoint> = [1, 4, 16, 64]
+            .map(|depth| model.measure(SweepSpot { depth, ..FIRST.spot() }, 10_000_000_000, 0.0))
             .to_vec();
         let mut offered = Vec::new();
         loop {
             let search =
-                Search { slo: &slo, offer: FIRST, curve: points.iter().collect(), offered: &offered };
+                RateSearch { slo: &slo, offer: FIRST, curve: points.iter().collect(), offered: &offered };
             let Some(offer) = search.next() else {
                 return (offered.iter().map(|tried| tried.offer.rate).collect(), search.highest());
             };
@@ -381,7 +389,7 @@ mod tests {
 
     #[test]
     fn one_bad_try_of_three_is_chance_and_two_are_not() {
-        let fail = |outcome: &mut Offered| outcome.is_sustained = false;
+        let fail = |outcome: &mut OfferedPoint| outcome.is_sustained = false;
         let rate_of =
             |highest: Option<Highest>| highest.and_then(|found| found.best).map(|best| best.offer.rate);
         let (rates, highest) = searched("p50<2ms", 1_000, |_, _| {});
@@ -412,7 +420,7 @@ mod tests {
         let (rates, highest) = searched("p99<2ms", 50, |_, _| {});
         let highest = highest.expect("something was tried");
         assert!(highest.is_undecided && !highest.is_found && rates.len() == 1, "{rates:?}");
-        let nothing = Search {
+        let nothing = RateSearch {
             slo: &Slo::parse("max<1s").expect("it is one"),
             offer: FIRST,
             curve: Vec::new(),
@@ -423,10 +431,13 @@ mod tests {
 
     #[test]
     fn the_rate_is_in_the_name() {
-        let offer = Offer { rw: Pattern::Write, block: 1 << 20, depth: 0, rate: 5000 };
-        assert_eq!((offer.id().as_str(), Offer::of_id("write-1m-r5000")), ("write-1m-r5000", Some(offer)));
+        let offer = OfferedRate { rw: AccessPattern::Write, block: 1 << 20, depth: 0, rate: 5000 };
+        assert_eq!(
+            (offer.id().as_str(), OfferedRate::of_id("write-1m-r5000")),
+            ("write-1m-r5000", Some(offer))
+        );
         for id in ["randread-4k-d8", "randread-4k-r5-x2", "randread", "x-4k-r5", ""] {
-            assert_eq!(Offer::of_id(id), None, "{id}");
+            assert_eq!(OfferedRate::of_id(id), None, "{id}");
         }
     }
 }

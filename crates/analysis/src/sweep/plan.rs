@@ -6,19 +6,19 @@
 
 use std::cmp::Ordering;
 
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 use crate::sweep::knee::{curve, has_ended};
-use crate::sweep::offered::Offer;
-use crate::sweep::point::{Point, Spot};
+use crate::sweep::offered::OfferedRate;
+use crate::sweep::point::{SweepPoint, SweepSpot};
 use crate::sweep::spec::{Axis, SweepSpec, depths, first_blocks};
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextPoint {
     /// Measure here, for so many ns.
-    Run(Spot, u64),
+    Run(SweepSpot, u64),
     /// Offer this rate, for so many ns.
-    Offer(Offer, u64),
+    Offer(OfferedRate, u64),
     /// There is nothing left to find.
     Done,
     /// There would be more, and no time for it.
@@ -41,20 +41,24 @@ const EARLY: f64 = 0.008;
 /// Longest time of a point that an objective's percentile asks for.
 const LONGEST_FOR_SLO_NS: u64 = 30_000_000_000;
 /// The next point.
-pub fn next(spec: &SweepSpec, points: &[Point]) -> Next {
+pub fn next(spec: &SweepSpec, points: &[SweepPoint]) -> NextPoint {
     let plan = Planner { spec, points };
     let Some(spot) = plan.coarse().or_else(|| plan.finer()).or_else(|| plan.goals()) else {
-        return Next::Done;
+        return NextPoint::Done;
     };
     let runtime = plan.runtime(spot);
     let spent: u64 = points.iter().map(|point| point.elapsed_ns).sum();
-    if spent + SETTLE_NS + runtime > spec.budget_ns { Next::OutOfTime } else { Next::Run(spot, runtime) }
+    if spent + SETTLE_NS + runtime > spec.budget_ns {
+        NextPoint::OutOfTime
+    } else {
+        NextPoint::Run(spot, runtime)
+    }
 }
 
 /// What the next point is chosen from.
 pub(crate) struct Planner<'a> {
     pub(crate) spec: &'a SweepSpec,
-    pub(crate) points: &'a [Point],
+    pub(crate) points: &'a [SweepPoint],
 }
 
 impl Planner<'_> {
@@ -63,14 +67,14 @@ impl Planner<'_> {
     }
 
     /// A point that stalled, or was too short for the objective, gets a second chance and no third.
-    pub(crate) fn is_measured(&self, spot: Spot) -> bool {
+    pub(crate) fn is_measured(&self, spot: SweepSpot) -> bool {
         let mut there = self.points.iter().filter(|point| point.spot == spot);
-        let is_good = |point: &Point| point.stalled_ns.is_none() && !self.is_too_short(point);
+        let is_good = |point: &SweepPoint| point.stalled_ns.is_none() && !self.is_too_short(point);
         there.next().is_some_and(|first| is_good(first) || there.next().is_some())
     }
 
     /// The objective cannot be told from it, and could be from a longer one.
-    fn is_too_short(&self, point: &Point) -> bool {
+    fn is_too_short(&self, point: &SweepPoint) -> bool {
         let Some(slo) = self.spec.slo.as_ref().filter(|_| self.is_first_block(point.spot)) else {
             return false;
         };
@@ -79,35 +83,36 @@ impl Planner<'_> {
     }
 
     /// Objectives are looked at for one block size in full, for the others as far as their points tell.
-    fn is_first_block(&self, spot: Spot) -> bool {
+    fn is_first_block(&self, spot: SweepSpot) -> bool {
         first_blocks(self.spec).first() == Some(&spot.block)
     }
 
     /// A point of this block size could not be measured at all: the others cannot either.
-    pub(crate) fn is_refused(&self, rw: Pattern, block: u64) -> bool {
+    pub(crate) fn is_refused(&self, rw: AccessPattern, block: u64) -> bool {
         self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, block) && point.ios == 0)
     }
 
     /// The two deepest points of a curve are of no use: deeper ones will not be either.
-    fn is_lost(&self, (rw, block, jobs): (Pattern, u64, u32)) -> bool {
-        let on_it = |point: &&Point| (point.spot.rw, point.spot.block, point.spot.jobs) == (rw, block, jobs);
-        let mut curve: Vec<&Point> = self.points.iter().filter(on_it).collect();
+    fn is_lost(&self, (rw, block, jobs): (AccessPattern, u64, u32)) -> bool {
+        let on_it =
+            |point: &&SweepPoint| (point.spot.rw, point.spot.block, point.spot.jobs) == (rw, block, jobs);
+        let mut curve: Vec<&SweepPoint> = self.points.iter().filter(on_it).collect();
         curve.sort_by_key(|point| point.spot.depth);
         matches!(curve[..], [.., a, b] if !a.is_sound() && !b.is_sound())
     }
 
     /// The next depth of a curve that has not bent yet.
-    fn on_curve(&self, rw: Pattern, block: u64, jobs: u32) -> Option<Spot> {
+    fn on_curve(&self, rw: AccessPattern, block: u64, jobs: u32) -> Option<SweepSpot> {
         let has_ended = has_ended(&curve(self.points, (rw, block, jobs)));
         if self.is_refused(rw, block) || has_ended || self.is_lost((rw, block, jobs)) {
             return None;
         }
-        let spots = depths(self.spec).into_iter().map(|depth| Spot { rw, block, depth, jobs });
+        let spots = depths(self.spec).into_iter().map(|depth| SweepSpot { rw, block, depth, jobs });
         spots.into_iter().find(|&spot| !self.is_measured(spot))
     }
 
     /// The curves of the first block sizes: shallow before deep, reads before writes, small before large.
-    fn coarse(&self) -> Option<Spot> {
+    fn coarse(&self) -> Option<SweepSpot> {
         let mut open = Vec::new();
         for &jobs in &self.spec.jobs {
             for &rw in &self.spec.patterns {
@@ -122,33 +127,38 @@ impl Planner<'_> {
     }
 
     /// Depths between two of the grid where a goal begins or ends to be met, and jobs in place of depth.
-    fn goals(&self) -> Option<Spot> {
+    fn goals(&self) -> Option<SweepSpot> {
         self.spec.patterns.iter().find_map(|&rw| {
             let block = *first_blocks(self.spec).first()?;
             let is_met =
-                |point: &Point| self.spec.slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
+                |point: &SweepPoint| self.spec.slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
             let by_slo = self.spec.slo.as_ref().and_then(|_| self.between(rw, block, &is_met));
             by_slo.or_else(|| self.reaching(rw, block))
         })
     }
 
     /// The depth in the middle of where `holds` changes along a curve.
-    fn between(&self, rw: Pattern, block: u64, holds: &dyn Fn(&Point) -> bool) -> Option<Spot> {
+    fn between(
+        &self,
+        rw: AccessPattern,
+        block: u64,
+        holds: &dyn Fn(&SweepPoint) -> bool,
+    ) -> Option<SweepSpot> {
         if matches!(self.spec.depths, Axis::Exactly(_)) {
             return None;
         }
         let jobs = self.main_jobs();
         let curve = curve(self.points, (rw, block, jobs));
-        let changes = |pair: &&[&Point]| holds(pair[0]) != holds(pair[1]);
+        let changes = |pair: &&[&SweepPoint]| holds(pair[0]) != holds(pair[1]);
         let pair = curve.windows(2).find(changes)?;
         let (from, to) = (pair[0].spot.depth, pair[1].spot.depth);
         // Between rates that differ no more than two runs do, there is nothing to find.
         let is_alike = (pair[1].iops / pair[0].iops - 1.0).abs() <= 0.03;
-        let spot = Spot { rw, block, depth: from + (to - from) / 2, jobs };
+        let spot = SweepSpot { rw, block, depth: from + (to - from) / 2, jobs };
         (to - from > 1 && !is_alike && !self.is_measured(spot)).then_some(spot)
     }
 
-    fn reaching(&self, rw: Pattern, block: u64) -> Option<Spot> {
+    fn reaching(&self, rw: AccessPattern, block: u64) -> Option<SweepSpot> {
         let reach = self.spec.reach.as_ref()?;
         if let Some(spot) = self.between(rw, block, &|point| reach.is_reached(point)) {
             return Some(spot);
@@ -159,7 +169,7 @@ impl Planner<'_> {
     }
 
     /// How long to measure at `spot`, ns.
-    fn runtime(&self, spot: Spot) -> u64 {
+    fn runtime(&self, spot: SweepSpot) -> u64 {
         let usual = (self.spec.budget_ns / USUAL_POINTS).clamp(SHORTEST_NS, LONGEST_NS);
         let mut runtime = usual;
         if let Some(iops) = self.expected_iops(spot) {
@@ -174,8 +184,8 @@ impl Planner<'_> {
     }
 
     /// The rate of the measured point most like `spot`.
-    fn expected_iops(&self, spot: Spot) -> Option<f64> {
-        let unlike = |point: &Point| {
+    fn expected_iops(&self, spot: SweepSpot) -> Option<f64> {
+        let unlike = |point: &SweepPoint| {
             let blocks = (point.spot.block as f64 / spot.block as f64).log2().abs();
             let depths = (f64::from(point.spot.in_flight()) / f64::from(spot.in_flight())).log2().abs();
             blocks + depths
@@ -189,16 +199,16 @@ impl Planner<'_> {
 }
 
 /// The same number of requests in flight from more than one job; `None` where that cannot be.
-pub(crate) fn in_jobs(spot: Spot) -> Option<Spot> {
+pub(crate) fn in_jobs(spot: SweepSpot) -> Option<SweepSpot> {
     let jobs = [4, 3, 2].into_iter().find(|jobs| spot.depth >= *jobs && spot.depth.is_multiple_of(*jobs))?;
-    (spot.jobs == 1).then_some(Spot { depth: spot.depth / jobs, jobs, ..spot })
+    (spot.jobs == 1).then_some(SweepSpot { depth: spot.depth / jobs, jobs, ..spot })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::estimate::Estimate;
-    use crate::sweep::goal::{Reach, Slo};
+    use crate::sweep::goal::{RateGoal, Slo};
     use crate::sweep::limits::limits;
     use crate::sweep::point::model::Model;
 
@@ -206,7 +216,7 @@ mod tests {
 
     fn spec() -> SweepSpec {
         SweepSpec {
-            patterns: vec![Pattern::RandRead],
+            patterns: vec![AccessPattern::RandRead],
             blocks: Axis::Within(512, 1 << 20),
             depths: Axis::Within(1, 256),
             jobs: vec![1],
@@ -217,7 +227,7 @@ mod tests {
         }
     }
 
-    fn swept(spec: &SweepSpec, model: &Model) -> (Vec<Point>, Next) {
+    fn swept(spec: &SweepSpec, model: &Model) -> (Vec<SweepPoint>, NextPoint) {
         let (points, ended) = swept_again(spec, model);
         for (index, point) in points.iter().enumerate() {
             assert!(!points[..index].iter().any(|other| other.spot == point.spot), "{:?} twice", point.spot);
@@ -225,11 +235,11 @@ mod tests {
         (points, ended)
     }
 
-    fn swept_again(spec: &SweepSpec, model: &Model) -> (Vec<Point>, Next) {
+    fn swept_again(spec: &SweepSpec, model: &Model) -> (Vec<SweepPoint>, NextPoint) {
         let mut points = Vec::new();
         loop {
             match next(spec, &points) {
-                Next::Run(spot, runtime) => {
+                NextPoint::Run(spot, runtime) => {
                     points.push(model.measure(spot, runtime, 0.004));
                     assert!(points.len() < 500);
                 }
@@ -257,15 +267,15 @@ mod tests {
         ] {
             let bytes_per_second = iops * crossover as f64;
             let (points, ended) = swept(&spec(), &Model { rest_ns: 60_000.0, iops, bytes_per_second });
-            let found = limits(&points, Pattern::RandRead, 1);
+            let found = limits(&points, AccessPattern::RandRead, 1);
             near(found.iops, iops);
             near(found.bytes_per_second, bytes_per_second);
             near(found.crossover, crossover as f64);
             let spent: u64 = points.iter().map(|point| point.elapsed_ns).sum();
             assert!(spent < 120_000_000_000, "{iops} {crossover}: {spent} ns in {} points", points.len());
-            assert_eq!(ended, Next::Done);
+            assert_eq!(ended, NextPoint::Done);
             let at_crossover =
-                |point: &Point| (point.spot.block as f64 / crossover as f64 - 1.0).abs() < 0.05;
+                |point: &SweepPoint| (point.spot.block as f64 / crossover as f64 - 1.0).abs() < 0.05;
             assert!(points.iter().any(at_crossover), "{iops} {crossover}");
         }
     }
@@ -291,17 +301,17 @@ mod tests {
             ..spec()
         };
         let (points, ended) = swept(&lists, &model);
-        assert_eq!((points.len(), ended), (8, Next::Done));
+        assert_eq!((points.len(), ended), (8, NextPoint::Done));
         let short = SweepSpec { budget_ns: 4_000_000_000, ..spec() };
         let (points, ended) = swept(&short, &model);
-        assert_eq!((points.len(), ended), (3, Next::OutOfTime));
-        assert_eq!(next(&SweepSpec { budget_ns: 1, ..spec() }, &[]), Next::OutOfTime);
+        assert_eq!((points.len(), ended), (3, NextPoint::OutOfTime));
+        assert_eq!(next(&SweepSpec { budget_ns: 1, ..spec() }, &[]), NextPoint::OutOfTime);
     }
 
     #[test]
     fn goals_are_looked_for_between_the_depths() {
         let model = Model { rest_ns: 1e6, iops: 50_000.0, bytes_per_second: 1e12 };
-        let reach = Reach::parse("iops>=5000").ok();
+        let reach = RateGoal::parse("iops>=5000").ok();
         let (points, _) = swept(&SweepSpec { reach, ..spec() }, &model);
         let least = points.iter().filter(|point| point.iops >= 5_000.0 && point.spot.block == 4096);
         assert_eq!(least.map(|point| point.spot.depth * point.spot.jobs).min(), Some(5));
@@ -313,7 +323,7 @@ mod tests {
         assert_eq!(told.map(|point| point.lat.p99.is_some()).collect::<Vec<_>>(), [false, true]);
         let slo = Slo::parse("mean<1.5ms").ok();
         let (points, _) = swept(&SweepSpec { slo: slo.clone(), ..spec() }, &model);
-        let met = |point: &&Point| slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
+        let met = |point: &&SweepPoint| slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
         let best =
             points.iter().filter(met).filter(|point| point.spot.block == 4096).map(|point| point.spot.depth);
         assert!(best.max() >= Some(64));
@@ -323,7 +333,7 @@ mod tests {
     fn a_block_size_that_is_refused_is_left_alone() {
         let mut points = Vec::new();
         let model = Model { rest_ns: 50_000.0, iops: 1_000.0, bytes_per_second: 2e6 };
-        while let Next::Run(spot, runtime) = next(&spec(), &points) {
+        while let NextPoint::Run(spot, runtime) = next(&spec(), &points) {
             let mut point = model.measure(spot, runtime, 0.0);
             if spot.block < 4096 {
                 (point.ios, point.iops) = (0, 0.0);
@@ -341,7 +351,7 @@ mod tests {
             SweepSpec { blocks: Axis::Exactly(vec![4 * KIB]), depths: Axis::Exactly(vec![1, 2]), ..spec() };
         let model = Model { rest_ns: 50_000.0, iops: 1_000.0, bytes_per_second: 1e9 };
         let mut points = Vec::new();
-        while let Next::Run(spot, runtime) = next(&lists, &points) {
+        while let NextPoint::Run(spot, runtime) = next(&lists, &points) {
             let mut point = model.measure(spot, runtime, 0.0);
             point.stalled_ns = Some(3_000_000_000).filter(|_| points.is_empty());
             points.push(point);
@@ -352,7 +362,7 @@ mod tests {
 
     #[test]
     fn jobs_in_place_of_depth() {
-        let spot = |depth| Spot { rw: Pattern::RandRead, block: 4096, depth, jobs: 1 };
+        let spot = |depth| SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth, jobs: 1 };
         for (depth, expected) in
             [(1, None), (2, Some((1, 2))), (6, Some((2, 3))), (8, Some((2, 4))), (5, None)]
         {

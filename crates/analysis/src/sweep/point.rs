@@ -3,14 +3,14 @@
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
 
-use crate::pattern::{Pattern, block_name};
+use crate::pattern::{AccessPattern, block_name};
 use crate::sweep::offered::is_offer;
 
 /// Where a point lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct SweepSpot {
     /// The pattern.
-    pub rw: Pattern,
+    pub rw: AccessPattern,
     /// Bytes per request.
     pub block: u64,
     /// Requests in flight per job.
@@ -19,7 +19,7 @@ pub struct Spot {
     pub jobs: u32,
 }
 
-impl Spot {
+impl SweepSpot {
     /// Requests in flight over all jobs.
     pub fn in_flight(&self) -> u32 {
         self.depth.saturating_mul(self.jobs)
@@ -40,9 +40,9 @@ impl Spot {
 
 /// What was measured at a point.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct SweepPoint {
     /// Where.
-    pub spot: Spot,
+    pub spot: SweepSpot,
     /// How it ended.
     pub status: TestStatus,
     /// Why it failed or was broken off.
@@ -75,9 +75,9 @@ const OWN_GAP_NS: f64 = 1_000.0;
 /// A thread that works this share of its time is what limits the rate.
 const BUSY: f64 = 0.9;
 
-impl Point {
+impl SweepPoint {
     /// The point that `test` measured; `None` where it is none of a sweep's, or offered a rate.
-    pub fn of(test: &TestRecord) -> Option<Point> {
+    pub fn of(test: &TestRecord) -> Option<SweepPoint> {
         if is_offer(&test.id) {
             return None;
         }
@@ -87,7 +87,7 @@ impl Point {
         let cpu_ns =
             summary.cpu.as_ref().map_or(0, |cpu| cpu.user_ns + cpu.system_ns + cpu.kernel_submitters_ns);
         let time = summary.measured_ns as f64 * f64::from(spot.jobs);
-        Some(Point {
+        Some(SweepPoint {
             spot,
             status: test.status,
             reason: test.reason.clone(),
@@ -136,26 +136,26 @@ impl Point {
     }
 }
 
-fn spot_of(test: &TestRecord) -> Option<Spot> {
+fn spot_of(test: &TestRecord) -> Option<SweepSpot> {
     // A point that could not be started has no jobs; its name is all there is.
     let Some(job) = test.jobs.first() else { return parse_id(&test.id) };
-    let rw = Pattern::ALL.into_iter().find(|pattern| pattern.name() == job.rw)?;
+    let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == job.rw)?;
     let block = if rw.writes() { job.block_sizes.write } else { job.block_sizes.read };
-    Some(Spot { rw, block, depth: job.iodepth, jobs: u32::try_from(test.jobs.len()).ok()? })
+    Some(SweepSpot { rw, block, depth: job.iodepth, jobs: u32::try_from(test.jobs.len()).ok()? })
 }
 
 /// The spot that [`Spot::id`] named.
-fn parse_id(id: &str) -> Option<Spot> {
+fn parse_id(id: &str) -> Option<SweepSpot> {
     let mut words = id.split('-');
     let name = words.next()?;
-    let rw = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
+    let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
     let block = fathom_model::units::parse_bytes(words.next()?).ok()?;
     let depth = words.next()?.strip_prefix('d')?.parse().ok()?;
     let jobs = match words.next() {
         Some(word) => word.strip_prefix('x')?.parse().ok()?,
         None => 1,
     };
-    Some(Spot { rw, block, depth, jobs })
+    Some(SweepSpot { rw, block, depth, jobs })
 }
 
 /// The longest stretch of intervals in which no job completed anything; of a single job as long as it was seen to last.
@@ -200,7 +200,7 @@ pub(crate) mod model {
 
     impl Model {
         /// The point at `spot`, measured for `runtime_ns`, with a deterministic error of up to `noise`.
-        pub(crate) fn measure(&self, spot: Spot, runtime_ns: u64, noise: f64) -> Point {
+        pub(crate) fn measure(&self, spot: SweepSpot, runtime_ns: u64, noise: f64) -> SweepPoint {
             let in_flight = f64::from(spot.in_flight());
             let exact = (in_flight * 1e9 / self.rest_ns)
                 .min(self.iops)
@@ -219,7 +219,7 @@ pub(crate) mod model {
                 p999: tail(0.999),
                 ..LatencySummary::default()
             };
-            Point {
+            SweepPoint {
                 spot,
                 status: TestStatus::Complete,
                 reason: None,
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_depth_has_to_be_held() {
         let model = model::Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };
-        let spot = Spot { rw: Pattern::RandRead, block: 4096, depth: 8, jobs: 1 };
+        let spot = SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth: 8, jobs: 1 };
         let mut point = model.measure(spot, 1_000_000_000, 0.0);
         assert!(point.is_sound());
         point.iops *= 0.9;

@@ -1,7 +1,7 @@
 //! What a sweep covers: the axes of its grid, what it looks for, and how long it may take.
 
-use crate::pattern::Pattern;
-use crate::sweep::goal::{Reach, Slo};
+use crate::pattern::AccessPattern;
+use crate::sweep::goal::{RateGoal, Slo};
 
 /// The first sizes of a range are these, four times apart.
 const FIRST_BLOCK: u64 = 4096;
@@ -20,7 +20,7 @@ pub enum Axis {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepSpec {
     /// Patterns.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<AccessPattern>,
     /// Bytes per request.
     pub blocks: Axis,
     /// Requests in flight per job.
@@ -34,7 +34,7 @@ pub struct SweepSpec {
     /// An objective for latency.
     pub slo: Option<Slo>,
     /// A rate to reach.
-    pub reach: Option<Reach>,
+    pub reach: Option<RateGoal>,
 }
 
 /// The depths of a sweep, ascending.

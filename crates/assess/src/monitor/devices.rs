@@ -7,31 +7,35 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use fathom_analysis::monitor::load::LoadWatch;
-use fathom_analysis::monitor::{Activity, Done, InFlight, Interval, Presence, Watched};
+use fathom_analysis::monitor::{Activity, InFlight, MonitorInterval, OpActivity, Presence, WatchedDevice};
 use fathom_model::PerOp;
 use fathom_sys::clock::{RealClock, monotonic_ns};
 use fathom_sys::device::diskstats::SECTOR_BYTES;
 use fathom_sys::device::stack::beneath;
-use fathom_sys::device::{DiskSampler, DiskStats, SysRoot, TargetKind, TargetStack, topology};
+use fathom_sys::device::{DiskSampler, DiskStats, PathKind, SysRoot, TargetStack, topology};
 
 use super::{MonitorError, MonitorObserver, STALL_NS};
 use crate::simulated::is_simulated;
 
 /// What was asked for.
-pub(super) enum Choice {
+pub(super) enum DeviceSelection {
     /// These devices, whether they are there or not.
-    Named(Vec<Watched>),
+    Named(Vec<WatchedDevice>),
     /// All disks that there are.
     Disks,
 }
 
-impl Choice {
+impl DeviceSelection {
     /// What `words` name.
-    pub fn of(root: &SysRoot, words: &[PathBuf]) -> Result<Choice, MonitorError> {
+    pub fn of(root: &SysRoot, words: &[PathBuf]) -> Result<DeviceSelection, MonitorError> {
         if words.is_empty() {
-            return if disks(root).is_empty() { Err(MonitorError::NoDisks) } else { Ok(Choice::Disks) };
+            return if disks(root).is_empty() {
+                Err(MonitorError::NoDisks)
+            } else {
+                Ok(DeviceSelection::Disks)
+            };
         }
-        let mut devices: Vec<Watched> = Vec::new();
+        let mut devices: Vec<WatchedDevice> = Vec::new();
         for word in words {
             if is_simulated(word) {
                 return Err(MonitorError::Simulated(word.clone()));
@@ -42,24 +46,26 @@ impl Choice {
                 }
             }
         }
-        Ok(Choice::Named(devices))
+        Ok(DeviceSelection::Named(devices))
     }
 
     /// Those to begin with.
-    pub fn initial(&self, root: &SysRoot) -> Vec<Watched> {
+    pub fn initial(&self, root: &SysRoot) -> Vec<WatchedDevice> {
         match self {
-            Choice::Named(devices) => devices.clone(),
-            Choice::Disks => disks(root).iter().filter_map(|name| watched(root, name, None)).collect(),
+            DeviceSelection::Named(devices) => devices.clone(),
+            DeviceSelection::Disks => {
+                disks(root).iter().filter_map(|name| watched(root, name, None)).collect()
+            }
         }
     }
 
     /// True where devices were named: they are waited for when they go.
     pub fn is_by_name(&self) -> bool {
-        matches!(self, Choice::Named(_))
+        matches!(self, DeviceSelection::Named(_))
     }
 
     /// Disks that are there now and not among `watches`.
-    pub fn appeared(&self, root: &SysRoot, watches: &[Watch]) -> Vec<Watched> {
+    pub fn appeared(&self, root: &SysRoot, watches: &[DeviceWatch]) -> Vec<WatchedDevice> {
         if self.is_by_name() {
             return Vec::new();
         }
@@ -80,7 +86,7 @@ fn disks(root: &SysRoot) -> Vec<String> {
 }
 
 /// The devices that a word means: a kernel name, a node, or what a file or directory lies on.
-fn named(root: &SysRoot, word: &Path) -> Result<Vec<Watched>, MonitorError> {
+fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, MonitorError> {
     let text = word.to_string_lossy();
     if !text.contains('/')
         && let Some(device) = watched(root, &text, None)
@@ -93,30 +99,30 @@ fn named(root: &SysRoot, word: &Path) -> Result<Vec<Watched>, MonitorError> {
         in_time(move || TargetStack::of(&path)).ok_or_else(|| MonitorError::Silent(word.to_owned()))?;
     let stack = stack.map_err(|_| no_such())?;
     // The stack of what is not there would be that of its directory.
-    if stack.target == TargetKind::Missing {
+    if stack.target == PathKind::Missing {
         return Err(no_such());
     }
     let is_below = |name: &str| stack.devices.iter().any(|other| other.under.iter().any(|n| n == name));
     let tops = stack.devices.iter().filter(|device| !is_below(&device.name));
-    let found: Vec<Watched> =
+    let found: Vec<WatchedDevice> =
         tops.filter_map(|device| watched(root, &device.name, Some(text.clone().into_owned()))).collect();
     match (found.is_empty(), stack.target, stack.filesystem) {
         (false, ..) => Ok(found),
-        (true, TargetKind::Directory | TargetKind::File, Some(filesystem)) => {
+        (true, PathKind::Directory | PathKind::File, Some(filesystem)) => {
             Err(MonitorError::NoDevice { path: word.to_owned(), fs_type: filesystem.fs_type })
         }
         _ => Err(no_such()),
     }
 }
 
-fn watched(root: &SysRoot, name: &str, asked: Option<String>) -> Option<Watched> {
+fn watched(root: &SysRoot, name: &str, asked: Option<String>) -> Option<WatchedDevice> {
     let dir = root.block_dir(name);
     let disk = root.block_dir(&topology::disk_of(root, name).unwrap_or_else(|| name.to_owned()));
     let size = root.number(dir.join("size"))?;
     let path = topology::node_of(name).display().to_string();
     let (own_root, own_name) = (root.clone(), name.to_owned());
     let stack = in_time(move || beneath(&own_root, &[own_name])).unwrap_or_default();
-    Some(Watched {
+    Some(WatchedDevice {
         name: name.to_owned(),
         asked: asked.filter(|asked| *asked != path && *asked != name),
         path,
@@ -140,8 +146,8 @@ fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Optio
 }
 
 /// One device between two readings.
-pub(super) struct Watch {
-    pub device: Arc<Watched>,
+pub(super) struct DeviceWatch {
+    pub device: Arc<WatchedDevice>,
     /// None while the device is away.
     sampler: Option<DiskSampler>,
     presence: Presence,
@@ -156,10 +162,10 @@ pub(super) struct Watch {
     pub looks: VecDeque<(u64, u64)>,
 }
 
-impl Watch {
+impl DeviceWatch {
     /// Begins to watch; a device that is not there is waited for.
-    pub fn start(device: Watched, now: u64) -> Watch {
-        let mut watch = Watch {
+    pub fn start(device: WatchedDevice, now: u64) -> DeviceWatch {
+        let mut watch = DeviceWatch {
             device: Arc::new(device),
             sampler: None,
             presence: Presence::There,
@@ -218,22 +224,22 @@ impl Watch {
     }
 
     /// What the interval that ends now came to.
-    pub fn end_interval(&mut self, number: u64, clock: RealClock, end_unix_ms: u64) -> Interval {
+    pub fn end_interval(&mut self, number: u64, clock: RealClock, end_unix_ms: u64) -> MonitorInterval {
         let device = self.device.clone();
-        let interval = Interval { number, device, end_unix_ms, ..Interval::default() };
+        let interval = MonitorInterval { number, device, end_unix_ms, ..MonitorInterval::default() };
         let presence = std::mem::take(&mut self.presence);
         let Some(stats) = self.read() else {
             if self.find(clock.now()) {
                 self.presence = Presence::Appeared;
             }
-            return Interval { presence: Presence::Gone, ..interval };
+            return MonitorInterval { presence: Presence::Gone, ..interval };
         };
         let now = clock.now();
         let (since, before) = std::mem::replace(&mut self.before, (now, stats));
         if self.in_flight.samples == 0 {
             self.in_flight.record(stats.in_flight);
         }
-        Interval {
+        MonitorInterval {
             elapsed_ns: now - since,
             presence,
             activity: activity(&stats.since(&before)),
@@ -251,25 +257,25 @@ fn completed(stats: &DiskStats) -> u64 {
 }
 
 fn activity(grown: &DiskStats) -> Activity {
-    let read = Done {
+    let read = OpActivity {
         ios: grown.read_ios,
         merges: grown.read_merges,
         bytes: grown.read_bytes(),
         ticks_ms: grown.read_ticks_ms,
     };
-    let write = Done {
+    let write = OpActivity {
         ios: grown.write_ios,
         merges: grown.write_merges,
         bytes: grown.write_bytes(),
         ticks_ms: grown.write_ticks_ms,
     };
-    let trim = Done {
+    let trim = OpActivity {
         ios: grown.discard_ios,
         merges: grown.discard_merges,
         bytes: grown.discard_bytes(),
         ticks_ms: grown.discard_ticks_ms,
     };
-    let flush = Done { ios: grown.flush_ios, ticks_ms: grown.flush_ticks_ms, ..Done::default() };
+    let flush = OpActivity { ios: grown.flush_ios, ticks_ms: grown.flush_ticks_ms, ..OpActivity::default() };
     let ops = PerOp { read, write, trim };
     Activity { ops, flush, busy_ms: grown.busy_ms, queue_ms: grown.queue_ms }
 }

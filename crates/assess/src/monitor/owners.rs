@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use fathom_analysis::monitor::{Interval, Owner};
+use fathom_analysis::monitor::{MonitorInterval, ProcessActivity};
 use fathom_sys::device::facts::device_facts;
 use fathom_sys::device::processes::{ProcessIo, open_on, process_io};
 use fathom_sys::device::{SysRoot, topology};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Looks for owners on a thread of its own: what it asks of files may hang with the device under them.
 pub(super) struct Owners {
     questions: Sender<Question>,
-    answers: Receiver<(u64, Vec<Vec<Owner>>)>,
+    answers: Receiver<(u64, Vec<Vec<ProcessActivity>>)>,
     asked: u64,
     /// The last question is not answered yet.
     waiting: bool,
@@ -48,7 +48,7 @@ impl Owners {
         let (answer, answers) = channel();
         let look = move || {
             let root = SysRoot::real();
-            let mut known = Known::start(&root);
+            let mut known = LastReading::start(&root);
             while let Ok(question) = asked.recv() {
                 let owners = known.attribute(&root, &question);
                 if answer.send((question.number, owners)).is_err() {
@@ -61,7 +61,7 @@ impl Owners {
     }
 
     /// Names the owners of each device's load since the last call, as far as that is known in time.
-    pub fn attribute(&mut self, at_ns: u64, intervals: &mut [Interval]) {
+    pub fn attribute(&mut self, at_ns: u64, intervals: &mut [MonitorInterval]) {
         while self.waiting
             && let Ok((number, _)) = self.answers.try_recv()
         {
@@ -87,7 +87,7 @@ impl Owners {
 }
 
 /// What processes had moved at the last reading, and which device lies on which.
-struct Known {
+struct LastReading {
     before: HashMap<(u32, u64), (u64, u64)>,
     at_ns: Option<u64>,
     /// The block devices there were, and the files under loop devices.
@@ -96,13 +96,13 @@ struct Known {
     under: HashMap<String, Vec<String>>,
 }
 
-impl Known {
-    fn start(root: &SysRoot) -> Known {
+impl LastReading {
+    fn start(root: &SysRoot) -> LastReading {
         let before = process_io(root).iter().map(key_and_counts).collect();
-        Known { before, at_ns: None, names: Vec::new(), under: HashMap::new() }
+        LastReading { before, at_ns: None, names: Vec::new(), under: HashMap::new() }
     }
 
-    fn attribute(&mut self, root: &SysRoot, question: &Question) -> Vec<Vec<Owner>> {
+    fn attribute(&mut self, root: &SysRoot, question: &Question) -> Vec<Vec<ProcessActivity>> {
         let seconds = match self.at_ns.replace(question.at_ns) {
             Some(before) => (question.at_ns - before) as f64 / 1e9,
             None => question.devices.first().map_or(1.0, |device| device.elapsed_ns as f64 / 1e9),
@@ -116,7 +116,7 @@ impl Known {
             let candidates = moved.iter().filter(|(_, read, written)| fits(*read, *written));
             let owners = candidates.filter_map(|(process, read, written)| {
                 let file = open_on(root, process.process, &numbers)?;
-                Some(Owner {
+                Some(ProcessActivity {
                     process: process.process,
                     command: process.command.clone(),
                     read_bytes_per_second: *read as f64 / seconds,

@@ -6,7 +6,7 @@ use fathom_sys::clock::monotonic_ns;
 use fathom_sys::device::block_trace::{BlockEvent, BlockOp, BlockStage};
 use fathom_sys::device::{BlockTrace, SysRoot, TraceError};
 
-use super::devices::Watch;
+use super::devices::DeviceWatch;
 
 /// A CPU may still be writing an event that is so young, while a later one of another CPU is already there: a virtual CPU
 /// may be taken away in between.
@@ -22,14 +22,14 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub fn start(root: &SysRoot, watches: &[Watch]) -> Result<Requests, TraceError> {
+    pub fn start(root: &SysRoot, watches: &[DeviceWatch]) -> Result<Requests, TraceError> {
         let names: Vec<String> =
             watches.iter().filter(|watch| watch.is_there()).map(|watch| watch.device.name.clone()).collect();
         Ok(Requests { trace: BlockTrace::open(root, &names)?, names, events: Vec::new(), lost: 0 })
     }
 
     /// Hands on what has happened.
-    pub fn read(&mut self, watches: &mut [Watch]) {
+    pub fn read(&mut self, watches: &mut [DeviceWatch]) {
         let until = monotonic_ns().saturating_sub(YOUNG_NS);
         self.trace.read(&mut self.events);
         self.events.sort_by_key(|event| event.time_ns);
@@ -62,7 +62,7 @@ impl Requests {
 }
 
 /// Holds what is waited for against what was in flight when the device was looked at, up to `until`.
-fn settle(watch: &mut Watch, until: u64) {
+fn settle(watch: &mut DeviceWatch, until: u64) {
     /// Between reading the clock and the counters.
     const SLACK_NS: u64 = 5_000_000;
     while let Some((at_ns, in_flight)) = watch.looks.pop_front() {

@@ -3,9 +3,9 @@
 use fathom_analysis::ping::PingTarget;
 use fathom_engine::sim::{self, Volume};
 use fathom_model::Op;
-use fathom_volume::{Outcome, Request};
+use fathom_volume::{RequestOutcome, VolumeRequest};
 
-use super::clock::Clock;
+use super::clock::PingClock;
 use super::error::PingError;
 use super::settings::PingSettings;
 use super::target::OpenedTarget;
@@ -47,12 +47,12 @@ impl ModelledProbe {
     pub const NAME: &str = sim::ENTRY.name;
 
     /// Bytes moved or a negative errno, `clock` standing at the answer then; `None` where there is never one.
-    pub fn ask(&mut self, op: Op, offset: u64, bytes: u32, clock: &Clock) -> Option<i64> {
-        let answer = self.volume.submit(clock.now(), &Request { op, offset, bytes });
+    pub fn ask(&mut self, op: Op, offset: u64, bytes: u32, clock: &PingClock) -> Option<i64> {
+        let answer = self.volume.submit(clock.now(), &VolumeRequest { op, offset, bytes });
         let result = match answer.outcome {
-            Outcome::Done => i64::from(bytes),
-            Outcome::Failed(errno) => i64::from(-errno),
-            Outcome::Never => return None,
+            RequestOutcome::Done => i64::from(bytes),
+            RequestOutcome::Failed(errno) => i64::from(-errno),
+            RequestOutcome::Never => return None,
         };
         clock.sleep_until(answer.at_ns, || true);
         Some(result)

@@ -15,15 +15,15 @@ use crate::machine;
 const WAIT: Nanos = Nanos::from_millis(500);
 
 /// An open engine.
-pub(crate) struct Probe {
+pub(crate) struct EngineProbe {
     pub name: String,
     engine: Box<dyn Engine>,
     done: Vec<Completion>,
 }
 
-impl Probe {
+impl EngineProbe {
     /// Opens the engine of `settings` on `target`.
-    pub(super) fn open(settings: &PingSettings, target: &OpenedTarget) -> Result<Probe, PingError> {
+    pub(super) fn open(settings: &PingSettings, target: &OpenedTarget) -> Result<EngineProbe, PingError> {
         let name = name_of(settings);
         let refused = |reason: String, hint: Option<String>| PingError::Engine { reason, hint };
         let entry = registry::find(name).filter(|entry| entry.traits.needs_files).ok_or_else(|| {
@@ -60,13 +60,13 @@ impl Probe {
             random: !settings.linear,
             options: RawEngineOptions(options),
         };
-        Probe::with(entry, setup)
+        EngineProbe::with(entry, setup)
     }
 
     /// Opens `entry` with one slot.
-    pub fn with(entry: &EngineEntry, setup: EngineSetup) -> Result<Probe, PingError> {
+    pub fn with(entry: &EngineEntry, setup: EngineSetup) -> Result<EngineProbe, PingError> {
         let engine = (entry.open)(setup).map_err(PingError::EngineFailed)?;
-        Ok(Probe { name: entry.name.to_owned(), engine, done: Vec::with_capacity(1) })
+        Ok(EngineProbe { name: entry.name.to_owned(), engine, done: Vec::with_capacity(1) })
     }
 
     /// The bytes that the next write will carry, and those that the last read brought.

@@ -35,7 +35,7 @@ impl Operation {
 
 /// What becomes of requests that are late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub enum LatePolicy {
     /// The schedule waits: after a late answer the next request is due at once, and those missed are never made.
     Waiting,
     /// The schedule stands: every request is due at its time, and its response time counts from there.
@@ -76,7 +76,7 @@ pub struct PingSettings {
     /// Name of the engine; `None` = the best there is for one request at a time.
     pub engine: Option<String>,
     /// What becomes of late requests.
-    pub schedule: Schedule,
+    pub schedule: LatePolicy,
     /// From one request to the next.
     pub interval_ns: u64,
     /// So many requests at once, then the interval.
@@ -125,7 +125,7 @@ impl Default for PingSettings {
             poll: false,
             keep: false,
             engine: None,
-            schedule: Schedule::Waiting,
+            schedule: LatePolicy::Waiting,
             interval_ns: 1_000_000_000,
             burst: 0,
             count: None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fathom_analysis::ping::PingTarget;
 use fathom_runner::{WritePermit, Written, admit};
 use fathom_sys::device::{
-    DiskSampler, FilesystemFacts, Identity, TargetHandle, TargetKind, TargetStack, numbers_of,
+    DiskSampler, FilesystemFacts, PathKind, TargetHandle, TargetIdentity, TargetStack, numbers_of,
     unfit_for_a_new_file,
 };
 use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, reopen};
@@ -55,7 +55,7 @@ pub(super) fn open(
     let filesystem = stack.filesystem.clone().unwrap_or_default();
     let mut held = None;
     let (file, size) = match stack.target {
-        TargetKind::Directory => {
+        PathKind::Directory => {
             let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
             (
                 in_directory(settings, range, &filesystem, &mut |bytes| {
@@ -65,9 +65,9 @@ pub(super) fn open(
                 settings.offset.saturating_add(range),
             )
         }
-        TargetKind::File => existing(settings, false, &mut held)?,
-        TargetKind::BlockDevice => existing(settings, true, &mut held)?,
-        TargetKind::CharDevice if !settings.operation.writes() => {
+        PathKind::File => existing(settings, false, &mut held)?,
+        PathKind::BlockDevice => existing(settings, true, &mut held)?,
+        PathKind::CharDevice if !settings.operation.writes() => {
             let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
             (existing(settings, false, &mut held)?.0, settings.offset.saturating_add(range))
         }
@@ -91,7 +91,7 @@ pub(super) fn open(
 
 fn facts(stack: &TargetStack) -> PingTarget {
     let device = stack.devices.first();
-    let is_block_device = stack.target == TargetKind::BlockDevice;
+    let is_block_device = stack.target == PathKind::BlockDevice;
     let filesystem = stack.filesystem.clone().unwrap_or_default();
     PingTarget {
         path: stack.path.to_string_lossy().into_owned(),
@@ -106,7 +106,7 @@ fn facts(stack: &TargetStack) -> PingTarget {
             filesystem.total_bytes
         },
         is_block_device,
-        is_char_device: stack.target == TargetKind::CharDevice,
+        is_char_device: stack.target == PathKind::CharDevice,
     }
 }
 
@@ -221,7 +221,7 @@ fn kept_file(path: &Path) -> Result<File, PingError> {
     let there = TargetHandle::open(path).map_err(failed)?;
     let named = path.symlink_metadata().map_err(failed)?;
     let (major, minor) = numbers_of(named.dev());
-    let is_itself = there.identity() == Identity::File(major, minor, named.ino());
+    let is_itself = there.identity() == TargetIdentity::File(major, minor, named.ino());
     if !named.is_file() || !is_itself || named.nlink() > 1 {
         return Err(failed(io::ErrorKind::AlreadyExists.into()));
     }

@@ -1,32 +1,32 @@
 //! The thread that makes the requests, one at a time. It may get stuck in any of them, also in opening the target; what
-//! it is at stands in [`Shared`] for the thread that watches.
+//! it is at stands in [`WorkerState`] for the thread that watches.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use fathom_analysis::ping::{Note, PingHow, Sample, Served, Stall, Tally, Window};
+use fathom_analysis::ping::{Note, PingHow, PingSample, PingStall, PingTally, PingWindow, ServedBy};
 use fathom_model::Op;
 use fathom_runner::StopHandle;
 use fathom_sys::device::{DiskSampler, DiskStats};
 use fathom_sys::io::{Advice, fadvise};
 use fathom_sys::residency::{is_cached, is_hole};
 
-use super::clock::Clock;
+use super::clock::PingClock;
 use super::error::PingError;
 use super::modelled::{self, ModelledProbe};
-use super::probe::Probe;
+use super::probe::EngineProbe;
 use super::random::Random;
-use super::settings::{Operation, PingSettings, Schedule};
+use super::settings::{LatePolicy, Operation, PingSettings};
 use super::target::{self, OpenedTarget};
 use super::{REMIND_NS, STALL_NS};
 
 /// What the worker and its watcher both see.
-pub(super) struct Shared {
+pub(super) struct WorkerState {
     pub settings: PingSettings,
-    pub clock: Clock,
+    pub clock: PingClock,
     pub stop: StopHandle,
-    pub tally: Mutex<Tally>,
+    pub tally: Mutex<PingTally>,
     /// When the present request was made, ns of the clock plus 1; 0 between requests.
     pub busy_since: AtomicU64,
     /// Where it goes, bytes.
@@ -37,8 +37,8 @@ pub(super) struct Shared {
     pub thread: AtomicU32,
 }
 
-impl Shared {
-    pub fn tally(&self) -> MutexGuard<'_, Tally> {
+impl WorkerState {
+    pub fn tally(&self) -> MutexGuard<'_, PingTally> {
         self.tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -50,17 +50,17 @@ impl Shared {
 }
 
 /// What the worker tells.
-pub(super) enum Event {
+pub(super) enum PingEvent {
     /// The target is open; requests begin. With the counters of the device beneath, where somebody will want them.
     Ready(Box<PingHow>, Option<(DiskSampler, DiskStats)>),
     /// A request was answered.
-    Sample(Sample, Option<Note>),
+    Sample(PingSample, Option<Note>),
     /// A period has ended.
-    Period(Window),
+    Period(PingWindow),
     /// The last request of a burst was answered.
     BurstEnded,
     /// A modelled volume took its time, or never answered. Of real ones the watcher tells, while they do.
-    Stalled(Stall),
+    Stalled(PingStall),
     /// All is done, or it cannot go on.
     Ended(Result<(), PingError>),
 }
@@ -71,9 +71,9 @@ const SPIN_NS: u64 = 60_000;
 const AFTER_ERROR_NS: u64 = 100_000_000;
 
 /// The life of the thread.
-pub(super) fn work(shared: &Arc<Shared>, events: &SyncSender<Event>) {
+pub(super) fn work(shared: &Arc<WorkerState>, events: &SyncSender<PingEvent>) {
     shared.thread.store(fathom_sys::thread::thread_id(), Ordering::Release);
-    let ended = Worker::start(shared.clone(), events.clone()).and_then(|mut worker| worker.run());
+    let ended = PingWorker::start(shared.clone(), events.clone()).and_then(|mut worker| worker.run());
     let (ended, is_silent) = match ended {
         Err(PingError::Silent) => (Ok(()), true),
         ended => (ended, false),
@@ -82,20 +82,20 @@ pub(super) fn work(shared: &Arc<Shared>, events: &SyncSender<Event>) {
         shared.busy_since.store(0, Ordering::Release);
     }
     // Nobody listens where the watcher has given up.
-    let _ = events.send(Event::Ended(ended));
+    let _ = events.send(PingEvent::Ended(ended));
 }
 
 /// Who answers.
-enum Asked {
-    Engine(Probe),
+enum Responder {
+    Engine(EngineProbe),
     Volume(Box<ModelledProbe>),
 }
 
-struct Worker {
-    shared: Arc<Shared>,
-    events: SyncSender<Event>,
+struct PingWorker {
+    shared: Arc<WorkerState>,
+    events: SyncSender<PingEvent>,
     target: OpenedTarget,
-    probe: Asked,
+    probe: Responder,
     random: Random,
     /// Bytes from the beginning of the range, where requests go in order.
     next: u64,
@@ -104,8 +104,8 @@ struct Worker {
     period_end: u64,
 }
 
-impl Worker {
-    fn start(shared: Arc<Shared>, events: SyncSender<Event>) -> Result<Worker, PingError> {
+impl PingWorker {
+    fn start(shared: Arc<WorkerState>, events: SyncSender<PingEvent>) -> Result<PingWorker, PingError> {
         let settings = &shared.settings;
         let beat = || shared.busy_since.store(shared.clock.now() + 1, Ordering::Release);
         beat();
@@ -113,11 +113,11 @@ impl Worker {
         if shared.clock.is_virtual() {
             let (opened, volume) = modelled::open(settings)?;
             random = Random::new(settings.seed.unwrap_or(0));
-            (target, probe) = (opened, Asked::Volume(Box::new(volume)));
+            (target, probe) = (opened, Responder::Volume(Box::new(volume)));
         } else {
             random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
             target = target::open(settings, &mut random, &beat)?;
-            probe = Asked::Engine(Probe::open(settings, &target)?);
+            probe = Responder::Engine(EngineProbe::open(settings, &target)?);
         }
         shared.busy_since.store(0, Ordering::Release);
         let how = PingHow {
@@ -128,23 +128,23 @@ impl Worker {
             direct: settings.direct,
             flushed: settings.flushes(),
             engine: match &probe {
-                Asked::Engine(probe) => probe.name.clone(),
-                Asked::Volume(_) => ModelledProbe::NAME.to_owned(),
+                Responder::Engine(probe) => probe.name.clone(),
+                Responder::Volume(_) => ModelledProbe::NAME.to_owned(),
             },
-            fixed: settings.schedule == Schedule::Fixed,
+            fixed: settings.schedule == LatePolicy::Fixed,
             interval_ns: settings.interval_ns,
             notes: match &probe {
-                Asked::Engine(_) => Vec::new(),
-                Asked::Volume(volume) => volume.notes.clone(),
+                Responder::Engine(_) => Vec::new(),
+                Responder::Volume(volume) => volume.notes.clone(),
             },
         };
         let wanted = target.disk.take().filter(|_| settings.label);
         let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
-        let _ = events.send(Event::Ready(Box::new(how), disk));
+        let _ = events.send(PingEvent::Ready(Box::new(how), disk));
         let begin = shared.clock.now();
         shared.begin.store(begin, Ordering::Release);
         let period_end = shared.settings.print_interval_ns;
-        Ok(Worker { shared, events, target, probe, random, next: 0, begin, period_end })
+        Ok(PingWorker { shared, events, target, probe, random, next: 0, begin, period_end })
     }
 
     fn run(&mut self) -> Result<(), PingError> {
@@ -161,12 +161,12 @@ impl Worker {
             let goes_on = settings.burst > in_burst && sample.result >= 0;
             if !goes_on {
                 if settings.burst > 0 && settings.each {
-                    let _ = self.events.send(Event::BurstEnded);
+                    let _ = self.events.send(PingEvent::BurstEnded);
                     now = shared.clock.now();
                 }
                 in_burst = 0;
                 due = due.saturating_add(settings.interval_ns);
-                if settings.schedule == Schedule::Waiting {
+                if settings.schedule == LatePolicy::Waiting {
                     due = due.max(now);
                 }
             }
@@ -186,9 +186,9 @@ impl Worker {
     }
 
     fn wait_until(&self, due: u64) {
-        let Shared { clock, stop, settings, .. } = &*self.shared;
+        let WorkerState { clock, stop, settings, .. } = &*self.shared;
         let is_close = settings.interval_ns < 4 * SPIN_NS;
-        if settings.schedule == Schedule::Waiting || is_close || clock.is_virtual() {
+        if settings.schedule == LatePolicy::Waiting || is_close || clock.is_virtual() {
             return clock.sleep_until(due, || !stop.is_requested());
         }
         clock.sleep_until(due.saturating_sub(SPIN_NS), || !stop.is_requested());
@@ -198,7 +198,7 @@ impl Worker {
     }
 
     /// Makes one request that was due at `due` and waits for its answer.
-    fn request(&mut self, number: u64, due: u64) -> Result<Sample, PingError> {
+    fn request(&mut self, number: u64, due: u64) -> Result<PingSample, PingError> {
         let shared = self.shared.clone();
         let settings = &shared.settings;
         let op = match settings.operation {
@@ -213,7 +213,7 @@ impl Worker {
         shared.busy_at.store(offset, Ordering::Relaxed);
         shared.busy_since.store(ready_from + 1, Ordering::Release);
         let served = self.make_ready(op, offset);
-        if let (Op::Write, Asked::Engine(probe)) = (op, &mut self.probe) {
+        if let (Op::Write, Responder::Engine(probe)) = (op, &mut self.probe) {
             self.random.fill(probe.payload());
         }
         let start = clock.now();
@@ -221,7 +221,7 @@ impl Worker {
         let length_ns = start - ready_from;
         if length_ns >= STALL_NS {
             let begin_ns = ready_from - self.begin;
-            shared.tally().stalled(Stall { begin_ns, length_ns, offset, unanswered: false });
+            shared.tally().stalled(PingStall { begin_ns, length_ns, offset, unanswered: false });
         }
         let mut result = self.ask(op, offset, settings.size as u32)?;
         if result >= 0 && op == Op::Write && settings.flushes() {
@@ -230,14 +230,14 @@ impl Worker {
         }
         let end = clock.now();
         shared.busy_since.store(0, Ordering::Release);
-        Ok(Sample {
+        Ok(PingSample {
             number,
             op,
             offset,
             len: settings.size as u32,
             result,
             time_ns: end - start,
-            response_ns: (settings.schedule == Schedule::Fixed).then(|| end.saturating_sub(due)),
+            response_ns: (settings.schedule == LatePolicy::Fixed).then(|| end.saturating_sub(due)),
             served,
             at_ns: end - self.begin,
         })
@@ -245,10 +245,10 @@ impl Worker {
 
     /// Bytes moved, or a negative errno. A modelled volume that falls silent is waited for until the ping's time is over.
     fn ask(&mut self, op: Op, offset: u64, len: u32) -> Result<i64, PingError> {
-        let Shared { clock, settings, .. } = &*self.shared;
+        let WorkerState { clock, settings, .. } = &*self.shared;
         let volume = match &mut self.probe {
-            Asked::Engine(probe) => return probe.ask(op, offset, len),
-            Asked::Volume(volume) => volume,
+            Responder::Engine(probe) => return probe.ask(op, offset, len),
+            Responder::Volume(volume) => volume,
         };
         let asked_at = clock.now();
         let answer = volume.ask(op, offset, len, clock);
@@ -259,8 +259,8 @@ impl Worker {
         let length_ns = clock.now() - asked_at;
         if length_ns >= STALL_NS {
             let unanswered = answer.is_none();
-            let stall = Stall { begin_ns: asked_at - self.begin, length_ns, offset, unanswered };
-            let _ = self.events.send(Event::Stalled(stall));
+            let stall = PingStall { begin_ns: asked_at - self.begin, length_ns, offset, unanswered };
+            let _ = self.events.send(PingEvent::Stalled(stall));
         }
         answer.ok_or(PingError::Silent)
     }
@@ -278,9 +278,9 @@ impl Worker {
     }
 
     /// Drops from the cache what is to be read, and says where the request will be answered.
-    fn make_ready(&self, op: Op, offset: u64) -> Option<Served> {
-        let Shared { settings, .. } = &*self.shared;
-        let Some(file) = &self.target.file else { return settings.label.then_some(Served::Device) };
+    fn make_ready(&self, op: Op, offset: u64) -> Option<ServedBy> {
+        let WorkerState { settings, .. } = &*self.shared;
+        let Some(file) = &self.target.file else { return settings.label.then_some(ServedBy::Device) };
         let len = settings.size;
         if op == Op::Read && !settings.cached && !settings.direct {
             let (from, span) = if settings.drop_all { (0, 0) } else { (offset, len) };
@@ -291,17 +291,17 @@ impl Worker {
             return None;
         }
         if self.target.in_memory {
-            return Some(Served::Cache);
+            return Some(ServedBy::Cache);
         }
         if op == Op::Write {
             let reaches = settings.direct || settings.flushes() || settings.sync || settings.dsync;
-            return Some(if reaches { Served::Device } else { Served::Cache });
+            return Some(if reaches { ServedBy::Device } else { ServedBy::Cache });
         }
         let cached = if settings.direct { Some(false) } else { is_cached(file, offset, len) };
         match cached {
-            Some(true) => Some(Served::Cache),
-            _ if !self.target.facts.is_block_device && is_hole(file, offset, len) => Some(Served::Hole),
-            Some(false) => Some(Served::Device),
+            Some(true) => Some(ServedBy::Cache),
+            _ if !self.target.facts.is_block_device && is_hole(file, offset, len) => Some(ServedBy::Hole),
+            Some(false) => Some(ServedBy::Device),
             None => None,
         }
     }
@@ -313,20 +313,20 @@ impl Worker {
             return;
         }
         let period = self.shared.tally().close_period(at_ns);
-        let _ = self.events.send(Event::Period(period));
+        let _ = self.events.send(PingEvent::Period(period));
         // After a long silence the next period is whole again.
         self.period_end = (self.period_end + every).max(due - self.begin);
     }
 
     /// Counts a sample and tells of it.
-    fn tell(&mut self, sample: &Sample) -> Result<(), PingError> {
-        let Shared { settings, .. } = &*self.shared;
+    fn tell(&mut self, sample: &PingSample) -> Result<(), PingError> {
+        let WorkerState { settings, .. } = &*self.shared;
         let mut tally = self.shared.tally();
         let note = tally.take(sample);
         if sample.time_ns >= STALL_NS {
             let begin_ns = sample.at_ns.saturating_sub(sample.time_ns);
             let (length_ns, offset) = (sample.time_ns, sample.offset);
-            tally.stalled(Stall { begin_ns, length_ns, offset, unanswered: false });
+            tally.stalled(PingStall { begin_ns, length_ns, offset, unanswered: false });
         }
         let by_count = settings.print_count > 0 && tally.period.time.count >= settings.print_count;
         let period = by_count.then(|| tally.close_period(sample.at_ns));
@@ -335,10 +335,10 @@ impl Worker {
             return Err(PingError::Request { errno: -sample.result as i32 });
         }
         if settings.each {
-            let _ = self.events.send(Event::Sample(*sample, note));
+            let _ = self.events.send(PingEvent::Sample(*sample, note));
         }
         if let Some(period) = period {
-            let _ = self.events.send(Event::Period(period));
+            let _ = self.events.send(PingEvent::Period(period));
         }
         Ok(())
     }

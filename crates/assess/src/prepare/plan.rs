@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::prepare::{Piece, Stage};
+use fathom_analysis::prepare::{PreparePiece, PrepareStage};
 use fathom_analysis::steady::ROUND_NS;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
@@ -12,7 +12,7 @@ use fathom_runner::{Session, unknown_data};
 use fathom_sys::device::{TargetHandle, TargetStack};
 use fathom_volume::VolumeModel;
 
-use super::settings::{PrepareSettings, Workload};
+use super::settings::{PrepareSettings, PrepareWorkload};
 use super::target::{PrepareKind, PrepareTarget};
 use crate::AssessError;
 use crate::machine::engine_rows;
@@ -28,7 +28,7 @@ pub struct PreparePlan {
     /// The target.
     pub target: PrepareTarget,
     /// In the order they come in.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PrepareStage>,
     /// How long the workload is repeated, where there is one.
     pub rounds: Option<Rounds>,
     /// Things a reader of the results should know.
@@ -94,7 +94,7 @@ impl PreparePlan {
     pub fn bytes(&self) -> [u64; 3] {
         let passes = |wanted: &str| {
             let stages =
-                self.stages.iter().filter(|stage| **stage != Stage::Workload && stage.rw() == wanted);
+                self.stages.iter().filter(|stage| **stage != PrepareStage::Workload && stage.rw() == wanted);
             stages.count() as u64 * self.target.size
         };
         [passes("read"), passes("write"), passes("trim")]
@@ -120,10 +120,10 @@ impl PreparePlan {
     }
 
     /// The fio command line that does what `stage` does, in one piece or for one round.
-    pub fn fio_command(&self, stage: Stage) -> String {
+    pub fn fio_command(&self, stage: PrepareStage) -> String {
         let said = match (stage, &self.settings.precondition, self.rounds.and_then(|rounds| rounds.round)) {
-            (Stage::Workload, Some(workload), Some(round)) => self.said_in_round(workload, round, 0),
-            _ => self.said(&Piece { stage, offset: 0, length: self.target.size }),
+            (PrepareStage::Workload, Some(workload), Some(round)) => self.said_in_round(workload, round, 0),
+            _ => self.said(&PreparePiece { stage, offset: 0, length: self.target.size }),
         };
         section_of(stage.id(), &said, &engine_rows())
             .map(|section| section.command_line())
@@ -131,10 +131,10 @@ impl PreparePlan {
     }
 
     /// fio's options for `piece`.
-    pub(super) fn said(&self, piece: &Piece) -> Vec<(String, String)> {
+    pub(super) fn said(&self, piece: &PreparePiece) -> Vec<(String, String)> {
         let stage = piece.stage;
         // A discard is one call whatever the engine; the simplest does.
-        let by_call = stage == Stage::Trim && self.target.kind != PrepareKind::Simulated;
+        let by_call = stage == PrepareStage::Trim && self.target.kind != PrepareKind::Simulated;
         let mut said = self.base(if by_call { "psync" } else { &self.engine });
         if piece.offset > 0 {
             said.push(pair("offset", size_word(piece.offset)));
@@ -146,12 +146,12 @@ impl PreparePlan {
             pair("iodepth", stage.depth().to_string()),
         ]);
         match stage {
-            Stage::Fill | Stage::Sequential { .. } => said.push(pair("end_fsync", "1")),
+            PrepareStage::Fill | PrepareStage::Sequential { .. } => said.push(pair("end_fsync", "1")),
             // One block that cannot be read is no reason to leave the others untouched.
-            Stage::Touch => said.push(pair("continue_on_error", "io")),
-            Stage::Trim | Stage::Workload => {}
+            PrepareStage::Touch => said.push(pair("continue_on_error", "io")),
+            PrepareStage::Trim | PrepareStage::Workload => {}
         }
-        let pass = Stage::ALL.iter().position(|known| *known == stage).unwrap_or(0) as u64;
+        let pass = PrepareStage::ALL.iter().position(|known| *known == stage).unwrap_or(0) as u64;
         said.push(self.seed_word((piece.offset >> 9).wrapping_mul(31).wrapping_add(pass + 1)));
         said
     }
@@ -159,7 +159,7 @@ impl PreparePlan {
     /// fio's options for a round of the workload, counted from 0.
     pub(super) fn said_in_round(
         &self,
-        workload: &Workload,
+        workload: &PrepareWorkload,
         round: Nanos,
         index: usize,
     ) -> Vec<(String, String)> {
@@ -199,18 +199,18 @@ fn refused(settings: &PrepareSettings, reason: impl Into<String>, hint: impl Int
 }
 
 /// The stages that were asked for, or what suits the target.
-fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Stage>, AssessError> {
+fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<PrepareStage>, AssessError> {
     let passes = settings.precondition.is_some();
     let nothing_said = !(settings.trim || settings.fill || settings.touch || passes);
     let fill = settings.fill || nothing_said && target.may_write;
     let touch = settings.touch || nothing_said && !target.may_write;
-    let wanted = |stage: &Stage| match stage {
-        Stage::Trim => settings.trim,
-        Stage::Fill => fill,
-        Stage::Sequential { .. } | Stage::Workload => passes,
-        Stage::Touch => touch,
+    let wanted = |stage: &PrepareStage| match stage {
+        PrepareStage::Trim => settings.trim,
+        PrepareStage::Fill => fill,
+        PrepareStage::Sequential { .. } | PrepareStage::Workload => passes,
+        PrepareStage::Touch => touch,
     };
-    let stages: Vec<Stage> = Stage::ALL.into_iter().filter(wanted).collect();
+    let stages: Vec<PrepareStage> = PrepareStage::ALL.into_iter().filter(wanted).collect();
     if !target.may_write && stages.iter().any(|stage| stage.modifies()) {
         let path = settings.run.target.display();
         let hint =
@@ -242,7 +242,7 @@ fn discards(path: &Path) -> bool {
 }
 
 fn check_workload(
-    workload: &Workload,
+    workload: &PrepareWorkload,
     target: &PrepareTarget,
     settings: &PrepareSettings,
 ) -> Result<(), AssessError> {
@@ -270,12 +270,12 @@ fn as_of_bench(target: &PrepareTarget) -> BenchTarget {
 }
 
 /// What a reader should know of the target and the plan.
-fn remarks(target: &PrepareTarget, stages: &[Stage]) -> Vec<String> {
+fn remarks(target: &PrepareTarget, stages: &[PrepareStage]) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(volume) = &target.volume {
         let kept = "what is prepared is gone when the command ends: this tells how long it takes";
         notes.push(kept.to_owned());
-        if stages.contains(&Stage::Touch) && volume.model.first_touch.is_none() {
+        if stages.contains(&PrepareStage::Touch) && volume.model.first_touch.is_none() {
             notes.push("first accesses cost nothing on this volume; first_touch= sets it".to_owned());
         }
     }
@@ -285,7 +285,7 @@ fn remarks(target: &PrepareTarget, stages: &[Stage]) -> Vec<String> {
     if target.filesystem.as_ref().is_some_and(|filesystem| filesystem.is_root_filesystem) {
         notes.push("the file is on the root file system: other programs use it too".to_owned());
     }
-    if target.sparse && stages.contains(&Stage::Touch) && !stages.contains(&Stage::Fill) {
+    if target.sparse && stages.contains(&PrepareStage::Touch) && !stages.contains(&PrepareStage::Fill) {
         notes.push("the file is sparse: reads of its holes never reach a device".to_owned());
     }
     if target.size < target.capacity {
@@ -347,7 +347,7 @@ mod tests {
         check(BlockDevice, true, settings(), Ok(&["fill"]));
         let all = PrepareSettings {
             trim: true,
-            precondition: Some(Workload::default()),
+            precondition: Some(PrepareWorkload::default()),
             touch: true,
             ..settings()
         };
@@ -367,31 +367,31 @@ mod tests {
     #[test]
     fn commands_are_what_a_user_would_type() {
         let plan = PreparePlan::on(target(PrepareKind::File, true), settings()).unwrap();
-        let words = |piece: Piece| {
+        let words = |piece: PreparePiece| {
             let said = plan.said(&piece);
             said.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
         };
-        let piece = |stage, offset, length| Piece { stage, offset, length };
+        let piece = |stage, offset, length| PreparePiece { stage, offset, length };
         let base = "ioengine=psync filename=/t/x direct=1";
         assert!(
-            words(piece(Stage::Fill, 0, 64 * MIB))
+            words(piece(PrepareStage::Fill, 0, 64 * MIB))
                 .starts_with(&format!("{base} size=64m rw=write bs=1m iodepth=32 end_fsync=1 randseed="))
         );
         assert!(
-            words(piece(Stage::Sequential { pass: 2 }, 16 * MIB, 32 * MIB))
+            words(piece(PrepareStage::Sequential { pass: 2 }, 16 * MIB, 32 * MIB))
                 .starts_with(&format!("{base} offset=16m size=32m rw=write bs=128k iodepth=32 end_fsync=1"))
         );
-        assert!(words(piece(Stage::Touch, 63 * MIB, 512)).starts_with(&format!(
+        assert!(words(piece(PrepareStage::Touch, 63 * MIB, 512)).starts_with(&format!(
             "{base} offset=63m size=512 rw=read bs=512 iodepth=32 continue_on_error=io"
         )));
         assert!(
-            words(piece(Stage::Trim, 0, 64 * MIB))
+            words(piece(PrepareStage::Trim, 0, 64 * MIB))
                 .starts_with(&format!("{base} size=64m rw=trim bs=64m iodepth=1"))
         );
         // The two passes write other data.
-        let [one, two] = [1, 2].map(|pass| words(piece(Stage::Sequential { pass }, 0, MIB)));
+        let [one, two] = [1, 2].map(|pass| words(piece(PrepareStage::Sequential { pass }, 0, MIB)));
         assert_ne!(one, two);
-        let round = plan.said_in_round(&Workload::default(), Nanos::from_secs(60), 0);
+        let round = plan.said_in_round(&PrepareWorkload::default(), Nanos::from_secs(60), 0);
         assert!(round.contains(&pair("runtime", "60s")) && round.contains(&pair("bs", "4k")));
     }
 
@@ -401,7 +401,7 @@ mod tests {
             let error = PreparePlan::on(target(PrepareKind::File, true), settings).unwrap_err();
             assert!(error.to_string().contains(expected) && error.hint().is_some(), "{error}");
         };
-        let with = |text: &str| Some(text.parse::<Workload>().unwrap());
+        let with = |text: &str| Some(text.parse::<PrepareWorkload>().unwrap());
         check(PrepareSettings { precondition: with("randwrite:1g"), ..settings() }, "does not fit");
         check(
             PrepareSettings { precondition: with("write"), budget: Some(Nanos::from_secs(5)), ..settings() },

@@ -17,7 +17,7 @@ pub struct PrepareSettings {
     /// Write every block once.
     pub fill: bool,
     /// Write every block twice, then this until it is steady.
-    pub precondition: Option<Workload>,
+    pub precondition: Option<PrepareWorkload>,
     /// Read every block once.
     pub touch: bool,
     /// What a round of the workload lasts; `None` = a minute.
@@ -30,7 +30,7 @@ pub struct PrepareSettings {
 
 /// The workload that a device is brought into a steady state by: `randwrite:4k:32`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
+pub struct PrepareWorkload {
     /// fio's word: `randwrite`, `write`, `randrw` or `rw`, of which half are writes.
     pub rw: String,
     /// Bytes per request.
@@ -39,20 +39,20 @@ pub struct Workload {
     pub depth: u32,
 }
 
-impl Default for Workload {
+impl Default for PrepareWorkload {
     /// Random writes of 4 KiB: what the SNIA's IOPS test watches.
     fn default() -> Self {
-        Workload { rw: "randwrite".to_owned(), block: 4096, depth: 32 }
+        PrepareWorkload { rw: "randwrite".to_owned(), block: 4096, depth: 32 }
     }
 }
 
 const PATTERNS: [&str; 4] = ["randwrite", "write", "randrw", "rw"];
 
-impl FromStr for Workload {
+impl FromStr for PrepareWorkload {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Workload, String> {
-        let mut workload = Workload::default();
+    fn from_str(text: &str) -> Result<PrepareWorkload, String> {
+        let mut workload = PrepareWorkload::default();
         let mut words = text.split(':').map(str::trim);
         let rw = words.next().unwrap_or_default();
         if !PATTERNS.contains(&rw) {
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn workloads() {
         let check = |text: &str, expected: Option<(&str, u64, u32)>| {
-            let found = text.parse::<Workload>().ok();
+            let found = text.parse::<PrepareWorkload>().ok();
             let found = found.as_ref().map(|found| (found.rw.as_str(), found.block, found.depth));
             assert_eq!(found, expected, "{text}");
         };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::units::bytes;
 use fathom_runner::WritePermit;
-use fathom_sys::device::{FilesystemFacts, TargetKind, TargetStack, unfit_for_a_new_file};
+use fathom_sys::device::{FilesystemFacts, PathKind, TargetStack, unfit_for_a_new_file};
 
 use super::settings::PrepareSettings;
 use crate::AssessError;
@@ -256,7 +256,7 @@ fn filesystem_of(path: &Path) -> Result<FilesystemFacts, AssessError> {
     let stack = TargetStack::of(path)
         .map_err(|error| refused(path, error.to_string(), error.hint().unwrap_or("check the path")))?;
     match stack.target {
-        TargetKind::File | TargetKind::Missing => Ok(stack.filesystem.unwrap_or_default()),
+        PathKind::File | PathKind::Missing => Ok(stack.filesystem.unwrap_or_default()),
         _ => Err(refused(path, "is neither a regular file nor a block device", "choose one of these")),
     }
 }

@@ -1,11 +1,11 @@
 //! A promise in one line: `rand-read.iops>=5000`, `lat-read.lat_ns.p99<5ms +-2%`. Pure.
 
-use fathom_analysis::promise::{Comparison, Measure, Quantity};
+use fathom_analysis::promise::{Comparison, PromiseMeasure, Quantity};
 use fathom_model::units::{parse_bytes, parse_duration};
 
 /// What a line says.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ExpectationLine {
     pub(super) test: String,
     pub(super) metric: String,
     pub(super) quantity: Quantity,
@@ -20,7 +20,7 @@ pub(super) fn is_one(text: &str) -> bool {
 }
 
 /// Reads a line; the error says what is wrong with it.
-pub(super) fn read(text: &str) -> Result<Said, String> {
+pub(super) fn read(text: &str) -> Result<ExpectationLine, String> {
     let at = text.find(['<', '>']).ok_or_else(|| "it compares nothing: use >=, <=, > or <".to_owned())?;
     let (left, right) = text.split_at(at);
     let sign = if right[1..].starts_with('=') { &right[..2] } else { &right[..1] };
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str) -> Result<Said, String> {
         .ok_or_else(|| format!("'{}' names no metric: write TEST.METRIC", left.trim()))?;
     let quantity = Quantity::parse(metric)
         .ok_or_else(|| format!("'{metric}' is no metric: there are {}", Quantity::KNOWN))?;
-    Ok(Said {
+    Ok(ExpectationLine {
         test: test.to_owned(),
         metric: metric.to_owned(),
         quantity,
@@ -47,16 +47,16 @@ pub(super) fn read(text: &str) -> Result<Said, String> {
 }
 
 /// A value in the unit of what is measured: requests a second, bytes a second, ns.
-pub(crate) fn figure(measure: Measure, text: &str) -> Result<f64, String> {
+pub(crate) fn figure(measure: PromiseMeasure, text: &str) -> Result<f64, String> {
     let text = text.trim();
     let value = match measure {
-        Measure::Iops => {
+        PromiseMeasure::Iops => {
             text.parse::<f64>().map_err(|_| format!("'{text}' is not a number of requests a second"))?
         }
-        Measure::BytesPerSecond => {
+        PromiseMeasure::BytesPerSecond => {
             parse_bytes(text.strip_suffix("/s").unwrap_or(text)).map_err(|error| error.to_string())? as f64
         }
-        Measure::Latency(..) => {
+        PromiseMeasure::Latency(..) => {
             if text.ends_with(|end: char| end.is_ascii_digit()) {
                 return Err(format!("'{text}' has no unit: write 5ms, 250us or 5000000ns"));
             }

@@ -3,11 +3,11 @@
 //! The rate that is there at any time is promised always, a burst for as long as its credit lasts, and a share of the time
 //! where the provider says one.
 
-use fathom_catalog::Entry;
+use fathom_catalog::CatalogEntry;
 use fathom_model::BlockSize;
 use fathom_model::plan::{JobPlan, Mix, OpenSync};
 use fathom_record::{CreditRecord, PromiseConditions, PromiseRecord, ShareRecord};
-use fathom_volume::{Accounting, Limit, Rate, Stage, VolumeModel};
+use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeModel};
 
 /// Limits of whatever the volume is attached to bear this name.
 const INSTANCE: &str = "instance";
@@ -61,7 +61,7 @@ impl Shape {
 pub(super) struct Promising<'a> {
     pub(super) source: &'a str,
     pub(super) model: &'a VolumeModel,
-    pub(super) entry: Option<&'a Entry>,
+    pub(super) entry: Option<&'a CatalogEntry>,
     /// Where the user gave one.
     pub(super) tolerance_percent: Option<f64>,
     pub(super) is_rested: bool,
@@ -69,7 +69,7 @@ pub(super) struct Promising<'a> {
 
 /// A limit as a test meets it.
 #[derive(Clone, Copy)]
-struct Met {
+struct TestLimit {
     limit: Limit,
     /// Tokens that each request takes on average.
     cost: f64,
@@ -77,23 +77,23 @@ struct Met {
     accounting: Accounting,
 }
 
-impl Met {
+impl TestLimit {
     /// Requests a second at a level of the limit.
-    fn requests(&self, level: Level) -> f64 {
+    fn requests(&self, level: RateAvailability) -> f64 {
         let rate = match level {
-            Level::Always => Some(self.limit.baseline()),
+            RateAvailability::Always => Some(self.limit.baseline()),
             // What is billed is not promised.
-            Level::Burst => match self.limit {
+            RateAvailability::Burst => match self.limit {
                 Limit::OnDemand { base, .. } => Some(base),
                 limit => limit.peak(),
             },
         };
-        rate.map_or(f64::INFINITY, Rate::as_f64) / self.cost
+        rate.map_or(f64::INFINITY, TokenRate::as_f64) / self.cost
     }
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Level {
+enum RateAvailability {
     Always,
     Burst,
 }
@@ -110,7 +110,7 @@ pub(super) fn promises(promising: &Promising<'_>, test: &str, shape: &Shape) -> 
         ..PromiseRecord::default()
     };
     let mut all = rates(promising, shape, &usual);
-    let most = promising.entry.map(Entry::latency_limits_ns).unwrap_or_default();
+    let most = promising.entry.map(CatalogEntry::latency_limits_ns).unwrap_or_default();
     let most = match shape.direction {
         "read" => most.0,
         "write" => most.1,
@@ -136,13 +136,14 @@ fn rates(
     usual: &dyn Fn(String, &str, f64) -> PromiseRecord,
 ) -> Vec<PromiseRecord> {
     let limits = met(promising.model, shape, |stage| stage.name != INSTANCE);
-    let Some((requests, binding)) = least(&limits, Level::Always) else { return Vec::new() };
+    let Some((requests, binding)) = least(&limits, RateAvailability::Always) else { return Vec::new() };
     let instance = met(promising.model, shape, |stage| stage.name == INSTANCE);
-    let machine = least(&instance, Level::Always).map(|(requests, _)| requests);
-    let promise = |requests: f64, binding: Met, credit: Option<CreditRecord>| {
+    let machine = least(&instance, RateAvailability::Always).map(|(requests, _)| requests);
+    let promise = |requests: f64, binding: TestLimit, credit: Option<CreditRecord>| {
         let per_request = if binding.is_bytes { shape.bytes() } else { 1.0 };
         let name = if binding.is_bytes { "bytes_per_second" } else { "iops" };
-        let asked = promising.entry.and_then(Entry::asked_depth_per_iops).filter(|_| !binding.is_bytes);
+        let asked =
+            promising.entry.and_then(CatalogEntry::asked_depth_per_iops).filter(|_| !binding.is_bytes);
         let plain = usual(format!("{}.{name}", shape.direction), ">=", requests * per_request);
         PromiseRecord {
             conditions: PromiseConditions {
@@ -157,34 +158,34 @@ fn rates(
     };
     let always = promise(requests, binding, None);
     let share = promising.entry.and_then(|entry| entry.promise().1).map(|fraction| {
-        let is_yearly = promising.entry.is_some_and(Entry::promises_for_a_year);
+        let is_yearly = promising.entry.is_some_and(CatalogEntry::promises_for_a_year);
         let share = Some(ShareRecord { fraction, period_ns: is_yearly.then_some(YEAR_NS) });
         PromiseRecord { share, ..always.clone() }
     });
-    let burst = least(&limits, Level::Burst).filter(|(burst, _)| *burst > requests * 1.01).and_then(
-        |(burst, binding)| {
+    let burst = least(&limits, RateAvailability::Burst)
+        .filter(|(burst, _)| *burst > requests * 1.01)
+        .and_then(|(burst, binding)| {
             let credits = limits.iter().filter_map(|met| credit(met, burst, promising.is_rested));
             let shortest = credits.min_by(|one, other| lasts(one).total_cmp(&lasts(other)))?;
             Some(promise(burst, binding, Some(shortest)))
-        },
-    );
+        });
     std::iter::once(always).chain(share).chain(burst).collect()
 }
 
 /// What the machine that `model` is attached to lets through of requests of `shape`: requests a second, or bytes.
 pub(super) fn instance_limit(model: &VolumeModel, shape: &Shape, in_bytes: bool) -> Option<f64> {
-    let (requests, _) = least(&met(model, shape, |stage| stage.name == INSTANCE), Level::Always)?;
+    let (requests, _) = least(&met(model, shape, |stage| stage.name == INSTANCE), RateAvailability::Always)?;
     Some(if in_bytes { requests * shape.bytes() } else { requests })
 }
 
 /// The limit that lets the least through.
-fn least(limits: &[Met], level: Level) -> Option<(f64, Met)> {
+fn least(limits: &[TestLimit], level: RateAvailability) -> Option<(f64, TestLimit)> {
     let all = limits.iter().map(|met| (met.requests(level), *met));
     all.filter(|(requests, _)| requests.is_finite()).min_by(|one, other| one.0.total_cmp(&other.0))
 }
 
 /// The limits that a test meets, of the stages that are `wanted`.
-fn met(model: &VolumeModel, shape: &Shape, wanted: fn(&Stage) -> bool) -> Vec<Met> {
+fn met(model: &VolumeModel, shape: &Shape, wanted: fn(&LimitStage) -> bool) -> Vec<TestLimit> {
     let (reads, writes) = (vec![shape.reads], vec![shape.writes]);
     let both = vec![shape.reads, shape.writes];
     let groups = [(&model.shared, both), (&model.reads, reads), (&model.writes, writes)];
@@ -200,7 +201,7 @@ fn met(model: &VolumeModel, shape: &Shape, wanted: fn(&Stage) -> bool) -> Vec<Me
             };
             let found = [(stage.ios, sum(ios), false), (stage.bytes, sum(bytes), true)];
             let of = |(limit, cost, is_bytes): (Option<Limit>, f64, bool)| {
-                (cost > 0.0).then_some(Met { limit: limit?, cost, is_bytes, accounting })
+                (cost > 0.0).then_some(TestLimit { limit: limit?, cost, is_bytes, accounting })
             };
             all.extend(found.into_iter().filter_map(of));
         }
@@ -228,7 +229,7 @@ fn bytes(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
 }
 
 /// The credit that a limit keeps, and what a rate of requests spends of it.
-fn credit(met: &Met, requests: f64, is_rested: bool) -> Option<CreditRecord> {
+fn credit(met: &TestLimit, requests: f64, is_rested: bool) -> Option<CreditRecord> {
     let spends = requests * met.cost;
     let (base, full, window_ns) = match met.limit {
         Limit::Credit { base, initial, .. } => (base, initial as f64, None),
@@ -257,7 +258,7 @@ fn lasts(credit: &CreditRecord) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use fathom_catalog::{Catalog, Target};
+    use fathom_catalog::{Catalog, SimulatedTarget};
 
     use super::*;
 
@@ -266,7 +267,7 @@ mod tests {
     }
 
     fn promised(source: &str, shape: &Shape) -> Vec<PromiseRecord> {
-        let target = Target::parse(Catalog::shipped(), source).unwrap();
+        let target = SimulatedTarget::parse(Catalog::shipped(), source).unwrap();
         let entry = Catalog::shipped().get(&target.id);
         let promising =
             Promising { source, model: &target.model, entry, tolerance_percent: None, is_rested: true };

@@ -1,7 +1,7 @@
 //! Jobs on a modelled volume: the real runner in virtual time, watched tick by tick.
 
 use fathom_analysis::forecast::{
-    Counted, Course, Forecast, OpTotal, OwnPace, Stalled, credits, joined, left,
+    CompletedRequests, Forecast, ForecastCourse, OpTotal, OwnPace, Stalled, credits, joined, left,
 };
 use fathom_model::Nanos;
 use fathom_options::resolve;
@@ -29,16 +29,16 @@ pub(super) fn predict(
     session.stop_by(stop.part());
     let sections = load.on(volume, length, &engine_rows())?;
     // Whatever is drawn at random is drawn alike each time.
-    let host = fathom_options::HostFacts { entropy: volume.seed, ..host_facts() };
+    let host = fathom_options::PlanningHost { entropy: volume.seed, ..host_facts() };
     let plan = resolve(&sections, &host)
         .map_err(|source| AssessError::JobFile { name: load.name.clone(), source: Box::new(source) })?;
     let asked = length.map(|length| length.0);
     let said =
         plan.jobs.iter().filter_map(|job| Some(job.time.runtime?.0.saturating_add(job.time.ramp.0))).max();
-    let course = Course::new(asked.or(said), credits(&volume.model));
+    let course = ForecastCourse::new(asked.or(said), credits(&volume.model));
     let mut watch =
-        Watch { session: &session, volume, begin: session.now(), course, ends_at: asked, observer };
-    let mut gathered = Gathered::default();
+        VolumeWatch { session: &session, volume, begin: session.now(), course, ends_at: asked, observer };
+    let mut gathered = RunTotals::default();
     loop {
         let from = watch.elapsed();
         match session.run(&plan, &mut watch) {
@@ -85,30 +85,31 @@ fn unfit(volume: &SimulatedVolume, error: &RunError) -> AssessError {
 }
 
 /// Looks at the volume at each tick.
-struct Watch<'a> {
+struct VolumeWatch<'a> {
     session: &'a Session,
     volume: &'a SimulatedVolume,
     begin: u64,
-    course: Course,
+    course: ForecastCourse,
     /// When everything is to end.
     ends_at: Option<u64>,
     observer: &'a mut dyn SimulateObserver,
 }
 
-impl Watch<'_> {
+impl VolumeWatch<'_> {
     /// ns since the load began.
     fn elapsed(&self) -> u64 {
         self.session.now() - self.begin
     }
 }
 
-impl RunObserver for Watch<'_> {
+impl RunObserver for VolumeWatch<'_> {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         let now = self.elapsed();
         // The rates are those of the time since the last tick, and that is where the course has come to.
         let seconds = now.saturating_sub(self.course.at_ns()).max(1) as f64 / 1e9;
         let count = |rates: [f64; DATA_OPS]| rates.map(|rate| (rate * seconds).round() as u64);
-        let counted = Counted { ios: count(snapshot.iops), bytes: count(snapshot.bytes_per_second) };
+        let counted =
+            CompletedRequests { ios: count(snapshot.iops), bytes: count(snapshot.bytes_per_second) };
         let left = self.session.look(&self.volume.path, standings).unwrap_or_default();
         self.course.advance(now, &counted, &left);
         self.observer.progress(now, snapshot.iops.iter().sum());
@@ -126,7 +127,7 @@ pub(super) fn standings(volume: &Volume, now: u64) -> Vec<u64> {
 
 /// What the runs amount to.
 #[derive(Default)]
-struct Gathered {
+struct RunTotals {
     ops: [OpTotal; DATA_OPS],
     syncs: Latency,
     own_pace: Option<OwnPace>,
@@ -135,9 +136,9 @@ struct Gathered {
     notes: Vec<String>,
 }
 
-impl Gathered {
+impl RunTotals {
     /// Adds a run that began at `from`.
-    fn add(&mut self, outcome: &RunOutcome, from: u64, course: &mut Course) {
+    fn add(&mut self, outcome: &RunOutcome, from: u64, course: &mut ForecastCourse) {
         // A backlog is that of the end.
         let mut backlog = 0;
         for worker in &outcome.workers {
@@ -163,14 +164,14 @@ impl Gathered {
         }
     }
 
-    fn bound(&self, course: &mut Course) {
+    fn bound(&self, course: &mut ForecastCourse) {
         let moments = self.ops.iter().map(|op| &op.lat.moments).filter(|moments| moments.count > 0);
         let (least, most) =
             moments.fold((u64::MAX, 0), |(least, most), one| (least.min(one.min), most.max(one.max)));
         course.bound(least, most.max(least));
     }
 
-    fn add_phase(&mut self, phase: &PhaseOutcome, from: u64, course: &mut Course) -> u64 {
+    fn add_phase(&mut self, phase: &PhaseOutcome, from: u64, course: &mut ForecastCourse) -> u64 {
         let mut backlog = 0;
         for (total, op) in self.ops.iter_mut().zip(&phase.ops) {
             total.ios += op.ios;

@@ -13,7 +13,7 @@ use crate::simulated::SimulatedVolume;
 
 /// A load.
 #[derive(Clone, Debug)]
-pub enum Load {
+pub enum SimulatedLoad {
     /// fio's jobs, as the runner carries them out.
     Jobs(JobLoad),
     /// Requests at the times at which they were made.
@@ -25,11 +25,11 @@ pub enum Load {
 pub struct JobLoad {
     /// Where they come from: the file's name, or `profile oltp`.
     pub name: String,
-    jobs: Vec<Job>,
+    jobs: Vec<SimulatedJob>,
 }
 
 #[derive(Clone, Debug)]
-struct Job {
+struct SimulatedJob {
     name: String,
     said: Vec<(String, String)>,
     /// It waits for the jobs before.
@@ -57,7 +57,7 @@ impl JobLoad {
         let word = path.to_string_lossy().into_owned();
         let invocation = parse_command_line(&["--".to_owned(), word], environment)
             .map_err(|source| AssessError::JobFile { name: name.clone(), source: Box::new(source) })?;
-        let jobs = invocation.sections.iter().map(Job::of).collect();
+        let jobs = invocation.sections.iter().map(SimulatedJob::of).collect();
         Ok(JobLoad { name, jobs })
     }
 
@@ -72,7 +72,7 @@ impl JobLoad {
             return Err(AssessError::UnknownProfile { name: name.to_owned() });
         };
         let test = profile.test;
-        let job = Job {
+        let job = SimulatedJob {
             name: profile.name.to_owned(),
             said: test.options,
             waits: false,
@@ -133,7 +133,7 @@ impl JobLoad {
         engines: &[EngineRow],
     ) -> Result<Vec<Section>, AssessError> {
         let length = length.filter(|_| !self.is_in_turn());
-        let section = |job: &Job| {
+        let section = |job: &SimulatedJob| {
             let said = job.on(volume, length);
             let pairs: Vec<(&str, &str)> =
                 said.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -146,15 +146,15 @@ impl JobLoad {
     }
 }
 
-impl Job {
-    fn of(section: &Section) -> Job {
+impl SimulatedJob {
+    fn of(section: &Section) -> SimulatedJob {
         let own = |name: &str| section.said.iter().any(|(said, _)| said == name);
         let mut said: Vec<(String, String)> =
             section.inherited.iter().filter(|(name, _)| !own(name)).cloned().collect();
         said.extend(section.said.iter().cloned());
         let waits = section.starts_file || section.options.stonewall == Some(true);
         said.retain(|(name, _)| name != "stonewall");
-        Job { name: section.name.clone(), said, waits, split_over: None, size: None }
+        SimulatedJob { name: section.name.clone(), said, waits, split_over: None, size: None }
     }
 
     /// fio's options of it on `volume`.

@@ -3,16 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_analysis::forecast::{Counted, Course, Forecast, OpTotal, OwnPace, Stalled, credits, joined};
+use fathom_analysis::forecast::{
+    CompletedRequests, Forecast, ForecastCourse, OpTotal, OwnPace, Stalled, credits, joined,
+};
 use fathom_model::units::grouped;
 use fathom_model::{Nanos, Op};
 use fathom_runner::StopHandle;
 use fathom_stats::{DATA_OPS, Latency, histogram};
-use fathom_volume::{Outcome, Request, Volume};
+use fathom_volume::{RequestOutcome, Volume, VolumeRequest};
 
 use super::SimulateObserver;
 use super::jobs::{standings, volume_notes};
-use super::trace::{Event, Trace};
+use super::trace::{Trace, TraceRequest};
 use crate::AssessError;
 use crate::simulated::SimulatedVolume;
 
@@ -51,7 +53,7 @@ pub(super) fn predict(
     let ends_at = length.map(|length| length.0);
     let mut replay = Replay {
         volume: model,
-        course: Course::new(Some(ends_at.unwrap_or(trace.length_ns).max(1)), credits(&volume.model)),
+        course: ForecastCourse::new(Some(ends_at.unwrap_or(trace.length_ns).max(1)), credits(&volume.model)),
         depth: if trace.has_times { usize::MAX } else { 1 },
         ..Replay::empty(observer, stop)
     };
@@ -64,7 +66,7 @@ pub(super) fn predict(
 
 /// A request under way, the first to complete first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pending {
+struct ReplayedRequest {
     end: u64,
     number: u64,
     start: u64,
@@ -75,12 +77,12 @@ struct Pending {
 
 struct Replay<'a> {
     volume: Volume,
-    course: Course,
+    course: ForecastCourse,
     observer: &'a mut dyn SimulateObserver,
     stop: &'a StopHandle,
-    pending: BinaryHeap<Reverse<Pending>>,
+    pending: BinaryHeap<Reverse<ReplayedRequest>>,
     /// What completed since the last tick.
-    counted: Counted,
+    counted: CompletedRequests,
     latencies: Vec<(u64, u16)>,
     ops: [OpTotal; DATA_OPS],
     syncs: Latency,
@@ -101,11 +103,11 @@ impl<'a> Replay<'a> {
         Replay {
             volume: Volume::new(&fathom_volume::VolumeModel::unlimited(1), 0)
                 .expect("a volume of one byte is one"),
-            course: Course::new(None, Vec::new()),
+            course: ForecastCourse::new(None, Vec::new()),
             observer,
             stop,
             pending: BinaryHeap::new(),
-            counted: Counted::default(),
+            counted: CompletedRequests::default(),
             latencies: Vec::new(),
             ops: Default::default(),
             syncs: Latency::default(),
@@ -174,7 +176,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn make(&mut self, event: &Event) {
+    fn make(&mut self, event: &TraceRequest) {
         let size = self.volume.model().size_bytes;
         let mut offset = event.offset;
         if offset.checked_add(u64::from(event.bytes)).is_none_or(|end| end > size) {
@@ -182,18 +184,19 @@ impl Replay<'_> {
             let places = size - u64::from(event.bytes) + 1;
             offset = offset % places / SECTOR * SECTOR;
         }
-        let answer = self.volume.submit(self.now, &Request { op: event.op, offset, bytes: event.bytes });
-        if answer.outcome == Outcome::Never {
+        let answer =
+            self.volume.submit(self.now, &VolumeRequest { op: event.op, offset, bytes: event.bytes });
+        if answer.outcome == RequestOutcome::Never {
             self.never += 1;
             return;
         }
-        let failed = matches!(answer.outcome, Outcome::Failed(_));
+        let failed = matches!(answer.outcome, RequestOutcome::Failed(_));
         let number = self.volume.counters().issued;
         let (end, start, op, bytes) = (answer.at_ns, self.now, event.op, event.bytes);
         if self.pending.is_empty() {
             self.active_at = self.now;
         }
-        self.pending.push(Reverse(Pending { end, number, start, op, bytes, failed }));
+        self.pending.push(Reverse(ReplayedRequest { end, number, start, op, bytes, failed }));
         self.most_in_flight = self.most_in_flight.max(self.pending.len());
         self.last_end = self.last_end.max(end);
     }

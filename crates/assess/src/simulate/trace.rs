@@ -7,7 +7,7 @@ use crate::AssessError;
 
 /// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct TraceRequest {
     /// When it was made, ns since the first one; in a trace without times, when the waits before it are over.
     pub at_ns: u64,
     pub op: Op,
@@ -22,7 +22,7 @@ pub struct Trace {
     pub name: String,
     /// What it is: `fio iolog version 3`, ...
     pub format: &'static str,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<TraceRequest>,
     /// Each request has its time and is made then, whether those before have completed or not.
     pub(super) has_times: bool,
     /// What the trace lasts by itself, ns.
@@ -44,8 +44,8 @@ impl Trace {
         let name = lines.name().to_owned();
         let refuse = |line: usize, reason: String| AssessError::Trace { name: name.clone(), line, reason };
         let first = lines.next_line()?.ok_or_else(|| refuse(1, "it is empty".to_owned()))?;
-        let mut reader = Reader::new(first).map_err(|reason| refuse(1, reason))?;
-        if matches!(reader.format, Format::Blkparse) {
+        let mut reader = TraceReader::new(first).map_err(|reason| refuse(1, reason))?;
+        if matches!(reader.format, TraceFormat::Blkparse) {
             reader.line(first).map_err(|reason| refuse(1, reason))?;
         }
         while let Some(line) = lines.next_line()? {
@@ -68,7 +68,7 @@ impl Trace {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum TraceFormat {
     Iolog2,
     Iolog3,
     Blkparse,
@@ -78,11 +78,11 @@ enum Format {
 const QUEUED: usize = 0;
 const ISSUED: usize = 1;
 
-struct Reader {
-    format: Format,
-    events: Vec<Event>,
+struct TraceReader {
+    format: TraceFormat,
+    events: Vec<TraceRequest>,
     /// Of blkparse: what was queued and what was issued; one of them is the trace.
-    by_action: [Vec<Event>; 2],
+    by_action: [Vec<TraceRequest>; 2],
     files: usize,
     /// The waits of version 2 so far.
     waited_ns: u64,
@@ -90,15 +90,15 @@ struct Reader {
     first_ns: Option<u64>,
 }
 
-impl Reader {
-    fn new(first: &str) -> Result<Reader, String> {
+impl TraceReader {
+    fn new(first: &str) -> Result<TraceReader, String> {
         let format = match first.trim() {
-            "fio version 2 iolog" => Format::Iolog2,
-            "fio version 3 iolog" => Format::Iolog3,
-            other if is_blkparse(other) => Format::Blkparse,
+            "fio version 2 iolog" => TraceFormat::Iolog2,
+            "fio version 3 iolog" => TraceFormat::Iolog3,
+            other if is_blkparse(other) => TraceFormat::Blkparse,
             _ => return Err("it begins neither as an iolog of fio nor as the text of blkparse".to_owned()),
         };
-        Ok(Reader {
+        Ok(TraceReader {
             format,
             events: Vec::new(),
             by_action: Default::default(),
@@ -119,16 +119,16 @@ impl Reader {
             return Ok(());
         }
         match self.format {
-            Format::Iolog2 => {
+            TraceFormat::Iolog2 => {
                 let at_ns = self.waited_ns;
                 self.iolog(at_ns, &words)
             }
-            Format::Iolog3 => {
+            TraceFormat::Iolog3 => {
                 let at = words[0].parse::<u64>().map_err(|_| format!("'{}' is no time in µs", words[0]))?;
                 let at_ns = at.checked_mul(1_000).ok_or_else(|| too_long(&format!("{at} µs")))?;
                 self.iolog(at_ns, &words[1..])
             }
-            Format::Blkparse => self.blkparse(&words),
+            TraceFormat::Blkparse => self.blkparse(&words),
         }
     }
 
@@ -144,7 +144,7 @@ impl Reader {
                 return Ok(());
             }
             "open" | "close" => return Ok(()),
-            "wait" if self.format == Format::Iolog2 => {
+            "wait" if self.format == TraceFormat::Iolog2 => {
                 let wait = rest.first().and_then(|word| word.parse::<u64>().ok());
                 let wait = wait.ok_or_else(|| "the time of wait is no number of µs".to_owned())?;
                 let waited_ns =
@@ -171,7 +171,7 @@ impl Reader {
             _ => return Err("its offset and length are missing".to_owned()),
         };
         self.check_time(at_ns)?;
-        self.events.push(Event { at_ns, op, offset, bytes: whole(bytes)? });
+        self.events.push(TraceRequest { at_ns, op, offset, bytes: whole(bytes)? });
         Ok(())
     }
 
@@ -214,16 +214,16 @@ impl Reader {
         };
         let op = if bytes == 0 { Op::Sync } else { op };
         self.check_time(at_ns)?;
-        self.by_action[list].push(Event { at_ns, op, offset, bytes: whole(bytes)? });
+        self.by_action[list].push(TraceRequest { at_ns, op, offset, bytes: whole(bytes)? });
         Ok(())
     }
 
     fn finish(mut self, name: &str) -> Result<Trace, String> {
         let mut notes = Vec::new();
         let format = match self.format {
-            Format::Iolog2 => "fio iolog version 2",
-            Format::Iolog3 => "fio iolog version 3",
-            Format::Blkparse => {
+            TraceFormat::Iolog2 => "fio iolog version 2",
+            TraceFormat::Iolog3 => "fio iolog version 3",
+            TraceFormat::Blkparse => {
                 let [queued, issued] = std::mem::take(&mut self.by_action);
                 self.events = if issued.is_empty() { queued } else { issued };
                 "blkparse"
@@ -238,7 +238,7 @@ impl Reader {
         if self.files > 1 {
             notes.push(format!("the {} files of the trace share the volume's offsets", self.files));
         }
-        let has_times = self.format != Format::Iolog2;
+        let has_times = self.format != TraceFormat::Iolog2;
         if !has_times {
             let text = "the trace has no times: each request follows when the one before has completed";
             notes.push(text.to_owned());

@@ -1,8 +1,8 @@
 //! What a surface is going to do: its settings held against the target, and fio's options for each of its tests.
 
-use fathom_analysis::surface::file::{FileTest, Kind, LADDER_RANGE};
+use fathom_analysis::surface::file::{FileRowKind, FileTest, LADDER_RANGE};
 use fathom_analysis::surface::plan::{
-    Order, Parts, Place, Times, places, points, probes, time_of_places, times, visits,
+    SurfaceParts, SurfacePlace, Times, VisitOrder, places, points, probes, time_of_places, times, visits,
 };
 use fathom_analysis::surface::point::{ACCESS, SEEK, TRANSFER};
 use fathom_model::Nanos;
@@ -11,7 +11,7 @@ use fathom_model::units::bytes;
 use crate::AssessError;
 use crate::planned::{size_word, time_word};
 use crate::settings::RunSettings;
-use crate::site::{Said, Site};
+use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
 
 /// What the file benchmark writes.
@@ -46,7 +46,7 @@ pub struct SurfaceSettings {
     /// What every run is asked for.
     pub run: RunSettings,
     /// What is measured; `None` = what suits the target.
-    pub parts: Option<Parts>,
+    pub parts: Option<SurfaceParts>,
     /// Read every block once instead.
     pub scan: bool,
     /// Write instead of read.
@@ -56,7 +56,7 @@ pub struct SurfaceSettings {
     /// Bytes per request of the transfer.
     pub block: u64,
     /// The order of the places.
-    pub order: Order,
+    pub order: VisitOrder,
     /// Requests under way where many are.
     pub depth: u32,
     /// Time for everything, laying out included.
@@ -74,7 +74,7 @@ impl Default for SurfaceSettings {
             writes: false,
             points: None,
             block: BLOCK,
-            order: Order::default(),
+            order: VisitOrder::default(),
             depth: DEPTH,
             budget: Nanos::from_secs(60),
             content: Content::default(),
@@ -101,7 +101,7 @@ pub struct SurfacePlan {
     /// Where.
     pub site: Site,
     /// What is measured.
-    pub parts: Parts,
+    pub parts: SurfaceParts,
     /// What was asked for.
     pub settings: SurfaceSettings,
 }
@@ -146,14 +146,14 @@ impl SurfacePlan {
             return Err(refuse(reason, "choose a smaller --bs"));
         }
         let otherwise =
-            Parts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };
+            SurfaceParts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };
         let parts = settings.parts.unwrap_or(otherwise);
         site.size -= site.size % unit;
         Ok(SurfacePlan { site, parts, settings })
     }
 
     /// The places in the order of visiting, where `budget_ns` are there for everything.
-    pub fn visits(&self, budget_ns: u64) -> Vec<Place> {
+    pub fn visits(&self, budget_ns: u64) -> Vec<SurfacePlace> {
         if !self.parts.transfer && !self.parts.access {
             return Vec::new();
         }
@@ -168,7 +168,7 @@ impl SurfacePlan {
     }
 
     /// What every job has in common.
-    fn job(&self, rw: &str, block: u64, depth: u32) -> Said {
+    fn job(&self, rw: &str, block: u64, depth: u32) -> JobWords {
         self.site.job(rw, block, depth, None)
     }
 
@@ -178,7 +178,12 @@ impl SurfacePlan {
     }
 
     /// The jobs of a place.
-    pub(super) fn place(&self, place: &Place, times: &Times, probes_each: u32) -> Vec<(&'static str, Said)> {
+    pub(super) fn place(
+        &self,
+        place: &SurfacePlace,
+        times: &Times,
+        probes_each: u32,
+    ) -> Vec<(&'static str, JobWords)> {
         let (rw, rand) = self.words();
         let mut jobs = Vec::new();
         if self.parts.transfer {
@@ -198,12 +203,12 @@ impl SurfacePlan {
     }
 
     /// Places for many requests under way: the second halves of even parts.
-    pub(super) fn saturated_places(&self, count: u32) -> Vec<Place> {
+    pub(super) fn saturated_places(&self, count: u32) -> Vec<SurfacePlace> {
         let block = self.saturated_block();
         let count = u64::from(count).min(self.site.size / (2 * block)).max(1) as u32;
-        let half = |place: Place| {
+        let half = |place: SurfacePlace| {
             let skip = place.length / 2 / block * block;
-            Place { offset: place.offset + skip, length: place.length - skip, ..place }
+            SurfacePlace { offset: place.offset + skip, length: place.length - skip, ..place }
         };
         places(self.site.size, block, count).into_iter().map(half).collect()
     }
@@ -216,13 +221,13 @@ impl SurfacePlan {
     }
 
     /// The job that reads or writes at a place with many requests under way.
-    pub(super) fn saturated(&self, place: &Place, runtime_ns: u64) -> Said {
+    pub(super) fn saturated(&self, place: &SurfacePlace, runtime_ns: u64) -> JobWords {
         let job = self.job(self.words().0, self.saturated_block(), self.settings.depth);
         goes_on(ends(range(job, place.offset, place.length), runtime_ns))
     }
 
     /// The job that goes over one small region again and again.
-    pub(super) fn burst(&self, offset: u64, runtime_ns: u64) -> Said {
+    pub(super) fn burst(&self, offset: u64, runtime_ns: u64) -> JobWords {
         let length = BURST_RANGE.max(self.settings.block).min(self.site.size);
         let offset = offset.min(self.site.size - length) / self.settings.block * self.settings.block;
         let mut job = range(self.job(self.words().0, self.settings.block, 1), offset, length);
@@ -231,15 +236,16 @@ impl SurfacePlan {
     }
 
     /// The jobs of a row of the file benchmark.
-    pub(super) fn file_row(&self, row: &FileTest) -> Vec<(&'static str, Said)> {
-        let length = if row.kind == Kind::Block { self.site.size.min(LADDER_RANGE) } else { self.site.size };
+    pub(super) fn file_row(&self, row: &FileTest) -> Vec<(&'static str, JobWords)> {
+        let length =
+            if row.kind == FileRowKind::Block { self.site.size.min(LADDER_RANGE) } else { self.site.size };
         let job = |offset: u64, length: u64, runtime_ns: u64| {
             let mut job = range(self.job(row.rw.name(), row.block, row.depth), offset, length);
             job.push(("time_based".to_owned(), "1".to_owned()));
             job.push(("randseed".to_owned(), (self.site.seed ^ row.block).to_string()));
             goes_on(ends(job, runtime_ns))
         };
-        let zeros = |mut job: Said| {
+        let zeros = |mut job: JobWords| {
             job.push(("zero_buffers".to_owned(), String::new()));
             job
         };
@@ -260,7 +266,7 @@ impl SurfacePlan {
     }
 
     /// The job of a part of a scan: the first error ends it, so that it is known where that was.
-    pub(super) fn scan(&self, offset: u64, length: u64) -> Said {
+    pub(super) fn scan(&self, offset: u64, length: u64) -> JobWords {
         range(self.job("read", SCAN_BLOCK.min(length), 1), offset, length)
     }
 
@@ -272,19 +278,19 @@ impl SurfacePlan {
 
 const SEED_STEP: u64 = 0x9e37_79b9;
 
-fn range(mut job: Said, offset: u64, length: u64) -> Said {
+fn range(mut job: JobWords, offset: u64, length: u64) -> JobWords {
     job.push(("offset".to_owned(), size_word(offset)));
     job.push(("size".to_owned(), size_word(length)));
     job
 }
 
-fn ends(mut job: Said, runtime_ns: u64) -> Said {
+fn ends(mut job: JobWords, runtime_ns: u64) -> JobWords {
     job.push(("runtime".to_owned(), time_word(Nanos(runtime_ns))));
     job
 }
 
 /// A request that fails is counted, and the next one made.
-fn goes_on(mut job: Said) -> Said {
+fn goes_on(mut job: JobWords) -> JobWords {
     job.push(("continue_on_error".to_owned(), "all".to_owned()));
     job
 }
@@ -304,7 +310,7 @@ mod tests {
         )
     }
 
-    fn text(said: &Said) -> String {
+    fn text(said: &JobWords) -> String {
         said.iter().map(|(name, value)| format!("{name}={value} ")).collect()
     }
 
@@ -314,7 +320,7 @@ mod tests {
         let places = plan.visits(60_000_000_000);
         let times = plan.times(60_000_000_000, places.len());
         assert_eq!(places.len(), 200);
-        let place = Place { index: 3, offset: 15 << 20, length: 5 << 20 };
+        let place = SurfacePlace { index: 3, offset: 15 << 20, length: 5 << 20 };
         let jobs = plan.place(&place, &times, 5);
         let check = |said: &str, parts: &[&str]| {
             for part in parts {

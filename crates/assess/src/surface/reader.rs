@@ -14,11 +14,11 @@ use fathom_sys::io::{OpenFlags, open_target};
 use fathom_sys::residency::is_hole;
 
 use crate::machine;
-use crate::ping::probe::Probe;
+use crate::ping::probe::EngineProbe;
 
 /// What is read, and how.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct ReadSource {
     pub path: PathBuf,
     pub size: u64,
     pub is_block_device: bool,
@@ -42,48 +42,48 @@ enum Ask {
     Hole { offset: u64, length: u64 },
 }
 
-enum Answer {
+enum ReaderReply {
     Read(Look),
     Hole(bool),
 }
 
 /// A thread that reads what it is asked for.
-pub(super) struct Reader {
+pub(super) struct SurfaceReader {
     asks: SyncSender<Ask>,
-    answers: Receiver<Answer>,
+    answers: Receiver<ReaderReply>,
 }
 
 /// How often it is looked whether to stop.
 const PIECE: Duration = Duration::from_millis(50);
 
-impl Reader {
+impl SurfaceReader {
     /// Starts the thread, which opens `source` by itself; `None` where no thread can be made.
-    pub fn start(source: Source) -> Option<Reader> {
+    pub fn start(source: ReadSource) -> Option<SurfaceReader> {
         let (asks, asked) = sync_channel(1);
         let (answer, answers) = sync_channel(1);
         let work = move || work(&source, &asked, &answer);
         std::thread::Builder::new().name("surface-look".to_owned()).spawn(work).ok()?;
-        Some(Reader { asks, answers })
+        Some(SurfaceReader { asks, answers })
     }
 
     /// Reads a block; `None` where that took longer than `patience`, the session was stopped, or nothing can be read at
     /// all. The reader is of no use any more then.
     pub fn read(&self, offset: u64, length: u32, patience: Duration, session: &Session) -> Option<Look> {
         match self.ask(Ask::Read { offset, length }, patience, session)? {
-            Answer::Read(look) => Some(look),
-            Answer::Hole(_) => None,
+            ReaderReply::Read(look) => Some(look),
+            ReaderReply::Hole(_) => None,
         }
     }
 
     /// Whether all of a range of a file is a hole; `None` as for [`Reader::read`].
     pub fn is_hole(&self, offset: u64, length: u64, patience: Duration, session: &Session) -> Option<bool> {
         match self.ask(Ask::Hole { offset, length }, patience, session)? {
-            Answer::Hole(is_hole) => Some(is_hole),
-            Answer::Read(_) => None,
+            ReaderReply::Hole(is_hole) => Some(is_hole),
+            ReaderReply::Read(_) => None,
         }
     }
 
-    fn ask(&self, ask: Ask, patience: Duration, session: &Session) -> Option<Answer> {
+    fn ask(&self, ask: Ask, patience: Duration, session: &Session) -> Option<ReaderReply> {
         let stop = session.stop_handle();
         // Looked at before as well: where each read fails at once, no wait below is long enough for a look.
         if stop.is_requested() {
@@ -105,12 +105,12 @@ impl Reader {
 }
 
 /// The life of the thread. It ends when nobody asks any more.
-fn work(source: &Source, asked: &Receiver<Ask>, answer: &SyncSender<Answer>) {
+fn work(source: &ReadSource, asked: &Receiver<Ask>, answer: &SyncSender<ReaderReply>) {
     let Some((file, mut probe)) = open(source) else { return };
     let clock = RealClock::start();
     while let Ok(ask) = asked.recv() {
         let told = match ask {
-            Ask::Hole { offset, length } => Answer::Hole(is_hole(&file, offset, length)),
+            Ask::Hole { offset, length } => ReaderReply::Hole(is_hole(&file, offset, length)),
             Ask::Read { offset, length } => {
                 let start = clock.now();
                 let Ok(result) = probe.ask(Op::Read, offset, length) else { return };
@@ -123,7 +123,7 @@ fn work(source: &Source, asked: &Receiver<Ask>, answer: &SyncSender<Answer>) {
                 };
                 let bytes = &probe.payload()[..length as usize];
                 let is_zero = errno.is_none() && bytes.iter().all(|byte| *byte == 0);
-                Answer::Read(Look { errno, time_ns, is_zero })
+                ReaderReply::Read(Look { errno, time_ns, is_zero })
             }
         };
         if answer.send(told).is_err() {
@@ -134,7 +134,7 @@ fn work(source: &Source, asked: &Receiver<Ask>, answer: &SyncSender<Answer>) {
 
 const EIO: i32 = 5;
 
-fn open(source: &Source) -> Option<(Arc<std::fs::File>, Probe)> {
+fn open(source: &ReadSource) -> Option<(Arc<std::fs::File>, EngineProbe)> {
     let flags = OpenFlags { direct: source.direct, ..OpenFlags::default() };
     let file = Arc::new(open_target(Path::new(&source.path), flags).ok()?);
     let name = if source.direct && machine::probe("io_uring").is_ok() { "io_uring" } else { "psync" };
@@ -152,7 +152,7 @@ fn open(source: &Source) -> Option<(Arc<std::fs::File>, Probe)> {
         random: true,
         options: RawEngineOptions::default(),
     };
-    Some((file, Probe::with(registry::find(name)?, setup).ok()?))
+    Some((file, EngineProbe::with(registry::find(name)?, setup).ok()?))
 }
 
 #[cfg(test)]
@@ -166,14 +166,14 @@ mod tests {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         file.as_file().write_all_at(&[7], 5 * 4096).unwrap();
-        let source = Source {
+        let source = ReadSource {
             path: file.path().to_owned(),
             size: 1 << 20,
             is_block_device: false,
             direct: false,
             max_block: 65_536,
         };
-        let (reader, session) = (Reader::start(source).unwrap(), Session::real());
+        let (reader, session) = (SurfaceReader::start(source).unwrap(), Session::real());
         let patience = Duration::from_secs(10);
         let zero =
             |offset| reader.read(offset, 4096, patience, &session).map(|look| (look.errno, look.is_zero));
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(reader.is_hole(0, 65_536, patience, &session), Some(false));
         session.stop_handle().request("signal 2");
         assert!(
-            Reader::start(Source {
+            SurfaceReader::start(ReadSource {
                 path: "/no/such/file".into(),
                 size: 0,
                 is_block_device: false,

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use fathom_analysis::surface::point::{POINT, TRANSFER};
-use fathom_analysis::surface::scan::{AGAIN, Bisection, Scan, Span};
+use fathom_analysis::surface::scan::{AGAIN, Bisection, ByteRange, Scan};
 use fathom_model::units::bytes;
 use fathom_record::{ScanRecord, TestMeta, TestRecord, TestStatus, UnreadableRecord};
 
-use super::Run;
+use super::SurfaceRun;
 use super::plan::SCAN_BLOCK;
-use super::reader::Reader;
+use super::reader::SurfaceReader;
 
 /// Parts of the area that are tests of their own.
 const SEGMENTS: u64 = 256;
@@ -35,7 +35,7 @@ struct Located {
     reads: u32,
 }
 
-impl Run<'_> {
+impl SurfaceRun<'_> {
     /// Reads the whole area in order.
     pub(super) fn scan(&mut self) {
         let area = self.plan.site.size;
@@ -81,7 +81,7 @@ impl Run<'_> {
     }
 
     /// Goes on block by block from one that failed, until blocks can be read again.
-    fn locate(&self, reader: Option<&Reader>, from: u64, end: u64, most: u32) -> Located {
+    fn locate(&self, reader: Option<&SurfaceReader>, from: u64, end: u64, most: u32) -> Located {
         let mut located = Located::default();
         let Some(reader) = reader else { return located };
         let (mut at, mut good) = (from, 0);
@@ -97,7 +97,7 @@ impl Run<'_> {
                     good = 0;
                     let left = most.saturating_sub(located.reads);
                     let mut bisection =
-                        Bisection::new(Span { offset: at, length }, errno, self.plan.site.unit, left);
+                        Bisection::new(ByteRange { offset: at, length }, errno, self.plan.site.unit, left);
                     while let Some(span) = bisection.ask() {
                         located.reads += 1;
                         let look = reader.read(span.offset, span.length as u32, PATIENCE, self.steps.session);
@@ -117,7 +117,7 @@ impl Run<'_> {
     }
 
     /// Reads the slow blocks once more, so that what is slow by itself is told from what was held up.
-    fn slow_again(&mut self, reader: &Reader) {
+    fn slow_again(&mut self, reader: &SurfaceReader) {
         let mut slow = Scan::slow_blocks(&self.steps.record, SCAN_BLOCK);
         if slow.is_empty() {
             return;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_analysis::promise;
-use fathom_assess::{BenchPlan, BenchSettings, Cost, Effort, Expecting, PlannedTest, parse_percent};
+use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, PlanCost, PlannedTest, parse_percent};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{PromiseRecord, RunRecord};
@@ -239,7 +239,7 @@ fn rounds_text(plan: &BenchPlan) -> Option<String> {
     Some(format!("Repeats each test in rounds ({each}) {rule}; within {}.", duration(rounds.budget)))
 }
 
-fn time_text(cost: &Cost) -> String {
+fn time_text(cost: &PlanCost) -> String {
     let span = |most: Nanos| match cost.least_time {
         Some(least) => format!("between {} and {}", duration(least), duration(most)),
         None => format!("about {}", duration(most)),
@@ -272,13 +272,13 @@ fn writes_text(plan: &BenchPlan) -> String {
 }
 
 #[derive(Serialize)]
-struct PlanDocument<'a> {
+struct BenchPlanDocument<'a> {
     schema: &'static str,
     suite: &'a str,
     target: String,
     size_bytes: u64,
     seed: u64,
-    cost: CostDocument,
+    cost: PlanCostDocument,
     tests: Vec<PlannedDocument<'a>>,
     /// Left out where there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -287,7 +287,7 @@ struct PlanDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct CostDocument {
+struct PlanCostDocument {
     /// Null where a test takes as long as it takes.
     time_ns: Option<u64>,
     /// Null where no test may end early.
@@ -320,13 +320,13 @@ fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
         rounds_budget_ns: test.rounds.map(|rounds| rounds.budget.0),
         skipped: test.skip.as_deref(),
     });
-    let document = PlanDocument {
+    let document = BenchPlanDocument {
         schema: "fathom.plan/1",
         suite: &plan.suite.name,
         target: plan.target_name(),
         size_bytes: plan.size,
         seed: plan.seed,
-        cost: CostDocument {
+        cost: PlanCostDocument {
             time_ns: plan.cost.time.map(|time| time.0),
             least_time_ns: plan.cost.least_time.map(|time| time.0),
             layout_bytes: plan.cost.layout_bytes,

@@ -14,7 +14,7 @@ use crate::exit::{Complaint, Exit};
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct CatalogCommand {
     #[command(subcommand)]
-    command: Command,
+    command: CatalogAction,
 }
 
 const EXAMPLES: &str = "\
@@ -25,9 +25,9 @@ Examples:
   fathom catalog check my-volumes.toml";
 
 #[derive(Subcommand)]
-enum Command {
+enum CatalogAction {
     /// The volume types, with the most that each gives
-    List(list::ListArguments),
+    List(list::CatalogListArguments),
     /// One type: limits, bursts, what each block size gets, price and source
     Show(show::ShowArguments),
     /// Which types and sizes serve a need, the cheapest first, and why the others do not
@@ -42,9 +42,9 @@ enum Command {
 /// The catalogue or what is asked of it makes no sense.
 pub fn run(command: CatalogCommand) -> Result<Exit, Complaint> {
     match command.command {
-        Command::List(arguments) => list::run(&arguments),
-        Command::Show(arguments) => show::run(&arguments),
-        Command::Fit(arguments) => fit::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
+        CatalogAction::List(arguments) => list::run(&arguments),
+        CatalogAction::Show(arguments) => show::run(&arguments),
+        CatalogAction::Fit(arguments) => fit::run(&arguments),
+        CatalogAction::Check(arguments) => check::run(&arguments),
     }
 }

@@ -43,7 +43,7 @@ pub fn run(args: &[OsString]) -> Exit {
     };
     match start(&words) {
         Ok(exit) => exit,
-        Err(Refusal { message, excerpt, hint }) => {
+        Err(FioRefusal { message, excerpt, hint }) => {
             output::warn(&message);
             if let Some(excerpt) = excerpt {
                 let _ = output::warn_by(|out| out.own_lines(&excerpt));
@@ -57,41 +57,41 @@ pub fn run(args: &[OsString]) -> Exit {
 }
 
 /// Why nothing is run.
-struct Refusal {
+struct FioRefusal {
     message: String,
     /// The lines of a job file that it is about.
     excerpt: Option<String>,
     hint: Option<String>,
 }
 
-impl Refusal {
-    fn new(message: String, hint: Option<String>) -> Refusal {
-        Refusal { message, excerpt: None, hint }
+impl FioRefusal {
+    fn new(message: String, hint: Option<String>) -> FioRefusal {
+        FioRefusal { message, excerpt: None, hint }
     }
 }
 
-impl From<OptionError> for Refusal {
-    fn from(error: OptionError) -> Refusal {
+impl From<OptionError> for FioRefusal {
+    fn from(error: OptionError) -> FioRefusal {
         let excerpt = error.place().map(ToString::to_string);
         let (message, excerpt) = without_excerpt(error.to_string(), excerpt);
-        Refusal { message, excerpt, hint: error.hint() }
+        FioRefusal { message, excerpt, hint: error.hint() }
     }
 }
 
-impl From<AssessError> for Refusal {
-    fn from(error: AssessError) -> Refusal {
+impl From<AssessError> for FioRefusal {
+    fn from(error: AssessError) -> FioRefusal {
         let (message, excerpt) = without_excerpt(format!("fio: {error}"), error.excerpt());
-        Refusal { message, excerpt, hint: error.hint() }
+        FioRefusal { message, excerpt, hint: error.hint() }
     }
 }
 
-impl From<io::Error> for Refusal {
-    fn from(error: io::Error) -> Refusal {
-        Refusal::new(format!("fio: cannot write to standard output: {}", output::plain(&error)), None)
+impl From<io::Error> for FioRefusal {
+    fn from(error: io::Error) -> FioRefusal {
+        FioRefusal::new(format!("fio: cannot write to standard output: {}", output::plain(&error)), None)
     }
 }
 
-fn start(words: &[String]) -> Result<Exit, Refusal> {
+fn start(words: &[String]) -> Result<Exit, FioRefusal> {
     let engines = engine_rows();
     let host = host_facts();
     let parsed = parse_command_line(
@@ -126,7 +126,7 @@ fn start(words: &[String]) -> Result<Exit, Refusal> {
 }
 
 /// `--version`, `--help` and the like.
-fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Refusal> {
+fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRefusal> {
     let (text, exit) = if command.version {
         (format!("{FIO_VERSION}\n"), Exit::Done)
     } else if command.help {
@@ -134,12 +134,12 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Refus
     } else if let Some(topic) = &command.cmdhelp {
         let help = command_help(topic.as_deref()).map_err(|nearest| {
             let message = format!("No such command: {}", topic.as_deref().unwrap_or_default());
-            Refusal::new(message, nearest.map(|name| format!("Did you mean {name}?")))
+            FioRefusal::new(message, nearest.map(|name| format!("Did you mean {name}?")))
         })?;
         (help, Exit::Done)
     } else {
         let topic = command.enghelp.as_ref().and_then(|topic| topic.as_deref());
-        let help = engine_help(engines, topic).map_err(|message| Refusal::new(message, None))?;
+        let help = engine_help(engines, topic).map_err(|message| FioRefusal::new(message, None))?;
         (help, Exit::Done)
     };
     output::print(|out| out.own_lines(&text))?;
@@ -168,20 +168,20 @@ fn measure(
     invocation: &Invocation,
     plan: &RunPlan,
     (mut session, mut notes): (Session, Vec<String>),
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, FioRefusal> {
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;
     session.set_permit(WritePermit::fio(&may_destroy(command)));
     let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| {
         let message = format!("fio: cannot watch for signals: {}", output::plain(&error));
-        Refusal::new(message, signals::hint(&error))
+        FioRefusal::new(message, signals::hint(&error))
     })?;
     let rescue = Rescue::new();
     let watch = rescue.watch(session.stop_handle(), |record, _| {
         rescue::end(record, Exit::FioInterrupted, |_| Ok(()));
     });
     let _watch = watch.map_err(|error| {
-        Refusal::new(format!("fio: cannot start a thread: {}", output::plain(&error)), None)
+        FioRefusal::new(format!("fio: cannot start a thread: {}", output::plain(&error)), None)
     })?;
     if sink.has_text() {
         sink.write(|out| {
@@ -194,7 +194,7 @@ fn measure(
     let mut keeper = Keeper::begin(command, words, invocation, plan, &session);
     keeper.header.notes.clone_from(&notes);
     let shows_eta = shows_eta(command, &sink);
-    let mut observer = Observer {
+    let mut observer = FioObserver {
         sink,
         plan,
         unannounced: layouts(plan),
@@ -310,7 +310,7 @@ fn layouts(plan: &RunPlan) -> HashMap<&Path, (usize, usize)> {
 }
 
 /// Says what fio says while a run goes on.
-struct Observer<'a> {
+struct FioObserver<'a> {
     sink: Sink,
     plan: &'a RunPlan,
     /// The clone that each file is laid out for: job, and place in it; without those whose layout was told of.
@@ -318,11 +318,11 @@ struct Observer<'a> {
     eta: Option<EtaLine>,
     stall: StallNote,
     rescue: Rescue,
-    caught: &'static signals::Watch,
+    caught: &'static signals::SignalWatch,
     meta: TestMeta,
 }
 
-impl RunObserver for Observer<'_> {
+impl RunObserver for FioObserver<'_> {
     fn layout(&mut self, progress: &LayoutProgress) {
         self.rescue.laying_out(Some(&progress.path));
         if !self.sink.has_text() {

@@ -33,7 +33,7 @@ Examples:
 #[derive(Subcommand)]
 enum Action {
     /// List past runs, oldest first
-    List(ListArguments),
+    List(HistoryListArguments),
     /// Show the table of a run
     Show {
         /// Its number; the newest run where none is given
@@ -61,7 +61,7 @@ enum Action {
 }
 
 #[derive(Args)]
-struct ListArguments {
+struct HistoryListArguments {
     /// As a JSON array
     #[arg(long)]
     json: bool,
@@ -113,7 +113,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     }
 }
 
-impl ListArguments {
+impl HistoryListArguments {
     fn filter(&self) -> Filter {
         let status = self.status.as_deref().and_then(|word| {
             [TestStatus::Complete, TestStatus::Incomplete, TestStatus::Failed]
@@ -130,7 +130,7 @@ impl ListArguments {
     }
 }
 
-fn write_list(list: &ListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
+fn write_list(list: &HistoryListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
     output::print(|out| match list.json {
         true => history::render_json(rows, &mut out.json()),
         false => history::render_table(rows, &output::style(), out),

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use fathom_assess::AssessError;
-use fathom_history::{Place, Store};
+use fathom_history::{HistoryPath, Store};
 use fathom_record::{RunRecord, TestStatus};
 use fathom_report::{Style, TextWriter};
 use fathom_runner::Session;
@@ -19,7 +19,7 @@ use crate::{output, signals, store};
 /// How a run is shown and where it is kept.
 pub struct Measuring {
     /// Where it is kept.
-    pub place: Place,
+    pub place: HistoryPath,
     keeps: bool,
     json: bool,
     /// The command line that goes on with it where it did not come to its end.

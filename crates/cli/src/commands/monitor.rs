@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use fathom_analysis::monitor::capture::Capture;
-use fathom_analysis::monitor::{Interval, Presence, Watched};
+use fathom_analysis::monitor::{MonitorInterval, Presence, WatchedDevice};
 use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
@@ -90,11 +90,11 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
     // Now rather than after hours of watching.
     let job_file = arguments.to_job.as_ref().map(|path| JobFile::check(path)).transpose()?;
     let form = match (arguments.json, output::stdout_is_seen()) {
-        (true, _) => Form::Json,
-        (false, true) => Form::Live(Screen::default()),
-        (false, false) => Form::Lines,
+        (true, _) => MonitorOutput::Json,
+        (false, true) => MonitorOutput::Live(Screen::default()),
+        (false, false) => MonitorOutput::Lines,
     };
-    let mut printer = Printer {
+    let mut printer = MonitorPrinter {
         form,
         style: output::style(),
         stop: stop.clone(),
@@ -115,7 +115,7 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
     Ok(if caught.number().is_some() { Exit::Interrupted } else { Exit::Done })
 }
 
-enum Form {
+enum MonitorOutput {
     /// A table that is drawn over.
     Live(Screen),
     /// A line per device and interval.
@@ -125,15 +125,15 @@ enum Form {
 }
 
 /// Shows each interval as it ends.
-struct Printer {
-    form: Form,
+struct MonitorPrinter {
+    form: MonitorOutput,
     style: Style,
     stop: StopHandle,
     /// What each device did, for the job file.
     captures: BTreeMap<String, Capture>,
     captures_wanted: bool,
     /// All intervals of each device as one, for the last table.
-    sums: Vec<Interval>,
+    sums: Vec<MonitorInterval>,
     begun: bool,
     /// Intervals that have ended, for who asks how it goes.
     ended: Arc<AtomicU64>,
@@ -141,11 +141,11 @@ struct Printer {
     failed: Option<io::Error>,
 }
 
-impl Printer {
+impl MonitorPrinter {
     /// What was captured; on a terminal, means over all the time take the place of the last interval.
     fn finish(mut self) -> Result<BTreeMap<String, Capture>, Complaint> {
         let failed = self.failed.take().map_or(Ok(()), Err);
-        if let (Form::Live(screen), Ok(())) = (&mut self.form, &failed) {
+        if let (MonitorOutput::Live(screen), Ok(())) = (&mut self.form, &failed) {
             let longest = self.sums.iter().map(|sum| sum.elapsed_ns).max().unwrap_or(0);
             let title = format!("Mean over {}.", duration(Nanos(longest)));
             let lines = live(title, &self.sums, &self.style);
@@ -155,7 +155,7 @@ impl Printer {
         Ok(self.captures)
     }
 
-    fn sum_up(&mut self, intervals: &[Interval]) {
+    fn sum_up(&mut self, intervals: &[MonitorInterval]) {
         for interval in intervals {
             match self.sums.iter_mut().find(|sum| sum.device.name == interval.device.name) {
                 Some(sum) if sum.presence != Presence::Gone => sum.add(interval),
@@ -165,11 +165,11 @@ impl Printer {
         }
     }
 
-    fn show(&mut self, intervals: &[Interval]) -> io::Result<()> {
+    fn show(&mut self, intervals: &[MonitorInterval]) -> io::Result<()> {
         let style = &self.style;
         let begun = std::mem::replace(&mut self.begun, true);
         match &mut self.form {
-            Form::Live(screen) => {
+            MonitorOutput::Live(screen) => {
                 self.style.width = output::style().width;
                 let first = intervals.first();
                 let length = first.map_or(0, |first| (first.elapsed_ns + 500_000) / 1_000_000);
@@ -179,7 +179,7 @@ impl Printer {
                 let lines = live(title, intervals, &self.style);
                 output::try_print(|out| screen.draw(&lines, out))
             }
-            Form::Lines => output::try_print(|out| {
+            MonitorOutput::Lines => output::try_print(|out| {
                 if !begun {
                     writeln!(out, "{}", monitor_table::head())?;
                 }
@@ -187,7 +187,7 @@ impl Printer {
                     .iter()
                     .try_for_each(|interval| writeln!(out, "{}", monitor_table::line(interval, style)))
             }),
-            Form::Json => output::try_print(|out| {
+            MonitorOutput::Json => output::try_print(|out| {
                 intervals.iter().try_for_each(|interval| monitor_json::line(interval, &mut out.json()))
             }),
         }
@@ -195,7 +195,7 @@ impl Printer {
 
     /// A line on standard error that does not stand in the way of the table.
     fn say(&mut self, line: &str) {
-        if let Form::Live(screen) = &mut self.form {
+        if let MonitorOutput::Live(screen) = &mut self.form {
             let _ = output::try_print(|out| screen.clear(out));
         }
         output::warn(line);
@@ -203,7 +203,7 @@ impl Printer {
 }
 
 /// The table with what its columns mean.
-fn live(title: String, intervals: &[Interval], style: &Style) -> Vec<String> {
+fn live(title: String, intervals: &[MonitorInterval], style: &Style) -> Vec<String> {
     let mut lines = vec![title, String::new()];
     lines.extend(monitor_table::table(intervals, style));
     lines.push(String::new());
@@ -211,10 +211,10 @@ fn live(title: String, intervals: &[Interval], style: &Style) -> Vec<String> {
     lines
 }
 
-impl MonitorObserver for Printer {
-    fn interval(&mut self, intervals: &[Interval]) {
+impl MonitorObserver for MonitorPrinter {
+    fn interval(&mut self, intervals: &[MonitorInterval]) {
         self.ended.fetch_add(1, Ordering::Relaxed);
-        if matches!(self.form, Form::Live(_)) {
+        if matches!(self.form, MonitorOutput::Live(_)) {
             self.sum_up(intervals);
         }
         if self.captures_wanted {
@@ -230,7 +230,7 @@ impl MonitorObserver for Printer {
         }
     }
 
-    fn stalled(&mut self, device: &Watched, length_ns: u64, in_flight: u64) {
+    fn stalled(&mut self, device: &WatchedDevice, length_ns: u64, in_flight: u64) {
         let length = duration(Nanos(length_ns));
         self.say(&format!(
             "monitor: {}: stalled: nothing completed for {length}, {in_flight} in flight",
@@ -238,7 +238,7 @@ impl MonitorObserver for Printer {
         ));
     }
 
-    fn answered(&mut self, device: &Watched, length_ns: u64) {
+    fn answered(&mut self, device: &WatchedDevice, length_ns: u64) {
         self.say(&format!("monitor: {}: answers again after {}", device.name, duration(Nanos(length_ns))));
     }
 
@@ -277,7 +277,7 @@ impl JobFile {
 
     /// Writes the job of the one device that did most.
     fn write(&self, captures: &BTreeMap<String, Capture>) -> Result<(), Complaint> {
-        let mut loads: Vec<Interval> = captures.values().filter_map(Capture::load).collect();
+        let mut loads: Vec<MonitorInterval> = captures.values().filter_map(Capture::load).collect();
         loads.sort_by_key(|load| std::cmp::Reverse(load.activity.total().ios));
         let text = loads.first().and_then(|load| Some((load, monitor_job::render(load)?)));
         let Some((load, text)) = text else {

@@ -16,23 +16,23 @@ use fathom_runner::StopHandle;
 
 use crate::exit::Exit;
 use crate::{output, signals};
-use options::{Form, Front, Invocation};
-use printer::Printer;
+use options::{PingInvocation, PingOutput, PingProgram};
+use printer::PingPrinter;
 
 /// The version of ioping whose ways these are.
 const IOPING_VERSION: &str = "ioping 1.3";
 
 /// `fathom ping`.
 pub fn run(args: &[OsString]) -> Exit {
-    start(args, Front::Own)
+    start(args, PingProgram::Own)
 }
 
 /// `ioping`.
 pub fn run_as_ioping(args: &[OsString]) -> Exit {
-    start(args, Front::Ioping)
+    start(args, PingProgram::Ioping)
 }
 
-fn start(args: &[OsString], front: Front) -> Exit {
+fn start(args: &[OsString], front: PingProgram) -> Exit {
     let words: Result<Vec<String>, _> = args.iter().map(|word| word.clone().into_string()).collect();
     let Ok(words) = words else {
         return usage(front, "an argument is not valid UTF-8", false);
@@ -51,7 +51,7 @@ fn start(args: &[OsString], front: Front) -> Exit {
     for (name, _) in &said.options {
         let answer = match *name {
             "help" => options::help(front),
-            "version" if front == Front::Ioping => format!("{IOPING_VERSION}\n"),
+            "version" if front == PingProgram::Ioping => format!("{IOPING_VERSION}\n"),
             "version" => format!("fathom {}\n", env!("CARGO_PKG_VERSION")),
             _ => continue,
         };
@@ -66,18 +66,18 @@ fn start(args: &[OsString], front: Front) -> Exit {
     }
 }
 
-fn measure(invocation: Invocation, front: Front) -> Exit {
+fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     let settings = &invocation.settings;
     if let Some(Err(error)) = invocation.catalog.as_deref().map(|file| use_catalogue(Some(file))) {
         return fail(front, &error.to_string(), error.hint(), Exit::Usage);
     }
-    if front == Front::Ioping && settings.nowait && !settings.cached && !settings.direct {
+    if front == PingProgram::Ioping && settings.nowait && !settings.cached && !settings.direct {
         output::warn("ioping: nowait without cached or direct I/O is supposed to fail");
     }
     let stop = StopHandle::default();
     let forced = match front {
-        Front::Own => Exit::Interrupted,
-        Front::Ioping => Exit::Ioping(4),
+        PingProgram::Own => Exit::Interrupted,
+        PingProgram::Ioping => Exit::Ioping(4),
     };
     let caught = match signals::watch_saying(stop.clone(), forced, "stopped at once") {
         Ok(caught) => caught,
@@ -91,7 +91,7 @@ fn measure(invocation: Invocation, front: Front) -> Exit {
             );
         }
     };
-    let mut printer = Printer::new(&invocation, front, stop.clone());
+    let mut printer = PingPrinter::new(&invocation, front, stop.clone());
     let (name, answered) = (printer.name(), printer.answered.clone());
     caught.answer_status(move || format!("{name}: {} requests so far", answered.load(Ordering::Relaxed)));
     let mut done = match ping::run(invocation.settings.clone(), &stop, &mut printer) {
@@ -105,14 +105,14 @@ fn measure(invocation: Invocation, front: Front) -> Exit {
     let unanswered = done.result.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
     let lost = done.result.counts.failed() + unanswered;
     done.verdicts = slo::judge(&invocation.objectives, latency, lost);
-    if front == Front::Own && invocation.form != Form::Text {
+    if front == PingProgram::Own && invocation.form != PingOutput::Text {
         for verdict in done.verdicts.iter().filter(|verdict| verdict.met == Some(false)) {
             output::warn(&format!("ping: objective {} is broken", verdict.objective));
         }
     }
-    let told_in_text = front == Front::Own && invocation.form == Form::Text;
+    let told_in_text = front == PingProgram::Own && invocation.form == PingOutput::Text;
     if let Some(thread) =
-        done.stuck_thread.filter(|_| !told_in_text && (front == Front::Own || output::stderr_is_seen()))
+        done.stuck_thread.filter(|_| !told_in_text && (front == PingProgram::Own || output::stderr_is_seen()))
     {
         output::warn(&format!("ping: {}", fathom_report::ping_text::stuck(thread)));
     }
@@ -123,31 +123,31 @@ fn measure(invocation: Invocation, front: Front) -> Exit {
     }
 }
 
-fn exit(front: Front, ping: &Ping, interrupted: bool) -> Exit {
+fn exit(front: PingProgram, ping: &Ping, interrupted: bool) -> Exit {
     let counts = &ping.result.counts;
     match front {
-        Front::Ioping => Exit::Done,
-        Front::Own if ping.verdicts.iter().any(|verdict| verdict.met == Some(false)) => Exit::Broken,
-        Front::Own if interrupted => Exit::Interrupted,
-        Front::Own if counts.failed() > 0 => Exit::Failed,
-        Front::Own => Exit::Done,
+        PingProgram::Ioping => Exit::Done,
+        PingProgram::Own if ping.verdicts.iter().any(|verdict| verdict.met == Some(false)) => Exit::Broken,
+        PingProgram::Own if interrupted => Exit::Interrupted,
+        PingProgram::Own if counts.failed() > 0 => Exit::Failed,
+        PingProgram::Own => Exit::Done,
     }
 }
 
-fn usage_exit(front: Front) -> Exit {
+fn usage_exit(front: PingProgram) -> Exit {
     match front {
-        Front::Own => Exit::Usage,
-        Front::Ioping => Exit::Ioping(1),
+        PingProgram::Own => Exit::Usage,
+        PingProgram::Ioping => Exit::Ioping(1),
     }
 }
 
-fn usage(front: Front, sentence: &str, with_help: bool) -> Exit {
+fn usage(front: PingProgram, sentence: &str, with_help: bool) -> Exit {
     match front {
-        Front::Own => {
+        PingProgram::Own => {
             output::warn(&format!("error: {sentence}"));
             output::warn("hint: `fathom ping --help` lists the options");
         }
-        Front::Ioping => {
+        PingProgram::Ioping => {
             output::warn(&format!("ioping: {sentence}"));
             if with_help {
                 let _ = output::warn_by(|out| {
@@ -159,36 +159,36 @@ fn usage(front: Front, sentence: &str, with_help: bool) -> Exit {
     usage_exit(front)
 }
 
-fn failed(front: Front, error: &PingError, interrupted: bool) -> Exit {
+fn failed(front: PingProgram, error: &PingError, interrupted: bool) -> Exit {
     let stopped = matches!(error, PingError::Stopped { .. }) && interrupted;
     let exit = match front {
-        Front::Own if stopped => Exit::Interrupted,
-        Front::Own if error.is_usage() => Exit::Usage,
-        Front::Own => Exit::Failed,
-        Front::Ioping if stopped => Exit::Done,
-        Front::Ioping if error.is_of_the_run() => Exit::Ioping(3),
-        Front::Ioping => Exit::Ioping(2),
+        PingProgram::Own if stopped => Exit::Interrupted,
+        PingProgram::Own if error.is_usage() => Exit::Usage,
+        PingProgram::Own => Exit::Failed,
+        PingProgram::Ioping if stopped => Exit::Done,
+        PingProgram::Ioping if error.is_of_the_run() => Exit::Ioping(3),
+        PingProgram::Ioping => Exit::Ioping(2),
     };
     fail(front, &error.to_string(), error.hint(), exit)
 }
 
-fn fail(front: Front, message: &str, hint: Option<String>, exit: Exit) -> Exit {
+fn fail(front: PingProgram, message: &str, hint: Option<String>, exit: Exit) -> Exit {
     match front {
-        Front::Own => {
+        PingProgram::Own => {
             output::warn(&format!("error: {message}"));
             if let Some(hint) = hint {
                 output::warn(&format!("hint: {hint}"));
             }
             exit
         }
-        Front::Ioping => {
+        PingProgram::Ioping => {
             output::warn(&format!("ioping: {message}"));
             exit
         }
     }
 }
 
-fn unwritten(front: Front, error: &std::io::Error) -> Exit {
+fn unwritten(front: PingProgram, error: &std::io::Error) -> Exit {
     let message = format!("cannot write to standard output: {}", output::plain(error));
-    fail(front, &message, None, if front == Front::Own { Exit::Failed } else { Exit::Ioping(3) })
+    fail(front, &message, None, if front == PingProgram::Own { Exit::Failed } else { Exit::Ioping(3) })
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::prepare::{Done, Stage};
-use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, Workload, prepare};
-use fathom_history::Place;
+use fathom_analysis::prepare::{CompletedPiece, PrepareStage};
+use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, PrepareWorkload, prepare};
+use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_options::shell_quoted;
@@ -37,7 +37,7 @@ pub struct PrepareArguments {
     fill: bool,
     /// Write every block twice, then this until it is steady (SNIA); RW[:BLOCK[:DEPTH]], randwrite:4k:32 where nothing is said
     #[arg(long, value_name = "WORKLOAD", num_args = 0..=1, require_equals = true, default_missing_value = "randwrite")]
-    precondition: Option<Workload>,
+    precondition: Option<PrepareWorkload>,
     /// Read every block once; what is done where the target may not be written
     #[arg(long)]
     touch: bool,
@@ -111,7 +111,7 @@ fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSetting
 }
 
 /// The pieces that the last run for this target has done.
-fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Complaint> {
+fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord>, Complaint> {
     let target = plan.target_name();
     let anew = || Some("leave --resume out to begin anew".to_owned());
     let Some((run, record)) = store::last_run(place, "prepare", &target)? else {
@@ -121,14 +121,15 @@ fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Com
     if record.status == TestStatus::Complete {
         return Err(Complaint::failed(format!("run {run} of {target} came to its end"), anew()));
     }
-    let done =
-        |test: &&TestRecord| Done::of(test).is_some_and(|done| plan.stages.contains(&done.piece.stage));
+    let done = |test: &&TestRecord| {
+        CompletedPiece::of(test).is_some_and(|done| plan.stages.contains(&done.piece.stage))
+    };
     let tests: Vec<TestRecord> = record.tests.iter().filter(done).cloned().collect();
     let first_ms = tests.iter().map(|test| test.started_unix_ms).min();
     if let Some(why) = plan.is_another(&record.header, first_ms) {
         return Err(Complaint::failed(format!("cannot go on with run {run}: {why}"), anew()));
     }
-    let moved = tests.iter().filter_map(Done::of).map(|done| done.piece.length).sum();
+    let moved = tests.iter().filter_map(CompletedPiece::of).map(|done| done.piece.length).sum();
     plan.notes.push(format!("goes on with run {run}, which has done {} of it", bytes(moved)));
     Ok(tests)
 }
@@ -139,7 +140,7 @@ fn earlier(plan: &mut PreparePlan, place: &Place) -> Result<Vec<TestRecord>, Com
 /// Those of `out`.
 pub fn show(
     record: &RunRecord,
-    stages: &[Stage],
+    stages: &[PrepareStage],
     style: &Style,
     json: bool,
     out: &mut TextWriter,
@@ -212,7 +213,7 @@ fn cost_text(plan: &PreparePlan) -> String {
 }
 
 #[derive(Serialize)]
-struct PlanDocument<'a> {
+struct PreparePlanDocument<'a> {
     schema: &'static str,
     target: String,
     size_bytes: u64,
@@ -236,8 +237,8 @@ struct PlannedStage {
 fn plan_json(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
     let [read_bytes, write_bytes, trim_bytes] = plan.bytes();
     let time = |rounds: fathom_assess::Rounds| [rounds.least().unwrap_or_default().0, rounds.budget.0];
-    let planned = |&stage: &Stage| PlannedStage { stage: stage.id(), fio: plan.fio_command(stage) };
-    let document = PlanDocument {
+    let planned = |&stage: &PrepareStage| PlannedStage { stage: stage.id(), fio: plan.fio_command(stage) };
+    let document = PreparePlanDocument {
         schema: "fathom.prepare-plan/1",
         target: plan.target_name(),
         size_bytes: plan.target.size,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_assess::RunSettings;
-use fathom_history::Place;
+use fathom_history::HistoryPath;
 
 use super::catalog_arguments::CatalogArguments;
 use crate::store;
@@ -61,7 +61,7 @@ impl RunArguments {
     }
 
     /// Where the run is kept.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> HistoryPath {
         store::place(self.history.clone(), self.keeps())
     }
 

@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use fathom_assess::simulate::{JobLoad, Load, SimulateSettings, Simulated, Trace, simulate, volumes};
+use fathom_assess::simulate::{
+    JobLoad, SimulateSettings, Simulated, SimulatedLoad, Trace, simulate, volumes,
+};
 use fathom_assess::{AssessError, engine_rows, host_facts, use_catalogue};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, parse_duration};
@@ -76,7 +78,7 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     // Said before a long trace is read.
     volumes(&arguments.volumes)?;
     let (load, name) = load(&arguments)?;
-    let asked = arguments.length.or_else(|| matches!(load, Load::Jobs(_)).then_some(A_DAY));
+    let asked = arguments.length.or_else(|| matches!(load, SimulatedLoad::Jobs(_)).then_some(A_DAY));
     let said = match asked {
         Some(length) => format!("{name} over {}", duration(length)),
         None => name,
@@ -98,11 +100,11 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     })
 }
 
-fn load(arguments: &SimulateArguments) -> Result<(Load, String), Complaint> {
+fn load(arguments: &SimulateArguments) -> Result<(SimulatedLoad, String), Complaint> {
     if let Some(name) = &arguments.profile {
         let load = JobLoad::of_profile(name, &engine_rows())?;
         let said = load.name.clone();
-        return Ok((Load::Jobs(load), said));
+        return Ok((SimulatedLoad::Jobs(load), said));
     }
     if let Some(path) = &arguments.job {
         JOB_FILE.check(path).map_err(AssessError::from)?;
@@ -114,7 +116,7 @@ fn load(arguments: &SimulateArguments) -> Result<(Load, String), Complaint> {
         };
         let load = JobLoad::of_file(path, &environment)?;
         let said = format!("the jobs of {}", load.name);
-        return Ok((Load::Jobs(load), said));
+        return Ok((SimulatedLoad::Jobs(load), said));
     }
     let Some(path) = &arguments.trace else {
         return Err(Complaint::usage(
@@ -125,7 +127,7 @@ fn load(arguments: &SimulateArguments) -> Result<(Load, String), Complaint> {
     let trace = trace(path)?;
     let said =
         format!("the {} requests of {} ({})", grouped(trace.requests() as u64), trace.name, trace.format);
-    Ok((Load::Trace(trace), said))
+    Ok((SimulatedLoad::Trace(trace), said))
 }
 
 fn trace(path: &Path) -> Result<Trace, Complaint> {
@@ -134,7 +136,7 @@ fn trace(path: &Path) -> Result<Trace, Complaint> {
 }
 
 fn report(load: &str, asked: Option<Nanos>, simulated: &[Simulated], json: bool) -> io::Result<()> {
-    let volumes: Vec<simulate_text::Volume<'_>> =
+    let volumes: Vec<simulate_text::PricedForecast<'_>> =
         simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
     output::print(|out| {
         if json {

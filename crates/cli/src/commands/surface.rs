@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_analysis::surface::assess;
-use fathom_analysis::surface::plan::{Order, Parts};
+use fathom_analysis::surface::plan::{SurfaceParts, VisitOrder};
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
@@ -44,7 +44,7 @@ pub struct SurfaceArguments {
     bs: Option<u64>,
     /// The order of the places: random, so that time and place are told apart, ascending or descending
     #[arg(long, value_parser = order, default_value = "random", value_name = "ORDER")]
-    order: Order,
+    order: VisitOrder,
     /// Requests under way in the saturated and the file part
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), default_value_t = DEPTH, value_name = "DEPTH")]
     iodepth: u32,
@@ -82,8 +82,8 @@ fn block(text: &str) -> Result<u64, String> {
     }
 }
 
-fn order(text: &str) -> Result<Order, String> {
-    one_of(&Order::ALL, Order::name, text)
+fn order(text: &str) -> Result<VisitOrder, String> {
+    one_of(&VisitOrder::ALL, VisitOrder::name, text)
 }
 
 fn content(text: &str) -> Result<Content, String> {
@@ -123,7 +123,7 @@ pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter)
 
 fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSettings {
     let has = |part: &str| arguments.only.iter().any(|only| only == part);
-    let parts = (!arguments.only.is_empty()).then(|| Parts {
+    let parts = (!arguments.only.is_empty()).then(|| SurfaceParts {
         transfer: has("transfer"),
         saturated: has("saturated"),
         access: has("access"),
@@ -196,7 +196,7 @@ mod tests {
         {
             assert_eq!(block(text).ok(), expected, "{text}");
         }
-        assert_eq!((order("ascending"), order("up").is_err()), (Ok(Order::Ascending), true));
+        assert_eq!((order("ascending"), order("up").is_err()), (Ok(VisitOrder::Ascending), true));
         assert_eq!((content("mixed"), content("ones").is_err()), (Ok(Content::Mixed), true));
     }
 }

@@ -5,13 +5,13 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_analysis::pattern::{Pattern, block_name};
-use fathom_analysis::sweep::goal::{Reach, Slo};
+use fathom_analysis::pattern::{AccessPattern, block_name};
+use fathom_analysis::sweep::goal::{RateGoal, Slo};
 use fathom_analysis::sweep::offered::Highest;
 use fathom_analysis::sweep::spec::{Axis, depths, first_blocks};
 use fathom_analysis::sweep::{Sweep, assess};
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
-use fathom_history::Place;
+use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{RunRecord, TestRecord, TestStatus};
@@ -33,7 +33,7 @@ pub struct SweepArguments {
     target: PathBuf,
     /// Patterns: randread, read, randwrite, write
     #[arg(long, value_delimiter = ',', value_parser = pattern, default_value = "randread", value_name = "PATTERN,...")]
-    rw: Vec<Pattern>,
+    rw: Vec<AccessPattern>,
     /// Block sizes: a range to choose from (4k-1m) or exactly these (4k,8k,64k); without it 4k to 256k, and more as needed
     #[arg(long, value_parser = blocks, value_name = "SIZES")]
     bs: Option<Axis>,
@@ -50,8 +50,8 @@ pub struct SweepArguments {
     #[arg(long, value_parser = Slo::parse, value_name = "OBJECTIVE")]
     slo: Option<Slo>,
     /// Look for the least depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
-    #[arg(long, value_parser = Reach::parse, value_name = "RATE")]
-    reach: Option<Reach>,
+    #[arg(long, value_parser = RateGoal::parse, value_name = "RATE")]
+    reach: Option<RateGoal>,
     /// Go on with the last sweep of this target, which was broken off; say the rest as it was said then
     #[arg(long, conflicts_with = "no_history")]
     resume: bool,
@@ -73,8 +73,8 @@ Examples:
   fathom sweep --reach 'iops>=5000' --slo 'p99<10ms' /dev/nvme1n1
   fathom sweep --rw randwrite --destroy-data=/dev/nvme1n1 /dev/nvme1n1";
 
-fn pattern(text: &str) -> Result<Pattern, String> {
-    one_of(&Pattern::ALL, Pattern::name, text)
+fn pattern(text: &str) -> Result<AccessPattern, String> {
+    one_of(&AccessPattern::ALL, AccessPattern::name, text)
 }
 
 fn blocks(text: &str) -> Result<Axis, String> {
@@ -143,7 +143,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
     let slo = said(&record.header.command, "--slo").and_then(|text| Slo::parse(text).ok());
-    let reach = said(&record.header.command, "--reach").and_then(|text| Reach::parse(text).ok());
+    let reach = said(&record.header.command, "--reach").and_then(|text| RateGoal::parse(text).ok());
     let result = assess(record, slo.as_ref(), reach.as_ref());
     if json {
         sweep_json::render(record, &result, style, &mut out.json())
@@ -172,7 +172,7 @@ fn misses_a_goal(result: &Sweep) -> bool {
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
-    let once = |values: Vec<Pattern>| {
+    let once = |values: Vec<AccessPattern>| {
         let mut values = values;
         values.sort_unstable();
         values.dedup();
@@ -195,7 +195,7 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
 }
 
 /// The tests of the last sweep of this target, which was broken off.
-fn earlier(plan: &mut SweepPlan, place: &Place) -> Result<Vec<TestRecord>, Complaint> {
+fn earlier(plan: &mut SweepPlan, place: &HistoryPath) -> Result<Vec<TestRecord>, Complaint> {
     let target = &plan.site.name;
     if plan.site.target.is_simulated() {
         let message = format!("{target}: a modelled volume begins anew with each command");

@@ -3,7 +3,7 @@
 use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, RunSettings, engine_rows};
 use fathom_engine::sim::FixedLatency;
 use fathom_model::Nanos;
-use fathom_options::{HostFacts, MachineNumbers, ParseEnvironment, parse_command_line};
+use fathom_options::{MachineNumbers, ParseEnvironment, PlanningHost, parse_command_line};
 use fathom_record::{RunRecord, TestMeta, test_record};
 use fathom_report::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal, text_writer};
 use fathom_runner::Session;
@@ -27,7 +27,7 @@ fn fio(line: &str) -> RunRecord {
         machine: MachineNumbers { cpus: 1, page_size: 4096, memory_mib: 1024 },
     };
     let invocation = parse_command_line(&words, &environment).unwrap();
-    let plan = invocation.plan(&HostFacts { cpus: 1, entropy: 1 }).unwrap();
+    let plan = invocation.plan(&PlanningHost { cpus: 1, entropy: 1 }).unwrap();
     let outcome = Session::simulated(DEVICE, DEVICE_SIZE).run(&plan, &mut ()).unwrap();
     let meta = TestMeta { id: "fio".to_owned(), title: "fio".to_owned(), fio: format!("fio {line}") };
     RunRecord { tests: vec![test_record(meta, &plan, &outcome)], ..RunRecord::default() }

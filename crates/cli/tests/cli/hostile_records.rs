@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::monitor::{Activity, Done, Interval, Owner, Watched};
-use fathom_analysis::ping::{DeviceCounts, Ping, PingHow, PingResult, PingTarget, Sample};
+use fathom_analysis::monitor::{Activity, MonitorInterval, OpActivity, ProcessActivity, WatchedDevice};
+use fathom_analysis::ping::{DeviceCounts, Ping, PingHow, PingResult, PingSample, PingTarget};
 use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
@@ -315,7 +315,7 @@ proptest! {
     fn pings_have_a_line_per_request(suffix in hostile(), style in styles()) {
         compare("ping", &suffix, |text, out| {
             let ping = ping(text);
-            let sample = Sample {
+            let sample = PingSample {
                 number: 1, op: Op::Read, offset: 0, len: 4096, result: 4096, time_ns: 1000, response_ns: None,
                 served: None, at_ns: 0,
             };
@@ -328,29 +328,29 @@ proptest! {
     }
 }
 
-fn interval(text: &str) -> Interval {
+fn interval(text: &str) -> MonitorInterval {
     let own = |name: &str| format!("{name}{text}");
-    let read = Done { ios: 1000, bytes: 4_096_000, ticks_ms: 1000, merges: 0 };
-    let owner = Owner {
+    let read = OpActivity { ios: 1000, bytes: 4_096_000, ticks_ms: 1000, merges: 0 };
+    let owner = ProcessActivity {
         process: 7,
         command: own("command"),
         file: own("/file"),
         read_bytes_per_second: 1e6,
-        ..Owner::default()
+        ..ProcessActivity::default()
     };
-    let device = Watched {
+    let device = WatchedDevice {
         name: own("sda"),
         path: own("/dev/sda"),
         asked: Some(own("/mnt")),
         under: vec![own("sdb")],
-        ..Watched::default()
+        ..WatchedDevice::default()
     };
-    Interval {
+    MonitorInterval {
         elapsed_ns: 1_000_000_000,
         device: Arc::new(device),
         activity: Activity { ops: PerOp { read, ..PerOp::default() }, ..Activity::default() },
         owners: vec![owner.clone(), owner],
-        ..Interval::default()
+        ..MonitorInterval::default()
     }
 }
 

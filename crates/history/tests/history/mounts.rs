@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use fathom_history::{Error, Filter, History, Kept, Place, RunId, Store};
+use fathom_history::{Error, Filter, History, HistoryPath, Kept, RunId, Store};
 use tempfile::TempDir;
 
 use crate::fixture::{PATIENCE, assert_sound, header, open, record, test, test_ids};
@@ -50,7 +50,7 @@ fn mount(arguments: &[&str], directory: &Path) -> bool {
 fn a_full_file_system() {
     let Some(mount) = Mount::new("size=1m") else { return };
     let path = mount.path().join("history.db");
-    let (mut store, warning) = Store::begin(&Place::new(Some(path.clone())), &header("/mnt"));
+    let (mut store, warning) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
     assert!(warning.is_none());
     let mut large = test("0");
     large.notes = vec!["x".repeat(100 << 10)];
@@ -107,7 +107,7 @@ fn a_read_only_file_system() {
     let error = History::open(&new, PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("right to write"), "{error}");
-    let (store, warning) = Store::begin(&Place::new(Some(new)), &header("/mnt"));
+    let (store, warning) = Store::begin(&HistoryPath::new(Some(new)), &header("/mnt"));
     let Kept::File(file) = store.kept() else { panic!("{:?}", store.kept()) };
     fs::remove_file(&file).unwrap();
     assert_eq!(warning.unwrap().instead, Kept::File(file));

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use fathom_history::{Error, History, Kept, Place, SideFile, Store};
+use fathom_history::{Error, History, HistoryPath, Kept, SideFile, Store};
 use fathom_record::RunRecord;
 use fathom_sys::files::PathRefusal;
 use tempfile::TempDir;
@@ -101,7 +101,7 @@ fn side_files_go_to_the_users_own_directory_before_one_that_others_may_write_to(
     let history = shared.join("h.db");
     fs::write(&history, "not a database").unwrap();
     let own = directory.path().join("data/fathom");
-    let place = Place { own_directory: Some(own.clone()), ..Place::new(Some(history)) };
+    let place = HistoryPath { own_directory: Some(own.clone()), ..HistoryPath::new(Some(history)) };
     let (store, _) = Store::begin(&place, &header("/mnt"));
     assert_eq!(kept(&store).parent(), Some(own.as_path()));
     assert_eq!((mode(&own), mode(&kept(&store))), (0o700, 0o600));
@@ -110,7 +110,7 @@ fn side_files_go_to_the_users_own_directory_before_one_that_others_may_write_to(
 
 #[test]
 fn the_directory_for_temporary_files_is_the_last_resort_and_gets_a_private_one() {
-    let place = Place { own_directory: None, ..Place::new(Some("/proc/none/h.db".into())) };
+    let place = HistoryPath { own_directory: None, ..HistoryPath::new(Some("/proc/none/h.db".into())) };
     let (store, warning) = Store::begin(&place, &header("/mnt"));
     assert!(warning.is_some());
     let (file, temporary) = (kept(&store), std::env::temp_dir());

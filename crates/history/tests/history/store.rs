@@ -4,13 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fathom_history::{Error, Filter, Kept, Place, RunId, SideFile, Store};
+use fathom_history::{Error, Filter, HistoryPath, Kept, RunId, SideFile, Store};
 use fathom_record::{RunRecord, TestStatus};
 
 use crate::fixture::{findings, header, open, place, record, test, test_ids};
 
-fn impatient(history: PathBuf) -> Place {
-    Place { patience: Duration::ZERO, ..Place::new(Some(history)) }
+fn impatient(history: PathBuf) -> HistoryPath {
+    HistoryPath { patience: Duration::ZERO, ..HistoryPath::new(Some(history)) }
 }
 
 fn side_file(store: &Store) -> PathBuf {
@@ -27,7 +27,7 @@ fn read(path: &std::path::Path) -> RunRecord {
 #[test]
 fn the_history_where_it_can_be_used() {
     let (directory, path) = place();
-    let (mut store, warning) = Store::begin(&Place::new(Some(path.clone())), &header("/mnt"));
+    let (mut store, warning) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
     assert!(warning.is_none());
     assert!(store.append(&test("a")).is_none());
     assert!(store.finish(TestStatus::Complete, &header("/mnt"), &findings()).is_none());
@@ -39,7 +39,7 @@ fn the_history_where_it_can_be_used() {
 
 #[test]
 fn nothing_where_nothing_is_wanted() {
-    let (mut store, warning) = Store::begin(&Place::new(None), &header("/mnt"));
+    let (mut store, warning) = Store::begin(&HistoryPath::new(None), &header("/mnt"));
     assert!(warning.is_none());
     assert!(store.append(&test("a")).is_none());
     assert!(store.finish(TestStatus::Complete, &header("/mnt"), &[]).is_none());
@@ -50,7 +50,7 @@ fn nothing_where_nothing_is_wanted() {
 fn a_file_beside_a_history_that_cannot_be_opened() {
     let (directory, path) = place();
     fs::write(&path, "not a database").unwrap();
-    let (mut store, warning) = Store::begin(&Place::new(Some(path.clone())), &header("/mnt"));
+    let (mut store, warning) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
     let file = side_file(&store);
     assert_eq!(file.parent(), Some(directory.path()));
     let name = format!("fathom-20260921T141320Z-{}.json", std::process::id());
@@ -81,7 +81,8 @@ fn a_file_beside_a_history_that_cannot_be_opened() {
 fn a_file_in_the_directory_that_was_named() {
     let (directory, path) = place();
     let elsewhere = tempfile::tempdir().unwrap();
-    let place = Place { side_files: Some(elsewhere.path().into()), ..impatient(directory.path().into()) };
+    let place =
+        HistoryPath { side_files: Some(elsewhere.path().into()), ..impatient(directory.path().into()) };
     let (store, warning) = Store::begin(&place, &header("/mnt"));
     assert!(matches!(warning.unwrap().error, Error::IsDirectory { .. }));
     assert_eq!(side_file(&store).parent(), Some(elsewhere.path()));
@@ -145,7 +146,7 @@ fn a_history_that_can_neither_be_written_nor_read() {
 #[test]
 fn a_run_that_somebody_removed_goes_on_in_a_file() {
     let (_directory, path) = place();
-    let (mut store, _) = Store::begin(&Place::new(Some(path.clone())), &header("/mnt"));
+    let (mut store, _) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
     open(&path).remove(&[RunId(1)]).unwrap();
     let warning = store.append(&test("a")).unwrap();
     assert!(matches!(warning.error, Error::UnknownRun { .. }), "{warning}");

@@ -1,6 +1,6 @@
 //! Options about the engine, the depth it is kept at, and where workers run.
 
-use fathom_model::{Kind, OptionRow};
+use fathom_model::{OptionRow, OptionValueKind};
 
 use super::set;
 use crate::job_options::{CpuPolicy, JobOptions};
@@ -13,7 +13,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "ioengine",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "psync",
         doc: "How requests reach the kernel.",
         apply: |options, text| match text.trim() {
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "iodepth",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "1",
         doc: "Requests kept in flight by each clone; synchronous engines keep one.",
         apply: |options, text| set(&mut options.iodepth, value::count(text, 1)),
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "iodepth_batch",
         aliases: &["iodepth_batch_submit"],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "",
         doc: "Most requests handed over at once, iodepth at 0; where it is not given, all that are ready go together.",
         apply: |options, text| set(&mut options.iodepth_batch, value::count(text, 0)),
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "iodepth_batch_complete_min",
         aliases: &["iodepth_batch_complete"],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "1",
         doc: "Completions waited for at once, where 0 polls without waiting.",
         apply: |options, text| set(&mut options.iodepth_batch_complete_min, value::count(text, 0)),
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "iodepth_batch_complete_max",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "",
         doc: "Most completions taken at once; where it is not given, all that are there.",
         apply: |options, text| set(&mut options.iodepth_batch_complete_max, value::count(text, 0)),
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "iodepth_low",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "",
         doc: "Fill the depth up again once no more than this many are in flight; iodepth where it is not given.",
         apply: |options, text| set(&mut options.iodepth_low, value::count(text, 0)),
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "numjobs",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "1",
         doc: "Clones of the job that run at the same time.",
         apply: |options, text| set(&mut options.numjobs, value::count(text, 1)),
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "thread",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Say thread instead of process in reports; clones are threads either way.",
         apply: |options, text| set(&mut options.thread, value::boolean(text)),
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "cpus_allowed",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "",
         doc: "CPUs the clones may run on, such as 0,2-5.",
         apply: |options, text| set(&mut options.cpus_allowed, value::cpus(text)),
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "cpus_allowed_policy",
         aliases: &[],
-        kind: Kind::Choice(&["shared", "split"]),
+        kind: OptionValueKind::Choice(&["shared", "split"]),
         default: "shared",
         doc: "Whether clones share the CPUs of cpus_allowed or get one each.",
         apply: |options, text| set(&mut options.cpus_allowed_policy, value::choice(text, &POLICY)),

@@ -1,7 +1,7 @@
 //! Options about the targets: their names, sizes, layout and what is left behind.
 
 use fathom_model::plan::Fallocate;
-use fathom_model::{Kind, OptionRow};
+use fathom_model::{OptionRow, OptionValueKind};
 
 use super::set;
 use crate::job_options::JobOptions;
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "name",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "",
         doc: "Name of the job; on the command line it also starts a new job.",
         apply: |options, text| set(&mut options.name, word(text)),
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "description",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "",
         doc: "Free text shown with the result.",
         apply: |options, text| set(&mut options.description, Ok(text.to_owned())),
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "filename",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "",
         doc: "Files or devices to use, separated by colons (a colon in a name is written \\:), shared by all clones; sim:ID?size=50GiB is a modelled volume.",
         apply: filename,
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "directory",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "",
         doc: "Directory put before the file names; of several, separated by colons, clone i uses the i-th.",
         apply: |options, text| set(&mut options.directory, value::names(text)),
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "filename_format",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "$jobname.$jobnum.$filenum",
         doc: "How files are named where filename is not given, with $jobname, $jobnum and $filenum.",
         apply: |options, text| set(&mut options.filename_format, word(text)),
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "nrfiles",
         aliases: &["nr_files"],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "1",
         doc: "Files per job, which share its size evenly.",
         apply: |options, text| set(&mut options.nrfiles, value::count(text, 1)),
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "size",
         aliases: &[],
-        kind: Kind::SizeOrPercent,
+        kind: OptionValueKind::SizeOrPercent,
         default: "",
         doc: "Bytes of the target that are used, over all files of the job, or a percentage of it.",
         apply: |options, text| set(&mut options.size, value::size_or_percent(text)),
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "filesize",
         aliases: &[],
-        kind: Kind::Size,
+        kind: OptionValueKind::Size,
         default: "",
         doc: "Size of each file.",
         apply: |options, text| set(&mut options.filesize, file_size(text)),
@@ -86,7 +86,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "offset",
         aliases: &["fileoffset"],
-        kind: Kind::SizeOrPercent,
+        kind: OptionValueKind::SizeOrPercent,
         default: "0",
         doc: "Where in the target the used range starts.",
         apply: |options, text| set(&mut options.offset, value::offset(text)),
@@ -94,7 +94,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "offset_increment",
         aliases: &[],
-        kind: Kind::SizeOrPercent,
+        kind: OptionValueKind::SizeOrPercent,
         default: "0",
         doc: "Added to offset once for each clone before this one.",
         apply: |options, text| set(&mut options.offset_increment, value::offset(text)),
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "fallocate",
         aliases: &[],
-        kind: Kind::Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]),
+        kind: OptionValueKind::Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]),
         default: "native",
         doc: "How files that are laid out get their size beforehand.",
         apply: |options, text| set(&mut options.fallocate, value::choice(text, &FALLOCATE)),
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "overwrite",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Lay files out before a job that only writes as well.",
         apply: |options, text| set(&mut options.overwrite, value::boolean(text)),
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "create_only",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Lay files out and do nothing else.",
         apply: |options, text| set(&mut options.create_only, value::boolean(text)),
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "allow_file_create",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "1",
         doc: "Whether missing files may be made.",
         apply: |options, text| set(&mut options.allow_file_create, value::boolean(text)),
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "allow_mounted_write",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Write to a device or file although it is in use (mounted, swap, held by another device).",
         apply: |options, text| set(&mut options.allow_mounted_write, value::boolean(text)),
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "unlink",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Remove the files at the end.",
         apply: |options, text| set(&mut options.unlink, value::boolean(text)),

@@ -1,10 +1,10 @@
 //! Options about what is done to the target: operations, block sizes, order, payload and syncs.
 
 use fathom_model::plan::{Mix, OpenSync};
-use fathom_model::{Kind, Op, OptionRow};
+use fathom_model::{Op, OptionRow, OptionValueKind};
 
 use super::set;
-use crate::job_options::{Direction, JobOptions};
+use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::{block_split, value};
 
 /// fio's share of reads in a mixed job where none is said.
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "rw",
         aliases: &["readwrite"],
-        kind: Kind::Choice(RW_WORDS),
+        kind: OptionValueKind::Choice(RW_WORDS),
         default: "read",
         doc: "Which operations are done, and whether in sequential or random order.",
         apply: |options, text| set(&mut options.rw, direction(text)),
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "bs",
         aliases: &["blocksize"],
-        kind: Kind::Size,
+        kind: OptionValueKind::Size,
         default: "4096",
         doc: "Bytes per request: one size, or read,write,trim where a missing end repeats the last given.",
         apply: block_size,
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "bssplit",
         aliases: &[],
-        kind: Kind::Text,
+        kind: OptionValueKind::Text,
         default: "",
         doc: "Mixed sizes and the percentage of requests that has each, as 4k/60:8k/40 or read,write,trim lists of it; empty \
               shares divide the rest.",
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "rwmixread",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "50",
         doc: "Percentage of reads in a mixed job.",
         apply: |options, text| set(&mut options.rwmixread, value::percent(text)),
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "rwmixwrite",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "50",
         doc: "Percentage of writes in a mixed job; of rwmixread and rwmixwrite the last given holds.",
         apply: |options, text| set(&mut options.rwmixread, value::percent(text).map(|writes| 100 - writes)),
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "io_size",
         aliases: &["io_limit"],
-        kind: Kind::SizeOrPercent,
+        kind: OptionValueKind::SizeOrPercent,
         default: "",
         doc: "Bytes to move, less or more than size, which is gone over again where it is more.",
         apply: |options, text| set(&mut options.io_size, value::size_or_percent(text)),
@@ -86,7 +86,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "loops",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "1",
         doc: "How often the job is done.",
         apply: |options, text| set(&mut options.loops, value::count(text, 0)),
@@ -94,7 +94,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "direct",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Go around the page cache (O_DIRECT).",
         apply: |options, text| set(&mut options.direct, value::boolean(text)),
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "buffered",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "1",
         doc: "Go through the page cache; the opposite of direct, and the last given holds.",
         apply: |options, text| set(&mut options.direct, value::boolean(text).map(|buffered| !buffered)),
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "invalidate",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "1",
         doc: "Drop the used range from the page cache before the start.",
         apply: |options, text| set(&mut options.invalidate, value::boolean(text)),
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "sync",
         aliases: &[],
-        kind: Kind::Choice(&["none", "0", "sync", "1", "dsync"]),
+        kind: OptionValueKind::Choice(&["none", "0", "sync", "1", "dsync"]),
         default: "none",
         doc: "Open files with O_SYNC or O_DSYNC.",
         apply: |options, text| set(&mut options.sync, value::choice(text, &SYNC)),
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "fsync",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "0",
         doc: "Call fsync after this many writes, or never at 0.",
         apply: |options, text| set(&mut options.fsync, value::count(text, 0)),
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "fdatasync",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "0",
         doc: "Call fdatasync after this many writes, or never at 0.",
         apply: |options, text| set(&mut options.fdatasync, value::count(text, 0)),
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "end_fsync",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Call fsync on every file once the writes are done.",
         apply: |options, text| set(&mut options.end_fsync, value::boolean(text)),
@@ -150,7 +150,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "randrepeat",
         aliases: &["allrandrepeat"],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "1",
         doc: "Use the same random sequence in every run.",
         apply: |options, text| set(&mut options.randrepeat, value::boolean(text)),
@@ -158,7 +158,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "randseed",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "0x89",
         doc: "Seed of all random choices, which makes runs repeatable whatever randrepeat says.",
         apply: |options, text| set(&mut options.randseed, value::integer(text)),
@@ -166,7 +166,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "norandommap",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Draw random offsets independently, so that blocks may repeat or be missed.",
         apply: |options, text| set(&mut options.norandommap, value::boolean(text)),
@@ -174,7 +174,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "refill_buffers",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Write fresh random data every time.",
         apply: |options, text| set(&mut options.refill_buffers, value::boolean(text)),
@@ -182,7 +182,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "scramble_buffers",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "1",
         doc: "Make every written block differ from the others.",
         apply: |options, text| set(&mut options.scramble_buffers, value::boolean(text)),
@@ -190,14 +190,14 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "zero_buffers",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Write zeroes.",
         apply: |options, text| set(&mut options.zero_buffers, value::boolean(text)),
     },
 ];
 
-fn direction(text: &str) -> Result<Direction, String> {
+fn direction(text: &str) -> Result<ReadWriteOption, String> {
     let text = text.trim();
     if let Some((word, modifier)) = text.split_once(':').filter(|(word, _)| RW_WORDS.contains(word)) {
         return Err(format!("the modifier ':{modifier}' is not supported yet: write {word} alone"));
@@ -212,7 +212,7 @@ fn direction(text: &str) -> Result<Direction, String> {
         "readwrite" if !random => Mix::ReadWrite { read_percent: DEFAULT_READ_PERCENT },
         _ => return Err(format!("valid values are {}", RW_WORDS.join(", "))),
     };
-    Ok(Direction { random, mix })
+    Ok(ReadWriteOption { random, mix })
 }
 
 /// Requests hold their length in 32 bits.
@@ -274,7 +274,7 @@ mod tests {
             ("trimwrite", false, Mix::TrimWrite),
             ("randtrimwrite", true, Mix::TrimWrite),
         ] {
-            assert_eq!(direction(text), Ok(Direction { random, mix }), "{text}");
+            assert_eq!(direction(text), Ok(ReadWriteOption { random, mix }), "{text}");
         }
         for bad in ["", "rand", "randreadwrite", "READ", "reads", "rw,"] {
             assert!(direction(bad).is_err(), "{bad}");

@@ -27,43 +27,43 @@ pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
 
 /// An option that fio has.
 #[derive(Clone, Copy)]
-pub(crate) enum Known {
+pub(crate) enum KnownOption {
     /// We have it too.
     Supported(&'static OptionRow<JobOptions>),
     /// We do not have it yet.
     Unsupported(&'static UnsupportedOption),
 }
 
-impl Known {
+impl KnownOption {
     /// Canonical name.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Known::Supported(row) => row.name,
-            Known::Unsupported(row) => row.name,
+            KnownOption::Supported(row) => row.name,
+            KnownOption::Unsupported(row) => row.name,
         }
     }
 
     /// Other names.
     pub(crate) fn aliases(self) -> &'static [&'static str] {
         match self {
-            Known::Supported(row) => row.aliases,
-            Known::Unsupported(row) => row.aliases,
+            KnownOption::Supported(row) => row.aliases,
+            KnownOption::Unsupported(row) => row.aliases,
         }
     }
 
     /// True where it may stand without a value.
     pub(crate) fn value_is_optional(self) -> bool {
         match self {
-            Known::Supported(row) => row.kind.value_is_optional(),
-            Known::Unsupported(row) => row.flag,
+            KnownOption::Supported(row) => row.kind.value_is_optional(),
+            KnownOption::Unsupported(row) => row.flag,
         }
     }
 }
 
 /// All job options that fio has.
-pub(crate) fn all() -> impl Iterator<Item = Known> {
-    let supported = OPTION_TABLE.iter().flat_map(|(_, rows)| rows.iter()).map(Known::Supported);
-    supported.chain(UNSUPPORTED.iter().map(Known::Unsupported))
+pub(crate) fn all() -> impl Iterator<Item = KnownOption> {
+    let supported = OPTION_TABLE.iter().flat_map(|(_, rows)| rows.iter()).map(KnownOption::Supported);
+    supported.chain(UNSUPPORTED.iter().map(KnownOption::Unsupported))
 }
 
 /// All names of job options, aliases included.
@@ -72,7 +72,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The option of this name or alias.
-pub(crate) fn find(name: &str) -> Option<Known> {
+pub(crate) fn find(name: &str) -> Option<KnownOption> {
     all().find(|known| known.name() == name || known.aliases().contains(&name))
 }
 
@@ -96,7 +96,7 @@ fn set<T>(field: &mut Option<T>, parsed: Result<T, String>) -> Result<(), String
 mod tests {
     use std::collections::BTreeSet;
 
-    use fathom_model::Kind;
+    use fathom_model::OptionValueKind;
 
     use super::*;
 
@@ -133,7 +133,7 @@ mod tests {
             for row in rows.iter().filter(|row| !row.default.is_empty()) {
                 let mut options = JobOptions::default();
                 assert_eq!((row.apply)(&mut options, row.default), Ok(()), "{}={}", row.name, row.default);
-                if let Kind::Choice(words) = row.kind {
+                if let OptionValueKind::Choice(words) = row.kind {
                     assert!(words.contains(&row.default), "{}", row.name);
                 }
             }
@@ -144,7 +144,7 @@ mod tests {
     fn every_choice_is_read_and_others_are_not() {
         for (_, rows) in OPTION_TABLE {
             for row in *rows {
-                if let Kind::Choice(words) = row.kind {
+                if let OptionValueKind::Choice(words) = row.kind {
                     for word in words {
                         assert_eq!(
                             (row.apply)(&mut JobOptions::default(), word),

@@ -1,6 +1,6 @@
 //! Options about what is measured and how it is reported.
 
-use fathom_model::{Kind, OptionRow};
+use fathom_model::{OptionRow, OptionValueKind};
 
 use super::set;
 use crate::job_options::JobOptions;
@@ -11,7 +11,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "group_reporting",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Report all clones and jobs of a group as one.",
         apply: |options, text| set(&mut options.group_reporting, value::boolean(text)),
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "new_group",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Start a new reporting group with this job.",
         apply: |options, text| set(&mut options.new_group, value::boolean(text)),
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "gtod_reduce",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Leave out all latencies and bandwidth samples, and with them most clock reads.",
         apply: |options, text| set(&mut options.gtod_reduce, value::boolean(text)),
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "disable_lat",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Leave out total latencies.",
         apply: |options, text| set(&mut options.disable_lat, value::boolean(text)),
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "disable_clat",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Leave out completion latencies.",
         apply: |options, text| set(&mut options.disable_clat, value::boolean(text)),
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "disable_slat",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Leave out submission latencies.",
         apply: |options, text| set(&mut options.disable_slat, value::boolean(text)),
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "disable_bw_measurement",
         aliases: &["disable_bw"],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Leave out bandwidth and IOPS samples.",
         apply: |options, text| set(&mut options.disable_bw, value::boolean(text)),
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "clat_percentiles",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "1",
         doc: "Report percentiles of completion latencies.",
         apply: |options, text| set(&mut options.clat_percentiles, value::boolean(text)),
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "lat_percentiles",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Report percentiles of total latencies.",
         apply: |options, text| set(&mut options.lat_percentiles, value::boolean(text)),
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "slat_percentiles",
         aliases: &[],
-        kind: Kind::Bool,
+        kind: OptionValueKind::Bool,
         default: "0",
         doc: "Report percentiles of submission latencies.",
         apply: |options, text| set(&mut options.slat_percentiles, value::boolean(text)),
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "percentile_list",
         aliases: &[],
-        kind: Kind::Floats,
+        kind: OptionValueKind::Floats,
         default: "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
         doc: "Which percentiles are reported, at most 20 between 0 and 100, separated by colons.",
         apply: |options, text| set(&mut options.percentile_list, value::percentiles(text)),

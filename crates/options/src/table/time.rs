@@ -1,6 +1,6 @@
 //! Options about when jobs start, pause and stop, and in which order they run.
 
-use fathom_model::{Kind, Op, OptionRow, PerOp, RateProcess};
+use fathom_model::{Op, OptionRow, OptionValueKind, PerOp, RateProcess};
 
 use super::set;
 use crate::job_options::JobOptions;
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "runtime",
         aliases: &["timeout"],
-        kind: Kind::Seconds,
+        kind: OptionValueKind::Seconds,
         default: "0",
         doc: "Stop after this time (plain number: seconds), or when the bytes are done at 0.",
         apply: |options, text| set(&mut options.runtime, value::seconds(text)),
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "time_based",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Go on over the same range until runtime is over.",
         apply: |options, text| set(&mut options.time_based, value::boolean(text)),
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "ramp_time",
         aliases: &[],
-        kind: Kind::Seconds,
+        kind: OptionValueKind::Seconds,
         default: "0",
         doc: "Run this long before measuring starts (plain number: seconds), in addition to runtime.",
         apply: |options, text| set(&mut options.ramp_time, value::seconds(text)),
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "startdelay",
         aliases: &[],
-        kind: Kind::Seconds,
+        kind: OptionValueKind::Seconds,
         default: "0",
         doc: "Wait this long before the start (plain number: seconds), or a time drawn from a range such as 1-5.",
         apply: |options, text| set(&mut options.startdelay, value::seconds_range(text)),
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "thinktime",
         aliases: &[],
-        kind: Kind::Micros,
+        kind: OptionValueKind::Micros,
         default: "0",
         doc: "Pause this long between requests (plain number: microseconds).",
         apply: |options, text| set(&mut options.thinktime, value::micros(text)),
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "thinktime_blocks",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "1",
         doc: "Requests between two pauses of thinktime.",
         apply: |options, text| set(&mut options.thinktime_blocks, value::count(text, 1)),
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "rate",
         aliases: &[],
-        kind: Kind::Size,
+        kind: OptionValueKind::Size,
         default: "0",
         doc: "Bytes per second to offer, kept to whether or not the target is slow: one rate, or read,write,trim.",
         apply: |options, text| rates(&mut options.rate, text),
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "rate_iops",
         aliases: &[],
-        kind: Kind::Int,
+        kind: OptionValueKind::Int,
         default: "0",
         doc: "Requests per second to offer, kept to whether or not the target is slow: one rate, or read,write,trim.",
         apply: |options, text| rates(&mut options.rate_iops, text),
@@ -105,7 +105,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "rate_process",
         aliases: &[],
-        kind: Kind::Choice(&["linear", "poisson"]),
+        kind: OptionValueKind::Choice(&["linear", "poisson"]),
         default: "linear",
         doc: "Whether the requests of a rate come evenly or at random (a Poisson process).",
         apply: |options, text| set(&mut options.rate_process, value::choice(text, &PROCESS)),
@@ -113,7 +113,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "stonewall",
         aliases: &["wait_for_previous"],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Wait until all earlier jobs have ended, and start a new reporting group.",
         apply: |options, text| set(&mut options.stonewall, value::boolean(text)),
@@ -121,7 +121,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "exitall",
         aliases: &[],
-        kind: Kind::Flag,
+        kind: OptionValueKind::Flag,
         default: "0",
         doc: "Stop the other jobs when the first one has ended.",
         apply: |options, text| set(&mut options.exitall, value::boolean(text)),
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "continue_on_error",
         aliases: &[],
-        kind: Kind::Choice(&["none", "read", "write", "io", "all", "0", "1"]),
+        kind: OptionValueKind::Choice(&["none", "read", "write", "io", "all", "0", "1"]),
         default: "none",
         doc: "Which failed requests do not end the job.",
         apply: |options, text| set(&mut options.continue_on_error, value::choice(text, &CONTINUE)),

@@ -2,9 +2,9 @@
 
 use fathom_model::Op;
 use fathom_record::{
-    BatchRecord, CpuRecord, DepthRecord, DiskCountersRecord, DiskRecord, Entry, EntryOp, ErrorCountRecord,
+    BatchRecord, CpuRecord, DepthRecord, DiskCountersRecord, DiskRecord, EntryOp, ErrorCountRecord,
     FailureRecord, JobRecord, LatencyClasses, LatencyRecord, MomentsRecord, OpRecord, PercentileRecord,
-    PhaseRecord, Windows,
+    PhaseRecord, ReportEntry, Windows,
 };
 use fathom_report::FioReport;
 use serde_json::Value;
@@ -80,7 +80,7 @@ fn report(document: &Value, text: &str) -> FioReport {
         let pairs = value.as_object().into_iter().flatten();
         pairs.map(|(name, value)| (name.clone(), value.as_str().expect("text").to_owned())).collect()
     };
-    let mut entries: Vec<Entry> = jobs.iter().zip(&heads).map(|(job, head)| entry(job, head)).collect();
+    let mut entries: Vec<ReportEntry> = jobs.iter().zip(&heads).map(|(job, head)| entry(job, head)).collect();
     for (entry, job) in entries.iter_mut().zip(jobs) {
         entry.job.options = options(&job["job options"]);
     }
@@ -94,7 +94,7 @@ fn report(document: &Value, text: &str) -> FioReport {
     }
 }
 
-fn entry(job: &Value, head: &str) -> Entry {
+fn entry(job: &Value, head: &str) -> ReportEntry {
     let job_runtime_ns = int(&job["job_runtime"]) * 1_000_000;
     let mut measured = PhaseRecord {
         read: op(&job["read"]),
@@ -145,7 +145,7 @@ fn entry(job: &Value, head: &str) -> Entry {
         measured,
         ..Default::default()
     };
-    Entry {
+    ReportEntry {
         job: record,
         workers: between(head, "jobs=", ")").expect("a count").parse().expect("a number"),
         ops: [entry_op(&job["read"]), entry_op(&job["write"]), entry_op(&job["trim"])],

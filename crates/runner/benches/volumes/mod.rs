@@ -4,7 +4,7 @@ use fathom_engine::sim::{BEGIN_NS, Volume};
 use fathom_model::plan::{DepthPlan, Mix, SizeSpec};
 use fathom_model::{JobPlan, RunPlan};
 use fathom_runner::Session;
-use fathom_volume::{Accounting, Latency, Limit, Rate, Stage, VolumeModel};
+use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
 use super::plans;
 
@@ -28,26 +28,26 @@ pub fn run(model: &VolumeModel, job: &JobPlan, copies: usize) -> u64 {
     outcome.workers.iter().flat_map(|worker| &worker.measured.ops).map(|op| op.ios).sum()
 }
 
-fn rate(tokens: u64) -> Rate {
-    Rate::per_second(tokens).expect("a rate above 0")
+fn rate(tokens: u64) -> TokenRate {
+    TokenRate::per_second(tokens).expect("a rate above 0")
 }
 
 /// A plain cap on I/Os, and nothing else.
 pub fn cap() -> VolumeModel {
-    let stage = Stage { ios: Some(Limit::Rate(rate(100_000))), ..Stage::default() };
+    let stage = LimitStage { ios: Some(Limit::Rate(rate(100_000))), ..LimitStage::default() };
     VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(SIZE) }
 }
 
 /// gp2 with 3,000 I/Os a second for ever: credit, a cap on bytes, units that merge, half a millisecond each.
 pub fn gp2() -> VolumeModel {
     let (base, burst, capacity) = (rate(3000), Some(rate(3000)), 5_400_000);
-    let stage = Stage {
+    let stage = LimitStage {
         accounting: Accounting { unit_bytes: Some(256 << 10), merges_sequential: true, whole_units: false },
         ios: Some(Limit::Credit { base, burst, capacity, initial: capacity }),
         bytes: Some(Limit::Rate(rate(250 << 20))),
-        ..Stage::default()
+        ..LimitStage::default()
     };
-    let latency = Latency::around(500_000);
+    let latency = VolumeLatency::around(500_000);
     VolumeModel {
         shared: vec![stage],
         read_latency: latency.clone(),

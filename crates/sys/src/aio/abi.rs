@@ -79,16 +79,16 @@ impl Iocb {
 /// `struct io_event`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Event {
+pub(super) struct IoEvent {
     data: u64,
     object: u64,
     result: i64,
     result2: i64,
 }
 
-const _: () = assert!(size_of::<Event>() == 32);
+const _: () = assert!(size_of::<IoEvent>() == 32);
 
-impl Event {
+impl IoEvent {
     #[inline(always)]
     pub fn slot(&self) -> u32 {
         self.data as u32
@@ -139,7 +139,7 @@ impl RingView {
 
     /// Takes the oldest completion. Only the context's owner takes, so the head is ours alone to move.
     #[inline]
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next(&mut self) -> Option<IoEvent> {
         // SAFETY: the mapping lives as long as the context, which owns this view.
         let header = unsafe { &*self.header };
         let head = header.head.load(Ordering::Relaxed);
@@ -148,7 +148,7 @@ impl RingView {
             return None;
         }
         // SAFETY: the events follow the header, and `head` is below their number.
-        let event = unsafe { self.header.add(1).cast::<Event>().add(head as usize).read() };
+        let event = unsafe { self.header.add(1).cast::<IoEvent>().add(head as usize).read() };
         header.head.store((head + 1) % self.entries, Ordering::Release);
         Some(event)
     }

@@ -99,7 +99,7 @@ struct Traced {
 #[derive(Debug)]
 pub struct BlockTrace {
     devices: Vec<Traced>,
-    formats: Vec<Format>,
+    formats: Vec<EventLayout>,
     points: Tracepoints,
 }
 
@@ -126,7 +126,7 @@ impl BlockTrace {
             if filter.is_empty() {
                 continue;
             }
-            let format = Format::read(&events, name, *stage)?;
+            let format = EventLayout::read(&events, name, *stage)?;
             points.push(Tracepoint { id: u64::from(format.id), filter });
             formats.push(format);
         }
@@ -208,7 +208,7 @@ fn online_cpus(root: &SysRoot) -> Vec<u32> {
 
 /// Where an event's fields stand in its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Format {
+struct EventLayout {
     id: u16,
     stage: BlockStage,
     dev: usize,
@@ -217,16 +217,16 @@ struct Format {
     rwbs: (usize, usize),
 }
 
-impl Format {
-    fn read(events: &TraceEvents, name: &'static str, stage: BlockStage) -> Result<Format, TraceError> {
+impl EventLayout {
+    fn read(events: &TraceEvents, name: &'static str, stage: BlockStage) -> Result<EventLayout, TraceError> {
         let text = |file: &str| events.text(&format!("{name}/{file}")).map_err(TraceError::NoEvents);
         let id = text("id")?.trim().parse::<u16>().ok();
         let format = text("format")?;
-        id.and_then(|id| Format::parse(id, stage, &format)).ok_or(TraceError::Format { name })
+        id.and_then(|id| EventLayout::parse(id, stage, &format)).ok_or(TraceError::Format { name })
     }
 
     /// From lines such as `field:sector_t sector; offset:16; size:8; signed:0;`.
-    fn parse(id: u16, stage: BlockStage, text: &str) -> Option<Format> {
+    fn parse(id: u16, stage: BlockStage, text: &str) -> Option<EventLayout> {
         let place = |wanted: &str, least: usize| {
             text.lines().find_map(|line| {
                 let mut parts = line.trim().split(';').map(str::trim);
@@ -237,7 +237,7 @@ impl Format {
                 (name == wanted && size >= least).then_some((offset, size))
             })
         };
-        Some(Format {
+        Some(EventLayout {
             id,
             stage,
             dev: place("dev", 4)?.0,
@@ -310,7 +310,7 @@ print fmt: \"field:char rwbs[10]\"
 
     #[test]
     fn records_are_read_by_their_format() {
-        let format = Format::parse(2104, BlockStage::Issued, FORMAT).unwrap();
+        let format = EventLayout::parse(2104, BlockStage::Issued, FORMAT).unwrap();
         let (number, event) = format.event(&record(2104, 7 << 20 | 3, 88, 16, "WS")).unwrap();
         assert_eq!(
             (number, event.op, event.sector, event.bytes),
@@ -321,7 +321,7 @@ print fmt: \"field:char rwbs[10]\"
         assert_eq!(format.event(&record(2105, 1, 1, 1, "R")), None, "of another event");
         assert_eq!(format.event(&[0x38, 0x08, 0, 0]), None, "cut off");
         assert_eq!(
-            Format::parse(1, BlockStage::Issued, &FORMAT.replace("sector_t sector", "sector_t other")),
+            EventLayout::parse(1, BlockStage::Issued, &FORMAT.replace("sector_t sector", "sector_t other")),
             None
         );
     }

@@ -52,7 +52,7 @@ impl CgroupLimits {
         let groups = parse_groups(&root.text("/proc/self/cgroup").unwrap_or_default());
         let mounts = filesystem::read_mounts(root).unwrap_or_default();
         let mut limits = CgroupLimits::default();
-        let place = |controller: &str| Place::find(&groups, &mounts, controller);
+        let place = |controller: &str| CgroupDirectories::find(&groups, &mounts, controller);
         if let Some(place) = place("cpu") {
             limits.path = Some(place.group.clone());
             limits.cpu_quota = place.smallest(|dir| v1_quota(root, dir), f64::min);
@@ -74,7 +74,7 @@ impl CgroupLimits {
         limits
     }
 
-    fn join_v2(&mut self, root: &SysRoot, place: &Place) {
+    fn join_v2(&mut self, root: &SysRoot, place: &CgroupDirectories) {
         self.path.get_or_insert_with(|| place.group.clone());
         let quota = |dir: &Path| parse_cpu_max(&root.text(dir.join("cpu.max"))?);
         self.cpu_quota = self.cpu_quota.into_iter().chain(place.smallest(quota, f64::min)).reduce(f64::min);
@@ -90,37 +90,38 @@ impl CgroupLimits {
 pub fn cpu_groups(root: &SysRoot) -> Vec<PathBuf> {
     let groups = parse_groups(&root.text("/proc/self/cgroup").unwrap_or_default());
     let mounts = filesystem::read_mounts(root).unwrap_or_default();
-    let place = Place::find(&groups, &mounts, "cpu").or_else(|| Place::find(&groups, &mounts, ""));
+    let place = CgroupDirectories::find(&groups, &mounts, "cpu")
+        .or_else(|| CgroupDirectories::find(&groups, &mounts, ""));
     place.map(|place| place.dirs).unwrap_or_default()
 }
 
 /// Version 1 writes "no limit" as the largest multiple of a page.
 const V1_UNLIMITED: u64 = 1 << 62;
 
-struct Group {
+struct ControlGroup {
     controllers: Vec<String>,
     path: String,
 }
 
 /// `/proc/self/cgroup`: `4:memory:/a/b` per version 1 hierarchy, `0::/a/b` for the unified one.
-fn parse_groups(text: &str) -> Vec<Group> {
+fn parse_groups(text: &str) -> Vec<ControlGroup> {
     let parse = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
         let controllers = fields.next()?.split(',').map(str::to_string).collect();
-        Some(Group { controllers, path: fields.next()?.to_string() })
+        Some(ControlGroup { controllers, path: fields.next()?.to_string() })
     };
     text.lines().filter_map(parse).collect()
 }
 
 /// Directories of this process's group and its ancestors, as far up as they are mounted.
-struct Place {
+struct CgroupDirectories {
     group: String,
     dirs: Vec<PathBuf>,
 }
 
-impl Place {
+impl CgroupDirectories {
     /// `controller` is a version 1 controller, or empty for the unified hierarchy.
-    fn find(groups: &[Group], mounts: &[Mount], controller: &str) -> Option<Place> {
+    fn find(groups: &[ControlGroup], mounts: &[Mount], controller: &str) -> Option<CgroupDirectories> {
         let group = groups.iter().find(|group| group.controllers.iter().any(|name| name == controller))?;
         let is_its_mount = |mount: &&Mount| match controller {
             "" => mount.fs_type == "cgroup2",
@@ -132,7 +133,7 @@ impl Place {
         // A container sees its own group as the mount's root; then the mount point itself is the group.
         let below = Path::new(&group.path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
         let dirs = below.ancestors().map(|part| mount.mount_point.join(part)).collect();
-        Some(Place { group: group.path.clone(), dirs })
+        Some(CgroupDirectories { group: group.path.clone(), dirs })
     }
 
     fn smallest<T>(&self, read: impl Fn(&Path) -> Option<T>, least: impl Fn(T, T) -> T) -> Option<T> {

@@ -169,7 +169,7 @@ pub fn read_diskstats(root: &SysRoot) -> Result<BTreeMap<String, DiskStats>, Dev
 }
 
 #[derive(Debug)]
-struct Source {
+struct CounterSource {
     name: String,
     path: PathBuf,
     stat: File,
@@ -178,7 +178,7 @@ struct Source {
 /// Reads the counters of a few devices again and again, from files that stay open: one system call per device.
 #[derive(Debug)]
 pub struct DiskSampler {
-    sources: Vec<Source>,
+    sources: Vec<CounterSource>,
 }
 
 impl DiskSampler {
@@ -193,7 +193,7 @@ impl DiskSampler {
             let name = name.as_ref().to_string();
             let path = root.path(root.block_dir(&name).join("stat"));
             match File::open(&path) {
-                Ok(stat) => Ok(Source { name, path, stat }),
+                Ok(stat) => Ok(CounterSource { name, path, stat }),
                 Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
                     Err(DeviceError::UnknownDevice { name })
                 }
@@ -226,7 +226,7 @@ impl DiskSampler {
     }
 }
 
-impl Source {
+impl CounterSource {
     fn read(&self) -> Result<DiskStats, DeviceError> {
         let mut buffer = [0u8; 512];
         // A read from offset 0 makes sysfs print the counters anew.

@@ -73,7 +73,7 @@ pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceErr
     let disk = root.block_dir(disk_name.as_deref().unwrap_or(name));
     let queue = disk.join("queue");
     let kind = kind::kind_of(root, name, &disk);
-    let identity = Identity::read(root, &disk);
+    let identity = ModelFacts::read(root, &disk);
     let locality = match kind {
         DeviceKind::Partition { .. } => Locality::default(),
         _ => judge(root, &disk, &kind, &identity),
@@ -119,21 +119,21 @@ fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(word, _)| word)
 }
 
-struct Identity {
+struct ModelFacts {
     model: Option<String>,
     vendor: Option<String>,
     serial: Option<String>,
     firmware: Option<String>,
 }
 
-impl Identity {
-    fn read(root: &SysRoot, disk: &Path) -> Identity {
+impl ModelFacts {
+    fn read(root: &SysRoot, disk: &Path) -> ModelFacts {
         let device = disk.join("device");
         let controller = nvme_controller(root, disk);
         let first = |places: &[PathBuf]| places.iter().find_map(|place| root.text(place));
         // virtio shows its PCI vendor number there, which names nobody.
         let vendor = root.text(device.join("vendor")).filter(|vendor| !vendor.starts_with("0x"));
-        Identity {
+        ModelFacts {
             model: first(&[device.join("model"), controller.join("model"), device.join("name")]),
             vendor,
             serial: first(&[disk.join("serial"), device.join("serial"), controller.join("serial")])
@@ -170,7 +170,7 @@ fn scsi_serial(page: &[u8]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn judge(root: &SysRoot, disk: &Path, kind: &DeviceKind, identity: &Identity) -> Locality {
+fn judge(root: &SysRoot, disk: &Path, kind: &DeviceKind, identity: &ModelFacts) -> Locality {
     let controller = nvme_controller(root, disk);
     let hex = |file: &str| {
         let text = root.text(controller.join("device").join(file))?;

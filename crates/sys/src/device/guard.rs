@@ -20,16 +20,16 @@ use std::path::{Path, PathBuf};
 
 use super::error::DeviceError;
 use super::filesystem;
-use super::handle::{HandleKind, Identity, TargetHandle};
+use super::handle::{HandleKind, TargetHandle, TargetIdentity};
 use super::obstacle::{Obstacle, ObstacleClass, Relation};
 use super::root::SysRoot;
-use super::signature::{self, Class};
+use super::signature::{self, SignatureClass};
 use super::topology::{self, node_of};
 use crate::io::{OpenFlags, block_device_size};
 use loops::{Backing, Loop};
 pub use mounts::Process;
 use mounts::{MountedDevices, MountedFile};
-use owners::Owner;
+use owners::DataOwner;
 
 impl fmt::Display for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,10 +106,10 @@ fn nodes_of(names: &[String]) -> Vec<PathBuf> {
 pub struct Survey<'a> {
     root: &'a SysRoot,
     loops: Vec<Loop>,
-    swaps: Vec<(PathBuf, Option<Identity>)>,
+    swaps: Vec<(PathBuf, Option<TargetIdentity>)>,
     /// Read when a device is looked at for the first time: a file that no loop device uses needs none of it.
     mounts: OnceCell<Vec<MountedDevices>>,
-    owners: Vec<Owner>,
+    owners: Vec<DataOwner>,
 }
 
 impl Survey<'_> {
@@ -132,7 +132,8 @@ impl Survey<'_> {
             mounts: OnceCell::new(),
             owners: Vec::new(),
         };
-        let shared: Vec<Identity> = targets.iter().flat_map(|target| survey.shared_with(target)).collect();
+        let shared: Vec<TargetIdentity> =
+            targets.iter().flat_map(|target| survey.shared_with(target)).collect();
         survey.owners = owners::owners(root, &shared);
         Ok(survey)
     }
@@ -156,8 +157,8 @@ impl Survey<'_> {
     /// What other processes have of the target and of all that shares its data.
     fn owners_of(&self, target: &TargetHandle, found: &mut Vec<Obstacle>) {
         let shared = self.shared_with(target);
-        let path_of = |of: Identity| match of {
-            Identity::Device(major, minor) if of != target.identity() => {
+        let path_of = |of: TargetIdentity| match of {
+            TargetIdentity::Device(major, minor) if of != target.identity() => {
                 self.root.block_name(major, minor).map(|name| topology::shown_node(self.root, &name))
             }
             _ => None,
@@ -206,7 +207,7 @@ impl Survey<'_> {
     }
 
     fn of_block_device(&self, target: &TargetHandle) -> Result<Vec<Obstacle>, DeviceError> {
-        let Identity::Device(major, minor) = target.identity() else { return Ok(Vec::new()) };
+        let TargetIdentity::Device(major, minor) = target.identity() else { return Ok(Vec::new()) };
         let name = self
             .root
             .block_name(major, minor)
@@ -221,7 +222,8 @@ impl Survey<'_> {
         }
         match signatures_of(target) {
             Ok(signatures) => {
-                let has_table = signatures.iter().any(|signature| signature.class == Class::PartitionTable);
+                let has_table =
+                    signatures.iter().any(|signature| signature.class == SignatureClass::PartitionTable);
                 found.extend(signatures.into_iter().map(|what| Obstacle::Signature { what }));
                 let partitions = topology::partitions_of(self.root, &name);
                 if !has_table && !partitions.is_empty() {
@@ -308,8 +310,8 @@ impl Survey<'_> {
             let role = format!("a member of the mounted btrfs {id}");
             found.push(Obstacle::PartOfMounted { device: device.clone(), role });
         }
-        let is_swap = |path: &PathBuf, identity: &Option<Identity>| match identity {
-            Some(Identity::Device(major, minor)) if self.root.is_real() => {
+        let is_swap = |path: &PathBuf, identity: &Option<TargetIdentity>| match identity {
+            Some(TargetIdentity::Device(major, minor)) if self.root.is_real() => {
                 self.root.block_name(*major, *minor).as_deref() == Some(name)
             }
             _ => topology::name_of_node(self.root, path).as_deref() == Some(name),
@@ -325,7 +327,7 @@ impl Survey<'_> {
     }
 
     /// What uses a file now.
-    fn users_of_file(&self, file: Identity, seen: &mut BTreeSet<String>) -> Vec<Obstacle> {
+    fn users_of_file(&self, file: TargetIdentity, seen: &mut BTreeSet<String>) -> Vec<Obstacle> {
         let swap = self.swaps.iter().find(|(_, identity)| *identity == Some(file));
         let mut found: Vec<Obstacle> =
             swap.map(|(path, _)| Obstacle::SwapInUse { path: path.clone() }).into_iter().collect();

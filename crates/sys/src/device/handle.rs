@@ -18,7 +18,7 @@ use crate::io::{OpenFlags, open_target, reopen};
 
 /// What a descriptor leads to, by the kernel's own numbers: the same for every name of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Identity {
+pub enum TargetIdentity {
     /// A block device by major and minor number, whichever node it was reached by.
     Device(u32, u32),
     /// A file by the device of its file system (major, minor) and its inode.
@@ -46,9 +46,9 @@ pub struct TargetHandle {
     file: File,
     path: PathBuf,
     kind: HandleKind,
-    identity: Identity,
+    identity: TargetIdentity,
     /// The inode that was opened; of a block device that of its node.
-    inode: Identity,
+    inode: TargetIdentity,
     claim: OnceLock<File>,
 }
 
@@ -84,9 +84,9 @@ impl TargetHandle {
             FileType::CharacterDevice => HandleKind::CharDevice,
             _ => HandleKind::Other,
         };
-        let inode = Identity::File(stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);
+        let inode = TargetIdentity::File(stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino);
         let identity = match kind {
-            HandleKind::BlockDevice => Identity::Device(stat.stx_rdev_major, stat.stx_rdev_minor),
+            HandleKind::BlockDevice => TargetIdentity::Device(stat.stx_rdev_major, stat.stx_rdev_minor),
             _ => inode,
         };
         Ok(TargetHandle { file, path: path.to_path_buf(), kind, identity, inode, claim: OnceLock::new() })
@@ -103,12 +103,12 @@ impl TargetHandle {
     }
 
     /// What it is, whatever its name.
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> TargetIdentity {
         self.identity
     }
 
     /// The inode that was opened: of a block device that of its node, which is what file locks lie on.
-    pub fn inode(&self) -> Identity {
+    pub fn inode(&self) -> TargetIdentity {
         self.inode
     }
 

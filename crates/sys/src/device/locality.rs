@@ -78,31 +78,46 @@ pub struct Evidence<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum DiskLocation {
     Network,
     Ephemeral,
 }
 
 /// Models that say where the volume is: (vendor, model) as prefixes, an empty vendor for NVMe.
-const MODELS: &[(&str, &str, Place, &str)] = &[
-    ("", "Amazon Elastic Block Store", Place::Network, "the model is that of Amazon's EBS volumes"),
-    ("", "Amazon EC2 NVMe Instance Storage", Place::Ephemeral, "the model is that of EC2's instance store"),
-    ("", "nvme_card-pd", Place::Network, "the model is that of Google's persistent disks over NVMe"),
-    ("", "nvme_card", Place::Ephemeral, "the model is that of Google's local SSDs"),
-    ("Google", "PersistentDisk", Place::Network, "the model is that of Google's persistent disks"),
-    ("Google", "EphemeralDisk", Place::Ephemeral, "the model is that of Google's local SSDs"),
-    ("", "MSFT NVMe Accelerator", Place::Network, "the model is that of Azure's remote disks over NVMe"),
-    ("", "Microsoft NVMe Direct Disk", Place::Ephemeral, "the model is that of Azure's local NVMe disks"),
+const MODELS: &[(&str, &str, DiskLocation, &str)] = &[
+    ("", "Amazon Elastic Block Store", DiskLocation::Network, "the model is that of Amazon's EBS volumes"),
+    (
+        "",
+        "Amazon EC2 NVMe Instance Storage",
+        DiskLocation::Ephemeral,
+        "the model is that of EC2's instance store",
+    ),
+    ("", "nvme_card-pd", DiskLocation::Network, "the model is that of Google's persistent disks over NVMe"),
+    ("", "nvme_card", DiskLocation::Ephemeral, "the model is that of Google's local SSDs"),
+    ("Google", "PersistentDisk", DiskLocation::Network, "the model is that of Google's persistent disks"),
+    ("Google", "EphemeralDisk", DiskLocation::Ephemeral, "the model is that of Google's local SSDs"),
+    (
+        "",
+        "MSFT NVMe Accelerator",
+        DiskLocation::Network,
+        "the model is that of Azure's remote disks over NVMe",
+    ),
+    (
+        "",
+        "Microsoft NVMe Direct Disk",
+        DiskLocation::Ephemeral,
+        "the model is that of Azure's local NVMe disks",
+    ),
     (
         "",
         "Alibaba Cloud Elastic Block Storage",
-        Place::Network,
+        DiskLocation::Network,
         "the model is that of Alibaba's block storage",
     ),
-    ("DO", "Volume", Place::Network, "the model is that of DigitalOcean's volumes"),
-    ("HC", "Volume", Place::Network, "the model is that of Hetzner's volumes"),
-    ("Linode", "Volume", Place::Network, "the model is that of Linode's volumes"),
-    ("ORACLE", "BlockVolume", Place::Network, "the model is that of Oracle's block volumes"),
+    ("DO", "Volume", DiskLocation::Network, "the model is that of DigitalOcean's volumes"),
+    ("HC", "Volume", DiskLocation::Network, "the model is that of Hetzner's volumes"),
+    ("Linode", "Volume", DiskLocation::Network, "the model is that of Linode's volumes"),
+    ("ORACLE", "BlockVolume", DiskLocation::Network, "the model is that of Oracle's block volumes"),
 ];
 
 /// PCI vendors that make flash drives and nothing that stands in for one over a network.
@@ -162,8 +177,8 @@ fn by_model(evidence: &Evidence) -> Option<Locality> {
     })?;
     let why = (*why).to_string();
     Some(match place {
-        Place::Network => Locality::Network(why),
-        Place::Ephemeral => Locality::Ephemeral(why),
+        DiskLocation::Network => Locality::Network(why),
+        DiskLocation::Ephemeral => Locality::Ephemeral(why),
     })
 }
 

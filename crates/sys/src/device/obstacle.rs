@@ -189,7 +189,7 @@ impl fmt::Display for Obstacle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::signature::Class;
+    use crate::device::signature::SignatureClass;
 
     #[test]
     fn sentences_and_classes() {
@@ -242,7 +242,7 @@ mod tests {
             "process 7 (bash) holds a lock on /dev/sda1",
             in_use,
         );
-        let what = Signature { name: "ext4", class: Class::FileSystem, offset: 1080 };
+        let what = Signature { name: "ext4", class: SignatureClass::FileSystem, offset: 1080 };
         check(Obstacle::Signature { what }, "it bears a signature: ext4 file system", ObstacleClass::Data);
         check(
             Obstacle::ReadOnly { device: "/dev/sda".into() },

@@ -26,7 +26,7 @@ pub struct ProcessIo {
 
 /// A file that a process holds open on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenFile {
+pub struct ProcessFile {
     /// Its path as the kernel shows it, with ` (deleted)` where it has none any more.
     pub path: PathBuf,
     /// The device itself rather than a file on it.
@@ -69,7 +69,7 @@ const MOST_FILES: usize = 4096;
 
 /// The first file that `process` holds open on the block device `major:minor` or on one of the devices in `above`,
 /// which lie on it; the device itself before files on it.
-pub fn open_on(root: &SysRoot, process: u32, devices: &[(u32, u32)]) -> Option<OpenFile> {
+pub fn open_on(root: &SysRoot, process: u32, devices: &[(u32, u32)]) -> Option<ProcessFile> {
     let place = format!("/proc/{process}/fd");
     let mut on_it = None;
     for name in root.names(&place).into_iter().take(MOST_FILES) {
@@ -84,7 +84,7 @@ pub fn open_on(root: &SysRoot, process: u32, devices: &[(u32, u32)]) -> Option<O
         if !is_device && (is_block || !devices.contains(&(stat.stx_dev_major, stat.stx_dev_minor))) {
             continue;
         }
-        let file = OpenFile { path: std::fs::read_link(&path).unwrap_or_default(), is_device };
+        let file = ProcessFile { path: std::fs::read_link(&path).unwrap_or_default(), is_device };
         if is_device {
             return Some(file);
         }

@@ -36,12 +36,12 @@ impl Dmi {
         }
     }
 
-    fn field(&self, field: Field) -> &str {
+    fn field(&self, field: ProviderField) -> &str {
         let value = match field {
-            Field::SysVendor => &self.sys_vendor,
-            Field::ProductName => &self.product_name,
-            Field::ChassisAssetTag => &self.chassis_asset_tag,
-            Field::BiosVersion => &self.bios_version,
+            ProviderField::SysVendor => &self.sys_vendor,
+            ProviderField::ProductName => &self.product_name,
+            ProviderField::ChassisAssetTag => &self.chassis_asset_tag,
+            ProviderField::BiosVersion => &self.bios_version,
         };
         value.as_deref().unwrap_or("")
     }
@@ -59,20 +59,20 @@ pub struct Provider {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Field {
+enum ProviderField {
     SysVendor,
     ProductName,
     ChassisAssetTag,
     BiosVersion,
 }
 
-impl Field {
+impl ProviderField {
     fn name(self) -> &'static str {
         match self {
-            Field::SysVendor => "sys_vendor",
-            Field::ProductName => "product_name",
-            Field::ChassisAssetTag => "chassis_asset_tag",
-            Field::BiosVersion => "bios_version",
+            ProviderField::SysVendor => "sys_vendor",
+            ProviderField::ProductName => "product_name",
+            ProviderField::ChassisAssetTag => "chassis_asset_tag",
+            ProviderField::BiosVersion => "bios_version",
         }
     }
 }
@@ -83,11 +83,11 @@ enum Is {
     Ending(&'static str),
 }
 
-use Field::{BiosVersion, ChassisAssetTag, ProductName, SysVendor};
 use Is::{Ending, Exactly};
+use ProviderField::{BiosVersion, ChassisAssetTag, ProductName, SysVendor};
 
 /// Provider, field, value. The first that fits counts, so the clouds that build on OpenStack stand before it.
-const PROVIDERS: &[(&str, Field, Is)] = &[
+const PROVIDERS: &[(&str, ProviderField, Is)] = &[
     (AWS, SysVendor, Exactly("Amazon EC2")),
     (AWS, BiosVersion, Ending(".amazon")),
     ("Google Cloud", ProductName, Exactly("Google Compute Engine")),
@@ -116,7 +116,7 @@ const AWS: &str = "AWS";
 const SCALEWAY: &str = "Scaleway";
 
 /// Hypervisors by the strings of their firmware, for machines of whatever provider.
-const HYPERVISORS: &[(&str, Field, Is)] = &[
+const HYPERVISORS: &[(&str, ProviderField, Is)] = &[
     ("VMware", SysVendor, Exactly("VMware, Inc.")),
     ("VirtualBox", ProductName, Exactly("VirtualBox")),
     ("Hyper-V", ProductName, Exactly("Virtual Machine")),
@@ -149,9 +149,9 @@ pub fn hypervisor_of(dmi: &Dmi) -> Option<&'static str> {
 }
 
 fn first_fit<'a>(
-    table: &[(&'static str, Field, Is)],
+    table: &[(&'static str, ProviderField, Is)],
     dmi: &'a Dmi,
-) -> Option<(&'static str, Field, &'a str)> {
+) -> Option<(&'static str, ProviderField, &'a str)> {
     table.iter().find_map(|&(name, field, is)| {
         let value = dmi.field(field);
         let fits = match is {

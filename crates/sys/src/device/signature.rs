@@ -50,7 +50,7 @@ impl<R: ReadAt + ?Sized> ReadAt for &R {
 
 /// What sort of use a signature stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum SignatureClass {
     /// A table of partitions.
     PartitionTable,
     /// A file system.
@@ -69,7 +69,7 @@ pub struct Signature {
     /// The format: `ext4`, `GPT`, `LVM2`, `MD RAID 1.2` …
     pub name: &'static str,
     /// What it is for.
-    pub class: Class,
+    pub class: SignatureClass,
     /// Where its mark stands, in bytes.
     pub offset: u64,
 }
@@ -80,11 +80,11 @@ impl fmt::Display for Signature {
         const OWN_NOUNS: [&str; 7] = ["label", "map", "image", "log", "journal", "heartbeat", "disk"];
         let noun = match self.class {
             _ if OWN_NOUNS.iter().any(|noun| self.name.ends_with(noun)) => "",
-            Class::PartitionTable => " partition table",
-            Class::FileSystem => " file system",
-            Class::Swap => " space",
-            Class::Member => " member",
-            Class::Encrypted => " encrypted volume",
+            SignatureClass::PartitionTable => " partition table",
+            SignatureClass::FileSystem => " file system",
+            SignatureClass::Swap => " space",
+            SignatureClass::Member => " member",
+            SignatureClass::Encrypted => " encrypted volume",
         };
         let noun = if self.name.ends_with(noun) { "" } else { noun };
         write!(f, "{}{noun}", self.name)
@@ -137,7 +137,7 @@ pub fn unknown_data(reader: impl ReadAt, size: u64) -> io::Result<Option<u64>> {
 
 type Found = Vec<Signature>;
 
-fn add(found: &mut Found, name: &'static str, class: Class, offset: u64) {
+fn add(found: &mut Found, name: &'static str, class: SignatureClass, offset: u64) {
     found.push(Signature { name, class, offset });
 }
 
@@ -304,19 +304,19 @@ mod tests {
 
     #[test]
     fn sentences() {
-        let check = |name: &'static str, class: Class, expected: &str| {
+        let check = |name: &'static str, class: SignatureClass, expected: &str| {
             assert_eq!(Signature { name, class, offset: 0 }.to_string(), expected);
         };
-        check("GPT", Class::PartitionTable, "GPT partition table");
-        check("BSD disk label", Class::PartitionTable, "BSD disk label");
-        check("Apple partition map", Class::PartitionTable, "Apple partition map");
-        check("ext4", Class::FileSystem, "ext4 file system");
-        check("ext journal", Class::FileSystem, "ext journal");
-        check("swap", Class::Swap, "swap space");
-        check("hibernation image", Class::Swap, "hibernation image");
-        check("LVM2", Class::Member, "LVM2 member");
-        check("VMFS member", Class::Member, "VMFS member");
-        check("qcow2 disk image", Class::Member, "qcow2 disk image");
-        check("LUKS2", Class::Encrypted, "LUKS2 encrypted volume");
+        check("GPT", SignatureClass::PartitionTable, "GPT partition table");
+        check("BSD disk label", SignatureClass::PartitionTable, "BSD disk label");
+        check("Apple partition map", SignatureClass::PartitionTable, "Apple partition map");
+        check("ext4", SignatureClass::FileSystem, "ext4 file system");
+        check("ext journal", SignatureClass::FileSystem, "ext journal");
+        check("swap", SignatureClass::Swap, "swap space");
+        check("hibernation image", SignatureClass::Swap, "hibernation image");
+        check("LVM2", SignatureClass::Member, "LVM2 member");
+        check("VMFS member", SignatureClass::Member, "VMFS member");
+        check("qcow2 disk image", SignatureClass::Member, "qcow2 disk image");
+        check("LUKS2", SignatureClass::Encrypted, "LUKS2 encrypted volume");
     }
 }

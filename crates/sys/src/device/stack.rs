@@ -21,7 +21,7 @@ const MAX_DEVICES: usize = 1024;
 
 /// What a target path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TargetKind {
+pub enum PathKind {
     /// A directory.
     Directory,
     /// A regular file.
@@ -42,7 +42,7 @@ pub struct TargetStack {
     /// The path as given.
     pub path: PathBuf,
     /// What it is.
-    pub target: TargetKind,
+    pub target: PathKind,
     /// The file system it lives on; `None` for a device.
     pub filesystem: Option<FilesystemFacts>,
     /// Top first: every device stands before those it lies on.
@@ -55,8 +55,8 @@ impl TargetStack {
         let root = SysRoot::real();
         let (target, place) = classify(path)?;
         let (filesystem, tops) = match target {
-            TargetKind::BlockDevice => (None, topology::name_of_node(&root, path).into_iter().collect()),
-            TargetKind::CharDevice => (None, Vec::new()),
+            PathKind::BlockDevice => (None, topology::name_of_node(&root, path).into_iter().collect()),
+            PathKind::CharDevice => (None, Vec::new()),
             _ => {
                 let mounts = filesystem::read_mounts(&root)?;
                 let mount = filesystem::mount_of(&root, &mounts, &place)?;
@@ -73,15 +73,15 @@ impl TargetStack {
     }
 }
 
-fn classify(path: &Path) -> Result<(TargetKind, PathBuf), DeviceError> {
+fn classify(path: &Path) -> Result<(PathKind, PathBuf), DeviceError> {
     match rustix::fs::stat(path) {
         Ok(stat) => {
             let kind = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => TargetKind::Directory,
-                FileType::RegularFile => TargetKind::File,
-                FileType::BlockDevice => TargetKind::BlockDevice,
-                FileType::CharacterDevice => TargetKind::CharDevice,
-                _ => TargetKind::Other,
+                FileType::Directory => PathKind::Directory,
+                FileType::RegularFile => PathKind::File,
+                FileType::BlockDevice => PathKind::BlockDevice,
+                FileType::CharacterDevice => PathKind::CharDevice,
+                _ => PathKind::Other,
             };
             Ok((kind, path.to_path_buf()))
         }
@@ -89,7 +89,7 @@ fn classify(path: &Path) -> Result<(TargetKind, PathBuf), DeviceError> {
             let parent =
                 path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match rustix::fs::stat(parent) {
-                Ok(_) => Ok((TargetKind::Missing, parent.to_path_buf())),
+                Ok(_) => Ok((PathKind::Missing, parent.to_path_buf())),
                 Err(errno) => Err(DeviceError::Stat { path: parent.to_path_buf(), source: errno.into() }),
             }
         }
@@ -252,17 +252,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "x").unwrap();
-        let check = |path: &Path, kind: TargetKind, has_filesystem: bool| {
+        let check = |path: &Path, kind: PathKind, has_filesystem: bool| {
             let stack = TargetStack::of(path).unwrap();
             assert_eq!((stack.target, stack.filesystem.is_some()), (kind, has_filesystem), "{path:?}");
             stack
         };
-        let of_dir = check(dir.path(), TargetKind::Directory, true);
-        assert_eq!(check(&file, TargetKind::File, true).devices, of_dir.devices);
-        assert_eq!(check(&dir.path().join("new"), TargetKind::Missing, true).devices, of_dir.devices);
-        check(Path::new("fathom-no-such-file"), TargetKind::Missing, true);
-        assert_eq!(check(Path::new("/dev/null"), TargetKind::CharDevice, false).devices, []);
-        assert_eq!(check(Path::new("/proc/self/stat"), TargetKind::File, true).devices, []);
+        let of_dir = check(dir.path(), PathKind::Directory, true);
+        assert_eq!(check(&file, PathKind::File, true).devices, of_dir.devices);
+        assert_eq!(check(&dir.path().join("new"), PathKind::Missing, true).devices, of_dir.devices);
+        check(Path::new("fathom-no-such-file"), PathKind::Missing, true);
+        assert_eq!(check(Path::new("/dev/null"), PathKind::CharDevice, false).devices, []);
+        assert_eq!(check(Path::new("/proc/self/stat"), PathKind::File, true).devices, []);
         assert!(matches!(TargetStack::of(&dir.path().join("no/new")), Err(DeviceError::Stat { .. })));
         assert!(matches!(TargetStack::of(&file.join("x")), Err(DeviceError::Stat { .. })));
     }

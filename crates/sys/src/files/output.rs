@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-use super::path_walk::{Entry, MissingDirectories, Walked, duplicate, walk, walk_to_directory};
+use super::path_walk::{DirectoryEntry, MissingDirectories, Walked, duplicate, walk, walk_to_directory};
 use super::refusal::{PathRefusal, kind_of};
 
 /// How often a path is looked at anew where what lies there changed meanwhile.
@@ -104,13 +104,13 @@ pub fn private_directory() -> io::Result<PathBuf> {
     Ok(tempfile::Builder::new().prefix("fathom-").permissions(mode).tempdir()?.keep())
 }
 
-pub(super) fn create_entry(entry: &Entry, mode: Mode) -> io::Result<File> {
+pub(super) fn create_entry(entry: &DirectoryEntry, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(&entry.directory, &entry.name, flags | OFlags::LARGEFILE, mode)?.into())
 }
 
 /// Opens what was found; `None` where something else lies there by now.
-fn open_entry(entry: &Entry) -> io::Result<Option<File>> {
+fn open_entry(entry: &DirectoryEntry) -> io::Result<Option<File>> {
     let Some(found) = &entry.found else {
         return match create_entry(entry, Mode::from_raw_mode(0o666)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
@@ -158,7 +158,7 @@ fn refuse_used_file(file: &OwnedFd) -> io::Result<()> {
 }
 
 /// Refuses to write to what lies at `entry` where that could harm somebody.
-pub(super) fn check_existing(entry: &Entry, found: &Stat) -> io::Result<()> {
+pub(super) fn check_existing(entry: &DirectoryEntry, found: &Stat) -> io::Result<()> {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile | FileType::Fifo => {}
         FileType::CharacterDevice if is_harmless_device(found.st_rdev) => return Ok(()),
@@ -201,7 +201,7 @@ fn given(number: i32) -> io::Result<File> {
 }
 
 /// A file that is to take the place of `entry`; `None` where the directory takes no new file, but an old one is there.
-fn temporary_beside(entry: &Entry, mode: u32) -> io::Result<Option<NamedTempFile>> {
+fn temporary_beside(entry: &DirectoryEntry, mode: u32) -> io::Result<Option<NamedTempFile>> {
     refuse_kernel_file(&entry.directory)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".fathom-").rand_bytes(16).permissions(Permissions::from_mode(mode));
@@ -212,7 +212,7 @@ fn temporary_beside(entry: &Entry, mode: u32) -> io::Result<Option<NamedTempFile
 }
 
 fn replace_entry(
-    entry: &Entry,
+    entry: &DirectoryEntry,
     file: NamedTempFile,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -23,13 +23,13 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Where a path leads.
 pub(super) enum Walked {
     /// A name in a directory, whether or not there is a file of that name. It is no symbolic link.
-    Entry(Box<Entry>),
+    Entry(Box<DirectoryEntry>),
     /// A descriptor of this process (`/dev/stdout`, `/dev/fd/3`), which whoever started it has opened.
     Descriptor(RawFd),
 }
 
 /// A name in a directory that is held open.
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     pub(super) directory: OwnedFd,
     pub(super) directory_stat: Stat,
     pub(super) name: OsString,
@@ -37,7 +37,7 @@ pub(super) struct Entry {
     pub(super) found: Option<Stat>,
 }
 
-impl Entry {
+impl DirectoryEntry {
     /// True where only root and this user may change what the directory holds.
     pub(super) fn is_in_own_directory(&self) -> bool {
         is_own(&self.directory_stat)
@@ -58,7 +58,7 @@ pub(super) enum MissingDirectories {
 
 /// Finds out where `path` leads.
 pub(super) fn walk(path: &Path, missing: MissingDirectories) -> io::Result<Walked> {
-    let mut walk = Walk::begin(path, missing)?;
+    let mut walk = PathWalk::begin(path, missing)?;
     while let Some(name) = walk.rest.pop() {
         if let Some(end) = walk.step(name)? {
             let ends_as_directory = path.as_os_str().as_bytes().ends_with(b"/");
@@ -70,15 +70,19 @@ pub(super) fn walk(path: &Path, missing: MissingDirectories) -> io::Result<Walke
 }
 
 /// The directory at `path`, for an entry of the name `name` about which nothing is known.
-pub(super) fn walk_to_directory(path: &Path, name: &OsStr, missing: MissingDirectories) -> io::Result<Entry> {
-    let mut walk = Walk { ends_with_directory: true, ..Walk::begin(path, missing)? };
+pub(super) fn walk_to_directory(
+    path: &Path,
+    name: &OsStr,
+    missing: MissingDirectories,
+) -> io::Result<DirectoryEntry> {
+    let mut walk = PathWalk { ends_with_directory: true, ..PathWalk::begin(path, missing)? };
     while let Some(next) = walk.rest.pop() {
         walk.step(next)?;
     }
     walk.entry(name.to_owned(), None)
 }
 
-struct Walk {
+struct PathWalk {
     directory: OwnedFd,
     /// Names yet to come, the next one last; `/` starts anew.
     rest: Vec<OsString>,
@@ -88,13 +92,14 @@ struct Walk {
     ends_with_directory: bool,
 }
 
-impl Walk {
-    fn begin(path: &Path, missing: MissingDirectories) -> io::Result<Walk> {
+impl PathWalk {
+    fn begin(path: &Path, missing: MissingDirectories) -> io::Result<PathWalk> {
         if path.as_os_str().is_empty() {
             return Err(Errno::NOENT.into());
         }
         let directory = open_directory(rustix::fs::CWD, ".")?;
-        let mut walk = Walk { directory, rest: Vec::new(), links: 0, missing, ends_with_directory: false };
+        let mut walk =
+            PathWalk { directory, rest: Vec::new(), links: 0, missing, ends_with_directory: false };
         walk.push(path);
         Ok(walk)
     }
@@ -136,14 +141,14 @@ impl Walk {
         Ok(Some(Walked::Entry(Box::new(self.entry(name, found)?))))
     }
 
-    fn entry(&self, name: OsString, found: Option<Stat>) -> io::Result<Entry> {
+    fn entry(&self, name: OsString, found: Option<Stat>) -> io::Result<DirectoryEntry> {
         let directory = self.directory.try_clone()?;
         let directory_stat = rustix::fs::fstat(&directory)?;
         // What looks like the directory above may be a file.
         if FileType::from_raw_mode(directory_stat.st_mode) != FileType::Directory {
             return Err(Errno::NOTDIR.into());
         }
-        Ok(Entry { directory, directory_stat, name, found })
+        Ok(DirectoryEntry { directory, directory_stat, name, found })
     }
 
     fn make_directory(&self, name: &OsStr) -> io::Result<OwnedFd> {

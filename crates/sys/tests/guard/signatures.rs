@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use fathom_sys::device::guard::signatures_on;
-use fathom_sys::device::signature::Class;
+use fathom_sys::device::signature::SignatureClass;
 use fathom_sys::device::{Obstacle, in_use};
 
 use crate::loop_device::{LoopDevice, can_make_loops, command, is_on_path, run};
@@ -83,7 +83,7 @@ fn an_image_file_may_be_overwritten() {
 }
 
 #[track_caller]
-fn check_device(device: &LoopDevice, expected: (&str, Class)) {
+fn check_device(device: &LoopDevice, expected: (&str, SignatureClass)) {
     let found = in_use(Path::new(&device.node)).unwrap();
     let [Obstacle::Signature { what }] = found.as_slice() else { panic!("{expected:?}: {found:?}") };
     assert_eq!((what.name, what.class), expected);
@@ -101,19 +101,19 @@ fn devices_that_bear_one() {
     // One Linux partition from sector 2048 on, 4096 sectors long.
     raw.write_all_at(&[0, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 16, 0, 0], 446).unwrap();
     raw.write_all_at(&[0x55, 0xaa], 510).unwrap();
-    check_device(&device, ("DOS", Class::PartitionTable));
+    check_device(&device, ("DOS", SignatureClass::PartitionTable));
     run("mkfs.ext4", &["-q", "-F", &device.node]);
-    check_device(&device, ("ext4", Class::FileSystem));
+    check_device(&device, ("ext4", SignatureClass::FileSystem));
     run("mkfs.xfs", &["-q", "-f", &device.node]);
-    check_device(&device, ("xfs", Class::FileSystem));
+    check_device(&device, ("xfs", SignatureClass::FileSystem));
     run("mkfs.btrfs", &["-q", "-f", &device.node]);
-    check_device(&device, ("btrfs", Class::FileSystem));
+    check_device(&device, ("btrfs", SignatureClass::FileSystem));
     run("mkfs.nilfs2", &["-q", "-f", &device.node]);
-    check_device(&device, ("nilfs2", Class::FileSystem));
+    check_device(&device, ("nilfs2", SignatureClass::FileSystem));
     run("mkswap", &[&device.node]);
-    check_device(&device, ("swap", Class::Swap));
+    check_device(&device, ("swap", SignatureClass::Swap));
     run("pvcreate", &["--yes", "--devices", &device.node, &device.node]);
-    check_device(&device, ("LVM2", Class::Member));
+    check_device(&device, ("LVM2", SignatureClass::Member));
     raw.write_all_at(&md_superblock(8), 4096).unwrap();
-    check_device(&device, ("MD RAID 1.2", Class::Member));
+    check_device(&device, ("MD RAID 1.2", SignatureClass::Member));
 }

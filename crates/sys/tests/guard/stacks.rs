@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_sys::device::{DeviceKind, DiskSampler, DiskStats, TargetKind, TargetStack};
+use fathom_sys::device::{DeviceKind, DiskSampler, DiskStats, PathKind, TargetStack};
 
 use crate::loop_device::{LoopDevice, can_make_loops, run};
 
@@ -23,7 +23,7 @@ fn file_on_a_partition_of_a_loop_in_a_file_on_a_loop() {
     std::fs::write(&file, "x").unwrap();
 
     let stack = TargetStack::of(&file).unwrap();
-    assert_eq!(stack.target, TargetKind::File);
+    assert_eq!(stack.target, PathKind::File);
     let partition_name = partition.trim_start_matches("/dev/");
     assert_eq!(stack.names()[..3], [partition_name, upper.name(), lower.name()]);
     assert_eq!(stack.devices[0].kind, DeviceKind::Partition { number: 1 });
@@ -38,7 +38,7 @@ fn file_on_a_partition_of_a_loop_in_a_file_on_a_loop() {
     assert!(filesystem.free_bytes > 0 && filesystem.free_bytes < 16 << 20);
 
     let device = TargetStack::of(Path::new(&partition)).unwrap();
-    assert_eq!((device.target, device.filesystem), (TargetKind::BlockDevice, None));
+    assert_eq!((device.target, device.filesystem), (PathKind::BlockDevice, None));
     assert_eq!(device.devices, stack.devices);
 }
 

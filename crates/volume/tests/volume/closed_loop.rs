@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fathom_model::Op;
-use fathom_volume::{Completion, Rate, Request, Volume};
+use fathom_volume::{TokenRate, Volume, VolumeCompletion, VolumeRequest};
 
 pub const SECOND: u64 = 1_000_000_000;
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 pub const GIB: u64 = 1 << 30;
 
-pub fn rate(tokens: u64) -> Rate {
-    Rate::per_second(tokens).expect("a rate above 0")
+pub fn rate(tokens: u64) -> TokenRate {
+    TokenRate::per_second(tokens).expect("a rate above 0")
 }
 
 /// Where the requests of a client go.
@@ -37,14 +37,14 @@ impl Client {
         Client { op: Op::Read, block, depth, order: Order::Random }
     }
 
-    fn request(&self, index: u64, size: u64) -> Request {
+    fn request(&self, index: u64, size: u64) -> VolumeRequest {
         let blocks = size / self.block;
         let block = match self.order {
             Order::Sequential => index % blocks,
             // Any two that follow each other are far apart.
             Order::Random => (index * 0x9e37_79b1) % blocks,
         };
-        Request { op: self.op, offset: block * self.block, bytes: self.block as u32 }
+        VolumeRequest { op: self.op, offset: block * self.block, bytes: self.block as u32 }
     }
 }
 
@@ -78,7 +78,7 @@ pub fn run(volume: &mut Volume, clients: &[Client], begin_ns: u64, seconds: u64)
     let mut submit = |volume: &mut Volume, client: usize, now: u64| {
         let request = clients[client].request(issued[client], size);
         issued[client] += 1;
-        let Completion { at_ns, .. } = volume.submit(now, &request);
+        let VolumeCompletion { at_ns, .. } = volume.submit(now, &request);
         Reverse((at_ns, client, now))
     };
     for (client, of) in clients.iter().enumerate() {

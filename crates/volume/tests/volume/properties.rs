@@ -2,23 +2,23 @@
 
 use fathom_model::Op;
 use fathom_volume::{
-    Accounting, Distribution, Fault, FaultKind, FirstTouch, Latency, Limit, Rate, Request, Stage, Standing,
-    Volume, VolumeModel,
+    Accounting, Distribution, Fault, FaultKind, FirstTouch, Limit, LimitStage, Standing, TokenRate, Volume,
+    VolumeLatency, VolumeModel, VolumeRequest,
 };
 use proptest::prelude::*;
 
 use crate::closed_loop::{GIB, SECOND, rate};
 
 /// ns since the one before, and the request.
-type Asked = (u64, Request);
+type Asked = (u64, VolumeRequest);
 
-fn any_rate() -> impl Strategy<Value = Rate> {
+fn any_rate() -> impl Strategy<Value = TokenRate> {
     (1u64..100_000, 1u64..10 * SECOND)
-        .prop_filter_map("a rate", |(tokens, per_ns)| Rate::ratio(tokens, per_ns))
+        .prop_filter_map("a rate", |(tokens, per_ns)| TokenRate::ratio(tokens, per_ns))
 }
 
 /// A baseline and a burst that is no slower.
-fn rates() -> impl Strategy<Value = (Rate, Rate)> {
+fn rates() -> impl Strategy<Value = (TokenRate, TokenRate)> {
     (any_rate(), any_rate()).prop_map(|(one, other)| (one.min(other), one.max(other)))
 }
 
@@ -45,23 +45,24 @@ fn any_limit() -> impl Strategy<Value = Limit> {
     ]
 }
 
-fn any_stage() -> impl Strategy<Value = Stage> {
+fn any_stage() -> impl Strategy<Value = LimitStage> {
     let unit = prop_oneof![Just(None), Just(Some(16 << 10)), Just(Some(256 << 10))];
     let slack = prop_oneof![Just(0), 0u64..SECOND];
     (prop::option::of(any_limit()), prop::option::of(any_limit()), unit, any::<bool>(), slack).prop_map(
         |(ios, bytes, unit_bytes, merges, slack_ns)| {
             let merges_sequential = merges && unit_bytes.is_some();
             let accounting = Accounting { unit_bytes, merges_sequential, whole_units: false };
-            Stage { accounting, ios, bytes, slack_ns, ..Stage::default() }
+            LimitStage { accounting, ios, bytes, slack_ns, ..LimitStage::default() }
         },
     )
 }
 
-fn any_latency() -> impl Strategy<Value = Latency> {
+fn any_latency() -> impl Strategy<Value = VolumeLatency> {
     let transfer = prop::option::of((1u64 << 20..1 << 30).prop_map(rate));
     (0u64..10_000_000, any::<bool>(), transfer).prop_map(|(ns, is_fixed, transfer)| {
-        let distribution = if is_fixed { Distribution::Fixed(ns) } else { Latency::around(ns).distribution };
-        Latency { distribution, transfer }
+        let distribution =
+            if is_fixed { Distribution::Fixed(ns) } else { VolumeLatency::around(ns).distribution };
+        VolumeLatency { distribution, transfer }
     })
 }
 
@@ -112,8 +113,8 @@ fn any_requests() -> impl Strategy<Value = Vec<Asked>> {
     let op = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 1 => Just(Op::Trim), 1 => Just(Op::Sync)];
     let gap = prop_oneof![3 => Just(0), 2 => 0u64..1_000_000, 1 => 0u64..5 * SECOND];
     let request = (op, 0u64..(1 << 18) - 256, 1u32..257).prop_map(|(op, block, blocks)| match op {
-        Op::Sync => Request { op, offset: 0, bytes: 0 },
-        _ => Request { op, offset: block * 4096, bytes: blocks * 4096 },
+        Op::Sync => VolumeRequest { op, offset: 0, bytes: 0 },
+        _ => VolumeRequest { op, offset: block * 4096, bytes: blocks * 4096 },
     });
     prop::collection::vec((gap, request), 1..120)
 }
@@ -133,7 +134,7 @@ fn play(volume: &mut Volume, asked: &[Asked], begin_ns: u64) -> Vec<(u64, u64)> 
 /// Tokens that `limit` may let through in `span_ns`, where no request costs more than `most`.
 fn allowance(limit: &Limit, span_ns: u64, slack_ns: u64, most: u64) -> u128 {
     // A rate lets one request go before it is paid for, and instants are whole ns.
-    let paced = |rate: Rate| rate.in_ns(span_ns + slack_ns + 1) + 1 + u128::from(most);
+    let paced = |rate: TokenRate| rate.in_ns(span_ns + slack_ns + 1) + 1 + u128::from(most);
     match *limit {
         Limit::Rate(rate) | Limit::OnDemand { burst: rate, .. } => paced(rate),
         Limit::Credit { base, burst, capacity, .. } => {
@@ -174,12 +175,12 @@ proptest! {
         asked in any_requests(),
     ) {
         // Without latency a request is complete when it goes; trims and syncs are left out, which move no bytes.
-        let stage = Stage { ios, bytes, slack_ns, ..Stage::default() };
+        let stage = LimitStage { ios, bytes, slack_ns, ..LimitStage::default() };
         let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(GIB) };
         let asked: Vec<Asked> = asked.into_iter().filter(|(_, it)| matches!(it.op, Op::Read | Op::Write)).collect();
         let mut volume = Volume::new(&model, 0).unwrap();
         let went = play(&mut volume, &asked, 0);
-        let went_with = |cost: &dyn Fn(&Request) -> u64| -> Vec<(u64, u64)> {
+        let went_with = |cost: &dyn Fn(&VolumeRequest) -> u64| -> Vec<(u64, u64)> {
             went.iter().zip(&asked).map(|(&(_, at), (_, request))| (at, cost(request))).collect()
         };
         if let Some(limit) = ios {
@@ -240,7 +241,7 @@ proptest! {
         asked in any_requests(),
     ) {
         let faults = faults.into_iter().filter(|fault| !matches!(fault.kind, FaultKind::Slow { .. })).collect();
-        let latency = Latency::fixed(ns);
+        let latency = VolumeLatency::fixed(ns);
         let model = VolumeModel {
             shared,
             parallelism,

@@ -1,7 +1,7 @@
 //! What providers publish, and what was measured on their volumes, comes out of their models.
 
 use fathom_model::Op;
-use fathom_volume::{Accounting, Latency, Limit, Rate, Stage, Standing, Volume, VolumeModel};
+use fathom_volume::{Accounting, Limit, LimitStage, Standing, TokenRate, Volume, VolumeLatency, VolumeModel};
 
 use crate::closed_loop::{Client, GIB, KIB, MIB, Order, SECOND, rate, run, run_one};
 
@@ -11,8 +11,8 @@ fn merged(unit: u64) -> Accounting {
     Accounting { unit_bytes: Some(unit as u32), merges_sequential: true, whole_units: false }
 }
 
-fn volume(stage: Stage, latency_ns: u64) -> Volume {
-    let latency = Latency::fixed(latency_ns);
+fn volume(stage: LimitStage, latency_ns: u64) -> Volume {
+    let latency = VolumeLatency::fixed(latency_ns);
     let model = VolumeModel {
         shared: vec![stage],
         read_latency: latency.clone(),
@@ -26,14 +26,18 @@ fn volume(stage: Stage, latency_ns: u64) -> Volume {
 fn gp2(base: u64, initial: u64) -> Volume {
     let ios = Limit::Credit { base: rate(base), burst: Some(rate(3000)), capacity: GP2_CREDIT, initial };
     let bytes = Limit::Rate(rate(128 * MIB));
-    let stage =
-        Stage { accounting: merged(256 * KIB), ios: Some(ios), bytes: Some(bytes), ..Stage::default() };
+    let stage = LimitStage {
+        accounting: merged(256 * KIB),
+        ios: Some(ios),
+        bytes: Some(bytes),
+        ..LimitStage::default()
+    };
     volume(stage, 500_000)
 }
 
-fn caps(iops: u64, bytes: u64) -> Stage {
+fn caps(iops: u64, bytes: u64) -> LimitStage {
     let (ios, bytes) = (Some(Limit::Rate(rate(iops))), Some(Limit::Rate(rate(bytes))));
-    Stage { ios, bytes, ..Stage::default() }
+    LimitStage { ios, bytes, ..LimitStage::default() }
 }
 
 fn close(seen: f64, expected: f64, within: f64) {
@@ -117,8 +121,8 @@ fn latency_under_a_cap_is_depth_over_rate() {
 
 #[test]
 fn littles_law_holds() {
-    let latency = Latency::around(700_000);
-    let stage = Stage { ios: Some(Limit::Rate(rate(20_000))), ..Stage::default() };
+    let latency = VolumeLatency::around(700_000);
+    let stage = LimitStage { ios: Some(Limit::Rate(rate(20_000))), ..LimitStage::default() };
     for (parallelism, depth) in [(None, 1), (None, 8), (None, 64), (Some(4), 2), (Some(4), 64)] {
         let model = VolumeModel {
             shared: vec![stage.clone()],
@@ -135,9 +139,9 @@ fn littles_law_holds() {
 #[test]
 fn a_day_of_credit_loses_nothing() {
     // 3 in 2 s and 5,400 of credit, as much as can be asked for: 129,600 + 5,400 in a day.
-    let base = Rate::ratio(3, 2 * SECOND).unwrap();
+    let base = TokenRate::ratio(3, 2 * SECOND).unwrap();
     let ios = Limit::Credit { base, burst: Some(rate(30)), capacity: 5400, initial: 5400 };
-    let mut volume = volume(Stage { ios: Some(ios), ..Stage::default() }, 1000);
+    let mut volume = volume(LimitStage { ios: Some(ios), ..LimitStage::default() }, 1000);
     let seen = run_one(&mut volume, Client::random_read(4 * KIB, 4), 86_400);
     assert!((134_999..=135_000).contains(&seen.count), "{}", seen.count);
 }
@@ -155,7 +159,7 @@ fn depth_limits_what_latency_allows() {
 fn io1_of_2012_counts_in_units_of_16_kib() {
     let accounting = Accounting { unit_bytes: Some(16 << 10), ..Accounting::default() };
     for (kib, expected) in [(4, 1000.0), (16, 1000.0), (32, 500.0), (64, 250.0)] {
-        let stage = Stage { accounting, ios: Some(Limit::Rate(rate(1000))), ..Stage::default() };
+        let stage = LimitStage { accounting, ios: Some(Limit::Rate(rate(1000))), ..LimitStage::default() };
         let mut volume = volume(stage, 1_000_000);
         close(run_one(&mut volume, Client::random_read(kib * KIB, 32), 11).mean(1, 11), expected, 1e-3);
     }
@@ -167,7 +171,7 @@ fn a_window_gives_its_burst_and_its_baseline_by_turns() {
     for (base, burst, mean) in [(5000, 7500, 6250.0), (7500, 10_000, 8750.0)] {
         let (burst_ns, rest_ns) = (60 * SECOND, 60 * SECOND);
         let ios = Limit::Window { base: rate(base), burst: rate(burst), burst_ns, rest_ns };
-        let mut volume = volume(Stage { ios: Some(ios), ..Stage::default() }, 500_000);
+        let mut volume = volume(LimitStage { ios: Some(ios), ..LimitStage::default() }, 500_000);
         let seen = run_one(&mut volume, Client::random_read(4 * KIB, 64), 121);
         close(seen.mean(0, 120), mean, 1e-3);
         close(seen.mean(1, 59), burst as f64, 1e-9);
@@ -184,8 +188,12 @@ fn random_reads_cost_an_hdd_volume_whole_units() {
     {
         let (base, burst) = (rate(40 * MIB), Some(rate(250 * MIB)));
         let bytes = Limit::Credit { base, burst, capacity: 1 << 40, initial: 1 << 40 };
-        let stage =
-            Stage { accounting, ios: Some(Limit::Rate(rate(500))), bytes: Some(bytes), ..Stage::default() };
+        let stage = LimitStage {
+            accounting,
+            ios: Some(Limit::Rate(rate(500))),
+            bytes: Some(bytes),
+            ..LimitStage::default()
+        };
         let client = Client { order, ..Client::random_read(block, 32) };
         close(run_one(&mut volume(stage, 1_000_000), client, 5).mean(1, 5), expected, 4e-3);
     }
@@ -196,10 +204,10 @@ fn the_instance_limits_what_the_volume_would_give() {
     // An m1.large has 500 Mbps to its volumes; 2,000 IOPS of 256 KiB would be 500 MB/s.
     let model = VolumeModel {
         shared: vec![
-            Stage { name: "instance".to_owned(), ..caps(4000, 62_500_000) },
-            Stage { name: "volume".to_owned(), ..caps(2000, 500 * MIB) },
+            LimitStage { name: "instance".to_owned(), ..caps(4000, 62_500_000) },
+            LimitStage { name: "volume".to_owned(), ..caps(2000, 500 * MIB) },
         ],
-        read_latency: Latency::fixed(1_000_000),
+        read_latency: VolumeLatency::fixed(1_000_000),
         ..VolumeModel::unlimited(100 * GIB)
     };
     for (block, expected) in [(4 * KIB, 2000.0), (64 * KIB, 62_500_000.0 / 65536.0)] {
@@ -210,7 +218,8 @@ fn the_instance_limits_what_the_volume_would_give() {
 
 #[test]
 fn clients_on_one_volume_share_exactly_its_rate() {
-    let mut volume = volume(Stage { ios: Some(Limit::Rate(rate(3000))), ..Stage::default() }, 100_000);
+    let mut volume =
+        volume(LimitStage { ios: Some(Limit::Rate(rate(3000))), ..LimitStage::default() }, 100_000);
     let clients = [1, 4, 16].map(|depth| Client::random_read(4 * KIB, depth));
     run(&mut volume, &clients, 0, 1);
     let seen = run(&mut volume, &clients, 2 * SECOND, 60);
@@ -226,7 +235,7 @@ fn clients_on_one_volume_share_exactly_its_rate() {
 fn first_accesses_of_2012_halve_the_rate() {
     let first_touch =
         Some(fathom_volume::FirstTouch { chunk_bytes: 64 << 10, counts_as: 2, extra_ns: 2_000_000 });
-    let shared = vec![Stage { ios: Some(Limit::Rate(rate(1000))), ..Stage::default() }];
+    let shared = vec![LimitStage { ios: Some(Limit::Rate(rate(1000))), ..LimitStage::default() }];
     let model = VolumeModel { first_touch, shared, ..VolumeModel::unlimited(GIB) };
     let mut volume = Volume::new(&model, 1).unwrap();
     // In order, the first block of each chunk is the one that pays: 16 blocks cost 17.

@@ -2,17 +2,18 @@
 
 use fathom_model::Op;
 use fathom_volume::{
-    Cache, Client as Machine, Fault, FaultKind, Latency, Limit, Outcome, Request, Stage, Volume, VolumeModel,
+    Cache, Client as Machine, Fault, FaultKind, Limit, LimitStage, RequestOutcome, Volume, VolumeLatency,
+    VolumeModel, VolumeRequest,
 };
 
 use crate::closed_loop::{Client, GIB, KIB, Order, SECOND, rate, run, run_one};
 
-fn iops(limit: u64) -> Stage {
-    Stage { ios: Some(Limit::Rate(rate(limit))), ..Stage::default() }
+fn iops(limit: u64) -> LimitStage {
+    LimitStage { ios: Some(Limit::Rate(rate(limit))), ..LimitStage::default() }
 }
 
 fn with_latency(ns: u64) -> VolumeModel {
-    let latency = Latency::fixed(ns);
+    let latency = VolumeLatency::fixed(ns);
     let write_latency = latency.clone();
     VolumeModel { read_latency: latency, write_latency, ..VolumeModel::unlimited(100 * GIB) }
 }
@@ -45,10 +46,10 @@ fn budgets_are_shared_or_apart() {
 #[test]
 fn among_requests_of_many_sizes_slack_lets_one_limit_be_reached() {
     // One of 252 KiB for each of 4: 250 of both reach both limits. Strictly by turns each waits for one of them.
-    let limits = Stage { bytes: Some(Limit::Rate(rate(64_000 * KIB))), ..iops(500) };
+    let limits = LimitStage { bytes: Some(Limit::Rate(rate(64_000 * KIB))), ..iops(500) };
     let clients = [Client { depth: 1, ..READS }, Client { depth: 1, block: 252 * KIB, ..READS }];
     for (slack_ns, expected) in [(0, 168), (10_000_000, 250)] {
-        let stage = Stage { slack_ns, ..limits.clone() };
+        let stage = LimitStage { slack_ns, ..limits.clone() };
         let model = VolumeModel { shared: vec![stage], ..with_latency(1000) };
         assert_eq!(means(&model, &clients), [expected, expected], "{slack_ns}");
     }
@@ -89,7 +90,7 @@ fn writes_are_acknowledged_early_until_the_cache_is_full() {
     assert_eq!(seen.per_second[0..2], [20_000 - 2, 20_000]);
     assert_eq!(seen.per_second[4..11], [1000; 7]);
     // What was acknowledged is on the volume when a sync says so.
-    let sync = Request { op: Op::Sync, offset: 0, bytes: 0 };
+    let sync = VolumeRequest { op: Op::Sync, offset: 0, bytes: 0 };
     let completion = volume.submit(11 * SECOND, &sync);
     assert!(
         (40 * SECOND..52 * SECOND).contains(&(completion.at_ns - 11 * SECOND + SECOND)),
@@ -111,10 +112,19 @@ fn a_volume_that_falls_silent_says_so() {
     let stall = Fault { at_ns: SECOND, length_ns: u64::MAX, kind: FaultKind::Stall };
     let model = VolumeModel { faults: vec![stall], ..with_latency(1_000_000) };
     let mut volume = Volume::new(&model, 1).unwrap();
-    let request = Request { op: Op::Read, offset: 0, bytes: 4096 };
+    let request = VolumeRequest { op: Op::Read, offset: 0, bytes: 4096 };
     let ends = [0, SECOND - 1_000_001, SECOND - 1_000_000, SECOND - 999_999, 2 * SECOND]
         .map(|now| volume.submit(now, &request).outcome);
-    assert_eq!(ends, [Outcome::Done, Outcome::Done, Outcome::Done, Outcome::Never, Outcome::Never]);
+    assert_eq!(
+        ends,
+        [
+            RequestOutcome::Done,
+            RequestOutcome::Done,
+            RequestOutcome::Done,
+            RequestOutcome::Never,
+            RequestOutcome::Never
+        ]
+    );
     assert_eq!(volume.counters().never, 2);
 }
 
@@ -123,12 +133,12 @@ fn requests_past_the_end_fail_and_cost_nothing() {
     let model = VolumeModel { size_bytes: 8192, shared: vec![iops(1)], ..with_latency(0) };
     let mut volume = Volume::new(&model, 1).unwrap();
     for (offset, bytes, at_ns, outcome) in [
-        (4096, 8192, 0, Outcome::Failed(5)),
-        (u64::MAX, 4096, 0, Outcome::Failed(5)),
-        (4096, 4096, 0, Outcome::Done),
-        (0, 8192, SECOND, Outcome::Done),
+        (4096, 8192, 0, RequestOutcome::Failed(5)),
+        (u64::MAX, 4096, 0, RequestOutcome::Failed(5)),
+        (4096, 4096, 0, RequestOutcome::Done),
+        (0, 8192, SECOND, RequestOutcome::Done),
     ] {
-        let completion = volume.submit(0, &Request { op: Op::Read, offset, bytes });
+        let completion = volume.submit(0, &VolumeRequest { op: Op::Read, offset, bytes });
         assert_eq!((completion.at_ns, completion.outcome), (at_ns, outcome), "{offset}+{bytes}");
     }
 }
@@ -144,6 +154,6 @@ fn a_slow_client_hides_the_volume() {
 #[test]
 fn trims_count_as_one_and_move_nothing() {
     let bytes = Some(Limit::Rate(rate(1 << 20)));
-    let model = VolumeModel { shared: vec![Stage { bytes, ..iops(500) }], ..with_latency(1000) };
+    let model = VolumeModel { shared: vec![LimitStage { bytes, ..iops(500) }], ..with_latency(1000) };
     assert_eq!(means(&model, &[Client { op: Op::Trim, block: 1 << 20, ..READS }]), [500]);
 }

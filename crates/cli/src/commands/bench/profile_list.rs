@@ -11,7 +11,7 @@ use crate::exit::Complaint;
 use crate::output;
 
 #[derive(Serialize)]
-struct Document {
+struct ProfileListDocument {
     schema: &'static str,
     profiles: Vec<ProfileDocument>,
 }
@@ -24,12 +24,12 @@ struct ProfileDocument {
     source: String,
     writes: bool,
     options: Vec<(String, String)>,
-    needs: Vec<NeedDocument>,
+    needs: Vec<ProfileNeedDocument>,
 }
 
 /// What serves the use, and what serves it at a pinch, in the unit of the metric.
 #[derive(Serialize)]
-struct NeedDocument {
+struct ProfileNeedDocument {
     metric: String,
     is: &'static str,
     yes: f64,
@@ -79,7 +79,7 @@ fn document(all: Vec<UseProfile>, out: &mut TextWriter) -> io::Result<()> {
             .test
             .expected
             .chunks_exact(2)
-            .map(|pair| NeedDocument {
+            .map(|pair| ProfileNeedDocument {
                 metric: pair[0].metric.clone(),
                 is: pair[0].is.sign(),
                 yes: pair[0].value,
@@ -88,7 +88,9 @@ fn document(all: Vec<UseProfile>, out: &mut TextWriter) -> io::Result<()> {
             .collect(),
         options: profile.test.options,
     };
-    let document =
-        Document { schema: "fathom.profiles/1", profiles: all.into_iter().map(of_profile).collect() };
+    let document = ProfileListDocument {
+        schema: "fathom.profiles/1",
+        profiles: all.into_iter().map(of_profile).collect(),
+    };
     document::write(&document, &mut out.json())
 }

@@ -111,7 +111,7 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
     output::print(|out| match arguments.json {
         true => catalog_fit_json::render(
             &fit,
-            &catalog_fit_json::NeedDocument::of(&said.need, &said.text),
+            &catalog_fit_json::VolumeNeedDocument::of(&said.need, &said.text),
             &mut out.json(),
         ),
         false => catalog_fit::render(&fit, &said.text, &output::style(), out),

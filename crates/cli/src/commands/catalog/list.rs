@@ -1,7 +1,7 @@
 //! `fathom catalog list`.
 
 use clap::Args;
-use fathom_catalog::{Catalog, Entry, Lifecycle};
+use fathom_catalog::{Catalog, CatalogEntry, Lifecycle};
 use fathom_report::{catalog_json, catalog_list};
 
 use crate::commands::catalog_arguments::CatalogArguments;
@@ -11,7 +11,7 @@ use crate::output;
 /// What `fathom catalog list` takes.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct ListArguments {
+pub struct CatalogListArguments {
     /// Only those of this provider: aws, gcp, linode, ...
     #[arg(long)]
     provider: Option<String>,
@@ -34,30 +34,30 @@ Examples:
   fathom catalog list --provider azure --current
   fathom catalog list --kind hdd --json";
 
-pub fn run(arguments: &ListArguments) -> Result<Exit, Complaint> {
+pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
     let catalog = arguments.catalog.catalogue()?;
     if let Some(name) = &arguments.provider {
         known_provider(catalog, name)?;
     }
-    let is_kind = |entry: &Entry, kind: &str| {
+    let is_kind = |entry: &CatalogEntry, kind: &str| {
         let (media, kind) = (entry.media(), kind.to_lowercase());
         media == kind || media.split('_').next() == Some(kind.as_str())
     };
     if let Some(kind) = &arguments.kind
         && !catalog.entries().any(|entry| is_kind(entry, kind))
     {
-        let mut kinds: Vec<&str> = catalog.entries().map(Entry::media).collect();
+        let mut kinds: Vec<&str> = catalog.entries().map(CatalogEntry::media).collect();
         kinds.sort_unstable();
         kinds.dedup();
         let hint = format!("there are {}", kinds.join(", "));
         return Err(Complaint::usage(format!("no type is made of {kind}"), Some(hint)));
     }
-    let wanted = |entry: &&Entry| {
+    let wanted = |entry: &&CatalogEntry| {
         arguments.provider.as_ref().is_none_or(|name| entry.is_of(name))
             && arguments.kind.as_ref().is_none_or(|kind| is_kind(entry, kind))
             && !(arguments.current && entry.lifecycle() == Lifecycle::Historical)
     };
-    let entries: Vec<&Entry> = catalog.entries().filter(wanted).collect();
+    let entries: Vec<&CatalogEntry> = catalog.entries().filter(wanted).collect();
     output::print(|out| match arguments.json {
         true => catalog_json::list(&entries, &mut out.json()),
         false => catalog_list::render(&entries, &output::style(), out),
@@ -70,7 +70,7 @@ pub fn known_provider(catalog: &Catalog, name: &str) -> Result<(), Complaint> {
     if catalog.entries().any(|entry| entry.is_of(name)) {
         return Ok(());
     }
-    let mut names: Vec<&str> = catalog.entries().map(Entry::provider).collect();
+    let mut names: Vec<&str> = catalog.entries().map(CatalogEntry::provider).collect();
     names.sort_unstable();
     names.dedup();
     let message = format!("the catalogue has no provider called '{name}'");

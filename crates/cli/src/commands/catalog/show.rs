@@ -1,7 +1,7 @@
 //! `fathom catalog show`.
 
 use clap::Args;
-use fathom_catalog::{Catalog, Entry, Parameters, Refusal, Sheet};
+use fathom_catalog::{Catalog, CatalogEntry, ModelRefusal, Parameters, Sheet};
 use fathom_model::units::parse_bytes;
 use fathom_report::{catalog_json, catalog_show};
 
@@ -67,7 +67,7 @@ pub fn rate(text: &str) -> Result<u64, String> {
 }
 
 /// The type of that name.
-pub fn entry<'a>(catalog: &'a Catalog, id: &str) -> Result<&'a Entry, Complaint> {
+pub fn entry<'a>(catalog: &'a Catalog, id: &str) -> Result<&'a CatalogEntry, Complaint> {
     // Whoever copies a target means its type.
     let id = id.strip_prefix("sim:").unwrap_or(id);
     catalog.get(id).ok_or_else(|| {
@@ -90,7 +90,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         on_demand: arguments.on_demand,
         ..Parameters::default()
     };
-    let refused = |refusal: Refusal| {
+    let refused = |refusal: ModelRefusal| {
         Complaint::usage(
             refusal.to_string(),
             Some("without --size, --iops, --bandwidth and --tier it is shown as it is sold".to_owned()),
@@ -126,7 +126,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
 }
 
 /// The sizes of a type that are worth a line, or its tiers; those that cannot have what is chosen get none.
-fn every_volume(entry: &Entry, with: impl Fn(Option<u64>) -> Parameters) -> Vec<Sheet> {
+fn every_volume(entry: &CatalogEntry, with: impl Fn(Option<u64>) -> Parameters) -> Vec<Sheet> {
     let tiers = entry.named_tiers();
     if !tiers.is_empty() && with(None).tier.is_none() {
         let of = |tier: &&str| entry.sheet(&Parameters { tier: Some((*tier).to_owned()), ..with(None) }).ok();

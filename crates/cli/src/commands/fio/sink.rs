@@ -9,7 +9,7 @@ use fathom_record::RunRecord;
 use fathom_report::{Style, TextWriter, fio_json, fio_normal};
 use fathom_sys::files::{PathRefusal, create_output};
 
-use super::Refusal;
+use super::FioRefusal;
 use crate::output;
 
 /// Which documents come out, and where to.
@@ -23,7 +23,7 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn open(command: &CommandOptions) -> Result<Sink, Refusal> {
+    pub fn open(command: &CommandOptions) -> Result<Sink, FioRefusal> {
         let mut formats = command.formats.clone();
         if formats.is_empty() {
             formats.push(OutputFormat::Normal);
@@ -36,7 +36,7 @@ impl Sink {
                     let usual = "name a file in a directory that exists and can be written: --output=FILE";
                     let refused = PathRefusal::of(&error).map(PathRefusal::hint);
                     let (name, why) = (path.display(), output::plain(&error));
-                    Refusal::new(
+                    FioRefusal::new(
                         format!("fio: cannot open {name} for the output: {why}"),
                         Some(refused.unwrap_or(usual).to_owned()),
                     )
@@ -55,11 +55,11 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be written; a reader of standard output that has gone away is none.
-    pub fn write(&mut self, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Refusal> {
+    pub fn write(&mut self, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), FioRefusal> {
         let Some((path, file)) = &mut self.file else { return Ok(output::print(write)?) };
-        output::write_to(&mut io::BufWriter::new(output::Watched(file)), write).map_err(|error| {
+        output::write_to(&mut io::BufWriter::new(output::CountedWriter(file)), write).map_err(|error| {
             let (path, why) = (path.display(), output::plain(&error));
-            Refusal::new(format!("fio: cannot write the output to {path}: {why}"), None)
+            FioRefusal::new(format!("fio: cannot write the output to {path}: {why}"), None)
         })
     }
 
@@ -69,7 +69,7 @@ impl Sink {
     }
 
     /// The documents in fio's order, whatever order was asked for.
-    pub fn report(&mut self, record: &RunRecord) -> Result<(), Refusal> {
+    pub fn report(&mut self, record: &RunRecord) -> Result<(), FioRefusal> {
         let style = Style::local();
         let formats = self.formats.clone();
         self.write(|out| {

@@ -3,7 +3,7 @@
 
 /// Whether an option takes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum ValueUse {
     /// No.
     Nothing,
     /// Always.
@@ -14,13 +14,13 @@ pub enum Takes {
 
 /// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PingOption {
     /// Its long name.
     pub long: &'static str,
     /// Its letter.
     pub short: Option<char>,
     /// Whether it takes a value.
-    pub takes: Takes,
+    pub takes: ValueUse,
     /// What the help calls the value.
     pub value: &'static str,
     /// What the help says.
@@ -29,7 +29,7 @@ pub struct Row {
 
 /// What was said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ParsedWords {
     /// Long names and values, in order.
     pub options: Vec<(&'static str, Option<String>)>,
     /// What is no option.
@@ -37,8 +37,8 @@ pub struct Said {
 }
 
 /// Reads `words` by the options of `rows`; the error is the C library's sentence.
-pub fn read(words: &[String], rows: &[Row]) -> Result<Said, String> {
-    let mut said = Said::default();
+pub fn read(words: &[String], rows: &[PingOption]) -> Result<ParsedWords, String> {
+    let mut said = ParsedWords::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -74,11 +74,11 @@ pub fn read(words: &[String], rows: &[Row]) -> Result<Said, String> {
 }
 
 /// The row called `name`, or the only one whose name begins so.
-fn long(dashes: &str, name: &str, rows: &[Row]) -> Result<Option<Row>, String> {
+fn long(dashes: &str, name: &str, rows: &[PingOption]) -> Result<Option<PingOption>, String> {
     if let Some(row) = rows.iter().find(|row| row.long == name) {
         return Ok(Some(*row));
     }
-    let found: Vec<&Row> = rows.iter().filter(|row| row.long.starts_with(name)).collect();
+    let found: Vec<&PingOption> = rows.iter().filter(|row| row.long.starts_with(name)).collect();
     if found.len() > 1 {
         let names: Vec<String> = found.iter().map(|row| format!("'{dashes}{}'", row.long)).collect();
         return Err(format!("option '{dashes}{name}' is ambiguous; possibilities: {}", names.join(" ")));
@@ -87,14 +87,16 @@ fn long(dashes: &str, name: &str, rows: &[Row]) -> Result<Option<Row>, String> {
 }
 
 fn long_value<'a>(
-    row: Row,
+    row: PingOption,
     dashes: &str,
     value: Option<String>,
     words: &mut impl Iterator<Item = &'a String>,
 ) -> Result<Option<String>, String> {
     match (row.takes, value) {
-        (Takes::Nothing, Some(_)) => Err(format!("option '{dashes}{}' doesn't allow an argument", row.long)),
-        (Takes::Value, None) => {
+        (ValueUse::Nothing, Some(_)) => {
+            Err(format!("option '{dashes}{}' doesn't allow an argument", row.long))
+        }
+        (ValueUse::Value, None) => {
             let value = words.next().cloned();
             value.map(Some).ok_or_else(|| format!("option '{dashes}{}' requires an argument", row.long))
         }
@@ -105,9 +107,9 @@ fn long_value<'a>(
 /// `-RLB`, `-s4k`.
 fn cluster<'a>(
     body: &str,
-    rows: &[Row],
+    rows: &[PingOption],
     words: &mut impl Iterator<Item = &'a String>,
-    said: &mut Said,
+    said: &mut ParsedWords,
 ) -> Result<(), String> {
     let mut rest = body;
     while let Some(letter) = rest.chars().next() {
@@ -115,13 +117,13 @@ fn cluster<'a>(
         let row = rows.iter().find(|row| row.short == Some(letter));
         let row = row.ok_or_else(|| format!("invalid option -- '{letter}'"))?;
         let value = match row.takes {
-            Takes::Nothing => None,
-            Takes::Glued => Some(std::mem::take(&mut rest).to_owned()).filter(|value| !value.is_empty()),
-            Takes::Value if rest.is_empty() => {
+            ValueUse::Nothing => None,
+            ValueUse::Glued => Some(std::mem::take(&mut rest).to_owned()).filter(|value| !value.is_empty()),
+            ValueUse::Value if rest.is_empty() => {
                 let value = words.next().cloned();
                 Some(value.ok_or_else(|| format!("option requires an argument -- '{letter}'"))?)
             }
-            Takes::Value => Some(std::mem::take(&mut rest).to_owned()),
+            ValueUse::Value => Some(std::mem::take(&mut rest).to_owned()),
         };
         said.options.push((row.long, value));
     }
@@ -132,18 +134,18 @@ fn cluster<'a>(
 mod tests {
     use super::*;
 
-    const fn row(long: &'static str, short: Option<char>, takes: Takes) -> Row {
-        Row { long, short, takes, value: "", help: "" }
+    const fn row(long: &'static str, short: Option<char>, takes: ValueUse) -> PingOption {
+        PingOption { long, short, takes, value: "", help: "" }
     }
 
-    const ROWS: &[Row] = &[
-        row("cached", Some('C'), Takes::Nothing),
-        row("count", Some('c'), Takes::Value),
-        row("batch", Some('B'), Takes::Nothing),
-        row("linear", Some('L'), Takes::Nothing),
-        row("rapid", Some('R'), Takes::Nothing),
-        row("time", Some('I'), Takes::Glued),
-        row("live", None, Takes::Value),
+    const ROWS: &[PingOption] = &[
+        row("cached", Some('C'), ValueUse::Nothing),
+        row("count", Some('c'), ValueUse::Value),
+        row("batch", Some('B'), ValueUse::Nothing),
+        row("linear", Some('L'), ValueUse::Nothing),
+        row("rapid", Some('R'), ValueUse::Nothing),
+        row("time", Some('I'), ValueUse::Glued),
+        row("live", None, ValueUse::Value),
     ];
 
     #[test]

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use fathom_analysis::ping::slo::{self, Objective};
-use fathom_assess::ping::{Operation, PingSettings, Schedule};
+use fathom_analysis::ping::slo::{self, LatencyObjective};
+use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
 
-use super::grammar::{Row, Said, Takes};
+use super::grammar::{ParsedWords, PingOption, ValueUse};
 use super::units::{COUNT, SIZE, Suffixes, TIME, parse};
 
 /// Under which name the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Front {
+pub enum PingProgram {
     /// `fathom ping`.
     Own,
     /// `ioping`: everything a script sees is ioping's.
@@ -19,7 +19,7 @@ pub enum Front {
 
 /// How results are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum PingOutput {
     /// For people.
     Text,
     /// One raw line at the end.
@@ -34,36 +34,36 @@ pub enum Form {
 
 /// A command line that makes sense.
 #[derive(Clone, Debug)]
-pub struct Invocation {
+pub struct PingInvocation {
     /// What to do.
     pub settings: PingSettings,
     /// How to show it.
-    pub form: Form,
+    pub form: PingOutput,
     /// Leave out single requests.
     pub quiet: bool,
     /// Put the time before each line, in this form.
     pub stamp: Option<String>,
     /// What the times are held against.
-    pub objectives: Vec<Objective>,
+    pub objectives: Vec<LatencyObjective>,
     /// The user's own volume types.
     pub catalog: Option<PathBuf>,
 }
 
-const fn flag(long: &'static str, short: char, help: &'static str) -> Row {
-    Row { long, short: Some(short), takes: Takes::Nothing, value: "", help }
+const fn flag(long: &'static str, short: char, help: &'static str) -> PingOption {
+    PingOption { long, short: Some(short), takes: ValueUse::Nothing, value: "", help }
 }
 
-const fn valued(long: &'static str, short: char, value: &'static str, help: &'static str) -> Row {
-    Row { long, short: Some(short), takes: Takes::Value, value, help }
+const fn valued(long: &'static str, short: char, value: &'static str, help: &'static str) -> PingOption {
+    PingOption { long, short: Some(short), takes: ValueUse::Value, value, help }
 }
 
-const fn ours(long: &'static str, value: &'static str, help: &'static str) -> Row {
-    let takes = if value.is_empty() { Takes::Nothing } else { Takes::Value };
-    Row { long, short: None, takes, value, help }
+const fn ours(long: &'static str, value: &'static str, help: &'static str) -> PingOption {
+    let takes = if value.is_empty() { ValueUse::Nothing } else { ValueUse::Value };
+    PingOption { long, short: None, takes, value, help }
 }
 
 /// ioping's options.
-pub const IOPING: &[Row] = &[
+pub const IOPING: &[PingOption] = &[
     flag("async", 'A', "Linux AIO"),
     flag("cached", 'C', "leave the cache alone: drop nothing, flush nothing"),
     flag("direct", 'D', "past the page cache (O_DIRECT)"),
@@ -90,10 +90,10 @@ pub const IOPING: &[Row] = &[
     valued("min-time", 't', "TIME", "faster requests do not count"),
     valued("max-time", 'T', "TIME", "slower requests do not count"),
     flag("batch", 'B', "one raw line of numbers at the end"),
-    Row {
+    PingOption {
         long: "time",
         short: Some('I'),
-        takes: Takes::Glued,
+        takes: ValueUse::Glued,
         value: "FORMAT",
         help: "the time before each line (-I%T)",
     },
@@ -106,7 +106,7 @@ pub const IOPING: &[Row] = &[
 ];
 
 /// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's.
-const OWN: &[Row] = &[
+const OWN: &[PingOption] = &[
     ours("json", "", "one JSON document (fathom.ping/1) and nothing else"),
     ours("live", "ndjson", "a line of JSON per request"),
     ours("buffered", "", "through the page cache instead of past it"),
@@ -119,12 +119,12 @@ const OWN: &[Row] = &[
 ];
 
 /// The options of a front.
-pub fn rows(front: Front) -> Vec<Row> {
+pub fn rows(front: PingProgram) -> Vec<PingOption> {
     match front {
-        Front::Ioping => IOPING.to_vec(),
-        Front::Own => {
+        PingProgram::Ioping => IOPING.to_vec(),
+        PingProgram::Own => {
             let theirs = IOPING.iter().map(|row| match row.long {
-                "json" => Row { long: "ioping-json", help: "ioping's JSON array", ..*row },
+                "json" => PingOption { long: "ioping-json", help: "ioping's JSON array", ..*row },
                 _ => *row,
             });
             theirs.chain(OWN.iter().copied()).collect()
@@ -133,20 +133,21 @@ pub fn rows(front: Front) -> Vec<Row> {
 }
 
 /// The help of a front.
-pub fn help(front: Front) -> String {
+pub fn help(front: PingProgram) -> String {
     let name = match front {
-        Front::Own => "fathom ping",
-        Front::Ioping => "ioping",
+        PingProgram::Own => "fathom ping",
+        PingProgram::Ioping => "ioping",
     };
-    let targets = if front == Front::Own { "directory|file|device|sim:ID" } else { "directory|file|device" };
+    let targets =
+        if front == PingProgram::Own { "directory|file|device|sim:ID" } else { "directory|file|device" };
     let mut text = format!(" Usage: {name} [options...] {targets}\n        {name} -h | -v\n\n");
     for row in rows(front) {
         let short = row.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
-        let dash = if front == Front::Own { "--" } else { "-" };
+        let dash = if front == PingProgram::Own { "--" } else { "-" };
         let left = format!("{short}{dash}{} {}", row.long, row.value);
         text.push_str(&format!("   {left:30} {}\n", row.help));
     }
-    if front == Front::Own {
+    if front == PingProgram::Own {
         text.push_str(
             "\n Sizes: 4k, 1.5m, 2page. Times: 100us, 10ms, 2s, 1min; a plain number is seconds.\n \
              Ends by -c, -w or Ctrl-C. Requests go past the page cache; a directory gets a\n \
@@ -166,7 +167,7 @@ const TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// Values while they are gathered.
 #[derive(Default)]
-struct Gathered {
+struct PingValues {
     writes: u32,
     mixed: bool,
     rapid: bool,
@@ -176,26 +177,26 @@ struct Gathered {
     interval: Option<u64>,
     speed: Option<u64>,
     rate: Option<u64>,
-    forms: Vec<(Form, &'static str)>,
+    forms: Vec<(PingOutput, &'static str)>,
 }
 
 /// Makes an invocation of what was said.
 ///
 /// # Errors
 /// A sentence for the user.
-pub fn invocation(said: &Said, front: Front) -> Result<Invocation, String> {
+pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocation, String> {
     let mut settings = PingSettings {
-        direct: front == Front::Own,
-        label: front == Front::Own,
-        drop_all: front == Front::Own,
-        go_on: front == Front::Own,
-        devices_by_name: front == Front::Own,
-        engine: (front == Front::Ioping).then(|| "psync".to_owned()),
+        direct: front == PingProgram::Own,
+        label: front == PingProgram::Own,
+        drop_all: front == PingProgram::Own,
+        go_on: front == PingProgram::Own,
+        devices_by_name: front == PingProgram::Own,
+        engine: (front == PingProgram::Ioping).then(|| "psync".to_owned()),
         ..PingSettings::default()
     };
     settings.rules.timeout_ns = TIMEOUT_NS;
     let (mut gathered, mut stamp, mut objectives, mut catalog) =
-        (Gathered::default(), None, Vec::new(), None);
+        (PingValues::default(), None, Vec::new(), None);
     for (name, value) in &said.options {
         let text = value.as_deref().unwrap_or_default();
         match *name {
@@ -217,15 +218,16 @@ pub fn invocation(said: &Said, front: Front) -> Result<Invocation, String> {
     };
     let form = form(&gathered.forms, front)?;
     settle(&mut settings, &gathered)?;
-    let quiet = gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == Form::Raw);
-    settings.each = !quiet && form != Form::Document;
-    Ok(Invocation { settings, form, quiet, stamp, objectives, catalog })
+    let quiet =
+        gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == PingOutput::Raw);
+    settings.each = !quiet && form != PingOutput::Document;
+    Ok(PingInvocation { settings, form, quiet, stamp, objectives, catalog })
 }
 
-fn schedule(text: &str) -> Result<Schedule, String> {
+fn schedule(text: &str) -> Result<LatePolicy, String> {
     match text {
-        "fixed" => Ok(Schedule::Fixed),
-        "waiting" => Ok(Schedule::Waiting),
+        "fixed" => Ok(LatePolicy::Fixed),
+        "waiting" => Ok(LatePolicy::Waiting),
         other => Err(format!("--schedule {other}: there are fixed and waiting")),
     }
 }
@@ -234,7 +236,7 @@ fn number(
     name: &str,
     text: &str,
     settings: &mut PingSettings,
-    gathered: &mut Gathered,
+    gathered: &mut PingValues,
 ) -> Result<(), String> {
     let suffixes: Suffixes = match name {
         "size" | "work-size" | "work-offset" | "speed-limit" => SIZE,
@@ -265,7 +267,7 @@ fn number(
     Ok(())
 }
 
-fn switch(name: &'static str, front: Front, settings: &mut PingSettings, gathered: &mut Gathered) {
+fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, gathered: &mut PingValues) {
     match name {
         "async" => settings.engine = Some("libaio".to_owned()),
         "cached" => settings.cached = true,
@@ -284,19 +286,19 @@ fn switch(name: &'static str, front: Front, settings: &mut PingSettings, gathere
         "rapid" => gathered.rapid = true,
         "keep" => settings.keep = true,
         "quiet" => gathered.quiet = true,
-        "batch" => gathered.forms.push((Form::Raw, "-B")),
-        "ioping-json" => gathered.forms.push((Form::Array, "-J")),
-        "json" if front == Front::Ioping => gathered.forms.push((Form::Array, "-J")),
-        "json" => gathered.forms.push((Form::Document, "--json")),
-        "live" => gathered.forms.push((Form::Live, "--live")),
+        "batch" => gathered.forms.push((PingOutput::Raw, "-B")),
+        "ioping-json" => gathered.forms.push((PingOutput::Array, "-J")),
+        "json" if front == PingProgram::Ioping => gathered.forms.push((PingOutput::Array, "-J")),
+        "json" => gathered.forms.push((PingOutput::Document, "--json")),
+        "live" => gathered.forms.push((PingOutput::Live, "--live")),
         _ => {}
     }
 }
 
 /// The form that was asked for: ioping's two go together, ours alone.
-fn form(forms: &[(Form, &str)], front: Front) -> Result<Form, String> {
-    if front == Front::Own {
-        let own = forms.iter().find(|(form, _)| matches!(form, Form::Document | Form::Live));
+fn form(forms: &[(PingOutput, &str)], front: PingProgram) -> Result<PingOutput, String> {
+    if front == PingProgram::Own {
+        let own = forms.iter().find(|(form, _)| matches!(form, PingOutput::Document | PingOutput::Live));
         if let Some((own, name)) = own {
             return match forms.iter().find(|(form, _)| form != own) {
                 Some((_, other)) => Err(format!("{name} and {other} cannot be had together")),
@@ -305,17 +307,17 @@ fn form(forms: &[(Form, &str)], front: Front) -> Result<Form, String> {
         }
     }
     let has = |wanted| forms.iter().any(|(form, _)| *form == wanted);
-    Ok(match (has(Form::Array), has(Form::Raw)) {
-        (true, _) => Form::Array,
-        (false, true) => Form::Raw,
-        (false, false) => Form::Text,
+    Ok(match (has(PingOutput::Array), has(PingOutput::Raw)) {
+        (true, _) => PingOutput::Array,
+        (false, true) => PingOutput::Raw,
+        (false, false) => PingOutput::Text,
     })
 }
 
 const RAPID_RANGE: u64 = 64 << 20;
 
 /// What follows from several options together.
-fn settle(settings: &mut PingSettings, gathered: &Gathered) -> Result<(), String> {
+fn settle(settings: &mut PingSettings, gathered: &PingValues) -> Result<(), String> {
     if gathered.buffered {
         settings.direct = false;
     }
@@ -342,7 +344,7 @@ fn settle(settings: &mut PingSettings, gathered: &Gathered) -> Result<(), String
         let is_directory = settings.range.is_none() && settings.target.is_dir();
         settings.range = if is_directory { Some(RAPID_RANGE) } else { settings.range };
     }
-    if settings.schedule == Schedule::Fixed && settings.interval_ns == 0 {
+    if settings.schedule == LatePolicy::Fixed && settings.interval_ns == 0 {
         return Err("--schedule fixed needs times to keep: say -r, -l or -i".to_owned());
     }
     Ok(())
@@ -353,65 +355,72 @@ mod tests {
     use super::*;
     use crate::commands::ping::grammar;
 
-    fn read(front: Front, words: &str) -> Result<Invocation, String> {
+    fn read(front: PingProgram, words: &str) -> Result<PingInvocation, String> {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         invocation(&grammar::read(&words, &rows(front))?, front)
     }
 
     #[test]
     fn every_option_is_named_once_and_means_something() {
-        for front in [Front::Own, Front::Ioping] {
+        for front in [PingProgram::Own, PingProgram::Ioping] {
             let rows = rows(front);
             for (at, row) in rows.iter().enumerate() {
                 assert!(rows[..at].iter().all(|other| other.long != row.long), "{}", row.long);
-                let is_new = |other: &Row| other.short != row.short;
+                let is_new = |other: &PingOption| other.short != row.short;
                 assert!(row.short.is_none() || rows[..at].iter().all(is_new), "{}", row.long);
                 assert!(help(front).contains(row.long) && !row.help.is_empty(), "{}", row.long);
             }
         }
         // What takes a value takes a number of its kind, and one that is none is refused: none is ignored.
-        for row in IOPING.iter().filter(|row| row.takes == Takes::Value) {
-            let said = |value: &str| read(Front::Ioping, &format!("--{} {value} .", row.long));
+        for row in IOPING.iter().filter(|row| row.takes == ValueUse::Value) {
+            let said = |value: &str| read(PingProgram::Ioping, &format!("--{} {value} .", row.long));
             assert!(said("7").is_ok() && said("x").is_err(), "{}", row.long);
         }
-        let plain = format!("{:?}", read(Front::Ioping, ".").unwrap());
-        for row in
-            IOPING.iter().filter(|row| row.takes == Takes::Nothing && !matches!(row.short, Some('h' | 'v')))
+        let plain = format!("{:?}", read(PingProgram::Ioping, ".").unwrap());
+        for row in IOPING
+            .iter()
+            .filter(|row| row.takes == ValueUse::Nothing && !matches!(row.short, Some('h' | 'v')))
         {
-            let said = format!("{:?}", read(Front::Ioping, &format!("--{} .", row.long)).unwrap());
+            let said = format!("{:?}", read(PingProgram::Ioping, &format!("--{} .", row.long)).unwrap());
             assert_ne!(said, plain, "{} changes nothing", row.long);
         }
     }
 
     #[test]
     fn options_work_together() {
-        let check = |front, words: &str, seen: &dyn Fn(&Invocation) -> bool| {
+        let check = |front, words: &str, seen: &dyn Fn(&PingInvocation) -> bool| {
             let found = read(front, words).unwrap_or_else(|error| panic!("{words}: {error}"));
             assert!(seen(&found), "{words}: {found:?}");
         };
-        check(Front::Own, ".", &|said| said.settings.direct && said.settings.label && said.settings.go_on);
-        check(Front::Own, "--buffered .", &|said| !said.settings.direct);
-        check(Front::Ioping, ".", &|said| {
+        check(PingProgram::Own, ".", &|said| {
+            said.settings.direct && said.settings.label && said.settings.go_on
+        });
+        check(PingProgram::Own, "--buffered .", &|said| !said.settings.direct);
+        check(PingProgram::Ioping, ".", &|said| {
             !said.settings.direct && !said.settings.label && !said.settings.go_on
         });
-        check(Front::Ioping, "-L .", &|said| said.settings.size == 256 << 10);
-        check(Front::Ioping, "-s 0 .", &|said| said.settings.size == 4096);
-        check(Front::Ioping, "-r 100 .", &|said| said.settings.interval_ns == 10_000_000);
-        check(Front::Ioping, "-l 1m -s 4k .", &|said| said.settings.interval_ns == 3_906_250);
-        check(Front::Ioping, "-r 0 .", &|said| said.settings.interval_ns == 1_000_000_000);
-        check(Front::Ioping, "-R .", &|said| {
+        check(PingProgram::Ioping, "-L .", &|said| said.settings.size == 256 << 10);
+        check(PingProgram::Ioping, "-s 0 .", &|said| said.settings.size == 4096);
+        check(PingProgram::Ioping, "-r 100 .", &|said| said.settings.interval_ns == 10_000_000);
+        check(PingProgram::Ioping, "-l 1m -s 4k .", &|said| said.settings.interval_ns == 3_906_250);
+        check(PingProgram::Ioping, "-r 0 .", &|said| said.settings.interval_ns == 1_000_000_000);
+        check(PingProgram::Ioping, "-R .", &|said| {
             said.quiet && said.settings.interval_ns == 0 && said.settings.work_ns == Some(3_000_000_000)
         });
-        check(Front::Ioping, "-WW .", &|said| !said.settings.destroy);
-        check(Front::Ioping, "-WWW .", &|said| said.settings.destroy && !said.settings.devices_by_name);
-        check(Front::Ioping, "-WGW .", &|said| said.settings.operation == Operation::Mixed);
-        check(Front::Own, "-WWW .", &|said| said.settings.destroy && said.settings.devices_by_name);
-        check(Front::Ioping, "--json .", &|said| said.form == Form::Array);
-        check(Front::Own, "--json .", &|said| said.form == Form::Document && !said.settings.each);
-        check(Front::Own, "-J .", &|said| said.form == Form::Array);
-        check(Front::Own, "-JB .", &|said| said.form == Form::Array && said.quiet);
-        check(Front::Own, "--live ndjson .", &|said| said.form == Form::Live && said.settings.each);
-        check(Front::Own, "--schedule fixed -r 5 .", &|said| said.settings.schedule == Schedule::Fixed);
+        check(PingProgram::Ioping, "-WW .", &|said| !said.settings.destroy);
+        check(PingProgram::Ioping, "-WWW .", &|said| said.settings.destroy && !said.settings.devices_by_name);
+        check(PingProgram::Ioping, "-WGW .", &|said| said.settings.operation == Operation::Mixed);
+        check(PingProgram::Own, "-WWW .", &|said| said.settings.destroy && said.settings.devices_by_name);
+        check(PingProgram::Ioping, "--json .", &|said| said.form == PingOutput::Array);
+        check(PingProgram::Own, "--json .", &|said| said.form == PingOutput::Document && !said.settings.each);
+        check(PingProgram::Own, "-J .", &|said| said.form == PingOutput::Array);
+        check(PingProgram::Own, "-JB .", &|said| said.form == PingOutput::Array && said.quiet);
+        check(PingProgram::Own, "--live ndjson .", &|said| {
+            said.form == PingOutput::Live && said.settings.each
+        });
+        check(PingProgram::Own, "--schedule fixed -r 5 .", &|said| {
+            said.settings.schedule == LatePolicy::Fixed
+        });
         for (words, part) in [
             ("--json --live ndjson .", "cannot be had together"),
             ("--json -B .", "cannot be had together"),
@@ -421,7 +430,7 @@ mod tests {
             ("", "no destination"),
             ("a b", "more than one destination"),
         ] {
-            let error = read(Front::Own, words).unwrap_err();
+            let error = read(PingProgram::Own, words).unwrap_err();
             assert!(error.contains(part), "{words}: {error}");
         }
     }

@@ -4,20 +4,20 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_analysis::ping::{Note, Ping, PingHow, Sample, Stall, Window};
+use fathom_analysis::ping::{Note, Ping, PingHow, PingSample, PingStall, PingWindow};
 use fathom_assess::ping::PingObserver;
 use fathom_model::units::latency;
 use fathom_report::ioping_json::Pieces;
 use fathom_report::{Style, TextWriter, ioping, ping_json, ping_text};
 use fathom_runner::StopHandle;
 
-use super::options::{Form, Front, Invocation};
+use super::options::{PingInvocation, PingOutput, PingProgram};
 use crate::output;
 
 /// Writes to standard output as things happen.
-pub struct Printer {
-    front: Front,
-    form: Form,
+pub struct PingPrinter {
+    front: PingProgram,
+    form: PingOutput,
     quiet: bool,
     stamp: Option<String>,
     periods: bool,
@@ -31,11 +31,11 @@ pub struct Printer {
     failed: Option<io::Error>,
 }
 
-impl Printer {
+impl PingPrinter {
     /// For `invocation` under `front`; ends the ping through `stop` where nobody reads any more.
-    pub fn new(invocation: &Invocation, front: Front, stop: StopHandle) -> Printer {
+    pub fn new(invocation: &PingInvocation, front: PingProgram, stop: StopHandle) -> PingPrinter {
         let settings = &invocation.settings;
-        Printer {
+        PingPrinter {
             front,
             form: invocation.form,
             quiet: invocation.quiet,
@@ -58,20 +58,20 @@ impl Printer {
         let (front, style) = (self.front, self.style.clone());
         let whole = &ping.result.whole;
         match self.form {
-            Form::Text if self.quiet && self.periods => {}
-            Form::Text => self.write(|out| {
+            PingOutput::Text if self.quiet && self.periods => {}
+            PingOutput::Text => self.write(|out| {
                 ioping::statistics(&ping.how.target, ping.how.operation, whole, out)?;
-                if front == Front::Own { ping_text::summary(ping, &style, out) } else { Ok(()) }
+                if front == PingProgram::Own { ping_text::summary(ping, &style, out) } else { Ok(()) }
             }),
-            Form::Raw => self.line(&ioping::raw(whole)),
-            Form::Array => {
+            PingOutput::Raw => self.line(&ioping::raw(whole)),
+            PingOutput::Array => {
                 let at = ping.started_unix_us + whole.end_ns / 1000;
                 let last = self.pieces.as_mut().map(|pieces| pieces.window(whole, at)).unwrap_or_default();
                 let end = self.pieces.take().map_or("[]\n", Pieces::end);
                 self.json(&format!("{last}{end}"));
             }
-            Form::Document => self.write(|out| ping_json::render(ping, &mut out.json())),
-            Form::Live => self.json_line(&ping_json::summary_line(ping)),
+            PingOutput::Document => self.write(|out| ping_json::render(ping, &mut out.json())),
+            PingOutput::Live => self.json_line(&ping_json::summary_line(ping)),
         }
         let is_read = self.failed.is_none();
         output::forgive_closed_pipe(self.failed.map_or(Ok(()), Err)).map(|()| is_read)
@@ -109,19 +109,19 @@ impl Printer {
 
     /// What a script that knows ioping would not expect stays away from it.
     fn may_note(&self) -> bool {
-        self.front == Front::Own || output::stderr_is_seen()
+        self.front == PingProgram::Own || output::stderr_is_seen()
     }
 }
 
-impl PingObserver for Printer {
+impl PingObserver for PingPrinter {
     fn ready(&mut self, how: &PingHow, unix_us: u64) {
-        if self.form == Form::Array {
+        if self.form == PingOutput::Array {
             self.pieces = Some(Pieces::new(how.target.clone(), self.style.time_zone.clone()));
         }
         self.how = Some((how.clone(), unix_us));
     }
 
-    fn sample(&mut self, sample: &Sample, note: Option<Note>) {
+    fn sample(&mut self, sample: &PingSample, note: Option<Note>) {
         self.answered.store(sample.number, Ordering::Relaxed);
         let Some((how, began)) = &self.how else { return };
         let at = began + sample.at_ns / 1000;
@@ -129,42 +129,42 @@ impl PingObserver for Printer {
             output::warn(&format!("{}: request returned less than expected: {}", self.name(), sample.result));
         }
         let line = match self.form {
-            Form::Text if self.front == Front::Ioping => ioping::line(&how.target, sample, note),
-            Form::Text => ping_text::line(&how.target, sample, note, &self.style),
-            Form::Live => return self.json_line(&ping_json::sample_line(sample, note, at)),
-            Form::Array => {
+            PingOutput::Text if self.front == PingProgram::Ioping => ioping::line(&how.target, sample, note),
+            PingOutput::Text => ping_text::line(&how.target, sample, note, &self.style),
+            PingOutput::Live => return self.json_line(&ping_json::sample_line(sample, note, at)),
+            PingOutput::Array => {
                 let text = self.pieces.as_mut().map(|pieces| pieces.sample(sample, note, at));
                 return self.json(&text.unwrap_or_default());
             }
-            Form::Raw | Form::Document => return,
+            PingOutput::Raw | PingOutput::Document => return,
         };
-        match self.stamp.as_ref().filter(|_| self.form == Form::Text) {
+        match self.stamp.as_ref().filter(|_| self.form == PingOutput::Text) {
             Some(format) => self.line(&format!("{} {line}", ioping::stamp(at, format, &self.style))),
             None => self.line(&line),
         }
     }
 
-    fn period(&mut self, period: &Window) {
+    fn period(&mut self, period: &PingWindow) {
         let at = self.how.as_ref().map_or(0, |(_, began)| began + period.end_ns / 1000);
         match self.form {
-            Form::Text | Form::Raw => self.line(&ioping::raw(period)),
-            Form::Live => self.json_line(&ping_json::period_line(period)),
-            Form::Array => {
+            PingOutput::Text | PingOutput::Raw => self.line(&ioping::raw(period)),
+            PingOutput::Live => self.json_line(&ping_json::period_line(period)),
+            PingOutput::Array => {
                 let text = self.pieces.as_mut().map(|pieces| pieces.window(period, at));
                 self.json(&text.unwrap_or_default());
             }
-            Form::Document => {}
+            PingOutput::Document => {}
         }
     }
 
     fn burst_ended(&mut self) {
-        if self.form == Form::Text {
+        if self.form == PingOutput::Text {
             self.line("");
         }
     }
 
-    fn stalled(&mut self, stall: &Stall, preparing: bool) {
-        if self.form == Form::Live {
+    fn stalled(&mut self, stall: &PingStall, preparing: bool) {
+        if self.form == PingOutput::Live {
             self.json_line(&ping_json::stalled_line(stall));
         }
         if self.may_note() {
@@ -175,7 +175,7 @@ impl PingObserver for Printer {
     }
 
     fn answered(&mut self, length_ns: u64) {
-        if self.form == Form::Live {
+        if self.form == PingOutput::Live {
             self.json_line(&ping_json::answered_line(length_ns));
         }
         if self.may_note() {
@@ -184,12 +184,12 @@ impl PingObserver for Printer {
     }
 }
 
-impl Printer {
+impl PingPrinter {
     /// The name that messages begin with.
     pub fn name(&self) -> &'static str {
         match self.front {
-            Front::Own => "ping",
-            Front::Ioping => "ioping",
+            PingProgram::Own => "ping",
+            PingProgram::Ioping => "ioping",
         }
     }
 }

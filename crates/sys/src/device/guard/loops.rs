@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::device::handle::{Identity, TargetHandle, numbers_of};
+use crate::device::handle::{TargetHandle, TargetIdentity, numbers_of};
 use crate::device::root::SysRoot;
 use crate::device::topology::{self, name_of_node};
 
@@ -26,7 +26,7 @@ pub(super) enum Backing {
     /// A block device, by its kernel name.
     Device(String),
     /// A file.
-    File(Identity),
+    File(TargetIdentity),
     /// A file whose identity this process cannot learn.
     Unknown(UnknownFile),
 }
@@ -92,7 +92,7 @@ fn backing_of(root: &SysRoot, name: &str) -> Option<Backing> {
         let metadata = std::fs::metadata(root.path(path)).ok().filter(|_| !root.is_real());
         if let Some(found) = metadata.filter(std::fs::Metadata::is_file) {
             let (major, minor) = numbers_of(found.dev());
-            return Some(Backing::File(Identity::File(major, minor, found.ino())));
+            return Some(Backing::File(TargetIdentity::File(major, minor, found.ino())));
         }
     }
     Some(Backing::Unknown(UnknownFile { path: shown, least_bytes: least_bytes(root, name) }))
@@ -136,7 +136,7 @@ fn identified(root: &SysRoot, status: &LoopStatus) -> Backing {
         return Backing::Device(name);
     }
     let (major, minor) = numbers(status.device);
-    Backing::File(Identity::File(major, minor, status.inode))
+    Backing::File(TargetIdentity::File(major, minor, status.inode))
 }
 
 /// The name of a block device from `/proc/partitions`; a number as a name, which no device has, where it is not listed.

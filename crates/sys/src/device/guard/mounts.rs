@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::device::error::DeviceError;
 use crate::device::filesystem::{self, Mount};
-use crate::device::handle::{HandleKind, Identity, TargetHandle};
+use crate::device::handle::{HandleKind, TargetHandle, TargetIdentity};
 use crate::device::root::SysRoot;
 use crate::device::topology::{self, name_of_node};
 
@@ -38,7 +38,7 @@ pub(super) struct MountedDevices {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MountedFile {
     /// Which.
-    Known(Identity),
+    Known(TargetIdentity),
     /// Its name as the server was given it, relative to a directory that nobody tells.
     Named(OsString),
 }

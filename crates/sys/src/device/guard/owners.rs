@@ -6,14 +6,14 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use super::mounts::{Process, process_of};
-use crate::device::handle::{HandleKind, Identity, TargetHandle};
+use crate::device::handle::{HandleKind, TargetHandle, TargetIdentity};
 use crate::device::root::SysRoot;
 use crate::io::{OpenFlags, is_locked_by_another};
 
 /// What another process has of something that a target shares its data with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub of: Identity,
+pub(super) struct DataOwner {
+    pub of: TargetIdentity,
     pub process: Process,
     /// It may write.
     pub writes: bool,
@@ -23,9 +23,9 @@ pub(super) struct Owner {
 
 /// The other processes that have one of `shared` open for writing or locked. Descriptors of processes that this user may
 /// not look at are not seen.
-pub(super) fn owners(root: &SysRoot, shared: &[Identity]) -> Vec<Owner> {
+pub(super) fn owners(root: &SysRoot, shared: &[TargetIdentity]) -> Vec<DataOwner> {
     let own = std::process::id();
-    let mut found: Vec<Owner> = Vec::new();
+    let mut found: Vec<DataOwner> = Vec::new();
     let ids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
     for id in ids.filter(|&id| id != own && !shared.is_empty()) {
         for descriptor in root.names(format!("/proc/{id}/fd")) {
@@ -36,7 +36,7 @@ pub(super) fn owners(root: &SysRoot, shared: &[Identity]) -> Vec<Owner> {
             if (writes || locks)
                 && !found.iter().any(|o| (o.of, o.process.id, o.writes, o.locks) == (of, id, writes, locks))
             {
-                found.push(Owner { of, process: process_of(root, id), writes, locks });
+                found.push(DataOwner { of, process: process_of(root, id), writes, locks });
             }
         }
     }
@@ -44,12 +44,12 @@ pub(super) fn owners(root: &SysRoot, shared: &[Identity]) -> Vec<Owner> {
 }
 
 /// What a descriptor leads to.
-fn leads_to(link: &Path) -> Option<Identity> {
+fn leads_to(link: &Path) -> Option<TargetIdentity> {
     // What the kernel has in memory is enough: a server that is gone must not hold us up.
     let stat = rustix::fs::statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
     match u32::from(stat.stx_mode) & 0o170_000 {
-        0o060_000 => Some(Identity::Device(stat.stx_rdev_major, stat.stx_rdev_minor)),
-        0o100_000 => Some(Identity::File(stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino)),
+        0o060_000 => Some(TargetIdentity::Device(stat.stx_rdev_major, stat.stx_rdev_minor)),
+        0o100_000 => Some(TargetIdentity::File(stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino)),
         _ => None,
     }
 }
@@ -67,8 +67,8 @@ fn kinds_for(is_file: bool) -> &'static [&'static str] {
 }
 
 /// True where `/proc/PID/fdinfo/FD` lists a lock: `lock:  1: OFDLCK ADVISORY READ -1 08:01:131 0 EOF`.
-fn shows_lock(info: &str, of: Identity) -> bool {
-    let kinds = kinds_for(matches!(of, Identity::File(..)));
+fn shows_lock(info: &str, of: TargetIdentity) -> bool {
+    let kinds = kinds_for(matches!(of, TargetIdentity::File(..)));
     let locks = info.lines().filter_map(|line| line.strip_prefix("lock:"));
     locks.filter_map(|lock| lock.split_whitespace().nth(1)).any(|kind| kinds.contains(&kind))
 }
@@ -87,7 +87,7 @@ pub(super) fn lock_on(root: &SysRoot, target: &TargetHandle) -> Option<Option<Pr
 
 /// A lock of one of `kinds` on `inode` in the text of `/proc/locks`, and its process where one is named. Locks of this
 /// process do not count.
-fn listed_lock(text: &str, kinds: &[&str], inode: Identity) -> Option<Option<u32>> {
+fn listed_lock(text: &str, kinds: &[&str], inode: TargetIdentity) -> Option<Option<u32>> {
     text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, kind, _, _, process, file, ..] = fields[..] else { return None };
@@ -101,11 +101,11 @@ fn listed_lock(text: &str, kinds: &[&str], inode: Identity) -> Option<Option<u32
 }
 
 /// `08:01:131`: device in hexadecimal, inode in decimal.
-fn identity_of(field: &str) -> Option<Identity> {
+fn identity_of(field: &str) -> Option<TargetIdentity> {
     let mut parts = field.split(':');
     let mut hexadecimal = || u32::from_str_radix(parts.next()?, 16).ok();
     let (major, minor) = (hexadecimal()?, hexadecimal()?);
-    Some(Identity::File(major, minor, parts.next()?.parse().ok()?))
+    Some(TargetIdentity::File(major, minor, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
         );
         let check = |inode: (u32, u32, u64), expected: Option<Option<u32>>| {
             let kinds = ["POSIX", "OFDLCK", "FLOCK"];
-            let found = listed_lock(text, &kinds, Identity::File(inode.0, inode.1, inode.2));
+            let found = listed_lock(text, &kinds, TargetIdentity::File(inode.0, inode.1, inode.2));
             assert_eq!(found, expected, "{inode:?}");
         };
         check((8, 1, 131), Some(None));
@@ -141,15 +141,15 @@ mod tests {
             format!("pos:\t0\nflags:\t02\nlock:\t1: {kind}  ADVISORY  READ -1 08:01:131 0 EOF\n")
         };
         let check = |kind: &str, on_file: bool, on_device: bool| {
-            let found =
-                [Identity::File(8, 1, 131), Identity::Device(8, 1)].map(|of| shows_lock(&info(kind), of));
+            let found = [TargetIdentity::File(8, 1, 131), TargetIdentity::Device(8, 1)]
+                .map(|of| shows_lock(&info(kind), of));
             assert_eq!(found, [on_file, on_device], "{kind}");
         };
         check("OFDLCK", true, true);
         check("POSIX", true, true);
         check("FLOCK", true, false);
         check("LEASE", false, false);
-        assert!(!shows_lock("pos:\t0\nflags:\t02\n", Identity::Device(8, 1)));
+        assert!(!shows_lock("pos:\t0\nflags:\t02\n", TargetIdentity::Device(8, 1)));
     }
 
     #[test]

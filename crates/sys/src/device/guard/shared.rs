@@ -2,19 +2,19 @@
 
 use super::Survey;
 use super::loops::Backing;
-use crate::device::handle::{Identity, TargetHandle};
+use crate::device::handle::{TargetHandle, TargetIdentity};
 use crate::device::topology;
 
 impl Survey<'_> {
     /// The target, and every device and file that shares data with it: partitions and their disk, what is built on them,
     /// and what is behind and over loop devices.
-    pub(super) fn shared_with(&self, target: &TargetHandle) -> Vec<Identity> {
+    pub(super) fn shared_with(&self, target: &TargetHandle) -> Vec<TargetIdentity> {
         let (mut names, mut files) = (Vec::new(), Vec::new());
         match target.identity() {
-            Identity::Device(major, minor) => names.extend(self.root.block_name(major, minor)),
-            file @ Identity::File(..) => files.push(file),
+            TargetIdentity::Device(major, minor) => names.extend(self.root.block_name(major, minor)),
+            file @ TargetIdentity::File(..) => files.push(file),
         }
-        let (mut seen_names, mut seen_files): (Vec<String>, Vec<Identity>) = (Vec::new(), Vec::new());
+        let (mut seen_names, mut seen_files): (Vec<String>, Vec<TargetIdentity>) = (Vec::new(), Vec::new());
         while !names.is_empty() || !files.is_empty() {
             if let Some(name) = names.pop().filter(|name| !seen_names.contains(name)) {
                 names.extend(topology::partitions_of(self.root, &name));
@@ -41,7 +41,7 @@ impl Survey<'_> {
         }
         let number = |name: &String| {
             let text = self.root.text(self.root.block_dir(name).join("dev"))?;
-            topology::parse_number(&text).map(|(major, minor)| Identity::Device(major, minor))
+            topology::parse_number(&text).map(|(major, minor)| TargetIdentity::Device(major, minor))
         };
         let devices = seen_names.iter().filter_map(number);
         let target = std::iter::once(target.identity());

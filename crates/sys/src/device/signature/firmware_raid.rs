@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Class::Member;
+use super::SignatureClass::Member;
 use super::view::{View, le16};
 use super::{Found, add};
 
@@ -33,11 +33,11 @@ pub(super) fn probe(view: &View, found: &mut Found) -> io::Result<()> {
 }
 
 /// A name, a distance from the end in sectors of 512 bytes, and the bytes that stand there.
-type Mark = (&'static str, u64, &'static [u8]);
+type RaidMark = (&'static str, u64, &'static [u8]);
 
 /// Those that need but a comparison. Where sectors have 4096 bytes, the distances grow with them.
-fn marks() -> impl Iterator<Item = Mark> {
-    const FIXED: &[Mark] = &[
+fn marks() -> impl Iterator<Item = RaidMark> {
+    const FIXED: &[RaidMark] = &[
         ("Intel RAID", 2, b"Intel Raid ISM Cfg Sig. "),
         ("Intel RAID", 16, b"Intel Raid ISM Cfg Sig. "),
         ("DDF RAID", 1, &[0xde, 0x11, 0xde, 0x11]),

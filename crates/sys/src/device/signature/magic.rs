@@ -2,18 +2,18 @@
 //!
 //! Only marks of at least four bytes are here; shorter ones are found in random data and need more than a comparison.
 
-use super::Class::{self, Encrypted, FileSystem, Member, PartitionTable};
+use super::SignatureClass::{self, Encrypted, FileSystem, Member, PartitionTable};
 
 /// A format known by fixed bytes at a fixed offset.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Magic {
     pub(super) name: &'static str,
-    pub(super) class: Class,
+    pub(super) class: SignatureClass,
     pub(super) offset: u64,
     pub(super) bytes: &'static [u8],
 }
 
-const fn magic(name: &'static str, class: Class, offset: u64, bytes: &'static [u8]) -> Magic {
+const fn magic(name: &'static str, class: SignatureClass, offset: u64, bytes: &'static [u8]) -> Magic {
     Magic { name, class, offset, bytes }
 }
 

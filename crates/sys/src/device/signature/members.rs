@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Class::{Encrypted, Member};
+use super::SignatureClass::{Encrypted, Member};
 use super::view::{View, be32, le16, le32, le64};
 use super::{Found, add};
 
@@ -116,7 +116,7 @@ fn dasd(view: &View, found: &mut Found) -> io::Result<()> {
         let Some(label) = view.bytes::<8>(offset)? else { break };
         let is_label = [VOL1, LNX1, CMS1].contains(&&label[..4]) || label[4..] == *VOL1;
         if is_label {
-            add(found, "DASD volume label", super::Class::PartitionTable, offset);
+            add(found, "DASD volume label", super::SignatureClass::PartitionTable, offset);
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Class::PartitionTable;
+use super::SignatureClass::PartitionTable;
 use super::view::{View, be16, be32, le16, le32};
 use super::{Found, add, file_systems};
 

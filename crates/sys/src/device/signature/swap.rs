@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::Class::Swap;
+use super::SignatureClass::Swap;
 use super::view::View;
 use super::{Found, add};
 

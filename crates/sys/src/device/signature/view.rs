@@ -14,11 +14,11 @@ pub(super) struct View<'a> {
     reader: &'a dyn ReadAt,
     /// In bytes.
     pub(super) size: u64,
-    windows: [Window; 2],
+    windows: [ViewWindow; 2],
 }
 
 /// Bytes already read; empty where they cannot be read in one piece.
-struct Window {
+struct ViewWindow {
     offset: u64,
     bytes: Vec<u8>,
 }
@@ -30,7 +30,7 @@ impl View<'_> {
         let window = |offset, length: u64| {
             let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
             let is_filled = read_exactly(reader, offset, &mut bytes).unwrap_or(false);
-            Window { offset, bytes: if is_filled { bytes } else { Vec::new() } }
+            ViewWindow { offset, bytes: if is_filled { bytes } else { Vec::new() } }
         };
         View { reader, size, windows: [window(0, HEAD.min(size)), window(tail, size - tail)] }
     }
