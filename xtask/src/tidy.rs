@@ -2,6 +2,7 @@
 //! files, so that every check is tested on made-up source.
 
 mod attributes;
+mod dependencies;
 mod imports;
 mod links;
 mod registries;
@@ -52,6 +53,12 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         findings.extend(sizes::check(file));
         findings.extend(attributes::check(file));
     }
+    let resolved = tree::resolved_metadata(root, "Cargo.toml")?;
+    findings.extend(dependencies::check("Cargo.toml", &resolved));
+    findings.extend(dependencies::check_exceptions(&resolved));
+    let fuzz = "fuzz/Cargo.toml";
+    findings.extend(dependencies::check(fuzz, &tree::resolved_metadata(root, fuzz)?));
+    findings.extend(dependencies::check_use(&tree));
     findings.extend(sizes::check_exceptions(&tree.rust));
     findings.extend(tree.manifests().flat_map(|(path, text)| attributes::check_manifest(path, text)));
     findings.extend(tree.texts.iter().flat_map(|(path, text)| words::check(path, text)));

@@ -33,7 +33,6 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("fathom-report", &["fathom-analysis", "fathom-catalog", "fathom-model", "fathom-record"]),
-    ("fathom-tui", &["fathom-analysis", "fathom-stats"]),
     ("fathom-history", &["fathom-record", "fathom-sys"]),
     ("fathom-tests", &[]),
     ("xtask", &["fathom-options"]),

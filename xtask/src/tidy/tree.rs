@@ -106,9 +106,19 @@ impl Tree {
 
 /// What cargo knows of the workspace's packages.
 pub fn cargo_metadata(root: &Path) -> anyhow::Result<serde_json::Value> {
+    metadata(root, &["--no-deps", "--offline"])
+}
+
+/// The same with every package that those of `manifest` build on Linux. Packages that were never downloaded are.
+pub fn resolved_metadata(root: &Path, manifest: &str) -> anyhow::Result<serde_json::Value> {
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    metadata(root, &["--locked", "--filter-platform", &platform, "--manifest-path", manifest])
+}
+
+fn metadata(root: &Path, arguments: &[&str]) -> anyhow::Result<serde_json::Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+    command.current_dir(root).args(["metadata", "--format-version=1"]).args(arguments);
     let output = command.output().context("cannot run cargo metadata")?;
     if !output.status.success() {
         bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));

@@ -1,0 +1,214 @@
+//! The crates of others: under which licences, from where, in how many versions, and whether somebody uses them.
+//!
+//! The checks that `cargo deny` has for these, on what `cargo metadata` says: building cargo-deny takes longer than the
+//! rest of the gate may. Advisories change without the source and are not part of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::TidyFinding;
+use super::tree::Tree;
+
+/// Licences that permit what ours, `MIT OR Apache-2.0`, permits.
+const LICENCES: &[&str] = &["Apache-2.0", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
+/// The only place that crates may come from.
+const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
+/// Crates that are there in several versions, and why.
+const SEVERAL: &[(&str, &str)] =
+    &[("syn", "derive macros parse with version 2, the checks of the source with 3")];
+/// Dependencies that no source names, and why they are there.
+const UNNAMED: &[(&str, &str, &str)] = &[("xtask", "proc-macro2", "its feature makes spans have lines")];
+
+/// Licences and sources of every crate in `metadata`, and crates in several versions.
+pub fn check(manifest: &str, metadata: &Value) -> Vec<TidyFinding> {
+    let mut findings = Vec::new();
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in list(&metadata["packages"]) {
+        let text = |key: &str| package[key].as_str();
+        let (name, version) = (text("name").unwrap_or_default(), text("version").unwrap_or_default());
+        versions.entry(name).or_default().push(version);
+        let Some(source) = text("source") else { continue };
+        let mut refuse =
+            |why| findings.push(TidyFinding::new(manifest, 0, format!("{name} {version} {why}")));
+        if source != SOURCE {
+            refuse(format!("comes from {source}: use crates.io"));
+        }
+        match text("license") {
+            None => refuse("names no licence: do without it".to_owned()),
+            Some(licence) if !permits(licence) => {
+                refuse(format!("has the licence {licence}: do without it, or add the licence to LICENCES"));
+            }
+            Some(_) => {}
+        }
+    }
+    let reason = |name: &str| SEVERAL.iter().any(|(known, _)| *known == name);
+    for (name, versions) in versions.iter().filter(|(name, versions)| versions.len() > 1 && !reason(name)) {
+        let message =
+            format!("{name} is there as {}: use one, or say why in SEVERAL", versions.join(" and "));
+        findings.push(TidyFinding::new(manifest, 0, message));
+    }
+    findings
+}
+
+/// Exceptions in `SEVERAL` that the workspace's `metadata` does not need.
+pub fn check_exceptions(metadata: &Value) -> Vec<TidyFinding> {
+    let count = |name: &str| list(&metadata["packages"]).filter(|package| package["name"] == name).count();
+    let unneeded = SEVERAL.iter().filter(|(name, _)| count(name) < 2);
+    let message = |(name, _): &(&str, &str)| format!("SEVERAL needs no row for {name} any more");
+    unneeded.map(|row| TidyFinding::new("Cargo.toml", 0, message(row))).collect()
+}
+
+/// True where every licence that `expression` demands is allowed. An exception (`WITH`) permits more, never less.
+fn permits(expression: &str) -> bool {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let mut words = spaced.split_whitespace().peekable();
+    any_of(&mut words) && words.next().is_none()
+}
+
+type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
+
+fn any_of(words: &mut Words<'_>) -> bool {
+    let mut is_allowed = all_of(words);
+    while words.next_if_eq(&"OR").is_some() {
+        is_allowed |= all_of(words);
+    }
+    is_allowed
+}
+
+fn all_of(words: &mut Words<'_>) -> bool {
+    let mut is_allowed = one(words);
+    while words.next_if_eq(&"AND").is_some() {
+        is_allowed &= one(words);
+    }
+    is_allowed
+}
+
+fn one(words: &mut Words<'_>) -> bool {
+    match words.next() {
+        Some("(") => any_of(words) && words.next() == Some(")"),
+        Some(licence) => {
+            if words.next_if_eq(&"WITH").is_some() {
+                words.next();
+            }
+            LICENCES.contains(&licence)
+        }
+        None => false,
+    }
+}
+
+/// Dependencies of our packages that their sources do not name, and rows of the workspace's table that no package uses.
+pub fn check_use(tree: &Tree) -> Vec<TidyFinding> {
+    let mut findings = Vec::new();
+    let mut used = BTreeSet::new();
+    for (path, text) in tree.manifests() {
+        let Ok(manifest) = text.parse::<toml::Table>() else { continue };
+        let directory = path.trim_end_matches("Cargo.toml");
+        let package = manifest.get("package").and_then(|package| package.get("name")?.as_str());
+        let tables = ["dependencies", "dev-dependencies", "build-dependencies"].map(|key| manifest.get(key));
+        for name in tables.into_iter().flatten().filter_map(toml::Value::as_table).flat_map(toml::Table::keys)
+        {
+            used.insert(name.clone());
+            let is_known = UNNAMED.iter().any(|(of, known, _)| Some(*of) == package && known == name);
+            let ident = name.replace('-', "_");
+            let names =
+                |file: &&super::tree::RustFile| file.path.starts_with(directory) && is_in(&file.text, &ident);
+            if !is_known && tree.rust.iter().find(names).is_none() {
+                findings.push(TidyFinding::new(path, 0, format!("no source names {name}: leave it out")));
+            }
+        }
+    }
+    let root = tree.texts.get("Cargo.toml").and_then(|text| text.parse::<toml::Table>().ok());
+    let shared = root.as_ref().and_then(|root| root.get("workspace")?.get("dependencies")?.as_table());
+    let unused = shared.into_iter().flat_map(toml::Table::keys).filter(|name| !used.contains(*name));
+    findings.extend(unused.map(|name| {
+        TidyFinding::new("Cargo.toml", 0, format!("no package uses {name}: take it out of the table"))
+    }));
+    findings
+}
+
+/// True where `text` holds `ident` as a whole word.
+fn is_in(text: &str, ident: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == ident)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tree::RustFile;
+    use super::*;
+
+    fn messages(findings: Vec<TidyFinding>) -> Vec<String> {
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn licence_expressions_are_permitted_where_every_demand_is_in_the_list() {
+        for expression in [
+            "MIT",
+            "MIT/Apache-2.0",
+            "GPL-3.0-only OR MIT",
+            "(MIT OR Apache-2.0) AND Unicode-3.0",
+            "Apache-2.0 WITH LLVM-exception",
+            "GPL-2.0-only WITH Classpath-exception-2.0 OR Zlib",
+        ] {
+            assert!(permits(expression), "{expression}");
+        }
+        for expression in
+            ["", "GPL-3.0-only", "MIT AND GPL-3.0-only", "(MIT OR Zlib) AND MPL-2.0", "MIT Zlib", "(MIT"]
+        {
+            assert!(!permits(expression), "{expression}");
+        }
+    }
+
+    #[test]
+    fn licences_sources_and_versions_are_told() {
+        let package = |name: &str, version: &str, source: Option<&str>, license: Option<&str>| json!({"name": name, "version": version, "source": source, "license": license});
+        let metadata = json!({"packages": [
+            package("ours", "0.1.0", None, None),
+            package("fine", "1.0.0", Some(SOURCE), Some("MIT")),
+            package("free", "1.0.0", Some(SOURCE), Some("GPL-3.0-only")),
+            package("bare", "1.0.0", Some(SOURCE), None),
+            package("forked", "2.0.0", Some("git+https://example.org/forked"), Some("MIT")),
+            package("twice", "1.0.0", Some(SOURCE), Some("MIT")),
+            package("twice", "2.0.0", Some(SOURCE), Some("MIT")),
+        ]});
+        assert_eq!(
+            messages(check("Cargo.toml", &metadata)),
+            [
+                "Cargo.toml: free 1.0.0 has the licence GPL-3.0-only: do without it, or add the licence to LICENCES",
+                "Cargo.toml: bare 1.0.0 names no licence: do without it",
+                "Cargo.toml: forked 2.0.0 comes from git+https://example.org/forked: use crates.io",
+                "Cargo.toml: twice is there as 1.0.0 and 2.0.0: use one, or say why in SEVERAL",
+            ]
+        );
+        assert_eq!(
+            messages(check_exceptions(&metadata)),
+            ["Cargo.toml: SEVERAL needs no row for syn any more"]
+        );
+    }
+
+    #[test]
+    fn what_nobody_uses_is_told() {
+        let root = "[workspace.dependencies]\nleft-over = \"1\"\nin-use = \"1\"\n";
+        let member = "[package]\nname = \"a\"\n[dependencies]\nin-use.workspace = true\nforgotten = \"1\"\n";
+        let texts = [("Cargo.toml", root), ("crates/a/Cargo.toml", member)];
+        let tree = Tree {
+            rust: vec![RustFile::parse("crates/a/src/lib.rs", "use in_use::Thing;").expect("it parses")],
+            texts: texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into(),
+            paths: Vec::new(),
+        };
+        assert_eq!(
+            messages(check_use(&tree)),
+            [
+                "crates/a/Cargo.toml: no source names forgotten: leave it out",
+                "Cargo.toml: no package uses left-over: take it out of the table",
+            ]
+        );
+    }
+}
