@@ -98,10 +98,10 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
     let reads: Vec<&RecordRow<'_>> = rows.iter().filter(|row| small(row, RowKind::Read)).collect();
     let mixed: Vec<&RecordRow<'_>> = rows.iter().filter(|row| small(row, RowKind::Mixed)).collect();
     let uses = [
-        within("OLTP", (&reads, "reads"), OLTP_P99_NS, OLTP_IOPS),
+        within("OLTP", &reads, "reads", OLTP_P99_NS, OLTP_IOPS),
         log(&rows),
-        within("web server", (&reads, "reads"), WEB_P99_NS, WEB_IOPS),
-        within("virtual machines", (&mixed, "reads and writes"), GUESTS_P99_NS, GUESTS_IOPS),
+        within("web server", &reads, "reads", WEB_P99_NS, WEB_IOPS),
+        within("virtual machines", &mixed, "reads and writes", GUESTS_P99_NS, GUESTS_IOPS),
         stream(&rows),
     ];
     uses.into_iter().flatten().chain(profiles).map(|conclusion| doubted(conclusion, record)).collect()
@@ -116,7 +116,8 @@ fn latency(row: &RecordRow<'_>) -> LatencySummary {
 /// The greatest rate at which p99 stays within `limit_ns`.
 fn within(
     purpose: &'static str,
-    (rows, what): (&[&RecordRow<'_>], &str),
+    rows: &[&RecordRow<'_>],
+    what: &str,
     limit_ns: u64,
     wanted: (f64, f64),
 ) -> Option<Conclusion> {

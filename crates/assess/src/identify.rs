@@ -163,7 +163,7 @@ pub fn identify(
         let title = probe.title();
         steps.next(&title, steps.elapsed_ns());
         let jobs: Vec<NamedJob<'_>> = probe.ways().map(|way| (way.name(), plan.said(&probe, way))).collect();
-        let test = measure_together((probe.id(seen.len()), title), &jobs, steps.session, steps.observer);
+        let test = measure_together(probe.id(seen.len()), title, &jobs, steps.session, steps.observer);
         seen.extend(Seen::of(&test));
         steps.keep(test);
         if steps.is_over() {

@@ -10,7 +10,8 @@ use crate::suite::section_of;
 
 /// Runs the job that fio's options `said` describe.
 pub(crate) fn measure(
-    (id, title): (String, String),
+    id: String,
+    title: String,
     said: &[(String, String)],
     session: &Session,
     observer: &mut dyn RunObserver,
@@ -27,7 +28,8 @@ pub(crate) type NamedJob<'a> = (&'a str, Vec<(String, String)>);
 /// Runs several jobs, one after the other, as one test. All but the first wait for the one
 /// before.
 pub(crate) fn measure_in_turn(
-    meta: (String, String),
+    id: String,
+    title: String,
     jobs: &[NamedJob<'_>],
     session: &Session,
     observer: &mut dyn RunObserver,
@@ -36,12 +38,13 @@ pub(crate) fn measure_in_turn(
     for (_, said) in jobs.iter_mut().skip(1) {
         said.push(("stonewall".to_owned(), String::new()));
     }
-    measure_together(meta, &jobs, session, observer)
+    measure_together(id, title, &jobs, session, observer)
 }
 
 /// Runs several jobs at once, as one test.
 pub(crate) fn measure_together(
-    (id, title): (String, String),
+    id: String,
+    title: String,
     jobs: &[NamedJob<'_>],
     session: &Session,
     observer: &mut dyn RunObserver,

@@ -76,7 +76,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
     {
         return Err(refuse("nothing is asked of a volume", "say --iops, --throughput, --size or --profile"));
     }
-    let load = load(settings, &asked, (iops, rate))?;
+    let load = load(settings, &asked, iops, rate)?;
     let mean = load.mean_bytes();
     let by_bytes = rate.map(|rate| rate / mean);
     let requests = iops.unwrap_or(0.0).max(by_bytes.unwrap_or(0.0));
@@ -106,7 +106,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
         persistent: settings.persistent,
         load,
     };
-    let text = words(&need, (iops, rate), profile.as_ref(), &asked.notes);
+    let text = words(&need, iops, rate, profile.as_ref(), &asked.notes);
     Ok(SaidNeed { need, text })
 }
 
@@ -223,7 +223,8 @@ fn shares(split: &str) -> Option<Vec<(f64, f64)>> {
 fn load(
     settings: &NeedSettings,
     asked: &ProfileNeed,
-    (iops, rate): (Option<f64>, Option<f64>),
+    iops: Option<f64>,
+    rate: Option<f64>,
 ) -> Result<OfferedLoad, AssessError> {
     let only_bytes = iops.is_none() && rate.is_some();
     let usual = match &asked.load {
@@ -266,7 +267,8 @@ fn load(
 /// `5,000 IOPS and 200 MiB/s at once …`.
 fn words(
     need: &VolumeNeed,
-    (iops, rate): (Option<f64>, Option<f64>),
+    iops: Option<f64>,
+    rate: Option<f64>,
     profile: Option<&UseProfile>,
     notes: &[String],
 ) -> String {

@@ -219,7 +219,7 @@ impl BenchPlan {
     /// # Errors
     /// It is no such file, or about something that there is not.
     pub fn promises_in(&self, name: &str, text: &str) -> Result<Vec<PromiseRecord>, AssessError> {
-        promises::of_text((name, text), &self.settings.expecting, &self.resolved(&engine_rows())?)
+        promises::of_text(name, text, &self.settings.expecting, &self.resolved(&engine_rows())?)
     }
 
     fn resolved(&self, engines: &[EngineRow]) -> Result<Tests<'_>, AssessError> {

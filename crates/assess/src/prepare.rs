@@ -70,7 +70,7 @@ pub fn prepare(
             NextPiece::Piece(piece) => {
                 observer.piece_begun(&piece);
                 let title = piece.stage.title().to_owned();
-                measure((piece.id(), title), &plan.said(&piece), session, observer)
+                measure(piece.id(), title, &plan.said(&piece), session, observer)
             }
             NextPiece::Workload => {
                 workload_has_ended = true;
@@ -114,7 +114,7 @@ fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn PrepareObser
     until_steady(&rounds, session, |index, so_far| {
         observer.round_begun(index, so_far);
         let said = plan.said_in_round(&workload, round, index);
-        measure((stage.id().to_owned(), stage.title().to_owned()), &said, session, observer)
+        measure(stage.id().to_owned(), stage.title().to_owned(), &said, session, observer)
     })
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn promises(
         }
     }
     for path in &expecting.files {
-        all.extend(of_filed(&path.display().to_string(), file::read(path)?, (expecting, tests))?);
+        all.extend(of_filed(&path.display().to_string(), file::read(path)?, expecting, tests)?);
     }
     all.extend(of_suite(tests));
     for promise in &mut all {
@@ -167,7 +167,7 @@ const FORM: &str = "write TEST.METRIC>=VALUE, such as rand-read.iops>=5000 or la
 
 fn of_line(text: &str, expecting: &Expecting, tests: &Tests<'_>) -> Result<PromiseRecord, AssessError> {
     let said = said::read(text).map_err(|reason| refuse(text, reason, FORM))?;
-    check(text, (&said.test, said.quantity), tests)?;
+    check(text, &said.test, said.quantity, tests)?;
     Ok(record("--expect", said, expecting.tolerance_percent))
 }
 
@@ -184,7 +184,7 @@ fn record(source: &str, said: said::ExpectationLine, tolerance: Option<f64>) -> 
 }
 
 /// Refuses what is about a test that does not run, or about something that it does not do.
-fn check(text: &str, (test, quantity): (&str, Quantity), tests: &Tests<'_>) -> Result<(), AssessError> {
+fn check(text: &str, test: &str, quantity: Quantity, tests: &Tests<'_>) -> Result<(), AssessError> {
     let ids: Vec<&str> = tests.planned.iter().map(|test| test.id.as_str()).collect();
     let Some(job) = tests.job(test) else {
         let reason = match tests.is_in_suite(test) {
@@ -212,17 +212,19 @@ fn check(text: &str, (test, quantity): (&str, Quantity), tests: &Tests<'_>) -> R
 /// # Errors
 /// As for a file.
 pub(crate) fn of_text(
-    (name, text): (&str, &str),
+    name: &str,
+    text: &str,
     expecting: &Expecting,
     tests: &Tests<'_>,
 ) -> Result<Vec<PromiseRecord>, AssessError> {
-    of_filed(name, file::of_text(name, text)?, (expecting, tests))
+    of_filed(name, file::of_text(name, text)?, expecting, tests)
 }
 
 fn of_filed(
     name: &str,
     all_filed: Vec<file::Filed>,
-    (expecting, tests): (&Expecting, &Tests<'_>),
+    expecting: &Expecting,
+    tests: &Tests<'_>,
 ) -> Result<Vec<PromiseRecord>, AssessError> {
     let mut all = Vec::new();
     for filed in all_filed {
@@ -236,7 +238,7 @@ fn of_filed(
             return Err(refuse(&text, "it is not said of a rate of requests", hint));
         }
         if !is_left_out {
-            check(&text, (&said.test, said.quantity), tests)?;
+            check(&text, &said.test, said.quantity, tests)?;
         }
         let mut conditions = filed.conditions;
         conditions.depth = conditions.depth.or(filed.depth_per_iops.map(|per_iops| per_iops * said.value));

@@ -30,7 +30,7 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
     for finding in &mut findings {
         let Some(met) = met(record, finding, &parameters) else { continue };
         finding.remedy = match finding.id.as_str() {
-            "burst-suspected" => lasting(catalog, (entry, &parameters), &met).or(finding.remedy.take()),
+            "burst-suspected" => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),
             _ => Some(format!("{REQUESTS_WAIT}. {}", told(entry, &catalog.lifts(entry, &parameters, &met)))),
         };
         finding.evidence.insert("volume_type".to_owned(), entry.id().into());
@@ -100,7 +100,8 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
 /// no bursts.
 fn lasting(
     catalog: &Catalog,
-    (entry, parameters): (&CatalogEntry, &Parameters),
+    entry: &CatalogEntry,
+    parameters: &Parameters,
     met: &VolumeNeed,
 ) -> Option<String> {
     let model = entry.resolve(parameters).ok()?.model;

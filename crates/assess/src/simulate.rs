@@ -75,8 +75,8 @@ pub fn simulate(
     for (index, volume) in volumes(&settings.volumes)?.iter().enumerate() {
         observer.volume_begun(index);
         let (forecast, billed) = match &settings.load {
-            SimulatedLoad::Jobs(load) => jobs::predict(load, volume, settings.length, (stop, observer))?,
-            SimulatedLoad::Trace(trace) => replay::predict(trace, volume, settings.length, (stop, observer))?,
+            SimulatedLoad::Jobs(load) => jobs::predict(load, volume, settings.length, stop, observer)?,
+            SimulatedLoad::Trace(trace) => replay::predict(trace, volume, settings.length, stop, observer)?,
         };
         let cost = cost(volume, &forecast, billed)?;
         results.push(Simulated { forecast, cost });

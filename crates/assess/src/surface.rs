@@ -75,7 +75,7 @@ impl SurfaceRun<'_> {
         self.places(&visits, &times);
         if plan.parts.burst && !self.steps.is_over() {
             let said = plan.burst(self.burst_offset(), times.burst_ns);
-            self.run((BURST.to_owned(), "burst rate".to_owned()), &[(BURST, said)]);
+            self.run(BURST.to_owned(), "burst rate".to_owned(), &[(BURST, said)]);
         }
         let measured = assess(&self.steps.record);
         for place in &saturated {
@@ -88,19 +88,19 @@ impl SurfaceRun<'_> {
             }
             let title = format!("{} at a time at {}", plan.settings.depth, bytes(place.offset));
             let said = plan.saturated(place, times.saturated_ns);
-            self.run((format!("{SATURATED}{}", place.offset), title), &[("saturated", said)]);
+            self.run(format!("{SATURATED}{}", place.offset), title, &[("saturated", said)]);
         }
         for row in &rows {
             if self.steps.is_over() {
                 return;
             }
-            let meta = (row.id.clone(), row.title.clone());
+            let (id, title) = (row.id.clone(), row.title.clone());
             match self.why_not(row.rw.writes(), row.block) {
                 Some(reason) => {
-                    let meta = TestMeta { id: meta.0, title: meta.1, fio: String::new() };
+                    let meta = TestMeta { id, title, fio: String::new() };
                     self.steps.keep(TestRecord::skipped(meta, reason));
                 }
-                None => self.run(meta, &plan.file_row(row)),
+                None => self.run(id, title, &plan.file_row(row)),
             }
         }
     }
@@ -124,9 +124,9 @@ impl SurfaceRun<'_> {
                 ));
                 return;
             }
-            let meta = (format!("{POINT}{}", place.offset), format!("at {}", bytes(place.offset)));
+            let (id, title) = (format!("{POINT}{}", place.offset), format!("at {}", bytes(place.offset)));
             let jobs = plan.place(place, times, probes);
-            let mut test = self.begin_and_measure(meta, &jobs);
+            let mut test = self.begin_and_measure(id, title, &jobs);
             if let Some(looker) = &reader {
                 test.content = self.look(looker, &test);
                 let was_stopped = self.steps.is_over();
@@ -196,15 +196,15 @@ impl SurfaceRun<'_> {
         self.plan.site.target.write_refusal().filter(|_| writes)
     }
 
-    fn run(&mut self, meta: (String, String), jobs: &[NamedJob<'_>]) {
-        let test = self.begin_and_measure(meta, jobs);
+    fn run(&mut self, id: String, title: String, jobs: &[NamedJob<'_>]) {
+        let test = self.begin_and_measure(id, title, jobs);
         self.steps.keep(test);
     }
 
-    fn begin_and_measure(&mut self, meta: (String, String), jobs: &[NamedJob<'_>]) -> TestRecord {
+    fn begin_and_measure(&mut self, id: String, title: String, jobs: &[NamedJob<'_>]) -> TestRecord {
         let spent_ns = self.steps.session.now() - self.began;
-        self.steps.next(&meta.1, spent_ns);
-        measure_in_turn(meta, jobs, self.steps.session, self.steps.observer)
+        self.steps.next(&title, spent_ns);
+        measure_in_turn(id, title, jobs, self.steps.session, self.steps.observer)
     }
 }
 

@@ -34,7 +34,8 @@ fn rate(level: u64) -> Result<TokenRate, String> {
 pub(crate) fn of(
     wire: &Wire,
     wanted: Wanted<'_>,
-    (ios, bytes): (Option<u64>, Option<u64>),
+    ios: Option<u64>,
+    bytes: Option<u64>,
     on_demand: bool,
 ) -> Result<AssumedLimits, String> {
     let mut limits = AssumedLimits { ios: plain(ios)?, bytes: plain(bytes)?, ..AssumedLimits::default() };
@@ -53,7 +54,7 @@ pub(crate) fn of(
                 let capacity = wire.burst_bucket_ios.map_or(0, |ios| amount::of(ios, 1));
                 let initial = wire.burst_initial_ios.map_or(capacity, |ios| amount::of(ios, 1));
                 let burst = wire.burst_iops.map(|burst| amount::of(burst, 1));
-                limits.ios = credit(ios, burst, (capacity, initial))?;
+                limits.ios = credit(ios, burst, capacity, initial)?;
             }
         }
         BurstModel::ThroughputCreditBucket => {
@@ -64,10 +65,10 @@ pub(crate) fn of(
                 amount::linear(0.0, slope(wire.burst_bucket_mib_per_tib), wanted.size_bytes, 1 << 20);
             let initial =
                 wire.burst_initial_fill_fraction.map_or(capacity, |share| amount::of(share, capacity));
-            limits.bytes = credit(bytes, Some(burst.min(most)), (capacity, initial))?;
+            limits.bytes = credit(bytes, Some(burst.min(most)), capacity, initial)?;
         }
-        BurstModel::DualCreditBucket => dual(wire, wanted, (ios, bytes), on_demand, &mut limits)?,
-        BurstModel::TimedWindow => windows(wire, (ios, bytes), unit, &mut limits)?,
+        BurstModel::DualCreditBucket => dual(wire, wanted, ios, bytes, on_demand, &mut limits)?,
+        BurstModel::TimedWindow => windows(wire, ios, bytes, unit, &mut limits)?,
     }
     Ok(limits)
 }
@@ -76,7 +77,8 @@ pub(crate) fn of(
 fn dual(
     wire: &Wire,
     wanted: Wanted<'_>,
-    (ios, bytes): (Option<u64>, Option<u64>),
+    ios: Option<u64>,
+    bytes: Option<u64>,
     on_demand: bool,
     limits: &mut AssumedLimits,
 ) -> Result<(), String> {
@@ -88,11 +90,12 @@ fn dual(
     let bucket = |base: Option<u64>, burst: Option<u64>| {
         let beyond = burst.unwrap_or_default().saturating_sub(base.unwrap_or_default());
         let capacity = amount::of(lasts, beyond);
-        (capacity, wire.burst_initial_fill_fraction.map_or(capacity, |share| amount::of(share, capacity)))
+        let initial = wire.burst_initial_fill_fraction.map_or(capacity, |share| amount::of(share, capacity));
+        credit(base, burst, capacity, initial)
     };
     if tier.burst_kind != Some(BurstKind::OnDemand) {
-        limits.ios = credit(ios, burst_ios, bucket(ios, burst_ios))?;
-        limits.bytes = credit(bytes, burst_bytes, bucket(bytes, burst_bytes))?;
+        limits.ios = bucket(ios, burst_ios)?;
+        limits.bytes = bucket(bytes, burst_bytes)?;
         return Ok(());
     }
     if !on_demand {
@@ -112,7 +115,8 @@ fn dual(
 
 fn windows(
     wire: &Wire,
-    (ios, bytes): (Option<u64>, Option<u64>),
+    ios: Option<u64>,
+    bytes: Option<u64>,
     unit: u64,
     limits: &mut AssumedLimits,
 ) -> Result<(), String> {
@@ -142,7 +146,8 @@ fn windows(
 fn credit(
     base: Option<u64>,
     burst: Option<u64>,
-    (capacity, initial): (u64, u64),
+    capacity: u64,
+    initial: u64,
 ) -> Result<Option<Limit>, String> {
     match (base, burst) {
         (Some(base), Some(burst)) if burst > base => {

@@ -122,7 +122,7 @@ impl CatalogEntry {
                 );
             }
         }
-        let mut shared = limits::of(wire, wanted, (ios.shared, bytes.shared), parameters.on_demand)?;
+        let mut shared = limits::of(wire, wanted, ios.shared, bytes.shared, parameters.on_demand)?;
         let is_ordered =
             [shared.ios, shared.bytes].iter().flatten().any(|limit| matches!(limit, Limit::OnDemand { .. }));
         if parameters.on_demand && !is_ordered {

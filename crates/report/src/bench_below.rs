@@ -14,7 +14,8 @@ use crate::{Style, TextWriter, bench_rounds, bench_together, promises};
 pub(crate) fn render(
     record: &RunRecord,
     summaries: &[TestSummary],
-    (style, width): (&Style, usize),
+    style: &Style,
+    width: usize,
     out: &mut TextWriter,
 ) -> io::Result<()> {
     promises::render(record, style, width, out)?;

@@ -16,8 +16,8 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Re
     let width = style.width.max(40);
     header(record, style, width, out)?;
     let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
-    table(record, &summaries, (style, width), out)?;
-    bench_below::render(record, &summaries, (style, width), out)
+    table(record, &summaries, style, width, out)?;
+    bench_below::render(record, &summaries, style, width, out)
 }
 
 pub(crate) fn header(
@@ -118,7 +118,8 @@ pub(crate) const INDENT: usize = 2;
 fn table(
     record: &RunRecord,
     summaries: &[TestSummary],
-    (style, width): (&Style, usize),
+    style: &Style,
+    width: usize,
     out: &mut TextWriter,
 ) -> io::Result<()> {
     if record.tests.is_empty() {

@@ -77,7 +77,7 @@ impl FitPage<'_> {
             writeln!(out, "{}", if index == 0 { self.style.bold(line) } else { line.clone() })?;
         }
         let dispensable = ["/100 MiB/s", "/1,000 IOPS", "MiB/s"];
-        columns.write(self.style, (INDENT, self.width), &dispensable, out)?;
+        columns.write(self.style, INDENT, self.width, &dispensable, out)?;
         writeln!(out)
     }
 

@@ -238,7 +238,7 @@ impl CatalogPage<'_> {
         out: &mut TextWriter,
     ) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold(title))?;
-        columns.write(self.style, (INDENT, self.width), dispensable, out)?;
+        columns.write(self.style, INDENT, self.width, dispensable, out)?;
         writeln!(out)
     }
 }

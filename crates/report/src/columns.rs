@@ -81,7 +81,8 @@ impl Columns {
     pub(crate) fn write(
         mut self,
         style: &Style,
-        (indent, width): (usize, usize),
+        indent: usize,
+        width: usize,
         dispensable: &[&str],
         out: &mut TextWriter,
     ) -> io::Result<()> {

@@ -17,7 +17,8 @@ pub(crate) fn write_entry(
     out: &mut TextWriter,
     entry: &ReportEntry,
     group: &[GroupOp; 3],
-    (style, finished_unix_ms): (&Style, u64),
+    style: &Style,
+    finished_unix_ms: u64,
 ) -> io::Result<()> {
     let measured = &entry.job.measured;
     let idle = Op::DATA.iter().all(|&op| measured.op(op).bytes == 0 && measured.op(op).issued == 0);

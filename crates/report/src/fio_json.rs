@@ -133,7 +133,7 @@ fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Object {
     }
     for op in Op::DATA {
         let group = &group[op as usize];
-        object.set(op.name(), direction(entry, measured.op(op), entry.op(op), (group, bins)));
+        object.set(op.name(), direction(entry, measured.op(op), entry.op(op), group, bins));
     }
     let mut sync = Object::default();
     sync.set("total_ios", measured.syncs);
@@ -174,7 +174,7 @@ fn labelled(labels: &[&str], shares: &[f64]) -> Object {
     Object::of(labels.iter().copied().zip(shares.iter().copied()))
 }
 
-fn direction(entry: &ReportEntry, op: &OpRecord, of: &EntryOp, (group, bins): (&GroupOp, Bins)) -> Object {
+fn direction(entry: &ReportEntry, op: &OpRecord, of: &EntryOp, group: &GroupOp, bins: Bins) -> Object {
     let shown = &entry.job.percentiles;
     let rate = per_second(op.bytes, of.runtime_ms);
     let iops = if of.runtime_ms == 0 { 0.0 } else { op.ios as f64 * 1000.0 / of.runtime_ms as f64 };

@@ -37,7 +37,7 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) ->
     let out = &mut out.verbatim();
     writeln!(out)?;
     for entry in &report.entries {
-        write_entry(out, entry, &groups[&entry.job.group], (style, report.finished_unix_ms))?;
+        write_entry(out, entry, &groups[&entry.job.group], style, report.finished_unix_ms)?;
     }
     for (number, group) in &groups {
         writeln!(out)?;

@@ -67,7 +67,7 @@ impl IdentifyPage<'_> {
     }
 
     fn columns(&self, columns: Columns, dispensable: &[&str], out: &mut TextWriter) -> io::Result<()> {
-        columns.write(self.style, (INDENT, self.width), dispensable, out)
+        columns.write(self.style, INDENT, self.width, dispensable, out)
     }
 
     fn limits(&self, out: &mut TextWriter) -> io::Result<()> {

@@ -76,7 +76,7 @@ impl SweepPage<'_> {
         if let Some(knee) = knee {
             self.by_depth(sweep, knee, out)?;
         }
-        self.by_block(sweep, &grid, (rw, jobs), out)
+        self.by_block(sweep, &grid, rw, jobs, out)
     }
 
     /// The curve over depth of the smallest block size that was swept in full.
@@ -119,7 +119,8 @@ impl SweepPage<'_> {
         &self,
         sweep: &Sweep,
         grid: &Grid<'_>,
-        (rw, jobs): (AccessPattern, u32),
+        rw: AccessPattern,
+        jobs: u32,
         out: &mut TextWriter,
     ) -> io::Result<()> {
         let best = |block: u64| {
@@ -159,7 +160,7 @@ impl SweepPage<'_> {
         out: &mut TextWriter,
     ) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold(title))?;
-        columns.write(self.style, (INDENT, self.width), dispensable, out)?;
+        columns.write(self.style, INDENT, self.width, dispensable, out)?;
         writeln!(out)
     }
 

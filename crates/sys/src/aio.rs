@@ -87,32 +87,32 @@ impl Context {
     /// Panics where the slot is in flight, or `len` or `file` are out of range: the caller has checked the request.
     #[inline]
     pub fn read(&mut self, slot: u32, file: u32, offset: u64, len: u32) {
-        self.prepare(slot, file, Opcode::Read, (offset, len));
+        self.prepare(slot, file, Opcode::Read, offset, len);
     }
 
     /// Prepares a write of `len` bytes from the slot's buffer. Panics as [`Context::read`] does.
     #[inline]
     pub fn write(&mut self, slot: u32, file: u32, offset: u64, len: u32) {
-        self.prepare(slot, file, Opcode::Write, (offset, len));
+        self.prepare(slot, file, Opcode::Write, offset, len);
     }
 
     /// Prepares an fsync, or an fdatasync where `data_only`. Panics as [`Context::read`] does.
     pub fn sync(&mut self, slot: u32, file: u32, data_only: bool) {
         let opcode = if data_only { Opcode::Datasync } else { Opcode::Sync };
-        self.prepare(slot, file, opcode, (0, 0));
+        self.prepare(slot, file, opcode, 0, 0);
     }
 
     #[inline(always)]
-    fn prepare(&mut self, slot: u32, file: u32, opcode: Opcode, (offset, len): (u64, u32)) {
+    fn prepare(&mut self, slot: u32, file: u32, opcode: Opcode, offset: u64, len: u32) {
         assert!(len as usize <= self.buffers.pool().block(), "a request is no longer than its buffer");
         let descriptor = self.files[file as usize].as_raw_fd();
         self.buffers.lend(slot);
         let block = &mut self.blocks[slot as usize];
         if opcode.is_sync() {
-            block.set(opcode, 0, descriptor, (0, 0, 0));
+            block.set(opcode, 0, descriptor, 0, 0, 0);
         } else {
             let buffer = self.buffers.pool().address(slot).expose_provenance() as u64;
-            block.set(opcode, self.flags, descriptor, (buffer, offset, len));
+            block.set(opcode, self.flags, descriptor, buffer, offset, len);
         }
         self.queued.push(block);
     }

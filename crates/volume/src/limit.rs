@@ -117,7 +117,7 @@ impl Limit {
             Limit::Window { burst_ns, .. } if burst_ns > LONGEST_NS => Some(("burst_ns", too_long(burst_ns))),
             Limit::Window { rest_ns, .. } if rest_ns > LONGEST_NS => Some(("rest_ns", too_long(rest_ns))),
             Limit::Window { base, burst, burst_ns, rest_ns } => slower(base, burst).or_else(|| {
-                let fits = Window::new(base, burst, (burst_ns, rest_ns), 0).is_some();
+                let fits = Window::new(base, burst, burst_ns, rest_ns, 0).is_some();
                 (!fits).then(|| ("burst", "has no common measure with the baseline".to_owned()))
             }),
             Limit::OnDemand { base, burst } => slower(base, burst),
@@ -175,7 +175,7 @@ impl Limiter {
                 store: TokenBucket::storing(base, capacity, initial),
             },
             Limit::Window { base, burst, burst_ns, rest_ns } => {
-                match Window::new(base, burst, (burst_ns, rest_ns), slack_ns) {
+                match Window::new(base, burst, burst_ns, rest_ns, slack_ns) {
                     Some(window) => Limiter::Window(Box::new(window)),
                     // Refused by `Limit::fault`; the baseline is what it comes to in the end.
                     None => Limiter::Pace(pacing(base)),

@@ -40,7 +40,8 @@ impl Window {
     pub(crate) fn new(
         base: TokenRate,
         burst: TokenRate,
-        (burst_ns, rest_ns): (u64, u64),
+        burst_ns: u64,
+        rest_ns: u64,
         slack_ns: u64,
     ) -> Option<Self> {
         let scale = least_common_multiple(base.per_ns(), burst.per_ns())?;
@@ -145,7 +146,7 @@ mod tests {
 
     fn window(base: u64, burst: u64) -> Window {
         let rate = |tokens| TokenRate::per_second(tokens).unwrap();
-        Window::new(rate(base), rate(burst), (60 * SECOND, 60 * SECOND), 0).unwrap()
+        Window::new(rate(base), rate(burst), 60 * SECOND, 60 * SECOND, 0).unwrap()
     }
 
     /// Requests that go in each of `minutes`, where there is always one waiting.
@@ -170,7 +171,7 @@ mod tests {
     fn what_takes_many_turns_is_told_at_once() {
         // 3 tokens in 2 s, by turns of a ns each: a million of them.
         let rate = |tokens| TokenRate::per_second(tokens).unwrap();
-        let mut window = Window::new(rate(1), rate(2), (1, 1), 0).unwrap();
+        let mut window = Window::new(rate(1), rate(2), 1, 1, 0).unwrap();
         window.take(0, 1_500_000);
         assert_eq!(window.earliest(0, 1), 1_000_000 * SECOND);
         // What is never paid is told as that.

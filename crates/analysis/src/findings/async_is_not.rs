@@ -69,7 +69,7 @@ pub(crate) fn findings(test: &TestRecord, words: Words) -> Vec<Finding> {
         let (job, sums) = (&clones[0], Sums::of(clones));
         // What a worker has used that never came back is not known.
         let way = if clones.iter().any(|clone| clone.stuck) { None } else { way(job, &sums) }?;
-        let mut finding = finding(way, job, &sums, (words, !test.disks.is_empty()));
+        let mut finding = finding(way, job, &sums, words, !test.disks.is_empty());
         finding.tests.push(test.id.clone());
         if jobs.len() > 1 {
             finding.claim = format!("{}: {}", job.name, finding.claim);
@@ -137,9 +137,9 @@ impl Sums {
     }
 }
 
-fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, (words, on_disk): (Words, bool)) -> Finding {
+fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, words: Words, on_disk: bool) -> Finding {
     let finding = match way {
-        FallbackPath::KernelWorkers => kernel_workers(job, sums, (words, on_disk && is_direct(job))),
+        FallbackPath::KernelWorkers => kernel_workers(job, sums, words, on_disk && is_direct(job)),
         FallbackPath::SubmissionWaits => submission_waits(job, sums, words),
         FallbackPath::SubmissionCompletes => submission_completes(job, sums, words),
     };
@@ -155,7 +155,7 @@ fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, (words, on_disk): (W
 /// What makes direct requests wait on a target that takes them otherwise.
 const PAGES_IN_THE_WAY: &str = "Pages of the target in the page cache do this to direct requests: sync, drop them, and run again. Where it stays:";
 
-fn kernel_workers(job: &JobRecord, sums: &Sums, (words, may_pass): (Words, bool)) -> Finding {
+fn kernel_workers(job: &JobRecord, sums: &Sums, words: Words, may_pass: bool) -> Finding {
     let (own, theirs) = (sums.per_request(sums.own_cpu_ns), sums.per_request(sums.workers_cpu_ns));
     let who = match sums.workers {
         0 | 1 => "a kernel worker".to_owned(),

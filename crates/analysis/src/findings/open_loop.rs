@@ -49,7 +49,7 @@ fn not_sustained(job: &JobRecord, op: Op, schedule: &ScheduleSummary) -> Option<
     let remedy = "The percentiles of the response time grow with the run and hold for no rate: offer less, or allow \
                   more in flight (iodepth).";
     Some(
-        new("rate-not-sustained", (Severity::Warning, claim, remedy), job, op)
+        new("rate-not-sustained", Severity::Warning, claim, remedy, job, op)
             .with("offered_iops", rounded(schedule.offered_iops))
             .with("reached_iops", rounded(reached))
             .with("backlog", schedule.backlog)
@@ -71,13 +71,13 @@ fn late(job: &JobRecord, op: Op, schedule: &ScheduleSummary, service_ns: u64) ->
     let remedy = "The response time holds this lateness: give the client a processor of its own (cpus_allowed), or \
                   spread the rate over more jobs.";
     Some(
-        new("generator-late", (Severity::Info, claim, remedy), job, op)
+        new("generator-late", Severity::Info, claim, remedy, job, op)
             .with("late_p99_ns", late_ns)
             .with("service_p50_ns", service_ns),
     )
 }
 
-fn new(id: &str, (severity, claim, remedy): (Severity, String, &str), job: &JobRecord, op: Op) -> Finding {
+fn new(id: &str, severity: Severity, claim: String, remedy: &str, job: &JobRecord, op: Op) -> Finding {
     let finding =
         Finding { id: id.to_owned(), severity, claim, remedy: Some(remedy.to_owned()), ..Finding::default() };
     finding.with("job", job.name.as_str()).with("op", op.name())

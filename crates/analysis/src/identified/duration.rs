@@ -39,12 +39,12 @@ pub(crate) fn held_s(found: &Identified, unit: BucketUnit, writes: bool) -> Opti
         Some(Estimate::Known { low, .. }) => Some(low * EMPTIED),
         _ => None,
     };
-    let beside = watched.filter(|_| is_reached_beside(found, (first, unit), writes).unwrap_or(false));
+    let beside = watched.filter(|_| is_reached_beside(found, first, unit, writes).unwrap_or(false));
     until_dry.into_iter().chain(beside).reduce(f64::max)
 }
 
 /// Whether the highest rate of `unit` is reached at the baseline of the other.
-fn is_reached_beside(found: &Identified, (dry, unit): (&Burst, BucketUnit), writes: bool) -> Option<bool> {
+fn is_reached_beside(found: &Identified, dry: &Burst, unit: BucketUnit, writes: bool) -> Option<bool> {
     let base = dry.baseline_rate.value()?;
     let beside = match unit {
         BucketUnit::Ios => base / SMALL,

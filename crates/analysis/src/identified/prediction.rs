@@ -125,7 +125,7 @@ fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Pre
     };
     let rate = full_rate(each(&found.iops)?, each(&found.bytes_per_second)?, &load)?;
     let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.counts(pattern.writes())).collect();
-    let known_s = known_s(found, pattern.writes(), (rate.0, &load));
+    let known_s = known_s(found, pattern.writes(), rate.0, &load);
     let mut course = RateCourse { phases: Vec::new(), refill_s: None, last: Last::ForGood };
     course.run(rate, &buckets, &load);
     course.limit_to(known_s);
@@ -136,7 +136,7 @@ fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Pre
 }
 
 /// How long `rate` of `load` is known to last as far as buckets go that were not seen, s; infinite where all were.
-fn known_s(found: &Identified, writes: bool, (rate, load): (f64, &RequestUnits)) -> f64 {
+fn known_s(found: &Identified, writes: bool, rate: f64, load: &RequestUnits) -> f64 {
     let is_seen =
         |unit: BucketUnit| found.bursts.iter().any(|burst| burst.unit == unit && burst.counts(writes));
     let of = |unit: BucketUnit| {
@@ -273,7 +273,7 @@ impl RateCourse {
             let Some((first, seconds)) = draining.min_by(|one, other| one.1.total_cmp(&other.1)) else {
                 break;
             };
-            let lasts = lasts(left[first].0, seconds, (rate * error, load));
+            let lasts = lasts(left[first].0, seconds, rate * error, load);
             self.phases.push(RatePhase { iops: rate, lasts: Some(lasts) });
             for (burst, credit) in &mut left {
                 let spent = drain(rate, base(burst), burst, load) * seconds;
@@ -303,7 +303,7 @@ impl RateCourse {
 }
 
 /// The time that a bucket lasts, which is `seconds` as far as known, at a rate that may be wrong by so much.
-fn lasts(burst: &Burst, seconds: f64, (error, load): (f64, &RequestUnits)) -> Lasts {
+fn lasts(burst: &Burst, seconds: f64, error: f64, load: &RequestUnits) -> Lasts {
     let half = |figure: &Figure| match figure.estimate {
         Some(Estimate::Known { low, high, .. }) => (high - low) / 2.0,
         _ => 0.0,

@@ -83,7 +83,7 @@ impl Script<'_> {
         let mut block = smallest * 4;
         while block <= self.spec.most_block && block * 4 <= self.spec.size {
             let guess = points.last().map_or(top.rate, |last| last.rate);
-            let point = self.at(("rates over block sizes", way), block, guess, Care::Coarse)?;
+            let point = self.at("rates over block sizes", way, block, guess, Care::Coarse)?;
             let before = points.last().copied().unwrap_or(top);
             if is_flat(&before, &top) && !is_flat(&point, &top) {
                 self.is_as_before(way, &top)?;
@@ -116,8 +116,8 @@ impl Script<'_> {
             let far = points[points.len() - 1];
             let is_even = far.bytes() > most_bytes * 0.95 && far.rate < top.rate / 5.0;
             let is_held = is_even && far.is_queued(self.found.floor_ns(way), 1.3);
-            let aim = ("large requests at full rate", way);
-            let bulk = if is_held { Some(self.at(aim, far.block, far.rate, Care::Fine)?) } else { None };
+            let aim = "large requests at full rate";
+            let bulk = if is_held { Some(self.at(aim, way, far.block, far.rate, Care::Fine)?) } else { None };
             let both = if is_held { far.block } else { smallest };
             return Ok(Curve { bulk, flat_to: None, unit: IoUnit::Hidden, both, ..curve });
         }
@@ -128,7 +128,8 @@ impl Script<'_> {
     /// The rate at `block`, at a depth that keeps a limit busy whose rate is `guess` at the most.
     pub(crate) fn at(
         &mut self,
-        (aim, way): (&'static str, IoDirection),
+        aim: &'static str,
+        way: IoDirection,
         block: u64,
         guess: f64,
         care: Care,
@@ -143,7 +144,7 @@ impl Script<'_> {
         let (block, floor) = (self.spec.unit, self.found.floor_ns(way));
         if let Some(bucket) = self.early(way).filter(|bucket| bucket.account.kind == BucketUnit::Ios) {
             let base = bucket.account.base;
-            return self.at(("small requests without credit", way), block, base, Care::Fine);
+            return self.at("small requests without credit", way, block, base, Care::Fine);
         }
         let mut depth = 1u32;
         let mut guess = None;
@@ -179,16 +180,16 @@ impl Script<'_> {
         if flat.block == least && crossover < least as f64 * 1.015 {
             return self.all_by_bytes(curve);
         }
-        let aim = ("where the limits meet", way);
+        let aim = "where the limits meet";
         let before = whole(crossover * 0.95);
         let after = whole(crossover * 1.1) + least;
         let is_before_flat = before <= flat.block || {
-            let level = self.at(aim, before, top.rate, Care::Coarse)?;
+            let level = self.at(aim, way, before, top.rate, Care::Coarse)?;
             is_flat(&level, &top)
         };
         if is_before_flat {
             let guess = curve.most_bytes / after as f64;
-            let level = self.at(aim, after, guess, Care::Coarse)?;
+            let level = self.at(aim, way, after, guess, Care::Coarse)?;
             if (level.bytes() / curve.most_bytes - 1.0).abs() < ALIKE {
                 return self.by_bytes(curve, crossover);
             }
@@ -199,7 +200,7 @@ impl Script<'_> {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let level =
-                self.at(("the largest that counts as one", way), middle * least, top.rate, Care::Coarse)?;
+                self.at("the largest that counts as one", way, middle * least, top.rate, Care::Coarse)?;
             if is_flat(&level, &top) {
                 low = middle;
             } else {
@@ -220,7 +221,7 @@ impl Script<'_> {
     fn all_by_bytes(&mut self, curve: Curve) -> Result<Curve, Halt> {
         let block = (curve.top.block * 64).min(self.spec.most_block);
         let guess = curve.most_bytes / block as f64;
-        let bulk = self.at(("large requests at full rate", curve.way), block, guess, Care::Fine)?;
+        let bulk = self.at("large requests at full rate", curve.way, block, guess, Care::Fine)?;
         let held = if curve.held == Held::Count { Held::Bytes } else { curve.held };
         // Small enough for a bucket of I/Os to show at what is usual, large enough not to ask for nothing but work.
         let wanted = (bulk.bytes() / USUAL_IOPS) as u64;
@@ -235,7 +236,7 @@ impl Script<'_> {
         let whole = |block: f64| ((block / least as f64) as u64 * least).max(least);
         let large = whole(crossover * 4.0).min(self.spec.most_block).max(whole(crossover) + least);
         let guess = curve.most_bytes / large as f64;
-        let bulk = self.at(("large requests at full rate", way), large, guess, Care::Fine)?;
+        let bulk = self.at("large requests at full rate", way, large, guess, Care::Fine)?;
         let crossover = bulk.bytes() / curve.top.rate;
         let flat_to = whole(crossover * 0.98);
         // Where no limit holds small requests, there are more of them than need be asked for.
@@ -249,8 +250,8 @@ impl Script<'_> {
         let times: &[f64] = if curve.held == Held::Count { &[] } else { &[1.13, 1.27, 1.43, 1.61] };
         for times in times {
             let block = whole(crossover * times) + least;
-            let aim = ("bytes or steps", way);
-            let level = self.at(aim, block, bulk.bytes() / block as f64, Care::Fine)?;
+            let aim = "bytes or steps";
+            let level = self.at(aim, way, block, bulk.bytes() / block as f64, Care::Fine)?;
             let is_below = level.bytes() < bulk.bytes() * (1.0 - EVEN);
             if is_below {
                 return Ok(Curve { bulk: None, unit: IoUnit::Hidden, ..curve });
@@ -259,7 +260,7 @@ impl Script<'_> {
         if curve.held != Held::Count {
             return Ok(Curve { unit: IoUnit::Hidden, ..curve });
         }
-        let aim = ("the largest that counts as one", way);
+        let aim = "the largest that counts as one";
         let far = whole(crossover * UNIT_SHOWS);
         let keeps = |level: &RateLevel| level.bytes() > bulk.bytes() * (1.0 - 1.2 * ALIKE);
         let guess = |block: u64| bulk.bytes() / block as f64;
@@ -267,14 +268,14 @@ impl Script<'_> {
         if self.is_early(way) || far <= whole(crossover) + least {
             return Ok(Curve { unit: IoUnit::Above(flat_to), ..curve });
         }
-        let level = self.at(aim, far, guess(far), Care::Fine)?;
+        let level = self.at(aim, way, far, guess(far), Care::Fine)?;
         if keeps(&level) {
             return Ok(Curve { unit: IoUnit::Above(far), ..curve });
         }
         let (mut low, mut high) = (whole(crossover) / least, far / least);
         while high - low > 1 {
             let middle = (low + (high - low) / 2) * least;
-            let level = self.at(aim, middle, guess(middle), Care::Fine)?;
+            let level = self.at(aim, way, middle, guess(middle), Care::Fine)?;
             if keeps(&level) {
                 low = middle / least;
             } else {
@@ -290,9 +291,9 @@ impl Script<'_> {
     /// Whether the rate falls from `before` to `after` a second where requests grow beyond `block`: a step is told only where
     /// it shows once more, and is as high as one more I/O makes it.
     fn is_step(&mut self, way: IoDirection, block: u64, (before, after): (f64, f64)) -> Result<bool, Halt> {
-        let aim = ("the largest that counts as one", way);
-        let up_to = self.at(aim, block, before, Care::Fine)?;
-        let beyond = self.at(aim, block + self.spec.unit, after, Care::Fine)?;
+        let aim = "the largest that counts as one";
+        let up_to = self.at(aim, way, block, before, Care::Fine)?;
+        let beyond = self.at(aim, way, block + self.spec.unit, after, Care::Fine)?;
         let is_near = |level: &RateLevel, rate: f64| (level.rate / rate - 1.0).abs() < ALIKE;
         Ok(is_near(&up_to, before) && is_near(&beyond, after))
     }
@@ -309,16 +310,16 @@ impl Script<'_> {
             last
         } else {
             // Another limit hides the first steps; two that follow each other are one unit apart.
-            let aim = ("the largest that counts as one", way);
+            let aim = "the largest that counts as one";
             let (mut low, mut high) = (beyond.block / least, 2 * last / least + 1);
             let flat = |level: &RateLevel| is_flat(level, &beyond);
-            let end = self.at(aim, high * least, beyond.rate, Care::Coarse)?;
+            let end = self.at(aim, way, high * least, beyond.rate, Care::Coarse)?;
             if flat(&end) {
                 return Ok(hidden(curve));
             }
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
-                let level = self.at(aim, middle * least, beyond.rate, Care::Coarse)?;
+                let level = self.at(aim, way, middle * least, beyond.rate, Care::Coarse)?;
                 if flat(&level) { low = middle } else { high = middle }
             }
             let unit = low * least - last;
@@ -338,7 +339,7 @@ impl Script<'_> {
         let many = (4 * steps as u64).clamp(1, (self.spec.most_block / unit).max(1));
         let carried = beyond.rate * (beyond.block.div_ceil(unit) * unit) as f64;
         let guess = carried / (many * unit) as f64;
-        let bulk = self.at(("large requests at full rate", way), many * unit, guess, Care::Fine)?;
+        let bulk = self.at("large requests at full rate", way, many * unit, guess, Care::Fine)?;
         // What limits small requests may limit these as well.
         let is_other = bulk.rate < curve.top.rate * 0.9;
         let is_held = is_other && bulk.bytes() < carried * (1.0 - ALIKE);

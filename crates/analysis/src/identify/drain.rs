@@ -62,13 +62,13 @@ impl Script<'_> {
             let share = (index + 1) as f64 / turns.len() as f64;
             let until = began + (left * ALL * share) as u64;
             let one = self.spent.time_ns + (left * ONE / turns.len() as f64) as u64;
-            self.empty(ways, (until.min(one), until))?;
+            self.empty(ways, until.min(one), until)?;
         }
         self.refills()
     }
 
     /// Empties what `ways` draw on: at the block that uses up both at their fastest, then the kind that is left.
-    fn empty(&mut self, ways: (bool, bool), (first, until): (u64, u64)) -> Result<(), Halt> {
+    fn empty(&mut self, ways: (bool, bool), first: u64, until: u64) -> Result<(), Halt> {
         let Some(block) = self.block_for_both(ways) else { return Ok(()) };
         let early = self.found.buckets.iter().filter(|bucket| bucket.is_early && bucket.draws_on(ways));
         let mut done: Vec<BucketUnit> = early.map(|bucket| bucket.account.kind).collect();
@@ -139,7 +139,7 @@ impl Script<'_> {
         let load = ProbeLoad { aim: "emptying", ways, block, depth, guess: None };
         let streams = self.streams(ways);
         let expected: Vec<f64> = streams.iter().map(|&stream| self.expected(stream, block)).collect();
-        let DrainWatch { first, began, courses } = self.watch(load, &expected, (until, LOW_SECONDS.0))?;
+        let DrainWatch { first, began, courses } = self.watch(load, &expected, until, LOW_SECONDS.0)?;
         let mut fallen = Vec::new();
         for &(stream, ref course) in &courses {
             match *course {
@@ -159,7 +159,7 @@ impl Script<'_> {
                     }
                 }
                 DrainStream::Restless { high, low, .. } => self.found.restless = Some((high, low)),
-                DrainStream::Flat if !self.is_highest(stream, (first, block)) => {}
+                DrainStream::Flat if !self.is_highest(stream, first, block) => {}
                 DrainStream::Flat => {
                     let held = self.spent.time_ns - began;
                     self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
@@ -182,7 +182,8 @@ impl Script<'_> {
         &mut self,
         load: ProbeLoad,
         expected: &[f64],
-        (until, least): (u64, f64),
+        until: u64,
+        least: f64,
     ) -> Result<DrainWatch, Halt> {
         let streams = self.streams(load.ways);
         let began = self.spent.time_ns;
@@ -217,7 +218,7 @@ impl Script<'_> {
     }
 
     /// Since the probe `first`, requests of `block` bytes came as fast as they ever do.
-    fn is_highest(&self, stream: (bool, bool), (first, block): (usize, u64)) -> bool {
+    fn is_highest(&self, stream: (bool, bool), first: usize, block: u64) -> bool {
         let slices = self.series(first, stream);
         let seconds: f64 = slices.iter().map(ProbeSlice::seconds).sum();
         let rate = slices.iter().map(|slice| slice.ios).sum::<u64>() as f64 / seconds.max(1e-9);

@@ -71,7 +71,7 @@ impl Script<'_> {
         if !self.found.is_watching || self.is_early(way) {
             return Ok(());
         }
-        let again = self.at(("small requests once more", way), top.block, top.rate, Care::Coarse)?;
+        let again = self.at("small requests once more", way, top.block, top.rate, Care::Coarse)?;
         if again.rate < FALLEN * top.rate {
             let load =
                 ProbeLoad { guess: Some(again.rate), ..ProbeLoad::of("", way, top.block, again.depth) };
@@ -142,7 +142,7 @@ impl Script<'_> {
         let by_bytes = self.found.most_bytes[way as usize] / load.block as f64;
         let full = self.found.full[way as usize].map_or(0.0, |full| full.rate.min(by_bytes));
         let high = if full > 0.0 { full.max(high) } else { high };
-        let watched = self.watch(load, &[high.max(peak)], (until, LOOK_SECONDS))?;
+        let watched = self.watch(load, &[high.max(peak)], until, LOOK_SECONDS)?;
         let Some(&(stream, course)) = watched.courses.first() else { return Ok(None) };
         let (since_ns, ios) = match course {
             DrainStream::Fallen { since_ns, ios, .. } => (since_ns, ios),
@@ -193,7 +193,7 @@ impl Script<'_> {
         if self.is_known((way, block), fall.low) {
             return Ok(Vec::new());
         }
-        let small = self.at(("I/Os or bytes", way), least, full.rate, Care::Coarse)?;
+        let small = self.at("I/Os or bytes", way, least, full.rate, Care::Coarse)?;
         let by_bytes = fall.low * (block / least) as f64;
         let is_bytes = small.rate > FALLEN * full.rate || (small.rate / by_bytes - 1.0).abs() < NEAR;
         if is_bytes && !is_seen {

@@ -55,7 +55,7 @@ impl Script<'_> {
     pub(crate) fn floor(&mut self, way: IoDirection) -> Result<(), Halt> {
         let block = self.spec.unit;
         let load = ProbeLoad::of("latency at rest", way, block, 1);
-        let alone = self.few(load, 24, (0, None))?;
+        let alone = self.few(load, 24, 0, None)?;
         let apart = (4.0 * alone.mean).max(50_000.0);
         let (samples, most) = if alone.spread() > 0.05 {
             (SPREAD_SAMPLES, 3.0 * SAMPLES_SECONDS)
@@ -86,7 +86,7 @@ impl Script<'_> {
     }
 
     /// A few requests one after the other, at places that `turn` decides.
-    fn few(&mut self, load: ProbeLoad, ios: u64, (turn, rate): (u64, Option<u64>)) -> Result<Floor, Halt> {
+    fn few(&mut self, load: ProbeLoad, ios: u64, turn: u64, rate: Option<u64>) -> Result<Floor, Halt> {
         let mut probe = self.plain(load);
         probe.runtime_ns = 20_000_000_000;
         (probe.ios, probe.counts) = (ios.min(probe.ios), true);
@@ -104,18 +104,18 @@ impl Script<'_> {
         let turn = 1_000_001;
         let load = ProbeLoad::of("first accesses", IoDirection::Read, self.spec.unit, 1);
         // So far apart that no limit holds them up, which would hide what they take.
-        let alone = self.few(load, 12, (0, None))?;
+        let alone = self.few(load, 12, 0, None)?;
         let rate = Some((1e9 / (3.0 * alone.mean).max(50_000.0)).floor().max(1.0) as u64);
-        let first = self.few(load, TOUCHES, (turn, rate))?;
-        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
+        let first = self.few(load, TOUCHES, turn, rate)?;
+        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, turn, rate)?;
         self.found.touch = Some(Touch { first, again, share: f64::NAN });
         if !is_slower(&first, &again) {
             return Ok(());
         }
         // Other places tell the same, or it was something else.
         let (turn, more) = (1_000_003, ProbeLoad { aim: "first accesses elsewhere", ..load });
-        let first = self.few(more, TOUCHES, (turn, rate))?;
-        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, (turn, rate))?;
+        let first = self.few(more, TOUCHES, turn, rate)?;
+        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, turn, rate)?;
         if is_slower(&first, &again) {
             self.keep_to_touched()?;
         }

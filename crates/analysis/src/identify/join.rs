@@ -147,7 +147,7 @@ impl Script<'_> {
             guess: Some(high),
             ..ProbeLoad::of("after a rest", way, block, self.depth_for(way, high, block))
         };
-        let mut probe = self.probe(load, high, (Care::Coarse, longest));
+        let mut probe = self.probe(load, high, Care::Coarse, longest);
         let seconds = (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9;
         probe.rest_ns = (AMPLE * beyond * seconds / base * 1e3) as u64 * 1_000_000;
         let seen = self.ask(probe)?;

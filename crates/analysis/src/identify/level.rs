@@ -100,7 +100,7 @@ impl Script<'_> {
                 load.guess = Some(sighted.max(0.2));
                 continue;
             };
-            let probe = self.probe(load, guess, (care, f64::INFINITY));
+            let probe = self.probe(load, guess, care, f64::INFINITY);
             let seen = self.ask(probe)?;
             self.notice(load, seen)?;
             let [read, write] = [&seen.read, &seen.write].map(|done| self.level_of(&probe, load.depth, done));
@@ -182,7 +182,7 @@ impl Script<'_> {
         }
     }
 
-    pub(crate) fn probe(&self, load: ProbeLoad, guess: f64, (care, longest): (Care, f64)) -> IdentifyProbe {
+    pub(crate) fn probe(&self, load: ProbeLoad, guess: f64, care: Care, longest: f64) -> IdentifyProbe {
         let mut probe = self.plain(load);
         let least = self.spec.probe_ns as f64;
         if guess < FEW {

@@ -41,11 +41,11 @@ impl Script<'_> {
             (Some(one), None) | (None, Some(one)) => one.block,
             (None, None) => return Ok(()),
         };
-        let way = |curve: &Curve| ("large requests at full rate", curve.way);
+        let aim = "large requests at full rate";
         let guess = |curve: &Curve| curve.bulk.map_or(curve.top.rate, |bulk| bulk.bytes() / large as f64);
         self.use_up(BucketUnit::Bytes, large)?;
-        let one = self.at(way(&read), large, guess(&read), Care::Fine)?;
-        let other = self.at(way(&write), large, guess(&write), Care::Fine)?;
+        let one = self.at(aim, read.way, large, guess(&read), Care::Fine)?;
+        let other = self.at(aim, write.way, large, guess(&write), Care::Fine)?;
         self.found.shares_bytes =
             self.both((large, one, other), read.bulk.is_some() && write.bulk.is_some())?;
         Ok(())

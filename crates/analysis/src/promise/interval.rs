@@ -42,7 +42,7 @@ pub(super) fn around(
         PromiseMeasure::Latency(span, statistic) => {
             let by_rounds =
                 (statistic == Statistic::Mean).then(|| of_rounds(test, "lat_ns", value)).flatten();
-            by_rounds.or_else(|| of_latency(test, (span, statistic), direction, value))
+            by_rounds.or_else(|| of_latency(test, span, statistic, direction, value))
         }
     }
 }
@@ -109,7 +109,8 @@ pub(super) fn of_rates(rates: &[f64], value: f64) -> Option<ConfidenceInterval> 
 
 fn of_latency(
     test: &TestRecord,
-    (span, statistic): (LatencySpan, Statistic),
+    span: LatencySpan,
+    statistic: Statistic,
     direction: PromiseDirection,
     value: f64,
 ) -> Option<ConfidenceInterval> {

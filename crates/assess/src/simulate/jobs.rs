@@ -23,7 +23,8 @@ pub(super) fn predict(
     load: &JobLoad,
     volume: &SimulatedVolume,
     length: Option<Nanos>,
-    (stop, observer): (&StopHandle, &mut dyn SimulateObserver),
+    stop: &StopHandle,
+    observer: &mut dyn SimulateObserver,
 ) -> Result<(Forecast, u64), AssessError> {
     let mut session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))]);
     session.stop_by(stop.part());
@@ -211,7 +212,7 @@ mod tests {
         let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
         let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
         let stop = StopHandle::default();
-        let forecast = predict(&load, &volume, seconds.map(Nanos::from_secs), (&stop, &mut ())).unwrap().0;
+        let forecast = predict(&load, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap().0;
         // Whatever is predicted, the slices add up to it.
         for (index, op) in forecast.ops.iter().enumerate() {
             let counted = forecast.course.slices().iter().map(|slice| &slice.counted);
@@ -292,7 +293,7 @@ mod tests {
         let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
         let volume = SimulatedVolume::named(BURSTS.as_ref()).unwrap();
         let stop = StopHandle::default();
-        let error = predict(&load, &volume, None, (&stop, &mut ())).unwrap_err();
+        let error = predict(&load, &volume, None, &stop, &mut ()).unwrap_err();
         assert!(error.is_usage() && error.to_string().starts_with("sim:custom"), "{error}");
     }
 }

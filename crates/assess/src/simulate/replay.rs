@@ -35,7 +35,8 @@ pub(super) fn predict(
     trace: &Trace,
     volume: &SimulatedVolume,
     length: Option<Nanos>,
-    (stop, observer): (&StopHandle, &mut dyn SimulateObserver),
+    stop: &StopHandle,
+    observer: &mut dyn SimulateObserver,
 ) -> Result<(Forecast, u64), AssessError> {
     let refuse = |reason: String| AssessError::Simulated {
         target: volume.path.display().to_string(),
@@ -61,7 +62,7 @@ pub(super) fn predict(
     let reached = replay.now;
     replay.drain();
     let billed = replay.volume.billed_transactions();
-    Ok((replay.forecast(trace, volume, (reached.max(ends_at.unwrap_or(0)), ended)), billed))
+    Ok((replay.forecast(trace, volume, reached.max(ends_at.unwrap_or(0)), ended), billed))
 }
 
 /// A request under way, the first to complete first.
@@ -283,7 +284,8 @@ impl Replay<'_> {
         self,
         trace: &Trace,
         volume: &SimulatedVolume,
-        (planned_ns, ended): (u64, Option<String>),
+        planned_ns: u64,
+        ended: Option<String>,
     ) -> Forecast {
         let mut notes = volume_notes(volume);
         notes.extend(trace.notes.iter().cloned());
@@ -334,7 +336,7 @@ mod tests {
         let trace = Trace::read(&mut Lines::new(&TRACE, "t", text.as_bytes())).unwrap();
         let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
         let stop = StopHandle::default();
-        predict(&trace, &volume, seconds.map(Nanos::from_secs), (&stop, &mut ())).unwrap().0
+        predict(&trace, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap().0
     }
 
     /// So many reads of 4 KiB, so many µs apart.
@@ -403,7 +405,7 @@ mod tests {
         let trace = Trace::read(&mut Lines::new(&TRACE, "t", reads(2, apart).as_bytes())).unwrap();
         let volume = SimulatedVolume::named(HUNDRED.as_ref()).unwrap();
         let (stop, observer) = (StopHandle::default(), &mut Counting(&mut looks));
-        let forecast = predict(&trace, &volume, None, (&stop, observer)).unwrap().0;
+        let forecast = predict(&trace, &volume, None, &stop, observer).unwrap().0;
         assert_eq!((forecast.ops[0].ios, forecast.elapsed_ns), (2, apart * 1_000 + 1_000_000));
         assert!(looks < 10_000, "{looks}");
     }

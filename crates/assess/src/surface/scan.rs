@@ -47,9 +47,9 @@ impl SurfaceRun<'_> {
         while offset < area && !self.steps.is_over() {
             // What is less than a block comes last, by itself.
             let end = if offset < whole { (offset + segment).min(whole) } else { area };
-            let meta = (format!("{POINT}{offset}"), format!("scan at {}", bytes(offset)));
+            let (id, title) = (format!("{POINT}{offset}"), format!("scan at {}", bytes(offset)));
             let said = self.plan.scan(offset, end - offset);
-            let mut test = self.begin_and_measure(meta, &[(TRANSFER, said)]);
+            let mut test = self.begin_and_measure(id, title, &[(TRANSFER, said)]);
             test.scan = Some(ScanRecord::default());
             offset = match failed_at(&test, offset, end) {
                 None if test.status == TestStatus::Failed => area,

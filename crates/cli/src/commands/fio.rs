@@ -122,7 +122,7 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
         Some(simulated) => simulated,
         None => (Session::real(), Vec::new()),
     };
-    measure(words, &invocation, &plan, (session, notes))
+    measure(words, &invocation, &plan, session, notes)
 }
 
 /// `--version`, `--help` and the like.
@@ -167,7 +167,8 @@ fn measure(
     words: &[String],
     invocation: &Invocation,
     plan: &RunPlan,
-    (mut session, mut notes): (Session, Vec<String>),
+    mut session: Session,
+    mut notes: Vec<String>,
 ) -> Result<Exit, FioRefusal> {
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;

@@ -55,13 +55,7 @@ impl Iocb {
 
     /// Sets what to do. A sync has neither buffer nor range: the kernel refuses it with EINVAL otherwise.
     #[inline(always)]
-    pub fn set(
-        &mut self,
-        opcode: Opcode,
-        flags: u32,
-        descriptor: i32,
-        (buffer, offset, len): (u64, u64, u32),
-    ) {
+    pub fn set(&mut self, opcode: Opcode, flags: u32, descriptor: i32, buffer: u64, offset: u64, len: u32) {
         self.opcode = opcode as u16;
         self.rw_flags = flags;
         self.descriptor = descriptor as u32;
