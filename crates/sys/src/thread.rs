@@ -1,5 +1,7 @@
 //! What the kernel counts for the calling thread.
 
+use std::fs::File;
+
 /// CPU time, context switches and page faults of one thread since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
@@ -42,15 +44,17 @@ pub fn usage_of_this_thread() -> ThreadUsage {
     }
 }
 
-/// Gives the calling thread a descriptor table of its own, a copy of the one it shared.
+/// Gives the calling thread a descriptor table of its own, and `files` as descriptors of that table, which belong to this
+/// thread alone: no other thread can close them, and dropping them closes nothing of others.
 ///
-/// In a table that threads share, every system call counts a reference to its file up and down. Descriptors opened or
-/// closed by others from here on are not opened or closed for this thread, and the other way round: it must drop its
-/// files before others drop theirs. Refused by some containers (EPERM); then nothing changes.
-pub fn own_descriptors() -> std::io::Result<()> {
-    // SAFETY: the caller uses files opened before, whose descriptors are in the copy, and those it opens itself.
+/// In a table that threads share, every system call counts a reference to its file up and down. From here on, what one thread
+/// opens is not open in another, so no file may be handed to this thread or by it. Refused by some containers (EPERM), where
+/// nothing changes; on any other error the thread can go on with `files` themselves.
+pub fn own_descriptors(files: &[&File]) -> std::io::Result<Vec<File>> {
+    // SAFETY: the new table is a copy: every descriptor that this thread holds so far means the same file in it. Those in
+    // use from here on, returned or opened later, are of the new table only, so nobody else closes or replaces them.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }?;
-    Ok(())
+    files.iter().map(|file| file.try_clone()).collect()
 }
 
 /// The offset at which a thread of this process is inside a pread(2) or pwrite(2) that waits; `None` where it is not, and
@@ -99,8 +103,13 @@ mod tests {
         let path = |of: &str, fd: i32| std::fs::read_link(format!("/proc/{of}/fd/{fd}")).ok();
         let before = std::fs::File::open("/dev/zero").unwrap();
         let number = before.as_raw_fd();
+        let sent = before.try_clone().unwrap();
         let other = std::thread::spawn(move || {
-            own_descriptors().unwrap();
+            let own = own_descriptors(&[&sent]).unwrap().remove(0);
+            let owned = own.as_raw_fd();
+            assert_ne!(owned, number);
+            assert_eq!(path("thread-self", owned).as_deref(), Some("/dev/zero".as_ref()));
+            assert_ne!(path("self", owned), path("thread-self", owned), "another thread sees the duplicate");
             let opened = std::fs::File::open("/dev/null").unwrap();
             let fd = opened.as_raw_fd();
             let again = crate::io::reopen(&opened, crate::io::OpenFlags::default()).unwrap();

@@ -1,11 +1,12 @@
 //! A phase on threads: each worker opens its engine, waits for the start, and turns its loop in real time.
 
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use fathom_engine::EngineError;
+use fathom_engine::{EngineError, OpenFile};
 use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
 use fathom_sys::affinity::pin_current_thread;
@@ -171,6 +172,15 @@ fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerE
     }
 }
 
+/// Moves the calling thread and its files to a descriptor table of its own. Refused in some containers; then a system call costs
+/// a little more.
+fn own_files(files: &mut [OpenFile]) {
+    let shared: Vec<&File> = files.iter().filter_map(|open| open.file.as_deref()).collect();
+    let Ok(own) = own_descriptors(&shared) else { return };
+    let slots = files.iter_mut().filter_map(|open| open.file.as_mut());
+    slots.zip(own).for_each(|(file, own)| *file = Arc::new(own));
+}
+
 /// The life of a worker on its own thread.
 fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> WorkerEnd {
     live.thread_id.set(u64::from(thread_id()));
@@ -182,15 +192,15 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
             Some("name CPUs this process may use in cpus_allowed"),
         );
     }
-    // Refused in some containers; then a system call costs a little more.
-    let _ = own_descriptors();
+    let mut setup = spec.setup.clone();
+    own_files(&mut setup.files);
     if spec.invalidate {
         // Here rather than at preparation, for a phase before this one may have filled the cache. Advice only, and void
         // on targets without a page cache.
-        let files = spec.setup.files.iter().filter_map(|open| open.file.as_deref());
+        let files = setup.files.iter().filter_map(|open| open.file.as_deref());
         files.for_each(|file| _ = fadvise_dontneed(file, 0, 0));
     }
-    let engine = match (spec.entry.open)(spec.setup.clone()) {
+    let engine = match (spec.entry.open)(setup) {
         Ok(engine) => engine,
         Err(error) => return ended_early(&error.to_string(), error.source.raw_os_error(), error.hint()),
     };
