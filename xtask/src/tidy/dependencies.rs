@@ -1,7 +1,7 @@
 //! The crates of others: under which licences, from where, in how many versions, and whether somebody uses them.
 //!
-//! The checks that `cargo deny` has for these, on what `cargo metadata` says: building cargo-deny takes longer than the
-//! rest of the gate may. Advisories change without the source and are not part of it.
+//! The checks that `cargo deny` has for these, on what `cargo metadata` says: no Debian package brings cargo-deny, and building
+//! it would add minutes to the gate. Advisories change without the source and are not part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,9 +66,9 @@ fn permits(expression: &str) -> bool {
     any_of(&mut words) && words.next().is_none()
 }
 
-type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
+type LicenceWords<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
 
-fn any_of(words: &mut Words<'_>) -> bool {
+fn any_of(words: &mut LicenceWords<'_>) -> bool {
     let mut is_allowed = all_of(words);
     while words.next_if_eq(&"OR").is_some() {
         is_allowed |= all_of(words);
@@ -76,7 +76,7 @@ fn any_of(words: &mut Words<'_>) -> bool {
     is_allowed
 }
 
-fn all_of(words: &mut Words<'_>) -> bool {
+fn all_of(words: &mut LicenceWords<'_>) -> bool {
     let mut is_allowed = one(words);
     while words.next_if_eq(&"AND").is_some() {
         is_allowed &= one(words);
@@ -84,7 +84,7 @@ fn all_of(words: &mut Words<'_>) -> bool {
     is_allowed
 }
 
-fn one(words: &mut Words<'_>) -> bool {
+fn one(words: &mut LicenceWords<'_>) -> bool {
     match words.next() {
         Some("(") => any_of(words) && words.next() == Some(")"),
         Some(licence) => {
