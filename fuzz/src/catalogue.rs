@@ -2,7 +2,9 @@
 
 use std::io;
 
-use fathom_catalog::{Catalog, CatalogEntry, OfferedLoad, MonthlyUse, VolumeNeed, Parameters, SimulatedTarget};
+use fathom_catalog::{
+    Catalog, CatalogEntry, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
+};
 use fathom_report::{Style, TextWriter, catalog_fit, catalog_json, catalog_list, catalog_show};
 
 use crate::{messages, serving};

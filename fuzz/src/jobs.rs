@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use fathom_assess::engine_rows;
 use fathom_model::RunPlan;
 use fathom_options::{
-    EngineRow, PlanningHost, Invocation, MachineNumbers, OptionError, ParseEnvironment, Section, command_help,
-    engine_help, parse_command_line, show_command,
+    EngineRow, Invocation, MachineNumbers, OptionError, ParseEnvironment, PlanningHost, Section,
+    command_help, engine_help, parse_command_line, show_command,
 };
 
 use crate::messages;

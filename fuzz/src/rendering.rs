@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::OnceLock;
 
-use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::identified::prediction;
+use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, together};
 use fathom_assess::{candidates, volume_size};
 use fathom_catalog::Catalog;

@@ -1,7 +1,7 @@
 //! Requests for a modelled volume, and what its answers must keep to.
 
 use fathom_model::Op;
-use fathom_volume::{RequestOutcome, VolumeRequest, Volume, VolumeModel};
+use fathom_volume::{RequestOutcome, Volume, VolumeModel, VolumeRequest};
 
 /// Largest request, as engines make them.
 const MOST_BYTES: u64 = 4 << 20;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_assess::simulate::{SimulatedLoad, SimulateSettings, Trace, simulate};
+use fathom_assess::simulate::{SimulateSettings, SimulatedLoad, Trace, simulate};
 use fathom_model::Nanos;
 use fathom_report::{Style, TextWriter, simulate_json, simulate_text};
 use fathom_runner::StopHandle;
@@ -21,8 +21,11 @@ pub fn check(data: &[u8]) {
     // So that it is repeated.
     let longer = Nanos(trace.length().0 * 5 / 2);
     for length in [None, Some(longer)] {
-        let settings =
-            SimulateSettings { volumes: vec![VOLUME.to_owned()], load: SimulatedLoad::Trace(trace.clone()), length };
+        let settings = SimulateSettings {
+            volumes: vec![VOLUME.to_owned()],
+            load: SimulatedLoad::Trace(trace.clone()),
+            length,
+        };
         match simulate(&settings, &StopHandle::default(), &mut ()) {
             Ok(simulated) => {
                 let volumes: Vec<simulate_text::PricedForecast<'_>> =
