@@ -1,9 +1,12 @@
 //! A loop device over a temporary file, undone when dropped whatever happened on it.
 
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use fathom_sys::device::{DeviceError, Obstacle};
 
 /// Where tools are looked for: also where the user's path has no `sbin`.
 fn search_path() -> String {
@@ -34,7 +37,7 @@ pub fn run_with_input(program: &str, arguments: &[&str], input: &str) -> String 
     let mut stdin = tempfile::tempfile().unwrap();
     stdin.write_all(input.as_bytes()).unwrap();
     stdin.rewind().unwrap();
-    let output = command(program).args(arguments).stdin(stdin).output();
+    let output = output_of(command(program).args(arguments).stdin(stdin));
     let Output { status, stdout, stderr } =
         output.unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
     let complaint = String::from_utf8_lossy(&stderr);
@@ -48,7 +51,7 @@ pub fn can_make_loops() -> bool {
         "not root"
     } else if !Path::new("/dev/loop-control").exists() {
         "no /dev/loop-control"
-    } else if command("losetup").arg("--version").output().is_err() {
+    } else if output_of(command("losetup").arg("--version")).is_err() {
         "no losetup"
     } else {
         return true;
@@ -56,6 +59,27 @@ pub fn can_make_loops() -> bool {
     assert!(std::env::var_os("CI").is_none(), "loop devices are needed in CI, but: {reason}");
     eprintln!("skipped: loop devices cannot be made here: {reason}");
     false
+}
+
+/// Held while a program starts and while a device is examined: until a forked child has become its program, it holds all
+/// files that the tests have open.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Runs `command` to its end. `losetup` runs alone, because it opens devices of other tests while it looks for a free one.
+pub fn output_of(command: &mut Command) -> io::Result<Output> {
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if command.get_program() == "losetup" {
+        return child.wait_with_output();
+    }
+    drop(starting);
+    child.wait_with_output()
+}
+
+/// What stands against writing to `path`.
+pub fn in_use(path: &Path) -> Result<Vec<Obstacle>, DeviceError> {
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    fathom_sys::device::in_use(path)
 }
 
 /// A loop device, with all that a test puts on it.
@@ -127,7 +151,7 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         // Best effort in reverse order: a failing test must not leave mounts behind, and panicking here would hide why.
-        let undo = |program: &str, arguments: &[&str]| drop(command(program).args(arguments).output());
+        let undo = |program: &str, arguments: &[&str]| drop(output_of(command(program).args(arguments)));
         for path in self.swap.iter().rev() {
             undo("swapoff", &[path]);
         }

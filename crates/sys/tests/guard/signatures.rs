@@ -10,11 +10,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use fathom_sys::device::Obstacle;
 use fathom_sys::device::guard::signatures_on;
 use fathom_sys::device::signature::SignatureClass;
-use fathom_sys::device::{Obstacle, in_use};
 
-use crate::loop_device::{LoopDevice, can_make_loops, command, is_on_path, run};
+use crate::loop_device::{LoopDevice, can_make_loops, command, in_use, is_on_path, output_of, run};
 use hand_made::{Blkid, hand_made, md_superblock};
 use makers::MAKERS;
 
@@ -53,7 +53,7 @@ fn says_blkid(path: &str) -> Option<String> {
         return None;
     }
     // It exits with 2 where it recognises nothing and with 8 where it recognises too much.
-    let output = command("blkid").args(["-p", "-o", "export", path]).output().unwrap();
+    let output = output_of(command("blkid").args(["-p", "-o", "export", path])).unwrap();
     Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
