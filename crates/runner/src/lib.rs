@@ -4,32 +4,31 @@
 //! reports, and there are no globals: two runs in one process do not meet.
 #![forbid(unsafe_code)]
 
-mod arrivals;
+mod batching;
 mod clock;
-mod complete;
 mod disks;
 mod drive;
 mod error;
 mod execute;
+mod feed;
 mod files;
+mod filler;
 mod guard;
 mod host_watch;
 mod kernel_watch;
 mod layout;
-mod modelled;
 mod observe;
-mod paced;
-mod pacer;
 mod prepare;
+mod recorder;
+mod responses;
 mod schedule;
 mod session;
 mod slots;
 mod slowest;
-mod stage;
 mod stalls;
 mod stop;
-mod synchronous;
 mod targets;
+mod usage;
 mod worker;
 
 pub use drive::Step;

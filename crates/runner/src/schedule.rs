@@ -3,7 +3,7 @@
 use fathom_model::plan::TimePlan;
 
 /// Where a worker is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// Waiting for its start delay.
     Delayed,
@@ -13,6 +13,8 @@ pub(crate) enum Stage {
     Measuring,
     /// Issuing nothing more; waiting for what is in flight.
     Draining,
+    /// Doing the syncs at the end, which take time but are no part of the workload that is counted.
+    Closing,
 }
 
 /// The stage and the time of the next change; the loop compares one number per turn.
@@ -51,14 +53,26 @@ impl Schedule {
                 (Stage::Measuring, self.runtime_ns.map_or(u64::MAX, |ns| now.saturating_add(ns)))
             }
             Stage::Measuring | Stage::Draining => (Stage::Draining, u64::MAX),
+            Stage::Closing => (Stage::Closing, u64::MAX),
         };
         (self.stage, self.next_change) = (stage, next);
         stage
     }
 
+    /// Whether requests of the workload are issued, or will be.
+    #[inline(always)]
+    pub fn is_issuing(&self) -> bool {
+        self.stage < Stage::Draining
+    }
+
     /// Ends issuing at once.
     pub fn drain(&mut self) {
-        (self.stage, self.next_change) = (Stage::Draining, u64::MAX);
+        (self.stage, self.next_change) = (self.stage.max(Stage::Draining), u64::MAX);
+    }
+
+    /// Begins the syncs at the end.
+    pub fn close(&mut self) {
+        (self.stage, self.next_change) = (Stage::Closing, u64::MAX);
     }
 }
 

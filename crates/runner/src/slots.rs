@@ -1,8 +1,9 @@
-//! The places in the depth: what each holds and when it began.
+//! The slots of the depth: what each holds, when it began, and how far it has got on its way through the engine.
 
+use fathom_engine::Completion;
 use fathom_model::{Op, Request};
 
-/// When the request of one place began, and how far it has got.
+/// When the request of one slot began, and how far it has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// When the request was made, session ns; [`Stamp::UNSET`] until it is offered.
@@ -22,18 +23,52 @@ impl Stamp {
 
 /// Elements to make room for where `depth` are used: small allocations of several workers may lie side by side, and then
 /// write to one cache line.
-pub(crate) const fn room(depth: u32) -> usize {
+const fn room(depth: u32) -> usize {
     const LEAST: u32 = 64;
     (if depth < LEAST { LEAST } else { depth }) as usize
 }
 
-/// All places of one worker, and which are free.
+/// All slots of one worker. A slot is free, then in the batch, then accepted, then in flight alone, then done, then free.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// What is still to be done of each place's request.
+    /// What is still to be done of each slot's request.
     pub requests: Box<[Request]>,
     pub stamps: Box<[Stamp]>,
     pub free: Vec<u32>,
+    /// Slots with a request that the engine has not accepted yet.
+    pub batch: Vec<u32>,
+    /// Slots accepted by the engine and not handed over yet, in order.
+    pub accepted: Vec<u32>,
+    /// What the engine has completed and nobody has looked at yet.
+    pub done: Vec<Completion>,
+    /// Requests accepted and not completed.
+    pub in_flight: u32,
+    /// Requests cut short whose rests have not been handed over.
+    pub rests: u32,
+}
+
+/// Slots that wait for their requests, in order.
+pub(crate) struct Claimed<'a> {
+    slots: std::slice::Iter<'a, u32>,
+    requests: &'a mut [Request],
+    stamps: &'a mut [Stamp],
+}
+
+impl Claimed<'_> {
+    /// Puts a new request into the next slot; there must be one. Answers the slot, and the operation it held before.
+    #[inline(always)]
+    pub fn put(&mut self, request: Request) -> (u32, Op) {
+        let slot = *self.slots.next().expect("no more requests are drawn than slots were claimed");
+        let before = std::mem::replace(&mut self.requests[slot as usize], request);
+        self.stamps[slot as usize] = Stamp::FRESH;
+        (slot, before.op)
+    }
+
+    /// How many slots have no request.
+    #[inline(always)]
+    pub fn left(self) -> usize {
+        self.slots.len()
+    }
 }
 
 impl Slots {
@@ -45,13 +80,70 @@ impl Slots {
             requests: vec![empty; room(depth)].into_boxed_slice(),
             stamps: vec![Stamp::FRESH; room(depth)].into_boxed_slice(),
             free,
+            batch: Vec::with_capacity(room(depth)),
+            accepted: Vec::with_capacity(room(depth)),
+            done: Vec::with_capacity(room(depth)),
+            in_flight: 0,
+            rests: 0,
         }
     }
 
-    /// Puts a new request into a free place.
-    #[inline(always)]
-    pub fn put(&mut self, slot: u32, request: Request) {
-        self.requests[slot as usize] = request;
-        self.stamps[slot as usize] = Stamp::FRESH;
+    /// Moves `count` free slots into the batch, to be given requests; there must be as many.
+    #[inline]
+    pub fn claim(&mut self, count: usize) -> Claimed<'_> {
+        let (begin, rest) = (self.batch.len(), self.free.len() - count);
+        self.batch.extend(self.free[rest..].iter().rev());
+        self.free.truncate(rest);
+        Claimed { slots: self.batch[begin..].iter(), requests: &mut self.requests, stamps: &mut self.stamps }
+    }
+
+    /// Frees the last `count` slots of the batch, which were claimed and given no request.
+    #[inline]
+    pub fn give_back(&mut self, count: usize) {
+        let rest = self.batch.len() - count;
+        self.free.extend(self.batch[rest..].iter().rev());
+        self.batch.truncate(rest);
+    }
+
+    /// Puts what is left of a request that has moved `moved` bytes into the batch.
+    pub fn put_rest(&mut self, slot: u32, moved: u32) {
+        let rest = &mut self.requests[slot as usize];
+        rest.offset += u64::from(moved);
+        rest.len -= moved;
+        self.stamps[slot as usize].moved += moved;
+        self.rests += 1;
+        self.in_flight -= 1;
+        self.batch.push(slot);
+    }
+
+    /// Where the requests go that are accepted and have not completed.
+    pub fn offsets_in_flight(&self) -> impl Iterator<Item = u64> + '_ {
+        let slots = 0..(self.free.len() + self.batch.len()) as u32 + self.in_flight;
+        let is_in_flight = |slot: &u32| !self.free.contains(slot) && !self.batch.contains(slot);
+        slots.filter(is_in_flight).map(|slot| self.requests[slot as usize].offset)
+    }
+
+    /// Stamps the first `count` accepted requests as handed over at `now`.
+    #[inline]
+    pub fn hand_over(&mut self, count: u32, now: u64) {
+        if self.rests > 0 {
+            return self.hand_over_with_rests(count, now);
+        }
+        for slot in self.accepted.drain(..count as usize) {
+            self.stamps[slot as usize].issued = now;
+        }
+    }
+
+    /// As [`Slots::hand_over`], save that the rests of requests that were cut short keep the time of their first part.
+    #[cold]
+    fn hand_over_with_rests(&mut self, count: u32, now: u64) {
+        for slot in self.accepted.drain(..count as usize) {
+            let stamp = &mut self.stamps[slot as usize];
+            if stamp.moved == 0 {
+                stamp.issued = now;
+            } else {
+                self.rests -= 1;
+            }
+        }
     }
 }

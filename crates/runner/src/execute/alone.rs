@@ -20,7 +20,6 @@ use crate::drive::{Step, Worker};
 use crate::host_watch::HostWatch;
 use crate::session::Session;
 use crate::stop::{StopHandle, StopSignal};
-use crate::worker;
 
 /// Least time between two readings, ns: what one costs on common machines.
 const TICK_NS: u64 = 20;
@@ -71,12 +70,12 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
     let clock = TickingClock(Rc::new(Cell::new(session.now())));
     let stop = StopSignal { run: session.stop_handle(), phase: StopHandle::default() };
     let live = spec.live();
-    let mut worker = worker::build(&spec, engine, clock.clone(), live.clone(), (stop, CpuUsage::default));
+    let mut worker = Worker::new(&spec, engine, clock.clone(), live.clone(), (stop, CpuUsage::default));
     let origin = session.now();
     worker.start(&spec);
     if let Err(error) = turn(&mut worker) {
         let hint = error.hint().map(str::to_owned);
-        worker.failure.get_or_insert(WorkerFailure { errno: 0, message: error.to_string(), hint });
+        worker.fail(WorkerFailure { errno: 0, message: error.to_string(), hint });
     }
     let now = clock.now();
     live.close(now);

@@ -20,7 +20,7 @@ use super::{Run, Running};
 use crate::drive::{Step, Worker};
 use crate::observe::{Observer, RunObserver, TICK_NS};
 use crate::stop::{StopHandle, StopSignal};
-use crate::worker::{self, WorkerEnd, WorkerSpec};
+use crate::worker::{WorkerEnd, WorkerSpec};
 
 /// How long a worker may take to come back after it was asked to stop.
 pub(super) const GRACE_NS: u64 = 4_000_000_000;
@@ -209,7 +209,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         let _ = wake_precisely();
     }
     let clock = shared.clock;
-    let mut worker = worker::build(spec, engine, clock, live.clone(), (shared.stop.clone(), thread_usage));
+    let mut worker = Worker::new(spec, engine, clock, live.clone(), (shared.stop.clone(), thread_usage));
     if shared.messages.send(Message::Ready).is_err() {
         return worker.into_end();
     }
@@ -223,7 +223,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         live.close(clock.now());
         let errno = error.source.raw_os_error().unwrap_or(0);
         let hint = error.hint().map(str::to_owned);
-        worker.failure.get_or_insert(WorkerFailure { errno, message: error.to_string(), hint });
+        worker.fail(WorkerFailure { errno, message: error.to_string(), hint });
     }
     worker.into_end()
 }
@@ -238,8 +238,7 @@ fn drive(worker: &mut Worker<RealClock>, clock: RealClock, stop: &StopSignal) ->
         match worker.step()? {
             Step::Progress => {}
             Step::BlockedUntil(time) => {
-                let spin = worker.open_loop.as_ref().map_or(0, |open| open.spin_ns());
-                clock.sleep_until(time.0.saturating_sub(spin), SLEEP_PIECE, || !stop.is_set());
+                clock.sleep_until(time.0.saturating_sub(worker.spin_ns()), SLEEP_PIECE, || !stop.is_set());
                 while clock.now() < time.0 && !stop.is_set() {
                     std::hint::spin_loop();
                 }

@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use fathom_engine::sim::{SimEngine, World};
 use fathom_model::Nanos;
-use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
+use fathom_stats::{WorkerFailure, WorkerOutcome};
 
 use super::threads::GRACE_NS;
 use super::{Run, Running};
 use crate::clock::VirtualClock;
-use crate::drive::{Step, Worker};
-use crate::modelled::MOST_FOLLOWED;
+use crate::drive::{MOST_FOLLOWED, Step, Worker};
 use crate::observe::{RunObserver, TICK_NS};
 use crate::stop::{StopHandle, StopSignal};
-use crate::worker::{self, WorkerSpec};
+use crate::worker::WorkerSpec;
 
 /// Runs one phase to its end. Same plan, same model: same outcome to the last number.
 pub(super) fn run_phase(
@@ -93,11 +92,8 @@ fn build(
     // Time passes in volumes only, so nothing lies between start and issue.
     spec.recorded.at_once = true;
     let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
-    let (live, engine) = (spec.live(), Box::new(SimEngine::new(world.clone(), volumes)));
-    let clock = VirtualClock(world.clone());
-    let mut worker = worker::build(&spec, engine, clock, live.clone(), (stop, CpuUsage::default));
-    // They answer later all the same, whatever engine is named.
-    worker.at_once = false;
+    let (live, engine) = (spec.live(), SimEngine::new(world.clone(), volumes));
+    let worker = Worker::simulated(&spec, engine, VirtualClock(world.clone()), live.clone(), stop);
     (Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None }, worker)
 }
 
@@ -158,14 +154,14 @@ fn turn(
     let mut requests = 0;
     loop {
         if standstill.is_reached(world.now(), requests) {
-            worker.failure.get_or_insert_with(|| WorkerFailure {
+            worker.fail(WorkerFailure {
                 errno: 0,
                 message: "simulated time stands still: the volume completes requests in no time".to_owned(),
                 hint: Some("give the volume a latency, or a limit that counts these requests".to_owned()),
             });
             return Turn::Finished;
         }
-        let due = match worker.follow(last) {
+        let due = match worker.run_simulated(last) {
             Some(due) => {
                 requests = MOST_FOLLOWED;
                 due
@@ -179,7 +175,7 @@ fn turn(
                 Ok(Step::Finished) => return Turn::Finished,
                 Err(error) => {
                     let message = error.to_string();
-                    worker.failure.get_or_insert(WorkerFailure { errno: 0, message, hint: None });
+                    worker.fail(WorkerFailure { errno: 0, message, hint: None });
                     return Turn::Finished;
                 }
             },

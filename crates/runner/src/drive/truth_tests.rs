@@ -4,8 +4,7 @@
 //! which the exact latency of each request follows without the recorder; another checks off every request and every
 //! completion. The second does 10^8 requests where the build is optimised, as the gate's is, and fewer elsewhere.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_engine::registry::ENGINES;
 use fathom_engine::{EngineEntry, EngineSetup, OpenFile};
@@ -230,7 +229,7 @@ fn check_recorder(spec: &WorkerSpec, what: &str) {
 fn drive<C: Clock>(spec: &WorkerSpec, engine: Box<dyn Engine>, clock: C) -> (Arc<LiveWorker>, Worker<C>) {
     let live = spec.live();
     let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
-    let mut worker = build(spec, engine, clock, live.clone(), (stop, CpuUsage::default));
+    let mut worker = Worker::new(spec, engine, clock, live.clone(), (stop, CpuUsage::default));
     worker.start(spec);
     loop {
         match worker.step().expect("the engine works") {
@@ -460,7 +459,7 @@ fn audit(depth: DepthPlan, blocks: u64, engine: Box<dyn Engine>) -> Tally {
     let free: BTreeSet<u32> = worker.slots.free.iter().copied().collect();
     assert_eq!(free.len(), worker.slots.free.len(), "a place is free twice: {depth:?}");
     assert_eq!(free.len(), depth.iodepth as usize, "places are gone: {depth:?}");
-    assert_eq!((worker.in_flight, live.in_flight.get()), (0, 0));
+    assert_eq!((worker.slots.in_flight, live.in_flight.get()), (0, 0));
     drop(worker);
     let tally = told.get();
     let Tally { whole, failed, short, .. } = tally;

@@ -7,14 +7,14 @@ use fathom_engine::sim::{BEGIN_NS, Volume, World};
 use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, TimePlan};
 use fathom_model::{PerOp, RatePlan};
 use fathom_stats::live::Recorded;
-use fathom_stats::{CpuUsage, PhaseOutcome, SlowRequest};
+use fathom_stats::{PhaseOutcome, SlowRequest};
 use fathom_volume::{Fault, FaultKind, Limit, LimitStage as Limits, TokenRate, VolumeLatency, VolumeModel};
 use fathom_workload::{Extent, Rng, SourcePlan};
 
 use super::*;
 use crate::drive::Step;
 use crate::stop::{StopHandle, StopSignal};
-use crate::worker::{WorkerSpec, build};
+use crate::worker::WorkerSpec;
 
 const SIZE: u64 = 1 << 30;
 
@@ -113,15 +113,13 @@ fn run(spec: &WorkerSpec, model: &VolumeModel, stride_ns: Option<u64>) -> (Count
     let world = World::new(vec![Volume::beginning_at(model, 1, BEGIN_NS).expect("the model is sound")]);
     let live = spec.live();
     let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
-    let engine = Box::new(SimEngine::new(world.clone(), vec![0]));
-    let clock = VirtualClock(Rc::clone(&world));
-    let mut worker = build(spec, engine, clock, live.clone(), (stop, CpuUsage::default));
-    worker.at_once = false;
+    let engine = SimEngine::new(world.clone(), vec![0]);
+    let mut worker = Worker::simulated(spec, engine, VirtualClock(Rc::clone(&world)), live.clone(), stop);
     worker.start(spec);
     let mut turns = 0;
     loop {
         let last = Nanos(world.now().0 + stride_ns.unwrap_or(0));
-        let due = match stride_ns.and_then(|_| worker.follow(last)) {
+        let due = match stride_ns.and_then(|_| worker.run_simulated(last)) {
             Some(due) => due,
             None => {
                 turns += 1;

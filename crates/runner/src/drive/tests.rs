@@ -3,16 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use fathom_engine::registry;
-use fathom_model::plan::{Mix, Pattern, Payload, TimePlan};
-use fathom_model::{Nanos, PerOp};
-use fathom_stats::live::Recorded;
+use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, TimePlan};
+use fathom_model::{PerOp, Request};
+use fathom_stats::CpuUsage;
+use fathom_stats::live::{LiveWorker, Recorded};
 use fathom_workload::{Extent, SourcePlan};
 
 use super::*;
 use crate::stop::StopHandle;
-use crate::worker::{WorkerSpec, build};
+use crate::worker::WorkerSpec;
 
 #[derive(Clone)]
 struct Hand(Rc<Cell<u64>>);
@@ -162,7 +164,7 @@ fn run_on(spec: &WorkerSpec, script: impl FnOnce(&mut Scripted)) -> (Arc<LiveWor
     script(&mut engine);
     let live = spec.live();
     let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
-    let mut worker = build(spec, Box::new(engine), clock, live.clone(), (stop, CpuUsage::default));
+    let mut worker = Worker::new(spec, Box::new(engine), clock, live.clone(), (stop, CpuUsage::default));
     worker.start(spec);
     loop {
         match worker.step().expect("a scripted engine does not fail") {

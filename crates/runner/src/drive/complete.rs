@@ -1,0 +1,95 @@
+//! Taking completions: recording them, sending the rest of what was cut short, or failing.
+
+use fathom_engine::{Completion, Engine};
+use fathom_model::Request;
+use fathom_stats::WorkerFailure;
+use fathom_sys::io::describe;
+
+use super::Worker;
+use crate::clock::Clock;
+use crate::recorder::{AfterError, Completed, Pace};
+use crate::schedule::Stage;
+use crate::slots::Slots;
+
+/// errno of a request that moved nothing although it should have (EIO), as at the end of a file that shrank.
+const MOVED_NOTHING: i32 = 5;
+
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
+    /// Takes what is in `slots.done` as completed at `self.now`, or sends the rests of requests that were cut short.
+    ///
+    /// Requests that went together and came back together took the same time: they are recorded as one.
+    #[inline]
+    pub(super) fn complete_all(&mut self) {
+        self.recorder.record_responses(&self.slots, self.now);
+        let mut next = 0;
+        while let Some(&Completion { slot, result }) = self.slots.done.get(next) {
+            let request = self.slots.requests[slot as usize];
+            if result != i64::from(request.len) {
+                self.complete_oddly(slot, result);
+                next += 1;
+                continue;
+            }
+            let stamp = self.slots.stamps[slot as usize];
+            let alike = 1 + self.slots.done[next + 1..]
+                .iter()
+                .take_while(|other| {
+                    let theirs = &self.slots.requests[other.slot as usize];
+                    other.result == result
+                        && (theirs.op, theirs.len) == (request.op, request.len)
+                        && self.slots.stamps[other.slot as usize] == stamp
+                })
+                .count();
+            // The syncs at the end take time but are no part of the workload that is counted.
+            if self.schedule.stage != Stage::Closing {
+                let completed = Completed { request, stamp, at: self.now, alike: alike as u32 };
+                if self.recorder.record(completed) == Pace::Slow {
+                    (next..next + alike).for_each(|done| self.keep_slow(self.slots.done[done].slot));
+                }
+            }
+            let Slots { free, done, in_flight, .. } = &mut self.slots;
+            free.extend(done[next..next + alike].iter().map(|done| done.slot));
+            *in_flight -= alike as u32;
+            next += alike;
+        }
+        self.slots.done.clear();
+        self.recorder.live.last_completion_ns.set(self.now);
+        self.recorder.live.in_flight.set(u64::from(self.slots.in_flight));
+    }
+
+    /// Keeps the request of `slot`, which has just completed, where it is one of the slowest.
+    #[cold]
+    pub(super) fn keep_slow(&mut self, slot: u32) {
+        let (request, stamp) = (self.slots.requests[slot as usize], self.slots.stamps[slot as usize]);
+        let completed = Completed { request, stamp, at: self.now, alike: 1 };
+        self.recorder.keep_slow(&completed, self.slots.in_flight);
+    }
+
+    /// A failed request, or one that the device cut short.
+    #[cold]
+    fn complete_oddly(&mut self, slot: u32, result: i64) {
+        let request = self.slots.requests[slot as usize];
+        if result > 0 && result < i64::from(request.len) {
+            self.recorder.record_short(&request);
+            self.slots.put_rest(slot, result as u32);
+            return;
+        }
+        let errno = if result < 0 { result.unsigned_abs() as i32 } else { MOVED_NOTHING };
+        if self.recorder.record_failed(&request, errno) == AfterError::End {
+            self.schedule.drain();
+            self.recorder.fail(|| failure_of(&request, errno, result == 0));
+        }
+        self.slots.free.push(slot);
+        self.slots.in_flight -= 1;
+    }
+}
+
+fn failure_of(request: &Request, errno: i32, moved_nothing: bool) -> WorkerFailure {
+    let error = std::io::Error::from_raw_os_error(errno);
+    let what = if moved_nothing { "moved no data".to_owned() } else { describe(&error) };
+    let Request { op, offset, len, file } = request;
+    WorkerFailure {
+        errno,
+        message: format!("{op} of {len} bytes at offset {offset} (file {file}): {what}"),
+        hint: crate::error::errno_hint(errno).map(str::to_owned),
+    }
+}

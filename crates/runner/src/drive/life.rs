@@ -1,0 +1,123 @@
+//! A worker on its way: made from its specification, started, from stage to stage, and what remains of it.
+
+use std::sync::Arc;
+
+use fathom_engine::Engine;
+use fathom_model::Nanos;
+use fathom_stats::live::LiveWorker;
+use fathom_stats::{CpuUsage, WorkerFailure};
+
+use super::{Step, Turn, Worker};
+use crate::batching::Batching;
+use crate::clock::Clock;
+use crate::feed::Feed;
+use crate::filler::Filler;
+use crate::recorder::{Kept, Recorder};
+use crate::schedule::{Schedule, Stage};
+use crate::slots::Slots;
+use crate::stop::StopSignal;
+use crate::usage::Usage;
+use crate::worker::{WorkerEnd, WorkerSpec};
+
+impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
+    /// A worker ready to be started; everything it needs is allocated. `watch` is what may stop it, and what tells the CPU
+    /// time of its thread.
+    pub fn new(
+        spec: &WorkerSpec,
+        mut engine: Box<E>,
+        clock: C,
+        live: Arc<LiveWorker>,
+        watch: (StopSignal, fn() -> CpuUsage),
+    ) -> Self {
+        Filler::fill_buffers(spec, engine.as_mut());
+        let is_synchronous = spec.recorded.at_once && !spec.recorded.scheduled;
+        Worker {
+            clock,
+            engine,
+            turn: if is_synchronous { Turn::Synchronous } else { Turn::Common },
+            now: 0,
+            schedule: Schedule::new(&spec.time, u64::MAX),
+            stop: watch.0,
+            feed: Feed::new(spec),
+            filler: Filler::new(spec),
+            slots: Slots::new(spec.depth.iodepth),
+            batching: Batching::new(spec.depth),
+            recorder: Recorder::new(spec, live),
+            usage: Usage::new(watch.1),
+        }
+    }
+
+    /// Starts it now; its start delay counts from here.
+    pub fn start(&mut self, spec: &WorkerSpec) {
+        self.wake();
+        self.schedule = Schedule::new(&spec.time, self.now.saturating_add(spec.start_delay_ns()));
+    }
+
+    /// Moves on to the stage that is due, if one is. `Some` where the worker has to wait for it.
+    #[cold]
+    pub(super) fn change_stage(&mut self) -> Option<Step> {
+        if self.stop.is_set() {
+            if self.schedule.is_issuing() {
+                self.end_schedule(self.now);
+            }
+            self.schedule.drain();
+            return None;
+        }
+        if let Some(start) = self.schedule.delayed_until(self.now) {
+            return Some(Step::BlockedUntil(Nanos(start)));
+        }
+        if self.now < self.schedule.next_change {
+            return None;
+        }
+        let (before, due) = (self.schedule.stage, self.schedule.next_change);
+        match self.schedule.advance(self.now) {
+            Stage::Ramp => {
+                self.usage.begin();
+                self.recorder.begin_ramp(self.now);
+            }
+            Stage::Measuring => {
+                if before == Stage::Ramp {
+                    self.usage.end_ramp();
+                } else {
+                    self.usage.begin();
+                }
+                self.recorder.begin_measured(self.now);
+            }
+            Stage::Draining => self.end_schedule(due),
+            Stage::Delayed | Stage::Closing => {}
+        }
+        if before == Stage::Delayed {
+            self.feed.begin(self.now);
+            self.recorder.begin_responses(self.now);
+        }
+        None
+    }
+
+    /// Ends the schedule of requests at `end`, where there is one and it is measured.
+    fn end_schedule(&mut self, end: u64) {
+        if self.recorder.has_measured()
+            && let Some(backlog) = self.feed.backlog(end)
+        {
+            self.recorder.end_schedule(end, backlog);
+        }
+    }
+
+    /// Notes why the worker ends, unless that is known.
+    pub fn fail(&mut self, failure: WorkerFailure) {
+        self.recorder.fail(|| failure);
+    }
+
+    /// What remains when it has finished or failed.
+    ///
+    /// What was used before anything began is nobody's; a ramp that was never followed by measuring keeps its own.
+    pub fn into_end(self) -> WorkerEnd {
+        let (of_ramp, last) = self.usage.end();
+        let (usage_of_ramp, usage) = match () {
+            () if self.recorder.has_measured() => (of_ramp, last),
+            () if self.recorder.has_begun() => (last, CpuUsage::default()),
+            () => Default::default(),
+        };
+        let Kept { errors, slowest, failure } = self.recorder.into_kept();
+        WorkerEnd { usage, usage_of_ramp, slowest, errors, failure }
+    }
+}

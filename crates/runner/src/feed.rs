@@ -1,0 +1,201 @@
+//! What a worker issues next, and when: the order of its requests, think time, rates, and the syncs at its end.
+//!
+//! The loop asks and obeys. The feed knows nothing of slots, engines and completions, so a new order of requests, or another
+//! reason to wait, is written here and nowhere else. It reads no clock: whoever asks says what time it is.
+
+mod ahead;
+mod arrivals;
+mod open_loop;
+mod think_time;
+
+use fathom_model::{Op, Request};
+use fathom_workload::Source;
+
+use crate::worker::WorkerSpec;
+use ahead::Ahead;
+use open_loop::OpenLoop;
+use think_time::ThinkTime;
+
+/// The answer to a question for the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next<T> {
+    /// It may be issued now.
+    Issue(T),
+    /// None is due before this instant, session ns.
+    NotBefore(u64),
+    /// Think time: none until everything in flight has completed and [`Feed::pause_until`] has been asked.
+    Pause,
+    /// The work is done.
+    Done,
+}
+
+/// A request, and when it was due by the schedule, session ns, where a schedule made it.
+type Arrival = (Request, Option<u64>);
+
+/// The requests of one worker.
+pub(crate) struct Feed {
+    source: Source,
+    /// Drawn from the source before their time, for turns that issue one request after another.
+    ahead: Ahead,
+    think_time: Option<ThinkTime>,
+    /// When requests are due; `None` in a closed loop, where a completion makes room for the next request.
+    open_loop: Option<Box<OpenLoop>>,
+    /// Syncs to be done when everything else is (`end_fsync`), the last one first.
+    final_syncs: Vec<Request>,
+}
+
+impl Feed {
+    pub fn new(spec: &WorkerSpec) -> Self {
+        let synced = if spec.end_fsync { 0..spec.setup.files.len() as u32 } else { 0..0 };
+        Feed {
+            source: Source::new(&spec.source),
+            ahead: Ahead::default(),
+            think_time: ThinkTime::new(&spec.time),
+            open_loop: OpenLoop::new(spec),
+            final_syncs: synced.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
+        }
+    }
+
+    /// Begins at `now`: schedules and blocks of requests count from here.
+    pub fn begin(&mut self, now: u64) {
+        if let Some(think_time) = &mut self.think_time {
+            think_time.begin(now);
+        }
+        if let Some(open_loop) = &mut self.open_loop {
+            open_loop.begin(now);
+        }
+    }
+
+    /// Whether completions alone decide when the next request is issued.
+    #[inline]
+    pub fn is_closed_loop(&self) -> bool {
+        self.open_loop.is_none()
+    }
+
+    /// A wait for a request that is due ends so long before it, ns; the rest is spent spinning.
+    pub fn spin_ns(&self) -> u64 {
+        self.open_loop.as_ref().map_or(0, |open_loop| open_loop.spin_ns())
+    }
+
+    /// The next request of a closed loop at `now`.
+    #[inline(always)]
+    pub fn next(&mut self, now: u64) -> Next<Request> {
+        if self.is_thinking(now) {
+            return Next::Pause;
+        }
+        let Some(request) = self.ahead.take(&mut self.source) else { return Next::Done };
+        self.count(&request);
+        Next::Issue(request)
+    }
+
+    /// Hands the requests of a closed loop that may be issued at `now` to `each`, at most `room`. False where the work is
+    /// done.
+    #[inline]
+    pub fn draw(&mut self, now: u64, room: u64, mut each: impl FnMut(Request)) -> bool {
+        if self.think_time.is_some() || !self.ahead.is_empty() {
+            return self.draw_singly(now, room, &mut each);
+        }
+        self.source.next_requests(room, each) == room
+    }
+
+    /// As [`Feed::draw`], where requests have been drawn ahead or are counted down to a pause.
+    #[cold]
+    fn draw_singly(&mut self, now: u64, room: u64, each: &mut dyn FnMut(Request)) -> bool {
+        let allowance = self.think_time.as_ref().map_or(u64::MAX, |think_time| think_time.allowance(now));
+        for _ in 0..room.min(allowance) {
+            let Some(request) = self.ahead.take_drawn().or_else(|| self.source.next_request()) else {
+                return false;
+            };
+            self.count(&request);
+            each(request);
+        }
+        true
+    }
+
+    /// Whether think time holds requests back at `now`.
+    #[inline(always)]
+    fn is_thinking(&self, now: u64) -> bool {
+        self.think_time.as_ref().is_some_and(|think_time| think_time.allowance(now) == 0)
+    }
+
+    /// Counts a request down to the next pause, where there are any.
+    #[inline(always)]
+    fn count(&mut self, request: &Request) {
+        if let Some(think_time) = &mut self.think_time {
+            think_time.made(u64::from(!request.op.is_sync()));
+        }
+    }
+
+    /// As [`Feed::draw`], of an open loop: each with the time at which it was due, where a schedule made it.
+    pub fn draw_arrivals(&mut self, now: u64, room: u64, mut each: impl FnMut(Request, Option<u64>)) -> bool {
+        for _ in 0..room {
+            match self.next_arrival(now) {
+                Next::Issue((request, due)) => each(request, due),
+                Next::Done => return false,
+                Next::NotBefore(_) | Next::Pause => break,
+            }
+        }
+        true
+    }
+
+    /// The next request of an open loop at `now`.
+    fn next_arrival(&mut self, now: u64) -> Next<Arrival> {
+        match self.peek(now) {
+            Next::Issue(()) => {}
+            Next::NotBefore(due) => return Next::NotBefore(due),
+            Next::Pause => return Next::Pause,
+            Next::Done => return Next::Done,
+        }
+        let arrival = self.open_loop.as_mut().filter(|_| !self.source.owes_sync());
+        let (request, due) = match arrival.and_then(|open_loop| open_loop.take(now)) {
+            Some((op, due)) => (self.source.next_request_of(op), due),
+            None => (self.source.next_request(), None),
+        };
+        let Some(request) = request else { return Next::Done };
+        self.count(&request);
+        Next::Issue((request, due))
+    }
+
+    /// Whether a request may be issued at `now`, as far as that is known before one is drawn.
+    #[inline]
+    pub fn peek(&self, now: u64) -> Next<()> {
+        if self.is_thinking(now) {
+            return Next::Pause;
+        }
+        match &self.open_loop {
+            Some(open_loop) if !self.source.owes_sync() => open_loop.peek(now),
+            _ => Next::Issue(()),
+        }
+    }
+
+    /// To be asked at `now` where nothing is in flight and nothing was drawn: the instant to wait for, if there is one.
+    pub fn pause_until(&mut self, now: u64) -> Option<u64> {
+        if let Some(until) = self.think_time.as_mut().and_then(|think_time| think_time.pause(now)) {
+            return Some(until);
+        }
+        match self.peek(now) {
+            Next::NotBefore(due) => Some(due),
+            Next::Issue(()) | Next::Pause | Next::Done => None,
+        }
+    }
+
+    /// How many requests of each operation a schedule had due before `end` and were not drawn; `None` in a closed loop.
+    pub fn backlog(&self, end: u64) -> Option<impl Iterator<Item = (Op, u64)> + '_> {
+        self.open_loop.as_ref().map(|open_loop| open_loop.backlog(end))
+    }
+
+    /// The next of the syncs at the end.
+    pub fn next_final_sync(&mut self) -> Option<Request> {
+        self.final_syncs.pop()
+    }
+
+    /// Leaves out what is left of the syncs at the end.
+    pub fn skip_final_syncs(&mut self) {
+        self.final_syncs.clear();
+    }
+
+    /// Whether syncs at the end are left.
+    pub fn has_final_syncs(&self) -> bool {
+        !self.final_syncs.is_empty()
+    }
+}

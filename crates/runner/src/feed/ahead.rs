@@ -1,0 +1,55 @@
+//! Requests that are drawn several at once and issued one by one.
+
+use fathom_model::{Op, Request};
+use fathom_workload::Source;
+
+/// Requests drawn at once.
+const AHEAD: usize = 16;
+
+/// Requests drawn ahead, in order, at the end of their places: `next` says where they begin.
+pub(super) struct Ahead {
+    requests: [Request; AHEAD],
+    next: usize,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Ahead { requests: [Request { op: Op::Read, file: 0, len: 0, offset: 0 }; AHEAD], next: AHEAD }
+    }
+}
+
+impl Ahead {
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.next == AHEAD
+    }
+
+    /// The next request that has been drawn.
+    #[inline(always)]
+    pub fn take_drawn(&mut self) -> Option<Request> {
+        let request = *self.requests.get(self.next)?;
+        self.next += 1;
+        Some(request)
+    }
+
+    /// The next request, with those after it drawn from `source` where that is needed; `None` when the work is done.
+    #[inline(always)]
+    pub fn take(&mut self, source: &mut Source) -> Option<Request> {
+        if self.is_empty() {
+            self.refill(source);
+        }
+        self.take_drawn()
+    }
+
+    /// Not inlined: it is called once for many requests, and the turns that take them stay short.
+    #[inline(never)]
+    fn refill(&mut self, source: &mut Source) {
+        let mut made = 0;
+        source.next_requests(AHEAD as u64, |request| {
+            self.requests[made] = request;
+            made += 1;
+        });
+        self.next = AHEAD - made;
+        self.requests.rotate_right(self.next);
+    }
+}

@@ -1,0 +1,66 @@
+//! The schedule of an open loop: nothing that happens on the way moves it.
+//!
+//! What could not be made in time is made as soon as there is room, and its response time counts from when it was due.
+
+use fathom_model::Op;
+use fathom_model::plan::Mix;
+
+use super::Next;
+use super::arrivals::Arrivals;
+use crate::worker::WorkerSpec;
+
+/// A wait ends so long before a request is due, ns; the rest is spent spinning. A timer is later than that on few machines.
+const SPIN_NS: u64 = 50_000;
+/// Mean gap from which on spinning costs a quarter of a processor at most, ns.
+const SPIN_FROM_NS: f64 = 200_000.0;
+
+/// When the requests of a worker are due.
+#[derive(Debug)]
+pub(super) struct OpenLoop {
+    arrivals: Arrivals,
+    /// The operation of a mix that has no rate and takes whatever room there is.
+    unpaced: Option<Op>,
+    spin_ns: u64,
+}
+
+impl OpenLoop {
+    /// The schedule of `spec`; `None` where it has none.
+    pub fn new(spec: &WorkerSpec) -> Option<Box<OpenLoop>> {
+        let arrivals = Arrivals::new(&spec.time.rate, spec.source.seed)?;
+        let unpaced = match spec.source.pattern.mix {
+            Mix::ReadWrite { .. } => {
+                [Op::Read, Op::Write].into_iter().find(|&op| spec.mixes(op) && !arrivals.has(op))
+            }
+            _ => None,
+        };
+        let spin_ns = if arrivals.mean_gap_ns() > SPIN_FROM_NS { SPIN_NS } else { 0 };
+        Some(Box::new(OpenLoop { arrivals, unpaced, spin_ns }))
+    }
+
+    pub fn begin(&mut self, now: u64) {
+        self.arrivals.begin(now);
+    }
+
+    pub fn spin_ns(&self) -> u64 {
+        self.spin_ns
+    }
+
+    /// Whether a request may be made at `now`.
+    pub fn peek(&self, now: u64) -> Next<()> {
+        let due = self.arrivals.next_due();
+        if self.unpaced.is_some() || due <= now { Next::Issue(()) } else { Next::NotBefore(due) }
+    }
+
+    /// The operation of the next request at `now`, where one may be made, and when it was due.
+    pub fn take(&mut self, now: u64) -> Option<(Op, Option<u64>)> {
+        match self.arrivals.take(now) {
+            Some((op, due)) => Some((op, Some(due))),
+            None => self.unpaced.map(|op| (op, None)),
+        }
+    }
+
+    /// How many requests of each operation were due before `end` and not taken.
+    pub fn backlog(&self, end: u64) -> impl Iterator<Item = (Op, u64)> + '_ {
+        self.arrivals.overdue(end - 1)
+    }
+}
