@@ -281,12 +281,26 @@ pub struct TimePlan {
     pub ramp: Nanos,
     /// Wait this long before the first request; drawn evenly from the range by the worker's seed.
     pub start_delay: (Nanos, Nanos),
-    /// Pause after every `think_blocks` requests.
-    pub think_time: Nanos,
-    /// Requests between two pauses; never 0.
-    pub think_blocks: u32,
+    /// Pauses between requests.
+    pub think_time: ThinkTime,
     /// When requests are offered, where not as fast as the depth lets them.
     pub rate: RatePlan,
+}
+
+/// Pauses between blocks of requests. None where the pause is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThinkTime {
+    /// Length of a pause.
+    pub pause: Nanos,
+    /// Requests between two pauses, where that is given.
+    pub blocks: Option<u32>,
+}
+
+impl ThinkTime {
+    /// Requests between two pauses; never 0.
+    pub fn block_limit(&self) -> u32 {
+        self.blocks.unwrap_or(1).max(1)
+    }
 }
 
 /// How missing files are given their size.

@@ -2,7 +2,7 @@
 //!
 //! Defaults live in `resolve`, which turns this into a plan; here `None` means "not said".
 
-use fathom_model::plan::{Fallocate, Mix, OpenSync, SizeSpec};
+use fathom_model::plan::{Fallocate, Mix, OpenSync, SizeSpec, ThinkTime};
 use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 
 use crate::error::OptionError;
@@ -131,10 +131,8 @@ pub struct JobOptions {
     pub unlink: Option<bool>,
     /// How files get their size.
     pub fallocate: Option<Fallocate>,
-    /// Pause between requests.
-    pub thinktime: Option<Nanos>,
-    /// Requests between pauses.
-    pub thinktime_blocks: Option<u32>,
+    /// Pauses between requests.
+    pub think_time: ThinkTime,
     /// Bytes per second; 0 = no limit.
     pub rate: PerOp<Option<u64>>,
     /// Requests per second; 0 = no limit.

@@ -182,8 +182,7 @@ fn time(options: &JobOptions) -> TimePlan {
         time_based: options.time_based.unwrap_or(false) && runtime.is_some(),
         ramp: options.ramp_time.unwrap_or_default(),
         start_delay: options.startdelay.unwrap_or_default(),
-        think_time: options.thinktime.unwrap_or_default(),
-        think_blocks: options.thinktime_blocks.unwrap_or(1).max(1),
+        think_time: options.think_time,
         ..TimePlan::default()
     }
 }

@@ -1,5 +1,5 @@
 use fathom_model::PerOp;
-use fathom_model::plan::{Fallocate, OpenSync};
+use fathom_model::plan::{Fallocate, OpenSync, ThinkTime};
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn a_job_about_which_nothing_was_said() {
     assert_eq!((plan.io.loops, plan.io.fsync_every, plan.io.fdatasync_every), (1, 0, 0));
     assert_eq!((plan.io.open_sync, plan.io.payload), (OpenSync::None, Payload::Stamped));
     assert_eq!(plan.depth, DepthPlan::new(1));
-    assert_eq!(plan.time, TimePlan { think_blocks: 1, ..TimePlan::default() });
+    assert_eq!(plan.time, TimePlan::default());
     let files = FilePlan {
         fallocate: Fallocate::Native,
         overwrite: false,
@@ -231,5 +231,5 @@ fn the_rest_of_a_plan() {
     assert_eq!(plan.engine.name, "libaio");
     assert_eq!((plan.io.open_sync, plan.io.fsync_every, plan.io.fdatasync_every), (OpenSync::Dsync, 8, 4));
     assert!(plan.io.end_fsync);
-    assert_eq!((plan.time.think_time, plan.time.think_blocks), (Nanos::from_micros(20), 3));
+    assert_eq!(plan.time.think_time, ThinkTime { pause: Nanos::from_micros(20), blocks: Some(3) });
 }

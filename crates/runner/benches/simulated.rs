@@ -71,7 +71,7 @@ fn paced(job: &mut JobPlan) {
 
 /// Ten seconds after each thousand.
 fn resting(job: &mut JobPlan) {
-    (job.time.think_time, job.time.think_blocks) = (Nanos::from_secs(10), 1000);
+    (job.time.think_time.pause, job.time.think_time.blocks) = (Nanos::from_secs(10), Some(1000));
 }
 
 fn main() {

@@ -50,7 +50,7 @@ impl Feed {
         Feed {
             source: Source::new(&spec.source),
             ahead: Ahead::default(),
-            think_time: ThinkTime::new(&spec.time),
+            think_time: ThinkTime::new(&spec.time.think_time),
             open_loop: OpenLoop::new(spec),
             final_syncs: synced.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
         }

@@ -33,7 +33,7 @@ fn it_does_the_work_of_its_plan_and_the_same_each_time() {
 #[test]
 fn its_clock_passes_over_pauses_and_ends_a_runtime() {
     let mut job = timed(job("alone", Mix::Read, true, 1), 10);
-    job.time.think_time = Nanos::from_secs(1);
+    job.time.think_time.pause = Nanos::from_secs(1);
     let outcome = run_alone(&on_null(job), TARGET_BYTES).expect("the plan fits the target");
     assert_eq!(outcome.measured.ops[0].ios, 10, "one a second");
 }

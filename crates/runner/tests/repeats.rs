@@ -6,7 +6,7 @@
 mod plans;
 
 use fathom_engine::sim::{BEGIN_NS, Volume};
-use fathom_model::plan::{DepthPlan, Mix, OnError, SizeSpec};
+use fathom_model::plan::{DepthPlan, Mix, OnError, SizeSpec, ThinkTime};
 use fathom_model::{BlockSize, JobPlan, Nanos, PerOp, Rate as JobRate, RateProcess, RunPlan};
 use fathom_runner::Session;
 use fathom_stats::{Latency as Latencies, Moments, PhaseOutcome, RunOutcome, WorkerOutcome};
@@ -309,7 +309,7 @@ fn times_and_batches_of_every_kind() {
         (
             bucket(900),
             with(random(Mix::Read, 16, 30), |job| {
-                (job.time.think_time, job.time.think_blocks) = (Nanos(777_777_777), 100);
+                job.time.think_time = ThinkTime { pause: Nanos(777_777_777), blocks: Some(100) };
             }),
             0x8cd6_6b76_f8ff_0623,
         ),

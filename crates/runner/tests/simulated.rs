@@ -165,8 +165,8 @@ fn syncs_follow_writes_and_end_the_job() {
 #[test]
 fn think_time_pauses_between_blocks() {
     let mut thoughtful = timed(job("thoughtful", Mix::Read, true, 2), 1);
-    thoughtful.time.think_time = Nanos::from_millis(10);
-    thoughtful.time.think_blocks = 4;
+    thoughtful.time.think_time.pause = Nanos::from_millis(10);
+    thoughtful.time.think_time.blocks = Some(4);
     let outcome = run(&RunPlan { jobs: vec![thoughtful], ..RunPlan::default() });
     check_conservation(&outcome);
     // Four reads at depth 2 take 1 ms, then 10 ms of pause: 11 ms a turn.
@@ -176,7 +176,7 @@ fn think_time_pauses_between_blocks() {
 #[test]
 fn times_may_be_as_long_as_a_number_can_tell() {
     let mut job = timed(job("endless", Mix::Read, true, 2), 1);
-    job.time.think_time = Nanos::MAX;
+    job.time.think_time.pause = Nanos::MAX;
     let mut later = job.clone();
     later.time.start_delay = (Nanos::ZERO, Nanos::MAX);
     later.time.ramp = Nanos::MAX;
@@ -206,7 +206,7 @@ fn think_time_counts_blocks_not_syncs() {
     let mut synced = job("synced", Mix::Write, false, 1);
     synced.io.size = Some(SizeSpec::Bytes(10 * 4096));
     synced.io.fsync_every = 1;
-    synced.time.think_time = Nanos::from_millis(100);
+    synced.time.think_time.pause = Nanos::from_millis(100);
     let outcome = run(&RunPlan { jobs: vec![synced], ..RunPlan::default() });
     let measured = &outcome.workers[0].measured;
     assert_eq!((measured.ops[1].ios, measured.syncs), (10, 9));

@@ -3,7 +3,7 @@
 mod plans;
 
 use fathom_engine::sim::{BEGIN_NS, Volume};
-use fathom_model::plan::Mix;
+use fathom_model::plan::{Mix, ThinkTime};
 use fathom_model::{JobPlan, Nanos, RunPlan};
 use fathom_runner::{RunError, Session};
 use fathom_stats::RunOutcome;
@@ -106,7 +106,8 @@ fn a_rest_of_years_ends_when_a_stop_is_asked_for() {
     let years = Nanos::from_secs(100 * 365 * 86_400);
     let (mut delayed, mut resting) = (reading("v", 4, 10), reading("v", 4, 10));
     delayed.time.start_delay = (years, years);
-    (resting.time.think_time, resting.time.think_blocks, resting.time.runtime) = (years, 100, Some(years));
+    resting.time.think_time = ThinkTime { pause: years, blocks: Some(100) };
+    resting.time.runtime = Some(years);
     let session = session(&[("v", volume(5_400_000))]);
     let plan = RunPlan { jobs: vec![delayed, resting], ..RunPlan::default() };
     let outcome = session.run(&plan, &mut Stopper(session.stop_handle())).expect("the plan fits the volume");

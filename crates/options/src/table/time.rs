@@ -76,7 +76,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         kind: OptionValueKind::Micros,
         default: "0",
         doc: "Pause this long between requests (plain number: microseconds).",
-        apply: |options, text| set(&mut options.thinktime, value::micros(text)),
+        apply: |options, text| value::micros(text).map(|pause| options.think_time.pause = pause),
     },
     OptionRow {
         name: "thinktime_blocks",
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         kind: OptionValueKind::Int,
         default: "1",
         doc: "Requests between two pauses of thinktime.",
-        apply: |options, text| set(&mut options.thinktime_blocks, value::count(text, 1)),
+        apply: |options, text| set(&mut options.think_time.blocks, value::count(text, 1)),
     },
     OptionRow {
         name: "rate",
@@ -152,8 +152,8 @@ mod tests {
         check(("time_based", ""), |o| o.time_based == Some(true));
         check(("ramp_time", "2s"), |o| o.ramp_time == Some(Nanos::from_secs(2)));
         check(("startdelay", "1-2"), |o| o.startdelay == Some((Nanos::from_secs(1), Nanos::from_secs(2))));
-        check(("thinktime", "20"), |o| o.thinktime == Some(Nanos::from_micros(20)));
-        check(("thinktime_blocks", "4"), |o| o.thinktime_blocks == Some(4));
+        check(("thinktime", "20"), |o| o.think_time.pause == Nanos::from_micros(20));
+        check(("thinktime_blocks", "4"), |o| o.think_time.blocks == Some(4));
         check(("rate", "1m,,512k"), |o| (o.rate.read, o.rate.write) == (Some(1 << 20), None));
         check(("rate", ",500k"), |o| (o.rate.read, o.rate.write) == (None, Some(500 << 10)));
         check(("rate_iops", "200"), |o| o.rate_iops == PerOp::splat(Some(200)));

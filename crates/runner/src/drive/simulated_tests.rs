@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use fathom_engine::registry;
 use fathom_engine::sim::{BEGIN_NS, Volume, World};
-use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, TimePlan};
+use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, ThinkTime, TimePlan};
 use fathom_model::{PerOp, RatePlan};
 use fathom_stats::live::Recorded;
 use fathom_stats::{PhaseOutcome, SlowRequest};
@@ -60,8 +60,10 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             runtime: until,
             time_based: until.is_some(),
             ramp: one_of(rng, &[Nanos::ZERO, Nanos(10_000_001)]),
-            think_time: one_of(rng, &[Nanos::ZERO, Nanos::ZERO, Nanos(5_000_000)]),
-            think_blocks: 50,
+            think_time: ThinkTime {
+                pause: one_of(rng, &[Nanos::ZERO, Nanos::ZERO, Nanos(5_000_000)]),
+                blocks: Some(50),
+            },
             rate: RatePlan::default(),
             ..TimePlan::default()
         },

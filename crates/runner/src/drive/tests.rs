@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fathom_engine::registry;
-use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, TimePlan};
+use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, ThinkTime, TimePlan};
 use fathom_model::{PerOp, Request};
 use fathom_stats::CpuUsage;
 use fathom_stats::live::{LiveWorker, Recorded};
@@ -219,7 +219,7 @@ fn the_short_way_of_synchronous_engines_counts_as_the_long_one_does() {
         let mut spec = spec(mix, 1, 40);
         (spec.source.fsync_every, spec.end_fsync, spec.on_error) = (7, true, on_errors(go_on));
         if think_blocks > 0 {
-            (spec.time.think_time, spec.time.think_blocks) = (Nanos(5_000), think_blocks);
+            spec.time.think_time = ThinkTime { pause: Nanos(5_000), blocks: Some(think_blocks) };
         }
         let (long, long_seen) = run(&spec, true, results);
         spec.recorded = Recorded { slat: false, at_once: true, ..spec.recorded };

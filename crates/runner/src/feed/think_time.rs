@@ -1,6 +1,6 @@
 //! Think time: pauses between blocks of requests.
 
-use fathom_model::plan::TimePlan;
+use fathom_model::plan;
 
 /// Counts requests down to the next pause.
 #[derive(Debug)]
@@ -14,9 +14,9 @@ pub(super) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// The think time of `time`; `None` where a job never pauses.
-    pub fn new(time: &TimePlan) -> Option<Self> {
-        let (pause_ns, blocks) = (time.think_time.0, u64::from(time.think_blocks.max(1)));
+    /// The think time of `plan`; `None` where a job never pauses.
+    pub fn new(plan: &plan::ThinkTime) -> Option<Self> {
+        let (pause_ns, blocks) = (plan.pause.0, u64::from(plan.block_limit()));
         (pause_ns > 0).then_some(ThinkTime { pause_ns, blocks, left: blocks, begins: 0 })
     }
 
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn pauses_after_each_block_of_requests() {
-        let time = TimePlan { think_time: Nanos(100), think_blocks: 2, ..TimePlan::default() };
-        let mut think_time = ThinkTime::new(&time).expect("there is some");
+        let plan = plan::ThinkTime { pause: Nanos(100), blocks: Some(2) };
+        let mut think_time = ThinkTime::new(&plan).expect("it pauses");
         think_time.begin(10);
         assert_eq!((think_time.allowance(10), think_time.pause(10)), (2, None));
         think_time.made(2);
@@ -68,6 +68,6 @@ mod tests {
 
     #[test]
     fn without_think_time_it_never_pauses() {
-        assert!(ThinkTime::new(&TimePlan::default()).is_none());
+        assert!(ThinkTime::new(&plan::ThinkTime::default()).is_none());
     }
 }

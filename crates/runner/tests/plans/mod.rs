@@ -34,7 +34,7 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
             payload: Payload::Stamped,
         },
         depth: DepthPlan::new(iodepth),
-        time: TimePlan { think_blocks: 1, ..TimePlan::default() },
+        time: TimePlan::default(),
         files: FilePlan {
             fallocate: Fallocate::Native,
             overwrite: false,
