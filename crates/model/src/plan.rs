@@ -294,12 +294,15 @@ pub struct ThinkTime {
     pub pause: Nanos,
     /// Requests between two pauses, where that is given.
     pub blocks: Option<u32>,
+    /// How long requests are issued between two pauses; 0 = no limit.
+    pub io_time: Nanos,
 }
 
 impl ThinkTime {
-    /// Requests between two pauses; never 0.
-    pub fn block_limit(&self) -> u32 {
-        self.blocks.unwrap_or(1).max(1)
+    /// Requests between two pauses, never 0; `None` where time alone decides, which is where only a time is given.
+    pub fn block_limit(&self) -> Option<u32> {
+        let unless_given = if self.io_time == Nanos::ZERO { Some(1) } else { None };
+        self.blocks.or(unless_given).map(|blocks| blocks.max(1))
     }
 }
 

@@ -168,6 +168,8 @@ const PAGE_HEAD: &str = "\
   the range once in requests of the sizes said; a rest at its end that the next one does not fit into is left out, where
   fio cuts requests to the holes between those before, which moves the shares. Sequential passes leave out such a rest too.
   Under `rate` the requests are spread evenly over time, not their bytes.
+- The first span of `thinktime_iotime` counts from the start of the job, as fio's manual says; fio 3.33 makes it longer by
+  `thinktime`.
 - The numbers drawn from a seed are repeatable, but not those fio draws from the same seed.
 
 An option that fio has and that is not supported yet is refused by name, with the nearest thing to do instead, and an

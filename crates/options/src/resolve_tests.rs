@@ -219,6 +219,7 @@ fn the_rest_of_a_plan() {
         ("end_fsync", "1"),
         ("thinktime", "20"),
         ("thinktime_blocks", "3"),
+        ("thinktime_iotime", "9"),
     ]);
     assert_eq!(plan.name, "said");
     assert_eq!(plan.description.as_deref(), Some("text"));
@@ -231,5 +232,7 @@ fn the_rest_of_a_plan() {
     assert_eq!(plan.engine.name, "libaio");
     assert_eq!((plan.io.open_sync, plan.io.fsync_every, plan.io.fdatasync_every), (OpenSync::Dsync, 8, 4));
     assert!(plan.io.end_fsync);
-    assert_eq!(plan.time.think_time, ThinkTime { pause: Nanos::from_micros(20), blocks: Some(3) });
+    let think_time =
+        ThinkTime { pause: Nanos::from_micros(20), blocks: Some(3), io_time: Nanos::from_secs(9) };
+    assert_eq!(plan.time.think_time, think_time);
 }

@@ -114,7 +114,12 @@ fn time_fields(time: &TimePlan, fields: &mut Fields) {
     fields.set("startdelay_min_ns", time.start_delay.0.0);
     fields.set("startdelay_max_ns", time.start_delay.1.0);
     fields.set("thinktime_ns", time.think_time.pause.0);
-    fields.set("thinktime_blocks", time.think_time.block_limit());
+    if let Some(blocks) = time.think_time.block_limit() {
+        fields.set("thinktime_blocks", blocks);
+    }
+    if time.think_time.io_time.0 > 0 {
+        fields.set("thinktime_iotime_ns", time.think_time.io_time.0);
+    }
     for (op, rate) in time.rate.rates.iter() {
         if let Some(rate) = rate {
             fields.set(&format!("rate_iops.{op}"), 1e9 / rate.mean_gap_ns());

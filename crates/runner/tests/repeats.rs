@@ -309,7 +309,8 @@ fn times_and_batches_of_every_kind() {
         (
             bucket(900),
             with(random(Mix::Read, 16, 30), |job| {
-                job.time.think_time = ThinkTime { pause: Nanos(777_777_777), blocks: Some(100) };
+                job.time.think_time =
+                    ThinkTime { pause: Nanos(777_777_777), blocks: Some(100), ..ThinkTime::default() };
             }),
             0x8cd6_6b76_f8ff_0623,
         ),

@@ -4,7 +4,7 @@ mod plans;
 
 use fathom_engine::sim::FixedLatency;
 use fathom_model::plan::{DepthPlan, Mix, SizeSpec};
-use fathom_model::{Nanos, RunPlan};
+use fathom_model::{JobPlan, Nanos, RunPlan};
 use fathom_runner::Session;
 use fathom_stats::{OpOutcome, RunOutcome};
 use plans::{job, timed};
@@ -171,6 +171,23 @@ fn think_time_pauses_between_blocks() {
     check_conservation(&outcome);
     // Four reads at depth 2 take 1 ms, then 10 ms of pause: 11 ms a turn.
     assert_eq!(outcome.workers[0].measured.ops[0].ios, 364);
+}
+
+#[test]
+fn think_time_pauses_between_spans_of_time() {
+    let mut thoughtful = timed(job("thoughtful", Mix::Read, true, 2), 1);
+    thoughtful.time.think_time.pause = Nanos::from_millis(100);
+    thoughtful.time.think_time.io_time = Nanos::from_millis(300);
+    let counted = |job: &JobPlan| {
+        let outcome = run(&RunPlan { jobs: vec![job.clone()], ..RunPlan::default() });
+        check_conservation(&outcome);
+        outcome.workers[0].measured.ops[0].ios
+    };
+    // 600 rounds of two reads in 300 ms; then 100 ms of pause: 300, 300 and 200 ms of a second.
+    assert_eq!(counted(&thoughtful), 2 * (600 + 600 + 400));
+    // A count that is reached before ends the block: four reads in 1 ms.
+    thoughtful.time.think_time.blocks = Some(4);
+    assert_eq!(counted(&thoughtful), 4 * 10);
 }
 
 #[test]

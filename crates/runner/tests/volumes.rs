@@ -106,7 +106,7 @@ fn a_rest_of_years_ends_when_a_stop_is_asked_for() {
     let years = Nanos::from_secs(100 * 365 * 86_400);
     let (mut delayed, mut resting) = (reading("v", 4, 10), reading("v", 4, 10));
     delayed.time.start_delay = (years, years);
-    resting.time.think_time = ThinkTime { pause: years, blocks: Some(100) };
+    resting.time.think_time = ThinkTime { pause: years, blocks: Some(100), ..ThinkTime::default() };
     resting.time.runtime = Some(years);
     let session = session(&[("v", volume(5_400_000))]);
     let plan = RunPlan { jobs: vec![delayed, resting], ..RunPlan::default() };

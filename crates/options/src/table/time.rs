@@ -87,6 +87,14 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |options, text| set(&mut options.think_time.blocks, value::count(text, 1)),
     },
     OptionRow {
+        name: "thinktime_iotime",
+        aliases: &[],
+        kind: OptionValueKind::Seconds,
+        default: "0",
+        doc: "Issue requests this long between two pauses of thinktime, or thinktime_blocks if given and reached before.",
+        apply: |options, text| value::seconds(text).map(|time| options.think_time.io_time = time),
+    },
+    OptionRow {
         name: "rate",
         aliases: &[],
         kind: OptionValueKind::Size,
@@ -154,6 +162,8 @@ mod tests {
         check(("startdelay", "1-2"), |o| o.startdelay == Some((Nanos::from_secs(1), Nanos::from_secs(2))));
         check(("thinktime", "20"), |o| o.think_time.pause == Nanos::from_micros(20));
         check(("thinktime_blocks", "4"), |o| o.think_time.blocks == Some(4));
+        check(("thinktime_iotime", "9"), |o| o.think_time.io_time == Nanos::from_secs(9));
+        check(("thinktime_iotime", "300ms"), |o| o.think_time.io_time == Nanos::from_millis(300));
         check(("rate", "1m,,512k"), |o| (o.rate.read, o.rate.write) == (Some(1 << 20), None));
         check(("rate", ",500k"), |o| (o.rate.read, o.rate.write) == (None, Some(500 << 10)));
         check(("rate_iops", "200"), |o| o.rate_iops == PerOp::splat(Some(200)));

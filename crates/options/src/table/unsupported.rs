@@ -196,7 +196,6 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
         instead: "use thinktime_blocks",
         ..row(2, "thinktime_blocks_type")
     },
-    UnsupportedOption { inert: &["0"], ..row(2, "thinktime_iotime") },
     UnsupportedOption { inert: &["0"], ..row(2, "rate_ignore_thinktime") },
     row(2, "latency_run"),
     UnsupportedOption { inert: &["1"], ..row(2, "create_fsync") },

@@ -62,7 +62,8 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             ramp: one_of(rng, &[Nanos::ZERO, Nanos(10_000_001)]),
             think_time: ThinkTime {
                 pause: one_of(rng, &[Nanos::ZERO, Nanos::ZERO, Nanos(5_000_000)]),
-                blocks: Some(50),
+                blocks: one_of(rng, &[None, Some(50)]),
+                io_time: one_of(rng, &[Nanos::ZERO, Nanos(7_654_321)]),
             },
             rate: RatePlan::default(),
             ..TimePlan::default()

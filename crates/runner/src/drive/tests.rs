@@ -213,14 +213,13 @@ fn the_short_way_of_synchronous_engines_counts_as_the_long_one_does() {
         (Mix::Read, &[4096, 4096, -5], false),
         (Mix::TrimWrite, &[0, 1], true),
     ];
-    for ((mix, results, go_on), think_blocks) in
-        scripts.into_iter().flat_map(|script| [(script, 0), (script, 3)])
+    let pauses = [(0, None, 0), (5_000, Some(3), 0), (5_000, None, 1_000), (5_000, Some(7), 500)];
+    for ((mix, results, go_on), (pause, blocks, io_time)) in
+        scripts.into_iter().flat_map(|script| pauses.map(|pause| (script, pause)))
     {
         let mut spec = spec(mix, 1, 40);
         (spec.source.fsync_every, spec.end_fsync, spec.on_error) = (7, true, on_errors(go_on));
-        if think_blocks > 0 {
-            spec.time.think_time = ThinkTime { pause: Nanos(5_000), blocks: Some(think_blocks) };
-        }
+        spec.time.think_time = ThinkTime { pause: Nanos(pause), blocks, io_time: Nanos(io_time) };
         let (long, long_seen) = run(&spec, true, results);
         spec.recorded = Recorded { slat: false, at_once: true, ..spec.recorded };
         let (short, short_seen) = run(&spec, true, results);

@@ -1,4 +1,4 @@
-//! Think time: pauses between blocks of requests.
+//! Think time: pauses between blocks of requests, which end by count, by time, or by whichever comes first.
 
 use fathom_model::plan;
 
@@ -6,7 +6,9 @@ use fathom_model::plan;
 #[derive(Debug)]
 pub(super) struct ThinkTime {
     pause_ns: u64,
+    /// Requests of a block, and how long they are issued, ns; `u64::MAX` where there is no limit.
     blocks: u64,
+    io_ns: u64,
     /// Requests left of the block.
     left: u64,
     /// When the block begins, session ns: the end of the pause before it.
@@ -16,8 +18,10 @@ pub(super) struct ThinkTime {
 impl ThinkTime {
     /// The think time of `plan`; `None` where a job never pauses.
     pub fn new(plan: &plan::ThinkTime) -> Option<Self> {
-        let (pause_ns, blocks) = (plan.pause.0, u64::from(plan.block_limit()));
-        (pause_ns > 0).then_some(ThinkTime { pause_ns, blocks, left: blocks, begins: 0 })
+        let blocks = plan.block_limit().map_or(u64::MAX, u64::from);
+        let io_ns = if plan.io_time.0 == 0 { u64::MAX } else { plan.io_time.0 };
+        let pause_ns = plan.pause.0;
+        (pause_ns > 0).then_some(ThinkTime { pause_ns, blocks, io_ns, left: blocks, begins: 0 })
     }
 
     /// Begins the first block.
@@ -28,7 +32,7 @@ impl ThinkTime {
     /// Requests that may be made at `now` before the next pause.
     #[inline(always)]
     pub fn allowance(&self, now: u64) -> u64 {
-        if now < self.begins { 0 } else { self.left }
+        if now < self.begins || self.is_over(now) { 0 } else { self.left }
     }
 
     /// Counts `made` requests.
@@ -37,11 +41,18 @@ impl ThinkTime {
         self.left -= made;
     }
 
+    /// Whether the block is over at `now`, by count or by time. A block has at least one request, however late the pause
+    /// before it ended.
+    #[inline(always)]
+    fn is_over(&self, now: u64) -> bool {
+        self.left == 0 || (self.left < self.blocks && now.saturating_sub(self.begins) >= self.io_ns)
+    }
+
     /// Called when nothing is in flight: the time at which the pause ends, where there is one.
     ///
     /// The pause begins when the last request before it has completed, so a slow device is not hidden by it.
     pub fn pause(&mut self, now: u64) -> Option<u64> {
-        if self.left == 0 {
+        if self.is_over(now) {
             (self.begins, self.left) = (now.saturating_add(self.pause_ns), self.blocks);
         }
         (now < self.begins).then_some(self.begins)
@@ -56,7 +67,7 @@ mod tests {
 
     #[test]
     fn pauses_after_each_block_of_requests() {
-        let plan = plan::ThinkTime { pause: Nanos(100), blocks: Some(2) };
+        let plan = plan::ThinkTime { pause: Nanos(100), blocks: Some(2), io_time: Nanos::ZERO };
         let mut think_time = ThinkTime::new(&plan).expect("it pauses");
         think_time.begin(10);
         assert_eq!((think_time.allowance(10), think_time.pause(10)), (2, None));
@@ -64,6 +75,27 @@ mod tests {
         assert_eq!((think_time.allowance(10), think_time.pause(10)), (0, Some(110)));
         assert_eq!((think_time.allowance(50), think_time.pause(50)), (0, Some(110)));
         assert_eq!((think_time.pause(110), think_time.allowance(110)), (None, 2));
+    }
+
+    #[test]
+    fn pauses_after_a_time_or_a_count_whichever_comes_first() {
+        let mut plan = plan::ThinkTime { pause: Nanos(100), blocks: None, io_time: Nanos(30) };
+        let mut by_time = ThinkTime::new(&plan).expect("it pauses");
+        by_time.begin(10);
+        by_time.made(1_000_000);
+        assert_eq!((by_time.allowance(39) > 0, by_time.allowance(40)), (true, 0));
+        // What was in flight then has completed at 45.
+        assert_eq!((by_time.pause(45), by_time.allowance(144)), (Some(145), 0));
+        // Late, but not too late for one request.
+        assert_eq!((by_time.allowance(200) > 0, by_time.pause(200)), (true, None));
+        by_time.made(1);
+        assert_eq!(by_time.allowance(200), 0);
+        plan.blocks = Some(2);
+        let mut by_either = ThinkTime::new(&plan).expect("it pauses");
+        by_either.begin(10);
+        by_either.made(2);
+        assert_eq!((by_either.allowance(12), by_either.pause(12)), (0, Some(112)));
+        assert_eq!((by_either.allowance(112), by_either.pause(112)), (2, None));
     }
 
     #[test]
