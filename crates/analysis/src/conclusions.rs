@@ -6,7 +6,7 @@
 mod profiles;
 
 use fathom_model::units;
-use fathom_record::{LatencySummary, RunRecord, TestStatus};
+use fathom_record::{FindingId, LatencySummary, RunRecord, TestStatus};
 
 use crate::rows::{RecordRow, RowKind, rows};
 use crate::say::{count, mebibytes};
@@ -75,8 +75,15 @@ const STREAM_BYTES: (f64, f64) = (118e6, 40e6);
 const SMALL_BLOCK: u64 = 16 << 10;
 const LARGE_BLOCK: u64 = 64 << 10;
 /// Findings after which a number is that of something else.
-const DOUBTS: [&str; 7] =
-    ["cache-served", "host-cache", "errors", "stalled", "cgroup-throttled", "cpu-steal", "client-cpu-bound"];
+const DOUBTS: [FindingId; 7] = [
+    FindingId::CacheServed,
+    FindingId::HostCache,
+    FindingId::Errors,
+    FindingId::Stalled,
+    FindingId::CgroupThrottled,
+    FindingId::CpuSteal,
+    FindingId::ClientCpuBound,
+];
 
 /// What a bench says of each use that its rows tell of; nothing for records of other commands.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
@@ -182,11 +189,11 @@ fn stream(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
 
 /// What rests on a number in doubt is undecided; what a burst gave lasts as long as that.
 fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
-    let told = |ids: &[&str]| {
+    let told = |ids: &[FindingId]| {
         let concerns = |tests: &[String]| tests.iter().any(|test| conclusion.tests.contains(test));
-        record.findings.iter().find(|found| ids.contains(&found.id.as_str()) && concerns(&found.tests))
+        record.findings.iter().find(|found| ids.contains(&found.id) && concerns(&found.tests))
     };
-    match (told(&DOUBTS), told(&["burst-suspected"])) {
+    match (told(&DOUBTS), told(&[FindingId::BurstSuspected])) {
         (Some(doubt), _) => {
             let reason = format!("{}, but see {}", conclusion.reason, doubt.id);
             Conclusion { verdict: Suitability::Undecided, reason, ..conclusion }
@@ -265,13 +272,13 @@ mod tests {
     #[test]
     fn a_number_in_doubt_decides_nothing() {
         let mut run = record(&[load("lat-read", "randread", (4096, 1), 1000.0)]);
-        let mut with = |id: &str, test: &str| {
-            let finding = Finding { id: id.to_owned(), tests: vec![test.to_owned()], ..Finding::default() };
+        let mut with = |id: FindingId, test: &str| {
+            let finding = Finding { id, tests: vec![test.to_owned()], ..Finding::default() };
             run.findings = vec![finding];
             said(&run).remove(0)
         };
-        assert!(with("cache-served", "lat-read").starts_with("OLTP: undecided, up to 1,000"));
-        assert!(with("cache-served", "other").starts_with("OLTP: yes"));
-        assert!(with("burst-suspected", "lat-read").ends_with("1.00ms, in part on burst credit"));
+        assert!(with(FindingId::CacheServed, "lat-read").starts_with("OLTP: undecided, up to 1,000"));
+        assert!(with(FindingId::CacheServed, "other").starts_with("OLTP: yes"));
+        assert!(with(FindingId::BurstSuspected, "lat-read").ends_with("1.00ms, in part on burst credit"));
     }
 }

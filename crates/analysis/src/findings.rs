@@ -16,7 +16,7 @@ pub(crate) mod samples;
 pub(crate) mod stalled;
 
 pub use caps::REQUESTS_WAIT;
-use fathom_record::{Finding, RunRecord};
+use fathom_record::{Finding, FindingId, RunRecord};
 
 use crate::rows::{RecordRow, rows};
 
@@ -56,7 +56,7 @@ fn by_target(rows: Vec<RecordRow<'_>>, words: Words) -> Vec<Vec<RecordRow<'_>>> 
 
 /// What matters most first, and all of one kind together, so that their remedy is said once.
 fn in_order(found: Vec<Finding>) -> Vec<Finding> {
-    let first = |id: &str| found.iter().position(|finding| finding.id == id);
+    let first = |id: &FindingId| found.iter().position(|finding| finding.id == *id);
     let mut keyed: Vec<_> = found
         .iter()
         .map(|finding| ((std::cmp::Reverse(finding.severity), first(&finding.id)), finding.clone()))
@@ -122,8 +122,8 @@ mod tests {
         }
         let caps = |run: &RunRecord| -> Vec<f64> {
             let found = findings(run);
-            assert!(found.iter().all(|found| found.id != "queue-too-shallow"), "{found:?}");
-            let caps = found.iter().filter(|found| found.id == "iops-cap");
+            assert!(found.iter().all(|found| found.id != FindingId::QueueTooShallow), "{found:?}");
+            let caps = found.iter().filter(|found| found.id == FindingId::IopsCap);
             caps.filter_map(|found| found.evidence["iops"].as_f64()).collect()
         };
         assert_eq!(caps(&run), [500.0, 3000.0]);

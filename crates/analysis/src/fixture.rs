@@ -168,5 +168,5 @@ pub(crate) fn plan(record: &mut RunRecord, name: &str, value: &str) {
 
 /// The names of findings, in order.
 pub(crate) fn ids(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().map(|finding| finding.id.as_str()).collect()
+    findings.iter().map(|finding| finding.id.name()).collect()
 }

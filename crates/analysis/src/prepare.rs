@@ -3,7 +3,7 @@
 //!
 //! Pure: the pieces that are done say everything, whoever did them.
 
-use fathom_record::{Finding, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{Finding, FindingId, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::findings::{samples, stalled};
 use crate::rows::rows;
@@ -238,7 +238,10 @@ fn length(stage: PrepareStage, rest: u64, done: &[CompletedPiece]) -> u64 {
 pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let rows = rows(record);
     let of_row = |row| samples::findings(row).into_iter().chain(stalled::findings(row));
-    rows.iter().flat_map(of_row).filter(|found| matches!(found.id.as_str(), "errors" | "stalled")).collect()
+    rows.iter()
+        .flat_map(of_row)
+        .filter(|found| matches!(found.id, FindingId::Errors | FindingId::Stalled))
+        .collect()
 }
 
 /// What became of a stage.

@@ -1,13 +1,14 @@
 //! How findings put numbers into words, and how they are put together.
 
 use fathom_model::units;
-use fathom_record::{Finding, Severity};
+use fathom_record::{Finding, FindingId, Severity};
 
 use crate::rows::RecordRow;
 
-/// A finding without evidence yet.
-pub(crate) fn finding(id: &str, severity: Severity, claim: String, remedy: Option<String>) -> Finding {
-    Finding { id: id.to_owned(), severity, claim, remedy, ..Finding::default() }
+/// A finding without evidence yet; its severity is one of those that its id allows.
+pub(crate) fn finding(id: FindingId, severity: Severity, claim: String, remedy: Option<String>) -> Finding {
+    debug_assert!(id.severities().contains(&severity), "{id} is never {}", severity.name());
+    Finding { id, severity, claim, remedy, ..Finding::default() }
 }
 
 /// The same resting on these rows. Under fio's name, where a test may be several jobs, a single row is named.
@@ -78,7 +79,7 @@ mod tests {
         for (kind, expected) in [("fio", "t: slow."), ("bench", "slow."), ("sweep", "slow.")] {
             let mut run = record(&[TestLoad::default()]);
             run.header.kind = kind.to_owned();
-            let told = of(finding("x", Severity::Info, "slow.".to_owned(), None), &rows(&run));
+            let told = of(finding(FindingId::Knee, Severity::Info, "slow.".to_owned(), None), &rows(&run));
             assert_eq!(told.claim, expected, "{kind}");
         }
     }

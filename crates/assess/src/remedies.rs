@@ -9,7 +9,7 @@ use fathom_catalog::{
 };
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
-use fathom_record::{Finding, RunHeader, RunRecord};
+use fathom_record::{Finding, FindingId, RunHeader, RunRecord};
 
 use crate::catalogue::catalogue;
 
@@ -29,8 +29,8 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
     let mut findings = std::mem::take(&mut record.findings);
     for finding in &mut findings {
         let Some(met) = met(record, finding, &parameters) else { continue };
-        finding.remedy = match finding.id.as_str() {
-            "burst-suspected" => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),
+        finding.remedy = match finding.id {
+            FindingId::BurstSuspected => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),
             _ => Some(format!("{REQUESTS_WAIT}. {}", told(entry, &catalog.lifts(entry, &parameters, &met)))),
         };
         finding.evidence.insert("volume_type".to_owned(), entry.id().into());
@@ -64,16 +64,16 @@ fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a CatalogEn
 
 /// The rate that a finding tells of, as a need; `None` where it tells of none, or of a limit that is not the volume's.
 fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option<VolumeNeed> {
-    let (value, group) = match finding.id.as_str() {
-        "iops-cap" => ("iops", "group_limit_iops"),
-        "bandwidth-cap" => ("bytes_per_second", "group_limit_bytes_per_second"),
-        "burst-suspected" => ("burst_iops", ""),
+    let (value, group) = match finding.id {
+        FindingId::IopsCap => ("iops", "group_limit_iops"),
+        FindingId::BandwidthCap => ("bytes_per_second", "group_limit_bytes_per_second"),
+        FindingId::BurstSuspected => ("burst_iops", ""),
         _ => return None,
     };
     if finding.evidence.get(group).is_some_and(|limit| !limit.is_null()) {
         return None;
     }
-    let in_bytes = finding.id == "bandwidth-cap";
+    let in_bytes = finding.id == FindingId::BandwidthCap;
     let value = finding.evidence.get(value)?.as_f64()?;
     let test = record.tests.iter().find(|test| finding.tests.contains(&test.id))?;
     let job = test.jobs.first()?;
@@ -174,7 +174,7 @@ mod tests {
 
     /// What is advised against a cap of so many reads a second.
     fn remedy(target: &str, label: Option<&str>, iops: f64, group: Option<u64>) -> String {
-        let finding = Finding { id: "iops-cap".to_owned(), ..Finding::default() };
+        let finding = Finding { id: FindingId::IopsCap, ..Finding::default() };
         let finding = finding.with("direction", "read").with("iops", iops).with("group_limit_iops", group);
         advised(target, label, finding)
     }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_spent_burst_is_told_by_the_rules_of_its_type() {
         let fell = |target: &str| {
-            let finding = Finding { id: "burst-suspected".to_owned(), ..Finding::default() };
+            let finding = Finding { id: FindingId::BurstSuspected, ..Finding::default() };
             advised(target, None, finding.with("burst_iops", 2999.6).with("baseline_iops", 150.0))
         };
         assert_eq!(

@@ -9,7 +9,7 @@ use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{RunRecord, Severity, TestRecord, TestStatus};
+use fathom_record::{FindingId, RunRecord, Severity, TestRecord, TestStatus};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -66,7 +66,7 @@ const DEEPEST: u64 = 256;
 /// Largest block where none is said.
 const LARGEST: u64 = 1 << 20;
 /// The finding of a rate that was offered and not kept: what a search for the highest one looks for.
-const TOO_MUCH: &str = "rate-not-sustained";
+const TOO_MUCH: FindingId = FindingId::RateNotSustained;
 /// Seeds of the points differ, so that none reads what another left in a cache on the way.
 const SEED_STEP: u64 = 0x9e37_79b9;
 
@@ -215,7 +215,7 @@ pub fn sweep(
     // Points are short and go past the knee on purpose: what a single one suffers from counts, not what it is.
     record.findings = fathom_analysis::findings(&record);
     record.findings.retain(|finding| finding.severity >= Severity::Warning && finding.id != TOO_MUCH);
-    record.findings.sort_by(|one, other| one.id.cmp(&other.id));
+    record.findings.sort_by(|one, other| one.id.name().cmp(other.id.name()));
     Ok(record)
 }
 

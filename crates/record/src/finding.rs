@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::FindingId;
 use crate::wire::is_default;
 
 /// How much a finding matters.
@@ -15,7 +16,7 @@ pub enum Severity {
     Info,
     /// A number should be read with care.
     Warning,
-    /// A number is wrong, or a promise is broken.
+    /// A number is wrong, or I/O failed.
     Error,
 }
 
@@ -34,8 +35,8 @@ impl Severity {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Finding {
-    /// Fixed name of the kind of finding (`cache-hits`).
-    pub id: String,
+    /// The kind of finding.
+    pub id: FindingId,
     /// How much it matters.
     pub severity: Severity,
     /// One sentence.

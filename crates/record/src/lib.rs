@@ -9,6 +9,7 @@ pub mod conditions;
 mod disk;
 mod error;
 mod finding;
+mod finding_id;
 pub mod from_stats;
 mod history_row;
 mod host_load;
@@ -36,6 +37,7 @@ pub use conditions::{
 pub use disk::{DiskCountersRecord, DiskIntervalRecord, DiskRecord};
 pub use error::RecordError;
 pub use finding::{Finding, Severity};
+pub use finding_id::FindingId;
 pub use from_stats::{TestMeta, test_record};
 pub use history_row::HistoryRow;
 pub use host_load::HostIntervalRecord;

@@ -325,7 +325,7 @@ fn sample_run() -> RunRecord {
         },
         tests: vec![test, skipped],
         findings: vec![Finding {
-            id: "failed-requests".to_owned(),
+            id: "failed-requests".to_owned().into(),
             severity: Severity::Warning,
             claim: "Two writes failed.".to_owned(),
             evidence: [("failed".to_owned(), 2.into())].into(),

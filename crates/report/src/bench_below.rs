@@ -93,14 +93,14 @@ pub(crate) fn findings(
     }
     writeln!(out)?;
     writeln!(out, "{}", style.bold("What it tells"))?;
-    let names = record.findings.iter().map(|finding| columns::width(&finding.id)).max().unwrap_or(0);
+    let names = record.findings.iter().map(|finding| columns::width(finding.id.name())).max().unwrap_or(0);
     let indent = INDENT + names + 2;
     // What is to be done about several of one kind is said once, after the last.
     for alike in record.findings.chunk_by(|one, next| (&one.id, &one.remedy) == (&next.id, &next.remedy)) {
         let claims = alike.iter().flat_map(|finding| wrap(&claim(record, finding), width, indent, indent));
         let remedy = alike[0].remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
         for (index, line) in claims.chain(remedy).enumerate() {
-            let label = if index == 0 { alike[0].id.as_str() } else { "" };
+            let label = if index == 0 { alike[0].id.name() } else { "" };
             writeln!(out, "{:INDENT$}{}  {}", "", pad(label, names), line.trim_start_matches(' '))?;
         }
     }

@@ -4,12 +4,12 @@
 //! The measurements behind each threshold are in docs/adr/0014.
 
 use fathom_model::units;
-use fathom_record::{Finding, JobRecord, OpRecord, PhaseRecord, Severity, TestRecord};
+use fathom_record::{Finding, FindingId, JobRecord, OpRecord, PhaseRecord, Severity, TestRecord};
 
 use super::Words;
 
 /// Name of the finding.
-const ID: &str = "async-is-not";
+const ID: FindingId = FindingId::AsyncIsNot;
 /// Share of all CPU time, own and the kernel workers', from which on these are the way requests go and not the exception:
 /// targets that take nothing else are at 0.22 to 0.79, the odd page in the way or sync in between at 0.15 at most.
 const WORKERS_SHARE: f64 = 0.2;
@@ -233,7 +233,7 @@ fn submission(finding: Finding, sums: &Sums) -> Finding {
 }
 
 fn new(severity: Severity, claim: String, remedy: Option<String>) -> Finding {
-    Finding { id: ID.to_owned(), severity, claim, remedy, ..Finding::default() }
+    crate::say::finding(ID, severity, claim, remedy)
 }
 
 fn is_direct(job: &JobRecord) -> bool {
@@ -436,7 +436,7 @@ mod tests {
         };
         let jobs = vec![with(TMPFS, 0, "a"), with(TMPFS, 0, "a"), with(CACHED_URING, 1, "b")];
         let found = findings(&test(jobs), Words::Fio);
-        let ids: Vec<_> = found.iter().map(|finding| (finding.id.as_str(), finding.severity)).collect();
+        let ids: Vec<_> = found.iter().map(|finding| (finding.id.clone(), finding.severity)).collect();
         assert_eq!(ids, [(ID, Severity::Warning), (ID, Severity::Info)]);
         assert!(found[0].claim.starts_with("a: io_uring was not asynchronous here: 4 kernel workers"));
         assert!(found[1].claim.starts_with("b: io_uring completed"), "{}", found[1].claim);

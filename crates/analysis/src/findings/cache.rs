@@ -1,7 +1,7 @@
 //! Numbers that memory had a part in: the page cache of this machine, and working sets that fit into a cache elsewhere.
 
 use fathom_model::units;
-use fathom_record::{Finding, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, RunRecord, Severity};
 
 use crate::rows::RecordRow;
 use crate::say::{count, finding, of, percent};
@@ -63,7 +63,7 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
             "--direct=1 goes past the page cache; --end_fsync=1 counts what writing back takes."
         }
     };
-    let found = finding("cache-served", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::CacheServed, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
             .with("read_fraction_unseen", read)
@@ -87,7 +87,7 @@ fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
     } else {
         "--direct=1 goes past it."
     };
-    let found = finding("buffered", Severity::Info, claim.to_owned(), Some(remedy.to_owned()));
+    let found = finding(FindingId::Buffered, Severity::Info, claim.to_owned(), Some(remedy.to_owned()));
     Some(of(found, [row]).with("jobs", jobs))
 }
 
@@ -105,7 +105,7 @@ fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         count(times),
     );
     let remedy = "A size of several GiB (--size) shows what lies behind them.";
-    let found = finding("small-working-set", Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::SmallWorkingSet, Severity::Info, claim, Some(remedy.to_owned()));
     Some(of(found, [row]).with("working_set_bytes", set).with("times_over", times))
 }
 

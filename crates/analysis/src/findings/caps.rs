@@ -4,8 +4,8 @@
 //! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
 
 use fathom_model::units;
-use fathom_record::stability::Second;
 use fathom_record::{Finding, RunRecord, Severity};
+use fathom_record::{FindingId, stability::Second};
 
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of};
@@ -164,7 +164,7 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     }
     claim += &shared(cap, caps, rows);
     let asked = format!("--iops {:.0}", cap.value * 2.0);
-    let found = finding("iops-cap", Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
+    let found = finding(FindingId::IopsCap, Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
         .with("iops", cap.value)
@@ -203,7 +203,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         );
     }
     let asked = format!("--throughput {:.0}MiB", cap.value * 2.0 / f64::from(1 << 20));
-    let found = finding("bandwidth-cap", Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
+    let found = finding(FindingId::BandwidthCap, Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
         .with("bytes_per_second", cap.value)
@@ -264,7 +264,7 @@ fn queueing(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Option<
         units::latency(alone_ns as u64),
     );
     let remedy = format!("Depth {} is enough for this rate.", count(enough));
-    let found = finding("queueing", Severity::Info, claim, Some(remedy));
+    let found = finding(FindingId::Queueing, Severity::Info, claim, Some(remedy));
     Some(
         of(found, [row])
             .with("lat_ns", row.lat_ns())
@@ -299,7 +299,7 @@ fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Opti
         mebibytes(best.bytes_per_second()),
     );
     let remedy = format!("Blocks of {} and more reach it.", units::bytes(needed as u64));
-    let found = finding("small-block-for-bandwidth", Severity::Info, claim, Some(remedy));
+    let found = finding(FindingId::SmallBlockForBandwidth, Severity::Info, claim, Some(remedy));
     Some(
         of(found, [row])
             .with("block_size_bytes", size)
@@ -324,7 +324,7 @@ mod tests {
     }
 
     fn told(loads: &[TestLoad]) -> Vec<String> {
-        check(&record(loads)).into_iter().map(|finding| finding.id).collect()
+        check(&record(loads)).into_iter().map(|finding| finding.id.to_string()).collect()
     }
 
     #[test]

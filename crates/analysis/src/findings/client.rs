@@ -1,6 +1,6 @@
 //! A client that could not ask for more: its threads busy, its CPU time taken by the host or withheld by its group.
 
-use fathom_record::{Finding, HostIntervalRecord, JobRecord, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, HostIntervalRecord, JobRecord, RunRecord, Severity};
 
 use crate::rows::RecordRow;
 use crate::say::{count, finding, of, percent};
@@ -69,7 +69,7 @@ fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         (false, true) => "More jobs spread it over more CPUs (`fathom fio --numjobs=N`).",
         (false, false) => "--numjobs spreads it over more CPUs.",
     };
-    let found = finding("client-cpu-bound", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::ClientCpuBound, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
             .with("busiest_thread_fraction", most)
@@ -119,7 +119,7 @@ fn steal(row: &RecordRow<'_>) -> Option<Finding> {
         percent(worst.max(mean)),
     );
     let remedy = "Repeat at another hour, or on a machine with CPUs of its own.";
-    let found = finding("cpu-steal", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::CpuSteal, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(of(found, [row]).with("steal_fraction", mean).with("steal_fraction_worst", worst.max(mean)))
 }
 
@@ -140,7 +140,7 @@ fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         percent(share),
     );
     let remedy = "Raise cpu.max (cpu.cfs_quota_us), or measure outside of the group.";
-    let found = finding("cgroup-throttled", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::CgroupThrottled, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
             .with("throttled_fraction", share)
@@ -173,7 +173,7 @@ pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
         percent(mean(after)),
     );
     let remedy = "Let it rest until its credit is back, or take a type without credits.";
-    let mut found = finding("cpu-credit-suspected", Severity::Warning, claim, Some(remedy.to_owned()))
+    let mut found = finding(FindingId::CpuCreditSuspected, Severity::Warning, claim, Some(remedy.to_owned()))
         .with("steal_fraction_before", mean(before))
         .with("steal_fraction_after", mean(after));
     found.tests = tests.iter().map(|test| test.id.clone()).collect();

@@ -1,7 +1,7 @@
 //! What several depths of the same load tell together: one too shallow, one that could go deeper, and where the bend is.
 
 use fathom_model::units;
-use fathom_record::{Finding, Severity};
+use fathom_record::{Finding, FindingId, Severity};
 
 use crate::bend::{DepthRate, bend};
 use crate::findings::client;
@@ -72,7 +72,7 @@ fn too_shallow(family: &[&RecordRow<'_>]) -> Option<Finding> {
         count(best.held()),
     );
     let remedy = format!("It takes at least {} under way (Little: rate times latency).", count(needed));
-    let found = finding("queue-too-shallow", Severity::Info, claim, Some(remedy));
+    let found = finding(FindingId::QueueTooShallow, Severity::Info, claim, Some(remedy));
     Some(
         of(found, [*row])
             .with("depth", row.held())
@@ -97,7 +97,7 @@ fn not_saturated(family: &[&RecordRow<'_>]) -> Option<Finding> {
         count(last.iops()),
     );
     let remedy = "More depth or jobs show how much more.";
-    let found = finding("not-saturated", Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::NotSaturated, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
         of(found, [*last])
             .with("depth", last.held())
@@ -126,7 +126,7 @@ fn knee(family: &[&RecordRow<'_>]) -> Option<Finding> {
         count(enough.held()),
         count(frugal.held()),
     );
-    let found = finding("knee", Severity::Info, claim, None);
+    let found = finding(FindingId::Knee, Severity::Info, claim, None);
     Some(
         of(found, curve.iter().copied())
             .with("iodepth_throughput", enough.held())

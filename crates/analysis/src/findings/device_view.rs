@@ -2,7 +2,7 @@
 //! be read before they were written.
 
 use fathom_model::units;
-use fathom_record::{Finding, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, RunRecord, Severity};
 
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding, of, percent};
@@ -52,7 +52,7 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         percent(share),
     );
     let remedy = "Stop the other load, or measure when it rests.";
-    let finding = finding("foreign-io", Severity::Warning, claim, Some(remedy.to_owned()));
+    let finding = finding(FindingId::ForeignIo, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(finding, [row])
             .with("foreign_fraction", share)
@@ -133,7 +133,7 @@ fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         device.name,
         count(pieces),
     );
-    let found = finding("splitting", Severity::Info, claim, None);
+    let found = finding(FindingId::Splitting, Severity::Info, claim, None);
     Some(of(found, [row]).with("pieces_per_request", pieces).with("max_request_bytes", largest))
 }
 
@@ -182,7 +182,7 @@ fn alignment(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         ),
     };
     let severity = if writes { Severity::Warning } else { Severity::Info };
-    let found = finding("alignment", severity, claim, Some(remedy));
+    let found = finding(FindingId::Alignment, severity, claim, Some(remedy));
     Some(
         of(found, [row])
             .with("physical_block_size_bytes", physical)
@@ -283,7 +283,7 @@ mod tests {
             let mut run = record(&[TestLoad { rw, bs, ..TestLoad::default() }]);
             plan(&mut run, "offset", offset);
             let found: Vec<Finding> = findings(&run, &rows(&run)[0]);
-            let found = found.into_iter().find(|finding| finding.id == "alignment");
+            let found = found.into_iter().find(|finding| finding.id == FindingId::Alignment);
             assert_eq!(found.map(|finding| finding.severity), expected, "{rw} {bs} {offset}");
         };
         case("randwrite", 4096, "0", None);
@@ -294,7 +294,8 @@ mod tests {
         for (start, expected) in [(1 << 20, None), (2049 * 512, Some("Make the partition anew"))] {
             let mut run = record(&[TestLoad { rw: "randwrite", ..TestLoad::default() }]);
             run.header.conditions.target.devices[0].start_bytes = Some(start);
-            let found = findings(&run, &rows(&run)[0]).into_iter().find(|finding| finding.id == "alignment");
+            let found =
+                findings(&run, &rows(&run)[0]).into_iter().find(|finding| finding.id == FindingId::Alignment);
             let remedy = found.and_then(|finding| finding.remedy);
             assert!(remedy.as_deref().map(|text| &text[..23]) == expected, "{start}: {remedy:?}");
         }

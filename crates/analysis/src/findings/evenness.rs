@@ -1,7 +1,7 @@
 //! Rates that changed while they were measured: once and for good, as when a burst credit is spent, or up and down.
 
-use fathom_record::stability::Second;
 use fathom_record::{Finding, Severity};
+use fathom_record::{FindingId, stability::Second};
 
 use crate::findings::client;
 use crate::findings::stalled;
@@ -53,7 +53,7 @@ fn not_steady(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
         end.unwrap_or_default(),
     );
     let remedy = "Look for another load (a snapshot, a scrub, a neighbour), or run until it settles: `fathom bench --until-steady`.";
-    let found = finding("not-steady", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::NotSteady, Severity::Warning, claim, Some(remedy.to_owned()));
     let found = match settled {
         Some(last) => found.with("last_30_seconds_iops", last.mean),
         None => found,
@@ -81,7 +81,7 @@ fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
         seconds(high.length as u64 * 1_000_000_000),
     );
     let remedy = "Let the volume rest and run again: credit falls at the same sum of requests, a neighbour's load does not.";
-    let found = finding("burst-suspected", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
             .with("burst_iops", high.median)
@@ -99,7 +99,7 @@ mod tests {
 
     fn told(seconds: Vec<f64>, iops: f64) -> Option<String> {
         let run = record(&[TestLoad { seconds, iops, ..TestLoad::default() }]);
-        findings(&rows(&run)[0]).map(|finding| finding.id)
+        findings(&rows(&run)[0]).map(|finding| finding.id.to_string())
     }
 
     fn fall(high: usize, low: usize, to: f64) -> Vec<f64> {

@@ -3,7 +3,7 @@
 //! A number proves no lie: that takes a power cut. What is told is that the figures do not fit a device that flushes.
 
 use fathom_model::units;
-use fathom_record::{DeviceRecord, Finding, RunRecord, Severity};
+use fathom_record::{DeviceRecord, Finding, FindingId, RunRecord, Severity};
 
 use crate::rows::RecordRow;
 use crate::say::{finding, of, percent};
@@ -65,7 +65,7 @@ fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
             "Ask the provider how acknowledged writes survive a power cut; only a power cut proves it."
         }
     };
-    let found = finding("flush-suspicious", Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::FlushSuspicious, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
             .with("syncs", sync.ios)
@@ -93,7 +93,7 @@ fn cost(row: &RecordRow<'_>) -> Option<Finding> {
         if writes_per_sync < 1.5 { "each write" } else { "writes" },
     );
     let remedy = "Fewer, larger commits (group commit) pay this price less often.";
-    let found = finding("flush-cost", Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::FlushCost, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
             .with("sync_mean_ns", sync_ns)

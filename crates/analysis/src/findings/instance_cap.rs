@@ -1,6 +1,6 @@
 //! Targets that are slower together than apart: something above them, the machine or a disk below both, has a limit.
 
-use fathom_record::{Finding, JobRecord, Severity};
+use fathom_record::{Finding, FindingId, JobRecord, Severity};
 
 use crate::findings::client;
 use crate::rows::RecordRow;
@@ -67,7 +67,7 @@ fn shared(together: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Finding> {
         count(together.iops()),
     );
     let remedy = "Look for the limit of the machine (its type), of a disk below both, or of a control group.";
-    let found = finding("instance-cap", Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::InstanceCap, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
         of(found, apart.iter().copied().chain([together]))
             .with("iops_apart", sum)

@@ -4,7 +4,7 @@
 //! A driver that is late adds its own lateness to what it measures.
 
 use fathom_model::{Op, units};
-use fathom_record::{Finding, JobRecord, ScheduleSummary, Severity, TestRecord, merge_jobs};
+use fathom_record::{Finding, FindingId, JobRecord, ScheduleSummary, Severity, TestRecord, merge_jobs};
 
 /// Share of a request's usual service time that the driver may be late by.
 const LATE_SHARE: f64 = 0.1;
@@ -49,7 +49,7 @@ fn not_sustained(job: &JobRecord, op: Op, schedule: &ScheduleSummary) -> Option<
     let remedy = "The percentiles of the response time grow with the run and hold for no rate: offer less, or allow \
                   more in flight (iodepth).";
     Some(
-        new("rate-not-sustained", Severity::Warning, claim, remedy, job, op)
+        new(FindingId::RateNotSustained, Severity::Warning, claim, remedy, job, op)
             .with("offered_iops", rounded(schedule.offered_iops))
             .with("reached_iops", rounded(reached))
             .with("backlog", schedule.backlog)
@@ -71,15 +71,14 @@ fn late(job: &JobRecord, op: Op, schedule: &ScheduleSummary, service_ns: u64) ->
     let remedy = "The response time holds this lateness: give the client a processor of its own (cpus_allowed), or \
                   spread the rate over more jobs.";
     Some(
-        new("generator-late", Severity::Info, claim, remedy, job, op)
+        new(FindingId::GeneratorLate, Severity::Info, claim, remedy, job, op)
             .with("late_p99_ns", late_ns)
             .with("service_p50_ns", service_ns),
     )
 }
 
-fn new(id: &str, severity: Severity, claim: String, remedy: &str, job: &JobRecord, op: Op) -> Finding {
-    let finding =
-        Finding { id: id.to_owned(), severity, claim, remedy: Some(remedy.to_owned()), ..Finding::default() };
+fn new(id: FindingId, severity: Severity, claim: String, remedy: &str, job: &JobRecord, op: Op) -> Finding {
+    let finding = crate::say::finding(id, severity, claim, Some(remedy.to_owned()));
     finding.with("job", job.name.as_str()).with("op", op.name())
 }
 
@@ -123,7 +122,7 @@ mod tests {
         };
         let job = JobRecord { name: "paced".to_owned(), measured, ..Default::default() };
         let test = TestRecord { id: "t".to_owned(), jobs: vec![job], ..Default::default() };
-        findings(&test).into_iter().map(|finding| finding.id).collect()
+        findings(&test).into_iter().map(|finding| finding.id.to_string()).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fathom_model::units;
-use fathom_record::{Finding, IntervalRecord, LatencyRecord, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, IntervalRecord, LatencyRecord, RunRecord, Severity};
 
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{count, finding, of};
@@ -44,13 +44,13 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
             "{times}: a cache between this machine and the medium answered, {} times as fast.",
             count(ratio)
         );
-        ("host-cache", claim, "A size far above the host's cache (--size) shows what lies behind it.")
+        (FindingId::HostCache, claim, "A size far above the host's cache (--size) shows what lies behind it.")
     } else {
         let claim = format!(
             "{times}: they are fetched when first used (a volume made from a snapshot), or a cache has them since."
         );
         (
-            "first-touch",
+            FindingId::FirstTouch,
             claim,
             "Read every block once before it is measured or put to use: `fathom prepare --touch`.",
         )
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn told(run: &RunRecord) -> Option<String> {
-        findings(run, &rows(run)[0]).map(|finding| finding.id)
+        findings(run, &rows(run)[0]).map(|finding| finding.id.to_string())
     }
 
     #[test]

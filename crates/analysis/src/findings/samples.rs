@@ -3,7 +3,7 @@
 use std::io;
 
 use fathom_model::units;
-use fathom_record::{Finding, Severity};
+use fathom_record::{Finding, FindingId, Severity};
 
 use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
@@ -26,7 +26,7 @@ fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
         let requests = if error.count == 1 { "request" } else { "requests" };
         let claim = format!("{} {} {requests} failed: {text}.", units::grouped(error.count), error.op);
         let remedy = "The kernel log (dmesg) says what the device answered.";
-        of(finding("errors", Severity::Error, claim, Some(remedy.to_owned())), [row])
+        of(finding(FindingId::Errors, Severity::Error, claim, Some(remedy.to_owned())), [row])
             .with("op", error.op.as_str())
             .with("errno", error.errno)
             .with("failed", error.count)
@@ -49,7 +49,7 @@ fn short_run(row: &RecordRow<'_>) -> Option<Finding> {
     } else {
         "--time_based --runtime=30s makes it longer."
     };
-    let found = finding("short-run", Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::ShortRun, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row]).with("measured_ns", row.summary.measured_ns).with("full_seconds", row.seconds.len()),
     )
@@ -65,7 +65,7 @@ fn low_sample(row: &RecordRow<'_>) -> Option<Finding> {
         units::grouped(total.ios)
     );
     let remedy = format!("It takes {} requests: run longer.", units::grouped(CARRY_P99));
-    let found = finding("low-sample", Severity::Info, claim, Some(remedy));
+    let found = finding(FindingId::LowSample, Severity::Info, claim, Some(remedy));
     Some(of(found, [row]).with("requests", total.ios))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fathom_model::units;
-use fathom_record::{Finding, IntervalRecord, JobRecord, Severity, SlowRecord, StallRecord};
+use fathom_record::{Finding, FindingId, IntervalRecord, JobRecord, Severity, SlowRecord, StallRecord};
 
 use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
@@ -56,7 +56,7 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     }
     let severity = if stuck > 0 { Severity::Error } else { Severity::Warning };
     let remedy = "The kernel log (dmesg) tells of timeouts and resets; over a network, look at the path.";
-    let found = finding("stalled", severity, claim + ".", Some(remedy.to_owned()));
+    let found = finding(FindingId::Stalled, severity, claim + ".", Some(remedy.to_owned()));
     Some(
         of(found, [row])
             .with("start_ns", longest.start_ns)

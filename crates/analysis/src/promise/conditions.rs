@@ -1,7 +1,7 @@
 //! What has to hold for a promise to be judged. A shortfall may be the client's, the queue's or the block size's; a good
 //! figure may be a cache's. Each counts against the verdict that it would spoil, and against no other.
 
-use fathom_record::{PromiseRecord, RunRecord};
+use fathom_record::{FindingId, PromiseRecord, RunRecord};
 
 use super::quantity::{Comparison, PromiseDirection, PromiseMeasure, Quantity};
 use super::words::spoken;
@@ -44,7 +44,7 @@ impl PromiseCase<'_> {
     }
 
     /// A finding of this kind about the test.
-    fn found(&self, id: &str) -> Option<&str> {
+    fn found(&self, id: FindingId) -> Option<&str> {
         let concerns = |tests: &[String]| tests.contains(&self.row.test.id);
         let findings = &self.record.findings;
         findings
@@ -79,14 +79,15 @@ pub(super) fn elsewhere(case: &PromiseCase<'_>) -> Option<Doubt> {
 
 /// Why a figure may be better than what the volume gives.
 pub(super) fn flatters(case: &PromiseCase<'_>) -> Option<Doubt> {
-    const CACHES: [&str; 4] = ["cache-served", "buffered", "small-working-set", "host-cache"];
-    let found = CACHES.iter().find_map(|id| Some((id, case.found(id)?)))?;
+    const CACHES: [FindingId; 4] =
+        [FindingId::CacheServed, FindingId::Buffered, FindingId::SmallWorkingSet, FindingId::HostCache];
+    let found = CACHES.into_iter().find_map(|id| Some((id.clone(), case.found(id)?)))?;
     cached(found)
 }
 
-fn cached((id, claim): (&&str, &str)) -> Option<Doubt> {
-    let remedy = match *id {
-        "buffered" => "direct I/O (leave --buffered out)",
+fn cached((id, claim): (FindingId, &str)) -> Option<Doubt> {
+    let remedy = match id {
+        FindingId::Buffered => "direct I/O (leave --buffered out)",
         _ => "a larger --size, or a target without a cache before it",
     };
     doubt(format!("a cache may have answered ({id}): {}", claim.trim_end_matches('.')), remedy)
@@ -94,8 +95,11 @@ fn cached((id, claim): (&&str, &str)) -> Option<Doubt> {
 
 /// Why a figure may be worse than what the volume gives; `bound` is what it had to reach.
 pub(super) fn excuses(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
-    let all =
-        [case.found("buffered").and_then(|claim| cached((&"buffered", claim))), client(case), others(case)];
+    let all = [
+        case.found(FindingId::Buffered).and_then(|claim| cached((FindingId::Buffered, claim))),
+        client(case),
+        others(case),
+    ];
     let mut all = all.into_iter().flatten();
     if let Some(found) = all.next() {
         return Some(found);
@@ -112,10 +116,11 @@ pub(super) fn excuses(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
 
 /// The client, unless a cap that was found says whose the limit is.
 fn client(case: &PromiseCase<'_>) -> Option<Doubt> {
-    const CLIENT: [&str; 3] = ["client-cpu-bound", "cgroup-throttled", "cpu-steal"];
-    let is_capped = case.found("iops-cap").or(case.found("bandwidth-cap")).is_some();
-    let (id, claim) = CLIENT.iter().find_map(|id| Some((*id, case.found(id)?)))?;
-    if is_capped && case.is_rate() && id != "client-cpu-bound" {
+    const CLIENT: [FindingId; 3] =
+        [FindingId::ClientCpuBound, FindingId::CgroupThrottled, FindingId::CpuSteal];
+    let is_capped = case.found(FindingId::IopsCap).or(case.found(FindingId::BandwidthCap)).is_some();
+    let (id, claim) = CLIENT.into_iter().find_map(|id| Some((id.clone(), case.found(id)?)))?;
+    if is_capped && case.is_rate() && id != FindingId::ClientCpuBound {
         return None;
     }
     let why = format!("the client may be what limits ({id}): {}", claim.trim_end_matches('.'));
@@ -123,11 +128,11 @@ fn client(case: &PromiseCase<'_>) -> Option<Doubt> {
 }
 
 fn others(case: &PromiseCase<'_>) -> Option<Doubt> {
-    if let Some(claim) = case.found("foreign-io") {
+    if let Some(claim) = case.found(FindingId::ForeignIo) {
         let why = format!("others used the device (foreign-io): {}", claim.trim_end_matches('.'));
         return doubt(why, "stop the other load, or measure when it rests");
     }
-    let claim = case.found("first-touch")?;
+    let claim = case.found(FindingId::FirstTouch)?;
     let why = format!("blocks were used for the first time (first-touch): {}", claim.trim_end_matches('.'));
     doubt(why, "touch every block once before: `fathom prepare --touch`")
 }
@@ -158,7 +163,7 @@ fn machine(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
             "a machine that lets more through",
         );
     }
-    let claim = case.found("instance-cap")?;
+    let claim = case.found(FindingId::InstanceCap)?;
     doubt(
         format!("a limit above the volume holds it (instance-cap): {}", claim.trim_end_matches('.')),
         "one target alone",
@@ -187,7 +192,7 @@ fn size(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
             doubt(why, "requests of 64k and more")
         }
         (PromiseMeasure::Iops, None) if bytes >= LARGE_BYTES => {
-            let claim = case.found("bandwidth-cap")?.trim_end_matches('.');
+            let claim = case.found(FindingId::BandwidthCap)?.trim_end_matches('.');
             let why = format!("at {name} the limit is one of bytes (bandwidth-cap): {claim}");
             doubt(why, "smaller requests")
         }

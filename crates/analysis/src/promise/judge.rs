@@ -379,7 +379,7 @@ mod tests {
         let check = |id: &str, value: f64, expected: PromiseVerdict| {
             let mut run = record(&[deep(1000.0)]);
             run.findings =
-                vec![Finding { id: id.to_owned(), tests: vec!["t".to_owned()], ..Finding::default() }];
+                vec![Finding { id: id.to_owned().into(), tests: vec!["t".to_owned()], ..Finding::default() }];
             check(
                 &mut run,
                 promise("iops", ">=", value, 5.0),

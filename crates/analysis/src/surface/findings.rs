@@ -3,7 +3,7 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, latency};
-use fathom_record::{Finding, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, RunRecord, Severity};
 
 use crate::say::{count, finding, mebibytes, percent, seconds};
 use crate::steady::segments::{Segment, segments};
@@ -22,7 +22,7 @@ const BURST_TIMES: f64 = 5.0;
 pub fn findings(record: &RunRecord, surface: &Surface) -> Vec<Finding> {
     let mut found = of_tests(record);
     // Where each failed is said below.
-    found.retain(|found| found.id != "errors" || surface.scan.is_none());
+    found.retain(|found| found.id != FindingId::Errors || surface.scan.is_none());
     found.extend(stalled(surface));
     found.extend(content(surface));
     found.extend(courses(surface, &record.header.command));
@@ -35,11 +35,16 @@ pub fn findings(record: &RunRecord, surface: &Surface) -> Vec<Finding> {
 /// What the rules for tests say, once for each kind: points are many, short and alike.
 fn of_tests(record: &RunRecord) -> Vec<Finding> {
     /// A point that is short or reads in order may look like these; what is said of courses says it better.
-    const NOT_OF_POINTS: [&str; 5] =
-        ["stalled", "burst-suspected", "not-steady", "host-cache", "first-touch"];
+    const NOT_OF_POINTS: [FindingId; 5] = [
+        FindingId::Stalled,
+        FindingId::BurstSuspected,
+        FindingId::NotSteady,
+        FindingId::HostCache,
+        FindingId::FirstTouch,
+    ];
     let all = crate::findings(record);
     let matters =
-        |found: &&Finding| found.severity >= Severity::Warning && !NOT_OF_POINTS.contains(&found.id.as_str());
+        |found: &&Finding| found.severity >= Severity::Warning && !NOT_OF_POINTS.contains(&found.id);
     let mut kept: Vec<Finding> = Vec::new();
     for found in all.iter().filter(matters) {
         match kept.iter_mut().find(|kept| kept.id == found.id) {
@@ -73,7 +78,7 @@ fn stalled(surface: &Surface) -> Option<Finding> {
         if all.len() > 1 { format!(", and in {} tests altogether", all.len()) } else { String::new() },
     );
     let remedy = "The kernel log (dmesg) tells what the driver saw.".to_owned();
-    let found = finding("stalled", Severity::Warning, claim, Some(remedy));
+    let found = finding(FindingId::Stalled, Severity::Warning, claim, Some(remedy));
     Some(found.with("length_ns", *longest).with("tests", all.len() as u64))
 }
 
@@ -91,7 +96,7 @@ fn content(surface: &Surface) -> Vec<Finding> {
             share(unwritten)
         );
         let remedy = "Write it once before it is measured, if all of it is going to be used.".to_owned();
-        let what = finding("unwritten", Severity::Warning, claim, Some(remedy));
+        let what = finding(FindingId::Unwritten, Severity::Warning, claim, Some(remedy));
         found.push(what.with("points", unwritten as u64).with("of_points", all as u64));
     }
     let cached = surface.count("cached");
@@ -102,13 +107,13 @@ fn content(surface: &Surface) -> Vec<Finding> {
             share(cached)
         );
         let remedy = "Without --buffered requests go past the page cache.".to_owned();
-        let what = finding("cache-served", Severity::Warning, claim, Some(remedy));
+        let what = finding(FindingId::CacheServed, Severity::Warning, claim, Some(remedy));
         found.push(what.with("points", cached as u64).with("of_points", all as u64));
     }
     if surface.is_all_zero() {
         let claim = "everything that was looked at is zero. If nothing was ever written there, these are not the rates \
                      of the medium, and there is nothing to hold them against.";
-        found.push(finding("unwritten", Severity::Warning, claim.to_owned(), None));
+        found.push(finding(FindingId::Unwritten, Severity::Warning, claim.to_owned(), None));
     }
     found
 }
@@ -237,8 +242,8 @@ impl AxisLevels {
         let claim = format!("the rate follows the time, wherever it is read: {words}. It looks {what}.");
         let remedy = "Measure again after a rest: what comes back by itself was credit.".to_owned();
         let found = match lasts {
-            true => finding("burst-suspected", Severity::Warning, claim, Some(remedy)),
-            false => finding("rate-follows-time", Severity::Warning, claim, None),
+            true => finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy)),
+            false => finding(FindingId::RateFollowsTime, Severity::Warning, claim, None),
         };
         self.with_evidence(found)
     }
@@ -251,7 +256,7 @@ impl AxisLevels {
             _ => "as where parts of a volume lie on other media, or have yet to be fetched",
         };
         let claim = format!("the rate follows the place, whenever it is read: {words}. It looks {what}.");
-        self.with_evidence(finding("rate-follows-place", Severity::Info, claim, None))
+        self.with_evidence(finding(FindingId::RateFollowsPlace, Severity::Info, claim, None))
     }
 
     fn of_either(&self, command: &[String]) -> Finding {
@@ -263,7 +268,7 @@ impl AxisLevels {
             if said { ", as asked" } else { "" }
         );
         let remedy = "--order random tells the two apart.".to_owned();
-        self.with_evidence(finding("rate-changes", Severity::Info, claim, Some(remedy)))
+        self.with_evidence(finding(FindingId::RateChanges, Severity::Info, claim, Some(remedy)))
     }
 
     fn with_evidence(&self, found: Finding) -> Finding {
@@ -290,7 +295,7 @@ fn burst(surface: &Surface) -> Option<Finding> {
     );
     let remedy =
         "Data that are read again and again fit into it; the rates of the surface are those of the rest.";
-    let found = finding("host-cache", Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::HostCache, Severity::Info, claim, Some(remedy.to_owned()));
     Some(found.with("burst_bytes_per_second", burst).with("median_bytes_per_second", usual))
 }
 
@@ -307,7 +312,7 @@ fn scan(scan: &Scan) -> Vec<Finding> {
         );
         let remedy =
             "Save what is there and replace the device; a write to such a sector may make it readable again.";
-        let what = finding("unreadable", Severity::Error, claim, Some(remedy.to_owned()));
+        let what = finding(FindingId::Unreadable, Severity::Error, claim, Some(remedy.to_owned()));
         found.push(
             what.with("unreadable_bytes", unreadable)
                 .with("places", scan.unreadable.len() as u64)
@@ -328,7 +333,7 @@ fn scan(scan: &Scan) -> Vec<Finding> {
             }
         );
         let severity = if again > 0 { Severity::Warning } else { Severity::Info };
-        let what = finding("slow-blocks", severity, claim, None);
+        let what = finding(FindingId::SlowBlocks, severity, claim, None);
         found.push(what.with("blocks", scan.slow.len() as u64).with("slow_again", again as u64));
     }
     found

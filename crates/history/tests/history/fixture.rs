@@ -50,7 +50,7 @@ pub fn test(id: &str) -> TestRecord {
 
 pub fn findings() -> Vec<Finding> {
     let mut finding = Finding {
-        id: "cache-hits".into(),
+        id: "cache-hits".to_owned().into(),
         severity: Severity::Warning,
         claim: "A cache answered.".into(),
         ..Finding::default()

@@ -236,10 +236,10 @@ pub fn run() -> RunRecord {
     }
 }
 
-/// One of a kind of its own, and two of another that have the same remedy.
+/// One with an id that this version does not define, and two of another kind that have the same remedy.
 fn findings() -> Vec<Finding> {
     let finding = |id: &str, claim: &str, remedy: &str| Finding {
-        id: id.to_owned(),
+        id: id.to_owned().into(),
         severity: Severity::Warning,
         claim: claim.to_owned(),
         remedy: Some(remedy.to_owned()),
