@@ -1,4 +1,4 @@
-//! A stored record, `fathom.record/1`.
+//! A stored record, `fathom.record/2`.
 
 use fathom_record::RunRecord;
 

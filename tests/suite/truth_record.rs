@@ -63,7 +63,7 @@ fn check_record(record: &Value, what: &str) -> u128 {
     for test in list(&record["tests"]) {
         for job in list(&test["jobs"]) {
             let phase = &job["measured"];
-            let has_ramp = job["plan"]["ramp_time_ns"] != "0";
+            let has_ramp = job["plan"]["time"]["ramp_time_ns"] != 0;
             let carried = if has_ramp { int(&job["iodepth"]) } else { 0 };
             for op in ["read", "write", "trim"] {
                 check_op(phase, op, carried, &format!("{what}, {op}s of {}", job["name"]));

@@ -259,7 +259,7 @@ mod tests {
     fn a_log_waits_for_its_commits() {
         let check = |sync_ns: u64, expected: &str| {
             let mut run = record(&[load("commit", "write", (4096, 1), 400.0)]);
-            fixture::plan(&mut run, "fdatasync", "1");
+            fixture::plan(&mut run, |plan| plan.io.fdatasync_every = 1);
             let measured = &mut run.tests[0].jobs[0].measured;
             (measured.syncs, measured.sync_lat) = (4800, fixture::latency(4800, sync_ns));
             assert_eq!(said(&run), [expected]);

@@ -117,7 +117,7 @@ mod tests {
         let names = [["/a"; 2], ["/a"; 2], ["/b"; 2], ["/b"; 2], ["/a", "/b"], ["/a", "/b"]];
         for (test, names) in run.tests.iter_mut().zip(names) {
             for (job, name) in test.jobs.iter_mut().zip(names) {
-                job.plan.insert("filename".to_owned(), name.to_owned());
+                job.worker.paths = vec![name.to_owned()];
             }
         }
         let caps = |run: &RunRecord| -> Vec<f64> {
@@ -136,7 +136,7 @@ mod tests {
     fn what_matters_most_comes_first_and_one_kind_together() {
         let short = TestLoad { seconds: vec![1.0], ..TestLoad::default() };
         let mut run = record(&[TestLoad { id: "a", ..short.clone() }, TestLoad { id: "b", ..short }]);
-        plan(&mut run, "direct", "0");
+        plan(&mut run, |plan| plan.io.direct = false);
         let error = ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 1 };
         run.tests[1].jobs[0].errors = vec![error];
         let found = findings(&run);

@@ -2,12 +2,11 @@
 //!
 //! Figures follow from each other (Little, counters of the device), as those of a real run do.
 
-use std::collections::BTreeMap;
-
+use fathom_model::plan::{IoPlan, TimePlan};
 use fathom_record::{
     BlockSizes, CpuRecord, DeviceRecord, DiskCountersRecord, DiskRecord, Finding, IntervalOpRecord,
-    IntervalRecord, JobRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord, RunRecord, TestRecord,
-    TestStatus,
+    IntervalRecord, JobRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord, PlanRecord, RunRecord,
+    TestRecord, TestStatus,
 };
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
@@ -144,8 +143,8 @@ fn job(load: &TestLoad, clone: u32) -> JobRecord {
         series: load.seconds.iter().enumerate().map(interval).collect(),
         ..PhaseRecord::default()
     };
-    let plan = [("direct", "1"), ("fsync", "0"), ("fdatasync", "0"), ("sync", "none"), ("time_based", "1")];
-    let text = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let io = IoPlan { direct: true, ..IoPlan::default() };
+    let time = TimePlan { time_based: true, ..TimePlan::default() };
     JobRecord {
         name: load.id.to_owned(),
         clone,
@@ -153,16 +152,16 @@ fn job(load: &TestLoad, clone: u32) -> JobRecord {
         iodepth: load.depth,
         rw: load.rw.to_owned(),
         block_sizes: BlockSizes { read: load.bs, write: load.bs, trim: load.bs },
-        plan: BTreeMap::from_iter(plan.map(text)),
+        plan: PlanRecord { io, time, ..PlanRecord::default() },
         measured,
         ..JobRecord::default()
     }
 }
 
-/// Makes the first test's plan say something else.
-pub(crate) fn plan(record: &mut RunRecord, name: &str, value: &str) {
+/// Changes the plan of every job.
+pub(crate) fn plan(record: &mut RunRecord, change: impl Fn(&mut PlanRecord)) {
     for job in record.tests.iter_mut().flat_map(|test| &mut test.jobs) {
-        job.plan.insert(name.to_owned(), value.to_owned());
+        change(&mut job.plan);
     }
 }
 

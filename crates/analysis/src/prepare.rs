@@ -130,7 +130,7 @@ impl CompletedPiece {
             return None;
         }
         let (stage, offset) = place(&test.id)?;
-        let of_plan = |name: &str| test.jobs.first()?.plan.get(name)?.parse::<u64>().ok();
+        let planned = test.jobs.first().and_then(|job| job.plan.io.size?.bytes());
         let measured = |job: &fathom_record::JobRecord| {
             [&job.measured.read, &job.measured.write, &job.measured.trim]
                 .map(|op| op.bytes)
@@ -138,7 +138,7 @@ impl CompletedPiece {
                 .sum::<u64>()
         };
         let moved = test.jobs.iter().map(measured).sum();
-        let length = of_plan("size").unwrap_or(moved).max(moved);
+        let length = planned.unwrap_or(moved).max(moved);
         let elapsed_ns = test.jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
         Some(CompletedPiece { piece: PreparePiece { stage, offset, length }, elapsed_ns })
     }

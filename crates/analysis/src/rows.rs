@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use fathom_model::Nanos;
+use fathom_model::plan::{IoPlan, OpenSync, TimePlan};
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{JobRecord, OpRecord, RunRecord, TestRecord, TestSummary};
 
@@ -154,35 +156,29 @@ impl<'a> RecordRow<'a> {
     }
 
     pub(crate) fn is_direct(&self) -> bool {
-        self.every("direct", |value| value == "1")
+        self.jobs().iter().all(|job| job.plan.io.direct)
     }
 
     /// True where writes were made durable one by one or in groups.
     pub(crate) fn is_synced(&self) -> bool {
-        let is_set = |name: &str, off: &str| !self.every(name, |value| value == off || value.is_empty());
-        is_set("fsync", "0") || is_set("fdatasync", "0") || is_set("sync", "none")
+        let syncs =
+            |io: &IoPlan| io.fsync_every > 0 || io.fdatasync_every > 0 || io.open_sync != OpenSync::None;
+        self.jobs().iter().any(|job| syncs(&job.plan.io))
     }
 
     /// True where the jobs held themselves back: a rate, or pauses.
     pub(crate) fn is_paced(&self) -> bool {
-        let holds_back = |name: &str| name.starts_with("rate") || name == "thinktime_ns";
-        let is_on = |value: &str| !matches!(value, "" | "0" | "none" | "linear");
-        let paced = |job: &JobRecord| job.plan.iter().any(|(name, value)| holds_back(name) && is_on(value));
-        self.jobs().iter().any(paced)
+        let paced = |time: &TimePlan| time.rate.is_limited() || time.think_time.pause > Nanos::ZERO;
+        self.jobs().iter().any(|job| paced(&job.plan.time))
     }
 
     pub(crate) fn is_random(&self) -> bool {
         self.jobs().iter().all(|job| job.rw.starts_with("rand"))
     }
 
-    pub(crate) fn every(&self, name: &str, holds: impl Fn(&str) -> bool) -> bool {
-        self.jobs().iter().all(|job| holds(job.plan.get(name).map_or("", String::as_str)))
-    }
-
-    /// A field of the plans as a number, 0 where it is none; the largest of all jobs.
-    pub(crate) fn planned(&self, name: &str) -> u64 {
-        let of_job = |job: &JobRecord| job.plan.get(name).and_then(|value| value.parse().ok());
-        self.jobs().iter().filter_map(of_job).max().unwrap_or(0)
+    /// The planned `size` in bytes, the largest of all jobs; 0 where none was given in bytes.
+    pub(crate) fn planned_size(&self) -> u64 {
+        self.jobs().iter().filter_map(|job| job.plan.io.size?.bytes()).max().unwrap_or(0)
     }
 
     /// Sum over the measured part of all jobs.
@@ -223,7 +219,7 @@ mod tests {
         let mut run = record(&[TestLoad { jobs: 2, ..TestLoad::default() }]);
         assert!(rows(&run)[0].is_uniform());
         run.tests[0].jobs[1].block_sizes.read = 8192;
-        run.tests[0].jobs[1].plan.insert("thinktime_ns".to_owned(), "5".to_owned());
+        run.tests[0].jobs[1].plan.time.think_time.pause = Nanos(5);
         let rows = rows(&run);
         assert_eq!((rows[0].is_uniform(), rows[0].block_bytes(), rows[0].is_paced()), (false, None, true));
     }

@@ -215,7 +215,7 @@ fn rate(test: &TestRecord, of: fn(&JobRecord) -> Option<f64>) -> SurfaceRate {
     let job = test.jobs.first();
     let stalled_ns = test.jobs.iter().filter_map(longest_stall).max();
     let bytes_per_second = job.and_then(of).filter(|_| stalled_ns.is_none());
-    let offset = job.and_then(|job| job.plan.get("offset")?.parse().ok()).unwrap_or(0);
+    let offset = job.and_then(|job| job.plan.io.offset.bytes()).unwrap_or(0);
     let why = (test.status != TestStatus::Complete).then(|| test.reason.clone()).flatten();
     SurfaceRate { offset, bytes_per_second, stalled_ns, reason: why }
 }

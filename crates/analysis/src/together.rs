@@ -103,7 +103,7 @@ fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Op
         // A working file exists under no name: the directory is the target.
         targets: targets
             .into_iter()
-            .map(|name| name.strip_suffix(WORKING_FILE).unwrap_or(name).to_owned())
+            .map(|name| name.strip_suffix(WORKING_FILE).unwrap_or(&name).to_owned())
             .collect(),
         iops_apart: apart.iter().map(|row| row.iops()).collect(),
         iops_together: all.iops(),
@@ -137,7 +137,7 @@ mod tests {
         let mut run = record(&[load("one", apart[0]), load("two", apart[1]), both]);
         for (test, names) in run.tests.iter_mut().zip([["/a"; 2], ["/b"; 2], ["/a", "/b"]]) {
             for (job, name) in test.jobs.iter_mut().zip(names) {
-                job.plan.insert("filename".to_owned(), name.to_owned());
+                job.worker.paths = vec![name.to_owned()];
             }
         }
         change(&mut run);

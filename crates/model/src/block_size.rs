@@ -4,20 +4,48 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes per request of one operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockSize {
     /// All requests alike.
+    #[serde(rename = "bytes")]
     Fixed(u64),
     /// A mix of at least two sizes.
+    #[serde(rename = "bssplit")]
     Split(BlockSplit),
 }
 
 /// Several sizes and how many of every hundred requests have each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<(u64, u8)>", into = "Vec<(u64, u8)>")]
 pub struct BlockSplit {
     /// Bytes and percent: ascending, each size once and a multiple of the first, no share 0, a hundred in all.
     shares: Vec<(u64, u8)>,
+}
+
+impl Default for BlockSize {
+    fn default() -> Self {
+        BlockSize::Fixed(0)
+    }
+}
+
+impl TryFrom<Vec<(u64, u8)>> for BlockSplit {
+    type Error = &'static str;
+
+    fn try_from(shares: Vec<(u64, u8)>) -> Result<Self, Self::Error> {
+        match BlockSize::of_shares(&shares) {
+            Some(BlockSize::Split(split)) => Ok(split),
+            _ => Err("a mix of block sizes has at least two sizes and shares of 100 % in all"),
+        }
+    }
+}
+
+impl From<BlockSplit> for Vec<(u64, u8)> {
+    fn from(split: BlockSplit) -> Self {
+        split.shares
+    }
 }
 
 impl From<u64> for BlockSize {

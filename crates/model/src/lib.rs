@@ -1,7 +1,7 @@
 //! The vocabulary every other crate speaks: units, operations, job plans and the shape of an option row.
 //!
-//! Plain data on `std` only. Nothing here does I/O, reads a clock or is serialised; wire formats live in
-//! `fathom-record` and `fathom-report`.
+//! Plain data. Nothing here does I/O or reads a clock. The parts of a job's plan can be serialised, because
+//! `fathom-record` stores them as they are; all other wire formats live in `fathom-record` and `fathom-report`.
 
 #![forbid(unsafe_code)]
 

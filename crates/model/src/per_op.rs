@@ -2,10 +2,13 @@
 
 use std::ops::{Index, IndexMut};
 
+use serde::{Deserialize, Serialize};
+
 use crate::Op;
 
 /// One value per data operation. Indexing with a sync operation is a programming error and panics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PerOp<T> {
     /// The value for reads.
     pub read: T,

@@ -2,10 +2,19 @@
 //!
 //! A plan names targets but never opens them, so sizes may still be relative (`SizeSpec`); the runner turns them
 //! into byte ranges when it prepares the files.
+//!
+//! The parts of a job's plan are stored in records as they are: fields bear fio's names there, sizes are in bytes, and
+//! the default of a part is what a missing field means.
 
 use std::path::PathBuf;
 
-use crate::{BlockSize, Nanos, PerOp, RatePlan};
+use serde::{Deserialize, Serialize};
+
+use crate::{Nanos, RatePlan};
+
+mod io;
+
+pub use io::{IoPlan, Mix, OpenSync, Pattern, Payload, SizeSpec};
 
 /// One whole invocation: jobs in the order given, run in phases that wait for each other (stonewall).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +74,8 @@ pub struct ClonePlan {
 }
 
 /// The engine and its private options as typed (checked against the engine's own rows beforehand).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct EnginePlan {
     /// Registered name of the engine.
     pub name: String,
@@ -73,158 +83,33 @@ pub struct EnginePlan {
     pub options: Vec<(String, String)>,
 }
 
-/// Which operations, in which order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    /// Operations of the job.
-    pub mix: Mix,
-    /// Random or sequential offsets.
-    pub random: bool,
-}
-
-/// The operations of a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mix {
-    /// Reads only.
-    Read,
-    /// Writes only.
-    Write,
-    /// Trims only.
-    Trim,
-    /// Reads and writes; the share of reads is in percent.
-    ReadWrite {
-        /// 0 to 100.
-        read_percent: u8,
-    },
-    /// Each range is trimmed, then written.
-    TrimWrite,
-}
-
-impl Pattern {
-    /// True where the job writes or trims.
-    pub fn modifies(self) -> bool {
-        self.mix != Mix::Read
-    }
-
-    /// True where the job reads.
-    pub fn reads(self) -> bool {
-        matches!(self.mix, Mix::Read | Mix::ReadWrite { .. })
-    }
-
-    /// True where the job writes data.
-    pub fn writes(self) -> bool {
-        matches!(self.mix, Mix::Write | Mix::ReadWrite { .. } | Mix::TrimWrite)
-    }
-
-    /// True where the job trims.
-    pub fn trims(self) -> bool {
-        matches!(self.mix, Mix::Trim | Mix::TrimWrite)
-    }
-
-    /// fio's word for the pattern.
-    pub fn name(self) -> &'static str {
-        match (self.random, self.mix) {
-            (false, Mix::Read) => "read",
-            (false, Mix::Write) => "write",
-            (false, Mix::Trim) => "trim",
-            (false, Mix::ReadWrite { .. }) => "rw",
-            (false, Mix::TrimWrite) => "trimwrite",
-            (true, Mix::Read) => "randread",
-            (true, Mix::Write) => "randwrite",
-            (true, Mix::Trim) => "randtrim",
-            (true, Mix::ReadWrite { .. }) => "randrw",
-            (true, Mix::TrimWrite) => "randtrimwrite",
-        }
-    }
-}
-
-/// A size that may depend on the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SizeSpec {
-    /// Bytes.
-    Bytes(u64),
-    /// A share of the file or device, 1 to 100.
-    Percent(u8),
-}
-
-/// What is done to the target.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IoPlan {
-    /// Operations and order.
-    pub pattern: Pattern,
-    /// Bytes per request.
-    pub block_size: PerOp<BlockSize>,
-    /// Bytes of the target that are used, over all files; `None` = all there is.
-    pub size: Option<SizeSpec>,
-    /// Bytes to move per loop; `None` = once over `size`.
-    pub io_size: Option<SizeSpec>,
-    /// Size of each file to be made, where it differs from `size` divided by the files.
-    pub file_size: Option<u64>,
-    /// Where the used range starts.
-    pub offset: SizeSpec,
-    /// Added to `offset` once per clone index.
-    pub offset_increment: SizeSpec,
-    /// Visit every block once per pass; false = draw each offset independently (`norandommap`).
-    pub random_map: bool,
-    /// How often the whole job is done.
-    pub loops: u32,
-    /// fsync after this many writes; 0 = never.
-    pub fsync_every: u32,
-    /// fdatasync after this many writes; 0 = never.
-    pub fdatasync_every: u32,
-    /// fsync every file once the writes are done.
-    pub end_fsync: bool,
-    /// O_SYNC or O_DSYNC on open.
-    pub open_sync: OpenSync,
-    /// O_DIRECT.
-    pub direct: bool,
-    /// Drop the page cache of the range before the start.
-    pub invalidate: bool,
-    /// What is written.
-    pub payload: Payload,
-}
-
-/// The sync mode that files are opened with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OpenSync {
-    /// Neither flag.
-    #[default]
-    None,
-    /// O_SYNC.
-    Sync,
-    /// O_DSYNC.
-    Dsync,
-}
-
-/// What a write carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payload {
-    /// Incompressible data prepared once, stamped per block so that no two blocks are equal.
-    #[default]
-    Stamped,
-    /// The same prepared data, not stamped (`scramble_buffers=0`).
-    Fixed,
-    /// Fresh random data for every write.
-    Refill,
-    /// Zeroes.
-    Zero,
-}
-
 /// Depth and batching.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DepthPlan {
     /// Requests kept in flight.
     pub iodepth: u32,
     /// Most requests handed over per submission; never 0.
+    #[serde(rename = "iodepth_batch")]
     pub batch_submit: u32,
     /// As `batch_submit`, while requests complete as they are handed over; never below it.
+    #[serde(rename = "iodepth_batch_inline")]
     pub batch_submit_inline: u32,
     /// Completions waited for at once; 0 = poll.
+    #[serde(rename = "iodepth_batch_complete_min")]
     pub batch_complete_min: u32,
     /// Most completions taken at once; never 0.
+    #[serde(rename = "iodepth_batch_complete_max")]
     pub batch_complete_max: u32,
     /// Refill once no more than this many are in flight.
+    #[serde(rename = "iodepth_low")]
     pub low: u32,
+}
+
+impl Default for DepthPlan {
+    fn default() -> Self {
+        DepthPlan::new(1)
+    }
 }
 
 impl DepthPlan {
@@ -271,30 +156,38 @@ impl DepthPlan {
 }
 
 /// When to start, pause and stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TimePlan {
     /// Stop after this long; `None` = when the bytes are done.
+    #[serde(rename = "runtime_ns")]
     pub runtime: Option<Nanos>,
     /// Go on over the same range until `runtime` is over.
     pub time_based: bool,
     /// Run this long before measuring.
+    #[serde(rename = "ramp_time_ns")]
     pub ramp: Nanos,
     /// Wait this long before the first request; drawn evenly from the range by the worker's seed.
+    #[serde(rename = "startdelay_ns")]
     pub start_delay: (Nanos, Nanos),
     /// Pauses between requests.
+    #[serde(rename = "thinktime")]
     pub think_time: ThinkTime,
     /// When requests are offered, where not as fast as the depth lets them.
     pub rate: RatePlan,
 }
 
 /// Pauses between blocks of requests. None where the pause is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ThinkTime {
     /// Length of a pause.
+    #[serde(rename = "pause_ns")]
     pub pause: Nanos,
     /// Requests between two pauses, where that is given.
     pub blocks: Option<u32>,
     /// How long requests are issued between two pauses; 0 = no limit.
+    #[serde(rename = "iotime_ns")]
     pub io_time: Nanos,
 }
 
@@ -307,7 +200,8 @@ impl ThinkTime {
 }
 
 /// How missing files are given their size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Fallocate {
     /// Not at all before they are written.
     None,
@@ -323,7 +217,8 @@ pub enum Fallocate {
 }
 
 /// How files are opened, laid out and left behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FilePlan {
     /// How missing files are given their size.
     pub fallocate: Fallocate,
@@ -332,6 +227,7 @@ pub struct FilePlan {
     /// Only lay out, do no I/O.
     pub create_only: bool,
     /// A missing file may be made.
+    #[serde(rename = "allow_file_create")]
     pub allow_create: bool,
     /// Remove the files afterwards.
     pub unlink: bool,
@@ -339,8 +235,22 @@ pub struct FilePlan {
     pub allow_mounted_write: bool,
 }
 
+impl Default for FilePlan {
+    fn default() -> Self {
+        FilePlan {
+            fallocate: Fallocate::Native,
+            overwrite: false,
+            create_only: false,
+            allow_create: true,
+            unlink: false,
+            allow_mounted_write: false,
+        }
+    }
+}
+
 /// What is measured and which percentiles are shown.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MeasurePlan {
     /// Record submission latency.
     pub slat: bool,
@@ -357,6 +267,7 @@ pub struct MeasurePlan {
     /// Show percentiles of lat.
     pub lat_percentiles: bool,
     /// Which percentiles, ascending, in percent.
+    #[serde(rename = "percentile_list")]
     pub percentiles: Vec<f64>,
 }
 
@@ -380,7 +291,8 @@ impl Default for MeasurePlan {
 }
 
 /// Which failed requests do not end the worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OnError {
     /// Go on after a failed read.
     pub continue_read: bool,

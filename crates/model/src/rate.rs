@@ -1,15 +1,36 @@
 //! The rate at which requests are offered, whether or not the target keeps up.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{BlockSize, PerOp};
 
 /// ns of a second.
 const SECOND: u64 = 1_000_000_000;
 
 /// `requests` in every `per_ns` ns, neither of which is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StoredRate")]
 pub struct Rate {
     requests: u64,
     per_ns: u64,
+}
+
+/// A rate as it is stored, before it is checked.
+#[derive(Deserialize)]
+struct StoredRate {
+    requests: u64,
+    per_ns: u64,
+}
+
+impl TryFrom<StoredRate> for Rate {
+    type Error = &'static str;
+
+    fn try_from(StoredRate { requests, per_ns }: StoredRate) -> Result<Self, Self::Error> {
+        if requests == 0 || per_ns == 0 {
+            return Err("a rate has requests and a time, neither of which is 0");
+        }
+        Ok(Rate { requests, per_ns })
+    }
 }
 
 impl Rate {
@@ -56,7 +77,8 @@ impl Rate {
 }
 
 /// When requests are offered. Nothing is scheduled where nothing was said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RatePlan {
     /// The rate of each operation; `None` = as fast as the depth lets it.
     pub rates: PerOp<Option<Rate>>,
@@ -64,8 +86,16 @@ pub struct RatePlan {
     pub process: RateProcess,
 }
 
+impl RatePlan {
+    /// True where a rate holds requests of any operation back.
+    pub fn is_limited(&self) -> bool {
+        self.rates.iter().any(|(_, rate)| rate.is_some())
+    }
+}
+
 /// How the requests of a rate are spread in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RateProcess {
     /// Evenly.
     #[default]

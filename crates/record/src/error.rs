@@ -15,6 +15,12 @@ pub enum RecordError {
         /// The `schema` it bears, empty where it has none.
         found: String,
     },
+    /// Written before the format was released.
+    #[error("this record has version {found}, which only development versions of fathom wrote")]
+    Older {
+        /// Its version.
+        found: u32,
+    },
     /// Written by a newer program.
     #[error("this record has version {found}, and this program reads versions up to {known}")]
     Newer {
@@ -33,6 +39,7 @@ impl RecordError {
                 Some("was the file cut short, or edited?")
             }
             RecordError::NotARecord { .. } => Some("`fathom history export` writes run records"),
+            RecordError::Older { .. } => Some("run the command again: its plan was stored in another form"),
             RecordError::Newer { .. } => Some("use the fathom version that wrote it, or a newer one"),
         }
     }

@@ -7,7 +7,6 @@ use fathom_stats::{
     OpOutcome, OpenLoop, PhaseOutcome, RunOutcome, SlowRequest, Stall, WorkerFailure, WorkerOutcome,
 };
 
-use crate::plan_fields::plan_fields;
 use crate::*;
 
 /// What a test is called and said to be; everything else comes from the plan and the outcome.
@@ -103,7 +102,8 @@ fn job_record(run: &RunPlan, worker: &WorkerOutcome) -> Option<JobRecord> {
         smallest_block_sizes: is_mixed.then(|| block_sizes(&plan.io, BlockSize::smallest)),
         global_options: run.global_said.clone(),
         options: plan.said.clone(),
-        plan: plan_fields(plan, worker.clone),
+        plan: PlanRecord::of(plan),
+        worker: plan.clones.get(worker.clone).map(CloneRecord::of).unwrap_or_default(),
         percentiles: PercentileRecord {
             list: measure.percentiles.clone(),
             slat: measure.slat && measure.slat_percentiles,

@@ -1,11 +1,9 @@
 //! One worker of one job: what it was told, and what it did.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use crate::PhaseRecord;
 use crate::wire::is_default;
+use crate::{CloneRecord, PhaseRecord, PlanRecord};
 
 /// One worker (a clone of a job).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,8 +46,10 @@ pub struct JobRecord {
     pub global_options: Vec<(String, String)>,
     /// The job's own options as said, canonical names, in order.
     pub options: Vec<(String, String)>,
-    /// Every resolved field of the plan, by name.
-    pub plan: BTreeMap<String, String>,
+    /// The plan that all clones of the job share.
+    pub plan: PlanRecord,
+    /// What this clone has for itself.
+    pub worker: CloneRecord,
     /// Which percentiles fio's outputs show.
     pub percentiles: PercentileRecord,
     /// Failed requests did not end the worker.

@@ -1,4 +1,4 @@
-//! `RunRecord` version 1: the account of one invocation, complete enough to make every report and finding again.
+//! `RunRecord`: the account of one invocation, complete enough to make every report and finding again.
 //!
 //! Wire types and pure functions on them. Nothing here runs, opens or prints anything; the kernel's facts are copied
 //! in by `fathom-assess`, the counters by [`from_stats`].
@@ -17,7 +17,7 @@ mod job;
 mod latency;
 pub mod merge;
 mod phase;
-mod plan_fields;
+mod plan;
 mod plausible;
 mod promise;
 mod rounds;
@@ -50,6 +50,7 @@ pub use phase::{
     BatchRecord, CpuRecord, DepthRecord, KernelThreadsRecord, LatencyRecord, MomentsRecord, OpRecord,
     OpenLoopRecord, PhaseRecord,
 };
+pub use plan::{CloneRecord, PlanRecord};
 pub use promise::{CreditRecord, PromiseConditions, PromiseRecord, ShareRecord};
 pub use rounds::{RoundsRecord, merge_rounds};
 pub use run::{IdentifyRecord, RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};

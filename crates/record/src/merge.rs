@@ -43,6 +43,7 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         global_options: last.global_options.clone(),
         options: last.options.clone(),
         plan: first.plan.clone(),
+        worker: first.worker.clone(),
         percentiles: first.percentiles.clone(),
         continue_on_error: jobs.iter().any(|job| job.continue_on_error),
         error: jobs.iter().find_map(|job| job.error.clone()),

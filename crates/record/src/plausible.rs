@@ -9,8 +9,8 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 const MAX_COUNT: u64 = 1 << 53;
 /// The largest fraction, and the largest integer of more than 64 bits, such as a sum of squares.
 const MAX_REAL: f64 = 1e36;
-/// Fields that are never added up: random numbers, clock readings and positions on a device.
-const NOT_COUNTED: &[&str] = &["seed", "started_monotonic_ns", "offset", "size_bytes"];
+/// Fields that are never added up: what was asked for, random numbers, clock readings and positions on a device.
+const NOT_COUNTED: &[&str] = &["plan", "seed", "started_monotonic_ns", "offset", "size_bytes"];
 
 /// Checks every number of the JSON document `text`.
 ///

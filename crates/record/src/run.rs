@@ -9,10 +9,10 @@ use crate::plausible;
 use crate::wire::is_default;
 use crate::{Conditions, Finding, PromiseRecord, RecordError, TestRecord, TestStatus};
 
-/// Newest record version this build reads and writes.
-pub const SCHEMA_VERSION: u32 = 1;
+/// The record version this build reads and writes.
+pub const SCHEMA_VERSION: u32 = 2;
 /// The `schema` of records written by this build.
-pub const SCHEMA: &str = "fathom.record/1";
+pub const SCHEMA: &str = "fathom.record/2";
 
 /// One invocation: under which conditions, what was done, what it tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,10 +122,10 @@ struct Envelope {
 }
 
 impl RunRecord {
-    /// Reads a record of this or an older version. Unknown fields are ignored, missing ones take their default.
+    /// Reads a record of this version. Unknown fields are ignored, missing ones take their default.
     ///
     /// # Errors
-    /// The text is not JSON, is not a record, is of a newer version than this build reads, or has numbers that no run can
+    /// The text is not JSON, is not a record, is of another version than this build reads, or has numbers that no run can
     /// reach.
     pub fn from_json(text: &str) -> Result<RunRecord, RecordError> {
         let envelope: Envelope = serde_json::from_str(text).map_err(RecordError::Malformed)?;
@@ -149,12 +149,13 @@ impl RunRecord {
     }
 }
 
-/// Refuses what is not a record, or a newer one.
+/// Refuses what is not a record, or one of another version.
 fn check_schema(schema: Option<&str>) -> Result<(), RecordError> {
     let found = schema.unwrap_or_default();
     let version = found.strip_prefix("fathom.record/").and_then(|number| number.parse::<u32>().ok());
     match version {
-        Some(version) if version <= SCHEMA_VERSION => Ok(()),
+        Some(SCHEMA_VERSION) => Ok(()),
+        Some(version) if version < SCHEMA_VERSION => Err(RecordError::Older { found: version }),
         Some(version) => Err(RecordError::Newer { found: version, known: SCHEMA_VERSION }),
         None => Err(RecordError::NotARecord { found: found.to_owned() }),
     }
@@ -167,17 +168,21 @@ mod tests {
     #[test]
     fn only_known_schemas_are_read() {
         for (text, expected) in [
-            (r#"{"schema":"fathom.record/1"}"#, Ok(())),
-            (r#"{"schema":"fathom.record/1","tests":[],"later_field":{"a":[1]}}"#, Ok(())),
+            (r#"{"schema":"fathom.record/2"}"#, Ok(())),
+            (r#"{"schema":"fathom.record/2","tests":[],"later_field":{"a":[1]}}"#, Ok(())),
             (
-                r#"{"schema":"fathom.record/2"}"#,
-                Err("this record has version 2, and this program reads versions up to 1"),
+                r#"{"schema":"fathom.record/1"}"#,
+                Err("this record has version 1, which only development versions of fathom wrote"),
+            ),
+            (
+                r#"{"schema":"fathom.record/3"}"#,
+                Err("this record has version 3, and this program reads versions up to 2"),
             ),
             (r#"{"schema":"fathom.bench/1"}"#, Err("'fathom.bench/1' is not the schema of a run record")),
             (r#"{}"#, Err("this JSON document has no schema, so it is not a run record")),
             ("not json", Err("the record is not valid JSON of the expected form")),
             (
-                r#"{"schema":"fathom.record/1","tests":[{"elapsed_ns":18446744073709551615}]}"#,
+                r#"{"schema":"fathom.record/2","tests":[{"elapsed_ns":18446744073709551615}]}"#,
                 Err("the record has a number that cannot have been measured"),
             ),
         ] {

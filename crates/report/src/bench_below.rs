@@ -220,7 +220,7 @@ fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String> {
 
 /// True where the test was to run for a time, not to move an amount.
 fn is_timed(test: &TestRecord) -> bool {
-    test.jobs.iter().all(|job| job.plan.get("time_based").is_some_and(|flag| flag == "1"))
+    test.jobs.iter().all(|job| job.plan.time.time_based)
 }
 
 /// True where the row of the table shows an uncertain percentile.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use fathom_model::plan::Mix;
 use fathom_model::units;
 use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
 
@@ -224,7 +225,7 @@ pub(crate) fn commits(summary: &TestSummary) -> bool {
 /// `4k d64 75/25`, `128k d1 x8`, `4k d1 +fdatasync`, `4k-64k d8`.
 fn shape(job: Option<&JobRecord>, workers: usize) -> String {
     let Some(job) = job else { return String::new() };
-    let plan = |name: &str| job.plan.get(name).map(String::as_str).unwrap_or_default();
+    let io = &job.plan.io;
     let (least, most) = (job.smallest_blocks(), job.block_sizes);
     let sizes = |least: u64, most: u64| match () {
         () if least < most => format!("{}-{}", block(least), block(most)),
@@ -241,13 +242,13 @@ fn shape(job: Option<&JobRecord>, workers: usize) -> String {
     if workers > 1 {
         parts.push(format!("x{workers}"));
     }
-    if let Ok(reads) = plan("rwmixread").parse::<u8>() {
-        parts.push(format!("{reads}/{}", 100u8.saturating_sub(reads)));
+    if let Mix::ReadWrite { read_percent } = io.pattern.mix {
+        parts.push(format!("{read_percent}/{}", 100u8.saturating_sub(read_percent)));
     }
-    for sync in ["fsync", "fdatasync"] {
-        match plan(sync) {
-            "" | "0" => {}
-            "1" => parts.push(format!("+{sync}")),
+    for (sync, every) in [("fsync", io.fsync_every), ("fdatasync", io.fdatasync_every)] {
+        match every {
+            0 => {}
+            1 => parts.push(format!("+{sync}")),
             every => parts.push(format!("+{sync}/{every}")),
         }
     }

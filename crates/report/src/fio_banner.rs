@@ -68,7 +68,7 @@ pub fn render(record: &RunRecord, out: &mut TextWriter) -> io::Result<()> {
                 block_sizes: [(least.read, most.read), (least.write, most.write), (least.trim, most.trim)],
                 engine: &worker.engine,
                 iodepth: worker.iodepth,
-                workers: worker.plan.get("numjobs").and_then(|text| text.parse().ok()).unwrap_or(ran),
+                workers: ran.max(worker.plan.numjobs as usize),
                 said_thread: worker.said_thread,
             });
         }

@@ -41,10 +41,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
 /// The package that may name every other.
 const TOP: &str = "fathom";
 
-/// Crates that measure: what they run must be readable end to end, so of others' crates they use these alone.
+/// Crates that measure: what they run must be readable end to end, so of others' crates they use these alone. `serde` is for
+/// the derives of `model` and `stats` ([`OWNED`]).
 const MEASURING: &[&str] =
     &["fathom-model", "fathom-stats", "fathom-workload", "fathom-volume", "fathom-engine", "fathom-runner"];
-const MEASURING_MAY_USE: &[&str] = &["thiserror", "crc32c", "twox-hash", "md-5", "sha1", "sha2", "sha3"];
+const MEASURING_MAY_USE: &[&str] =
+    &["serde", "thiserror", "crc32c", "twox-hash", "md-5", "sha1", "sha2", "sha3"];
 
 /// Others' crates that only these of ours may use.
 const OWNED: &[(&str, &[&str])] = &[
@@ -53,6 +55,21 @@ const OWNED: &[(&str, &[&str])] = &[
     ("io-uring", &["fathom-sys"]),
     ("libc", &["fathom-sys"]),
     ("rusqlite", &["fathom-history"]),
+    (
+        "serde",
+        &[
+            "fathom",
+            "fathom-assess",
+            "fathom-catalog",
+            "fathom-history",
+            "fathom-model",
+            "fathom-record",
+            "fathom-report",
+            "fathom-stats",
+            "fathom-tests",
+            "xtask",
+        ],
+    ),
     ("serde_json", &["fathom", "fathom-history", "fathom-record", "fathom-report", "fathom-tests", "xtask"]),
     ("signal-hook", &["fathom", "fathom-tests"]),
 ];

@@ -80,11 +80,10 @@ pub(crate) fn findings(test: &TestRecord, words: Words) -> Vec<Finding> {
 }
 
 fn way(job: &JobRecord, sums: &Sums) -> Option<FallbackPath> {
-    let plan = |name: &str| job.plan.get(name).map_or("0", String::as_str);
     let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
     let all_cpu_ns = sums.own_cpu_ns + sums.workers_cpu_ns;
-    let syncs = sums.syncs as f64 > sums.requests as f64 * SYNCS_SHARE || plan("end_fsync") == "1";
-    let asked_for = plan("ioengine.force_async") != "0";
+    let syncs = sums.syncs as f64 > sums.requests as f64 * SYNCS_SHARE || job.plan.io.end_fsync;
+    let asked_for = job.plan.engine_option("force_async").is_some_and(|every| every != "0");
     if sums.workers_cpu_ns >= LEAST_WORKERS_NS
         && share(sums.workers_cpu_ns as f64, all_cpu_ns as f64) >= WORKERS_SHARE
     {
@@ -139,7 +138,7 @@ impl Sums {
 
 fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, words: Words, on_disk: bool) -> Finding {
     let finding = match way {
-        FallbackPath::KernelWorkers => kernel_workers(job, sums, words, on_disk && is_direct(job)),
+        FallbackPath::KernelWorkers => kernel_workers(job, sums, words, on_disk && job.plan.io.direct),
         FallbackPath::SubmissionWaits => submission_waits(job, sums, words),
         FallbackPath::SubmissionCompletes => submission_completes(job, sums, words),
     };
@@ -197,7 +196,7 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
         job.iodepth,
     );
     let depth = u64::from(job.iodepth) * sums.clones;
-    let remedy = match (words, is_direct(job)) {
+    let remedy = match (words, job.plan.io.direct) {
         (Words::Own, true) => None,
         (Words::Own, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
         (Words::Fio, true) => Some(format!("--ioengine=psync --numjobs={depth} keeps {depth} under way.")),
@@ -216,7 +215,7 @@ fn submission_completes(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
         few(sums.in_flight()),
         job.iodepth,
     );
-    let remedy = match (words, is_direct(job)) {
+    let remedy = match (words, job.plan.io.direct) {
         (_, true) => None,
         (Words::Own, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
         (Words::Fio, false) => Some("--direct=1 goes past the page cache.".to_owned()),
@@ -234,10 +233,6 @@ fn submission(finding: Finding, sums: &Sums) -> Finding {
 
 fn new(severity: Severity, claim: String, remedy: Option<String>) -> Finding {
     crate::say::finding(ID, severity, claim, remedy)
-}
-
-fn is_direct(job: &JobRecord) -> bool {
-    job.plan.get("direct").is_some_and(|flag| flag == "1")
 }
 
 /// To three decimals, which is finer than anything here is known.
@@ -385,9 +380,9 @@ mod tests {
         check(|_| (), 1);
         check(|job| job.measured.syncs = REQUESTS / 100, 1);
         check(|job| job.measured.syncs = REQUESTS / 32, 0);
-        check(|job| _ = job.plan.insert("end_fsync".to_owned(), "1".to_owned()), 0);
-        check(|job| _ = job.plan.insert("ioengine.force_async".to_owned(), "4".to_owned()), 0);
-        check(|job| _ = job.plan.insert("ioengine.force_async".to_owned(), "0".to_owned()), 1);
+        check(|job| job.plan.io.end_fsync = true, 0);
+        check(|job| job.plan.engine.options = vec![("force_async".to_owned(), "4".to_owned())], 0);
+        check(|job| job.plan.engine.options = vec![("force_async".to_owned(), "0".to_owned())], 1);
         check(|job| job.stuck = true, 0);
         check(|job| job.measured.kernel_threads.workers_ns = LEAST_WORKERS_NS - 1, 0);
         check(|job| job.measured.read = OpRecord::default(), 0);
@@ -397,9 +392,9 @@ mod tests {
 
     #[test]
     fn claims_say_what_was_measured() {
-        let check = |row: Row, direct: &str, (words, on_disk): (Words, bool), expected: &[&str]| {
+        let check = |row: Row, direct: bool, (words, on_disk): (Words, bool), expected: &[&str]| {
             let mut job = job(&measured(row));
-            job.plan.insert("direct".to_owned(), direct.to_owned());
+            job.plan.io.direct = direct;
             let mut test = test(vec![job]);
             test.disks.extend(on_disk.then(DiskRecord::default));
             let found = findings(&test, words).remove(0);
@@ -410,21 +405,21 @@ mod tests {
                       CPU time per request beside the job's own 1.03us.";
         let psync = "--ioengine=psync makes the same calls without handing them over, and is cheaper; --numjobs=2 \
                      keeps as many under way.";
-        check(TMPFS, "0", (Words::Fio, false), &[punted, psync]);
-        check(TMPFS, "1", (Words::Fio, true), &[punted, &format!("{PAGES_IN_THE_WAY} {psync}")]);
+        check(TMPFS, false, (Words::Fio, false), &[punted, psync]);
+        check(TMPFS, true, (Words::Fio, true), &[punted, &format!("{PAGES_IN_THE_WAY} {psync}")]);
         let psync = "--engine=psync makes the same calls without handing them over, and is cheaper.";
-        check(TMPFS, "0", (Words::Own, true), &[punted, psync]);
+        check(TMPFS, false, (Words::Own, true), &[punted, psync]);
         let waited = "libaio was not asynchronous here: the submitting call waited for the requests, 99.8 % of their \
                       latency, so 0.02 of a depth of 16 were in flight.";
         let psync = "--ioengine=psync --numjobs=16 keeps 16 under way";
-        check(COLD_LIBAIO, "1", (Words::Fio, true), &[waited, &format!("{psync}.")]);
+        check(COLD_LIBAIO, true, (Words::Fio, true), &[waited, &format!("{psync}.")]);
         let both = format!("--direct=1 goes past the page cache; {psync} in it.");
-        check(COLD_LIBAIO, "0", (Words::Fio, true), &[waited, &both]);
-        check(COLD_LIBAIO, "1", (Words::Own, true), &[waited]);
+        check(COLD_LIBAIO, false, (Words::Fio, true), &[waited, &both]);
+        check(COLD_LIBAIO, true, (Words::Own, true), &[waited]);
         let completed = "io_uring completed its requests while it submitted them, without having to wait: 0.00 of a \
                          depth of 16 were in flight, so the depth made no queue.";
-        check(CACHED_URING, "0", (Words::Fio, true), &[completed, "--direct=1 goes past the page cache."]);
-        check(CACHED_URING, "1", (Words::Fio, true), &[completed]);
+        check(CACHED_URING, false, (Words::Fio, true), &[completed, "--direct=1 goes past the page cache."]);
+        check(CACHED_URING, true, (Words::Fio, true), &[completed]);
     }
 
     #[test]

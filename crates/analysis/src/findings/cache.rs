@@ -75,7 +75,7 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
 
 fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
     let moves = row.jobs().iter().any(|job| !NO_TARGET.contains(&job.engine.as_str()));
-    let buffered = row.jobs().iter().filter(|job| job.plan.get("direct").is_some_and(|value| value == "0"));
+    let buffered = row.jobs().iter().filter(|job| !job.plan.io.direct);
     let jobs = buffered.count();
     if jobs == 0 || !moves || row.kind().is_none() {
         return None;
@@ -93,7 +93,8 @@ fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
 
 fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let total = row.summary.total.as_ref()?;
-    let planned = row.planned("size").max(row.planned("filesize"));
+    let file_size = row.jobs().iter().filter_map(|job| job.plan.io.file_size).max().unwrap_or(0);
+    let planned = row.planned_size().max(file_size);
     let set = if record.header.size_bytes > 0 { record.header.size_bytes } else { planned };
     let times = total.bytes as f64 / set.max(1) as f64;
     if set == 0 || set >= SMALL_SET_BYTES || times < TIMES_OVER {
@@ -111,6 +112,8 @@ fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::plan::SizeSpec;
+
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
@@ -157,7 +160,7 @@ mod tests {
     #[test]
     fn the_page_cache() {
         let mut run = record(&[TestLoad::default()]);
-        plan(&mut run, "direct", "0");
+        plan(&mut run, |plan| plan.io.direct = false);
         check(&run, &["buffered"]);
         run.tests[0].jobs[0].engine = "null".to_owned();
         check(&run, &[]);
@@ -177,9 +180,9 @@ mod tests {
         with(0, &[]);
         let mut run = record(&[TestLoad::default()]);
         run.header.size_bytes = 0;
-        plan(&mut run, "size", "1048576");
+        plan(&mut run, |plan| plan.io.size = Some(SizeSpec::Bytes(1 << 20)));
         check(&run, &["small-working-set"]);
-        plan(&mut run, "size", "50%");
+        plan(&mut run, |plan| plan.io.size = Some(SizeSpec::Percent(50)));
         check(&run, &[]);
     }
 }

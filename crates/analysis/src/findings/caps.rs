@@ -310,6 +310,9 @@ fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::{Nanos, Rate};
+    use fathom_record::PlanRecord;
+
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
@@ -345,10 +348,15 @@ mod tests {
         warm.tests[1].jobs[0].ramp = Some(Default::default());
         assert_eq!(check(&warm), []);
         // Through the page cache, or held back by the job itself.
-        for (name, value) in [("direct", "0"), ("thinktime_ns", "5"), ("rate_iops", "3000")] {
+        let changes: [fn(&mut PlanRecord); 3] = [
+            |plan| plan.io.direct = false,
+            |plan| plan.time.think_time.pause = Nanos(5),
+            |plan| plan.time.rate.rates.read = Rate::iops(3000),
+        ];
+        for change in changes {
             let mut run = record(&[deep.clone(), load("randread", 4, 8, 2999.0)]);
-            plan(&mut run, name, value);
-            assert_eq!(check(&run), [], "{name}");
+            plan(&mut run, change);
+            assert_eq!(check(&run), [], "{:?}", run.tests[0].jobs[0].plan);
         }
     }
 

@@ -182,6 +182,8 @@ pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Nanos;
+
     use super::*;
     use crate::fixture::{SECOND_NS, TestLoad, ids, plan, record};
     use crate::rows::rows;
@@ -219,7 +221,7 @@ mod tests {
             claim,
             "1 of 2 threads used 95 % of a core: the client, not the target, limits 2,000 requests a second."
         );
-        plan(&mut run, "thinktime_ns", "1000");
+        plan(&mut run, |plan| plan.time.think_time.pause = Nanos(1000));
         assert_eq!(ids(&self::check(&run)), [""; 0]);
         // In virtual time a run costs nothing; a short one too little to tell.
         run = record(&[TestLoad { seconds: vec![0.01], ..TestLoad::default() }]);

@@ -137,6 +137,8 @@ fn knee(family: &[&RecordRow<'_>]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Nanos;
+
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
@@ -169,7 +171,7 @@ mod tests {
     fn targets_are_not_held_against_each_other() {
         let mut run = curve(&[(8, 10_000.0), (64, 20_000.0)]);
         for (test, name) in run.tests.iter_mut().zip(["/a", "/b"]) {
-            test.jobs[0].plan.insert("filename".to_owned(), name.to_owned());
+            test.jobs[0].worker.paths = vec![name.to_owned()];
         }
         assert_eq!(findings(&rows(&run)), []);
     }
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn loads_that_hold_themselves_back_are_no_points() {
         let mut run = curve(&[(1, 2000.0), (8, 15_500.0)]);
-        plan(&mut run, "thinktime_ns", "7");
+        plan(&mut run, |plan| plan.time.think_time.pause = Nanos(7));
         assert_eq!(findings(&rows(&run)), []);
     }
 }

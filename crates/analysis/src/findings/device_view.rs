@@ -142,7 +142,7 @@ fn alignment(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let physical = u64::from(devices.iter().map(|device| device.physical_block_size).max()?);
     let kind = row.kind()?;
     let is_off = |job: &fathom_record::JobRecord| {
-        let offset = job.plan.get("offset").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let offset = job.plan.io.offset.bytes().unwrap_or(0);
         // The sizes of a mix are multiples of its smallest.
         let least = job.smallest_blocks();
         let sizes = [(RowKind::Read, least.read), (RowKind::Write, least.write)];
@@ -193,6 +193,8 @@ fn alignment(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::plan::SizeSpec;
+
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};
     use crate::rows::rows;
@@ -237,7 +239,7 @@ mod tests {
         // A journal is ours.
         case("randwrite", (0, 6000), &[]);
         // Reading ahead is ours too.
-        let mut run = with("randread", |run| plan(run, "direct", "0"));
+        let mut run = with("randread", |run| plan(run, |plan| plan.io.direct = false));
         beside(&mut run, 6000, 0);
         check(&run, &[]);
     }
@@ -279,18 +281,18 @@ mod tests {
 
     #[test]
     fn requests_beside_the_blocks_of_the_device() {
-        let case = |rw, bs: u64, offset: &str, expected: Option<Severity>| {
+        let case = |rw, bs: u64, offset: SizeSpec, expected: Option<Severity>| {
             let mut run = record(&[TestLoad { rw, bs, ..TestLoad::default() }]);
-            plan(&mut run, "offset", offset);
+            plan(&mut run, |plan| plan.io.offset = offset);
             let found: Vec<Finding> = findings(&run, &rows(&run)[0]);
             let found = found.into_iter().find(|finding| finding.id == FindingId::Alignment);
-            assert_eq!(found.map(|finding| finding.severity), expected, "{rw} {bs} {offset}");
+            assert_eq!(found.map(|finding| finding.severity), expected, "{rw} {bs} {offset:?}");
         };
-        case("randwrite", 4096, "0", None);
-        case("randwrite", 512, "0", Some(Severity::Warning));
-        case("randwrite", 4096, "512", Some(Severity::Warning));
-        case("randread", 6144, "0", Some(Severity::Info));
-        case("randread", 4096, "50%", None);
+        case("randwrite", 4096, SizeSpec::Bytes(0), None);
+        case("randwrite", 512, SizeSpec::Bytes(0), Some(Severity::Warning));
+        case("randwrite", 4096, SizeSpec::Bytes(512), Some(Severity::Warning));
+        case("randread", 6144, SizeSpec::Bytes(0), Some(Severity::Info));
+        case("randread", 4096, SizeSpec::Percent(50), None);
         for (start, expected) in [(1 << 20, None), (2049 * 512, Some("Make the partition anew"))] {
             let mut run = record(&[TestLoad { rw: "randwrite", ..TestLoad::default() }]);
             run.header.conditions.target.devices[0].start_bytes = Some(start);

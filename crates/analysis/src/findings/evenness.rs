@@ -93,6 +93,8 @@ fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Nanos;
+
     use super::*;
     use crate::fixture::{TestLoad, plan, record};
     use crate::rows::rows;
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn a_job_that_holds_itself_back_is_not_judged() {
         let mut run = record(&[TestLoad { seconds: fall(10, 10, 0.5), ..TestLoad::default() }]);
-        plan(&mut run, "thinktime_ns", "1000");
+        plan(&mut run, |plan| plan.time.think_time.pause = Nanos(1000));
         assert_eq!(findings(&rows(&run)[0]), None);
     }
 

@@ -112,7 +112,7 @@ mod tests {
     /// 24,000 writes of 500 us, a sync of `sync_ns` after each, and so many flushes at the device.
     fn run(sync_ns: u64, flushes: u64) -> RunRecord {
         let mut run = record(&[TestLoad { rw: "write", ..TestLoad::default() }]);
-        plan(&mut run, "fdatasync", "1");
+        plan(&mut run, |plan| plan.io.fdatasync_every = 1);
         let measured = &mut run.tests[0].jobs[0].measured;
         (measured.syncs, measured.sync_lat) = (24_000, latency(24_000, sync_ns));
         run.tests[0].disks[0].counters.flush_ios = flushes;

@@ -16,13 +16,14 @@ pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
     rows.iter().filter_map(|together| shared(together, rows)).collect()
 }
 
-fn target(job: &JobRecord) -> &str {
-    job.plan.get("filename").map_or("", String::as_str)
+/// The files of a job, as fio's `filename` has them.
+fn target(job: &JobRecord) -> String {
+    job.worker.paths.join(":")
 }
 
 /// The targets of a row, each once.
-pub(crate) fn targets<'r>(row: &'r RecordRow<'_>) -> Vec<&'r str> {
-    let mut targets: Vec<&str> = row.jobs().iter().map(target).filter(|name| !name.is_empty()).collect();
+pub(crate) fn targets(row: &RecordRow<'_>) -> Vec<String> {
+    let mut targets: Vec<String> = row.jobs().iter().map(target).filter(|name| !name.is_empty()).collect();
     targets.sort_unstable();
     targets.dedup();
     targets
@@ -32,18 +33,20 @@ pub(crate) fn targets<'r>(row: &'r RecordRow<'_>) -> Vec<&'r str> {
 pub(crate) fn apart<'r, 'a>(
     together: &'r RecordRow<'a>,
     rows: &'r [RecordRow<'a>],
-) -> Option<(Vec<&'r str>, Vec<&'r RecordRow<'a>>)> {
+) -> Option<(Vec<String>, Vec<&'r RecordRow<'a>>)> {
     let targets = targets(together);
     if targets.len() < 2 {
         return None;
     }
-    let alone = |name: &&str| {
+    let alone = |name: &String| {
         let mine: Vec<&JobRecord> = together.jobs().iter().filter(|job| target(job) == *name).collect();
         let asked =
             |job: &JobRecord| (job.rw.clone(), job.block_sizes, job.smallest_block_sizes, job.iodepth);
         let alike = |job: &JobRecord| asked(job) == asked(mine[0]);
         rows.iter().find(|row| {
-            self::targets(row) == [*name] && row.jobs().len() == mine.len() && row.jobs().iter().all(alike)
+            self::targets(row) == std::slice::from_ref(name)
+                && row.jobs().len() == mine.len()
+                && row.jobs().iter().all(alike)
         })
     };
     let apart = targets.iter().map(alone).collect::<Option<_>>()?;
@@ -72,7 +75,7 @@ fn shared(together: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Finding> {
         of(found, apart.iter().copied().chain([together]))
             .with("iops_apart", sum)
             .with("iops_together", together.iops())
-            .with("targets", targets.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>()),
+            .with("targets", targets),
     )
 }
 
@@ -93,7 +96,7 @@ mod tests {
         let mut run = record(&[load(apart[0]), load(apart[1]), both]);
         for (test, names) in run.tests.iter_mut().zip([["/a"; 2], ["/b"; 2], ["/a", "/b"]]) {
             for (job, name) in test.jobs.iter_mut().zip(names) {
-                job.plan.insert("filename".to_owned(), name.to_owned());
+                job.worker.paths = vec![name.to_owned()];
             }
         }
         findings(&rows(&run))

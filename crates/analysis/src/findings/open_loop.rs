@@ -3,7 +3,7 @@
 //! A rate that is not sustained makes a queue that grows as long as the run: its percentiles tell the length of the run.
 //! A driver that is late adds its own lateness to what it measures.
 
-use fathom_model::{Op, units};
+use fathom_model::{Nanos, Op, units};
 use fathom_record::{Finding, FindingId, JobRecord, ScheduleSummary, Severity, TestRecord, merge_jobs};
 
 /// Share of a request's usual service time that the driver may be late by.
@@ -35,7 +35,7 @@ fn not_sustained(job: &JobRecord, op: Op, schedule: &ScheduleSummary) -> Option<
     }
     let elapsed_ns = job.measured.elapsed_ns().max(1);
     let reached = job.measured.op(op).ios as f64 * 1e9 / elapsed_ns as f64;
-    let pauses = job.plan.get("thinktime_ns").is_some_and(|ns| ns != "0");
+    let pauses = job.plan.time.think_time.pause > Nanos::ZERO;
     let who = if pauses { "the target, or the job with its pauses (thinktime)," } else { "the target" };
     let claim = format!(
         "{}: {who} did not keep up with the rate: {:.1} {op}s per second of {:.1} offered, {} left over, the \

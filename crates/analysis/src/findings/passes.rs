@@ -22,10 +22,10 @@ const FROM_DEVICE: f64 = 0.98;
 pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let [job] = row.jobs() else { return None };
     let read = row.summary.read.as_ref().filter(|_| row.kind() == Some(RowKind::Read))?;
-    let mapped = row.every("norandommap", |value| value != "1");
+    let mapped = row.jobs().iter().all(|job| job.plan.io.random_map);
     let seen = row.summary.device.as_ref().filter(|_| row.has_device);
     let from_device = seen.is_none_or(|device| device.read_bytes as f64 >= FROM_DEVICE * read.bytes as f64);
-    let size = if record.header.size_bytes > 0 { record.header.size_bytes } else { row.planned("size") };
+    let size = if record.header.size_bytes > 0 { record.header.size_bytes } else { row.planned_size() };
     if !row.is_random() || !mapped || !row.is_direct() || !from_device || size == 0 {
         return None;
     }
@@ -137,6 +137,6 @@ mod tests {
             run.tests[0].jobs[0].measured.series[3].read.clat_bins = latency(2000, 500_000).bins;
         };
         assert_eq!(spoilt(quick), None);
-        assert_eq!(spoilt(|run| crate::fixture::plan(run, "norandommap", "1")), None);
+        assert_eq!(spoilt(|run| crate::fixture::plan(run, |plan| plan.io.random_map = false)), None);
     }
 }

@@ -170,6 +170,7 @@ fn unmeasured(case: &PromiseCase<'_>) -> (String, Option<String>) {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Nanos;
     use fathom_record::{CreditRecord, Finding, PromiseConditions, PromiseRecord, RunRecord, ShareRecord};
 
     use crate::fixture::{TestLoad, plan, record};
@@ -288,7 +289,7 @@ mod tests {
             "under way",
         );
         let mut paced = record(&[deep(1000.0)]);
-        plan(&mut paced, "thinktime_ns", "1000");
+        plan(&mut paced, |plan| plan.time.think_time.pause = Nanos(1000));
         check(&mut paced, wanted(), PromiseVerdict::NotJudged, "holds itself back");
         let mut run = record(&[deep(1000.0)]);
         run.header.labels.insert("instance_iops".to_owned(), "3000".to_owned());

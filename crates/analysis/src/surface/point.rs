@@ -147,7 +147,7 @@ fn why(test: &TestRecord) -> String {
 }
 
 fn offset_of(test: &TestRecord) -> Option<u64> {
-    let of_job = job(test, TRANSFER).and_then(|job| job.plan.get("offset")?.parse().ok());
+    let of_job = job(test, TRANSFER).and_then(|job| job.plan.io.offset.bytes());
     // A test that could not begin has no jobs, and the place is in its name.
     of_job.or_else(|| test.id.strip_prefix(POINT)?.parse().ok())
 }
@@ -162,21 +162,25 @@ fn is_cached(test: &TestRecord) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::collections::BTreeMap;
-
+    use fathom_model::plan::{IoPlan, SizeSpec};
     use fathom_record::{
-        ContentRecord, DiskCountersRecord, DiskRecord, ErrorCountRecord, PhaseRecord, StallRecord,
+        ContentRecord, DiskCountersRecord, DiskRecord, ErrorCountRecord, PhaseRecord, PlanRecord, StallRecord,
     };
 
     use super::*;
     use crate::fixture::latency;
+
+    fn at(offset: u64) -> PlanRecord {
+        let io = IoPlan { offset: SizeSpec::Bytes(offset), ..IoPlan::default() };
+        PlanRecord { io, ..PlanRecord::default() }
+    }
 
     /// The test of a point at `offset` that moved `mib` MiB in a second.
     pub(crate) fn point(offset: u64, mib: u64) -> TestRecord {
         let job = |name: &str, ios: u64, bytes: u64, ns: u64| JobRecord {
             name: name.to_owned(),
             rw: "read".to_owned(),
-            plan: BTreeMap::from([("offset".to_owned(), offset.to_string())]),
+            plan: at(offset),
             measured: PhaseRecord {
                 end_ns: 1_000_000_000,
                 read: OpRecord { ios, bytes, lat: latency(ios, ns), ..OpRecord::default() },

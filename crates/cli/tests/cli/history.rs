@@ -50,7 +50,7 @@ fn runs_are_listed_shown_exported_and_removed() {
     assert!(history(&["show", "1", "--show-fio"]).quietly().stdout.contains("fio --name=lat-read"));
     let exported = history(&["export"]).quietly().stdout;
     let records: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((records.len(), records[0]["schema"].as_str()), (2, Some("fathom.record/1")));
+    assert_eq!((records.len(), records[0]["schema"].as_str()), (2, Some("fathom.record/2")));
     assert_eq!(history(&["rm", "1"]).quietly().stdout, "Removed run 1.\n");
     let gone = history(&["show", "1"]);
     assert_eq!(gone.code, Some(1));

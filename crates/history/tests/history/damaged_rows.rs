@@ -102,7 +102,7 @@ fn what_a_newer_version_wrote_is_exported_as_it_is() {
     let (_directory, path) = place();
     let mut history = open(&path);
     history.import(&record("/one", &["a"])).unwrap();
-    corrupt(&path, "UPDATE runs SET schema = 'fathom.record/2' WHERE id = 1");
+    corrupt(&path, "UPDATE runs SET schema = 'fathom.record/3' WHERE id = 1");
     assert!(history.load(RunId(1)).is_err());
-    assert!(history.export(RunId(1)).unwrap().starts_with(r#"{"schema":"fathom.record/2""#));
+    assert!(history.export(RunId(1)).unwrap().starts_with(r#"{"schema":"fathom.record/3""#));
 }

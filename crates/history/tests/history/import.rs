@@ -81,7 +81,7 @@ fn what_is_not_a_record_is_refused() {
     let (directory, path) = place();
     let mut history = open(&path);
     let file = directory.path().join("x.json");
-    for text in ["", "[]", "{", r#"{"schema":"fathom.record/2"}"#, r#"{"fio version":"fio-3.33"}"#] {
+    for text in ["", "[]", "{", r#"{"schema":"fathom.record/3"}"#, r#"{"fio version":"fio-3.33"}"#] {
         fs::write(&file, text).unwrap();
         let error = history.import_file(&file).unwrap_err();
         assert!(matches!(error, Error::Unreadable { .. }), "{text}: {error:?}");

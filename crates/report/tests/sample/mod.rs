@@ -1,10 +1,11 @@
 //! A bench record made by hand: every kind of row, note and verdict that the reports must show.
 
+use fathom_model::plan::{IoPlan, Mix, TimePlan};
 use fathom_record::{
     BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord, DiskCountersRecord, DiskRecord,
     ErrorCountRecord, ExpectationRecord, FailureRecord, FilesystemRecord, Finding, HistoryRow, HostRecord,
     IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, OpRecord, PercentileRecord, PhaseRecord,
-    RunHeader, RunRecord, Severity, TargetRecord, TestMeta, TestRecord, TestStatus,
+    PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta, TestRecord, TestStatus,
 };
 use fathom_stats::Latency;
 
@@ -51,7 +52,8 @@ fn meta(id: &str, title: &str, fio: &str) -> TestMeta {
 }
 
 fn job(name: &str, rw: &str, block: u64, iodepth: u32) -> JobRecord {
-    let plan = [("time_based", "1"), ("fsync", "0"), ("fdatasync", "0")];
+    let io = IoPlan { direct: true, ..IoPlan::default() };
+    let time = TimePlan { time_based: true, ..TimePlan::default() };
     JobRecord {
         name: name.to_owned(),
         thread_id: 4711,
@@ -61,7 +63,7 @@ fn job(name: &str, rw: &str, block: u64, iodepth: u32) -> JobRecord {
         rw: rw.to_owned(),
         block_sizes: BlockSizes { read: block, write: block, trim: block },
         options: vec![("rw".to_owned(), rw.to_owned()), ("bs".to_owned(), block.to_string())],
-        plan: plan.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        plan: PlanRecord { io, time, ..PlanRecord::default() },
         percentiles: PercentileRecord { list: vec![50.0, 99.0, 99.9], clat: true, ..Default::default() },
         ..Default::default()
     }
@@ -148,7 +150,7 @@ pub fn tests() -> Vec<TestRecord> {
         expectation("lat-read.write.bytes_per_second", ">=", 2e8, None, None),
     ];
     let mut commit = with(job("commit", "randwrite", 4096, 1), none(), op(4_100, 4096, 60_000));
-    commit.plan.insert("fdatasync".to_owned(), "1".to_owned());
+    commit.plan.io.fdatasync_every = 1;
     commit.measured.syncs = 4_100;
     commit.measured.sync_lat = latencies(4_100, 2_300_000);
     let commit = done(meta("commit", "commit", "--rw=randwrite --fdatasync=1"), vec![commit], disk(0, 8_210));
@@ -157,7 +159,7 @@ pub fn tests() -> Vec<TestRecord> {
         op(22_510, 4096, 21_300_000),
         op(7_500, 4096, 21_400_000),
     );
-    mixed.plan.insert("rwmixread".to_owned(), "75".to_owned());
+    mixed.plan.io.pattern.mix = Mix::ReadWrite { read_percent: 75 };
     mixed.errors = vec![ErrorCountRecord { op: "write".to_owned(), errno: 5, count: 12 }];
     let mut mixed = done(
         meta("rand-mixed", "random mixed", "--rw=randrw --iodepth=64"),
@@ -174,7 +176,7 @@ pub fn tests() -> Vec<TestRecord> {
     let wide = done(meta("rand-read-jobs", "random read, 8 jobs", "--numjobs=8"), wide, disk(1_040_000, 0));
     let mut pings = with(job("pings", "randread", 4096, 1), op(10, 4096, 700_000), none());
     pings.measured.series.clear();
-    pings.plan.clear();
+    pings.plan.time.time_based = false;
     let pings = done(meta("pings", "ten pings", "--number_ios=10"), vec![pings], disk(10, 0));
     let skipped = TestRecord::skipped(
         meta("bw-write", "bandwidth write", "--rw=randwrite --bs=1m"),

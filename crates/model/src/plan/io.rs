@@ -1,0 +1,194 @@
+//! What a job does to its target: operations, sizes, offsets and payload.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BlockSize, PerOp};
+
+/// Which operations, in which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pattern {
+    /// Operations of the job.
+    pub mix: Mix,
+    /// Random or sequential offsets.
+    pub random: bool,
+}
+
+/// The operations of a pattern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mix {
+    /// Reads only.
+    #[default]
+    Read,
+    /// Writes only.
+    Write,
+    /// Trims only.
+    Trim,
+    /// Reads and writes; the share of reads is in percent.
+    ReadWrite {
+        /// 0 to 100.
+        #[serde(rename = "rwmixread")]
+        read_percent: u8,
+    },
+    /// Each range is trimmed, then written.
+    TrimWrite,
+}
+
+impl Pattern {
+    /// True where the job writes or trims.
+    pub fn modifies(self) -> bool {
+        self.mix != Mix::Read
+    }
+
+    /// True where the job reads.
+    pub fn reads(self) -> bool {
+        matches!(self.mix, Mix::Read | Mix::ReadWrite { .. })
+    }
+
+    /// True where the job writes data.
+    pub fn writes(self) -> bool {
+        matches!(self.mix, Mix::Write | Mix::ReadWrite { .. } | Mix::TrimWrite)
+    }
+
+    /// True where the job trims.
+    pub fn trims(self) -> bool {
+        matches!(self.mix, Mix::Trim | Mix::TrimWrite)
+    }
+
+    /// fio's word for the pattern.
+    pub fn name(self) -> &'static str {
+        match (self.random, self.mix) {
+            (false, Mix::Read) => "read",
+            (false, Mix::Write) => "write",
+            (false, Mix::Trim) => "trim",
+            (false, Mix::ReadWrite { .. }) => "rw",
+            (false, Mix::TrimWrite) => "trimwrite",
+            (true, Mix::Read) => "randread",
+            (true, Mix::Write) => "randwrite",
+            (true, Mix::Trim) => "randtrim",
+            (true, Mix::ReadWrite { .. }) => "randrw",
+            (true, Mix::TrimWrite) => "randtrimwrite",
+        }
+    }
+}
+
+/// A size that may depend on the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SizeSpec {
+    /// Bytes.
+    Bytes(u64),
+    /// A share of the file or device, 1 to 100.
+    Percent(u8),
+}
+
+impl Default for SizeSpec {
+    fn default() -> Self {
+        SizeSpec::Bytes(0)
+    }
+}
+
+impl SizeSpec {
+    /// The bytes, where the size does not depend on the target.
+    pub fn bytes(self) -> Option<u64> {
+        match self {
+            SizeSpec::Bytes(bytes) => Some(bytes),
+            SizeSpec::Percent(_) => None,
+        }
+    }
+}
+
+/// What is done to the target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IoPlan {
+    /// Operations and order.
+    pub pattern: Pattern,
+    /// Bytes per request.
+    #[serde(rename = "bs")]
+    pub block_size: PerOp<BlockSize>,
+    /// Bytes of the target that are used, over all files; `None` = all there is.
+    pub size: Option<SizeSpec>,
+    /// Bytes to move per loop; `None` = once over `size`.
+    pub io_size: Option<SizeSpec>,
+    /// Size of each file to be made, where it differs from `size` divided by the files.
+    #[serde(rename = "filesize")]
+    pub file_size: Option<u64>,
+    /// Where the used range starts.
+    pub offset: SizeSpec,
+    /// Added to `offset` once per clone index.
+    pub offset_increment: SizeSpec,
+    /// Visit every block once per pass; false = draw each offset independently (`norandommap`).
+    pub random_map: bool,
+    /// How often the whole job is done.
+    pub loops: u32,
+    /// fsync after this many writes; 0 = never.
+    #[serde(rename = "fsync")]
+    pub fsync_every: u32,
+    /// fdatasync after this many writes; 0 = never.
+    #[serde(rename = "fdatasync")]
+    pub fdatasync_every: u32,
+    /// fsync every file once the writes are done.
+    pub end_fsync: bool,
+    /// O_SYNC or O_DSYNC on open.
+    #[serde(rename = "sync")]
+    pub open_sync: OpenSync,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// Drop the page cache of the range before the start.
+    pub invalidate: bool,
+    /// What is written.
+    pub payload: Payload,
+}
+
+impl Default for IoPlan {
+    fn default() -> Self {
+        IoPlan {
+            pattern: Pattern::default(),
+            block_size: PerOp::default(),
+            size: None,
+            io_size: None,
+            file_size: None,
+            offset: SizeSpec::default(),
+            offset_increment: SizeSpec::default(),
+            random_map: true,
+            loops: 1,
+            fsync_every: 0,
+            fdatasync_every: 0,
+            end_fsync: false,
+            open_sync: OpenSync::None,
+            direct: false,
+            invalidate: true,
+            payload: Payload::Stamped,
+        }
+    }
+}
+
+/// The sync mode that files are opened with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenSync {
+    /// Neither flag.
+    #[default]
+    None,
+    /// O_SYNC.
+    Sync,
+    /// O_DSYNC.
+    Dsync,
+}
+
+/// What a write carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Payload {
+    /// Incompressible data prepared once, stamped per block so that no two blocks are equal.
+    #[default]
+    Stamped,
+    /// The same prepared data, not stamped (`scramble_buffers=0`).
+    Fixed,
+    /// Fresh random data for every write.
+    Refill,
+    /// Zeroes.
+    Zero,
+}
