@@ -8,7 +8,7 @@ use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, together};
 use fathom_assess::{candidates, volume_size};
 use fathom_catalog::Catalog;
-use fathom_record::RunRecord;
+use fathom_record::{Activity, RunRecord};
 use fathom_report::identify_text::IdentifyReport;
 use fathom_report::{
     FORMATS, Style, TextWriter, bench_table, identify_json, identify_text, prepare_json, prepare_text,
@@ -46,24 +46,24 @@ pub(crate) fn check_promises(record: &RunRecord) {
 fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
     let sink = &mut io::sink();
     let out = &mut TextWriter::new(sink);
-    match record.header.kind.as_str() {
-        "sweep" => {
+    match record.header.activity {
+        Activity::Sweep => {
             let swept = sweep::assess(record, None, None);
             sweep_json::render(record, &swept, style, &mut out.json())?;
             sweep_table::render(record, &swept, style, out)
         }
-        "surface" => {
+        Activity::Surface => {
             let went_over = surface::assess(record);
             surface_json::render(record, &went_over, style, &mut out.json())?;
             surface_table::render(record, &went_over, style, out)
         }
-        "prepare" => {
+        Activity::Prepare => {
             prepare_json::render(record, &[], style, &mut out.json())?;
             prepare_text::render(record, &[], style, out)
         }
-        "identify" => identify(record, style),
+        Activity::Identify => identify(record, style),
         // The formats are all that there is.
-        _ => Ok(()),
+        Activity::Bench | Activity::Fio => Ok(()),
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod samples;
 pub(crate) mod stalled;
 
 pub use caps::REQUESTS_WAIT;
-use fathom_record::{Finding, FindingId, RunRecord};
+use fathom_record::{Activity, Finding, FindingId, RunRecord};
 
 use crate::rows::{RecordRow, rows};
 
@@ -89,7 +89,7 @@ pub(crate) enum Words {
 
 impl Words {
     fn of(record: &RunRecord) -> Words {
-        if record.header.kind == "fio" { Words::Fio } else { Words::Own }
+        if record.header.activity == Activity::Fio { Words::Fio } else { Words::Own }
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         };
         assert_eq!(caps(&run), [500.0, 3000.0]);
         // Jobs under fio's grammar may name files of one device.
-        run.header.kind = "fio".to_owned();
+        run.header.activity = Activity::Fio;
         assert!(!caps(&run).is_empty());
     }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use fathom_model::Nanos;
 use fathom_model::plan::{IoPlan, OpenSync, TimePlan};
 use fathom_record::stability::{Second, seconds};
-use fathom_record::{JobRecord, OpRecord, RunRecord, TestRecord, TestSummary};
+use fathom_record::{Activity, JobRecord, OpRecord, RunRecord, TestRecord, TestSummary};
 
 /// Full seconds that a rate takes to be told from one that moves.
 pub(crate) const LEAST_SECONDS: usize = 3;
@@ -44,7 +44,7 @@ pub(crate) struct RecordRow<'a> {
 
 /// The rows of a record, in the order they ran.
 pub(crate) fn rows(record: &RunRecord) -> Vec<RecordRow<'_>> {
-    let is_own = record.header.kind != "fio";
+    let is_own = record.header.activity != Activity::Fio;
     let of_test = |test| phases(test).into_iter().map(move |test| RecordRow::new(test, is_own));
     record.tests.iter().flat_map(of_test).collect()
 }

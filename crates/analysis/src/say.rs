@@ -69,6 +69,8 @@ pub(crate) fn seconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::Activity;
+
     use super::*;
     use crate::fixture::{TestLoad, record};
     use crate::rows::rows;
@@ -76,11 +78,13 @@ mod tests {
     /// Reports of fathom's own commands put the test before what is told of it.
     #[test]
     fn only_under_fios_name_a_claim_names_its_job() {
-        for (kind, expected) in [("fio", "t: slow."), ("bench", "slow."), ("sweep", "slow.")] {
+        for (activity, expected) in
+            [(Activity::Fio, "t: slow."), (Activity::Bench, "slow."), (Activity::Sweep, "slow.")]
+        {
             let mut run = record(&[TestLoad::default()]);
-            run.header.kind = kind.to_owned();
+            run.header.activity = activity;
             let told = of(finding(FindingId::Knee, Severity::Info, "slow.".to_owned(), None), &rows(&run));
-            assert_eq!(told.claim, expected, "{kind}");
+            assert_eq!(told.claim, expected, "{activity}");
         }
     }
 

@@ -2,7 +2,9 @@
 //! one runs.
 
 use fathom_model::Nanos;
-use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary};
+use fathom_record::{
+    Activity, RoundsRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary,
+};
 use fathom_runner::{RunObserver, Session, WritePermit};
 
 use crate::header::Heading;
@@ -72,7 +74,7 @@ pub fn run(
 
 fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     let heading = Heading {
-        kind: "bench",
+        activity: Activity::Bench,
         target_name: plan.target_name(),
         said: &plan.settings.run,
         suite: Some(&plan.suite.name),

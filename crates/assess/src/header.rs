@@ -1,6 +1,6 @@
 //! The head of a record: what was run, on what, under which conditions.
 
-use fathom_record::RunHeader;
+use fathom_record::{Activity, RunHeader};
 use fathom_runner::Session;
 
 use crate::conditions;
@@ -8,8 +8,8 @@ use crate::settings::RunSettings;
 
 /// What a command knows of its run before it begins.
 pub(crate) struct Heading<'a> {
-    /// The command: `bench`, `sweep`, ...
-    pub kind: &'static str,
+    /// The command.
+    pub activity: Activity,
     /// The target by a name that means the same everywhere on this machine.
     pub target_name: String,
     /// What was said of it.
@@ -26,7 +26,7 @@ pub(crate) struct Heading<'a> {
 pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
     let header = RunHeader {
         command: heading.said.command.clone(),
-        kind: heading.kind.to_owned(),
+        activity: heading.activity,
         target: heading.target_name.clone(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         labels: heading.said.labels.clone(),

@@ -6,7 +6,7 @@ use fathom_analysis::identify::probe::{IdentifyProbe, IoDirection, Seen};
 use fathom_analysis::identify::script::{Budget, IdentifySpec, IdentifyStep, identified, next};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_record::{RunRecord, Severity};
+use fathom_record::{Activity, RunRecord, Severity};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -141,7 +141,7 @@ pub fn identify(
 ) -> Result<(RunRecord, Identified), AssessError> {
     let mut plan = plan.clone();
     let began = session.now();
-    let mut header = plan.site.begin("identify", &plan.settings.run, session, observer)?;
+    let mut header = plan.site.begin(Activity::Identify, &plan.settings.run, session, observer)?;
     let mut spec = IdentifySpec { size: plan.site.size, ..plan.spec.clone() };
     spec.budget.time_ns = spec.budget.time_ns.saturating_sub(session.now() - began);
     spec.most_block = spec.most_block.min(spec.size / 8 / spec.unit * spec.unit).max(spec.unit);

@@ -9,7 +9,7 @@ mod target;
 
 use fathom_analysis::prepare::{CompletedPiece, NextPiece, PreparePiece, PrepareStage, findings, next};
 use fathom_model::Nanos;
-use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{Activity, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 use fathom_runner::{RunObserver, Session, WritePermit};
 use fathom_sys::io::{FallocateMode, OpenFlags, fallocate, open_target};
 
@@ -145,7 +145,7 @@ fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessErro
 
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
     let heading = Heading {
-        kind: "prepare",
+        activity: Activity::Prepare,
         target_name: plan.target_name(),
         said: &plan.settings.run,
         suite: None,

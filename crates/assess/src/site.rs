@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fathom_analysis::pattern::block_name;
 use fathom_model::Nanos;
-use fathom_record::RunHeader;
+use fathom_record::{Activity, RunHeader};
 use fathom_runner::{RunObserver, Session, WritePermit};
 
 use crate::AssessError;
@@ -118,14 +118,14 @@ impl Site {
     /// The working file could not be made or laid out.
     pub(crate) fn begin(
         &mut self,
-        kind: &'static str,
+        activity: Activity,
         said: &RunSettings,
         session: &mut Session,
         observer: &mut dyn RunObserver,
     ) -> Result<RunHeader, AssessError> {
         session.set_permit(WritePermit::own(&said.destroy));
         let heading = Heading {
-            kind,
+            activity,
             target_name: self.name.clone(),
             said,
             suite: None,

@@ -9,7 +9,7 @@ use fathom_analysis::surface::plan::{SATURATED_POINTS, SurfacePlace, Times};
 use fathom_analysis::surface::point::{POINT, State, SurfacePoint};
 use fathom_analysis::surface::{BURST, SATURATED, assess};
 use fathom_model::units::{bytes, duration};
-use fathom_record::{ContentRecord, RunRecord, TestMeta, TestRecord};
+use fathom_record::{Activity, ContentRecord, RunRecord, TestMeta, TestRecord};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -43,7 +43,7 @@ pub fn surface(
 ) -> Result<RunRecord, AssessError> {
     let mut plan = plan.clone();
     let began = session.now();
-    let header = plan.site.begin("surface", &plan.settings.run, session, observer)?;
+    let header = plan.site.begin(Activity::Surface, &plan.settings.run, session, observer)?;
     let left_ns = plan.settings.budget.0.saturating_sub(session.now() - began);
     let steps = Steps::begin(header, session, observer);
     let mut run = SurfaceRun { plan: &plan, began: session.now(), steps };

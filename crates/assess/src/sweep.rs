@@ -9,7 +9,7 @@ use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{FindingId, RunRecord, Severity, TestRecord, TestStatus};
+use fathom_record::{Activity, FindingId, RunRecord, Severity, TestRecord, TestStatus};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -176,7 +176,7 @@ pub fn sweep(
 ) -> Result<RunRecord, AssessError> {
     let mut plan = plan.clone();
     let began = session.now();
-    let header = plan.site.begin("sweep", &plan.settings.run, session, observer)?;
+    let header = plan.site.begin(Activity::Sweep, &plan.settings.run, session, observer)?;
     let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
     let mut steps = Steps::begin(header, session, observer);

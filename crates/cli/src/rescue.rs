@@ -112,7 +112,7 @@ impl Rescue {
     pub fn watch(
         &self,
         stop: StopHandle,
-        report: impl FnOnce(RunRecord, Store) + Send + 'static,
+        report: impl FnOnce(Option<RunRecord>, Store) + Send + 'static,
     ) -> std::io::Result<RescueWatch> {
         let (sender, receiver) = channel();
         let rescue = self.clone();
@@ -139,7 +139,8 @@ impl Rescue {
         false
     }
 
-    fn what_there_is(&self, stop: &StopHandle) -> (RunRecord, Store) {
+    /// The record so far, where a run has begun, and where its tests were stored.
+    fn what_there_is(&self, stop: &StopHandle) -> (Option<RunRecord>, Store) {
         let mut partial = self.partial();
         let is_laying_out = self.is_laying_out.load(Ordering::Acquire);
         let what = if is_laying_out { "file layout did not end" } else { "the target was not made ready" };
@@ -151,23 +152,27 @@ impl Rescue {
             "{what}: the device does not respond, and fathom's first thread is stuck in the kernel{left}"
         );
         output::warn(&format!("fathom: {note}"));
-        let mut header = partial.header.take().unwrap_or_default();
-        header.interrupted = stop.reason();
-        header.notes.push(note);
         let tests = std::mem::take(&mut partial.tests);
-        let mut record = RunRecord { status: TestStatus::Incomplete, header, tests, ..RunRecord::default() };
-        record.findings = fathom_analysis::findings(&record);
+        let record = partial.header.take().map(|mut header| {
+            header.interrupted = stop.reason();
+            header.notes.push(note);
+            let mut record =
+                RunRecord { status: TestStatus::Incomplete, header, tests, ..RunRecord::default() };
+            record.findings = fathom_analysis::findings(&record);
+            record
+        });
         (record, std::mem::replace(&mut partial.store, Store::None))
     }
 }
 
-/// Shows `record` and ends the program, from whatever thread.
-pub fn end(record: RunRecord, exit: Exit, report: impl FnOnce(&RunRecord) -> std::io::Result<()>) {
-    let is_there = !record.header.kind.is_empty();
-    match if is_there { report(&record) } else { Ok(()) } {
-        Ok(()) if is_there => {}
-        Ok(()) => output::warn("fathom: nothing was measured"),
-        Err(error) => output::warn(&format!("fathom: cannot write the report: {}", output::plain(&error))),
+/// Shows `record`, where a run has begun, and ends the program, from whatever thread.
+pub fn end(record: Option<RunRecord>, exit: Exit, report: impl FnOnce(&RunRecord) -> std::io::Result<()>) {
+    match record.as_ref().map(report) {
+        None => output::warn("fathom: nothing was measured"),
+        Some(Ok(())) => {}
+        Some(Err(error)) => {
+            output::warn(&format!("fathom: cannot write the report: {}", output::plain(&error)))
+        }
     }
     std::process::exit(i32::from(exit.number()));
 }
@@ -176,7 +181,7 @@ pub fn end(record: RunRecord, exit: Exit, report: impl FnOnce(&RunRecord) -> std
 mod tests {
     use super::*;
 
-    fn told(rescue: &Rescue, stop: &StopHandle) -> Receiver<RunRecord> {
+    fn told(rescue: &Rescue, stop: &StopHandle) -> Receiver<Option<RunRecord>> {
         let (sender, receiver) = channel();
         let watch = rescue.watch(stop.clone(), move |record, _| sender.send(record).unwrap()).unwrap();
         // Not dropped: the first thread is stuck.
@@ -187,12 +192,12 @@ mod tests {
     #[test]
     fn what_was_measured_is_reported_where_the_first_thread_is_stuck() {
         let (rescue, stop) = (Rescue::new(), StopHandle::default());
-        rescue.begun(&RunHeader { kind: "bench".to_owned(), ..RunHeader::default() }, Store::None);
+        rescue.begun(&RunHeader::default(), Store::None);
         rescue.ended(&TestRecord { id: "first".to_owned(), ..TestRecord::default() });
         rescue.preparing();
         let report = told(&rescue, &stop);
         stop.request("signal 2");
-        let record = report.recv_timeout(Duration::from_secs(60)).unwrap();
+        let record = report.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
         assert_eq!(
             (record.status, record.header.interrupted.as_deref()),
             (TestStatus::Incomplete, Some("signal 2"))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::TestStatus;
+use crate::{Activity, TestStatus};
 
 /// A past run as the history lists it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,8 +18,9 @@ pub struct HistoryRow {
     pub started_unix_ms: u64,
     /// The target as the user named it.
     pub target: String,
-    /// `bench`, `fio`, …
-    pub kind: String,
+    /// The command that made it.
+    #[serde(rename = "kind")]
+    pub activity: Activity,
     /// The command line, one string.
     pub command: String,
     /// How it ended; a run that was killed stays `incomplete`.

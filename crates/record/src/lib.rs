@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 pub mod conditions;
 mod disk;
 mod error;
@@ -30,6 +31,7 @@ mod test;
 mod to_stats;
 mod wire;
 
+pub use activity::Activity;
 pub use conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
     TargetRecord,

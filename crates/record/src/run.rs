@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plausible;
 use crate::wire::is_default;
-use crate::{Conditions, Finding, PromiseRecord, RecordError, TestRecord, TestStatus};
+use crate::{Activity, Conditions, Finding, PromiseRecord, RecordError, TestRecord, TestStatus};
 
 /// The record version this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -48,8 +48,9 @@ impl Default for RunRecord {
 pub struct RunHeader {
     /// The command line, program name first.
     pub command: Vec<String>,
-    /// `bench`, `fio`, …: the command that made the record.
-    pub kind: String,
+    /// The command that made the record.
+    #[serde(rename = "kind")]
+    pub activity: Activity,
     /// The target: an absolute path, or as the user named it; several are separated by commas.
     pub target: String,
     /// Version of the program that wrote the record.

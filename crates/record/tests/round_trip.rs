@@ -8,8 +8,8 @@ use fathom_model::plan::{
 };
 use fathom_model::{BlockSize, JobPlan, Nanos, PerOp, Rate, RateProcess, RunPlan};
 use fathom_record::{
-    Conditions, DeviceRecord, FilesystemRecord, Finding, HostRecord, JobRecord, RunHeader, RunRecord,
-    Severity, TargetRecord, TestMeta, TestRecord, TestStatus, entries, merge_jobs, test_record,
+    Activity, Conditions, DeviceRecord, FilesystemRecord, Finding, HostRecord, JobRecord, RunHeader,
+    RunRecord, Severity, TargetRecord, TestMeta, TestRecord, TestStatus, entries, merge_jobs, test_record,
 };
 use fathom_stats::{
     BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskOutcome, ErrorCount, Interval, IntervalOp,
@@ -314,7 +314,7 @@ fn sample_run() -> RunRecord {
         status: TestStatus::Failed,
         header: RunHeader {
             command: vec!["fathom".to_owned(), "bench".to_owned(), "/data".to_owned()],
-            kind: "bench".to_owned(),
+            activity: Activity::Bench,
             target: "/data".to_owned(),
             tool_version: "0.1.0".to_owned(),
             started_unix_ms: 1_790_000_000_000,

@@ -248,7 +248,7 @@ mod tests {
     use fathom_analysis::identified::candidate::SizeImplied;
     use fathom_analysis::identified::prediction::predictions;
     use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, EachWay, Spent};
-    use fathom_record::{IdentifyRecord, JobRecord, TestRecord};
+    use fathom_record::{Activity, IdentifyRecord, JobRecord, TestRecord};
 
     use crate::identify_json;
 
@@ -294,7 +294,7 @@ mod tests {
     fn rendered(found: &Identified, json: bool) -> String {
         let mut record = RunRecord::default();
         record.header.target = "sim:aws-gp2?size=50GiB".to_owned();
-        record.header.kind = "identify".to_owned();
+        record.header.activity = Activity::Identify;
         record.header.identify = Some(IdentifyRecord {
             budget_ns: 2_400_000_000_000,
             budget_ios: 8_000_000,

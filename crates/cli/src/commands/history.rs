@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fathom_history::{Error, Filter, History, PATIENCE, RunId};
-use fathom_record::TestStatus;
+use fathom_record::{Activity, TestStatus};
 use fathom_report::{Style, history};
 
 use crate::exit::{Complaint, Exit};
@@ -72,8 +72,8 @@ struct HistoryListArguments {
     #[arg(long)]
     target: Option<String>,
     /// Only runs of this command
-    #[arg(long, value_name = "COMMAND")]
-    kind: Option<String>,
+    #[arg(long, value_name = "COMMAND", value_parser = activity)]
+    kind: Option<Activity>,
     /// Only runs that ended so
     #[arg(long, value_parser = ["complete", "incomplete", "failed"])]
     status: Option<String>,
@@ -123,11 +123,15 @@ impl HistoryListArguments {
         Filter {
             status,
             target: self.target.clone(),
-            kind: self.kind.clone(),
+            activity: self.kind,
             newest: self.newest,
             ..Filter::default()
         }
     }
+}
+
+fn activity(name: &str) -> Result<Activity, String> {
+    Activity::named(name).ok_or_else(|| format!("no command that keeps runs is called '{name}'"))
 }
 
 fn write_list(list: &HistoryListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
@@ -152,12 +156,12 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
     };
     let record = history.load(run)?;
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
-    output::print(|out| match record.header.kind.as_str() {
-        "sweep" => super::sweep::show(&record, &style, json, out),
-        "identify" => super::identify::show(&record, &style, json, out),
-        "prepare" => super::prepare::show(&record, &[], &style, json, out),
-        "surface" => super::surface::show(&record, &style, json, out),
-        _ => super::bench::show(&record, &style, json, out),
+    output::print(|out| match record.header.activity {
+        Activity::Sweep => super::sweep::show(&record, &style, json, out),
+        Activity::Identify => super::identify::show(&record, &style, json, out),
+        Activity::Prepare => super::prepare::show(&record, &[], &style, json, out),
+        Activity::Surface => super::surface::show(&record, &style, json, out),
+        Activity::Bench | Activity::Fio => super::bench::show(&record, &style, json, out),
     })?;
     Ok(Exit::Done)
 }

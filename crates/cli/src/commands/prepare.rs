@@ -12,7 +12,7 @@ use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_options::shell_quoted;
-use fathom_record::{RunRecord, TestRecord, TestStatus};
+use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, TextWriter, document, prepare_json, prepare_text};
 use serde::Serialize;
 
@@ -114,7 +114,7 @@ fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSetting
 fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord>, Complaint> {
     let target = plan.target_name();
     let anew = || Some("leave --resume out to begin anew".to_owned());
-    let Some((run, record)) = store::last_run(place, "prepare", &target)? else {
+    let Some((run, record)) = store::last_run(place, Activity::Prepare, &target)? else {
         let message = format!("the history knows of nothing done to {target} to go on with");
         return Err(Complaint::failed(message, anew()));
     };

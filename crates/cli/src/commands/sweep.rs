@@ -14,7 +14,7 @@ use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
-use fathom_record::{RunRecord, TestRecord, TestStatus};
+use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
 use fathom_report::{Style, TextWriter, sweep_json, sweep_table};
 
 use super::measuring::Measuring;
@@ -202,7 +202,7 @@ fn earlier(plan: &mut SweepPlan, place: &HistoryPath) -> Result<Vec<TestRecord>,
         return Err(Complaint::usage(message, Some("leave --resume out".to_owned())));
     }
     let anew = || Some("leave --resume out to begin a new one".to_owned());
-    let Some((run, record)) = store::last_run(place, "sweep", target)? else {
+    let Some((run, record)) = store::last_run(place, Activity::Sweep, target)? else {
         let message = format!("the history has no sweep of {target} to go on with");
         return Err(Complaint::failed(message, anew()));
     };

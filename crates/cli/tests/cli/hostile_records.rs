@@ -286,7 +286,7 @@ proptest! {
         let rows = |text: &str| {
             let own = |name: &str| format!("{name}{text}");
             let labels = [(own("l"), own("v"))].into();
-            let row = HistoryRow { id: 1, started: own("s"), target: own("t"), kind: own("k"), labels, ..HistoryRow::default() };
+            let row = HistoryRow { id: 1, started: own("s"), target: own("t"), labels, ..HistoryRow::default() };
             vec![row; 3]
         };
         compare("history", &suffix, |text, out| history::render_table(&rows(text), &style, out));

@@ -2,7 +2,7 @@
 
 use fathom_model::plan::{IoPlan, Mix, TimePlan};
 use fathom_record::{
-    BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord, DiskCountersRecord, DiskRecord,
+    Activity, BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord, DiskCountersRecord, DiskRecord,
     ErrorCountRecord, ExpectationRecord, FailureRecord, FilesystemRecord, Finding, HistoryRow, HostRecord,
     IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, OpRecord, PercentileRecord, PhaseRecord,
     PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta, TestRecord, TestStatus,
@@ -220,7 +220,7 @@ pub fn run() -> RunRecord {
         status: TestStatus::Incomplete,
         header: RunHeader {
             command: vec!["fathom".to_owned(), "bench".to_owned(), "/mnt/data".to_owned()],
-            kind: "bench".to_owned(),
+            activity: Activity::Bench,
             target: "/mnt/data".to_owned(),
             tool_version: "0.1.0".to_owned(),
             started_unix_ms: STARTED_UNIX_MS,
@@ -284,7 +284,7 @@ pub fn history() -> Vec<HistoryRow> {
         started: fathom_report::history::started(started_unix_ms),
         started_unix_ms,
         target: target.to_owned(),
-        kind: "bench".to_owned(),
+        activity: Activity::Bench,
         command: format!("fathom bench {target}"),
         status,
         tests: 10,

@@ -7,7 +7,7 @@ use fathom_assess::conditions;
 use fathom_history::{Store, Warning};
 use fathom_model::RunPlan;
 use fathom_options::{CommandOptions, Invocation, show_command};
-use fathom_record::{RunHeader, RunRecord};
+use fathom_record::{Activity, RunHeader, RunRecord};
 use fathom_runner::Session;
 
 use crate::{output, store};
@@ -29,7 +29,7 @@ impl Keeper {
         plan: &RunPlan,
         session: &Session,
     ) -> Keeper {
-        let mut header = RunHeader { kind: "fio".to_owned(), ..RunHeader::default() };
+        let mut header = RunHeader { activity: Activity::Fio, ..RunHeader::default() };
         let keep = command.keep || store::named(None).is_some();
         if !keep {
             return Keeper { store: Store::None, header, notes: Vec::new() };
