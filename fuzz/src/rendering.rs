@@ -18,7 +18,7 @@ use fathom_report::{
 /// Tells all that a record of its kind tells.
 pub(crate) fn check(record: &RunRecord) {
     for found in findings(record).iter().chain(&prepare::findings(record)) {
-        assert!(!found.id.is_empty(), "{found:?}");
+        assert!(!found.id.name().is_empty(), "{found:?}");
     }
     conclusions::conclusions(record);
     together::together(record);

@@ -184,8 +184,8 @@ fn failures_are_counted_and_objectives_judged() {
     let slo = |objective: &str| {
         run(&mut ping(whole.path(), &["-c", "20", "-i", "1ms", "-q", "--slo", objective, "file"]))
     };
-    slo("p50<1m,max<=1h").assert_code(0).assert_shown(&["objective p50<1m: kept"]);
-    slo("max<1ns").assert_code(3).assert_shown(&["objective max<1ns: broken"]);
+    slo("p50<1m,max<=1h").assert_code(0).assert_shown(&["objective p50<1m: met"]);
+    slo("max<1ns").assert_code(3).assert_shown(&["objective max<1ns: missed"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod bend;
 pub mod conclusions;
+pub mod criterion;
 pub mod estimate;
 mod findings;
 #[cfg(test)]

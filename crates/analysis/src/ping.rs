@@ -5,7 +5,6 @@
 
 pub mod classes;
 mod how;
-pub mod slo;
 
 use std::collections::BTreeMap;
 

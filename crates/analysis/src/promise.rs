@@ -7,40 +7,17 @@ mod burst;
 mod conditions;
 mod interval;
 mod judge;
-mod quantity;
 mod share;
 mod words;
 
 use fathom_record::{PromiseRecord, RunRecord};
 
 pub use interval::ConfidenceInterval;
-pub use quantity::{Comparison, LatencySpan, PromiseDirection, PromiseMeasure, Quantity, Statistic};
 pub use share::of_year;
 pub use words::{figure, quantity_name, span};
 
+use crate::criterion::CriterionVerdict;
 use crate::rows::rows;
-
-/// What became of a promise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PromiseVerdict {
-    /// What was measured is what was promised.
-    Held,
-    /// All of the interval lies on the wrong side.
-    Broken,
-    /// The run cannot speak of it.
-    NotJudged,
-}
-
-impl PromiseVerdict {
-    /// The words used in JSON and text.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PromiseVerdict::Held => "held",
-            PromiseVerdict::Broken => "broken",
-            PromiseVerdict::NotJudged => "not judged",
-        }
-    }
-}
 
 /// A promise and what became of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,8 +29,8 @@ pub struct Judged {
     /// Within what it lies.
     pub interval: Option<ConfidenceInterval>,
     /// The verdict.
-    pub verdict: PromiseVerdict,
-    /// Why it is broken or not judged; of a share always, what it speaks for.
+    pub verdict: CriterionVerdict,
+    /// Why it is missed or inconclusive; of a share always, what it speaks for.
     pub why: Option<String>,
     /// What would make it possible to judge.
     pub remedy: Option<String>,
@@ -68,7 +45,7 @@ pub fn judge(record: &RunRecord) -> Vec<Judged> {
 }
 
 /// How many of a list have this verdict.
-pub fn count(judged: &[Judged], verdict: PromiseVerdict) -> usize {
+pub fn count(judged: &[Judged], verdict: CriterionVerdict) -> usize {
     judged.iter().filter(|one| one.verdict == verdict).count()
 }
 
@@ -88,7 +65,7 @@ pub fn classes(promises: &[PromiseRecord]) -> Vec<&str> {
 pub fn is_broken(record: &RunRecord) -> bool {
     let judged = judge(record);
     let broken = |class: &str| {
-        judged.iter().any(|one| one.promise.class == class && one.verdict == PromiseVerdict::Broken)
+        judged.iter().any(|one| one.promise.class == class && one.verdict == CriterionVerdict::Missed)
     };
     let classes = classes(&record.header.promises);
     broken("") || !classes.is_empty() && classes.iter().all(|class| broken(class))

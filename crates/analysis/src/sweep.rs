@@ -1,7 +1,7 @@
 //! What a sweep tells: its points, the knee of each curve, the limits in each direction, and the answers to what was asked.
 
 mod blocks;
-pub mod goal;
+mod goal;
 pub mod knee;
 pub mod limits;
 pub mod offered;
@@ -11,8 +11,9 @@ pub mod spec;
 
 use fathom_record::RunRecord;
 
+use crate::criterion::{CriterionVerdict, LatencyObjective, RateGoal};
 use crate::pattern::AccessPattern;
-use crate::sweep::goal::{RateGoal, Slo};
+use crate::sweep::goal::is_reached;
 use crate::sweep::knee::{Knee, curve, knee};
 use crate::sweep::limits::{DirectionLimits, limits};
 use crate::sweep::offered::{Highest, OfferedPoint, highest};
@@ -65,7 +66,7 @@ impl SweepAnswer {
 }
 
 /// Assesses the points of `record`.
-pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&RateGoal>) -> Sweep {
+pub fn assess(record: &RunRecord, slo: Option<&LatencyObjective>, reach: Option<&RateGoal>) -> Sweep {
     let points: Vec<SweepPoint> = record.tests.iter().filter_map(SweepPoint::of).collect();
     let curves = curves(&points);
     let least = points.iter().map(|point| point.spot.depth).min().unwrap_or(1);
@@ -87,14 +88,17 @@ pub fn assess(record: &RunRecord, slo: Option<&Slo>, reach: Option<&RateGoal>) -
     let offered = slo.map(|slo| highest(slo, &points, &tried)).unwrap_or_default();
     let slo = slo.map(|slo| {
         let best = |curve: &[&SweepPoint]| {
-            let met = curve.iter().filter(|point| slo.is_met(point) == Some(true));
+            let met = curve.iter().filter(|point| slo.verdict(&point.lat) == CriterionVerdict::Met);
             met.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|&point| point.clone())
         };
-        (slo.text().to_owned(), answers(&best, &|point| slo.is_met(point).is_some()))
+        (
+            slo.text().to_owned(),
+            answers(&best, &|point| slo.verdict(&point.lat) != CriterionVerdict::Inconclusive),
+        )
     });
     let reach = reach.map(|reach| {
         let least = |curve: &[&SweepPoint]| {
-            curve.iter().find(|point| reach.is_reached(point)).map(|&point| point.clone())
+            curve.iter().find(|point| is_reached(reach, point)).map(|&point| point.clone())
         };
         (reach.text().to_owned(), answers(&least, &|_| true))
     });

@@ -2,12 +2,10 @@
 //!
 //! Metrics are addressed within a test as `direction.metric` (`write.iops`, `read.lat_ns.p99`).
 
-pub use fathom_analysis::promise::Comparison;
-use fathom_analysis::promise::Quantity;
+pub use fathom_analysis::criterion::Comparison;
+use fathom_analysis::criterion::{Metric, parse_value};
 use fathom_record::{ExpectationRecord, TestSummary};
 use serde::Deserialize;
-
-use crate::promises::figure;
 
 /// As written in a suite.
 #[derive(Deserialize)]
@@ -39,12 +37,13 @@ pub(crate) use fathom_analysis::conclusions::{MARGINAL, YES};
 pub(crate) fn read(raw: &RawExpectation) -> Result<Expectation, String> {
     let is = Comparison::of(&raw.is)
         .ok_or_else(|| format!("'{}' is no comparison: use >=, <=, > or <", raw.is))?;
-    let quantity = Quantity::parse(&raw.metric).filter(|quantity| quantity.direction.is_some());
+    let quantity =
+        Metric::parse(&raw.metric).filter(|metric| metric.direction.is_some() && metric.is_recorded());
     let quantity = quantity.ok_or_else(|| {
         format!("'{}' is no metric: write one such as read.iops or write.lat_ns.p99", raw.metric)
     })?;
-    let value = figure(quantity.measure, &raw.value)?;
-    Ok(Expectation { class: raw.class.clone(), metric: raw.metric.clone(), is, value })
+    let value = parse_value(quantity.kind, &raw.value)?;
+    Ok(Expectation { class: raw.class.clone(), metric: quantity.to_string(), is, value })
 }
 
 /// Holds what was measured against what was expected. Nothing measured = no verdict.
@@ -55,7 +54,7 @@ pub(crate) fn judge(
     summary: &TestSummary,
 ) -> Vec<ExpectationRecord> {
     let judged = |expectation: &Expectation| {
-        let observed = Quantity::parse(&expectation.metric).and_then(|quantity| quantity.of(summary));
+        let observed = Metric::parse(&expectation.metric).and_then(|quantity| quantity.of(summary));
         let bound = expectation.is.bound(expectation.value, tolerance_percent);
         ExpectationRecord {
             class: expectation.class.clone(),

@@ -49,7 +49,7 @@ pub use machine::{engine_rows, host_facts};
 pub use plan::{BenchPlan, BenchSettings, Effort, PlanCost};
 pub use planned::PlannedTest;
 pub use profile::{PROFILES, UseProfile, profiles};
-pub use promises::{Expecting, parse_percent};
+pub use promises::Expecting;
 pub use settings::RunSettings;
 pub use simulated::{SimulatedVolume, is_simulated, session_for, session_of_plan};
 pub use site::Site;

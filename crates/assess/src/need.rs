@@ -1,6 +1,6 @@
 //! From what somebody says of a use to what is needed of a volume. Pure.
 
-use fathom_analysis::sweep::goal::Slo;
+use fathom_analysis::criterion::{LatencyObjective, Metric, MetricDirection, MetricKind};
 use fathom_catalog::{LatencyNeed, OfferedLoad, Spell, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
@@ -26,7 +26,7 @@ pub struct NeedSettings {
     /// Percent of reads in a mix.
     pub read_percent: Option<u8>,
     /// What a request may take.
-    pub latency: Vec<Slo>,
+    pub latency: Vec<LatencyObjective>,
     /// The need lasts so long in each period.
     pub burst: Option<(Nanos, Nanos)>,
     /// I/Os a second in between.
@@ -151,46 +151,35 @@ impl ProfileNeed {
     }
 
     fn add(&mut self, expected: &Expectation) {
-        let mut parts = expected.metric.splitn(2, '.');
-        let (direction, metric) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        match metric {
-            "iops" => self.iops = Some(expected.value),
-            "bytes_per_second" => self.bytes_per_second = Some(expected.value),
-            _ => {
-                let name = metric.rsplit('.').next().unwrap_or_default();
-                if direction == "sync" {
+        let Some(metric) = Metric::parse(&expected.metric) else { return };
+        match metric.kind {
+            MetricKind::Iops => self.iops = Some(expected.value),
+            MetricKind::BytesPerSecond => self.bytes_per_second = Some(expected.value),
+            MetricKind::Latency(_, statistic) => {
+                let direction = metric.direction.unwrap_or(MetricDirection::Total);
+                if direction == MetricDirection::Sync {
                     self.notes.push(
                         "What a flush takes nobody publishes: its limit is held against the writes alone."
                             .to_owned(),
                     );
                 }
                 self.latency.push(LatencyNeed {
-                    name: name.to_owned(),
-                    per_million: per_million(name),
+                    name: statistic.name(),
+                    per_million: statistic.per_million(),
                     most_ns: expected.value as u64,
-                    of_reads: matches!(direction, "read" | "total"),
-                    of_writes: matches!(direction, "write" | "total" | "sync"),
+                    of_reads: matches!(direction, MetricDirection::Read | MetricDirection::Total),
+                    of_writes: direction != MetricDirection::Read && direction != MetricDirection::Trim,
                 });
             }
         }
     }
 }
 
-/// Requests of a million that a statistic speaks for; `None` = the mean.
-fn per_million(name: &str) -> Option<u32> {
-    if name == "max" {
-        return Some(1_000_000);
-    }
-    let digits: String = name.strip_prefix('p')?.chars().filter(char::is_ascii_digit).collect();
-    let figure: u32 = digits.parse().ok()?;
-    Some(figure * 10u32.checked_pow(6u32.checked_sub(digits.len() as u32)?)?)
-}
-
-fn of_slo(slo: &Slo, load: &OfferedLoad) -> LatencyNeed {
+fn of_slo(slo: &LatencyObjective, load: &OfferedLoad) -> LatencyNeed {
     LatencyNeed {
-        name: slo.statistic().to_owned(),
-        per_million: per_million(slo.statistic()),
-        most_ns: slo.limit().0,
+        name: slo.statistic().name(),
+        per_million: slo.statistic().per_million(),
+        most_ns: slo.limit_ns() as u64,
         of_reads: load.reads != Some(0.0),
         of_writes: load.reads != Some(1.0),
     }
@@ -318,6 +307,8 @@ fn words(
 
 #[cfg(test)]
 mod tests {
+    use fathom_analysis::criterion::Statistic;
+
     use super::*;
     use crate::PROFILES;
 
@@ -377,7 +368,7 @@ mod tests {
             ("p9999", Some(999_900)),
             ("max", Some(1_000_000)),
         ] {
-            assert_eq!(per_million(name), expected, "{name}");
+            assert_eq!(Statistic::parse(name).unwrap().per_million(), expected, "{name}");
         }
     }
 

@@ -4,19 +4,16 @@
 //! they held is told by `fathom_analysis::promise`.
 
 mod file;
-mod said;
 mod volume;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fathom_analysis::promise::{self, PromiseDirection, Quantity};
+use fathom_analysis::criterion::{Criterion, Metric, MetricDirection, MetricKind, Statistic, parse_value};
+use fathom_analysis::promise;
 use fathom_catalog::SimulatedTarget;
 use fathom_model::{JobPlan, RunPlan};
 use fathom_record::PromiseRecord;
-
-pub(crate) use said::figure;
-pub use said::percent as parse_percent;
 
 use crate::AssessError;
 use crate::catalogue::catalogue;
@@ -79,7 +76,7 @@ pub(crate) fn promises(
 ) -> Result<Promised, AssessError> {
     let (mut all, mut notes) = (Vec::new(), Vec::new());
     for text in &expecting.said {
-        match said::is_one(text) {
+        match text.contains(['<', '>']) {
             true => all.push(of_line(text, expecting, tests)?),
             false => all.extend(of_volume(text, expecting, tests, &mut notes)?),
         }
@@ -107,10 +104,10 @@ pub(crate) fn promises(
 
 /// Adds what the machine lets through, where the target is a modelled volume and its name says so.
 fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), AssessError> {
-    let measure = Quantity::parse(&promise.metric).map(|quantity| quantity.measure);
+    let measure = Metric::parse(&promise.metric).map(|quantity| quantity.kind);
     let in_bytes = match measure {
-        Some(promise::PromiseMeasure::Iops) => false,
-        Some(promise::PromiseMeasure::BytesPerSecond) => true,
+        Some(MetricKind::Iops) => false,
+        Some(MetricKind::BytesPerSecond) => true,
         _ => return Ok(()),
     };
     let Some(job) = tests.job(&promise.test) else { return Ok(()) };
@@ -130,12 +127,9 @@ fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), Ass
 
 /// What is said of the machine counts when promises are judged, so it has to be a number.
 fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AssessError> {
-    let numbers = [
-        ("instance_iops", promise::PromiseMeasure::Iops),
-        ("instance_bandwidth", promise::PromiseMeasure::BytesPerSecond),
-    ];
+    let numbers = [("instance_iops", MetricKind::Iops), ("instance_bandwidth", MetricKind::BytesPerSecond)];
     for (name, measure) in numbers {
-        let Some(Err(reason)) = labels.get(name).map(|text| figure(measure, text)) else { continue };
+        let Some(Err(reason)) = labels.get(name).map(|text| parse_value(measure, text)) else { continue };
         let hint = "write instance_iops=4000, instance_bandwidth=62.5MB";
         return Err(refuse(&format!("--label {name}"), reason, hint));
     }
@@ -166,25 +160,58 @@ const FORM: &str = "write TEST.METRIC>=VALUE, such as rand-read.iops>=5000 or la
                     or a type of the catalogue, such as aws-gp3?size=100GiB";
 
 fn of_line(text: &str, expecting: &Expecting, tests: &Tests<'_>) -> Result<PromiseRecord, AssessError> {
-    let said = said::read(text).map_err(|reason| refuse(text, reason, FORM))?;
-    check(text, &said.test, said.quantity, tests)?;
-    Ok(record("--expect", said, expecting.tolerance_percent))
+    let (test, criterion) = parse(text, text, tests)?;
+    check(text, &test, criterion.metric, tests)?;
+    Ok(record("--expect", test, &criterion, expecting.tolerance_percent))
 }
 
-fn record(source: &str, said: said::ExpectationLine, tolerance: Option<f64>) -> PromiseRecord {
+/// The criterion `expect`, said in `text`, and its test: the only one where it names none.
+fn parse(text: &str, expect: &str, tests: &Tests<'_>) -> Result<(String, Criterion), AssessError> {
+    let mut criterion = Criterion::parse(expect).map_err(|reason| refuse(text, reason, FORM))?;
+    if let MetricKind::Latency(_, statistic) = criterion.metric.kind
+        && !statistic.is_recorded()
+    {
+        let reason = format!("{} is not recorded", statistic.name());
+        return Err(refuse(text, reason, format!("use {}", Statistic::RECORDED)));
+    }
+    let is_test = |name: &str| tests.job(name).is_some() || tests.is_in_suite(name);
+    let named = match (criterion.test.take(), criterion.metric.direction) {
+        // A test may be called as a direction is.
+        (None, Some(direction)) if is_test(direction.name()) => {
+            criterion.metric.direction = None;
+            Some(direction.name().to_owned())
+        }
+        (test, _) => test,
+    };
+    match (named, tests.planned) {
+        (Some(test), _) => Ok((test, criterion)),
+        (None, [only]) => Ok((only.id.clone(), criterion)),
+        (None, _) => {
+            let all: Vec<&str> = tests.planned.iter().map(|test| test.id.as_str()).collect();
+            let reason = format!("it names no test, and {} run", all.len());
+            Err(refuse(
+                text,
+                reason,
+                format!("write TEST.{}; the tests are {}", criterion.metric, all.join(", ")),
+            ))
+        }
+    }
+}
+
+fn record(source: &str, test: String, criterion: &Criterion, tolerance: Option<f64>) -> PromiseRecord {
     PromiseRecord {
         source: source.to_owned(),
-        test: said.test,
-        metric: said.metric,
-        is: said.is.sign().to_owned(),
-        value: said.value,
-        tolerance_percent: said.tolerance_percent.or(tolerance).unwrap_or(TOLERANCE_PERCENT),
+        test,
+        metric: criterion.metric.to_string(),
+        is: criterion.comparison.sign().to_owned(),
+        value: criterion.value,
+        tolerance_percent: criterion.tolerance_percent.or(tolerance).unwrap_or(TOLERANCE_PERCENT),
         ..PromiseRecord::default()
     }
 }
 
 /// Refuses what is about a test that does not run, or about something that it does not do.
-fn check(text: &str, test: &str, quantity: Quantity, tests: &Tests<'_>) -> Result<(), AssessError> {
+fn check(text: &str, test: &str, quantity: Metric, tests: &Tests<'_>) -> Result<(), AssessError> {
     let ids: Vec<&str> = tests.planned.iter().map(|test| test.id.as_str()).collect();
     let Some(job) = tests.job(test) else {
         let reason = match tests.is_in_suite(test) {
@@ -196,11 +223,11 @@ fn check(text: &str, test: &str, quantity: Quantity, tests: &Tests<'_>) -> Resul
     let (io, pattern) = (&job.io, job.io.pattern);
     let is_synced = io.fsync_every > 0 || io.fdatasync_every > 0 || io.end_fsync;
     let does = match quantity.direction {
-        Some(PromiseDirection::Read) => pattern.reads(),
-        Some(PromiseDirection::Write) => pattern.writes(),
-        Some(PromiseDirection::Trim) => pattern.trims(),
-        Some(PromiseDirection::Sync) => is_synced,
-        Some(PromiseDirection::Total) | None => true,
+        Some(MetricDirection::Read) => pattern.reads(),
+        Some(MetricDirection::Write) => pattern.writes(),
+        Some(MetricDirection::Trim) => pattern.trims(),
+        Some(MetricDirection::Sync) => is_synced,
+        Some(MetricDirection::Total) | None => true,
     };
     let Some(direction) = quantity.direction.filter(|_| !does) else { return Ok(()) };
     let reason = format!("the test '{test}' ({}) has no {}", pattern.name(), direction.name());
@@ -229,20 +256,21 @@ fn of_filed(
     let mut all = Vec::new();
     for filed in all_filed {
         let text = format!("{name}: {}", filed.expect);
-        let said = said::read(&filed.expect).map_err(|reason| refuse(&text, reason, FORM))?;
+        let (test, said) = parse(&text, &filed.expect, tests)?;
         // A file is for the whole suite, and what is left out today is judged another time.
-        let is_left_out = tests.job(&said.test).is_none() && tests.is_in_suite(&said.test);
-        let is_rate = said.quantity.measure == promise::PromiseMeasure::Iops;
-        if filed.depth_per_iops.is_some() && !is_rate || filed.share.is_some() && is_latency(said.quantity) {
+        let is_left_out = tests.job(&test).is_none() && tests.is_in_suite(&test);
+        let is_rate = said.metric.kind == MetricKind::Iops;
+        if filed.depth_per_iops.is_some() && !is_rate || filed.share.is_some() && said.metric.is_latency() {
             let hint = "time is for rates, and depth_per_iops for requests a second";
             return Err(refuse(&text, "it is not said of a rate of requests", hint));
         }
         if !is_left_out {
-            check(&text, &said.test, said.quantity, tests)?;
+            check(&text, &test, said.metric, tests)?;
         }
         let mut conditions = filed.conditions;
         conditions.depth = conditions.depth.or(filed.depth_per_iops.map(|per_iops| per_iops * said.value));
-        let promise = record(&filed.source, said, filed.tolerance_percent.or(expecting.tolerance_percent));
+        let promise =
+            record(&filed.source, test, &said, filed.tolerance_percent.or(expecting.tolerance_percent));
         all.push(PromiseRecord {
             class: filed.class,
             share: filed.share,
@@ -252,10 +280,6 @@ fn of_filed(
         });
     }
     Ok(all)
-}
-
-fn is_latency(quantity: Quantity) -> bool {
-    matches!(quantity.measure, promise::PromiseMeasure::Latency(..))
 }
 
 /// What a type of volume promises of each test.

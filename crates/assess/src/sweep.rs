@@ -1,8 +1,8 @@
 //! Runs a sweep point by point: asks the planner where to measure next, measures, and hands each point out as it ends, so
 //! that a sweep that was killed can go on where it was.
 
+use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::AccessPattern;
-use fathom_analysis::sweep::goal::{RateGoal, Slo};
 use fathom_analysis::sweep::offered::{OfferedPoint, next_offer};
 use fathom_analysis::sweep::plan::{NextPoint, SETTLE_NS, next};
 use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
@@ -36,7 +36,7 @@ pub struct SweepSettings {
     /// Time for everything, laying out included.
     pub budget: Nanos,
     /// An objective for latency.
-    pub slo: Option<Slo>,
+    pub slo: Option<LatencyObjective>,
     /// A rate to reach.
     pub reach: Option<RateGoal>,
 }
@@ -264,7 +264,7 @@ mod tests {
     fn the_highest_rate_under_an_objective_is_offered_not_guessed() {
         let millis = Nanos::from_millis(1);
         let model = FixedLatency { read: millis, write: millis, flush: millis, parallelism: 8 };
-        let slo = Slo::parse("p99<1500us").unwrap();
+        let slo = LatencyObjective::parse_recorded("p99<1500us").unwrap();
         let mut plan = plan();
         (plan.spec.slo, plan.spec.budget_ns) = (Some(slo.clone()), Nanos::from_secs(180).0);
         let mut session = Session::simulated(model, 1 << 30);

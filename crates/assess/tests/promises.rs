@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use fathom_analysis::promise::{Judged, PromiseVerdict, is_broken, judge};
+use fathom_analysis::criterion::CriterionVerdict;
+use fathom_analysis::promise::{Judged, is_broken, judge};
 use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, RunSettings, run};
 use fathom_model::Nanos;
 use fathom_record::RunRecord;
@@ -35,7 +36,7 @@ fn judged(target: &str, tests: (&str, u64), line: &str) -> Vec<Judged> {
 }
 
 /// The verdict on one line, and a part of the reason.
-fn check(target: &str, tests: (&str, u64), line: &str, expected: (PromiseVerdict, &str)) {
+fn check(target: &str, tests: (&str, u64), line: &str, expected: (CriterionVerdict, &str)) {
     let all = judged(target, tests, line);
     let [one] = all.as_slice() else { panic!("{all:?}") };
     let why = one.why.clone().unwrap_or_default();
@@ -46,55 +47,55 @@ const FIVE: &str = "sim:custom?iops=5000&bandwidth=200MB&latency=500us";
 
 #[test]
 fn rates_are_judged_against_the_cap() {
-    use PromiseVerdict::{Broken, Held, NotJudged};
+    use CriterionVerdict::{Inconclusive, Met, Missed};
     let deep = ("rand-read", 4);
-    check(FIVE, deep, "rand-read.iops>=5000", (Held, ""));
-    check(FIVE, deep, "rand-read.iops>=5200", (Held, ""));
-    check(FIVE, deep, "rand-read.iops>=5300", (Broken, "below"));
-    check(FIVE, deep, "rand-read.iops>=5100+-1%", (Broken, "2.0 % below"));
-    check(FIVE, deep, "rand-read.read.iops<=5000", (Held, ""));
-    check(FIVE, deep, "rand-read.lat_ns.p99<20ms", (Held, ""));
-    check(FIVE, deep, "rand-read.lat_ns.p99<10ms", (Broken, "above"));
-    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MB", (Held, ""));
-    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MiB+-2%", (Broken, "4.6 % below"));
-    check(FIVE, ("rand-mixed", 4), "rand-mixed.iops>=5000", (Held, ""));
-    check(FIVE, ("rand-mixed", 4), "rand-mixed.write.iops>=1500", (Broken, "below"));
-    check(FIVE, ("commit", 4), "commit.sync.lat_ns.mean<1s", (Held, ""));
-    check(FIVE, ("rand-read", 2), "rand-read.iops>=9000", (NotJudged, "too short"));
+    check(FIVE, deep, "rand-read.iops>=5000", (Met, ""));
+    check(FIVE, deep, "rand-read.iops>=5200", (Met, ""));
+    check(FIVE, deep, "rand-read.iops>=5300", (Missed, "below"));
+    check(FIVE, deep, "rand-read.iops>=5100+-1%", (Missed, "2.0 % below"));
+    check(FIVE, deep, "rand-read.read.iops<=5000", (Met, ""));
+    check(FIVE, deep, "rand-read.lat_ns.p99<20ms", (Met, ""));
+    check(FIVE, deep, "rand-read.lat_ns.p99<10ms", (Missed, "above"));
+    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MB", (Met, ""));
+    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MiB+-2%", (Missed, "4.6 % below"));
+    check(FIVE, ("rand-mixed", 4), "rand-mixed.iops>=5000", (Met, ""));
+    check(FIVE, ("rand-mixed", 4), "rand-mixed.write.iops>=1500", (Missed, "below"));
+    check(FIVE, ("commit", 4), "commit.sync.lat_ns.mean<1s", (Met, ""));
+    check(FIVE, ("rand-read", 2), "rand-read.iops>=9000", (Inconclusive, "too short"));
 }
 
 #[test]
 fn what_a_test_cannot_show_is_not_judged() {
-    use PromiseVerdict::NotJudged;
+    use CriterionVerdict::Inconclusive;
     check(
         FIVE,
         ("lat-read", 4),
         "lat-read.iops>=5000",
-        (NotJudged, "requests under way, and this test had 1"),
+        (Inconclusive, "requests under way, and this test had 1"),
     );
-    check(FIVE, ("rand-read", 4), "rand-read.bytes_per_second>=200MB", (NotJudged, "measure requests"));
+    check(FIVE, ("rand-read", 4), "rand-read.bytes_per_second>=200MB", (Inconclusive, "measure requests"));
     check(
         FIVE,
         ("lat-read", 4),
         "lat-read.lat_ns.p9999<1s",
-        (NotJudged, "carry no p99.99: it takes 100,000"),
+        (Inconclusive, "carry no p99.99: it takes 100,000"),
     );
     let behind = "sim:custom?iops=5000&instance_iops=3000";
     let promised = "custom?iops=5000&instance_iops=3000";
-    check(behind, ("rand-read", 4), promised, (NotJudged, "the machine lets 3,000 a second through"));
+    check(behind, ("rand-read", 4), promised, (Inconclusive, "the machine lets 3,000 a second through"));
     // It is the machine's limit, whoever knows of it.
-    let (held, why) = (NotJudged, "the machine lets 3,000 a second through");
+    let (held, why) = (Inconclusive, "the machine lets 3,000 a second through");
     check(behind, ("rand-read", 4), "custom?iops=5000", (held, why));
     check(behind, ("rand-read", 4), "rand-read.iops>=5000", (held, why));
     check(
         behind,
         ("rand-read", 4),
         "rand-read.bytes_per_second>=20MB",
-        (NotJudged, "the machine lets 12.3 MB/s"),
+        (Inconclusive, "the machine lets 12.3 MB/s"),
     );
     // Its rate goes up and down by half, and the promise lies at the mean.
     let restless = "sim:custom?iops=1000&stall=2s+1s&stall=5s+2s&stall=11s+1s&stall=16s+2s";
-    check(restless, ("rand-read", 20), "rand-read.iops>=750+-0%", (NotJudged, "too close to call"));
+    check(restless, ("rand-read", 20), "rand-read.iops>=750+-0%", (Inconclusive, "too close to call"));
 }
 
 #[test]
@@ -108,36 +109,33 @@ fn a_depth_below_what_is_asked_for_excuses() {
         "{shallow:?}"
     );
     let deep = judged(target, ("rand-read", 4), promised);
-    assert_eq!(deep[0].verdict, PromiseVerdict::Broken, "{deep:?}");
+    assert_eq!(deep[0].verdict, CriterionVerdict::Missed, "{deep:?}");
     let other = judged(target, ("rand-read", 4), "aws-io1-2012?size=100GiB&iops=500");
-    assert_eq!(other[0].verdict, PromiseVerdict::Held, "{other:?}");
+    assert_eq!(other[0].verdict, CriterionVerdict::Met, "{other:?}");
 }
 
 #[test]
 fn types_of_the_catalogue_promise_what_they_give() {
-    let verdicts = |target: &str, promised: &str, seconds: u64| -> Vec<PromiseVerdict> {
+    let verdicts = |target: &str, promised: &str, seconds: u64| -> Vec<CriterionVerdict> {
         judged(target, ("rand-read", seconds), promised).iter().map(|one| one.verdict).collect()
     };
-    use PromiseVerdict::{Broken, Held, NotJudged};
+    use CriterionVerdict::{Inconclusive, Met, Missed};
     let gp2 = "sim:aws-gp2-2016?size=50GiB";
     // 150 always, for 99 % of the time, and 3,000 while there is credit.
-    assert_eq!(verdicts(gp2, "aws-gp2-2016?size=50GiB", 110), [Held, Held, Held]);
-    assert_eq!(verdicts("sim:custom?iops=150", "aws-gp2-2016?size=50GiB", 110), [Held, Held, NotJudged]);
-    assert_eq!(
-        verdicts("sim:custom?iops=150", "aws-gp2-2016?size=50GiB&rested=1", 110),
-        [Held, Held, Broken]
-    );
+    assert_eq!(verdicts(gp2, "aws-gp2-2016?size=50GiB", 110), [Met, Met, Met]);
+    assert_eq!(verdicts("sim:custom?iops=150", "aws-gp2-2016?size=50GiB", 110), [Met, Met, Inconclusive]);
+    assert_eq!(verdicts("sim:custom?iops=150", "aws-gp2-2016?size=50GiB&rested=1", 110), [Met, Met, Missed]);
     assert_eq!(
         verdicts("sim:custom?iops=100", "aws-gp2-2016?size=50GiB&rested=1", 110),
-        [Broken, Broken, Broken]
+        [Missed, Missed, Missed]
     );
     // Beyond the 21 s that the bucket lasts the burst is not promised.
     let small = "custom?iops=150&burst_iops=3000&bucket_ios=60000";
-    assert_eq!(verdicts(&format!("sim:{small}"), &format!("{small}&rested=1"), 60), [Held, Held]);
+    assert_eq!(verdicts(&format!("sim:{small}"), &format!("{small}&rested=1"), 60), [Met, Met]);
     // Half of it was there, as it happens.
     let half = small.replace("60000", "30000");
-    assert_eq!(verdicts(&format!("sim:{half}"), &format!("{small}&rested=1"), 60)[0], Held);
-    assert_eq!(verdicts("sim:aws-gp3?size=100GiB", "aws-gp3?size=100GiB&iops=6000", 4), [Broken, Broken]);
+    assert_eq!(verdicts(&format!("sim:{half}"), &format!("{small}&rested=1"), 60)[0], Met);
+    assert_eq!(verdicts("sim:aws-gp3?size=100GiB", "aws-gp3?size=100GiB&iops=6000", 4), [Missed, Missed]);
 }
 
 #[test]
@@ -154,12 +152,12 @@ fn a_share_of_the_time_takes_its_time() {
     };
     let (even, stalls) = ("sim:custom?iops=200", "sim:custom?iops=200&stall=100s+20s");
     let (verdict, why) = told(even, 1005, "");
-    assert!(verdict == PromiseVerdict::Held && why.contains("of a year"), "{why}");
+    assert!(verdict == CriterionVerdict::Met && why.contains("of a year"), "{why}");
     let (verdict, why) = told(even, 60, "");
-    assert!(verdict == PromiseVerdict::NotJudged && why.contains("takes 1,000 s"), "{why}");
-    assert_eq!(told(stalls, 1005, "").0, PromiseVerdict::Broken);
+    assert!(verdict == CriterionVerdict::Inconclusive && why.contains("takes 1,000 s"), "{why}");
+    assert_eq!(told(stalls, 1005, "").0, CriterionVerdict::Missed);
     let (verdict, why) = told(stalls, 1005, "over = 'year'");
-    assert!(verdict == PromiseVerdict::NotJudged && why.contains("a year may hold 8 h 46 min"), "{why}");
+    assert!(verdict == CriterionVerdict::Inconclusive && why.contains("a year may hold 8 h 46 min"), "{why}");
 }
 
 #[test]
@@ -171,7 +169,7 @@ fn what_makes_no_sense_is_refused_and_says_what_there_is() {
     refused("rand-raed.iops>=1", "there is no test 'rand-raed'");
     refused("bw-write.iops>=1", "is not among those that run");
     refused("rand-read.write.iops>=1", "has no write");
-    refused("rand-read.ipos>=1", "is no metric: there are iops");
+    refused("rand-read.ipos>=1", "is no metric: use iops");
     refused("rand-read.lat_ns.p99<5", "has no unit");
     refused("rand-read.iops=5000", "neither a comparison nor a type");
     refused("aws-gp9?size=1GiB", "there is no type aws-gp9");
@@ -179,7 +177,7 @@ fn what_makes_no_sense_is_refused_and_says_what_there_is() {
     refused("aws-gp3?size=0", "size");
     let missing = Expecting { files: vec!["/no/such/file".into()], ..Expecting::default() };
     let error = bench(FIVE, ("rand-read", 4), missing).unwrap_err();
-    assert!(error.contains("cannot read the expectation file") && error.contains("/no/such/file"), "{error}");
+    assert!(error.contains("cannot read the expectation file /no/such/file"), "{error}");
     let labels = [("instance_iops".to_owned(), "many".to_owned())].into();
     let settings = BenchSettings {
         run: RunSettings { target: FIVE.into(), labels, ..RunSettings::default() },
@@ -188,7 +186,7 @@ fn what_makes_no_sense_is_refused_and_says_what_there_is() {
         ..BenchSettings::default()
     };
     let error = BenchPlan::make(settings).err().map(|error| error.to_string());
-    assert_eq!(error.as_deref(), Some("--label instance_iops: 'many' is not a number of requests a second"));
+    assert_eq!(error.as_deref(), Some("--label instance_iops: 'many' is not a number of IOPS: write 5000"));
     let class = Expecting { class: Some("gold".to_owned()), ..Expecting::default() };
     assert!(bench(FIVE, ("rand-read", 4), class).unwrap_err().contains("gold: is no class"));
 }
@@ -206,7 +204,7 @@ fn the_published_suite_is_judged_by_class() {
         let plan = BenchPlan::make(settings).unwrap();
         let record = run(&plan, &mut plan.session(), &mut ()).unwrap();
         let judged = judge(&record);
-        assert!(judged.iter().all(|one| one.verdict != PromiseVerdict::NotJudged), "{judged:?}");
+        assert!(judged.iter().all(|one| one.verdict != CriterionVerdict::Inconclusive), "{judged:?}");
         (judged.len(), is_broken(&record))
     };
     let (standard, fast) = ("sim:do-volume-standard-2018-04", "sim:do-volume-high-cpu-2018-04");
@@ -234,9 +232,9 @@ fn no_type_of_the_catalogue_breaks_its_own_promises() {
             .unwrap_or_else(|error| panic!("{error}"));
         let judged = judge(&record);
         let broken: Vec<&Judged> =
-            judged.iter().filter(|one| one.verdict == PromiseVerdict::Broken).collect();
+            judged.iter().filter(|one| one.verdict == CriterionVerdict::Missed).collect();
         assert!(broken.is_empty(), "{text}: {broken:#?}");
-        judged_types += usize::from(judged.iter().any(|one| one.verdict == PromiseVerdict::Held));
+        judged_types += usize::from(judged.iter().any(|one| one.verdict == CriterionVerdict::Met));
     }
     assert!(judged_types >= 30, "{judged_types}");
 }
@@ -250,10 +248,10 @@ fn verdicts_follow_the_cap_whatever_it_is() {
         let lines = shares.map(|share| format!("rand-read.iops>={:.3}", f64::from(cap) * share));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let record = bench(&target, ("rand-read", 8), said(&lines)).unwrap_or_else(|error| panic!("{error}"));
-        let verdicts: Vec<PromiseVerdict> = judge(&record).iter().map(|one| one.verdict).collect();
-        let expected: Vec<PromiseVerdict> = shares
+        let verdicts: Vec<CriterionVerdict> = judge(&record).iter().map(|one| one.verdict).collect();
+        let expected: Vec<CriterionVerdict> = shares
             .iter()
-            .map(|&share| if share < 1.05 { PromiseVerdict::Held } else { PromiseVerdict::Broken })
+            .map(|&share| if share < 1.05 { CriterionVerdict::Met } else { CriterionVerdict::Missed })
             .collect();
         assert_eq!(verdicts, expected, "{target}");
     }

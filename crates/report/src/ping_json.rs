@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::classes::classes;
-use fathom_analysis::ping::slo::ObjectiveVerdict;
 use fathom_analysis::ping::{Note, Ping, PingSample, PingStall, PingWindow};
 use fathom_record::LatencySummary;
 use serde::Serialize;
@@ -163,8 +163,8 @@ fn document(ping: &Ping) -> PingDocument<'_> {
 }
 
 fn objective(verdict: &ObjectiveVerdict) -> ObjectiveDocument<'_> {
-    let ObjectiveVerdict { objective, observed_ns, met, low_sample } = verdict;
-    ObjectiveDocument { objective, observed_ns: *observed_ns, met: *met, low_sample: *low_sample }
+    let ObjectiveVerdict { objective, observed_ns, verdict, low_sample } = verdict;
+    ObjectiveDocument { objective, observed_ns: *observed_ns, met: verdict.is_met(), low_sample: *low_sample }
 }
 
 fn stall(stall: &PingStall) -> StallView {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use fathom_analysis::criterion::CriterionVerdict;
 use fathom_analysis::ping::classes::classes;
 use fathom_analysis::ping::{Note, Ping, PingSample, PingTarget};
 use fathom_model::units::{grouped, latency};
@@ -47,10 +48,11 @@ pub fn summary(ping: &Ping, style: &Style, out: &mut TextWriter) -> io::Result<(
     notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
     for verdict in &ping.verdicts {
         let observed = verdict.observed_ns.map_or("none such".to_owned(), latency);
-        let word = match verdict.met {
-            Some(true) => "kept".to_owned(),
-            Some(false) => style.red("broken"),
-            None => "not tested: no request was made".to_owned(),
+        let word = verdict.verdict.name();
+        let word = match verdict.verdict {
+            CriterionVerdict::Met => word.to_owned(),
+            CriterionVerdict::Missed => style.red(word),
+            CriterionVerdict::Inconclusive => format!("{word} (no I/O was made)"),
         };
         let thin = if verdict.low_sample { " (few samples)" } else { "" };
         writeln!(out, "objective {}: {word}, measured {observed}{thin}", verdict.objective)?;

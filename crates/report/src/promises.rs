@@ -2,10 +2,8 @@
 
 use std::io;
 
-use fathom_analysis::promise::{
-    self, Judged, PromiseDirection, PromiseMeasure, PromiseVerdict, Quantity, figure, of_year, quantity_name,
-    span,
-};
+use fathom_analysis::criterion::{CriterionVerdict, Metric, MetricDirection, MetricKind};
+use fathom_analysis::promise::{self, Judged, figure, of_year, quantity_name, span};
 use fathom_model::units;
 use fathom_record::{PromiseRecord, RunRecord};
 use serde::Serialize;
@@ -93,9 +91,9 @@ pub(crate) fn render(
     writeln!(out, "{:INDENT$}{}", "", style.bold(&lines[0]))?;
     for (line, one) in lines[1..].iter().zip(&judged) {
         let painted = match one.verdict {
-            PromiseVerdict::Broken => style.red(line),
-            PromiseVerdict::NotJudged => style.dim(line),
-            PromiseVerdict::Held => line.clone(),
+            CriterionVerdict::Missed => style.red(line),
+            CriterionVerdict::Inconclusive => style.dim(line),
+            CriterionVerdict::Met => line.clone(),
         };
         writeln!(out, "{:INDENT$}{painted}", "")?;
     }
@@ -106,8 +104,8 @@ pub(crate) fn render(
 
 fn row(record: &RunRecord, judged: &Judged) -> Vec<String> {
     let Judged { promise, measured, interval, .. } = judged;
-    let quantity = Quantity::parse(&promise.metric);
-    let measure = quantity.map_or(PromiseMeasure::Iops, |quantity| quantity.measure);
+    let quantity = Metric::parse(&promise.metric);
+    let measure = quantity.map_or(MetricKind::Iops, |quantity| quantity.kind);
     let shown = |value: f64| match promise.share {
         Some(_) => format!("{} %", digits(value * 100.0)),
         None => figure(measure, value),
@@ -133,12 +131,12 @@ fn row(record: &RunRecord, judged: &Judged) -> Vec<String> {
     ]
 }
 
-/// The verdict, and by how much a broken promise was missed.
+/// The verdict, and by how much a promise was missed.
 fn said(judged: &Judged) -> String {
     let Judged { promise, measured, verdict, .. } = judged;
     let off = measured.map(|measured| measured / promise.value - 1.0);
     match (verdict, off.filter(|_| promise.share.is_none())) {
-        (PromiseVerdict::Broken, Some(off)) => {
+        (CriterionVerdict::Missed, Some(off)) => {
             // Nearly all of it is not all of it, and a little is not nothing.
             let digits = usize::from(off.abs() > 0.99 && off < 0.0 || off.abs() < 0.1);
             format!("{}, {:+.digits$} %", verdict.name(), off * 100.0)
@@ -154,15 +152,15 @@ fn test_name(record: &RunRecord, promise: &PromiseRecord) -> String {
 }
 
 /// `IOPS`, `IOPS for 99.9 %`, `IOPS in bursts`. The direction is told where the test has several.
-fn what(record: &RunRecord, promise: &PromiseRecord, quantity: Option<Quantity>) -> String {
+fn what(record: &RunRecord, promise: &PromiseRecord, quantity: Option<Metric>) -> String {
     let jobs = record.tests.iter().filter(|test| test.id == promise.test).flat_map(|test| &test.jobs);
     let is_mixed = jobs
         .into_iter()
         .any(|job| matches!(job.rw.as_str(), "rw" | "randrw" | "trimwrite" | "randtrimwrite"));
-    let is_sync = |quantity: Quantity| quantity.direction == Some(PromiseDirection::Sync);
+    let is_sync = |quantity: Metric| quantity.direction == Some(MetricDirection::Sync);
     let quantity = quantity.map(|quantity| match is_mixed || is_sync(quantity) {
         true => quantity,
-        false => Quantity { direction: None, ..quantity },
+        false => Metric { direction: None, ..quantity },
     });
     let name = quantity.map_or_else(|| promise.metric.clone(), quantity_name);
     match (promise.share, promise.conditions.credit) {
@@ -180,10 +178,11 @@ fn digits(percent: f64) -> String {
 
 /// How many there are of each, and how little time they rest on.
 fn counts(judged: &[Judged]) -> String {
-    let told = [PromiseVerdict::Held, PromiseVerdict::Broken, PromiseVerdict::NotJudged].map(|verdict| {
-        let count = promise::count(judged, verdict);
-        (count, format!("{count} {}", verdict.name()))
-    });
+    let told =
+        [CriterionVerdict::Met, CriterionVerdict::Missed, CriterionVerdict::Inconclusive].map(|verdict| {
+            let count = promise::count(judged, verdict);
+            (count, format!("{count} {}", verdict.name()))
+        });
     let told: Vec<String> = told.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
     let what = if judged.len() == 1 { "promise" } else { "promises" };
     let most = judged.iter().map(|one| one.seconds).max().unwrap_or(0);
@@ -201,11 +200,11 @@ fn by_class(record: &RunRecord, judged: &[Judged]) -> Option<String> {
         return None;
     }
     let broken = |class: &&str| {
-        judged.iter().any(|one| one.promise.class == **class && one.verdict == PromiseVerdict::Broken)
+        judged.iter().any(|one| one.promise.class == **class && one.verdict == CriterionVerdict::Missed)
     };
     let of = |class: &&str| match broken(class) {
-        true => format!("broken as {class}"),
-        false => format!("not broken as {class}"),
+        true => format!("missed as {class}"),
+        false => format!("not missed as {class}"),
     };
     let told: Vec<String> = classes.iter().map(of).collect();
     let choose: Vec<String> = classes.iter().map(|class| format!("--class {class}")).collect();
@@ -216,12 +215,12 @@ fn by_class(record: &RunRecord, judged: &[Judged]) -> Option<String> {
     ))
 }
 
-/// Why they are not judged, and what a share of the time speaks for; the same reason once.
+/// Why they are inconclusive, and what a share of the time speaks for; the same reason once.
 fn reasons(record: &RunRecord, judged: &[Judged]) -> Vec<String> {
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for one in judged {
         // Of a rate that fell short the table says it all.
-        let is_told = one.verdict == PromiseVerdict::Broken && one.promise.share.is_none();
+        let is_told = one.verdict == CriterionVerdict::Missed && one.promise.share.is_none();
         let Some(why) = one.why.as_ref().filter(|_| !is_told) else { continue };
         let remedy = one.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let text = format!("{}: {why}{remedy}.", one.verdict.name());

@@ -1,7 +1,7 @@
 //! A whole ping as reports see it: on what, how, and what came of it. Plain data.
 
+use crate::criterion::ObjectiveVerdict;
 use crate::ping::PingResult;
-use crate::ping::slo::ObjectiveVerdict;
 
 /// The target in the words that ioping has for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,19 +4,20 @@
 use fathom_model::{Nanos, units};
 use fathom_record::{CreditRecord, JobRecord, PhaseRecord, RunRecord, TestRecord};
 
+use super::Judged;
 use super::conditions::PromiseCase;
 use super::interval::{self, LEAST_SECONDS};
 use super::judge::against;
-use super::{Judged, PromiseVerdict};
+use crate::criterion::CriterionVerdict;
 
 pub(super) fn judge(case: &PromiseCase<'_>, credit: CreditRecord, judged: Judged) -> Judged {
-    let timed = interval::timed_rates(&case.row.test, case.quantity.measure, case.direction);
+    let timed = interval::timed_rates(&case.row.test, case.quantity.kind, case.direction);
     let rates: Vec<f64> = timed.iter().map(|(rate, _)| *rate).collect();
     let whole = judged.measured.unwrap_or(0.0);
     let refused = |why: String, remedy: Option<String>| Judged { why: Some(why), remedy, ..judged.clone() };
     let all = interval::of_rates(&rates, whole).map(|interval| against(case, interval, judged.clone()));
     // Who bursts throughout had credit throughout.
-    if let Some(held) = all.filter(|judged| judged.verdict == PromiseVerdict::Held) {
+    if let Some(held) = all.filter(|judged| judged.verdict == CriterionVerdict::Met) {
         return held;
     }
     if !credit.is_rested {

@@ -3,8 +3,8 @@
 
 use fathom_record::{FindingId, PromiseRecord, RunRecord};
 
-use super::quantity::{Comparison, PromiseDirection, PromiseMeasure, Quantity};
 use super::words::spoken;
+use crate::criterion::{Comparison, Metric, MetricDirection, MetricKind};
 use crate::rows::RecordRow;
 use crate::say::{block, count};
 
@@ -22,8 +22,8 @@ pub(super) struct PromiseCase<'a> {
     pub(super) rows: &'a [RecordRow<'a>],
     pub(super) row: &'a RecordRow<'a>,
     pub(super) promise: &'a PromiseRecord,
-    pub(super) quantity: Quantity,
-    pub(super) direction: PromiseDirection,
+    pub(super) quantity: Metric,
+    pub(super) direction: MetricDirection,
     pub(super) comparison: Comparison,
 }
 
@@ -40,7 +40,7 @@ fn doubt(why: impl Into<String>, remedy: &str) -> Option<Doubt> {
 
 impl PromiseCase<'_> {
     fn is_rate(&self) -> bool {
-        !matches!(self.quantity.measure, PromiseMeasure::Latency(..))
+        !matches!(self.quantity.kind, MetricKind::Latency(..))
     }
 
     /// A finding of this kind about the test.
@@ -150,14 +150,14 @@ fn machine(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
         .label("instance_bandwidth")
         .and_then(|text| fathom_model::units::parse_bytes(text.trim_end_matches("/s")).ok())
         .map(|bytes| bytes as f64);
-    let said = match case.quantity.measure {
-        PromiseMeasure::Iops => [requests, bytes.zip(size).map(|(bytes, size)| bytes / size)],
+    let said = match case.quantity.kind {
+        MetricKind::Iops => [requests, bytes.zip(size).map(|(bytes, size)| bytes / size)],
         _ => [bytes, requests.zip(size).map(|(requests, size)| requests * size)],
     };
     let promised = case.promise.conditions.instance_limit;
     let known = said.into_iter().chain([promised]).flatten().reduce(f64::min);
     if let Some(limit) = known.filter(|limit| *limit < bound) {
-        let limit = spoken(case.quantity.measure, limit);
+        let limit = spoken(case.quantity.kind, limit);
         return doubt(
             format!("the machine lets {limit} through, which is less"),
             "a machine that lets more through",
@@ -173,25 +173,25 @@ fn machine(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
 /// Requests of a size at which the other limit is the one that holds.
 fn size(case: &PromiseCase<'_>, bound: f64) -> Option<Doubt> {
     let bytes = case.row.block_bytes()?;
-    let (measure, asked) = (case.quantity.measure, case.promise.conditions.block_size_bytes);
+    let (measure, asked) = (case.quantity.kind, case.promise.conditions.block_size_bytes);
     let name = block(bytes);
     match (measure, asked) {
-        (PromiseMeasure::Iops, Some(most)) if bytes > most => doubt(
+        (MetricKind::Iops, Some(most)) if bytes > most => doubt(
             format!("it is promised for requests of up to {}, and these are of {name}", block(most)),
             "smaller requests",
         ),
-        (PromiseMeasure::BytesPerSecond, Some(least)) if bytes < least => doubt(
+        (MetricKind::BytesPerSecond, Some(least)) if bytes < least => doubt(
             format!("it is promised for requests of {} and more, and these are of {name}", block(least)),
             "larger requests",
         ),
-        (PromiseMeasure::BytesPerSecond, None) if bytes < LARGE_BYTES => {
+        (MetricKind::BytesPerSecond, None) if bytes < LARGE_BYTES => {
             let needed = count(bound / bytes as f64);
             let why = format!(
                 "requests of {name} would take {needed} a second to make that bandwidth: they measure requests"
             );
             doubt(why, "requests of 64k and more")
         }
-        (PromiseMeasure::Iops, None) if bytes >= LARGE_BYTES => {
+        (MetricKind::Iops, None) if bytes >= LARGE_BYTES => {
             let claim = case.found(FindingId::BandwidthCap)?.trim_end_matches('.');
             let why = format!("at {name} the limit is one of bytes (bandwidth-cap): {claim}");
             doubt(why, "smaller requests")

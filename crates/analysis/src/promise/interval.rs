@@ -10,7 +10,7 @@ use fathom_record::{
 };
 use fathom_stats::histogram;
 
-use super::quantity::{LatencySpan, PromiseDirection, PromiseMeasure, Quantity, Statistic};
+use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 
 /// Full seconds below which nothing is said.
 pub(super) const LEAST_SECONDS: usize = 3;
@@ -29,17 +29,17 @@ pub struct ConfidenceInterval {
 /// The interval around `value`, which is `quantity` in `direction` of `test`; `None` where too little ran to tell.
 pub(super) fn around(
     test: &TestRecord,
-    quantity: Quantity,
-    direction: PromiseDirection,
+    quantity: Metric,
+    direction: MetricDirection,
     value: f64,
 ) -> Option<ConfidenceInterval> {
-    match quantity.measure {
-        PromiseMeasure::Iops | PromiseMeasure::BytesPerSecond => {
-            let rates = rates(test, quantity.measure, direction);
-            let tracked = if quantity.measure == PromiseMeasure::Iops { "iops" } else { "bytes_per_second" };
+    match quantity.kind {
+        MetricKind::Iops | MetricKind::BytesPerSecond => {
+            let rates = rates(test, quantity.kind, direction);
+            let tracked = if quantity.kind == MetricKind::Iops { "iops" } else { "bytes_per_second" };
             of_rounds(test, tracked, value).or_else(|| of_rates(&rates, value))
         }
-        PromiseMeasure::Latency(span, statistic) => {
+        MetricKind::Latency(span, statistic) => {
             let by_rounds =
                 (statistic == Statistic::Mean).then(|| of_rounds(test, "lat_ns", value)).flatten();
             by_rounds.or_else(|| of_latency(test, span, statistic, direction, value))
@@ -48,36 +48,36 @@ pub(super) fn around(
 }
 
 /// The rate of each full second, of one direction alone.
-pub(super) fn rates(test: &TestRecord, measure: PromiseMeasure, direction: PromiseDirection) -> Vec<f64> {
+pub(super) fn rates(test: &TestRecord, measure: MetricKind, direction: MetricDirection) -> Vec<f64> {
     timed_rates(test, measure, direction).into_iter().map(|(rate, _)| rate).collect()
 }
 
 /// The same with how long each was held, s: the intervals of long runs are longer than a second.
 pub(super) fn timed_rates(
     test: &TestRecord,
-    measure: PromiseMeasure,
-    direction: PromiseDirection,
+    measure: MetricKind,
+    direction: MetricDirection,
 ) -> Vec<(f64, f64)> {
     let bare: Vec<JobRecord> = test.jobs.iter().map(|job| alone(job, direction)).collect();
     let of = |second: &Second| {
         let elapsed = second.elapsed_ns as f64 / 1e9;
-        let count = if measure == PromiseMeasure::BytesPerSecond { second.bytes } else { second.ios };
+        let count = if measure == MetricKind::BytesPerSecond { second.bytes } else { second.ios };
         (count as f64 / elapsed, elapsed)
     };
     seconds(&bare.iter().collect::<Vec<_>>()).iter().map(of).collect()
 }
 
 /// The series of a worker as if it had done nothing else. Syncs have no series: the writes before them stand for them.
-fn alone(job: &JobRecord, direction: PromiseDirection) -> JobRecord {
+fn alone(job: &JobRecord, direction: MetricDirection) -> JobRecord {
     let keep = |kept: bool, op: &IntervalOpRecord| match kept {
         true => IntervalOpRecord { ios: op.ios, bytes: op.bytes, ..IntervalOpRecord::default() },
         false => IntervalOpRecord::default(),
     };
-    let all = matches!(direction, PromiseDirection::Total | PromiseDirection::Sync);
+    let all = matches!(direction, MetricDirection::Total | MetricDirection::Sync);
     let series = job.measured.series.iter().map(|interval| IntervalRecord {
-        read: keep(all || direction == PromiseDirection::Read, &interval.read),
-        write: keep(all || direction == PromiseDirection::Write, &interval.write),
-        trim: keep(all || direction == PromiseDirection::Trim, &interval.trim),
+        read: keep(all || direction == MetricDirection::Read, &interval.read),
+        write: keep(all || direction == MetricDirection::Write, &interval.write),
+        trim: keep(all || direction == MetricDirection::Trim, &interval.trim),
         ..*interval
     });
     let measured = PhaseRecord { series: series.collect(), ..PhaseRecord::default() };
@@ -111,7 +111,7 @@ fn of_latency(
     test: &TestRecord,
     span: LatencySpan,
     statistic: Statistic,
-    direction: PromiseDirection,
+    direction: MetricDirection,
     value: f64,
 ) -> Option<ConfidenceInterval> {
     let workers: Vec<&JobRecord> = test.jobs.iter().collect();
@@ -133,8 +133,8 @@ fn of_latency(
             };
             Some(ConfidenceInterval { low: (value - half).max(0.0), high: value + half })
         }
-        Statistic::Percentile(per_10_000) => {
-            let share = f64::from(per_10_000) / 1e4;
+        Statistic::Percentile(per_million) => {
+            let share = f64::from(per_million) / 1e6;
             let half = rank_half_width(&intervals, share, value, latency.samples());
             let low = latency.percentile((share - half).max(0.0) * 100.0)? as f64;
             let high = match share + half {
@@ -161,13 +161,13 @@ fn rank_half_width(intervals: &[IntervalOpRecord], share: f64, value: f64, sampl
 }
 
 /// The latencies of one direction, or of all together.
-fn latency(phase: &PhaseRecord, span: LatencySpan, direction: PromiseDirection) -> LatencyRecord {
+fn latency(phase: &PhaseRecord, span: LatencySpan, direction: MetricDirection) -> LatencyRecord {
     let ops = match direction {
-        PromiseDirection::Sync => return phase.sync_lat.clone(),
-        PromiseDirection::Read => vec![&phase.read],
-        PromiseDirection::Write => vec![&phase.write],
-        PromiseDirection::Trim => vec![&phase.trim],
-        PromiseDirection::Total => vec![&phase.read, &phase.write, &phase.trim],
+        MetricDirection::Sync => return phase.sync_lat.clone(),
+        MetricDirection::Read => vec![&phase.read],
+        MetricDirection::Write => vec![&phase.write],
+        MetricDirection::Trim => vec![&phase.trim],
+        MetricDirection::Total => vec![&phase.read, &phase.write, &phase.trim],
     };
     let parts = ops.into_iter().map(|op| match span {
         LatencySpan::Submission => &op.slat,
@@ -191,14 +191,14 @@ fn latency(phase: &PhaseRecord, span: LatencySpan, direction: PromiseDirection) 
 }
 
 /// The intervals of the series in which anything completed; none for syncs.
-fn spans(phase: &PhaseRecord, direction: PromiseDirection) -> Vec<IntervalOpRecord> {
+fn spans(phase: &PhaseRecord, direction: MetricDirection) -> Vec<IntervalOpRecord> {
     let of = |interval: &IntervalRecord| {
         let ops: &[&IntervalOpRecord] = match direction {
-            PromiseDirection::Read => &[&interval.read],
-            PromiseDirection::Write => &[&interval.write],
-            PromiseDirection::Trim => &[&interval.trim],
-            PromiseDirection::Total => &[&interval.read, &interval.write, &interval.trim],
-            PromiseDirection::Sync => &[],
+            MetricDirection::Read => &[&interval.read],
+            MetricDirection::Write => &[&interval.write],
+            MetricDirection::Trim => &[&interval.trim],
+            MetricDirection::Total => &[&interval.read, &interval.write, &interval.trim],
+            MetricDirection::Sync => &[],
         };
         let mut sum = IntervalOpRecord::default();
         for op in ops {

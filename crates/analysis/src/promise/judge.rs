@@ -4,9 +4,10 @@ use fathom_record::{PromiseRecord, RunRecord, TestStatus};
 
 use super::conditions::{self, PromiseCase};
 use super::interval::{self, ConfidenceInterval, LEAST_SECONDS};
-use super::quantity::{Comparison, PromiseMeasure, Quantity, Statistic};
 use super::words::{figure, percentile, span};
-use super::{Judged, PromiseVerdict, burst, share};
+use super::{Judged, burst, share};
+use crate::criterion::CriterionVerdict;
+use crate::criterion::{Comparison, Metric, MetricKind, Statistic};
 use crate::rows::RecordRow;
 use crate::say::{percent, seconds};
 
@@ -18,7 +19,7 @@ pub(super) fn judge_one(record: &RunRecord, rows: &[RecordRow<'_>], promise: &Pr
         promise: promise.clone(),
         measured: None,
         interval: None,
-        verdict: PromiseVerdict::NotJudged,
+        verdict: CriterionVerdict::Inconclusive,
         why: Some(why),
         remedy,
         seconds: 0,
@@ -26,7 +27,7 @@ pub(super) fn judge_one(record: &RunRecord, rows: &[RecordRow<'_>], promise: &Pr
     if let Some(why) = &promise.cannot {
         return refused(why.clone(), None);
     }
-    let (Some(quantity), Some(comparison)) = (Quantity::parse(&promise.metric), Comparison::of(&promise.is))
+    let (Some(quantity), Some(comparison)) = (Metric::parse(&promise.metric), Comparison::of(&promise.is))
     else {
         return refused(format!("{} {} is not known to this version", promise.metric, promise.is), None);
     };
@@ -88,20 +89,20 @@ pub(super) fn against(case: &PromiseCase<'_>, interval: ConfidenceInterval, judg
     if comparison.holds(worst, bound) {
         return match conditions::flatters(case) {
             Some(doubt) => Judged { why: Some(doubt.why), remedy: doubt.remedy, ..judged },
-            None => Judged { verdict: PromiseVerdict::Held, why: None, ..judged },
+            None => Judged { verdict: CriterionVerdict::Met, why: None, ..judged },
         };
     }
     if let Some(excuse) = conditions::excuses(case, bound) {
         return Judged { why: Some(excuse.why), remedy: excuse.remedy, ..judged };
     }
-    let measure = quantity.measure;
+    let measure = quantity.kind;
     let seen = judged.measured.unwrap_or(f64::midpoint(interval.low, interval.high));
     let within = span(measure, interval.low, interval.high).unwrap_or_else(|| figure(measure, seen));
     if !comparison.holds(best, bound) {
         let off = percent((seen / promise.value - 1.0).abs());
         let side = if comparison.wants_more() { "below" } else { "above" };
         let why = format!("{within} at 95 % confidence, {off} {side} what was promised");
-        return Judged { verdict: PromiseVerdict::Broken, why: Some(why), ..judged };
+        return Judged { verdict: CriterionVerdict::Missed, why: Some(why), ..judged };
     }
     let remedy = longer(case, interval, bound);
     let why =
@@ -124,7 +125,7 @@ fn longer(case: &PromiseCase<'_>, interval: ConfidenceInterval, bound: f64) -> S
 fn of_share(case: &PromiseCase<'_>, promised: fathom_record::ShareRecord, judged: Judged) -> Judged {
     let PromiseCase { row, promise, quantity, direction, comparison, .. } = *case;
     let bound = comparison.bound(promise.value, promise.tolerance_percent);
-    let rates = interval::timed_rates(&row.test, quantity.measure, direction);
+    let rates = interval::timed_rates(&row.test, quantity.kind, direction);
     // What is longer than a second stands for as many as it is long.
     let good = rates.iter().flat_map(|&(rate, seconds)| {
         std::iter::repeat_n(comparison.holds(rate, bound), seconds.round().max(1.0) as usize)
@@ -133,13 +134,13 @@ fn of_share(case: &PromiseCase<'_>, promised: fathom_record::ShareRecord, judged
     let share::Share { measured, interval, verdict, why, remedy } = share::of(&good, promised);
     let judged = Judged { measured, interval, verdict, why: Some(why), remedy, ..judged };
     let doubt = match verdict {
-        PromiseVerdict::Held => conditions::flatters(case),
-        PromiseVerdict::Broken => conditions::excuses(case, bound),
-        PromiseVerdict::NotJudged => None,
+        CriterionVerdict::Met => conditions::flatters(case),
+        CriterionVerdict::Missed => conditions::excuses(case, bound),
+        CriterionVerdict::Inconclusive => None,
     };
     match doubt {
         Some(doubt) => Judged {
-            verdict: PromiseVerdict::NotJudged,
+            verdict: CriterionVerdict::Inconclusive,
             why: Some(doubt.why),
             remedy: doubt.remedy,
             ..judged
@@ -151,18 +152,18 @@ fn of_share(case: &PromiseCase<'_>, promised: fathom_record::ShareRecord, judged
 /// Why there is no figure.
 fn unmeasured(case: &PromiseCase<'_>) -> (String, Option<String>) {
     let PromiseCase { row, quantity, direction, .. } = *case;
-    let PromiseMeasure::Latency(_, Statistic::Percentile(per_10_000)) = quantity.measure else {
+    let MetricKind::Latency(_, Statistic::Percentile(per_million)) = quantity.kind else {
         return (format!("the test has no {} of {}", super::quantity_name(quantity), direction.name()), None);
     };
     let ios = match direction {
-        super::PromiseDirection::Read => row.summary.read.as_ref().map(|op| op.ios),
-        super::PromiseDirection::Write => row.summary.write.as_ref().map(|op| op.ios),
-        super::PromiseDirection::Trim => row.summary.trim.as_ref().map(|op| op.ios),
-        super::PromiseDirection::Total => row.summary.total.as_ref().map(|op| op.ios),
-        super::PromiseDirection::Sync => row.summary.sync.as_ref().map(|sync| sync.ios),
+        crate::criterion::MetricDirection::Read => row.summary.read.as_ref().map(|op| op.ios),
+        crate::criterion::MetricDirection::Write => row.summary.write.as_ref().map(|op| op.ios),
+        crate::criterion::MetricDirection::Trim => row.summary.trim.as_ref().map(|op| op.ios),
+        crate::criterion::MetricDirection::Total => row.summary.total.as_ref().map(|op| op.ios),
+        crate::criterion::MetricDirection::Sync => row.summary.sync.as_ref().map(|sync| sync.ios),
     };
-    let needed = 10 * 10_000 / u64::from(10_000 - per_10_000.min(9_999));
-    let name = percentile(per_10_000);
+    let needed = 10 * 1_000_000 / u64::from(1_000_000 - per_million.min(999_999));
+    let name = percentile(per_million);
     let grouped = fathom_model::units::grouped;
     let why = format!("{} requests carry no {name}: it takes {}", grouped(ios.unwrap_or(0)), grouped(needed));
     (why, Some("--runtime makes it longer".to_owned()))
@@ -174,7 +175,7 @@ mod tests {
     use fathom_record::{CreditRecord, Finding, PromiseConditions, PromiseRecord, RunRecord, ShareRecord};
 
     use crate::fixture::{TestLoad, plan, record};
-    use crate::promise::{Judged, PromiseVerdict, is_broken, judge};
+    use crate::promise::{CriterionVerdict, Judged, is_broken, judge};
 
     fn promise(metric: &str, is: &str, value: f64, tolerance_percent: f64) -> PromiseRecord {
         PromiseRecord {
@@ -201,7 +202,7 @@ mod tests {
     }
 
     /// The verdict on a promise of a run at depth 64, and a part of the reason.
-    fn check(run: &mut RunRecord, promise: PromiseRecord, expected: PromiseVerdict, why: &str) {
+    fn check(run: &mut RunRecord, promise: PromiseRecord, expected: CriterionVerdict, why: &str) {
         let judged = judged(run, promise);
         assert_eq!(judged.verdict, expected, "{judged:?}");
         assert!(judged.why.as_deref().unwrap_or_default().contains(why), "{judged:?}\nand not {why}");
@@ -213,24 +214,24 @@ mod tests {
 
     #[test]
     fn three_verdicts_on_a_rate() {
-        use PromiseVerdict::{Broken, Held, NotJudged};
+        use CriterionVerdict::{Inconclusive, Met, Missed};
         for (metric, is, value, tolerance, expected) in [
-            ("iops", ">=", 5000.0, 5.0, Held),
-            ("read.iops", ">=", 5000.0, 0.0, Held),
-            ("iops", ">=", 5200.0, 5.0, Held),
-            ("iops", ">=", 5300.0, 5.0, Broken),
-            ("iops", ">", 5000.0, 0.0, Broken),
-            ("iops", ">", 5000.0, 1.0, Held),
-            ("iops", "<=", 4900.0, 5.0, Held),
-            ("iops", "<=", 4700.0, 5.0, Broken),
-            ("bytes_per_second", ">=", 20.48e6, 0.0, Held),
-            ("lat_ns.mean", "<", 13e6, 0.0, Held),
-            ("lat_ns.mean", "<", 12e6, 5.0, Broken),
-            ("lat_ns.p99", "<", 13e6, 0.0, Held),
-            ("lat_ns.p99", "<=", 10e6, 5.0, Broken),
-            ("lat_ns.max", "<", 13e6, 0.0, Held),
-            ("write.iops", ">=", 1.0, 5.0, NotJudged),
-            ("sync.iops", ">=", 1.0, 5.0, NotJudged),
+            ("iops", ">=", 5000.0, 5.0, Met),
+            ("read.iops", ">=", 5000.0, 0.0, Met),
+            ("iops", ">=", 5200.0, 5.0, Met),
+            ("iops", ">=", 5300.0, 5.0, Missed),
+            ("iops", ">", 5000.0, 0.0, Missed),
+            ("iops", ">", 5000.0, 1.0, Met),
+            ("iops", "<=", 4900.0, 5.0, Met),
+            ("iops", "<=", 4700.0, 5.0, Missed),
+            ("bytes_per_second", ">=", 20.48e6, 0.0, Met),
+            ("lat_ns.mean", "<", 13e6, 0.0, Met),
+            ("lat_ns.mean", "<", 12e6, 5.0, Missed),
+            ("lat_ns.p99", "<", 13e6, 0.0, Met),
+            ("lat_ns.p99", "<=", 10e6, 5.0, Missed),
+            ("lat_ns.max", "<", 13e6, 0.0, Met),
+            ("write.iops", ">=", 1.0, 5.0, Inconclusive),
+            ("sync.iops", ">=", 1.0, 5.0, Inconclusive),
         ] {
             let judged = judged(&mut record(&[deep(5000.0)]), promise(metric, is, value, tolerance));
             assert_eq!(judged.verdict, expected, "{metric} {is} {value}: {judged:?}");
@@ -245,7 +246,7 @@ mod tests {
                 let run = &mut record(&[TestLoad { seconds: seconds.clone(), ..deep(1000.0 * scale) }]);
                 judged(run, promise("iops", ">=", 1000.0 * scale * promised, 1.0)).verdict
             };
-            let all: Vec<PromiseVerdict> = [1.0, 3.0, 100.0].map(verdict).to_vec();
+            let all: Vec<CriterionVerdict> = [1.0, 3.0, 100.0].map(verdict).to_vec();
             assert!(all.iter().all(|one| *one == all[0]), "{promised}: {all:?}");
         }
     }
@@ -254,23 +255,23 @@ mod tests {
     fn what_straddles_the_bound_is_too_close() {
         let restless = TestLoad { seconds: [0.8, 1.2, 1.1, 0.9].repeat(5), ..deep(1000.0) };
         let run = &mut record(std::slice::from_ref(&restless));
-        check(run, promise("iops", ">=", 1000.0, 0.0), PromiseVerdict::NotJudged, "too close to call");
+        check(run, promise("iops", ">=", 1000.0, 0.0), CriterionVerdict::Inconclusive, "too close to call");
         assert!(judge(run)[0].remedy.as_deref().is_some_and(|remedy| remedy.contains("--runtime")));
-        check(run, promise("iops", ">=", 800.0, 0.0), PromiseVerdict::Held, "");
-        check(run, promise("iops", ">=", 1300.0, 0.0), PromiseVerdict::Broken, "23 % below");
+        check(run, promise("iops", ">=", 800.0, 0.0), CriterionVerdict::Met, "");
+        check(run, promise("iops", ">=", 1300.0, 0.0), CriterionVerdict::Missed, "23 % below");
         // Each second was enough, whatever their mean.
         let fallen = TestLoad { seconds: [vec![3.0; 10], vec![1.0; 20]].concat(), ..deep(1000.0) };
-        check(&mut record(&[fallen]), promise("iops", ">=", 1000.0, 0.0), PromiseVerdict::Held, "");
+        check(&mut record(&[fallen]), promise("iops", ">=", 1000.0, 0.0), CriterionVerdict::Met, "");
     }
 
     #[test]
     fn a_shortfall_is_judged_where_nothing_else_explains_it() {
         let wanted = || promise("iops", ">=", 5000.0, 5.0);
-        check(&mut record(&[deep(1000.0)]), wanted(), PromiseVerdict::Broken, "80 % below");
+        check(&mut record(&[deep(1000.0)]), wanted(), CriterionVerdict::Missed, "80 % below");
         check(
             &mut record(&[TestLoad { seconds: vec![1.0; 2], ..deep(1000.0) }]),
             wanted(),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "too short",
         );
         // 1 ms each: five have to be under way, and two were.
@@ -278,29 +279,29 @@ mod tests {
         check(
             &mut record(std::slice::from_ref(&shallow)),
             wanted(),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "takes 5 requests under way, and this test had 2",
         );
         let alone = TestLoad { id: "alone", iops: 8000.0, ..TestLoad::default() };
         check(
             &mut record(&[TestLoad { iops: 2000.0, ..shallow }, alone]),
             wanted(),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "under way",
         );
         let mut paced = record(&[deep(1000.0)]);
         plan(&mut paced, |plan| plan.time.think_time.pause = Nanos(1000));
-        check(&mut paced, wanted(), PromiseVerdict::NotJudged, "holds itself back");
+        check(&mut paced, wanted(), CriterionVerdict::Inconclusive, "holds itself back");
         let mut run = record(&[deep(1000.0)]);
         run.header.labels.insert("instance_iops".to_owned(), "3000".to_owned());
-        check(&mut run, wanted(), PromiseVerdict::NotJudged, "3,000 a second through");
+        check(&mut run, wanted(), CriterionVerdict::Inconclusive, "3,000 a second through");
         // What was reached needs no excuse.
-        check(&mut run, promise("iops", ">=", 1000.0, 5.0), PromiseVerdict::Held, "");
-        check(&mut RunRecord::default(), wanted(), PromiseVerdict::NotJudged, "did not run");
+        check(&mut run, promise("iops", ">=", 1000.0, 5.0), CriterionVerdict::Met, "");
+        check(&mut RunRecord::default(), wanted(), CriterionVerdict::Inconclusive, "did not run");
         check(
             &mut record(&[deep(1000.0)]),
             PromiseRecord { cannot: Some("no rule".to_owned()), ..wanted() },
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "no rule",
         );
     }
@@ -317,39 +318,40 @@ mod tests {
         check(
             &mut large(),
             with("iops", 1000.0, blocks(16 << 10)),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "up to 16k, and these are of 32k",
         );
-        check(&mut large(), with("iops", 1000.0, blocks(32 << 10)), PromiseVerdict::Broken, "50 %");
+        check(&mut large(), with("iops", 1000.0, blocks(32 << 10)), CriterionVerdict::Missed, "50 %");
         check(
             &mut large(),
             with("bytes_per_second", 200e6, blocks(1 << 20)),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "1m and more",
         );
         check(
             &mut large(),
             with("bytes_per_second", 200e6, PromiseConditions::default()),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "measure requests",
         );
         check(
             &mut large(),
             with("bytes_per_second", 200e6, blocks(32 << 10)),
-            PromiseVerdict::Broken,
+            CriterionVerdict::Missed,
             "below",
         );
         let depth = PromiseConditions { depth: Some(100.0), ..PromiseConditions::default() };
         check(
             &mut large(),
             with("iops", 1000.0, depth),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "takes 100 requests under way",
         );
         let instance =
             || PromiseConditions { instance: Some("m1.large".to_owned()), ..PromiseConditions::default() };
-        check(&mut large(), with("iops", 400.0, instance()), PromiseVerdict::NotJudged, "is not known");
-        for (label, verdict) in [("m1.large", PromiseVerdict::Held), ("m1.small", PromiseVerdict::NotJudged)]
+        check(&mut large(), with("iops", 400.0, instance()), CriterionVerdict::Inconclusive, "is not known");
+        for (label, verdict) in
+            [("m1.large", CriterionVerdict::Met), ("m1.small", CriterionVerdict::Inconclusive)]
         {
             let mut run = large();
             run.header.labels.insert("instance".to_owned(), label.to_owned());
@@ -359,7 +361,7 @@ mod tests {
         check(
             &mut large(),
             with("iops", 1000.0, limit),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "the machine lets 400 a second through",
         );
         // 31.25 MB/s are fewer requests of 32 KiB than were promised.
@@ -370,14 +372,15 @@ mod tests {
         ] {
             let mut run = large();
             run.header.labels.insert(label.to_owned(), value.to_owned());
-            let expected = if found.is_empty() { PromiseVerdict::Broken } else { PromiseVerdict::NotJudged };
+            let expected =
+                if found.is_empty() { CriterionVerdict::Missed } else { CriterionVerdict::Inconclusive };
             check(&mut run, with("iops", 1200.0, PromiseConditions::default()), expected, found);
         }
     }
 
     #[test]
     fn findings_count_against_the_verdict_that_they_would_spoil() {
-        let check = |id: &str, value: f64, expected: PromiseVerdict| {
+        let check = |id: &str, value: f64, expected: CriterionVerdict| {
             let mut run = record(&[deep(1000.0)]);
             run.findings =
                 vec![Finding { id: id.to_owned().into(), tests: vec!["t".to_owned()], ..Finding::default() }];
@@ -385,25 +388,25 @@ mod tests {
                 &mut run,
                 promise("iops", ">=", value, 5.0),
                 expected,
-                if expected == PromiseVerdict::NotJudged { id } else { "" },
+                if expected == CriterionVerdict::Inconclusive { id } else { "" },
             );
             // Of another test it says nothing.
             run.findings[0].tests = vec!["other".to_owned()];
-            assert_ne!(judge(&run)[0].verdict, PromiseVerdict::NotJudged);
+            assert_ne!(judge(&run)[0].verdict, CriterionVerdict::Inconclusive);
         };
         for id in ["cache-served", "small-working-set", "host-cache"] {
-            check(id, 500.0, PromiseVerdict::NotJudged);
-            check(id, 5000.0, PromiseVerdict::Broken);
+            check(id, 500.0, CriterionVerdict::Inconclusive);
+            check(id, 5000.0, CriterionVerdict::Missed);
         }
         for id in
             ["client-cpu-bound", "cpu-steal", "cgroup-throttled", "foreign-io", "first-touch", "instance-cap"]
         {
-            check(id, 500.0, PromiseVerdict::Held);
-            check(id, 5000.0, PromiseVerdict::NotJudged);
+            check(id, 500.0, CriterionVerdict::Met);
+            check(id, 5000.0, CriterionVerdict::Inconclusive);
         }
-        check("buffered", 500.0, PromiseVerdict::NotJudged);
-        check("buffered", 5000.0, PromiseVerdict::NotJudged);
-        check("queueing", 5000.0, PromiseVerdict::Broken);
+        check("buffered", 500.0, CriterionVerdict::Inconclusive);
+        check("buffered", 5000.0, CriterionVerdict::Inconclusive);
+        check("queueing", 5000.0, CriterionVerdict::Missed);
     }
 
     #[test]
@@ -416,13 +419,13 @@ mod tests {
             let rates = (0..seconds).map(|second| if second < missed { 0.5 } else { 0.95 });
             record(&[TestLoad { seconds: rates.collect(), ..deep(1000.0) }])
         };
-        check(&mut run(0, 100), share(0.99, None), PromiseVerdict::Held, "100 of 100 seconds");
-        check(&mut run(20, 100), share(0.99, None), PromiseVerdict::Broken, "80 of 100 seconds");
-        check(&mut run(0, 100), share(0.999, None), PromiseVerdict::NotJudged, "takes 1,000 s");
+        check(&mut run(0, 100), share(0.99, None), CriterionVerdict::Met, "100 of 100 seconds");
+        check(&mut run(20, 100), share(0.99, None), CriterionVerdict::Missed, "80 of 100 seconds");
+        check(&mut run(0, 100), share(0.999, None), CriterionVerdict::Inconclusive, "takes 1,000 s");
         check(
             &mut run(20, 100),
             share(0.99, Some(crate::promise::share::YEAR_NS)),
-            PromiseVerdict::NotJudged,
+            CriterionVerdict::Inconclusive,
             "of a year",
         );
         assert_eq!(judge(&run(0, 100)).len(), 0);
@@ -430,7 +433,7 @@ mod tests {
         let elsewhere =
             PromiseConditions { instance: Some("m1.large".to_owned()), ..PromiseConditions::default() };
         let unjudged = judged(&mut run(0, 100), PromiseRecord { conditions: elsewhere, ..share(0.99, None) });
-        assert_eq!((unjudged.verdict, unjudged.measured), (PromiseVerdict::NotJudged, None));
+        assert_eq!((unjudged.verdict, unjudged.measured), (CriterionVerdict::Inconclusive, None));
     }
 
     #[test]
@@ -451,17 +454,17 @@ mod tests {
         let run = |high: usize, low: usize| {
             record(&[TestLoad { seconds: [vec![1.0; high], vec![0.1; low]].concat(), ..deep(1000.0) }])
         };
-        check(&mut run(20, 0), of(9_000.0, false), PromiseVerdict::Held, "");
-        check(&mut run(10, 20), of(9_000.0, false), PromiseVerdict::NotJudged, "not known");
-        check(&mut run(10, 20), of(9_000.0, true), PromiseVerdict::Held, "");
-        check(&mut run(1, 29), of(9_000.0, true), PromiseVerdict::Broken, "below");
-        check(&mut run(0, 30), of(1_000.0, true), PromiseVerdict::NotJudged, "spent before");
+        check(&mut run(20, 0), of(9_000.0, false), CriterionVerdict::Met, "");
+        check(&mut run(10, 20), of(9_000.0, false), CriterionVerdict::Inconclusive, "not known");
+        check(&mut run(10, 20), of(9_000.0, true), CriterionVerdict::Met, "");
+        check(&mut run(1, 29), of(9_000.0, true), CriterionVerdict::Missed, "below");
+        check(&mut run(0, 30), of(1_000.0, true), CriterionVerdict::Inconclusive, "spent before");
         // What the test before it used is gone: 900 of the credit a second.
         let before = TestLoad { id: "before", seconds: vec![1.0; 8], ..deep(1000.0) };
         let mut both = run(0, 30);
         both.tests.insert(0, record(&[before]).tests.remove(0));
-        check(&mut both, of(9_000.0, true), PromiseVerdict::NotJudged, "spent before");
-        check(&mut both, of(27_000.0, true), PromiseVerdict::Broken, "below");
+        check(&mut both, of(9_000.0, true), CriterionVerdict::Inconclusive, "spent before");
+        check(&mut both, of(27_000.0, true), CriterionVerdict::Missed, "below");
     }
 
     #[test]

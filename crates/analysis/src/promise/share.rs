@@ -6,9 +6,9 @@
 use fathom_model::{Nanos, units};
 use fathom_record::ShareRecord;
 
-use super::PromiseVerdict;
 use super::interval::ConfidenceInterval;
 use super::words::{share as percent, small_share};
+use crate::criterion::CriterionVerdict::{self, Inconclusive, Met, Missed};
 
 /// ns of a year.
 pub(super) const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
@@ -25,7 +25,7 @@ pub fn of_year(seconds: u64) -> String {
 pub(super) struct Share {
     pub(super) measured: Option<f64>,
     pub(super) interval: Option<ConfidenceInterval>,
-    pub(super) verdict: PromiseVerdict,
+    pub(super) verdict: CriterionVerdict,
     pub(super) why: String,
     pub(super) remedy: Option<String>,
 }
@@ -36,7 +36,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
     if seconds == 0 {
         let remedy = Some("--runtime makes it longer".to_owned());
         let why = "no full second was measured".to_owned();
-        return Share { measured: None, interval: None, verdict: PromiseVerdict::NotJudged, why, remedy };
+        return Share { measured: None, interval: None, verdict: Inconclusive, why, remedy };
     }
     let held = good.iter().filter(|&&good| good).count();
     let missed = seconds - held;
@@ -44,7 +44,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
     let interval = exact(missed, seconds);
     let spoken = format!("{} of {} seconds", units::grouped(held as u64), units::grouped(seconds as u64));
     let of_year = format!("a run this long speaks for {}", of_year(seconds as u64));
-    let told = |verdict: PromiseVerdict, why: String, remedy: Option<String>| Share {
+    let told = |verdict: CriterionVerdict, why: String, remedy: Option<String>| Share {
         measured: Some(measured),
         interval: Some(interval),
         verdict,
@@ -59,16 +59,14 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
         return match () {
             () if missed as f64 > may_miss => {
                 let why = format!("{missed} seconds fell short, and {over} may hold {allowed} of them");
-                told(PromiseVerdict::Broken, why, None)
+                told(Missed, why, None)
             }
-            () if seconds as f64 >= period => {
-                told(PromiseVerdict::Held, format!("{spoken}; {of_year}"), None)
-            }
+            () if seconds as f64 >= period => told(Met, format!("{spoken}; {of_year}"), None),
             () => {
                 let why = format!(
                     "{spoken} were as promised; {over} may hold {allowed} that are not, and {of_year}"
                 );
-                told(PromiseVerdict::NotJudged, why, Some("only watching all that time can tell".to_owned()))
+                told(Inconclusive, why, Some("only watching all that time can tell".to_owned()))
             }
         };
     }
@@ -77,7 +75,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
     match () {
         // As many as may fall short of the shortest run that can speak of it, and more: no longer run makes up for that.
         () if interval.high < promised.fraction => {
-            told(PromiseVerdict::Broken, format!("{spoken} were as promised; {of_year}"), None)
+            told(Missed, format!("{spoken} were as promised; {of_year}"), None)
         }
         () if (seconds as u64) < least => {
             let why = format!(
@@ -85,10 +83,10 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
                 percent(promised.fraction),
                 units::grouped(least)
             );
-            told(PromiseVerdict::NotJudged, why, longer(least + least / 20 + 2))
+            told(Inconclusive, why, longer(least + least / 20 + 2))
         }
         () if measured >= promised.fraction => {
-            told(PromiseVerdict::Held, format!("{spoken} were as promised; {of_year}"), None)
+            told(Met, format!("{spoken} were as promised; {of_year}"), None)
         }
         () => {
             let why = format!(
@@ -96,7 +94,7 @@ pub(super) fn of(good: &[bool], promised: ShareRecord) -> Share {
                 percent(interval.low),
                 percent(interval.high)
             );
-            told(PromiseVerdict::NotJudged, why, longer(seconds as u64 * 4))
+            told(Inconclusive, why, longer(seconds as u64 * 4))
         }
     }
 }
@@ -152,17 +150,17 @@ mod tests {
     #[test]
     fn as_long_as_one_second_is_the_share_that_may_be_missed() {
         for (seconds, missed, fraction, expected) in [
-            (999, 0, 0.999, PromiseVerdict::NotJudged),
-            (1000, 0, 0.999, PromiseVerdict::Held),
-            (1000, 1, 0.999, PromiseVerdict::Held),
-            (1000, 2, 0.999, PromiseVerdict::NotJudged),
-            (1000, 20, 0.999, PromiseVerdict::Broken),
-            (100, 1, 0.99, PromiseVerdict::Held),
-            (100, 3, 0.99, PromiseVerdict::NotJudged),
-            (100, 20, 0.99, PromiseVerdict::Broken),
+            (999, 0, 0.999, CriterionVerdict::Inconclusive),
+            (1000, 0, 0.999, CriterionVerdict::Met),
+            (1000, 1, 0.999, CriterionVerdict::Met),
+            (1000, 2, 0.999, CriterionVerdict::Inconclusive),
+            (1000, 20, 0.999, CriterionVerdict::Missed),
+            (100, 1, 0.99, CriterionVerdict::Met),
+            (100, 3, 0.99, CriterionVerdict::Inconclusive),
+            (100, 20, 0.99, CriterionVerdict::Missed),
             // So bad that no longer run makes up for it.
-            (60, 30, 0.999, PromiseVerdict::Broken),
-            (0, 0, 0.99, PromiseVerdict::NotJudged),
+            (60, 30, 0.999, CriterionVerdict::Missed),
+            (0, 0, 0.99, CriterionVerdict::Inconclusive),
         ] {
             let share = told(seconds, missed, fraction, None);
             assert_eq!(share.verdict, expected, "{missed} of {seconds} at {fraction}: {share:?}");
@@ -180,15 +178,15 @@ mod tests {
     fn a_year_is_not_judged_by_minutes() {
         let year = Some(YEAR_NS);
         let share = told(1200, 1, 0.999, year);
-        assert_eq!(share.verdict, PromiseVerdict::NotJudged);
+        assert_eq!(share.verdict, CriterionVerdict::Inconclusive);
         assert!(share.why.contains("a year may hold 8 h 46 min"), "{}", share.why);
         assert!(share.why.contains("0.0038 % of a year"), "{}", share.why);
-        assert_eq!(told(1200, 600, 0.999, year).verdict, PromiseVerdict::NotJudged);
+        assert_eq!(told(1200, 600, 0.999, year).verdict, CriterionVerdict::Inconclusive);
         // An hour, on the other hand, can be watched.
         let hour = Some(3_600_000_000_000);
-        assert_eq!(told(3600, 3, 0.999, hour).verdict, PromiseVerdict::Held);
-        assert_eq!(told(60, 4, 0.999, hour).verdict, PromiseVerdict::Broken);
-        assert_eq!(told(60, 3, 0.999, hour).verdict, PromiseVerdict::NotJudged);
+        assert_eq!(told(3600, 3, 0.999, hour).verdict, CriterionVerdict::Met);
+        assert_eq!(told(60, 4, 0.999, hour).verdict, CriterionVerdict::Missed);
+        assert_eq!(told(60, 3, 0.999, hour).verdict, CriterionVerdict::Inconclusive);
     }
 
     #[test]

@@ -2,19 +2,19 @@
 
 use fathom_model::units;
 
-use super::quantity::{LatencySpan, PromiseMeasure, Quantity, Statistic};
+use crate::criterion::{LatencySpan, Metric, MetricKind, Statistic};
 use crate::say::count;
 
 /// A value of `measure` with its unit: `5,000`, `200 MB/s`, `556us`.
-pub fn figure(measure: PromiseMeasure, value: f64) -> String {
+pub fn figure(measure: MetricKind, value: f64) -> String {
     match measure {
-        PromiseMeasure::Iops if value < 99.95 => tenths(value),
-        PromiseMeasure::Iops => count(value),
+        MetricKind::Iops if value < 99.95 => tenths(value),
+        MetricKind::Iops => count(value),
         // A figure without its unit, `>=200`, is meant to be noticed.
-        PromiseMeasure::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
-        PromiseMeasure::BytesPerSecond if value < 99_950.0 => format!("{} kB/s", tenths(value / 1e3)),
-        PromiseMeasure::BytesPerSecond => format!("{} MB/s", tenths(value / 1e6)),
-        PromiseMeasure::Latency(..) => units::latency(value.max(0.0).round() as u64),
+        MetricKind::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
+        MetricKind::BytesPerSecond if value < 99_950.0 => format!("{} kB/s", tenths(value / 1e3)),
+        MetricKind::BytesPerSecond => format!("{} MB/s", tenths(value / 1e6)),
+        MetricKind::Latency(..) => units::latency(value.max(0.0).round() as u64),
     }
 }
 
@@ -25,26 +25,26 @@ fn tenths(value: f64) -> String {
 }
 
 /// From where to where: `4,990-5,006`, `199.1-200 MB/s`; `None` where both read the same.
-pub fn span(measure: PromiseMeasure, low: f64, high: f64) -> Option<String> {
+pub fn span(measure: MetricKind, low: f64, high: f64) -> Option<String> {
     let (from, to) = (figure(measure, low), figure(measure, high));
     let unit = to.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
     (from != to).then(|| format!("{}-{to}", from.strip_suffix(unit).unwrap_or(&from)))
 }
 
 /// The same as in a sentence: `5,000 a second`.
-pub(super) fn spoken(measure: PromiseMeasure, value: f64) -> String {
+pub(super) fn spoken(measure: MetricKind, value: f64) -> String {
     match measure {
-        PromiseMeasure::Iops => format!("{} a second", figure(measure, value)),
+        MetricKind::Iops => format!("{} a second", figure(measure, value)),
         _ => figure(measure, value),
     }
 }
 
 /// What a quantity is called in a table: `IOPS`, `read lat p99`.
-pub fn quantity_name(quantity: Quantity) -> String {
-    let name = match quantity.measure {
-        PromiseMeasure::Iops => "IOPS".to_owned(),
-        PromiseMeasure::BytesPerSecond => "bandwidth".to_owned(),
-        PromiseMeasure::Latency(span, statistic) => {
+pub fn quantity_name(quantity: Metric) -> String {
+    let name = match quantity.kind {
+        MetricKind::Iops => "IOPS".to_owned(),
+        MetricKind::BytesPerSecond => "bandwidth".to_owned(),
+        MetricKind::Latency(span, statistic) => {
             let span = match span {
                 LatencySpan::Submission => "slat",
                 LatencySpan::Completion => "clat",
@@ -54,7 +54,7 @@ pub fn quantity_name(quantity: Quantity) -> String {
                 Statistic::Least => "min".to_owned(),
                 Statistic::Mean => "mean".to_owned(),
                 Statistic::Greatest => "max".to_owned(),
-                Statistic::Percentile(per_10_000) => percentile(per_10_000),
+                Statistic::Percentile(per_million) => percentile(per_million),
             };
             format!("{span} {statistic}")
         }
@@ -66,8 +66,8 @@ pub fn quantity_name(quantity: Quantity) -> String {
 }
 
 /// `p99`, `p99.9`.
-pub(super) fn percentile(per_10_000: u32) -> String {
-    format!("p{}", f64::from(per_10_000) / 100.0)
+pub(super) fn percentile(per_million: u32) -> String {
+    format!("p{}", f64::from(per_million) / 1e4)
 }
 
 /// A share in percent with three decimals at most, those that it has: `99.97 %`.
@@ -99,9 +99,9 @@ mod tests {
             ("lat_ns.p999", 5e6, "lat p99.9", "5.00ms"),
             ("write.clat_ns.mean", 556_000.0, "write clat mean", "556us"),
         ] {
-            let quantity = Quantity::parse(text).unwrap();
+            let quantity = Metric::parse(text).unwrap();
             assert_eq!(
-                (quantity_name(quantity), figure(quantity.measure, value)),
+                (quantity_name(quantity), figure(quantity.kind, value)),
                 (name.to_owned(), shown.to_owned())
             );
         }
@@ -109,19 +109,14 @@ mod tests {
 
     #[test]
     fn spans_have_one_unit() {
-        let check = |measure: PromiseMeasure, low: f64, high: f64, expected: Option<&str>| {
+        let check = |measure: MetricKind, low: f64, high: f64, expected: Option<&str>| {
             assert_eq!(span(measure, low, high).as_deref(), expected);
         };
-        check(PromiseMeasure::Iops, 4990.0, 5006.0, Some("4,990-5,006"));
-        check(PromiseMeasure::Iops, 5000.1, 5000.2, None);
-        check(PromiseMeasure::BytesPerSecond, 199.1e6, 200e6, Some("199.1-200 MB/s"));
-        check(PromiseMeasure::Latency(LatencySpan::Total, Statistic::Mean), 9e5, 1.1e6, Some("900us-1.10ms"));
-        check(
-            PromiseMeasure::Latency(LatencySpan::Total, Statistic::Mean),
-            1.2e6,
-            1.31e6,
-            Some("1.20-1.31ms"),
-        );
+        check(MetricKind::Iops, 4990.0, 5006.0, Some("4,990-5,006"));
+        check(MetricKind::Iops, 5000.1, 5000.2, None);
+        check(MetricKind::BytesPerSecond, 199.1e6, 200e6, Some("199.1-200 MB/s"));
+        check(MetricKind::Latency(LatencySpan::Total, Statistic::Mean), 9e5, 1.1e6, Some("900us-1.10ms"));
+        check(MetricKind::Latency(LatencySpan::Total, Statistic::Mean), 1.2e6, 1.31e6, Some("1.20-1.31ms"));
     }
 
     #[test]

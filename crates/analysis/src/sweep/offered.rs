@@ -7,8 +7,8 @@
 use fathom_model::units::parse_bytes;
 use fathom_record::{LatencySummary, ScheduleSummary, TestRecord, TestStatus, TestSummary};
 
+use crate::criterion::{CriterionVerdict, LatencyObjective};
 use crate::pattern::{AccessPattern, block_name};
-use crate::sweep::goal::Slo;
 use crate::sweep::knee::curve;
 use crate::sweep::plan::{NextPoint, SETTLE_NS};
 use crate::sweep::point::{SweepPoint, SweepSpot};
@@ -100,12 +100,12 @@ impl OfferedPoint {
         })
     }
 
-    /// Whether the rate was kept under the objective; `None` where the sample does not tell.
-    fn passes(&self, slo: &Slo) -> Option<bool> {
+    /// Whether the rate meets the objective; inconclusive where the sample does not tell.
+    fn passes(&self, slo: &LatencyObjective) -> CriterionVerdict {
         if self.status != TestStatus::Complete || !self.is_sustained {
-            return Some(false);
+            return CriterionVerdict::Missed;
         }
-        slo.is_met_by(&self.response)
+        slo.verdict(&self.response)
     }
 }
 
@@ -171,7 +171,7 @@ pub fn next_offer(spec: &SweepSpec, points: &[SweepPoint], offered: &[OfferedPoi
 
 /// The search of each pattern, over the first block size and one job.
 fn searches<'a>(
-    slo: &'a Slo,
+    slo: &'a LatencyObjective,
     spec: &SweepSpec,
     points: &'a [SweepPoint],
     offered: &'a [OfferedPoint],
@@ -189,7 +189,11 @@ fn searches<'a>(
 }
 
 /// What the offers of a sweep came to, for each pattern and block size that has any.
-pub(crate) fn highest(slo: &Slo, points: &[SweepPoint], offered: &[OfferedPoint]) -> Vec<Highest> {
+pub(crate) fn highest(
+    slo: &LatencyObjective,
+    points: &[SweepPoint],
+    offered: &[OfferedPoint],
+) -> Vec<Highest> {
     let mut of: Vec<(AccessPattern, u64)> =
         offered.iter().map(|tried| (tried.offer.rw, tried.offer.block)).collect();
     of.sort_unstable();
@@ -206,7 +210,7 @@ pub(crate) fn highest(slo: &Slo, points: &[SweepPoint], offered: &[OfferedPoint]
 
 /// Everything that was tried for one pattern and block size.
 struct RateSearch<'a> {
-    slo: &'a Slo,
+    slo: &'a LatencyObjective,
     offer: OfferedRate,
     /// The curve of the closed loop.
     curve: Vec<&'a SweepPoint>,
@@ -230,13 +234,15 @@ impl RateSearch<'_> {
     }
 
     fn verdict(&self, rate: u32) -> RateVerdict {
-        let tries: Vec<Option<bool>> = self
+        let tries: Vec<CriterionVerdict> = self
             .tries()
             .filter(|tried| tried.offer.rate == rate)
             .map(|tried| tried.passes(self.slo))
             .collect();
         let count = |wanted| tries.iter().filter(|passed| **passed == wanted).count();
-        match (count(Some(true)), count(Some(false)), count(None)) {
+        let [kept, failed, unknown] =
+            [CriterionVerdict::Met, CriterionVerdict::Missed, CriterionVerdict::Inconclusive].map(count);
+        match (kept, failed, unknown) {
             (_, _, 1..) => RateVerdict::Unknown,
             // One failure ends it on the way; at the answer, two.
             (0, 1.., _) => RateVerdict::TooMuch,
@@ -259,7 +265,7 @@ impl RateSearch<'_> {
     fn closed(&self) -> Option<(f64, Option<f64>)> {
         let sound = || self.curve.iter().filter(|point| point.is_sound());
         let most = sound().map(|point| point.iops).reduce(f64::max)?;
-        let kept = sound().filter(|point| self.slo.is_met(point) == Some(true));
+        let kept = sound().filter(|point| self.slo.verdict(&point.lat) == CriterionVerdict::Met);
         Some((most, kept.map(|point| point.iops).reduce(f64::max)))
     }
 
@@ -297,7 +303,7 @@ impl RateSearch<'_> {
         let (low, too_much) = self.bracket();
         let verdict = low.map(|low| self.verdict(low));
         let of_low = || self.tries().filter(|tried| Some(tried.offer.rate) == low);
-        let kept = of_low().filter(|tried| tried.passes(self.slo) == Some(true));
+        let kept = of_low().filter(|tried| tried.passes(self.slo) == CriterionVerdict::Met);
         Some(Highest {
             rw: self.offer.rw,
             block: self.offer.block,
@@ -352,7 +358,7 @@ mod tests {
         cap: u32,
         judge: impl Fn(&mut OfferedPoint, usize),
     ) -> (Vec<u32>, Option<Highest>) {
-        let slo = Slo::parse(slo).expect("it is one");
+        let slo = LatencyObjective::parse_recorded(slo).expect("it is one");
         let model = Model { rest_ns: 500_000.0, iops: f64::from(cap), bytes_per_second: 1e12 };
         let points: Vec<SweepPoint> = [1, 4, 16, 64]
             .map(|depth| model.measure(SweepSpot { depth, ..FIRST.spot() }, 10_000_000_000, 0.0))
@@ -421,7 +427,7 @@ mod tests {
         let highest = highest.expect("something was tried");
         assert!(highest.is_undecided && !highest.is_found && rates.len() == 1, "{rates:?}");
         let nothing = RateSearch {
-            slo: &Slo::parse("max<1s").expect("it is one"),
+            slo: &LatencyObjective::parse_recorded("max<1s").expect("it is one"),
             offer: FIRST,
             curve: Vec::new(),
             offered: &[],

@@ -6,7 +6,9 @@
 
 use std::cmp::Ordering;
 
+use crate::criterion::CriterionVerdict;
 use crate::pattern::AccessPattern;
+use crate::sweep::goal::is_reached;
 use crate::sweep::knee::{curve, has_ended};
 use crate::sweep::offered::OfferedRate;
 use crate::sweep::point::{SweepPoint, SweepSpot};
@@ -79,7 +81,9 @@ impl Planner<'_> {
             return false;
         };
         let needed_ns = slo.samples() / point.iops * 1e9;
-        point.ios > 0 && slo.is_met(point).is_none() && needed_ns < LONGEST_FOR_SLO_NS as f64
+        point.ios > 0
+            && slo.verdict(&point.lat) == CriterionVerdict::Inconclusive
+            && needed_ns < LONGEST_FOR_SLO_NS as f64
     }
 
     /// Objectives are looked at for one block size in full, for the others as far as their points tell.
@@ -130,8 +134,9 @@ impl Planner<'_> {
     fn goals(&self) -> Option<SweepSpot> {
         self.spec.patterns.iter().find_map(|&rw| {
             let block = *first_blocks(self.spec).first()?;
-            let is_met =
-                |point: &SweepPoint| self.spec.slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
+            let is_met = |point: &SweepPoint| {
+                self.spec.slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat) == CriterionVerdict::Met)
+            };
             let by_slo = self.spec.slo.as_ref().and_then(|_| self.between(rw, block, &is_met));
             by_slo.or_else(|| self.reaching(rw, block))
         })
@@ -160,11 +165,11 @@ impl Planner<'_> {
 
     fn reaching(&self, rw: AccessPattern, block: u64) -> Option<SweepSpot> {
         let reach = self.spec.reach.as_ref()?;
-        if let Some(spot) = self.between(rw, block, &|point| reach.is_reached(point)) {
+        if let Some(spot) = self.between(rw, block, &|point| is_reached(reach, point)) {
             return Some(spot);
         }
         let curve = curve(self.points, (rw, block, self.main_jobs()));
-        let least = curve.into_iter().find(|point| reach.is_reached(point))?.spot;
+        let least = curve.into_iter().find(|point| is_reached(reach, point))?.spot;
         in_jobs(least).filter(|&spot| !self.is_measured(spot))
     }
 
@@ -207,8 +212,8 @@ pub(crate) fn in_jobs(spot: SweepSpot) -> Option<SweepSpot> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::criterion::{LatencyObjective, RateGoal};
     use crate::estimate::Estimate;
-    use crate::sweep::goal::{RateGoal, Slo};
     use crate::sweep::limits::limits;
     use crate::sweep::point::model::Model;
 
@@ -317,13 +322,15 @@ mod tests {
         assert_eq!(least.map(|point| point.spot.depth * point.spot.jobs).min(), Some(5));
         // A hundred requests a second: the first point is too short for a percentile, and is measured again.
         let slow = Model { rest_ns: 1e7, iops: 1e5, bytes_per_second: 1e12 };
-        let slo = Slo::parse("p99<15ms").ok();
+        let slo = LatencyObjective::parse_recorded("p99<15ms").ok();
         let (points, _) = swept_again(&SweepSpec { slo, ..spec() }, &slow);
         let told = points.iter().filter(|point| point.spot.block == 4096 && point.spot.depth == 1);
         assert_eq!(told.map(|point| point.lat.p99.is_some()).collect::<Vec<_>>(), [false, true]);
-        let slo = Slo::parse("mean<1.5ms").ok();
+        let slo = LatencyObjective::parse_recorded("mean<1.5ms").ok();
         let (points, _) = swept(&SweepSpec { slo: slo.clone(), ..spec() }, &model);
-        let met = |point: &&SweepPoint| slo.as_ref().and_then(|slo| slo.is_met(point)) == Some(true);
+        let met = |point: &&SweepPoint| {
+            slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat) == CriterionVerdict::Met)
+        };
         let best =
             points.iter().filter(met).filter(|point| point.spot.block == 4096).map(|point| point.spot.depth);
         assert!(best.max() >= Some(64));

@@ -1,7 +1,7 @@
 //! What a sweep covers: the axes of its grid, what it looks for, and how long it may take.
 
+use crate::criterion::{LatencyObjective, RateGoal};
 use crate::pattern::AccessPattern;
-use crate::sweep::goal::{RateGoal, Slo};
 
 /// The first sizes of a range are these, four times apart.
 const FIRST_BLOCK: u64 = 4096;
@@ -32,7 +32,7 @@ pub struct SweepSpec {
     /// Time for all points together, ns.
     pub budget_ns: u64,
     /// An objective for latency.
-    pub slo: Option<Slo>,
+    pub slo: Option<LatencyObjective>,
     /// A rate to reach.
     pub reach: Option<RateGoal>,
 }

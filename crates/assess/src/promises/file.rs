@@ -7,8 +7,8 @@ use fathom_record::{PromiseConditions, ShareRecord};
 use fathom_sys::files::EXPECTATIONS;
 use serde::Deserialize;
 
-use super::said::percent;
 use crate::AssessError;
+use fathom_analysis::criterion::parse_percent;
 
 /// ns of a year.
 const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
@@ -100,7 +100,7 @@ fn filed(file: &RawFile, raw: &RawPromise, name: &str) -> Result<Filed, String> 
     let share = raw
         .time
         .as_deref()
-        .map(percent)
+        .map(parse_percent)
         .transpose()?
         .map(|percent| ShareRecord { fraction: percent / 100.0, period_ns });
     let is_depth = |depth: &Option<f64>| depth.is_none_or(|depth| depth.is_finite() && depth > 0.0);
@@ -118,7 +118,7 @@ fn filed(file: &RawFile, raw: &RawPromise, name: &str) -> Result<Filed, String> 
         expect: raw.expect.clone(),
         source: file.source.clone().unwrap_or_else(|| name.to_owned()),
         class: raw.class.clone().unwrap_or_default(),
-        tolerance_percent: within.map(|text| percent(text)).transpose()?,
+        tolerance_percent: within.map(|text| parse_percent(text)).transpose()?,
         share,
         conditions: PromiseConditions {
             block_size_bytes: block,
@@ -166,7 +166,7 @@ mod tests {
         let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
         let filed = parse("promise.toml", text).unwrap();
         assert_eq!((filed[0].class.as_str(), filed[0].depth_per_iops), ("large", Some(0.005)));
-        assert!(super::super::said::read(&filed[0].expect).is_ok());
+        assert!(fathom_analysis::criterion::Criterion::parse(&filed[0].expect).is_ok());
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_analysis::criterion::parse_percent;
 use fathom_analysis::promise;
-use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, PlanCost, PlannedTest, parse_percent};
+use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, PlanCost, PlannedTest};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{PromiseRecord, RunRecord};
@@ -101,7 +102,7 @@ Examples:
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
   fathom bench --runtime 20m --expect-file promise.toml /mnt/data
 
-Exit status: 0 done, 1 a test failed, 2 usage, 3 a promise is broken, 130 interrupted.";
+Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed, 130 interrupted.";
 
 /// Runs a bench.
 ///

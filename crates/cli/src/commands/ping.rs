@@ -8,8 +8,8 @@ mod units;
 use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 
+use fathom_analysis::criterion::CriterionVerdict;
 use fathom_analysis::ping::Ping;
-use fathom_analysis::ping::slo;
 use fathom_assess::ping::{self, PingError};
 use fathom_assess::use_catalogue;
 use fathom_runner::StopHandle;
@@ -104,10 +104,10 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     let latency = done.result.response.as_ref().unwrap_or(&done.result.time);
     let unanswered = done.result.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
     let lost = done.result.counts.failed() + unanswered;
-    done.verdicts = slo::judge(&invocation.objectives, latency, lost);
+    done.verdicts = invocation.objectives.iter().map(|objective| objective.judge(latency, lost)).collect();
     if front == PingProgram::Own && invocation.form != PingOutput::Text {
-        for verdict in done.verdicts.iter().filter(|verdict| verdict.met == Some(false)) {
-            output::warn(&format!("ping: objective {} is broken", verdict.objective));
+        for verdict in done.verdicts.iter().filter(|verdict| verdict.verdict == CriterionVerdict::Missed) {
+            output::warn(&format!("ping: objective {} is missed", verdict.objective));
         }
     }
     let told_in_text = front == PingProgram::Own && invocation.form == PingOutput::Text;
@@ -127,7 +127,11 @@ fn exit(front: PingProgram, ping: &Ping, interrupted: bool) -> Exit {
     let counts = &ping.result.counts;
     match front {
         PingProgram::Ioping => Exit::Done,
-        PingProgram::Own if ping.verdicts.iter().any(|verdict| verdict.met == Some(false)) => Exit::Broken,
+        PingProgram::Own
+            if ping.verdicts.iter().any(|verdict| verdict.verdict == CriterionVerdict::Missed) =>
+        {
+            Exit::Broken
+        }
         PingProgram::Own if interrupted => Exit::Interrupted,
         PingProgram::Own if counts.failed() > 0 => Exit::Failed,
         PingProgram::Own => Exit::Done,

@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::{AccessPattern, block_name};
-use fathom_analysis::sweep::goal::{RateGoal, Slo};
 use fathom_analysis::sweep::offered::Highest;
 use fathom_analysis::sweep::spec::{Axis, depths, first_blocks};
 use fathom_analysis::sweep::{Sweep, assess};
@@ -47,8 +47,8 @@ pub struct SweepArguments {
     #[arg(long, value_parser = time_for("a sweep", 5), default_value = "3m", value_name = "TIME")]
     budget: Nanos,
     /// Look for the highest rate under this latency, also where requests come at their own pace: 'p99<5ms', 'mean<=800us'
-    #[arg(long, value_parser = Slo::parse, value_name = "OBJECTIVE")]
-    slo: Option<Slo>,
+    #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
+    slo: Option<LatencyObjective>,
     /// Look for the least depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
     #[arg(long, value_parser = RateGoal::parse, value_name = "RATE")]
     reach: Option<RateGoal>,
@@ -142,7 +142,8 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
-    let slo = said(&record.header.command, "--slo").and_then(|text| Slo::parse(text).ok());
+    let slo =
+        said(&record.header.command, "--slo").and_then(|text| LatencyObjective::parse_recorded(text).ok());
     let reach = said(&record.header.command, "--reach").and_then(|text| RateGoal::parse(text).ok());
     let result = assess(record, slo.as_ref(), reach.as_ref());
     if json {

@@ -128,7 +128,7 @@ fn expectations_are_judged() {
 }
 
 #[test]
-fn promises_are_judged_and_a_broken_one_decides_the_exit() {
+fn promises_are_judged_and_a_missed_one_decides_the_exit() {
     let dir = scratch();
     let line = [
         "bench",
@@ -146,12 +146,12 @@ fn promises_are_judged_and_a_broken_one_decides_the_exit() {
         ended
     };
     let text = bench(&["--expect", "rand-read.iops>=5000", "--expect", "lat-read.iops>=5000"], 0).stdout;
-    assert!(text.contains("Of 2 promises: 1 held, 1 not judged; 3 s were watched at most"), "{text}");
+    assert!(text.contains("Of 2 promises: 1 met, 1 inconclusive; 3 s were watched at most"), "{text}");
     let broken = bench(&["--json", "--expect", "rand-read.iops>=6000±2%"], 3).stdout;
     let document: Value = serde_json::from_str(&broken).unwrap();
     let promise = &document["promises"][0];
     let words = ["test", "metric", "comparison", "verdict"].map(|key| promise[key].as_str().unwrap());
-    assert_eq!(words, ["rand-read", "iops", ">=", "broken"]);
+    assert_eq!(words, ["rand-read", "iops", ">=", "missed"]);
     assert_eq!(
         (promise["promised"].as_f64(), promise["tolerance_percent"].as_f64()),
         (Some(6000.0), Some(2.0))
@@ -163,7 +163,7 @@ fn promises_are_judged_and_a_broken_one_decides_the_exit() {
     // The tolerance of all, and what was kept of the run.
     bench(&["--tolerance", "20%", "--expect", "rand-read.iops>=6000"], 0);
     let shown = run(dir.path(), &["history", "show", "2", "--history", "h.db"]).quietly().stdout;
-    assert!(shown.contains("broken, -17 %"), "{shown}");
+    assert!(shown.contains("missed, -17 %"), "{shown}");
     let wrong = bench(&["--expect", "rand-raed.iops>=1"], 2).stderr;
     for part in ["rand-raed.iops>=1: there is no test 'rand-raed'", "hint: the tests are lat-read, rand-read"]
     {

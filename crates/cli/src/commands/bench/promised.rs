@@ -2,7 +2,8 @@
 
 use std::io;
 
-use fathom_analysis::promise::{Quantity, figure};
+use fathom_analysis::criterion::Metric;
+use fathom_analysis::promise::figure;
 use fathom_assess::BenchPlan;
 use fathom_record::PromiseRecord;
 use fathom_report::TextWriter;
@@ -30,7 +31,7 @@ pub(super) fn list(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
 /// `rand-read.iops >= 5,000 (5 %) for 99.9 % of the time, as standard`.
 fn line(promise: &PromiseRecord) -> String {
     let PromiseRecord { test, metric, is, value, tolerance_percent, share, class, conditions, .. } = promise;
-    let value = Quantity::parse(metric).map(|quantity| figure(quantity.measure, *value)).unwrap_or_default();
+    let value = Metric::parse(metric).map(|quantity| figure(quantity.kind, *value)).unwrap_or_default();
     let mut text = format!("{test}.{metric} {is} {value} ±{tolerance_percent} %");
     text.extend(share.map(|share| format!(" for {} % of the time", share.fraction * 100.0)));
     text.extend(conditions.credit.map(|_| " while there is credit"));

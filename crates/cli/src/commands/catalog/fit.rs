@@ -1,7 +1,7 @@
 //! `fathom catalog fit`.
 
 use clap::Args;
-use fathom_analysis::sweep::goal::Slo;
+use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
@@ -36,8 +36,8 @@ pub struct FitArguments {
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT")]
     rwmixread: Option<u8>,
     /// What a request may take, by what is published or taken for its kind: 'p99<5ms', 'mean<1ms' (repeatable)
-    #[arg(long, value_parser = Slo::parse, value_name = "OBJECTIVE")]
-    latency: Vec<Slo>,
+    #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
+    latency: Vec<LatencyObjective>,
     /// The need lasts so long in each hour, day or week, so that credit may serve it: 30m/day
     #[arg(long, value_parser = burst, value_name = "TIME/PERIOD")]
     burst: Option<(Nanos, Nanos)>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fathom_analysis::ping::slo::{self, LatencyObjective};
+use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
 
 use super::grammar::{ParsedWords, PingOption, ValueUse};
@@ -112,7 +112,7 @@ const OWN: &[PingOption] = &[
     ours("buffered", "", "through the page cache instead of past it"),
     ours("engine", "NAME", "io_uring, libaio, psync, ... (io_uring where direct)"),
     ours("schedule", "fixed", "keep the times at which requests are due, and count from them"),
-    ours("slo", "P<TIME", "an objective such as 'p99<5ms,max<1s'; exit 3 where broken"),
+    ours("slo", "P<TIME", "an objective such as 'p99<5ms,max<1s'; exit 3 where missed"),
     ours("timeout", "TIME", "requests that take longer are counted as timed out (10s)"),
     ours("catalog", "FILE", "volume types of your own for sim: targets (FATHOM_CATALOG)"),
     ours("destroy-data", "DEVICE", "allow writes to this device or file, which must be the target"),
@@ -151,7 +151,7 @@ pub fn help(front: PingProgram) -> String {
         text.push_str(
             "\n Sizes: 4k, 1.5m, 2page. Times: 100us, 10ms, 2s, 1min; a plain number is seconds.\n \
              Ends by -c, -w or Ctrl-C. Requests go past the page cache; a directory gets a\n \
-             temporary file. Exit: 0 done, 1 failed, 2 usage, 3 objective broken, 130 Ctrl-C.\n\n \
+             temporary file. Exit: 0 done, 1 failed, 2 usage, 3 objective missed, 130 Ctrl-C.\n\n \
              fathom ping -c 10 /mnt/data                     ten requests, one a second\n \
              fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data\n \
              fathom ping -W -c 100 -i 10ms /mnt/data         writes, each flushed\n \
@@ -201,7 +201,10 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         let text = value.as_deref().unwrap_or_default();
         match *name {
             "time" => stamp = Some(if text.is_empty() { "%b %d %T" } else { text }.to_owned()),
-            "slo" => objectives.extend(slo::parse(text)?),
+            "slo" => {
+                let parsed: Result<Vec<_>, String> = text.split(',').map(LatencyObjective::parse).collect();
+                objectives.extend(parsed?);
+            }
             "schedule" => settings.schedule = schedule(text)?,
             "live" if text != "ndjson" => return Err(format!("--live {text}: there is ndjson only")),
             "engine" => settings.engine = Some(text.to_owned()),

@@ -1,0 +1,219 @@
+//! Criteria: a metric, a comparison and a value, as `--expect`, suites, `--slo`, `--reach` and the objectives of `ping` use
+//! them. The only module that parses and prints them.
+//!
+//! The grammar is `[TEST.][DIRECTION.]METRIC COMPARISON VALUE [±TOLERANCE%]`, such as `rand-read.read.lat_ns.p99<5ms±2%`.
+
+mod metric;
+mod objective;
+
+use std::fmt;
+
+use fathom_model::units::{parse_bytes, parse_duration};
+
+pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+pub use objective::{LatencyObjective, ObjectiveVerdict, RateGoal};
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CriterionVerdict {
+    /// The measurement meets the criterion.
+    Met,
+    /// The measurement misses the criterion.
+    Missed,
+    /// The measurement cannot decide; whoever reports it says why.
+    Inconclusive,
+}
+
+impl CriterionVerdict {
+    /// The word in JSON and text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CriterionVerdict::Met => "met",
+            CriterionVerdict::Missed => "missed",
+            CriterionVerdict::Inconclusive => "inconclusive",
+        }
+    }
+
+    /// The verdict of a check that ran.
+    pub const fn of(is_met: bool) -> CriterionVerdict {
+        if is_met { CriterionVerdict::Met } else { CriterionVerdict::Missed }
+    }
+
+    /// As records and JSON store it: null where it is inconclusive.
+    pub const fn is_met(self) -> Option<bool> {
+        match self {
+            CriterionVerdict::Met => Some(true),
+            CriterionVerdict::Missed => Some(false),
+            CriterionVerdict::Inconclusive => None,
+        }
+    }
+}
+
+/// How a measured value is to compare with the value of a criterion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `>=`
+    AtLeast,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `<`
+    Below,
+}
+
+const COMPARISONS: [(&str, Comparison); 4] = [
+    (">=", Comparison::AtLeast),
+    ("<=", Comparison::AtMost),
+    (">", Comparison::Above),
+    ("<", Comparison::Below),
+];
+
+impl Comparison {
+    /// The comparison that is written so.
+    pub fn of(sign: &str) -> Option<Comparison> {
+        COMPARISONS.iter().find(|(known, _)| *known == sign).map(|&(_, comparison)| comparison)
+    }
+
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        COMPARISONS.iter().find(|(_, comparison)| *comparison == self).map_or("", |(sign, _)| *sign)
+    }
+
+    /// True where more is better.
+    pub fn wants_more(self) -> bool {
+        matches!(self, Comparison::AtLeast | Comparison::Above)
+    }
+
+    /// `value` less or plus the tolerance.
+    pub fn bound(self, value: f64, tolerance_percent: f64) -> f64 {
+        let slack = value * tolerance_percent / 100.0;
+        if self.wants_more() { value - slack } else { value + slack }
+    }
+
+    /// Whether `measured` is on the right side of `bound`.
+    pub fn holds(self, measured: f64, bound: f64) -> bool {
+        match self {
+            Comparison::AtLeast => measured >= bound,
+            Comparison::AtMost => measured <= bound,
+            Comparison::Above => measured > bound,
+            Comparison::Below => measured < bound,
+        }
+    }
+}
+
+/// A criterion as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Criterion {
+    /// The test; `None` = the only one there is.
+    pub test: Option<String>,
+    /// What is compared.
+    pub metric: Metric,
+    /// How.
+    pub comparison: Comparison,
+    /// I/Os per second, bytes per second or ns, as the metric has it.
+    pub value: f64,
+    /// By how much, in percent of the value, a measurement may miss it.
+    pub tolerance_percent: Option<f64>,
+}
+
+impl Criterion {
+    /// Reads a criterion.
+    ///
+    /// # Errors
+    /// It is none; the message names the part that is wrong and what to write instead.
+    pub fn parse(text: &str) -> Result<Criterion, String> {
+        let at = text
+            .find(['<', '>'])
+            .ok_or_else(|| format!("'{}' has no comparison: use >=, <=, > or <", text.trim()))?;
+        let (address, right) = text.split_at(at);
+        let sign = if right[1..].starts_with('=') { &right[..2] } else { &right[..1] };
+        let comparison = Comparison::of(sign).unwrap_or(Comparison::AtLeast);
+        let right = right[sign.len()..].trim();
+        let (value, tolerance) = match right.split_once('±').or_else(|| right.split_once("+-")) {
+            Some((value, tolerance)) => (value.trim(), Some(parse_percent(tolerance)?)),
+            None => (right, None),
+        };
+        let (test, metric) = parse_address(address.trim())?;
+        let value = parse_value(metric.kind, value)?;
+        Ok(Criterion { test, metric, comparison, value, tolerance_percent: tolerance })
+    }
+
+    /// The value less or plus the tolerance.
+    pub fn bound(&self) -> f64 {
+        self.comparison.bound(self.value, self.tolerance_percent.unwrap_or(0.0))
+    }
+
+    /// Whether `measured` meets it.
+    pub fn is_met_by(&self, measured: f64) -> bool {
+        self.comparison.holds(measured, self.bound())
+    }
+}
+
+/// Canonical form, which [`Criterion::parse`] reads back to the same criterion.
+impl fmt::Display for Criterion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(test) = &self.test {
+            write!(f, "{test}.")?;
+        }
+        let unit = if self.metric.is_latency() { "ns" } else { "" };
+        write!(f, "{}{}{}{unit}", self.metric, self.comparison.sign(), self.value)?;
+        self.tolerance_percent.map_or(Ok(()), |percent| write!(f, "±{percent}%"))
+    }
+}
+
+/// Reads `TEST.METRIC`, or a metric alone. A name that is a direction is one where a metric follows.
+fn parse_address(text: &str) -> Result<(Option<String>, Metric), String> {
+    if let Some(metric) = Metric::parse(text) {
+        return Ok((None, metric));
+    }
+    match text.split_once('.') {
+        Some(("", _)) => Err(format!("'{text}' has no name before the dot: write TEST.METRIC")),
+        Some((test, metric)) => match Metric::parse(metric) {
+            Some(metric) => Ok((Some(test.to_owned()), metric)),
+            None => Err(format!("'{metric}' is no metric: use {}", Metric::KNOWN)),
+        },
+        None => Err(format!("'{text}' names no metric: write TEST.METRIC with {}", Metric::KNOWN)),
+    }
+}
+
+/// A value in the unit of the metric: I/Os per second, bytes per second, ns.
+///
+/// # Errors
+/// It is none; the message says what to write.
+pub fn parse_value(kind: MetricKind, text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let value = match kind {
+        MetricKind::Iops => {
+            text.parse::<f64>().map_err(|_| format!("'{text}' is not a number of IOPS: write 5000"))?
+        }
+        MetricKind::BytesPerSecond => {
+            parse_bytes(text.strip_suffix("/s").unwrap_or(text)).map_err(|error| error.to_string())? as f64
+        }
+        MetricKind::Latency(..) => {
+            if text.ends_with(|end: char| end.is_ascii_digit()) {
+                return Err(format!("'{text}' has no unit: write {text}ms, {text}us or {text}ns"));
+            }
+            parse_duration(text).map_err(|error| error.to_string())?.0 as f64
+        }
+    };
+    match value.is_finite() && value > 0.0 {
+        true => Ok(value),
+        false => Err(format!("'{text}' is not above 0")),
+    }
+}
+
+/// Reads `2%`, `99.9 %`: from 0 to below 100.
+///
+/// # Errors
+/// It is no such percentage.
+pub fn parse_percent(text: &str) -> Result<f64, String> {
+    let number =
+        text.trim().strip_suffix('%').map(str::trim_end).and_then(|number| number.parse::<f64>().ok());
+    number
+        .filter(|percent| (0.0..100.0).contains(percent))
+        .ok_or_else(|| format!("'{}' is no percentage from 0% to below 100%", text.trim()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Criteria of a command that measures one load: a limit for its latency (`--slo`), a rate to reach (`--reach`).
+
+use fathom_record::{LatencyRecord, LatencySummary};
+
+use super::{Criterion, CriterionVerdict, LatencySpan, MetricKind, Statistic};
+
+/// Samples that must lie beyond a percentile before it is one.
+const LEAST_BEYOND: f64 = 10.0;
+
+/// An objective for latency: `p99<5ms`, short for `lat_ns.p99<5ms`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatencyObjective {
+    criterion: Criterion,
+    statistic: Statistic,
+    text: String,
+}
+
+/// A rate to reach: `iops>=5000` or `bytes_per_second>=200MiB`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateGoal {
+    criterion: Criterion,
+    text: String,
+}
+
+/// Reads a criterion that applies to all that a command measures.
+fn unaddressed(text: &str) -> Result<Criterion, String> {
+    let criterion = Criterion::parse(text)?;
+    match (&criterion.test, criterion.metric.direction) {
+        (Some(test), _) => Err(format!("'{test}' names a test, and there is none: leave '{test}.' out")),
+        (_, Some(direction)) => {
+            let name = direction.name();
+            Err(format!("'{name}' names a direction, and the objective is for all: leave '{name}.' out"))
+        }
+        (None, None) => Ok(criterion),
+    }
+}
+
+impl LatencyObjective {
+    /// Reads an objective; any percentile is one.
+    ///
+    /// # Errors
+    /// It is none; the message says how one is written.
+    pub fn parse(text: &str) -> Result<LatencyObjective, String> {
+        let text = text.trim();
+        let wrong =
+            |error: String| format!("'{text}' is no objective such as p99<5ms or mean<=800us: {error}");
+        let criterion = unaddressed(&text.to_ascii_lowercase()).map_err(wrong)?;
+        match criterion.metric.kind {
+            _ if criterion.comparison.wants_more() => {
+                Err(wrong("a latency is limited from above, with < or <=".to_owned()))
+            }
+            MetricKind::Latency(LatencySpan::Total, statistic) => {
+                Ok(LatencyObjective { criterion, statistic, text: text.to_owned() })
+            }
+            _ => Err(wrong("it limits lat_ns, of which p99 and mean are short forms".to_owned())),
+        }
+    }
+
+    /// Reads an objective for figures of which only some percentiles are recorded.
+    ///
+    /// # Errors
+    /// It is none; the message says how one is written.
+    pub fn parse_recorded(text: &str) -> Result<LatencyObjective, String> {
+        let objective = LatencyObjective::parse(text)?;
+        match objective.statistic {
+            Statistic::Least => Err(format!("'{text}': the minimum is no objective: use mean, p99 or max")),
+            statistic if !statistic.is_recorded() => {
+                Err(format!("'{text}': {} is not recorded: use {}", statistic.name(), Statistic::RECORDED))
+            }
+            _ => Ok(objective),
+        }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The statistic that it limits.
+    pub fn statistic(&self) -> Statistic {
+        self.statistic
+    }
+
+    /// The limit, tolerance included, ns.
+    pub fn limit_ns(&self) -> f64 {
+        self.criterion.bound()
+    }
+
+    /// Whether a latency meets it, ns.
+    pub fn is_met_by(&self, ns: f64) -> bool {
+        self.criterion.is_met_by(ns)
+    }
+
+    /// Whether a distribution meets it; inconclusive where the sample is too small for the statistic.
+    pub fn verdict(&self, lat: &LatencySummary) -> CriterionVerdict {
+        let value = self.statistic.of(lat);
+        value.map_or(CriterionVerdict::Inconclusive, |ns| CriterionVerdict::of(self.is_met_by(ns)))
+    }
+
+    /// Samples that it takes to judge it.
+    pub fn samples(&self) -> f64 {
+        LEAST_BEYOND / self.statistic.share_beyond()
+    }
+
+    /// Judges `latency` and `lost` I/Os, which failed or were never answered. These count as slower than any objective, so a
+    /// percentile is one of all I/Os.
+    pub fn judge(&self, latency: &LatencyRecord, lost: u64) -> ObjectiveVerdict {
+        let all = latency.samples() + lost;
+        let observed_ns = self.observed(latency, lost);
+        let verdict = match observed_ns {
+            Some(ns) => CriterionVerdict::of(self.is_met_by(ns as f64)),
+            None if all > 0 => CriterionVerdict::Missed,
+            None => CriterionVerdict::Inconclusive,
+        };
+        let is_percentile = matches!(self.statistic, Statistic::Percentile(_));
+        let low_sample = is_percentile && all as f64 * self.statistic.share_beyond() < LEAST_BEYOND - 1e-6;
+        ObjectiveVerdict { objective: self.text.clone(), observed_ns, verdict, low_sample }
+    }
+
+    fn observed(&self, latency: &LatencyRecord, lost: u64) -> Option<u64> {
+        let samples = latency.samples();
+        if samples == 0 {
+            return None;
+        }
+        match self.statistic {
+            Statistic::Least => Some(latency.moments.min),
+            Statistic::Mean if lost == 0 => Some(latency.moments.mean().round() as u64),
+            Statistic::Greatest if lost == 0 => Some(latency.moments.max),
+            Statistic::Mean | Statistic::Greatest => None,
+            Statistic::Percentile(per_million) => {
+                // The same rank among those that were answered.
+                let percent = f64::from(per_million) / 1e4 * (samples + lost) as f64 / samples as f64;
+                if percent > 100.0 { None } else { latency.percentile(percent) }
+            }
+        }
+    }
+}
+
+/// The result of one objective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectiveVerdict {
+    /// As typed.
+    pub objective: String,
+    /// The measured value, ns; `None` where nothing was answered, or where so many I/Os failed that there is no such value.
+    pub observed_ns: Option<u64>,
+    /// Inconclusive where no I/O was made.
+    pub verdict: CriterionVerdict,
+    /// The sample is too small for a prediction.
+    pub low_sample: bool,
+}
+
+impl RateGoal {
+    /// Reads a rate to reach.
+    ///
+    /// # Errors
+    /// It is none; the message says how one is written.
+    pub fn parse(text: &str) -> Result<RateGoal, String> {
+        let text = text.trim();
+        let wrong = |error: String| {
+            format!("'{text}' is no rate such as iops>=5000 or bytes_per_second>=200MiB: {error}")
+        };
+        let criterion = unaddressed(text).map_err(wrong)?;
+        match criterion.metric.is_latency() || !criterion.comparison.wants_more() {
+            true => Err(wrong("iops or bytes_per_second is to be reached, with >= or >".to_owned())),
+            false => Ok(RateGoal { criterion, text: text.to_owned() }),
+        }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether rates reach it.
+    pub fn is_reached_by(&self, iops: f64, bytes_per_second: f64) -> bool {
+        let rate = if self.criterion.metric.kind == MetricKind::Iops { iops } else { bytes_per_second };
+        self.criterion.is_met_by(rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_stats::Latency;
+
+    fn of(times: impl IntoIterator<Item = u64>) -> LatencyRecord {
+        let mut latency = Latency::default();
+        times.into_iter().for_each(|ns| latency.record(ns));
+        LatencyRecord::from_stats(&latency)
+    }
+
+    #[test]
+    fn objectives_are_read() {
+        let check = |text: &str, expected: Result<&str, &str>| match (
+            LatencyObjective::parse(text).map(|found| found.criterion.to_string()),
+            expected,
+        ) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
+            (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        };
+        check("p99<5ms", Ok("lat_ns.p99<5000000ns"));
+        check(" P99.9 <= 1s ", Ok("lat_ns.p999<=1000000000ns"));
+        check("p9999<2s", Ok("lat_ns.p9999<2000000000ns"));
+        check("p12.5<2s", Ok("lat_ns.p12.5<2000000000ns"));
+        check("avg<800us", Ok("lat_ns.mean<800000ns"));
+        check("max<=1s", Ok("lat_ns.max<=1000000000ns"));
+        check("min<1us", Ok("lat_ns.min<1000ns"));
+        check("", Err("is no objective"));
+        check("p99>5ms", Err("is no objective"));
+        check("q99<5ms", Err("is no objective"));
+        check("p100<5ms", Err("is no objective"));
+        check("p0<5ms", Err("is no objective"));
+        check("p99<fast", Err("fast"));
+        check("p99<5", Err("'5' has no unit: write 5ms"));
+        check("p99<0ms", Err("not above 0"));
+    }
+
+    #[test]
+    fn verdicts() {
+        let check = |text: &str, times: &LatencyRecord, lost: u64, met: Option<bool>, low: bool| {
+            let judged = LatencyObjective::parse(text).unwrap().judge(times, lost);
+            assert_eq!((judged.verdict.is_met(), judged.low_sample), (met, low), "{text} {lost}: {judged:?}");
+        };
+        let thousand = of((1..=1000).map(|ms| ms * 1_000_000));
+        check("p50<510ms", &thousand, 0, Some(true), false);
+        check("p50<490ms", &thousand, 0, Some(false), false);
+        check("max<=1s", &thousand, 0, Some(true), false);
+        check("max<1s", &thousand, 0, Some(false), false);
+        check("max<=1s", &thousand, 1, Some(false), false);
+        check("mean<600ms", &thousand, 0, Some(true), false);
+        check("min<2ms", &thousand, 900, Some(true), false);
+        // A tenth of all is lost: p95 is lost, p50 has moved up.
+        check("p95<10s", &thousand, 112, Some(false), false);
+        check("p50<510ms", &thousand, 112, Some(false), false);
+        check("p99<10s", &of([1_000_000; 20]), 0, Some(true), true);
+        check("p99<10s", &of([]), 0, None, true);
+        check("p99<10s", &of([]), 3, Some(false), true);
+    }
+}
