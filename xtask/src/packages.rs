@@ -1,5 +1,6 @@
 //! The programs that the tests, the instruction counts and the fuzz targets use, and the Debian packages they come in.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -86,7 +87,19 @@ fn absent(is_there: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
 
 /// Installs what is missing, or says what will be skipped without it. Returns what to tell the developer.
 pub fn install_missing() -> anyhow::Result<String> {
-    install(&absent(is_on_path))
+    let note = install(&absent(is_on_path))?;
+    if is_root() {
+        link_mtab()?;
+    }
+    Ok(note)
+}
+
+/// Makes `/etc/mtab`, which a minimal Debian lacks and without which mkfs.nilfs2 does not start.
+fn link_mtab() -> anyhow::Result<()> {
+    match std::os::unix::fs::symlink("../proc/self/mounts", "/etc/mtab") {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error).context("cannot make /etc/mtab"),
+        _ => Ok(()),
+    }
 }
 
 /// Installs the package that brings `program`, one of [`TOOLS`], where it is missing; fails where it then still is.
