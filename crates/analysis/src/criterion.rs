@@ -121,7 +121,7 @@ impl Criterion {
     /// Reads a criterion.
     ///
     /// # Errors
-    /// It is none; the message names the part that is wrong and what to write instead.
+    /// The text is not valid; the message names the wrong part and what to write instead.
     pub fn parse(text: &str) -> Result<Criterion, String> {
         let at = text
             .find(['<', '>'])
@@ -180,7 +180,7 @@ fn parse_address(text: &str) -> Result<(Option<String>, Metric), String> {
 /// A value in the unit of the metric: I/Os per second, bytes per second, ns.
 ///
 /// # Errors
-/// It is none; the message says what to write.
+/// The text is not valid; the message says what to write.
 pub fn parse_value(kind: MetricKind, text: &str) -> Result<f64, String> {
     let text = text.trim();
     let value = match kind {

@@ -296,7 +296,7 @@ fn one_provider_by_its_name() {
 }
 
 /// The model as it stands when a spell begins that is like all those before it: with the credit that the time between
-/// them brings back, or none where the need is for ever. VolumeLatency is left out.
+/// them brings back, or none where the need has no end. Latency is left out.
 fn prepared(model: &VolumeModel, need: &VolumeNeed) -> VolumeModel {
     let mut model = model.clone();
     (model.read_latency, model.write_latency) = (VolumeLatency::fixed(0), VolumeLatency::fixed(0));

@@ -335,7 +335,7 @@ fn sample_run() -> RunRecord {
     }
 }
 
-/// Records that were stored once must load for ever; this file was written by the first build of its version and is
+/// Records that were stored once must stay readable; this file was written by the first build of its version and is
 /// never rewritten.
 #[test]
 fn a_stored_record_of_this_version_still_loads() {

@@ -26,7 +26,9 @@ pub struct RateGoal {
 fn unaddressed(text: &str) -> Result<Criterion, String> {
     let criterion = Criterion::parse(text)?;
     match (&criterion.test, criterion.metric.direction) {
-        (Some(test), _) => Err(format!("'{test}' names a test, and there is none: leave '{test}.' out")),
+        (Some(test), _) => {
+            Err(format!("'{test}' names a test, but this command has none: leave '{test}.' out"))
+        }
         (_, Some(direction)) => {
             let name = direction.name();
             Err(format!("'{name}' names a direction, and the objective is for all: leave '{name}.' out"))
@@ -39,7 +41,7 @@ impl LatencyObjective {
     /// Reads an objective; any percentile is one.
     ///
     /// # Errors
-    /// It is none; the message says how one is written.
+    /// The text is not valid; the message says how one is written.
     pub fn parse(text: &str) -> Result<LatencyObjective, String> {
         let text = text.trim();
         let wrong =
@@ -59,7 +61,7 @@ impl LatencyObjective {
     /// Reads an objective for figures of which only some percentiles are recorded.
     ///
     /// # Errors
-    /// It is none; the message says how one is written.
+    /// The text is not valid; the message says how one is written.
     pub fn parse_recorded(text: &str) -> Result<LatencyObjective, String> {
         let objective = LatencyObjective::parse(text)?;
         match objective.statistic {
@@ -153,7 +155,7 @@ impl RateGoal {
     /// Reads a rate to reach.
     ///
     /// # Errors
-    /// It is none; the message says how one is written.
+    /// The text is not valid; the message says how one is written.
     pub fn parse(text: &str) -> Result<RateGoal, String> {
         let text = text.trim();
         let wrong = |error: String| {
