@@ -5,7 +5,7 @@ use std::io;
 use fathom_catalog::{
     Catalog, CatalogEntry, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
 };
-use fathom_report::{Style, TextWriter, catalog_fit, catalog_json, catalog_list, catalog_show};
+use fathom_report::{Style, TextWriter, catalog::fit as catalog_fit, catalog::json as catalog_json, catalog::list as catalog_list, catalog::show as catalog_show};
 
 use crate::{messages, serving};
 

@@ -42,7 +42,7 @@ pub(crate) fn check(args: &[String], read_file: &dyn Fn(&Path) -> io::Result<Vec
         return explain(&invocation);
     }
     let Some(plan) = sound(invocation.plan(&HOST)) else { return };
-    fathom_report::fio_banner::render_plan(&plan, &mut fathom_report::TextWriter::new(&mut io::sink()))
+    fathom_report::fio::banner::render_plan(&plan, &mut fathom_report::TextWriter::new(&mut io::sink()))
         .expect("a sink takes everything");
     repeat(&invocation, &plan);
 }

@@ -9,10 +9,10 @@ use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, t
 use fathom_assess::{candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{Activity, RunRecord};
-use fathom_report::identify_text::IdentifyReport;
+use fathom_report::identify::text::IdentifyReport;
 use fathom_report::{
-    FORMATS, Style, TextWriter, bench_table, identify_json, identify_text, prepare_json, prepare_text,
-    surface_json, surface_table, sweep_json, sweep_table,
+    FORMATS, Style, TextWriter, bench::table as bench_table, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::text as prepare_text,
+    surface::json as surface_json, surface::table as surface_table, sweep::json as sweep_json, sweep::table as sweep_table,
 };
 
 /// Tells all that a record of its kind tells.

@@ -4,7 +4,7 @@ use std::io;
 
 use fathom_assess::simulate::{SimulateSettings, SimulatedLoad, Trace, simulate};
 use fathom_model::Nanos;
-use fathom_report::{Style, TextWriter, simulate_json, simulate_text};
+use fathom_report::{Style, TextWriter, simulate::json as simulate_json, simulate::text as simulate_text};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{Lines, TRACE};
 

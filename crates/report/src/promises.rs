@@ -8,7 +8,7 @@ use fathom_model::units;
 use fathom_record::{PromiseRecord, RunRecord};
 use serde::Serialize;
 
-use crate::bench_table::{INDENT, name};
+use crate::bench::table::{INDENT, name};
 use crate::columns::{Align, Columns, wrap};
 use crate::{Style, TextWriter};
 

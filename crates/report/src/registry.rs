@@ -4,7 +4,10 @@ use std::io;
 
 use fathom_record::RunRecord;
 
-use crate::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal};
+use crate::{
+    Style, TextWriter, bench::json as bench_json, bench::table as bench_table, fio::json as fio_json,
+    fio::normal as fio_normal,
+};
 
 /// One report format.
 pub struct ReportFormat {

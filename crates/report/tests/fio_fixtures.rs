@@ -2,8 +2,8 @@
 
 mod support;
 
-use fathom_report::fio_json::{self, Bins};
-use fathom_report::{Style, TextWriter, fio_normal};
+use fathom_report::fio::json::{self as fio_json, Bins};
+use fathom_report::{Style, TextWriter, fio::normal as fio_normal};
 use serde_json::Value;
 
 use support::{Fixture, NEWER_KEYS, TEXT_DIFFERENCES, fixtures};

@@ -3,7 +3,10 @@
 mod sample;
 
 use fathom_record::RunRecord;
-use fathom_report::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal, history};
+use fathom_report::{
+    Style, TextWriter, bench::json as bench_json, bench::table as bench_table, fio::json as fio_json,
+    fio::normal as fio_normal, history,
+};
 
 fn text(write: impl FnOnce(&mut TextWriter) -> std::io::Result<()>) -> String {
     fathom_report::text_writer::text(write).expect("writing to memory")

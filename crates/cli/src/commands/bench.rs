@@ -14,7 +14,9 @@ use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, PlanCost, Plann
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{PromiseRecord, RunRecord};
-use fathom_report::{Style, TextWriter, bench_json, bench_table, document, pad, width};
+use fathom_report::{
+    Style, TextWriter, bench::json as bench_json, bench::table as bench_table, document, pad, width,
+};
 use serde::Serialize;
 
 use super::measuring::Measuring;

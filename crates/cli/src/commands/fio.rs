@@ -18,7 +18,7 @@ use fathom_options::{
     engine_help, parse_command_line, show_command, usage,
 };
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
-use fathom_report::{FIO_VERSION, fio_banner};
+use fathom_report::{FIO_VERSION, fio::banner as fio_banner};
 use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
 use fathom_stats::{RunOutcome, Snapshot};
 use fathom_sys::files::{InputError, JOB_FILE};

@@ -12,8 +12,8 @@ use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 use fathom_record::RunRecord;
-use fathom_report::identify_text::IdentifyReport;
-use fathom_report::{Style, TextWriter, identify_json, identify_text};
+use fathom_report::identify::text::IdentifyReport;
+use fathom_report::{Style, TextWriter, identify::json as identify_json, identify::text as identify_text};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;

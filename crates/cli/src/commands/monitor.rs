@@ -13,7 +13,9 @@ use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSetting
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
 use fathom_options::shell_quoted;
-use fathom_report::{Style, monitor_job, monitor_json, monitor_table};
+use fathom_report::{
+    Style, monitor::job as monitor_job, monitor::json as monitor_json, monitor::table as monitor_table,
+};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{PathRefusal, check_output, replace_output};
 

@@ -114,7 +114,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     if let Some(thread) =
         done.stuck_thread.filter(|_| !told_in_text && (front == PingProgram::Own || output::stderr_is_seen()))
     {
-        output::warn(&format!("ping: {}", fathom_report::ping_text::stuck(thread)));
+        output::warn(&format!("ping: {}", fathom_report::ping::text::stuck(thread)));
     }
     match printer.finish(&done) {
         Ok(false) if caught.number().is_none() => Exit::Done,

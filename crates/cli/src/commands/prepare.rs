@@ -13,7 +13,9 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_options::shell_quoted;
 use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
-use fathom_report::{Style, TextWriter, document, prepare_json, prepare_text};
+use fathom_report::{
+    Style, TextWriter, document, prepare::json as prepare_json, prepare::text as prepare_text,
+};
 use serde::Serialize;
 
 use super::measuring::Measuring;

@@ -11,7 +11,7 @@ use fathom_assess::{AssessError, engine_rows, host_facts, use_catalogue};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, parse_duration};
 use fathom_options::ParseEnvironment;
-use fathom_report::{simulate_json, simulate_text};
+use fathom_report::{simulate::json as simulate_json, simulate::text as simulate_text};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{JOB_FILE, TRACE};
 

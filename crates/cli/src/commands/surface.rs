@@ -11,7 +11,7 @@ use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::RunRecord;
-use fathom_report::{Style, TextWriter, surface_json, surface_table};
+use fathom_report::{Style, TextWriter, surface::json as surface_json, surface::table as surface_table};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;

@@ -15,7 +15,7 @@ use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
-use fathom_report::{Style, TextWriter, sweep_json, sweep_table};
+use fathom_report::{Style, TextWriter, sweep::json as sweep_json, sweep::table as sweep_table};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;

@@ -5,7 +5,10 @@ use fathom_engine::sim::FixedLatency;
 use fathom_model::Nanos;
 use fathom_options::{MachineNumbers, ParseEnvironment, PlanningHost, parse_command_line};
 use fathom_record::{RunRecord, TestMeta, test_record};
-use fathom_report::{Style, TextWriter, bench_json, bench_table, fio_json, fio_normal, text_writer};
+use fathom_report::{
+    Style, TextWriter, bench::json as bench_json, bench::table as bench_table, fio::json as fio_json,
+    fio::normal as fio_normal, text_writer,
+};
 use fathom_runner::Session;
 
 /// 2 ms per read, 3 ms per write, 5 ms per flush, eight at a time: 4,000 reads per second at depth 8 and above.

@@ -11,10 +11,15 @@ use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
 use fathom_record::{HistoryRow, RunRecord};
-use fathom_report::identify_text::{self, IdentifyReport};
-use fathom_report::{FORMATS, Style, TextWriter, fio_json, history, identify_json, ioping, monitor_job};
+use fathom_report::identify::text::{self as identify_text, IdentifyReport};
 use fathom_report::{
-    monitor_json, monitor_table, ping_json, ping_text, prepare_text, surface_table, sweep_table,
+    FORMATS, Style, TextWriter, fio::json as fio_json, history, identify::json as identify_json, ioping,
+    monitor::job as monitor_job,
+};
+use fathom_report::{
+    monitor::json as monitor_json, monitor::table as monitor_table, ping::json as ping_json,
+    ping::text as ping_text, prepare::text as prepare_text, surface::table as surface_table,
+    sweep::table as sweep_table,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;

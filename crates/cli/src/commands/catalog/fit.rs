@@ -5,7 +5,7 @@ use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
-use fathom_report::{catalog_fit, catalog_fit_json};
+use fathom_report::{catalog::fit as catalog_fit, catalog::fit_json as catalog_fit_json};
 
 use super::list::known_provider;
 use super::show::{rate, size};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fathom_catalog::{Catalog, CatalogEntry, Lifecycle};
-use fathom_report::{catalog_json, catalog_list};
+use fathom_report::{catalog::json as catalog_json, catalog::list as catalog_list};
 
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::exit::{Complaint, Exit};

@@ -3,7 +3,7 @@
 use clap::Args;
 use fathom_catalog::{Catalog, CatalogEntry, ModelRefusal, Parameters, Sheet};
 use fathom_model::units::parse_bytes;
-use fathom_report::{catalog_json, catalog_show};
+use fathom_report::{catalog::json as catalog_json, catalog::show as catalog_show};
 
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::exit::{Complaint, Exit};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use fathom_options::{CommandOptions, OutputFormat};
 use fathom_record::RunRecord;
-use fathom_report::{Style, TextWriter, fio_json, fio_normal};
+use fathom_report::{Style, TextWriter, fio::json as fio_json, fio::normal as fio_normal};
 use fathom_sys::files::{PathRefusal, create_output};
 
 use super::FioRefusal;

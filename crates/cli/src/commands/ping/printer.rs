@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fathom_analysis::ping::{Note, Ping, PingHow, PingSample, PingStall, PingWindow};
 use fathom_assess::ping::PingObserver;
 use fathom_model::units::latency;
-use fathom_report::ioping_json::Pieces;
-use fathom_report::{Style, TextWriter, ioping, ping_json, ping_text};
+use fathom_report::ioping::json::Pieces;
+use fathom_report::{Style, TextWriter, ioping, ping::json as ping_json, ping::text as ping_text};
 use fathom_runner::StopHandle;
 
 use super::options::{PingInvocation, PingOutput, PingProgram};

@@ -1,0 +1,105 @@
+//! The document of `bench --json`: `fathom.bench/1`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use fathom_analysis::conclusions::{Conclusion, conclusions};
+use fathom_analysis::promise;
+use fathom_analysis::steady::lasting::lasting;
+use fathom_record::{
+    ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
+};
+
+use crate::run_json::DocumentHead;
+use crate::{Style, bench::together as bench_together, document, promises};
+
+/// The `schema` of the document.
+pub const SCHEMA: &str = "fathom.bench/1";
+
+#[derive(Serialize)]
+struct BenchDocument<'a> {
+    #[serde(flatten)]
+    head: DocumentHead<'a>,
+    tests: Vec<Test<'a>>,
+    findings: &'a [Finding],
+    /// Left out where nothing was promised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promises: Option<Vec<promises::PromiseDocument>>,
+    /// Whether any of them is broken, in every class where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promise_broken: Option<bool>,
+    conclusions: Vec<Use>,
+    /// What several targets do together; left out where there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    together: Vec<bench_together::TogetherDocument>,
+}
+
+/// Whether the volume serves a use.
+#[derive(Serialize)]
+struct Use {
+    #[serde(rename = "use")]
+    purpose: String,
+    verdict: &'static str,
+    reason: String,
+    tests: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Test<'a> {
+    id: &'a str,
+    title: &'a str,
+    status: TestStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    fio: &'a str,
+    /// `peak`, `sustained` or `undecided`; null where nothing was measured.
+    lasting: Option<&'static str>,
+    /// Left out where the test was not repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<&'a RoundsRecord>,
+    #[serde(flatten)]
+    summary: TestSummary,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    expected: &'a [ExpectationRecord],
+    notes: &'a [String],
+}
+
+/// Writes the document, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let header = &record.header;
+    let promised = !header.promises.is_empty();
+    let document = BenchDocument {
+        head: DocumentHead::new(SCHEMA, record, style),
+        tests: record.tests.iter().map(test).collect(),
+        findings: &record.findings,
+        promises: promised.then(|| promises::documents(record)),
+        promise_broken: promised.then(|| promise::is_broken(record)),
+        conclusions: conclusions(record).into_iter().map(of_use).collect(),
+        together: bench_together::documents(record),
+    };
+    document::write(&document, out)
+}
+
+fn of_use(conclusion: Conclusion) -> Use {
+    let Conclusion { purpose, verdict, reason, tests } = conclusion;
+    Use { purpose, verdict: verdict.name(), reason, tests }
+}
+
+fn test(test: &TestRecord) -> Test<'_> {
+    Test {
+        id: &test.id,
+        title: &test.title,
+        status: test.status,
+        reason: test.reason.as_deref(),
+        fio: &test.fio,
+        lasting: (!test.jobs.is_empty()).then(|| lasting(test).name()),
+        rounds: test.rounds.as_ref(),
+        summary: TestSummary::new(test),
+        expected: &test.expected,
+        notes: &test.notes,
+    }
+}

@@ -1,0 +1,7 @@
+//! Reports of `catalog`.
+
+pub mod fit;
+pub mod fit_json;
+pub mod json;
+pub mod list;
+pub mod show;

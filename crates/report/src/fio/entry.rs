@@ -1,0 +1,188 @@
+//! One entry of fio's normal output: a worker, or a merged group.
+
+use std::io;
+
+use fathom_model::Op;
+use fathom_record::{EntryOp, OpRecord, ReportEntry};
+
+use crate::fio::latency::{line, percentiles};
+use crate::fio::number::{Family, NumberUnit, bandwidth, bytes, fio_number};
+use crate::fio::report::{
+    BATCH_LABELS, DEPTH_LABELS, EntryShares, GroupOp, continued_errors, errno, per_second,
+};
+use crate::{Style, TextWriter};
+
+/// Writes an entry; one that moved no data and failed at nothing is left out, as fio does.
+pub(crate) fn write_entry(
+    out: &mut TextWriter,
+    entry: &ReportEntry,
+    group: &[GroupOp; 3],
+    style: &Style,
+    finished_unix_ms: u64,
+) -> io::Result<()> {
+    let measured = &entry.job.measured;
+    let idle = Op::DATA.iter().all(|&op| measured.op(op).bytes == 0 && measured.op(op).issued == 0);
+    if idle && measured.syncs == 0 && entry.job.error.is_none() {
+        return Ok(());
+    }
+    head(out, entry, &style.time(finished_unix_ms, "%a %b %e %H:%M:%S %Y"))?;
+    for op in Op::DATA {
+        let counted = measured.op(op);
+        if counted.bytes > 0 {
+            direction(out, op, counted, entry.op(op))?;
+            latencies(out, entry, counted)?;
+            windows(out, entry.op(op), &group[op as usize])?;
+        }
+    }
+    let shares = EntryShares::new(entry);
+    class_lines(out, "nsec", &shares.ns)?;
+    class_lines(out, "usec", &shares.us)?;
+    class_lines(out, "msec", &shares.ms)?;
+    if measured.sync_lat.samples() > 0 {
+        writeln!(out, "  fsync/fdatasync/sync_file_range/syncfs:")?;
+        line(out, "sync", &measured.sync_lat, 8)?;
+        percentiles(out, "sync", &measured.sync_lat, &entry.job.percentiles.list)?;
+    }
+    tail(out, entry, &shares)
+}
+
+fn head(out: &mut TextWriter, entry: &ReportEntry, time: &str) -> io::Result<()> {
+    let job = &entry.job;
+    let (name, group, workers, pid) = (&job.name, job.group, entry.workers, job.thread_id);
+    let errno = errno(entry);
+    let error = match errno {
+        0 => String::new(),
+        // fio names the place in its source here; a parser looks for the form and the text of the error.
+        errno => format!(" (file:fathom:0, func=io_u error, error={})", error_text(errno)),
+    };
+    writeln!(out, "{name}: (groupid={group}, jobs={workers}): err={errno:2}{error}: pid={pid}: {time}")?;
+    match &job.description {
+        Some(description) if !description.is_empty() => writeln!(out, "  Description  : [{description}]"),
+        _ => Ok(()),
+    }
+}
+
+/// The system's text for an errno.
+fn error_text(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+fn direction(out: &mut TextWriter, op: Op, counted: &OpRecord, entry: &EntryOp) -> io::Result<()> {
+    let rate = per_second(counted.bytes, entry.runtime_ms);
+    writeln!(
+        out,
+        "  {op}: IOPS={}, BW={} ({})({}/{}msec)",
+        fio_number(per_second(counted.ios, entry.runtime_ms), 4, Family::Decimal, NumberUnit::None),
+        bandwidth(rate, Family::Binary),
+        bandwidth(rate, Family::Decimal),
+        bytes(counted.bytes, Family::Binary),
+        entry.runtime_ms
+    )
+}
+
+fn latencies(out: &mut TextWriter, entry: &ReportEntry, counted: &OpRecord) -> io::Result<()> {
+    let shown = &entry.job.percentiles;
+    let kinds = [
+        ("slat", &counted.slat, shown.slat),
+        ("clat", &counted.clat, shown.clat),
+        ("lat", &counted.lat, shown.lat),
+    ];
+    for (name, latency, _) in kinds {
+        line(out, name, latency, 8)?;
+    }
+    for (name, latency, _) in kinds.into_iter().filter(|&(_, _, shown)| shown) {
+        percentiles(out, name, latency, &shown.list)?;
+    }
+    Ok(())
+}
+
+/// The `bw` and `iops` lines; missing where no full window passed.
+fn windows(out: &mut TextWriter, entry: &EntryOp, group: &GroupOp) -> io::Result<()> {
+    let rate = &entry.bandwidth;
+    if rate.samples > 0 {
+        let (unit, divisor) = if rate.mean > 1_048_576.0 { ("MiB", 1024) } else { ("KiB", 1) };
+        let scaled = |value: f64| value / divisor as f64;
+        writeln!(
+            out,
+            "   bw ({unit:>5}/s): min={:5}, max={:5}, per={:3.2}%, avg={:5.2}, stdev={:5.2}, samples={}",
+            rate.min / divisor,
+            rate.max / divisor,
+            group.percent_of(rate.mean),
+            scaled(rate.mean),
+            scaled(rate.stdev()),
+            rate.samples
+        )?;
+    }
+    let iops = &entry.iops;
+    if iops.samples > 0 {
+        writeln!(
+            out,
+            "   iops        : min={:5}, max={:5}, avg={:5.2}, stdev={:5.2}, samples={}",
+            iops.min,
+            iops.max,
+            iops.mean,
+            iops.stdev(),
+            iops.samples
+        )?;
+    }
+    Ok(())
+}
+
+/// The non-zero latency classes of one unit, five per line.
+fn class_lines(out: &mut TextWriter, unit: &str, shares: &[f64]) -> io::Result<()> {
+    let labels = fathom_record::LatencyClasses::LABELS;
+    let filled: Vec<String> = labels
+        .iter()
+        .zip(shares)
+        .filter(|&(_, &share)| share > 0.0)
+        .map(|(label, share)| format!("{label}={share:3.2}%"))
+        .collect();
+    for row in filled.chunks(5) {
+        writeln!(out, "  lat ({unit})   : {}", row.join(", "))?;
+    }
+    Ok(())
+}
+
+fn labelled(labels: &[&str], shares: &[f64]) -> String {
+    let pairs: Vec<String> =
+        labels.iter().zip(shares).map(|(label, share)| format!("{label}={share:3.1}%")).collect();
+    pairs.join(", ")
+}
+
+fn tail(out: &mut TextWriter, entry: &ReportEntry, shares: &EntryShares) -> io::Result<()> {
+    let measured = &entry.job.measured;
+    let cpu = &measured.cpu;
+    writeln!(
+        out,
+        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx={}, majf={}, minf={}",
+        shares.user,
+        shares.system,
+        cpu.voluntary_switches + cpu.involuntary_switches,
+        cpu.major_faults,
+        cpu.minor_faults
+    )?;
+    writeln!(out, "  IO depths    : {}", labelled(&DEPTH_LABELS, &shares.depth))?;
+    writeln!(out, "     submit    : {}", labelled(&BATCH_LABELS, &shares.submit))?;
+    writeln!(out, "     complete  : {}", labelled(&BATCH_LABELS, &shares.complete))?;
+    let three = |field: fn(&OpRecord) -> u64| {
+        let counts = Op::DATA.map(|op| field(measured.op(op)).to_string());
+        counts.join(",")
+    };
+    writeln!(
+        out,
+        "     issued rwts: total={},{} short={},0 dropped={},0",
+        three(|op| op.issued),
+        measured.syncs,
+        three(|op| op.short),
+        three(|_| 0)
+    )?;
+    if let Some((total, first)) = continued_errors(entry) {
+        writeln!(out, "     errors    : total={total}, first_error={first}/<{}>", error_text(first))?;
+    }
+    writeln!(
+        out,
+        "     latency   : target=0.00ns, window=0.00ns, percentile=100.00%, depth={}",
+        entry.job.iodepth
+    )
+}

@@ -1,0 +1,111 @@
+//! fio's normal output: the entries, the status of each group, the disks.
+
+use std::io;
+
+use fathom_record::{DiskCountersRecord, DiskRecord, RunRecord};
+
+use crate::fio::disk::{ListedDisk, listed, utilization};
+use crate::fio::entry::write_entry;
+use crate::fio::number::{Family, bandwidth, bytes};
+use crate::fio::report::{FioReport, GroupOp};
+use crate::fio::response::response_lines;
+use crate::{Style, TextWriter, fio::banner as fio_banner};
+
+/// Writes banner and results of a run.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    fio_banner::render(record, out)?;
+    render_results(record, style, out)
+}
+
+/// Writes the results alone, for a run whose banner was written when it began.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_results(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    render_report(&FioReport::new(record), style, out)
+}
+
+/// Writes the results of a report.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    let groups = report.groups();
+    let out = &mut out.verbatim();
+    writeln!(out)?;
+    for entry in &report.entries {
+        write_entry(out, entry, &groups[&entry.job.group], style, report.finished_unix_ms)?;
+    }
+    for (number, group) in &groups {
+        writeln!(out)?;
+        writeln!(out, "Run status group {number} (all jobs):")?;
+        for (name, op) in ["READ", "WRITE", "TRIM"].into_iter().zip(group) {
+            group_line(out, name, op)?;
+        }
+    }
+    disk_lines(out, &report.disks)?;
+    let responses: Vec<String> = report.entries.iter().flat_map(response_lines).collect();
+    if !report.notes.is_empty() || !responses.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "fathom notes:")?;
+    }
+    responses.iter().chain(&report.notes).try_for_each(|note| writeln!(out, "  {note}"))
+}
+
+fn group_line(out: &mut TextWriter, name: &str, op: &GroupOp) -> io::Result<()> {
+    if op.max_runtime_ms == 0 {
+        return Ok(());
+    }
+    let range =
+        |family| format!("{}-{}", bandwidth(op.min_bandwidth, family), bandwidth(op.max_bandwidth, family));
+    writeln!(
+        out,
+        "{name:>7}: bw={} ({}), {} ({}), io={} ({}), run={}-{}msec",
+        bandwidth(op.bandwidth(), Family::Binary),
+        bandwidth(op.bandwidth(), Family::Decimal),
+        range(Family::Binary),
+        range(Family::Decimal),
+        bytes(op.bytes, Family::Binary),
+        bytes(op.bytes, Family::Decimal),
+        op.min_runtime_ms,
+        op.max_runtime_ms
+    )
+}
+
+fn disk_lines(out: &mut TextWriter, disks: &[DiskRecord]) -> io::Result<()> {
+    let disks = listed(disks);
+    if disks.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(out, "Disk stats (read/write):")?;
+    for ListedDisk { disk, slaves, aggregate } in &disks {
+        let aggregate =
+            aggregate.as_ref().map(|(mean, share)| format!(", {}", counters("aggr", mean, *share)));
+        let own = counters("", &disk.counters, utilization(disk));
+        writeln!(out, "  {}: {own}{}", disk.name, aggregate.unwrap_or_default())?;
+        for slave in slaves {
+            writeln!(out, "    {}: {}", slave.name, counters("", &slave.counters, utilization(slave)))?;
+        }
+    }
+    Ok(())
+}
+
+fn counters(prefix: &str, c: &DiskCountersRecord, utilization: f64) -> String {
+    format!(
+        "{prefix}ios={}/{}, {prefix}sectors={}/{}, {prefix}merge={}/{}, {prefix}ticks={}/{}, {prefix}in_queue={}, \
+         {prefix}util={utilization:3.2}%",
+        c.read_ios,
+        c.write_ios,
+        c.read_sectors,
+        c.write_sectors,
+        c.read_merges,
+        c.write_merges,
+        c.read_ticks_ms,
+        c.write_ticks_ms,
+        c.queue_ms
+    )
+}

@@ -1,0 +1,5 @@
+//! Reports of `identify`.
+
+pub mod json;
+pub mod text;
+pub(crate) mod words;

@@ -1,0 +1,5 @@
+//! Reports of `monitor`.
+
+pub mod job;
+pub mod json;
+pub mod table;

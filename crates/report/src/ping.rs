@@ -1,0 +1,4 @@
+//! Reports of `ping`.
+
+pub mod json;
+pub mod text;

@@ -1,0 +1,4 @@
+//! Reports of `prepare`.
+
+pub mod json;
+pub mod text;

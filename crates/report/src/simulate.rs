@@ -1,0 +1,4 @@
+//! Reports of `simulate`.
+
+pub mod json;
+pub mod text;

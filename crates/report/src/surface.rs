@@ -1,0 +1,4 @@
+//! Reports of `surface`.
+
+pub mod json;
+pub mod table;

@@ -1,0 +1,6 @@
+//! Reports of `sweep`.
+
+pub(crate) mod goals;
+pub mod json;
+pub(crate) mod map;
+pub mod table;
