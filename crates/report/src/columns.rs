@@ -3,6 +3,8 @@
 use std::io;
 
 use fathom_model::text::shown;
+use textwrap::core::Fragment;
+use textwrap::wrap_algorithms::wrap_first_fit;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{Style, TextWriter};
@@ -133,31 +135,34 @@ impl Columns {
     }
 }
 
-/// `text` in lines of at most `width` characters, broken between words; the second and later lines are indented.
-pub(crate) fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = " ".repeat(first);
-    let mut length = first;
-    let mut empty = true;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let wide = self::width(word);
-        if !empty && length + 1 + wide > width {
-            lines.push(std::mem::replace(&mut line, " ".repeat(rest)));
-            length = rest;
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-            length += 1;
-        }
-        line.push_str(word);
-        length += wide;
-        empty = false;
+/// A word, as wide as it is shown.
+#[derive(Debug)]
+struct Word<'a>(&'a str);
+
+impl Fragment for Word<'_> {
+    fn width(&self) -> f64 {
+        width(self.0) as f64
     }
-    if !empty {
-        lines.push(line);
+
+    fn whitespace_width(&self) -> f64 {
+        1.0
     }
-    lines
+
+    fn penalty_width(&self) -> f64 {
+        0.0
+    }
+}
+
+/// `text` in lines of at most `width` characters, broken between words; the second and later lines are indented by `rest`.
+pub fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<String> {
+    let words: Vec<Word<'_>> = text.split(' ').filter(|word| !word.is_empty()).map(Word).collect();
+    let room = |indent: usize| width.saturating_sub(indent) as f64;
+    let lines = wrap_first_fit(&words, &[room(first), room(rest)]);
+    let lines = lines.into_iter().filter(|words| !words.is_empty()).enumerate().map(|(index, words)| {
+        let words: Vec<&str> = words.iter().map(|word| word.0).collect();
+        format!("{:1$}{2}", "", if index == 0 { first } else { rest }, words.join(" "))
+    });
+    lines.collect()
 }
 
 #[cfg(test)]

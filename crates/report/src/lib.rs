@@ -10,6 +10,7 @@ pub mod catalog;
 mod columns;
 pub mod document;
 pub mod fio;
+pub mod formats;
 pub mod history;
 pub mod identify;
 pub mod ioping;
@@ -25,8 +26,9 @@ mod style;
 pub mod surface;
 pub mod sweep;
 pub mod text_writer;
+pub mod view;
 
-pub use columns::{pad, width};
+pub use columns::{pad, width, wrap};
 pub use fio::number::{Family, NumberUnit, fio_number};
 pub use fio::report::{FIO_VERSION, FioReport};
 pub use registry::{FORMATS, ReportFormat};

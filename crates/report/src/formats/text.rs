@@ -1,0 +1,142 @@
+//! Plain text for a terminal or a log, within a width.
+
+mod picture;
+mod table;
+
+pub(super) use picture::plot_lines;
+
+use std::io;
+
+use crate::columns::{pad, width, wrap};
+use crate::view::{Block, FindingEntry, KeyFigure, Section, Tone, View, ViewHead};
+use crate::{Style, TextWriter};
+
+/// Blanks before what stands under a title.
+const INDENT: usize = 2;
+/// Narrower than this nothing is made to fit.
+const LEAST_WIDTH: usize = 40;
+
+/// Writes all sections.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    let page = Page { style, width: style.width.max(LEAST_WIDTH) };
+    if let Some(head) = &view.head {
+        page.head(head, out)?;
+    }
+    for (index, section) in view.sections.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        page.section(section, out)?;
+    }
+    Ok(())
+}
+
+struct Page<'a> {
+    style: &'a Style,
+    width: usize,
+}
+
+impl Page<'_> {
+    /// The target on the left and the host on the right, on one line where there is room.
+    fn head(&self, head: &ViewHead, out: &mut TextWriter) -> io::Result<()> {
+        const GAP: usize = 4;
+        let (left, right) = (head.target.join(", "), head.host_line(self.style));
+        let used = width(&left) + width(&right);
+        if !left.is_empty() && !right.is_empty() && used + GAP <= self.width {
+            let fill = " ".repeat(self.width - used);
+            writeln!(out, "{}{fill}{}", self.style.bold(&left), self.style.dim(&right))?;
+            return writeln!(out);
+        }
+        for line in wrap(&left, self.width, 0, INDENT) {
+            writeln!(out, "{}", self.style.bold(&line))?;
+        }
+        for line in wrap(&right, self.width, 0, INDENT) {
+            writeln!(out, "{}", self.style.dim(&line))?;
+        }
+        writeln!(out)
+    }
+
+    fn section(&self, section: &Section, out: &mut TextWriter) -> io::Result<()> {
+        if !section.title.is_empty() {
+            for line in wrap(&section.title, self.width, 0, INDENT) {
+                writeln!(out, "{}", self.style.bold(&line))?;
+            }
+        }
+        for block in &section.blocks {
+            match block {
+                Block::Notes(notes) => self.notes(notes, out)?,
+                Block::KeyFigures(figures) => self.key_figures(figures, out)?,
+                Block::Table(table) => self.table(table, section.title.is_empty(), out)?,
+                Block::Findings(findings) => self.findings(findings, out)?,
+                Block::HeatMaps(maps) => self.heat_maps(maps, out)?,
+                Block::Plots(plots) => self.plots(plots, out)?,
+                Block::Commands(commands) => commands.iter().try_for_each(|(name, command)| {
+                    writeln!(out, "{:INDENT$}# {name}", "")?;
+                    writeln!(out.verbatim(), "{:INDENT$}{command}", "")
+                })?,
+            }
+        }
+        Ok(())
+    }
+
+    fn notes(&self, notes: &[String], out: &mut TextWriter) -> io::Result<()> {
+        let lines = notes.iter().flat_map(|note| wrap(note, self.width, INDENT, INDENT + 2));
+        lines.into_iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    fn key_figures(&self, figures: &[KeyFigure], out: &mut TextWriter) -> io::Result<()> {
+        let labels = figures.iter().map(|figure| width(&figure.label)).max().unwrap_or(0);
+        let indent = INDENT + labels + 2;
+        figures.iter().try_for_each(|figure| {
+            let lines = wrap(&figure.cell.text, self.width, indent, indent);
+            self.labelled(&figure.label, labels, lines, figure.tone, out)
+        })
+    }
+
+    fn findings(&self, findings: &[FindingEntry], out: &mut TextWriter) -> io::Result<()> {
+        let labels = findings.iter().map(|finding| width(finding.id.name())).max().unwrap_or(0);
+        let indent = INDENT + labels + 2;
+        findings.iter().try_for_each(|finding| {
+            let sentences = finding.claims.iter().chain(&finding.remedy);
+            let lines = sentences.flat_map(|text| wrap(text, self.width, indent, indent)).collect();
+            self.labelled(finding.id.name(), labels, lines, Tone::Normal, out)
+        })
+    }
+
+    /// Lines that are indented already, with `label` before the first.
+    fn labelled(
+        &self,
+        label: &str,
+        labels: usize,
+        lines: Vec<String>,
+        tone: Tone,
+        out: &mut TextWriter,
+    ) -> io::Result<()> {
+        for (index, line) in lines.iter().enumerate() {
+            let label = pad(if index == 0 { label } else { "" }, labels);
+            let text = self.toned(line.trim_start_matches(' '), tone);
+            writeln!(out, "{:INDENT$}{label}  {text}", "")?;
+        }
+        Ok(())
+    }
+
+    fn toned(&self, text: &str, tone: Tone) -> String {
+        match tone {
+            Tone::Normal => text.to_owned(),
+            Tone::Dim => self.style.dim(text),
+            Tone::Alarm => self.style.red(text),
+        }
+    }
+}
+
+impl ViewHead {
+    /// Program, host and time in one line.
+    pub(crate) fn host_line(&self, style: &Style) -> String {
+        let started = (self.started_unix_ms > 0).then(|| style.time(self.started_unix_ms, "%Y-%m-%d %H:%M"));
+        let parts: Vec<&str> = self.host.iter().map(String::as_str).chain(started.as_deref()).collect();
+        parts.join(", ")
+    }
+}

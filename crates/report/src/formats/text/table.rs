@@ -1,0 +1,203 @@
+//! Tables in aligned columns.
+
+use std::io;
+
+use super::{INDENT, Page};
+use crate::TextWriter;
+use crate::columns::{width, wrap};
+use crate::view::{Align, Cell, Column, Row, Table};
+
+/// A table as text: what is left of its columns where there is little room.
+struct TextTable {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+    widths: Vec<usize>,
+    gap: usize,
+}
+
+impl Page<'_> {
+    /// Writes `table`, its head bold where it `is_title`, else dim.
+    pub(super) fn table(&self, table: &Table, is_title: bool, out: &mut TextWriter) -> io::Result<()> {
+        let text = TextTable::fit(table, self.width - INDENT);
+        let head = text.line(text.columns.iter().map(|column| column.head));
+        if !head.is_empty() {
+            let head = if is_title { self.style.bold(&head) } else { self.style.dim(&head) };
+            writeln!(out, "{:INDENT$}{head}", "")?;
+        }
+        for (row, cells) in table.rows.iter().zip(&text.rows) {
+            let (line, more) = self.with_remark(&text, row, cells);
+            writeln!(out, "{:INDENT$}{}", "", self.toned(&line, row.tone))?;
+            more.iter().try_for_each(|line| writeln!(out, "{}", self.toned(line, row.tone)))?;
+        }
+        Ok(())
+    }
+
+    /// The line of a row and those below it: a remark stands in place of numbers, or under them.
+    fn with_remark(&self, text: &TextTable, row: &Row, cells: &[String]) -> (String, Vec<String>) {
+        let line = |cells: &[String]| text.line(cells.iter().map(String::as_str));
+        let Some(remark) = &row.remark else { return (line(cells), Vec::new()) };
+        let first = text.columns.iter().position(|column| column.takes_remark).unwrap_or(1.min(cells.len()));
+        let start = INDENT + text.start(first);
+        let mut lines = wrap(remark, self.width, start, start + 2);
+        if lines.is_empty() || cells[first..].iter().any(|cell| !cell.is_empty()) {
+            return (line(cells), lines);
+        }
+        let mut cells = cells[..first].to_vec();
+        cells.push(lines.remove(0).trim_start_matches(' ').to_owned());
+        (line(&cells), lines)
+    }
+}
+
+impl TextTable {
+    /// The table within `room`: columns two blanks apart, else one, else without those that may leave.
+    fn fit(table: &Table, room: usize) -> TextTable {
+        let mut order: Vec<u8> = table.columns.iter().filter_map(|column| column.dispensable).collect();
+        order.sort_unstable();
+        let mut least = 0;
+        loop {
+            let stays = |column: &Column| column.dispensable.is_none_or(|rank| rank >= least);
+            for gap in [2, 1] {
+                let text = TextTable::new(table, &stays, gap, room);
+                if text.width() <= room || gap == 1 && order.is_empty() {
+                    return text;
+                }
+            }
+            least = order.remove(0) + 1;
+            order.retain(|&rank| rank >= least);
+        }
+    }
+
+    fn new(table: &Table, stays: &impl Fn(&Column) -> bool, gap: usize, room: usize) -> TextTable {
+        let kept: Vec<usize> =
+            (0..table.columns.len()).filter(|&index| stays(&table.columns[index])).collect();
+        let (mut columns, mut rows) = (Vec::new(), vec![Vec::new(); table.rows.len()]);
+        for &index in &kept {
+            let column = table.columns[index];
+            if column.is_drawn {
+                let drawn = kept.iter().filter(|&&index| table.columns[index].is_drawn).count();
+                let bars = bars(table, index, (room / 4 / drawn).clamp(8, 40));
+                columns.push(Column::left(""));
+                rows.iter_mut().zip(bars).for_each(|(row, bar)| row.push(bar));
+            }
+            columns.push(column);
+            for (row, of_table) in rows.iter_mut().zip(&table.rows) {
+                row.push(of_table.cells.get(index).map(|cell| cell.text.clone()).unwrap_or_default());
+            }
+        }
+        let widest =
+            |index: usize| rows.iter().map(|row: &Vec<String>| width(&row[index])).max().unwrap_or(0);
+        let widths =
+            columns.iter().enumerate().map(|(index, column)| widest(index).max(width(column.head))).collect();
+        TextTable { columns, rows, widths, gap }
+    }
+
+    fn width(&self) -> usize {
+        self.widths.iter().sum::<usize>() + self.gap * self.widths.len().saturating_sub(1)
+    }
+
+    /// Where column `index` begins.
+    fn start(&self, index: usize) -> usize {
+        self.widths[..index].iter().map(|width| width + self.gap).sum()
+    }
+
+    /// Cells under their heads. Where there are fewer than columns, the last one runs on to the right.
+    fn line<'a>(&self, cells: impl ExactSizeIterator<Item = &'a str>) -> String {
+        let (count, mut line) = (cells.len(), String::new());
+        for (index, cell) in cells.enumerate() {
+            if index > 0 {
+                line.push_str(&" ".repeat(self.gap));
+            }
+            let runs_on = index + 1 == count && count < self.columns.len();
+            let fill = " ".repeat(self.widths[index].saturating_sub(width(cell)));
+            match self.columns[index].align {
+                _ if runs_on => line.push_str(cell),
+                Align::Right => line.extend([fill.as_str(), cell]),
+                Align::Left => line.extend([cell, fill.as_str()]),
+            }
+        }
+        line.trim_end_matches(' ').to_owned()
+    }
+}
+
+/// A bar for each cell of a column, as long as its share of the greatest.
+fn bars(table: &Table, column: usize, width: usize) -> Vec<String> {
+    let value = |row: &Row| row.cells.get(column).and_then(Cell::number);
+    let most = table.rows.iter().filter_map(value).fold(0.0, f64::max);
+    let bar = |row: &Row| {
+        value(row).map(|value| bar(if most > 0.0 { value / most } else { 0.0 }, width)).unwrap_or_default()
+    };
+    table.rows.iter().map(bar).collect()
+}
+
+/// A bar of `share` of `width` characters; eighths are drawn.
+fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Style;
+    use crate::text_writer::text;
+
+    const COLUMNS: [Column; 4] = [
+        Column::left("test"),
+        Column::left("shape").dispensable(0),
+        Column::right("IOPS").takes_remark(),
+        Column::right("p50").dispensable(1),
+    ];
+
+    fn written(table: &Table, width: usize) -> Vec<String> {
+        let style = Style::default();
+        let page = Page { style: &style, width };
+        let text = text(|out| page.table(table, true, out)).expect("writing to memory");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn columns_align_and_remarks_take_the_place_of_numbers() {
+        let failed =
+            Row { remark: Some("skipped: because of something".to_owned()), ..Row::new(["bcdef", "4k"]) };
+        let odd = Row { remark: Some("incomplete".to_owned()), ..Row::new(["c", "4k", "7", "5 µs"]) };
+        let table = Table::new(COLUMNS, [Row::new(["a", "4k", "1,000", "5 µs"]), failed, odd]);
+        assert_eq!(
+            written(&table, 60),
+            [
+                "  test   shape   IOPS   p50",
+                "  a      4k     1,000  5 µs",
+                "  bcdef  4k     skipped: because of something",
+                "  c      4k         7  5 µs",
+                "                incomplete",
+            ]
+        );
+    }
+
+    #[test]
+    fn narrow_tables_lose_gaps_and_then_columns_by_rank() {
+        let table = Table::new(COLUMNS, [Row::new(["a", "4k", "1,000", "5 µs"])]);
+        for (room, expected) in [
+            (24, "test  shape   IOPS   p50"),
+            (23, "test shape  IOPS  p50"),
+            (20, "test   IOPS   p50"),
+            (15, "test  IOPS  p50"),
+            (11, "test   IOPS"),
+            (1, "test  IOPS"),
+        ] {
+            let text = TextTable::fit(&table, room);
+            assert_eq!(text.line(text.columns.iter().map(|column| column.head)), expected, "{room}");
+        }
+    }
+
+    #[test]
+    fn drawn_columns_have_bars() {
+        let columns = [Column::right("depth"), Column::right("IOPS").drawn()];
+        let rows =
+            [(1, 100.0), (2, 200.0)].map(|(depth, iops)| Row::new([Cell::count(depth), Cell::iops(iops)]));
+        assert_eq!(
+            written(&Table::new(columns, rows), 40),
+            ["  depth             IOPS", "      1  ████▌       100", "      2  █████████   200"]
+        );
+    }
+}

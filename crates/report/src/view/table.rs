@@ -1,0 +1,128 @@
+//! Tables of typed cells.
+
+use super::Cell;
+
+/// Rows under one head.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// One for each cell of a row.
+    pub columns: Vec<Column>,
+    /// In reading order.
+    pub rows: Vec<Row>,
+}
+
+/// The head of a column, and what a renderer may do with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Name in CSV, with the unit of its values (`lat_p99_ns`); empty where the column is for people only.
+    pub id: &'static str,
+    /// What readers see above it.
+    pub head: &'static str,
+    /// On which side cells are filled up.
+    pub align: Align,
+    /// Where there is little room, columns leave in the order of this rank; those without one stay.
+    pub dispensable: Option<u8>,
+    /// Values to be drawn as well: bars in text, a line elsewhere.
+    pub is_drawn: bool,
+    /// The first column of numbers: a remark in place of a row's numbers begins here.
+    pub takes_remark: bool,
+}
+
+/// On which side a column is filled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// One row.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// One for each column.
+    pub cells: Vec<Cell>,
+    /// How it is to be seen.
+    pub tone: Tone,
+    /// Why it has no numbers, or what to know of them.
+    pub remark: Option<String>,
+}
+
+/// How something is to be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Like the rest.
+    #[default]
+    Normal,
+    /// Of less interest.
+    Dim,
+    /// Wrong, missed or failed.
+    Alarm,
+}
+
+impl Column {
+    /// A column of text.
+    pub const fn left(head: &'static str) -> Column {
+        Column::new(head, Align::Left)
+    }
+
+    /// A column of numbers.
+    pub const fn right(head: &'static str) -> Column {
+        Column::new(head, Align::Right)
+    }
+
+    const fn new(head: &'static str, align: Align) -> Column {
+        Column { id: head, head, align, dispensable: None, is_drawn: false, takes_remark: false }
+    }
+
+    /// The same with a name of its own in CSV.
+    pub const fn id(self, id: &'static str) -> Column {
+        Column { id, ..self }
+    }
+
+    /// The same, to leave as number `rank` where there is little room.
+    pub const fn dispensable(self, rank: u8) -> Column {
+        Column { dispensable: Some(rank), ..self }
+    }
+
+    /// The same with its values drawn.
+    pub const fn drawn(self) -> Column {
+        Column { is_drawn: true, ..self }
+    }
+
+    /// The same as the place of remarks.
+    pub const fn takes_remark(self) -> Column {
+        Column { takes_remark: true, ..self }
+    }
+}
+
+impl Row {
+    /// A row of cells, like the rest.
+    pub fn new<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Row {
+        Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() }
+    }
+
+    /// The same in another tone.
+    pub fn toned(self, tone: Tone) -> Row {
+        Row { tone, ..self }
+    }
+}
+
+impl Table {
+    /// A table of rows without remarks.
+    pub fn new(columns: impl Into<Vec<Column>>, rows: impl IntoIterator<Item = Row>) -> Table {
+        Table { columns: columns.into(), rows: rows.into_iter().collect() }
+    }
+
+    /// The same without the columns of these heads.
+    pub fn without(mut self, heads: &[&str]) -> Table {
+        let keeps: Vec<bool> = self.columns.iter().map(|column| !heads.contains(&column.head)).collect();
+        let mut of_column = keeps.iter();
+        self.columns.retain(|_| *of_column.next().unwrap_or(&true));
+        for row in &mut self.rows {
+            let mut of_cell = keeps.iter();
+            row.cells.retain(|_| *of_cell.next().unwrap_or(&true));
+        }
+        self
+    }
+}
