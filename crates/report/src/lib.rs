@@ -21,6 +21,7 @@ pub mod prepare;
 pub mod promises;
 pub mod registry;
 mod run_json;
+mod run_view;
 pub mod simulate;
 mod style;
 pub mod surface;

@@ -14,6 +14,7 @@ use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, PlanCost, Plann
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{PromiseRecord, RunRecord};
+use fathom_report::formats::Format;
 use fathom_report::{
     Style, TextWriter, bench::json as bench_json, bench::table as bench_table, document, pad, width,
 };
@@ -112,24 +113,25 @@ Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed, 130 i
 /// It could not begin.
 pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     if arguments.profiles.iter().any(|name| name == "list") {
-        profile_list::print(arguments.run.json)?;
+        profile_list::print(arguments.run.form.is_json("the list of profiles")?)?;
         return Ok(Exit::Done);
     }
     arguments.run.catalog.use_named()?;
     let measuring = Measuring::new(&arguments.run);
-    let (json, dry_run, show_fio) = (arguments.run.json, arguments.dry_run, arguments.show_fio);
+    let (dry_run, show_fio) = (arguments.dry_run, arguments.show_fio);
+    let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let plan = BenchPlan::make(settings(arguments, command))?;
     if dry_run {
-        output::print(
-            |out| if json { plan_json(&plan, out) } else { plan_text(&plan, true, show_fio, out) },
-        )?;
+        output::print(|out| {
+            if plan_as_json { plan_json(&plan, out) } else { plan_text(&plan, true, show_fio, out) }
+        })?;
         return Ok(Exit::Done);
     }
     measuring.announce(|out| plan_text(&plan, false, false, out))?;
     let (record, exit) = measuring.run(
         plan.session(),
         |session, display| fathom_assess::run(&plan, session, &mut BenchProgress::new(&plan, display)),
-        move |record, style, json, out| show(record, &Style { show_fio, ..style.clone() }, json, out),
+        move |record, style, format, out| show(record, &Style { show_fio, ..style.clone() }, format, out),
     )?;
     Ok(if exit == Exit::Done && promise::is_broken(&record) { Exit::Broken } else { exit })
 }
@@ -138,8 +140,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
-    if json {
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    if format == Format::Json {
         bench_json::render(record, style, &mut out.json())
     } else {
         bench_table::render(record, style, out)

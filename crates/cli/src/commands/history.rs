@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fathom_history::{Error, Filter, History, PATIENCE, RunId};
 use fathom_record::{Activity, TestStatus};
+use fathom_report::formats::Format;
 use fathom_report::{Style, history};
 
+use super::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
 
@@ -39,9 +41,8 @@ enum Action {
         /// Its number; the newest run where none is given
         #[arg(value_parser = number)]
         run: Option<RunId>,
-        /// As the JSON document of the command that made it (`bench --json`)
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        form: FormatArguments,
         /// Print the exact fio command of each test
         #[arg(long)]
         show_fio: bool,
@@ -98,9 +99,9 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
             store::tell_of_unreadable(&listing.unreadable);
             write_list(&list, &listing.rows)
         }
-        Action::Show { run, json, show_fio } => {
+        Action::Show { run, form, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
-            show(&history, run, json, show_fio)
+            show(&history, run, form.format(), show_fio)
         }
         Action::Rm { runs } => {
             History::open_existing(&path, PATIENCE)?.remove(&runs)?;
@@ -142,7 +143,7 @@ fn write_list(list: &HistoryListArguments, rows: &[fathom_record::HistoryRow]) -
     Ok(Exit::Done)
 }
 
-fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Result<Exit, Complaint> {
+fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -> Result<Exit, Complaint> {
     let run = match run {
         Some(run) => run,
         None => {
@@ -157,11 +158,11 @@ fn show(history: &History, run: Option<RunId>, json: bool, show_fio: bool) -> Re
     let record = history.load(run)?;
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
     output::print(|out| match record.header.activity {
-        Activity::Sweep => super::sweep::show(&record, &style, json, out),
-        Activity::Identify => super::identify::show(&record, &style, json, out),
-        Activity::Prepare => super::prepare::show(&record, &[], &style, json, out),
-        Activity::Surface => super::surface::show(&record, &style, json, out),
-        Activity::Bench | Activity::Fio => super::bench::show(&record, &style, json, out),
+        Activity::Sweep => super::sweep::show(&record, &style, format, out),
+        Activity::Identify => super::identify::show(&record, &style, format, out),
+        Activity::Prepare => super::prepare::show(&record, &[], &style, format, out),
+        Activity::Surface => super::surface::show(&record, &style, format, out),
+        Activity::Bench | Activity::Fio => super::bench::show(&record, &style, format, out),
     })?;
     Ok(Exit::Done)
 }

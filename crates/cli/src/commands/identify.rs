@@ -12,6 +12,7 @@ use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 use fathom_record::RunRecord;
+use fathom_report::formats::Format;
 use fathom_report::identify::text::IdentifyReport;
 use fathom_report::{Style, TextWriter, identify::json as identify_json, identify::text as identify_text};
 
@@ -81,7 +82,7 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
     let found = &identified_of(record).unwrap_or_default();
     let near = catalogue().map(|catalog| candidates(catalog, found, volume_size(record)));
     let report = IdentifyReport {
@@ -90,7 +91,7 @@ pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter)
         candidates: &near.unwrap_or_default(),
         predictions: &predictions(found),
     };
-    if json {
+    if format == Format::Json {
         identify_json::render(&report, style, &mut out.json())
     } else {
         identify_text::render(&report, style, out)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fathom_assess::AssessError;
 use fathom_history::{HistoryPath, Store};
 use fathom_record::{RunRecord, TestStatus};
+use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter};
 use fathom_runner::Session;
 
@@ -21,7 +22,7 @@ pub struct Measuring {
     /// Where it is kept.
     pub place: HistoryPath,
     keeps: bool,
-    json: bool,
+    format: Format,
     /// The command line that goes on with it where it did not come to its end.
     pub going_on: Option<String>,
 }
@@ -30,7 +31,7 @@ impl Measuring {
     /// As `arguments` say.
     pub fn new(arguments: &RunArguments) -> Measuring {
         let (place, keeps) = (arguments.place(), arguments.keeps());
-        Measuring { place, keeps, json: arguments.json, going_on: None }
+        Measuring { place, keeps, format: arguments.form.format(), going_on: None }
     }
 
     /// Says what is going to be done by `plan`, where people read it, and warns where it cannot be kept.
@@ -38,7 +39,7 @@ impl Measuring {
     /// # Errors
     /// Standard output cannot be written to.
     pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
-        if !self.json {
+        if self.format == Format::Text {
             output::print(plan)?;
         }
         if self.keeps && self.place.history.is_none() {
@@ -47,7 +48,7 @@ impl Measuring {
         Ok(())
     }
 
-    /// Runs `measure` on `session` and shows its record by `show`, which is told whether as JSON; that happens on another
+    /// Runs `measure` on `session` and shows its record by `show`, in the format asked for; that happens on another
     /// thread, and ends the program, where this one is stuck in a request to the target.
     ///
     /// # Errors
@@ -56,21 +57,21 @@ impl Measuring {
         self,
         mut session: Session,
         measure: impl FnOnce(&mut Session, &mut RunDisplay) -> Result<RunRecord, AssessError>,
-        show: impl Fn(&RunRecord, &Style, bool, &mut TextWriter) -> io::Result<()> + Send + Sync + 'static,
+        show: impl Fn(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()> + Send + Sync + 'static,
     ) -> Result<(RunRecord, Exit), Complaint> {
         let stop = session.stop_handle();
         let caught = signals::watch(stop.clone(), Exit::Interrupted).map_err(signals::unwatched)?;
         let rescue = Rescue::new();
         let mut display = RunDisplay::new(self.place, rescue.clone());
         caught.answer_status(display.bar.status());
-        let (json, going_on) = (self.json, self.going_on);
+        let (format, going_on) = (self.format, self.going_on);
         let report = Arc::new(move |record: &RunRecord, mut store: Store| {
             store::tell(store.finish(record.status, &record.header, &record.findings));
             let kept = store.kept();
             let style = Style { run_id: store::run_id(&kept), ..output::style() };
             output::print(|out| {
-                show(record, &style, json, out)?;
-                if json {
+                show(record, &style, format, out)?;
+                if format != Format::Text {
                     return Ok(());
                 }
                 store::write_kept(&kept, out)?;

@@ -13,6 +13,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_options::shell_quoted;
 use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
+use fathom_report::formats::Format;
 use fathom_report::{
     Style, TextWriter, document, prepare::json as prepare_json, prepare::text as prepare_text,
 };
@@ -80,11 +81,12 @@ Examples:
 pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     arguments.run.catalog.use_named()?;
     let mut measuring = Measuring::new(&arguments.run);
-    let (json, resume, dry_run) = (arguments.run.json, arguments.resume, arguments.dry_run);
+    let (resume, dry_run) = (arguments.resume, arguments.dry_run);
+    let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let mut plan = PreparePlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     if dry_run {
-        output::print(|out| if json { plan_json(&plan, out) } else { plan_text(&plan, out) })?;
+        output::print(|out| if plan_as_json { plan_json(&plan, out) } else { plan_text(&plan, out) })?;
         return Ok(Exit::Done);
     }
     measuring.announce(|out| plan_text(&plan, out))?;
@@ -93,7 +95,7 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
     let (_, exit) = measuring.run(
         plan.session(),
         |session, display| prepare(&plan, earlier, session, &mut PrepareProgress::new(&plan, display)),
-        move |record, style, json, out| show(record, &stages, style, json, out),
+        move |record, style, format, out| show(record, &stages, style, format, out),
     )?;
     Ok(exit)
 }
@@ -144,10 +146,10 @@ pub fn show(
     record: &RunRecord,
     stages: &[PrepareStage],
     style: &Style,
-    json: bool,
+    format: Format,
     out: &mut TextWriter,
 ) -> io::Result<()> {
-    if json {
+    if format == Format::Json {
         prepare_json::render(record, stages, style, &mut out.json())
     } else {
         prepare_text::render(record, stages, style, out)

@@ -8,14 +8,14 @@ use fathom_assess::RunSettings;
 use fathom_history::HistoryPath;
 
 use super::catalog_arguments::CatalogArguments;
+use super::format_arguments::FormatArguments;
 use crate::store;
 
 /// What is said of a run, whatever it measures.
 #[derive(Args)]
 pub struct RunArguments {
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub form: FormatArguments,
     /// Something to know about the run; provider and instance fill in what the machine does not tell, type=aws-gp2 says
     /// what volume it is, by the catalogue (repeatable)
     #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]

@@ -11,6 +11,7 @@ use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::RunRecord;
+use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter, surface::json as surface_json, surface::table as surface_table};
 
 use super::measuring::Measuring;
@@ -113,9 +114,9 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
     let surface = assess(record);
-    match json {
+    match format == Format::Json {
         true => surface_json::render(record, &surface, style, &mut out.json()),
         false => surface_table::render(record, &surface, style, out),
     }

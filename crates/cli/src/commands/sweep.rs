@@ -15,6 +15,7 @@ use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
+use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter, sweep::json as sweep_json, sweep::table as sweep_table};
 
 use super::measuring::Measuring;
@@ -141,12 +142,12 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, json: bool, out: &mut TextWriter) -> io::Result<()> {
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
     let slo =
         said(&record.header.command, "--slo").and_then(|text| LatencyObjective::parse_recorded(text).ok());
     let reach = said(&record.header.command, "--reach").and_then(|text| RateGoal::parse(text).ok());
     let result = assess(record, slo.as_ref(), reach.as_ref());
-    if json {
+    if format == Format::Json {
         sweep_json::render(record, &result, style, &mut out.json())
     } else {
         sweep_table::render(record, &result, style, out)

@@ -1,0 +1,101 @@
+//! What the views of all runs share: the head, findings and the fio commands.
+
+use fathom_model::units;
+use fathom_record::{Finding, RunRecord, TestRecord};
+
+use crate::view::{Block, FindingEntry, View, ViewHead};
+
+/// A view that begins with what was measured, by what and when.
+pub(crate) fn of_run(record: &RunRecord) -> View {
+    let head = ViewHead {
+        target: target(record),
+        host: host(record),
+        started_unix_ms: record.header.started_unix_ms,
+    };
+    View { head: Some(head), ..View::default() }
+}
+
+/// What a test is called.
+pub(crate) fn name(test: &TestRecord) -> &str {
+    if test.title.is_empty() { &test.id } else { &test.title }
+}
+
+/// `/mnt/data on nvme1n1`, `ext4`, `100 GiB`, `Amazon Elastic Block Store`, `network`.
+fn target(record: &RunRecord) -> Vec<String> {
+    let target = &record.header.conditions.target;
+    let name = if record.header.target.is_empty() { &target.path } else { &record.header.target };
+    let device = target.devices.first();
+    let mut parts = vec![match device {
+        Some(device) if !device.name.is_empty() && !name.ends_with(&device.name) => {
+            format!("{name} on {}", device.name)
+        }
+        _ => name.clone(),
+    }];
+    if let Some(filesystem) = &target.filesystem {
+        parts.push(filesystem.fs_type.clone());
+    }
+    let size = match (&target.filesystem, device) {
+        (Some(filesystem), _) => filesystem.total_bytes,
+        (None, device) => device.map_or(0, |device| device.size_bytes),
+    };
+    if size > 0 {
+        parts.push(units::bytes(size));
+    }
+    // The model is known at the bottom of the stack, not for the partition or mapping on top.
+    let described = target.devices.iter().find(|device| !device.model.is_empty());
+    parts.extend(
+        described.map(|device| format!("{} {}", device.vendor, device.model).trim_matches(' ').to_owned()),
+    );
+    parts.extend(target.devices.iter().find_map(|device| device.locality.clone()));
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// `fathom 0.1.0`, `Linux 6.8.0`, `2 CPUs`, `4.0 GiB used`.
+fn host(record: &RunRecord) -> Vec<String> {
+    let header = &record.header;
+    let host = &header.conditions.host;
+    let mut parts = Vec::new();
+    if !header.tool_version.is_empty() {
+        parts.push(format!("fathom {}", header.tool_version));
+    }
+    if !host.kernel.is_empty() {
+        parts.push(format!("Linux {}", host.kernel));
+    }
+    let cpus = if host.cpus_allowed > 0 { host.cpus_allowed } else { host.cpus_online };
+    match cpus {
+        0 => {}
+        1 => parts.push("1 CPU".to_owned()),
+        cpus => parts.push(format!("{cpus} CPUs")),
+    }
+    if header.size_bytes > 0 {
+        parts.push(format!("{} used", units::bytes(header.size_bytes)));
+    }
+    parts
+}
+
+/// Every finding with the tests it rests on; the remedy of several of one kind once, after the last.
+pub(crate) fn findings(record: &RunRecord) -> Block {
+    let alike = |one: &Finding, next: &Finding| (&one.id, &one.remedy) == (&next.id, &next.remedy);
+    let entry = |alike: &[Finding]| FindingEntry {
+        id: alike[0].id.clone(),
+        severity: alike.iter().map(|finding| finding.severity).max().unwrap_or_default(),
+        claims: alike.iter().map(|finding| claim(record, finding)).collect(),
+        remedy: alike[0].remedy.clone(),
+    };
+    Block::Findings(record.findings.chunk_by(alike).map(entry).collect())
+}
+
+fn claim(record: &RunRecord, finding: &Finding) -> String {
+    let of_finding = record.tests.iter().filter(|test| finding.tests.contains(&test.id));
+    match of_finding.map(name).collect::<Vec<_>>().as_slice() {
+        [] => finding.claim.clone(),
+        tests => format!("{}: {}", tests.join("; "), finding.claim),
+    }
+}
+
+/// The exact command of each test.
+pub(crate) fn fio_commands(record: &RunRecord) -> Block {
+    let of_tests = record.tests.iter().filter(|test| !test.fio.is_empty());
+    Block::Commands(of_tests.map(|test| (test.id.clone(), test.fio.clone())).collect())
+}
