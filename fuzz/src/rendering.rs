@@ -10,8 +10,9 @@ use fathom_assess::{candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{Activity, RunRecord};
 use fathom_report::identify::text::IdentifyReport;
+use fathom_report::formats::Format;
 use fathom_report::{
-    FORMATS, Style, TextWriter, bench::table as bench_table, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::text as prepare_text,
+    JsonWriter, Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::text as prepare_text,
     surface::json as surface_json, surface::table as surface_table, sweep::json as sweep_json, sweep::table as sweep_table,
 };
 
@@ -29,17 +30,16 @@ pub(crate) fn check(record: &RunRecord) {
     };
     let sink = &mut io::sink();
     let out = &mut TextWriter::new(sink);
-    for format in FORMATS {
-        (format.render)(record, &style, out).expect("a sink takes everything");
-    }
+    fio_normal::render(record, &style, out).expect("a sink takes everything");
+    fio_json::render(record, &style, &mut out.json()).expect("a sink takes everything");
+    fio_json::render_plus(record, &style, &mut out.json()).expect("a sink takes everything");
     show(record, &style).expect("a sink takes everything");
 }
 
 /// What is told of promises.
 pub(crate) fn check_promises(record: &RunRecord) {
     promise::is_broken(record);
-    bench_table::render(record, &Style::default(), &mut TextWriter::new(&mut io::sink()))
-        .expect("a sink takes everything");
+    bench::view(record, true);
 }
 
 /// What `fathom history show` shows beside the formats, as text and as JSON.
@@ -62,8 +62,10 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
             prepare_text::render(record, &[], style, out)
         }
         Activity::Identify => identify(record, style),
-        // The formats are all that there is.
-        Activity::Bench | Activity::Fio => Ok(()),
+        Activity::Bench | Activity::Fio => Format::ALL.into_iter().try_for_each(|format| {
+            let document = |out: &mut JsonWriter<'_>| bench::json::render(record, style, out);
+            format.write(style, out, || bench::view(record, style.show_fio), document)
+        }),
     }
 }
 

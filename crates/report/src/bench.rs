@@ -1,7 +1,11 @@
 //! Reports of `bench`.
 
-pub(crate) mod below;
+mod expectations;
 pub mod json;
+mod notes;
 pub(crate) mod rounds;
 pub mod table;
-pub(crate) mod together;
+mod together;
+mod view;
+
+pub use view::view;

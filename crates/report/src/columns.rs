@@ -60,11 +60,6 @@ impl Columns {
         widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1)
     }
 
-    /// Where column `index` begins.
-    pub(crate) fn start(&self, index: usize, gap: usize) -> usize {
-        self.widths()[..index].iter().map(|width| width + gap).sum()
-    }
-
     /// Makes the table fit into `width` and returns the gap to use: two spaces, else one, else without the columns of
     /// `dispensable`, first to last.
     pub(crate) fn fit(&mut self, width: usize, dispensable: &[&str]) -> usize {
@@ -183,7 +178,7 @@ mod tests {
             columns.lines(2),
             ["test    IOPS  p50", "a      1,000  5µs", "bcdef  skipped: because of something"]
         );
-        assert_eq!((columns.width(2), columns.start(1, 2)), (17, 7));
+        assert_eq!(columns.width(2), 17);
     }
 
     #[test]

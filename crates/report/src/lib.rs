@@ -1,7 +1,7 @@
-//! Reports: pure functions from one stored record to text.
+//! Reports: pure functions of records and of the results drawn from them.
 //!
-//! A report never measures, opens or decides anything; it writes what the record says to the writer it is given.
-//! To add one, write its module and a line in [`registry::FORMATS`].
+//! Each activity has a folder with its `view`, which any of the [`formats`] renders, and its JSON document. The formats of fio and
+//! ioping stand apart: they imitate those tools byte for byte.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,6 @@ pub mod ping;
 mod plot;
 pub mod prepare;
 pub mod promises;
-pub mod registry;
 mod run_json;
 mod run_view;
 pub mod simulate;
@@ -32,6 +31,5 @@ pub mod view;
 pub use columns::{pad, width, wrap};
 pub use fio::number::{Family, NumberUnit, fio_number};
 pub use fio::report::{FIO_VERSION, FioReport};
-pub use registry::{FORMATS, ReportFormat};
 pub use style::Style;
 pub use text_writer::{JsonWriter, TextWriter};

@@ -5,6 +5,7 @@ mod cell;
 mod picture;
 mod table;
 
+pub(crate) use cell::iops_text;
 pub use cell::{Cell, CellValue};
 pub use picture::{HeatMap, Plot, PlotMark, PlotPoint};
 pub use table::{Align, Column, Row, Table, Tone};

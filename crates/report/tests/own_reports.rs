@@ -4,8 +4,11 @@ mod sample;
 
 use fathom_record::RunRecord;
 use fathom_report::{
-    Style, TextWriter, bench::json as bench_json, bench::table as bench_table, fio::json as fio_json,
-    fio::normal as fio_normal, history,
+    Style, TextWriter, bench,
+    fio::json as fio_json,
+    fio::normal as fio_normal,
+    formats::{csv, markdown, text as format_text},
+    history,
 };
 
 fn text(write: impl FnOnce(&mut TextWriter) -> std::io::Result<()>) -> String {
@@ -13,7 +16,7 @@ fn text(write: impl FnOnce(&mut TextWriter) -> std::io::Result<()>) -> String {
 }
 
 fn table(style: &Style) -> String {
-    text(|out| bench_table::render(&sample::run(), style, out))
+    text(|out| format_text::render(&bench::view(&sample::run(), style.show_fio), style, out))
 }
 
 #[test]
@@ -24,6 +27,17 @@ fn bench_table_at_80_columns() {
 #[test]
 fn bench_table_at_200_columns_with_the_fio_commands() {
     insta::assert_snapshot!(table(&Style { width: 200, show_fio: true, ..Style::default() }));
+}
+
+#[test]
+fn bench_in_markdown() {
+    let view = bench::view(&sample::run(), true);
+    insta::assert_snapshot!(text(|out| markdown::render(&view, &Style::default(), out)));
+}
+
+#[test]
+fn bench_in_csv() {
+    insta::assert_snapshot!(text(|out| csv::render(&bench::view(&sample::run(), false), out)));
 }
 
 #[test]
@@ -50,7 +64,7 @@ fn colours_only_where_asked_for() {
 #[test]
 fn bench_document() {
     let style = Style { run_id: Some(17), ..Style::default() };
-    insta::assert_snapshot!(text(|out| bench_json::render(&sample::run(), &style, &mut out.json())));
+    insta::assert_snapshot!(text(|out| bench::json::render(&sample::run(), &style, &mut out.json())));
 }
 
 #[test]
@@ -84,7 +98,7 @@ fn groups_and_sectors_of_a_damaged_record_do_not_overflow() {
     }
     assert!(text(|out| fio_normal::render(&record, &Style::default(), out)).contains("groupid=4294967295"));
     assert!(
-        text(|out| bench_json::render(&record, &Style::default(), &mut out.json()))
+        text(|out| bench::json::render(&record, &Style::default(), &mut out.json()))
             .contains("18446744073709551615")
     );
 }

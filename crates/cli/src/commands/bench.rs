@@ -15,9 +15,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{PromiseRecord, RunRecord};
 use fathom_report::formats::Format;
-use fathom_report::{
-    Style, TextWriter, bench::json as bench_json, bench::table as bench_table, document, pad, width,
-};
+use fathom_report::{JsonWriter, Style, TextWriter, document, pad, width};
 use serde::Serialize;
 
 use super::measuring::Measuring;
@@ -141,11 +139,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    if format == Format::Json {
-        bench_json::render(record, style, &mut out.json())
-    } else {
-        bench_table::render(record, style, out)
-    }
+    let document = |out: &mut JsonWriter<'_>| fathom_report::bench::json::render(record, style, out);
+    format.write(style, out, || fathom_report::bench::view(record, style.show_fio), document)
 }
 
 fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {

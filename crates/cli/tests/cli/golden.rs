@@ -6,8 +6,8 @@ use fathom_model::Nanos;
 use fathom_options::{MachineNumbers, ParseEnvironment, PlanningHost, parse_command_line};
 use fathom_record::{RunRecord, TestMeta, test_record};
 use fathom_report::{
-    Style, TextWriter, bench::json as bench_json, bench::table as bench_table, fio::json as fio_json,
-    fio::normal as fio_normal, text_writer,
+    Style, TextWriter, bench::json as bench_json, bench::view as bench_view, fio::json as fio_json,
+    fio::normal as fio_normal, formats::text as format_text, text_writer,
 };
 use fathom_runner::Session;
 
@@ -86,12 +86,16 @@ fn fio_documents() {
     insta::assert_snapshot!("stages_json", json(&fio(STAGES), fio_json::render));
 }
 
+fn table(record: &RunRecord, style: &Style, out: &mut TextWriter) -> std::io::Result<()> {
+    format_text::render(&bench_view(record, style.show_fio), style, out)
+}
+
 #[test]
 fn bench_tables() {
     let standard = bench("standard", &["lat-read", "commit", "rand-read", "rand-mixed", "rand-read-jobs"]);
-    insta::assert_snapshot!("bench_table", text(&standard, bench_table::render));
+    insta::assert_snapshot!("bench_table", text(&standard, table));
     let judged = bench("digitalocean-volumes", &["rand-r", "rand-w", "lat-read"]);
-    insta::assert_snapshot!("judged_table", text(&judged, bench_table::render));
+    insta::assert_snapshot!("judged_table", text(&judged, table));
 }
 
 #[test]

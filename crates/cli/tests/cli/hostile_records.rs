@@ -11,10 +11,11 @@ use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
 use fathom_record::{HistoryRow, RunRecord};
+use fathom_report::formats::{csv, markdown, text};
 use fathom_report::identify::text::{self as identify_text, IdentifyReport};
 use fathom_report::{
-    FORMATS, Style, TextWriter, fio::json as fio_json, history, identify::json as identify_json, ioping,
-    monitor::job as monitor_job,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, history,
+    identify::json as identify_json, ioping, monitor::job as monitor_job,
 };
 use fathom_report::{
     monitor::json as monitor_json, monitor::table as monitor_table, ping::json as ping_json,
@@ -253,7 +254,14 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
             }
         }
         "json+" => fio_json::render_plus(record, style, &mut out.json()),
-        format => (fathom_report::registry::find(format).unwrap().render)(record, style, out),
+        "normal" => fio_normal::render(record, style, out),
+        "json" => fio_json::render(record, style, &mut out.json()),
+        "bench-json" => bench::json::render(record, style, &mut out.json()),
+        "record" => record.write_json(&mut out.json()),
+        "bench" => text::render(&bench::view(record, style.show_fio), style, out),
+        "bench-markdown" => markdown::render(&bench::view(record, style.show_fio), style, out),
+        "bench-csv" => csv::render(&bench::view(record, style.show_fio), out),
+        unknown => unreachable!("{unknown}"),
     }
 }
 
@@ -276,11 +284,13 @@ proptest! {
         chosen in prop::collection::vec(any::<bool>(), 1..60),
         kind in any::<prop::sample::Index>(),
     ) {
-        let names = FORMATS.iter().map(|format| format.name);
-        let names: Vec<&str> = names.chain(["sweep", "surface", "prepare", "identify", "identify-json"]).collect();
+        let names = [
+            "normal", "json", "json+", "record", "bench", "bench-json", "bench-markdown", "bench-csv", "sweep", "surface",
+            "prepare", "identify", "identify-json",
+        ];
         let template = kind.get(&RECORDS);
         let (hostile, plain) = (template.with(&suffix, &chosen), template.with(&harmless(&suffix), &chosen));
-        for name in &names {
+        for name in names {
             let record = |text: &str| if text == suffix { &hostile } else { &plain };
             compare(name, &suffix, |text, out| report(name, record(text), &style, out));
         }

@@ -1,14 +1,10 @@
 //! What `bench` says of several targets: what they do apart, what together, and whether they share a limit.
 
-use std::io;
-
 use fathom_analysis::together::{TargetSharing, Together, together};
 use fathom_record::RunRecord;
 use serde::Serialize;
 
-use crate::bench::table::{INDENT, count};
-use crate::columns::{self, pad, wrap};
-use crate::{Style, TextWriter};
+use crate::view::{Block, KeyFigure, iops_text};
 
 /// One test on all targets, in JSON.
 #[derive(Serialize)]
@@ -50,50 +46,31 @@ pub(crate) fn documents(record: &RunRecord) -> Vec<TogetherDocument> {
     together(record).into_iter().map(document).collect()
 }
 
-/// A line per test, where there are several targets.
-pub(crate) fn render(
-    record: &RunRecord,
-    style: &Style,
-    width: usize,
-    out: &mut TextWriter,
-) -> io::Result<()> {
-    let all = together(record);
-    if all.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    writeln!(out, "{}", style.bold("Apart and together"))?;
-    let label = |found: &Together| found.test.trim_end_matches("-together").to_owned();
-    let names = all.iter().map(|found| columns::width(&label(found))).max().unwrap_or(0);
-    let indent = INDENT + names + 2;
-    for found in &all {
-        for (index, line) in wrap(&sentence(found), width, indent, indent).iter().enumerate() {
-            let label = if index == 0 { label(found) } else { String::new() };
-            writeln!(out, "{:INDENT$}{}  {}", "", pad(&label, names), line.trim_start_matches(' '))?;
-        }
-    }
-    Ok(())
+/// What each test says of several targets; nothing of one.
+pub(super) fn figures(record: &RunRecord) -> Block {
+    let figure = |found: Together| KeyFigure::new(found.test.trim_end_matches("-together"), sentence(&found));
+    Block::KeyFigures(together(record).into_iter().map(figure).collect())
 }
 
 fn sentence(found: &Together) -> String {
     let verdict = match found.sharing {
-        TargetSharing::SharesLimit => "they share a limit",
-        TargetSharing::Independent => "they are independent",
-        TargetSharing::Undecided => "undecided",
+        TargetSharing::SharesLimit => "shared limit",
+        TargetSharing::Independent => "independent",
+        TargetSharing::Undecided => "inconclusive",
     };
     let apart: Vec<String> = found
         .targets
         .iter()
         .zip(&found.iops_apart)
-        .map(|(target, iops)| format!("{target} {}", count(*iops)))
+        .map(|(target, iops)| format!("{target} {}", iops_text(*iops)))
         .collect();
     let percent = |share: f64| format!("{:.0}", share * 100.0);
     let interval = found.interval.map(|(low, high)| format!(" ({}-{})", percent(low), percent(high)));
     let why = found.why.map(|why| format!(": {why}")).unwrap_or_default();
     format!(
-        "{verdict}{why}. {} requests a second apart; {} together, {}{} % of their sum.",
+        "{verdict}{why}. {} IOPS separately; {} IOPS together, {}{} % of the sum.",
         apart.join(" and "),
-        count(found.iops_together),
+        iops_text(found.iops_together),
         percent(found.ratio),
         interval.unwrap_or_default()
     )

@@ -117,7 +117,8 @@ fn below(record: &RunRecord, style: &Style, width: usize, out: &mut TextWriter) 
 }
 
 fn rounds_text(rounds: &RoundsRecord) -> String {
-    let values: Vec<String> = rounds.values.iter().map(|value| figure(&rounds.tracked, *value)).collect();
+    let values: Vec<String> =
+        rounds.values.iter().map(|value| figure(&rounds.tracked, *value).text).collect();
     let percent = |share: Option<f64>| {
         share.map_or_else(|| "unknown".to_owned(), |share| format!("{:.1} %", share * 100.0))
     };

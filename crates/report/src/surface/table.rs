@@ -14,7 +14,7 @@ use fathom_record::{RunRecord, TestStatus};
 use crate::bench::table::{self as bench_table, INDENT, count, decimal};
 use crate::columns::{Align, Columns, wrap};
 use crate::plot::{Paper, Plot, PlotMark, Stroke};
-use crate::{Style, TextWriter, bench::below as bench_below};
+use crate::{Style, TextWriter};
 
 /// Writes everything.
 ///
@@ -30,7 +30,7 @@ pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut Te
         page.scan(scan, out)?;
     }
     page.notes(record, surface, out)?;
-    bench_below::findings(record, style, page.width, out)
+    bench_table::findings(record, style, page.width, out)
 }
 
 struct SurfacePage<'a> {

@@ -1,0 +1,104 @@
+//! The notes below the table of `bench`: what its columns mean, and what is to be known of its numbers.
+
+use fathom_analysis::steady::lasting::{Lasting, SUSTAINED_SECONDS, lasting};
+use fathom_model::units;
+use fathom_record::{RunRecord, TestRecord, TestSummary};
+
+use crate::bench::view::{is_synced, row_latency};
+use crate::run_view::name;
+
+/// How long the rates last, where that can be said of any; else what it would take.
+fn lasting_note(record: &RunRecord) -> Option<String> {
+    let measured = record.tests.iter().filter(|test| !test.jobs.is_empty());
+    let labels: Vec<(&TestRecord, Lasting)> = measured.map(|test| (test, lasting(test))).collect();
+    let named = |wanted: Lasting| {
+        let tests: Vec<&str> =
+            labels.iter().filter(|(_, label)| *label == wanted).map(|(test, _)| name(test)).collect();
+        (!tests.is_empty()).then(|| format!("{}: {}", wanted.name(), tests.join("; ")))
+    };
+    let told: Vec<String> = [Lasting::Sustained, Lasting::Peak].into_iter().filter_map(named).collect();
+    match (labels.is_empty(), told.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(format!(
+            "Whether these rates last is undecided: it takes {} s of an even rate (--until-steady, or --runtime).",
+            SUSTAINED_SECONDS
+        )),
+        (false, false) => {
+            Some(format!("Rates that last, and peaks: {}; all others undecided.", told.join(". ")))
+        }
+    }
+}
+
+/// What the heads of the table mean that do not say it themselves.
+fn legend(summaries: &[TestSummary]) -> Option<String> {
+    let mut parts = Vec::new();
+    if summaries.iter().any(|summary| summary.stability.is_some()) {
+        parts.push("±% is the spread of the rate from second to second".to_owned());
+    }
+    let measured = summaries.iter().filter(|summary| summary.total.is_some());
+    if let Some(device) = measured.filter_map(|summary| summary.device.as_ref()).next() {
+        parts.push(format!("device is what the kernel counted for {}, per second", device.name));
+    }
+    (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+}
+
+/// Notes in the order they came, each once, with the tests it belongs to.
+#[derive(Default)]
+struct TestNotes<'a>(Vec<(String, Vec<&'a str>)>);
+
+impl<'a> TestNotes<'a> {
+    fn add(&mut self, text: impl Into<String>, test: Option<&'a TestRecord>) {
+        let text = text.into();
+        let label = test.map(name);
+        match self.0.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, tests)) => tests.extend(label),
+            None => self.0.push((text, label.into_iter().collect())),
+        }
+    }
+}
+
+/// What a reader must know to read the numbers.
+pub(super) fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String> {
+    let mut notes = TestNotes::default();
+    if let Some(legend) = legend(summaries) {
+        notes.add(legend, None);
+    }
+    for note in &record.header.notes {
+        notes.add(note, None);
+    }
+    for (test, summary) in record.tests.iter().zip(summaries) {
+        for note in &test.notes {
+            notes.add(note, Some(test));
+        }
+        if is_synced(summary) {
+            notes.add("latencies are those of the sync alone, without the write before it.", Some(test));
+        }
+        if let Some(total) = summary.total.as_ref().filter(|_| !is_timed(test)) {
+            let span = units::duration(fathom_model::Nanos(summary.measured_ns));
+            notes.add(format!("{} in {span}.", units::bytes(total.bytes)), Some(test));
+        }
+    }
+    if summaries.iter().any(shows_thin) {
+        notes.add("~ marks a percentile beyond which fewer than ten samples lie.", None);
+    }
+    notes.0.extend(lasting_note(record).map(|note| (note, Vec::new())));
+    if let Some(why) = &record.header.interrupted {
+        notes.add(format!("The run was broken off: {why}."), None);
+    }
+    let line = |(text, tests): (String, Vec<&str>)| match tests.as_slice() {
+        [] => text,
+        tests => format!("{}: {text}", tests.join("; ")),
+    };
+    notes.0.into_iter().map(line).collect()
+}
+
+/// True where the test was to run for a time, not to move an amount.
+fn is_timed(test: &TestRecord) -> bool {
+    test.jobs.iter().all(|job| job.plan.time.time_based)
+}
+
+/// True where the row of the table shows an uncertain percentile.
+fn shows_thin(summary: &TestSummary) -> bool {
+    let thin = row_latency(summary).thin;
+    thin.p50.or(thin.p99).or(thin.p999).is_some()
+}

@@ -1,0 +1,207 @@
+//! The report of `bench`: one row per test, and below it what is to be known of the numbers.
+
+use fathom_analysis::conclusions::conclusions;
+use fathom_analysis::pattern::block_name;
+use fathom_model::plan::Mix;
+use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
+
+use crate::bench::{expectations, notes, rounds, together};
+use crate::run_view::{self, name};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, iops_text};
+
+/// Everything that a bench shows; the fio command of each test where `show_fio` says so.
+pub fn view(record: &RunRecord, show_fio: bool) -> View {
+    let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
+    let mut view = run_view::of_run(record);
+    view.data = data(record, &summaries);
+    match record.tests.is_empty() {
+        true => view.push("", [Block::note("No test was run.")]),
+        false => view.push("", [Block::Table(table(record, &summaries))]),
+    }
+    view.push("Expectations", expectations::blocks(record));
+    view.push("", rounds::blocks(record));
+    view.push("Findings", [run_view::findings(record)]);
+    view.push("Separately and together", [together::figures(record)]);
+    let suitability = conclusions(record).into_iter().map(|conclusion| {
+        KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict.name(), conclusion.reason))
+    });
+    view.push("Workload suitability", [Block::KeyFigures(suitability.collect())]);
+    view.push("", [Block::Notes(notes::notes(record, &summaries))]);
+    if show_fio {
+        view.push("Equivalent fio commands", [run_view::fio_commands(record)]);
+    }
+    view
+}
+
+const COLUMNS: [Column; 9] = [
+    Column::left("test"),
+    Column::left("").dispensable(0),
+    Column::right("IOPS").takes_remark(),
+    Column::right("±%").dispensable(3),
+    Column::right("MiB/s"),
+    Column::right("p50"),
+    Column::right("p99"),
+    Column::right("p99.9").dispensable(2),
+    Column::right("device").dispensable(1),
+];
+
+fn table(record: &RunRecord, summaries: &[TestSummary]) -> Table {
+    Table::new(COLUMNS, record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary)))
+}
+
+fn row(test: &TestRecord, summary: &TestSummary) -> Row {
+    let latency = row_latency(summary);
+    let shown = |carried: Option<u64>, thin: Option<u64>| match (carried, thin) {
+        (Some(ns), _) => Cell::latency(ns),
+        (None, Some(ns)) => Cell::integer(ns, format!("~{}", Cell::latency(ns).text)),
+        (None, None) => Cell::default(),
+    };
+    let total = summary.total.as_ref();
+    let device = summary.device.as_ref().filter(|_| total.is_some());
+    let cells = [
+        name(test).into(),
+        shape(test.jobs.first(), test.jobs.len()).into(),
+        iops(summary).into(),
+        summary
+            .stability
+            .map(|stability| Cell::real(stability.cv, format!("{:.1}", stability.cv * 100.0)))
+            .into(),
+        total.map(|op| Cell::mebibytes(op.bytes_per_second)).into(),
+        shown(latency.p50, latency.thin.p50),
+        shown(latency.p99, latency.thin.p99),
+        shown(latency.p999, latency.thin.p999),
+        device.map(|device| Cell::iops(device.iops)).into(),
+    ];
+    let tone = match test.status {
+        TestStatus::Complete => Tone::Normal,
+        TestStatus::Skipped => Tone::Dim,
+        TestStatus::Failed | TestStatus::Incomplete => Tone::Alarm,
+    };
+    let remark = match (test.status, &test.reason) {
+        (TestStatus::Complete, _) => None,
+        (status, Some(reason)) => Some(format!("{}: {reason}", status.name())),
+        (status, None) => Some(status.name().to_owned()),
+    };
+    Row { cells: cells.to_vec(), tone, remark }
+}
+
+/// Every test with its values in base units.
+fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
+    let columns = [
+        "test",
+        "title",
+        "status",
+        "rw",
+        "iodepth",
+        "numjobs",
+        "block_size_bytes",
+        "iops",
+        "read_iops",
+        "write_iops",
+        "trim_iops",
+        "bytes_per_second",
+        "iops_cv",
+        "lat_mean_ns",
+        "lat_min_ns",
+        "lat_p50_ns",
+        "lat_p99_ns",
+        "lat_p999_ns",
+        "lat_max_ns",
+        "device_iops",
+        "measured_ns",
+    ];
+    let row = |test: &TestRecord, summary: &TestSummary| {
+        let latency = row_latency(summary);
+        let total = summary.total.as_ref();
+        let rate = |iops: Option<f64>| Cell::from(iops.map(Cell::iops));
+        let ns = |ns: Option<u64>| Cell::from(ns.map(Cell::latency));
+        let job = test.jobs.first();
+        Row::new([
+            test.id.as_str().into(),
+            test.title.as_str().into(),
+            test.status.name().into(),
+            job.map(|job| job.rw.as_str()).into(),
+            job.map(|job| Cell::count(job.iodepth.into())).into(),
+            Cell::count(test.jobs.len() as u64),
+            job.map(|job| Cell::bytes(largest_block(job))).into(),
+            rate(total.map(|op| op.iops)),
+            rate(summary.read.as_ref().map(|op| op.iops)),
+            rate(summary.write.as_ref().map(|op| op.iops)),
+            rate(summary.trim.as_ref().map(|op| op.iops)),
+            total.map(|op| Cell::mebibytes(op.bytes_per_second)).into(),
+            summary.stability.map(|stability| Cell::percent(stability.cv)).into(),
+            latency.mean.map(Cell::mean_latency).into(),
+            ns(latency.min),
+            ns(latency.p50.or(latency.thin.p50)),
+            ns(latency.p99.or(latency.thin.p99)),
+            ns(latency.p999.or(latency.thin.p999)),
+            ns(latency.max),
+            rate(summary.device.as_ref().map(|device| device.iops)),
+            Cell::duration(summary.measured_ns),
+        ])
+    };
+    let rows = record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary));
+    Table::new(columns.map(Column::left), rows)
+}
+
+fn largest_block(job: &JobRecord) -> u64 {
+    let sizes = job.block_sizes;
+    sizes.read.max(sizes.write).max(sizes.trim)
+}
+
+/// The latency a row shows: of the sync where every write is followed by one, else total latency (completion latency
+/// where that was not recorded).
+pub(super) fn row_latency(summary: &TestSummary) -> LatencySummary {
+    if let Some(sync) = summary.sync.as_ref().filter(|_| is_synced(summary)) {
+        return sync.lat_ns.clone();
+    }
+    let total = summary.total.clone().unwrap_or_default();
+    if total.lat_ns.samples > 0 { total.lat_ns } else { total.clat_ns }
+}
+
+/// True where (nearly) every write was followed by a sync.
+pub(super) fn is_synced(summary: &TestSummary) -> bool {
+    let writes = summary.write.as_ref().map_or(0, |write| write.ios);
+    summary.sync.as_ref().is_some_and(|sync| writes > 0 && sync.ios * 10 >= writes * 9)
+}
+
+/// `4k d64 75/25`, `128k d1 x8`, `4k d1 +fdatasync`, `4k-64k d8`.
+fn shape(job: Option<&JobRecord>, workers: usize) -> String {
+    let Some(job) = job else { return String::new() };
+    let io = &job.plan.io;
+    let (least, most) = (job.smallest_blocks(), job.block_sizes);
+    let sizes = |least: u64, most: u64| match () {
+        () if least < most => format!("{}-{}", block_name(least), block_name(most)),
+        () => block_name(most),
+    };
+    let (read, write) = (sizes(least.read, most.read), sizes(least.write, most.write));
+    let mut parts = vec![match job.rw.as_str() {
+        "rw" | "randrw" if read != write => format!("{read}/{write}"),
+        "write" | "randwrite" => write,
+        "trim" | "randtrim" => sizes(least.trim, most.trim),
+        _ => read,
+    }];
+    parts.push(format!("d{}", job.iodepth));
+    if workers > 1 {
+        parts.push(format!("x{workers}"));
+    }
+    if let Mix::ReadWrite { read_percent } = io.pattern.mix {
+        parts.push(format!("{read_percent}/{}", 100u8.saturating_sub(read_percent)));
+    }
+    for (sync, every) in [("fsync", io.fsync_every), ("fdatasync", io.fdatasync_every)] {
+        match every {
+            0 => {}
+            1 => parts.push(format!("+{sync}")),
+            every => parts.push(format!("+{sync}/{every}")),
+        }
+    }
+    parts.join(" ")
+}
+
+/// The rate of each direction: `3,001`, or `2,251+750` where there are two.
+fn iops(summary: &TestSummary) -> Option<Cell> {
+    let ops = [&summary.read, &summary.write, &summary.trim].into_iter().flatten();
+    let rates: Vec<f64> = ops.map(|op| op.iops).collect();
+    let texts: Vec<String> = rates.iter().map(|rate| iops_text(*rate)).collect();
+    (!rates.is_empty()).then(|| Cell::real(rates.iter().sum(), texts.join("+")))
+}
