@@ -8,7 +8,7 @@ use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, together};
 use fathom_assess::{candidates, volume_size};
 use fathom_catalog::Catalog;
-use fathom_record::{Activity, RunRecord};
+use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::identify::text::IdentifyReport;
 use fathom_report::formats::Format;
 use fathom_report::{
@@ -46,23 +46,23 @@ pub(crate) fn check_promises(record: &RunRecord) {
 fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
     let sink = &mut io::sink();
     let out = &mut TextWriter::new(sink);
-    match record.header.activity {
-        Activity::Sweep => {
-            let swept = sweep::assess(record, None, None);
+    match record.header.activity.kind() {
+        ActivityKind::Sweep => {
+            let swept = sweep::assess(record);
             sweep_json::render(record, &swept, style, &mut out.json())?;
             sweep_table::render(record, &swept, style, out)
         }
-        Activity::Surface => {
+        ActivityKind::Surface => {
             let went_over = surface::assess(record);
             surface_json::render(record, &went_over, style, &mut out.json())?;
             surface_table::render(record, &went_over, style, out)
         }
-        Activity::Prepare => {
-            prepare_json::render(record, &[], style, &mut out.json())?;
-            prepare_text::render(record, &[], style, out)
+        ActivityKind::Prepare => {
+            prepare_json::render(record, style, &mut out.json())?;
+            prepare_text::render(record, style, out)
         }
-        Activity::Identify => identify(record, style),
-        Activity::Bench | Activity::Fio => Format::ALL.into_iter().try_for_each(|format| {
+        ActivityKind::Identify => identify(record, style),
+        ActivityKind::Bench | ActivityKind::Fio => Format::ALL.into_iter().try_for_each(|format| {
             let document = |out: &mut JsonWriter<'_>| bench::json::render(record, style, out);
             format.write(style, out, || bench::view(record, style.show_fio), document)
         }),

@@ -6,7 +6,7 @@
 mod profiles;
 
 use fathom_model::units;
-use fathom_record::{Activity, FindingId, LatencySummary, RunRecord, TestStatus};
+use fathom_record::{ActivityKind, FindingId, LatencySummary, RunRecord, TestStatus};
 
 use crate::rows::{RecordRow, RowKind, rows};
 use crate::say::{count, mebibytes};
@@ -87,7 +87,7 @@ const DOUBTS: [FindingId; 7] = [
 
 /// What a bench says of each use that its rows tell of; nothing for records of other commands.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
-    if record.header.activity != Activity::Bench || !crate::together::together(record).is_empty() {
+    if record.header.activity.kind() != ActivityKind::Bench || !crate::together::together(record).is_empty() {
         // Of several volumes there is nothing to say as of one.
         return Vec::new();
     }
@@ -251,7 +251,7 @@ mod tests {
             ],
         );
         let mut other = record(&[TestLoad::default()]);
-        other.header.activity = Activity::Fio;
+        other.header.activity = fathom_record::Activity::Fio;
         assert_eq!(conclusions(&other), []);
     }
 

@@ -4,7 +4,7 @@
 
 use fathom_model::plan::{IoPlan, TimePlan};
 use fathom_record::{
-    Activity, BlockSizes, CpuRecord, DeviceRecord, DiskCountersRecord, DiskRecord, Finding, IntervalOpRecord,
+    BlockSizes, CpuRecord, DeviceRecord, DiskCountersRecord, DiskRecord, Finding, IntervalOpRecord,
     IntervalRecord, JobRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord, PlanRecord, RunRecord,
     TestRecord, TestStatus,
 };
@@ -49,7 +49,6 @@ impl TestLoad {
 /// A run of `bench` on a device of its own, test by test.
 pub(crate) fn record(loads: &[TestLoad]) -> RunRecord {
     let mut record = RunRecord { status: TestStatus::Complete, ..RunRecord::default() };
-    record.header.activity = Activity::Bench;
     record.header.size_bytes = 100 << 30;
     record.header.conditions.host.cpus_allowed = 2;
     record.header.conditions.target.kind = "block_device".to_owned();

@@ -3,93 +3,12 @@
 //!
 //! Pure: the pieces that are done say everything, whoever did them.
 
-use fathom_record::{Finding, FindingId, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{
+    Activity, Finding, FindingId, PrepareStage, RunRecord, TestRecord, TestStatus, TestSummary,
+};
 
 use crate::findings::{samples, stalled};
 use crate::rows::rows;
-
-/// A pass over the target, or what comes after passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PrepareStage {
-    /// The device is told that nothing on it is needed.
-    Trim,
-    /// Every block is written once.
-    Fill,
-    /// The workload-independent part of the SNIA's preconditioning: every block is written, and then once more.
-    Sequential {
-        /// 1 or 2.
-        pass: u8,
-    },
-    /// The workload-dependent part: the workload itself until it is steady.
-    Workload,
-    /// Every block is read once.
-    Touch,
-}
-
-impl PrepareStage {
-    /// Every stage there is, in the order they come in.
-    pub const ALL: [PrepareStage; 6] = [
-        PrepareStage::Trim,
-        PrepareStage::Fill,
-        PrepareStage::Sequential { pass: 1 },
-        PrepareStage::Sequential { pass: 2 },
-        PrepareStage::Workload,
-        PrepareStage::Touch,
-    ];
-
-    /// Its name in JSON, and the beginning of the ids of its pieces.
-    pub const fn id(self) -> &'static str {
-        match self {
-            PrepareStage::Trim => "trim",
-            PrepareStage::Fill => "fill",
-            PrepareStage::Sequential { pass: 1 } => "precondition-1",
-            PrepareStage::Sequential { .. } => "precondition-2",
-            PrepareStage::Workload => "precondition-workload",
-            PrepareStage::Touch => "touch",
-        }
-    }
-
-    /// The same for people.
-    pub const fn title(self) -> &'static str {
-        match self {
-            PrepareStage::Trim => "trim",
-            PrepareStage::Fill => "fill",
-            PrepareStage::Sequential { pass: 1 } => "precondition, pass 1",
-            PrepareStage::Sequential { .. } => "precondition, pass 2",
-            PrepareStage::Workload => "precondition, rounds",
-            PrepareStage::Touch => "touch",
-        }
-    }
-
-    /// fio's word for what a pass does.
-    pub const fn rw(self) -> &'static str {
-        match self {
-            PrepareStage::Trim => "trim",
-            PrepareStage::Touch => "read",
-            PrepareStage::Fill | PrepareStage::Sequential { .. } | PrepareStage::Workload => "write",
-        }
-    }
-
-    /// Bytes per request of a pass: what the SNIA says, else large, so that the bandwidth is the limit.
-    pub const fn block(self) -> u64 {
-        match self {
-            // One request is one call, which nothing interrupts.
-            PrepareStage::Trim => 64 << 20,
-            PrepareStage::Sequential { .. } => 128 << 10,
-            PrepareStage::Fill | PrepareStage::Workload | PrepareStage::Touch => 1 << 20,
-        }
-    }
-
-    /// Requests in flight: reads of a volume that is fetched from afar wait for each block.
-    pub const fn depth(self) -> u32 {
-        if matches!(self, PrepareStage::Trim) { 1 } else { 32 }
-    }
-
-    /// True where it changes the target.
-    pub const fn modifies(self) -> bool {
-        !matches!(self, PrepareStage::Touch)
-    }
-}
 
 /// A part of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,15 +188,10 @@ impl StageResult {
     }
 }
 
-/// What became of each of `stages`, or, where those are not known, of every stage that was begun.
-pub fn results(record: &RunRecord, stages: &[PrepareStage]) -> Vec<StageResult> {
-    let begun = |stage: &PrepareStage| record.tests.iter().any(|test| stage_of(test) == Some(*stage));
-    let shown: Vec<PrepareStage> = if stages.is_empty() {
-        PrepareStage::ALL.into_iter().filter(begun).collect()
-    } else {
-        stages.to_vec()
-    };
-    shown.into_iter().map(|stage| result(record, stage)).collect()
+/// What became of each stage that was to be done.
+pub fn results(record: &RunRecord) -> Vec<StageResult> {
+    let Activity::Prepare(activity) = &record.header.activity else { return Vec::new() };
+    activity.stages.iter().map(|stage| result(record, *stage)).collect()
 }
 
 /// The stage that a test is of.

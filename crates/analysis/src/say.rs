@@ -79,12 +79,12 @@ mod tests {
     #[test]
     fn only_under_fios_name_a_claim_names_its_job() {
         for (activity, expected) in
-            [(Activity::Fio, "t: slow."), (Activity::Bench, "slow."), (Activity::Sweep, "slow.")]
+            [(Activity::Fio, "t: slow."), (Activity::default(), "slow."), (Activity::Surface, "slow.")]
         {
             let mut run = record(&[TestLoad::default()]);
-            run.header.activity = activity;
+            run.header.activity = activity.clone();
             let told = of(finding(FindingId::Knee, Severity::Info, "slow.".to_owned(), None), &rows(&run));
-            assert_eq!(told.claim, expected, "{activity}");
+            assert_eq!(told.claim, expected, "{activity:?}");
         }
     }
 

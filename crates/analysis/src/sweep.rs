@@ -9,7 +9,7 @@ pub mod plan;
 pub mod point;
 pub mod spec;
 
-use fathom_record::RunRecord;
+use fathom_record::{Activity, RunRecord, SweepActivity};
 
 use crate::criterion::{CriterionVerdict, LatencyObjective, RateGoal};
 use crate::pattern::AccessPattern;
@@ -65,8 +65,14 @@ impl SweepAnswer {
     }
 }
 
-/// Assesses the points of `record`.
-pub fn assess(record: &RunRecord, slo: Option<&LatencyObjective>, reach: Option<&RateGoal>) -> Sweep {
+/// Assesses the points of `record`, and what was looked for.
+pub fn assess(record: &RunRecord) -> Sweep {
+    let (slo, reach) = match &record.header.activity {
+        Activity::Sweep(SweepActivity { slo, reach }) => (slo.as_deref(), reach.as_deref()),
+        _ => (None, None),
+    };
+    let slo = slo.and_then(|text| LatencyObjective::parse_recorded(text).ok());
+    let reach = reach.and_then(|text| RateGoal::parse(text).ok());
     let points: Vec<SweepPoint> = record.tests.iter().filter_map(SweepPoint::of).collect();
     let curves = curves(&points);
     let least = points.iter().map(|point| point.spot.depth).min().unwrap_or(1);
@@ -85,7 +91,7 @@ pub fn assess(record: &RunRecord, slo: Option<&LatencyObjective>, reach: Option<
         .collect()
     };
     let tried: Vec<OfferedPoint> = record.tests.iter().filter_map(OfferedPoint::of).collect();
-    let offered = slo.map(|slo| highest(slo, &points, &tried)).unwrap_or_default();
+    let offered = slo.as_ref().map(|slo| highest(slo, &points, &tried)).unwrap_or_default();
     let slo = slo.map(|slo| {
         let best = |curve: &[&SweepPoint]| {
             let met = curve.iter().filter(|point| slo.verdict(&point.lat) == CriterionVerdict::Met);
@@ -98,7 +104,7 @@ pub fn assess(record: &RunRecord, slo: Option<&LatencyObjective>, reach: Option<
     });
     let reach = reach.map(|reach| {
         let least = |curve: &[&SweepPoint]| {
-            curve.iter().find(|point| is_reached(reach, point)).map(|&point| point.clone())
+            curve.iter().find(|point| is_reached(&reach, point)).map(|&point| point.clone())
         };
         (reach.text().to_owned(), answers(&least, &|_| true))
     });

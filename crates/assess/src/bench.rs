@@ -3,7 +3,8 @@
 
 use fathom_model::Nanos;
 use fathom_record::{
-    Activity, RoundsRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary,
+    Activity, BenchActivity, RoundsRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus,
+    TestSummary,
 };
 use fathom_runner::{RunObserver, Session, WritePermit};
 
@@ -74,10 +75,9 @@ pub fn run(
 
 fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     let heading = Heading {
-        activity: Activity::Bench,
+        activity: Activity::Bench(BenchActivity { suite: Some(plan.suite.name.clone()) }),
         target_name: plan.target_name(),
         said: &plan.settings.run,
-        suite: Some(&plan.suite.name),
         seed: Some(plan.seed),
         notes: &plan.notes,
     };

@@ -8,14 +8,12 @@ use crate::settings::RunSettings;
 
 /// What a command knows of its run before it begins.
 pub(crate) struct Heading<'a> {
-    /// The command.
+    /// The command with its settings.
     pub activity: Activity,
     /// The target by a name that means the same everywhere on this machine.
     pub target_name: String,
     /// What was said of it.
     pub said: &'a RunSettings,
-    /// The suite, where there is one.
-    pub suite: Option<&'a str>,
     /// What all random choices derive from.
     pub seed: Option<u64>,
     /// Things a reader of the results should know.
@@ -26,11 +24,10 @@ pub(crate) struct Heading<'a> {
 pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
     let header = RunHeader {
         command: heading.said.command.clone(),
-        activity: heading.activity,
+        activity: heading.activity.clone(),
         target: heading.target_name.clone(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         labels: heading.said.labels.clone(),
-        suite: heading.suite.map(str::to_owned),
         seed: heading.seed,
         notes: heading.notes.to_vec(),
         ..RunHeader::default()

@@ -6,7 +6,7 @@ use fathom_analysis::identify::probe::{IdentifyProbe, IoDirection, Seen};
 use fathom_analysis::identify::script::{Budget, IdentifySpec, IdentifyStep, identified, next};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_record::{Activity, RunRecord, Severity};
+use fathom_record::{Activity, IdentifyActivity, RunRecord, Severity};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -141,11 +141,12 @@ pub fn identify(
 ) -> Result<(RunRecord, Identified), AssessError> {
     let mut plan = plan.clone();
     let began = session.now();
-    let mut header = plan.site.begin(Activity::Identify, &plan.settings.run, session, observer)?;
+    let activity = Activity::Identify(IdentifyActivity::default());
+    let mut header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
     let mut spec = IdentifySpec { size: plan.site.size, ..plan.spec.clone() };
     spec.budget.time_ns = spec.budget.time_ns.saturating_sub(session.now() - began);
     spec.most_block = spec.most_block.min(spec.size / 8 / spec.unit * spec.unit).max(spec.unit);
-    header.identify = Some(spec.record());
+    header.activity = Activity::Identify(spec.activity());
     let mut steps = Steps::begin(header, session, observer);
     let mut seen: Vec<Seen> = Vec::new();
     loop {

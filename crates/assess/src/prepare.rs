@@ -7,9 +7,12 @@ mod plan;
 mod settings;
 mod target;
 
-use fathom_analysis::prepare::{CompletedPiece, NextPiece, PreparePiece, PrepareStage, findings, next};
+use fathom_analysis::prepare::{CompletedPiece, NextPiece, PreparePiece, findings, next};
 use fathom_model::Nanos;
-use fathom_record::{Activity, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{
+    Activity, PrepareActivity, PrepareStage, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus,
+    TestSummary,
+};
 use fathom_runner::{RunObserver, Session, WritePermit};
 use fathom_sys::io::{FallocateMode, OpenFlags, fallocate, open_target};
 
@@ -145,10 +148,9 @@ fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessErro
 
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
     let heading = Heading {
-        activity: Activity::Prepare,
+        activity: Activity::Prepare(PrepareActivity { stages: plan.stages.clone() }),
         target_name: plan.target_name(),
         said: &plan.settings.run,
-        suite: None,
         seed: Some(plan.seed),
         notes: &plan.notes,
     };
@@ -220,8 +222,8 @@ mod tests {
                 "touch-209715200",
             ]
         );
-        let stages = PreparePlan::on(target(size), settings()).unwrap().stages;
-        for result in results(&record, &stages) {
+        assert_eq!(results(&record).len(), 5);
+        for result in results(&record) {
             assert!(result.complete, "{result:?}");
             if result.stage != PrepareStage::Workload {
                 assert_eq!((result.covered_bytes, result.moved_bytes), (size, size), "{result:?}");

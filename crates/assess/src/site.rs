@@ -128,7 +128,6 @@ impl Site {
             activity,
             target_name: self.name.clone(),
             said,
-            suite: None,
             seed: Some(self.seed),
             notes: &self.notes,
         };

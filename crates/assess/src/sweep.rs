@@ -9,7 +9,7 @@ use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{Activity, FindingId, RunRecord, Severity, TestRecord, TestStatus};
+use fathom_record::{Activity, FindingId, RunRecord, Severity, SweepActivity, TestRecord, TestStatus};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -176,7 +176,12 @@ pub fn sweep(
 ) -> Result<RunRecord, AssessError> {
     let mut plan = plan.clone();
     let began = session.now();
-    let header = plan.site.begin(Activity::Sweep, &plan.settings.run, session, observer)?;
+    let text = |text: Option<&str>| text.map(str::to_owned);
+    let activity = Activity::Sweep(SweepActivity {
+        slo: text(plan.spec.slo.as_ref().map(LatencyObjective::text)),
+        reach: text(plan.spec.reach.as_ref().map(RateGoal::text)),
+    });
+    let header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
     let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
     let mut steps = Steps::begin(header, session, observer);
@@ -269,7 +274,7 @@ mod tests {
         (plan.spec.slo, plan.spec.budget_ns) = (Some(slo.clone()), Nanos::from_secs(180).0);
         let mut session = Session::simulated(model, 1 << 30);
         let record = sweep(&plan, Vec::new(), &mut session, &mut ()).unwrap();
-        let result = assess(&record, Some(&slo), None);
+        let result = assess(&record);
         let [highest] = &result.offered[..] else { panic!("{:?}", result.offered) };
         let best = highest.best.as_ref().expect("a rate is kept");
         assert!(highest.is_found && highest.times == 3, "{highest:?}");
@@ -307,7 +312,7 @@ mod tests {
         let plan = SweepPlan::make(settings).unwrap();
         let mut session = plan.site.session();
         let record = sweep(&plan, Vec::new(), &mut session, &mut ()).unwrap();
-        let limits = assess(&record, None, None).read;
+        let limits = assess(&record).read;
         for (estimate, truth) in [(limits.iops, 3000.0), (limits.bytes_per_second, 104_857_600.0)] {
             let Some(Estimate::Known { value, low, high }) = estimate else { panic!("{estimate:?}") };
             assert!((value / truth - 1.0).abs() < 0.02, "{value}, not {truth}");

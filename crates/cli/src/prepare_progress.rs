@@ -1,11 +1,11 @@
 //! What somebody at a terminal sees while a target is prepared, and the storing of each piece as it ends. In a pipe
 //! only that nothing completes.
 
-use fathom_analysis::prepare::{CompletedPiece, PreparePiece, PrepareStage};
+use fathom_analysis::prepare::{CompletedPiece, PreparePiece};
 use fathom_assess::prepare::{PrepareObserver, PreparePlan};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
-use fathom_record::{RoundsRecord, RunHeader, TestRecord};
+use fathom_record::{PrepareStage, RoundsRecord, RunHeader, TestRecord};
 use fathom_runner::RunObserver;
 use fathom_stats::Snapshot;
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use fathom_history::{Error, Filter, History, HistoryPath, Kept, PATIENCE, RunId, Warning, default_path};
-use fathom_record::{Activity, RunRecord};
+use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::TextWriter;
 
 use crate::exit::{self, Complaint};
@@ -51,23 +51,19 @@ pub fn place(flag: Option<PathBuf>, keep: bool) -> HistoryPath {
     HistoryPath::new(keep.then(|| path(flag)).flatten())
 }
 
-/// The last run of `activity` on `target` that is kept, with its number; `None` where there is none.
+/// The last run of `kind` on `target` that is kept, with its number; `None` where there is none.
 ///
 /// # Errors
 /// The history cannot be read.
 pub fn last_run(
     place: &HistoryPath,
-    activity: Activity,
+    kind: ActivityKind,
     target: &str,
 ) -> Result<Option<(RunId, RunRecord)>, Complaint> {
     let Some(path) = place.history.as_ref().filter(|path| path.exists()) else { return Ok(None) };
     let history = History::open_existing(path, PATIENCE)?;
-    let filter = Filter {
-        target: Some(target.to_owned()),
-        activity: Some(activity),
-        newest: Some(1),
-        ..Filter::default()
-    };
+    let filter =
+        Filter { target: Some(target.to_owned()), kind: Some(kind), newest: Some(1), ..Filter::default() };
     let mut listing = history.list(&filter)?;
     tell_of_unreadable(&listing.unreadable);
     let Some(row) = listing.rows.pop() else { return Ok(None) };

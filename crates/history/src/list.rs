@@ -1,6 +1,6 @@
 //! The list of past runs.
 
-use fathom_record::{Activity, HistoryRow, RecordError, RunHeader, TestStatus};
+use fathom_record::{ActivityKind, HistoryRow, RecordError, RunHeader, TestStatus};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
 use serde::de::Error as _;
@@ -15,7 +15,7 @@ pub struct Filter {
     /// Only runs of this target, as it was named then.
     pub target: Option<String>,
     /// Only runs of this command.
-    pub activity: Option<Activity>,
+    pub kind: Option<ActivityKind>,
     /// Only runs that bear this tag.
     pub tag: Option<String>,
     /// Only the newest so many.
@@ -26,7 +26,7 @@ impl Filter {
     fn admits(&self, row: &HistoryRow) -> bool {
         self.status.is_none_or(|status| status == row.status)
             && self.target.as_ref().is_none_or(|target| *target == row.target)
-            && self.activity.is_none_or(|activity| activity == row.activity)
+            && self.kind.is_none_or(|kind| kind == row.kind)
     }
 }
 
@@ -100,7 +100,7 @@ fn history_row(id: RunId, status: &str, tests: u64, header: RunHeader) -> Histor
         started: rfc3339(header.started_unix_ms),
         started_unix_ms: header.started_unix_ms,
         target: header.target,
-        activity: header.activity,
+        kind: header.activity.kind(),
         command: header.command.join(" "),
         status: status_named(status),
         tests,

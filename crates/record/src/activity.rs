@@ -1,14 +1,88 @@
-//! Which command a record was made by.
+//! Which command a record was made by, and with which settings.
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde::{Deserialize, Serialize};
 
-/// The command that made a record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+use crate::PrepareStage;
+use crate::wire::is_default;
+
+/// The command that made a record, with the settings that its report needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Activity {
-    /// `bench`, with a suite or a profile.
+    /// `bench`, with a suite or profiles.
+    Bench(BenchActivity),
+    /// `fio`.
+    Fio,
+    /// `identify`.
+    Identify(IdentifyActivity),
+    /// `prepare`.
+    Prepare(PrepareActivity),
+    /// `surface`.
+    Surface,
+    /// `sweep`.
+    Sweep(SweepActivity),
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BenchActivity {
+    /// Name of the suite; `None` for profiles.
+    #[serde(skip_serializing_if = "is_default")]
+    pub suite: Option<String>,
+}
+
+/// The limits of an identification, from which its measurements follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IdentifyActivity {
+    /// Smallest request, bytes; all are multiples of it.
+    pub unit_bytes: u64,
+    /// Largest request, bytes.
+    pub most_block_bytes: u64,
+    /// Highest queue depth.
+    pub most_depth: u32,
+    /// Most bytes in flight.
+    pub most_in_flight_bytes: u64,
+    /// Writes are allowed.
+    pub writes: bool,
+    /// Shortest measurement, ns.
+    pub probe_ns: u64,
+    /// Time limit, ns.
+    pub budget_ns: u64,
+    /// Limit of requests.
+    pub budget_ios: u64,
+    /// Limit of bytes moved.
+    pub budget_bytes: u64,
+}
+
+/// What was to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PrepareActivity {
+    /// The stages, in their order.
+    pub stages: Vec<PrepareStage>,
+}
+
+/// What was looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SweepActivity {
+    /// The latency objective (`lat_ns.p99<5ms`).
+    #[serde(skip_serializing_if = "is_default")]
+    pub slo: Option<String>,
+    /// The rate to reach (`iops>=5000`).
+    #[serde(skip_serializing_if = "is_default")]
+    pub reach: Option<String>,
+}
+
+/// A command that makes records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ActivityKind {
+    /// `bench`.
     #[default]
     Bench,
     /// `fio`.
@@ -23,49 +97,66 @@ pub enum Activity {
     Sweep,
 }
 
+impl Default for Activity {
+    fn default() -> Activity {
+        Activity::Bench(BenchActivity::default())
+    }
+}
+
 impl Activity {
+    /// The command alone.
+    pub const fn kind(&self) -> ActivityKind {
+        match self {
+            Activity::Bench(_) => ActivityKind::Bench,
+            Activity::Fio => ActivityKind::Fio,
+            Activity::Identify(_) => ActivityKind::Identify,
+            Activity::Prepare(_) => ActivityKind::Prepare,
+            Activity::Surface => ActivityKind::Surface,
+            Activity::Sweep(_) => ActivityKind::Sweep,
+        }
+    }
+
+    /// The suite of a bench.
+    pub fn suite(&self) -> Option<&str> {
+        match self {
+            Activity::Bench(settings) => settings.suite.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl ActivityKind {
     /// All of them.
-    const ALL: [Activity; 6] = [
-        Activity::Bench,
-        Activity::Fio,
-        Activity::Identify,
-        Activity::Prepare,
-        Activity::Surface,
-        Activity::Sweep,
+    pub const ALL: [ActivityKind; 6] = [
+        ActivityKind::Bench,
+        ActivityKind::Fio,
+        ActivityKind::Identify,
+        ActivityKind::Prepare,
+        ActivityKind::Surface,
+        ActivityKind::Sweep,
     ];
 
     /// The word used in JSON, tables and commands.
     pub const fn name(self) -> &'static str {
         match self {
-            Activity::Bench => "bench",
-            Activity::Fio => "fio",
-            Activity::Identify => "identify",
-            Activity::Prepare => "prepare",
-            Activity::Surface => "surface",
-            Activity::Sweep => "sweep",
+            ActivityKind::Bench => "bench",
+            ActivityKind::Fio => "fio",
+            ActivityKind::Identify => "identify",
+            ActivityKind::Prepare => "prepare",
+            ActivityKind::Surface => "surface",
+            ActivityKind::Sweep => "sweep",
         }
     }
 
-    /// The activity of this name.
-    pub fn named(name: &str) -> Option<Activity> {
-        Activity::ALL.into_iter().find(|activity| activity.name() == name)
+    /// The command of this name.
+    pub fn named(name: &str) -> Option<ActivityKind> {
+        ActivityKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-impl fmt::Display for Activity {
+impl fmt::Display for ActivityKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for Activity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Activity::named(&name).ok_or_else(|| {
-            D::Error::custom(format_args!(
-                "unknown activity '{name}': a newer version of fathom has probably written this record"
-            ))
-        })
     }
 }
 
@@ -74,13 +165,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn activities_are_read_by_the_names_they_are_written_with() {
-        for activity in Activity::ALL {
+    fn kinds_are_read_by_the_names_they_are_written_with() {
+        for kind in ActivityKind::ALL {
+            let activity: Activity = serde_json::from_str(&format!("{{\"kind\":\"{kind}\"}}")).unwrap();
+            assert_eq!((activity.kind(), ActivityKind::named(kind.name())), (kind, Some(kind)));
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
             let text = serde_json::to_string(&activity).unwrap();
-            assert_eq!(text, format!("\"{activity}\""));
+            assert!(text.starts_with(&format!("{{\"kind\":\"{kind}\"")), "{text}");
             assert_eq!(serde_json::from_str::<Activity>(&text).unwrap(), activity);
         }
-        let error = serde_json::from_str::<Activity>("\"ping\"").unwrap_err().to_string();
-        assert!(error.starts_with("unknown activity 'ping': a newer version of fathom"), "{error}");
+        let error = serde_json::from_str::<Activity>("{\"kind\":\"future\"}").unwrap_err().to_string();
+        assert!(error.contains("unknown variant `future`"), "{error}");
     }
 }

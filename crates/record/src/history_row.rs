@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Activity, TestStatus};
+use crate::{ActivityKind, TestStatus};
 
 /// A past run as the history lists it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,8 +19,7 @@ pub struct HistoryRow {
     /// The target as the user named it.
     pub target: String,
     /// The command that made it.
-    #[serde(rename = "kind")]
-    pub activity: Activity,
+    pub kind: ActivityKind,
     /// The command line, one string.
     pub command: String,
     /// How it ended; a run that was killed stays `incomplete`.

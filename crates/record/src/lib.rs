@@ -20,6 +20,7 @@ pub mod merge;
 mod phase;
 mod plan;
 mod plausible;
+mod prepare_stage;
 mod promise;
 mod rounds;
 mod run;
@@ -31,7 +32,7 @@ mod test;
 mod to_stats;
 mod wire;
 
-pub use activity::Activity;
+pub use activity::{Activity, ActivityKind, BenchActivity, IdentifyActivity, PrepareActivity, SweepActivity};
 pub use conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
     TargetRecord,
@@ -53,9 +54,10 @@ pub use phase::{
     OpenLoopRecord, PhaseRecord,
 };
 pub use plan::{CloneRecord, PlanRecord};
+pub use prepare_stage::PrepareStage;
 pub use promise::{CreditRecord, PromiseConditions, PromiseRecord, ShareRecord};
 pub use rounds::{RoundsRecord, merge_rounds};
-pub use run::{IdentifyRecord, RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
+pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use series::{IntervalOpRecord, IntervalRecord};
 pub use stability::{Second, Stability};
 pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSummary, TestSummary};

@@ -48,8 +48,7 @@ impl Default for RunRecord {
 pub struct RunHeader {
     /// The command line, program name first.
     pub command: Vec<String>,
-    /// The command that made the record.
-    #[serde(rename = "kind")]
+    /// The command that made the record, with its settings.
     pub activity: Activity,
     /// The target: an absolute path, or as the user named it; several are separated by commas.
     pub target: String,
@@ -66,9 +65,6 @@ pub struct RunHeader {
     /// What the user said about the run (`provider`, `volume`, …).
     #[serde(skip_serializing_if = "is_default")]
     pub labels: BTreeMap<String, String>,
-    /// The suite that was run, for `bench`.
-    #[serde(skip_serializing_if = "is_default")]
-    pub suite: Option<String>,
     /// The job text the run was made from, in fio's job-file form.
     pub job_text: String,
     /// The seed all random choices derive from, where one was given or drawn for the whole run.
@@ -86,33 +82,6 @@ pub struct RunHeader {
     /// The signal or other reason that ended the run before its time.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: Option<String>,
-    /// What identifying was allowed, where that is what was done.
-    #[serde(skip_serializing_if = "is_default")]
-    pub identify: Option<IdentifyRecord>,
-}
-
-/// What identifying was allowed: with it, and the tests, what was found can be told again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct IdentifyRecord {
-    /// Smallest request, bytes; all are multiples of it.
-    pub unit_bytes: u64,
-    /// Largest request, bytes.
-    pub most_block_bytes: u64,
-    /// Most requests in flight.
-    pub most_depth: u32,
-    /// Most bytes in flight.
-    pub most_in_flight_bytes: u64,
-    /// It wrote.
-    pub writes: bool,
-    /// The least time of a measurement, ns.
-    pub probe_ns: u64,
-    /// Time it was to take at most, ns.
-    pub budget_ns: u64,
-    /// Requests it was to make at most.
-    pub budget_ios: u64,
-    /// Bytes it was to move at most.
-    pub budget_bytes: u64,
 }
 
 /// Only what tells whether the rest can be read.

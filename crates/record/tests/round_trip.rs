@@ -314,7 +314,7 @@ fn sample_run() -> RunRecord {
         status: TestStatus::Failed,
         header: RunHeader {
             command: vec!["fathom".to_owned(), "bench".to_owned(), "/data".to_owned()],
-            activity: Activity::Bench,
+            activity: Activity::default(),
             target: "/data".to_owned(),
             tool_version: "0.1.0".to_owned(),
             started_unix_ms: 1_790_000_000_000,

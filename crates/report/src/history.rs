@@ -42,7 +42,7 @@ pub fn render_table(rows: &[HistoryRow], style: &Style, out: &mut TextWriter) ->
         vec![
             row.id.to_string(),
             started,
-            row.activity.name().to_owned(),
+            row.kind.name().to_owned(),
             row.target.clone(),
             row.tests.to_string(),
             row.status.name().to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_record::{Activity, Conditions, RunRecord, TestStatus};
+use fathom_record::{ActivityKind, Conditions, RunRecord, TestStatus};
 use serde::Serialize;
 
 use crate::{Style, history};
@@ -29,7 +29,7 @@ impl<'a> DocumentHead<'a> {
 struct RunDocument<'a> {
     /// Number in the history; null where the run is not kept.
     id: Option<u64>,
-    kind: Activity,
+    kind: ActivityKind,
     /// Null where the command has none.
     suite: Option<&'a str>,
     status: TestStatus,
@@ -49,8 +49,8 @@ impl<'a> RunDocument<'a> {
         let header = &record.header;
         RunDocument {
             id: style.run_id,
-            kind: header.activity,
-            suite: header.suite.as_deref(),
+            kind: header.activity.kind(),
+            suite: header.activity.suite(),
             status: record.status,
             interrupted: header.interrupted.as_deref(),
             command: &header.command,

@@ -3,7 +3,7 @@
 //! The method is written down once, as one goes about it. It is gone through from its beginning each time: what was measured
 //! answers its questions, and the first that has no answer is what to measure next. So a stored record tells the same again.
 
-use fathom_record::{IdentifyRecord, RunRecord};
+use fathom_record::{Activity, IdentifyActivity, RunRecord};
 
 use super::probe::{IdentifyProbe, IoDirection, Seen};
 use crate::identified::{Identified, Spent};
@@ -42,8 +42,8 @@ pub struct Budget {
 
 impl IdentifySpec {
     /// As it stands in a record.
-    pub fn record(&self) -> IdentifyRecord {
-        IdentifyRecord {
+    pub fn activity(&self) -> IdentifyActivity {
+        IdentifyActivity {
             unit_bytes: self.unit,
             most_block_bytes: self.most_block,
             most_depth: self.most_depth,
@@ -58,7 +58,7 @@ impl IdentifySpec {
 
     /// That of a stored run; `None` where it did not identify.
     pub fn of(run: &RunRecord) -> Option<IdentifySpec> {
-        let told = run.header.identify.as_ref()?;
+        let Activity::Identify(told) = &run.header.activity else { return None };
         Some(IdentifySpec {
             unit: told.unit_bytes.max(1),
             size: run.header.size_bytes,

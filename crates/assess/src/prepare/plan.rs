@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::prepare::{PreparePiece, PrepareStage};
+use fathom_analysis::prepare::PreparePiece;
 use fathom_analysis::steady::ROUND_NS;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
-use fathom_record::RunHeader;
+use fathom_record::{PrepareStage, RunHeader};
 use fathom_runner::{Session, unknown_data};
 use fathom_sys::device::{TargetHandle, TargetStack};
 use fathom_volume::VolumeModel;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fathom_history::{Error, Filter, History, PATIENCE, RunId};
-use fathom_record::{Activity, TestStatus};
+use fathom_record::{ActivityKind, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::{Style, history};
 
@@ -74,7 +74,7 @@ struct HistoryListArguments {
     target: Option<String>,
     /// Only runs of this command
     #[arg(long, value_name = "COMMAND", value_parser = activity)]
-    kind: Option<Activity>,
+    kind: Option<ActivityKind>,
     /// Only runs that ended so
     #[arg(long, value_parser = ["complete", "incomplete", "failed"])]
     status: Option<String>,
@@ -124,15 +124,15 @@ impl HistoryListArguments {
         Filter {
             status,
             target: self.target.clone(),
-            activity: self.kind,
+            kind: self.kind,
             newest: self.newest,
             ..Filter::default()
         }
     }
 }
 
-fn activity(name: &str) -> Result<Activity, String> {
-    Activity::named(name).ok_or_else(|| format!("no command that keeps runs is called '{name}'"))
+fn activity(name: &str) -> Result<ActivityKind, String> {
+    ActivityKind::named(name).ok_or_else(|| format!("no command that keeps runs is called '{name}'"))
 }
 
 fn write_list(list: &HistoryListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
@@ -157,12 +157,12 @@ fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -
     };
     let record = history.load(run)?;
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
-    output::print(|out| match record.header.activity {
-        Activity::Sweep => super::sweep::show(&record, &style, format, out),
-        Activity::Identify => super::identify::show(&record, &style, format, out),
-        Activity::Prepare => super::prepare::show(&record, &[], &style, format, out),
-        Activity::Surface => super::surface::show(&record, &style, format, out),
-        Activity::Bench | Activity::Fio => super::bench::show(&record, &style, format, out),
+    output::print(|out| match record.header.activity.kind() {
+        ActivityKind::Sweep => super::sweep::show(&record, &style, format, out),
+        ActivityKind::Identify => super::identify::show(&record, &style, format, out),
+        ActivityKind::Prepare => super::prepare::show(&record, &style, format, out),
+        ActivityKind::Surface => super::surface::show(&record, &style, format, out),
+        ActivityKind::Bench | ActivityKind::Fio => super::bench::show(&record, &style, format, out),
     })?;
     Ok(Exit::Done)
 }

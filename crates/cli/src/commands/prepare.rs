@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::prepare::{CompletedPiece, PrepareStage};
+use fathom_analysis::prepare::CompletedPiece;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, PrepareWorkload, prepare};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_options::shell_quoted;
-use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
+use fathom_record::{ActivityKind, PrepareStage, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::{
     Style, TextWriter, document, prepare::json as prepare_json, prepare::text as prepare_text,
@@ -91,11 +91,10 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
     }
     measuring.announce(|out| plan_text(&plan, out))?;
     measuring.going_on = Some(resuming(&plan));
-    let stages = plan.stages.clone();
     let (_, exit) = measuring.run(
         plan.session(),
         |session, display| prepare(&plan, earlier, session, &mut PrepareProgress::new(&plan, display)),
-        move |record, style, format, out| show(record, &stages, style, format, out),
+        show,
     )?;
     Ok(exit)
 }
@@ -118,7 +117,7 @@ fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSetting
 fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord>, Complaint> {
     let target = plan.target_name();
     let anew = || Some("leave --resume out to begin anew".to_owned());
-    let Some((run, record)) = store::last_run(place, Activity::Prepare, &target)? else {
+    let Some((run, record)) = store::last_run(place, ActivityKind::Prepare, &target)? else {
         let message = format!("the history knows of nothing done to {target} to go on with");
         return Err(Complaint::failed(message, anew()));
     };
@@ -138,21 +137,15 @@ fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord
     Ok(tests)
 }
 
-/// Shows what came out of `stages`.
+/// Shows what came out.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(
-    record: &RunRecord,
-    stages: &[PrepareStage],
-    style: &Style,
-    format: Format,
-    out: &mut TextWriter,
-) -> io::Result<()> {
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
     if format == Format::Json {
-        prepare_json::render(record, stages, style, &mut out.json())
+        prepare_json::render(record, style, &mut out.json())
     } else {
-        prepare_text::render(record, stages, style, out)
+        prepare_text::render(record, style, out)
     }
 }
 

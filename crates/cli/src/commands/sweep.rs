@@ -14,7 +14,7 @@ use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
-use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
+use fathom_record::{ActivityKind, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter, sweep::json as sweep_json, sweep::table as sweep_table};
 
@@ -118,7 +118,6 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     arguments.run.catalog.use_named()?;
     let measuring = Measuring::new(&arguments.run);
     let resume = arguments.resume;
-    let (slo, reach) = (arguments.slo.clone(), arguments.reach.clone());
     let mut plan = SweepPlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     measuring.announce(|out| plan_text(&plan, out))?;
@@ -134,7 +133,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         },
         show,
     )?;
-    let misses = || misses_a_goal(&assess(&record, slo.as_ref(), reach.as_ref()));
+    let misses = || misses_a_goal(&assess(&record));
     Ok(if exit == Exit::Done && misses() { Exit::Broken } else { exit })
 }
 
@@ -143,25 +142,11 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    let slo =
-        said(&record.header.command, "--slo").and_then(|text| LatencyObjective::parse_recorded(text).ok());
-    let reach = said(&record.header.command, "--reach").and_then(|text| RateGoal::parse(text).ok());
-    let result = assess(record, slo.as_ref(), reach.as_ref());
+    let result = assess(record);
     if format == Format::Json {
         sweep_json::render(record, &result, style, &mut out.json())
     } else {
         sweep_table::render(record, &result, style, out)
-    }
-}
-
-/// What a command line says of `option`, `--option=value` or `--option value`.
-fn said<'a>(command: &'a [String], option: &str) -> Option<&'a str> {
-    let position = command.iter().position(|word| {
-        word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-    })?;
-    match command[position].split_once('=') {
-        Some((_, value)) => Some(value),
-        None => command.get(position + 1).map(String::as_str),
     }
 }
 
@@ -204,7 +189,7 @@ fn earlier(plan: &mut SweepPlan, place: &HistoryPath) -> Result<Vec<TestRecord>,
         return Err(Complaint::usage(message, Some("leave --resume out".to_owned())));
     }
     let anew = || Some("leave --resume out to begin a new one".to_owned());
-    let Some((run, record)) = store::last_run(place, Activity::Sweep, target)? else {
+    let Some((run, record)) = store::last_run(place, ActivityKind::Sweep, target)? else {
         let message = format!("the history has no sweep of {target} to go on with");
         return Err(Complaint::failed(message, anew()));
     };
@@ -250,19 +235,6 @@ fn plan_text(plan: &SweepPlan, out: &mut TextWriter) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_command_line_says_of_an_option() {
-        let check = |words: &[&str], expected: Option<&str>| {
-            let command: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-            assert_eq!(said(&command, "--slo"), expected, "{words:?}");
-        };
-        check(&["fathom", "sweep", "--slo", "p99<5ms", "/x"], Some("p99<5ms"));
-        check(&["fathom", "sweep", "--slo=mean<=800us"], Some("mean<=800us"));
-        check(&["fathom", "sweep", "--slow", "x"], None);
-        check(&["fathom", "sweep", "--slo"], None);
-        check(&[], None);
-    }
 
     #[test]
     fn axes() {

@@ -238,11 +238,9 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
 
 fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -> std::io::Result<()> {
     match name {
-        "sweep" => {
-            sweep_table::render(record, &fathom_analysis::sweep::assess(record, None, None), style, out)
-        }
+        "sweep" => sweep_table::render(record, &fathom_analysis::sweep::assess(record), style, out),
         "surface" => surface_table::render(record, &fathom_analysis::surface::assess(record), style, out),
-        "prepare" => prepare_text::render(record, &[], style, out),
+        "prepare" => prepare_text::render(record, style, out),
         "identify" | "identify-json" => {
             let found = &identified_of(record).unwrap_or_default();
             let near = candidates(catalogue().unwrap(), found, volume_size(record));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fathom_history::History;
-use fathom_record::{Activity, Finding, RunHeader, RunRecord, Severity, TestRecord, TestStatus};
+use fathom_record::{Finding, RunHeader, RunRecord, Severity, TestRecord, TestStatus};
 use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,6 @@ pub fn open(path: &Path) -> History {
 pub fn header(target: &str) -> RunHeader {
     let mut header = RunHeader {
         command: vec!["fathom".into(), "bench".into(), target.into()],
-        activity: Activity::Bench,
         target: target.into(),
         tool_version: "0.1.0".into(),
         started_unix_ms: 1_790_000_000_123,

@@ -1,7 +1,7 @@
 //! One history, one user: what goes in comes out.
 
 use fathom_history::{Error, Filter, History, RunId};
-use fathom_record::{Activity, RunRecord, TestStatus};
+use fathom_record::{ActivityKind, RunRecord, TestStatus};
 
 use crate::fixture::{PATIENCE, assert_sound, findings, header, open, place, record, test, test_ids};
 
@@ -65,7 +65,7 @@ fn the_list_is_filtered() {
     check(Filter { status: Some(TestStatus::Incomplete), ..Filter::default() }, &[3]);
     check(Filter { target: Some("/a".into()), ..Filter::default() }, &[1, 3, 4]);
     check(Filter { target: Some("/a".into()), newest: Some(2), ..Filter::default() }, &[3, 4]);
-    check(Filter { activity: Some(Activity::Fio), ..Filter::default() }, &[]);
+    check(Filter { kind: Some(ActivityKind::Fio), ..Filter::default() }, &[]);
     check(Filter { tag: Some("base".into()), ..Filter::default() }, &[1, 2]);
     check(Filter { tag: Some("base".into()), newest: Some(1), ..Filter::default() }, &[2]);
     check(Filter { newest: Some(0), ..Filter::default() }, &[]);
@@ -73,7 +73,7 @@ fn the_list_is_filtered() {
     let row = &history.list(&Filter::default()).unwrap().rows[1];
     assert_eq!(row.started, "2026-09-21T14:13:20Z");
     assert_eq!((row.started_unix_ms, row.tests), (1_790_000_000_123, 1));
-    assert_eq!((row.target.as_str(), row.activity), ("/b", Activity::Bench));
+    assert_eq!((row.target.as_str(), row.kind), ("/b", ActivityKind::Bench));
     assert_eq!((row.command.as_str(), row.hostname.as_str()), ("fathom bench /b", "host"));
     assert_eq!((row.status, row.labels.len()), (TestStatus::Failed, 1));
 }

@@ -336,7 +336,11 @@ fn prediction(prediction: &Prediction) -> PredictionDocument<'_> {
 }
 
 fn budget(record: &RunRecord, found: &Identified) -> BudgetDocument {
-    let announced = record.header.identify.as_ref().map(|allowed| AnnouncedDocument {
+    let allowed = match &record.header.activity {
+        fathom_record::Activity::Identify(allowed) => Some(allowed),
+        _ => None,
+    };
+    let announced = allowed.map(|allowed| AnnouncedDocument {
         time_ns: allowed.budget_ns,
         ios: allowed.budget_ios,
         bytes: allowed.budget_bytes,

@@ -8,7 +8,7 @@ use fathom_analysis::identified::prediction::Prediction;
 use fathom_analysis::identified::{Figure, Identified};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
-use fathom_record::RunRecord;
+use fathom_record::{Activity, RunRecord};
 
 use crate::bench::table::{self as bench_table, INDENT};
 use crate::columns::{self, Align, Columns, pad, wrap};
@@ -217,7 +217,7 @@ impl IdentifyPage<'_> {
         let IdentifyReport { record, found, .. } = self.report;
         let spent = found.spent;
         let mut took = format!("Took {}", duration(Nanos(spent.time_ns)));
-        if let Some(allowed) = &record.header.identify {
+        if let Activity::Identify(allowed) = &record.header.activity {
             took.push_str(&format!(" of {} at most", duration(Nanos(allowed.budget_ns))));
         }
         took.push_str(&format!(", {} I/Os, {} read", grouped(spent.ios), bytes(spent.read_bytes)));
@@ -248,7 +248,7 @@ mod tests {
     use fathom_analysis::identified::candidate::SizeImplied;
     use fathom_analysis::identified::prediction::predictions;
     use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, EachWay, Spent};
-    use fathom_record::{Activity, IdentifyRecord, JobRecord, TestRecord};
+    use fathom_record::{IdentifyActivity, JobRecord, TestRecord};
 
     use crate::identify::json as identify_json;
 
@@ -294,12 +294,11 @@ mod tests {
     fn rendered(found: &Identified, json: bool) -> String {
         let mut record = RunRecord::default();
         record.header.target = "sim:aws-gp2?size=50GiB".to_owned();
-        record.header.activity = Activity::Identify;
-        record.header.identify = Some(IdentifyRecord {
+        record.header.activity = Activity::Identify(IdentifyActivity {
             budget_ns: 2_400_000_000_000,
             budget_ios: 8_000_000,
             budget_bytes: 100 << 30,
-            ..IdentifyRecord::default()
+            ..IdentifyActivity::default()
         });
         let jobs = vec![JobRecord::default()];
         record.tests = vec![TestRecord { id: "p1".to_owned(), jobs, ..TestRecord::default() }];

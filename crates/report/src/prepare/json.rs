@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::prepare::{CompletedPiece, PrepareStage, StageResult, results, stage_of};
-use fathom_record::{Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_analysis::prepare::{CompletedPiece, StageResult, results, stage_of};
+use fathom_record::{Finding, PrepareStage, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 use serde::Serialize;
 
 use crate::run_json::DocumentHead;
@@ -61,21 +61,16 @@ struct PieceDocument<'a> {
     fio: &'a str,
 }
 
-/// Writes the document, indented; `stages` as for the text.
+/// Writes the document, indented.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(
-    record: &RunRecord,
-    stages: &[PrepareStage],
-    style: &Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let header = &record.header;
     let document = PrepareDocument {
         head: DocumentHead::new(SCHEMA, record, style),
         size_bytes: header.size_bytes,
-        stages: results(record, stages).iter().map(|result| stage(record, result)).collect(),
+        stages: results(record).iter().map(|result| stage(record, result)).collect(),
         findings: &record.findings,
     };
     document::write(&document, out)
@@ -126,6 +121,7 @@ fn piece(test: &TestRecord) -> PieceDocument<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fathom_record::{Activity, PrepareActivity};
     use serde_json::Value;
 
     #[test]
@@ -138,9 +134,11 @@ mod tests {
             rounds: Some(rounds),
             ..TestRecord::default()
         };
-        let record = RunRecord { tests: vec![test], ..RunRecord::default() };
+        let mut record = RunRecord { tests: vec![test], ..RunRecord::default() };
         let mut out = Vec::new();
-        render(&record, &[PrepareStage::Fill, PrepareStage::Workload], &Style::default(), &mut out).unwrap();
+        let stages = vec![PrepareStage::Fill, PrepareStage::Workload];
+        record.header.activity = Activity::Prepare(PrepareActivity { stages });
+        render(&record, &Style::default(), &mut out).unwrap();
         let document: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(document["schema"], SCHEMA);
         let [fill, workload] = [&document["stages"][0], &document["stages"][1]];

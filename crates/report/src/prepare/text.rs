@@ -2,29 +2,24 @@
 
 use std::io;
 
-use fathom_analysis::prepare::{PrepareStage, StageResult, results, stage_of};
+use fathom_analysis::prepare::{StageResult, results, stage_of};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
-use fathom_record::{RoundsRecord, RunRecord, TestStatus};
+use fathom_record::{PrepareStage, RoundsRecord, RunRecord, TestStatus};
 
 use crate::bench::rounds::figure;
 use crate::bench::table::{INDENT, decimal, header};
 use crate::columns::{Align, Columns, wrap};
 use crate::{Style, TextWriter};
 
-/// Writes what became of `stages`, or of every stage that was begun where those are not known.
+/// Writes what became of each stage.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(
-    record: &RunRecord,
-    stages: &[PrepareStage],
-    style: &Style,
-    out: &mut TextWriter,
-) -> io::Result<()> {
+pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let width = style.width.max(40);
     header(record, style, width, out)?;
-    let results = results(record, stages);
+    let results = results(record);
     if results.is_empty() {
         return writeln!(out, "  Nothing was done.");
     }
@@ -136,6 +131,7 @@ fn rounds_text(rounds: &RoundsRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fathom_record::{Activity, PrepareActivity};
     use fathom_record::{ErrorCountRecord, JobRecord, OpRecord, PhaseRecord, RunHeader, TestRecord};
 
     const MIB: u64 = 1 << 20;
@@ -154,10 +150,18 @@ mod tests {
     }
 
     fn lines(tests: Vec<TestRecord>, stages: &[PrepareStage]) -> Vec<String> {
+        let begun = tests
+            .iter()
+            .filter_map(stage_of)
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
         let header = RunHeader { size_bytes: 200 * MIB, ..RunHeader::default() };
-        let record = RunRecord { tests, header, ..RunRecord::default() };
+        let mut record = RunRecord { tests, header, ..RunRecord::default() };
         let mut out = Vec::new();
-        render(&record, stages, &Style::default(), &mut TextWriter::new(&mut out)).unwrap();
+        let activity = PrepareActivity { stages: if stages.is_empty() { begun } else { stages.to_vec() } };
+        record.header.activity = Activity::Prepare(activity);
+        render(&record, &Style::default(), &mut TextWriter::new(&mut out)).unwrap();
         let text = String::from_utf8(out).unwrap();
         text.lines().skip_while(|line| !line.starts_with("  ")).map(str::to_owned).collect()
     }

@@ -2,10 +2,11 @@
 
 use fathom_model::plan::{IoPlan, Mix, TimePlan};
 use fathom_record::{
-    Activity, BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord, DiskCountersRecord, DiskRecord,
-    ErrorCountRecord, ExpectationRecord, FailureRecord, FilesystemRecord, Finding, HistoryRow, HostRecord,
-    IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, OpRecord, PercentileRecord, PhaseRecord,
-    PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta, TestRecord, TestStatus,
+    Activity, BenchActivity, BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord,
+    DiskCountersRecord, DiskRecord, ErrorCountRecord, ExpectationRecord, FailureRecord, FilesystemRecord,
+    Finding, HistoryRow, HostRecord, IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, OpRecord,
+    PercentileRecord, PhaseRecord, PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta,
+    TestRecord, TestStatus,
 };
 use fathom_stats::Latency;
 
@@ -220,13 +221,12 @@ pub fn run() -> RunRecord {
         status: TestStatus::Incomplete,
         header: RunHeader {
             command: vec!["fathom".to_owned(), "bench".to_owned(), "/mnt/data".to_owned()],
-            activity: Activity::Bench,
             target: "/mnt/data".to_owned(),
             tool_version: "0.1.0".to_owned(),
+            activity: Activity::Bench(BenchActivity { suite: Some("standard".to_owned()) }),
             started_unix_ms: STARTED_UNIX_MS,
             conditions: Conditions { host, target },
             labels: [("provider".to_owned(), "aws".to_owned())].into(),
-            suite: Some("standard".to_owned()),
             size_bytes: 4 << 30,
             notes: vec!["The file was reduced to 4.0 GiB, a tenth of the free space.".to_owned()],
             interrupted: Some("SIGINT".to_owned()),
@@ -284,7 +284,6 @@ pub fn history() -> Vec<HistoryRow> {
         started: fathom_report::history::started(started_unix_ms),
         started_unix_ms,
         target: target.to_owned(),
-        activity: Activity::Bench,
         command: format!("fathom bench {target}"),
         status,
         tests: 10,
