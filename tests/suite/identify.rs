@@ -33,9 +33,12 @@ fn told(program: Program) -> Result<Value, String> {
     ended.assert_code(0);
     let document = ended.document();
     assert_eq!(document["schema"], "fathom.identify/1");
-    for what in ["time_ns", "ios", "bytes"] {
-        let announced = number(&document, &format!("/budget/announced/{what}"))?;
-        let spent = number(&document, &format!("/budget/spent/{what}"))?;
+    for (what, parts) in
+        [("time_ns", &["time_ns"][..]), ("ios", &["ios"]), ("bytes", &["read_bytes", "written_bytes"])]
+    {
+        let announced = number(&document, &format!("/budget/{what}"))?;
+        let spent =
+            parts.iter().map(|part| number(&document, &format!("/spent/{part}"))).sum::<Result<f64, _>>()?;
         assert!(spent <= announced && spent > 0.0, "{what}: {spent} of {announced}");
     }
     Ok(document)
@@ -48,7 +51,7 @@ fn identified(device: &LoopDevice, cap: &Cap, more: &[&str]) -> Result<Value, St
 
 /// Nothing but what was set is claimed.
 fn no_bucket(document: &Value) -> Result<(), String> {
-    match &document["burst"] {
+    match &document["bursts"][0] {
         Value::Null => Ok(()),
         burst => Err(format!("there is no credit: {burst:#}")),
     }
@@ -58,9 +61,9 @@ fn a_cap_on_reads() -> Result<(), String> {
     let device = LoopDevice::in_memory(64 * MIB);
     let cap = Cap { read_iops: Some(800), ..Cap::default() };
     let document = identified(&device, &cap, &["--budget=100s"])?;
-    within("reads", number(&document, "/limits/iops/read")?, 800.0, 3.0)?;
-    let limits = &document["limits"];
-    assert_eq!((&limits["iops"]["write"], &limits["bytes_per_second"]["read"]), (&Value::Null, &Value::Null));
+    within("reads", number(&document, "/iops/read/value")?, 800.0, 3.0)?;
+    let bandwidth = &document["bytes_per_second"]["read"]["value"];
+    assert_eq!((&document["iops"]["write"], bandwidth), (&Value::Null, &Value::Null));
     no_bucket(&document)
 }
 
@@ -69,10 +72,10 @@ fn a_cap_on_each() -> Result<(), String> {
     let cap = Cap { read_iops: Some(900), write_iops: Some(500), ..Cap::default() };
     let destroy = format!("--destroy-data={}", device.path().display());
     let document = identified(&device, &cap, &["--budget=170s", &destroy])?;
-    within("reads", number(&document, "/limits/iops/read")?, 900.0, 3.0)?;
-    within("writes", number(&document, "/limits/iops/write")?, 500.0, 3.0)?;
-    if document["limits"]["shared"] != false {
-        return Err(format!("the kernel counts them apart: {:#}", document["limits"]));
+    within("reads", number(&document, "/iops/read/value")?, 900.0, 3.0)?;
+    within("writes", number(&document, "/iops/write/value")?, 500.0, 3.0)?;
+    if document["shares_limits"] != false {
+        return Err(format!("the kernel counts them apart: {document:#}"));
     }
     no_bucket(&document)
 }
@@ -82,10 +85,9 @@ fn requests_and_bytes() -> Result<(), String> {
     let device = LoopDevice::in_memory(64 * MIB);
     let cap = Cap { read_iops: Some(1000), read_bps: Some(25 * MIB), ..Cap::default() };
     let document = identified(&device, &cap, &["--budget=120s"])?;
-    let limits = &document["limits"];
-    within("requests", number(limits, "/iops/read")?, 1000.0, 3.0)?;
-    within("bytes", number(limits, "/bytes_per_second/read")?, (25 * MIB) as f64, 3.0)?;
-    within("where they meet", number(limits, "/crossover_block_size_bytes")?, 25.6 * 1024.0, 3.0)?;
+    within("requests", number(&document, "/iops/read/value")?, 1000.0, 3.0)?;
+    within("bytes", number(&document, "/bytes_per_second/read/value")?, (25 * MIB) as f64, 3.0)?;
+    within("where they meet", number(&document, "/crossover_block_size_bytes/value")?, 25.6 * 1024.0, 3.0)?;
     no_bucket(&document)
 }
 
@@ -141,19 +143,19 @@ fn credit_of_requests() -> Result<(), String> {
     let credit =
         Credit { full: reads(1000), dry: reads(200), base: 200.0, credit: 16_000.0, counted: (0, 1.0) };
     let document = with_credit(&credit, "--budget=180s")?;
-    within("reads", number(&document, "/limits/iops/read")?, 1000.0, 3.0)?;
-    let burst = &document["burst"];
-    if (&burst["unit"], &burst["draws"]) != (&"ios".into(), &"reads".into()) {
+    within("reads", number(&document, "/iops/read/value")?, 1000.0, 3.0)?;
+    let burst = &document["bursts"][0];
+    if (&burst["unit"], &burst["scope"]) != (&"ios".into(), &"reads".into()) {
         return Err(format!(
             "a bucket of I/Os that reads draw on: {burst:#}, {:#}, {:#}",
             document["burst_why"], document["confounders"]
         ));
     }
-    within("burst", number(burst, "/burst_rate")?, 1000.0, 3.0)?;
-    within("baseline", number(burst, "/baseline_rate")?, 200.0, 3.0)?;
-    within("credit", number(burst, "/capacity")?, 16_000.0, 5.0)?;
-    within("to empty", number(burst, "/seconds_to_empty")?, 20.0, 5.0)?;
-    within("refill", number(burst, "/refill_rate")?, 200.0, 10.0)
+    within("burst", number(burst, "/burst_rate/value")?, 1000.0, 3.0)?;
+    within("baseline", number(burst, "/baseline_rate/value")?, 200.0, 3.0)?;
+    within("credit", number(burst, "/capacity/value")?, 16_000.0, 5.0)?;
+    within("to empty", number(burst, "/seconds_to_empty/value")?, 20.0, 5.0)?;
+    within("refill", number(burst, "/refill_rate/value")?, 200.0, 10.0)
 }
 
 /// 20 MiB a second for 20 s, then 5 MiB; 1,000 requests at the most.
@@ -167,19 +169,18 @@ fn credit_of_bytes() -> Result<(), String> {
         counted: (2, 512.0),
     };
     let document = with_credit(&credit, "--budget=180s")?;
-    let limits = &document["limits"];
-    within("reads", number(limits, "/iops/read")?, 1000.0, 3.0)?;
-    within("bytes", number(limits, "/bytes_per_second/read")?, (20 * MIB) as f64, 3.0)?;
-    let burst = &document["burst"];
-    if (&burst["unit"], &burst["draws"]) != (&"bytes".into(), &"reads".into()) {
+    within("reads", number(&document, "/iops/read/value")?, 1000.0, 3.0)?;
+    within("bytes", number(&document, "/bytes_per_second/read/value")?, (20 * MIB) as f64, 3.0)?;
+    let burst = &document["bursts"][0];
+    if (&burst["unit"], &burst["scope"]) != (&"bytes".into(), &"reads".into()) {
         return Err(format!(
             "a bucket of bytes that reads draw on: {burst:#}, {:#}, {:#}",
             document["burst_why"], document["confounders"]
         ));
     }
-    within("burst", number(burst, "/burst_rate")?, (20 * MIB) as f64, 3.0)?;
-    within("baseline", number(burst, "/baseline_rate")?, (5 * MIB) as f64, 3.0)?;
-    within("credit", number(burst, "/capacity")?, (300 * MIB) as f64, 5.0)
+    within("burst", number(burst, "/burst_rate/value")?, (20 * MIB) as f64, 3.0)?;
+    within("baseline", number(burst, "/baseline_rate/value")?, (5 * MIB) as f64, 3.0)?;
+    within("credit", number(burst, "/capacity/value")?, (300 * MIB) as f64, 5.0)
 }
 
 #[test]

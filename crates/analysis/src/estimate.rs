@@ -1,5 +1,8 @@
 //! A value that was derived from measurements, with the interval it lies in, or only a bound.
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 /// A value that was found, or the side on which it is known to lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Estimate {
@@ -42,4 +45,22 @@ impl Estimate {
             Estimate::AtLeast(_) => None,
         }
     }
+}
+
+impl Serialize for Estimate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(&Some(*self), serializer)
+    }
+}
+
+/// Value and bounds, as far as they are known: `{"value": null, "low": 5.0, "high": null}`.
+pub(crate) fn serialize<S: Serializer>(
+    estimate: &Option<Estimate>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut members = serializer.serialize_struct("Estimate", 3)?;
+    members.serialize_field("value", &estimate.and_then(|estimate| estimate.value()))?;
+    members.serialize_field("low", &estimate.and_then(|estimate| estimate.low()))?;
+    members.serialize_field("high", &estimate.and_then(|estimate| estimate.high()))?;
+    members.end()
 }

@@ -5,15 +5,19 @@ pub mod candidate;
 mod duration;
 pub mod prediction;
 
-use crate::estimate::Estimate;
+use serde::Serialize;
+
+use crate::estimate::{self, Estimate};
 
 /// A figure as far as it could be seen.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
     /// The value with the interval that holds the truth in 95 of 100 cases, or the side on which it lies; `None` where
     /// nothing at all is known.
+    #[serde(flatten, serialize_with = "estimate::serialize")]
     pub estimate: Option<Estimate>,
     /// Why there is no value, or what to keep in mind with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
@@ -40,7 +44,7 @@ impl Figure {
 }
 
 /// One figure for reads and one for writes; `None` = not measured (`--read-only`, or the budget ended before).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EachWay {
     /// Of reads.
     pub read: Option<Figure>,
@@ -49,7 +53,8 @@ pub struct EachWay {
 }
 
 /// What a bucket counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum BucketUnit {
     /// Requests, larger ones as several.
     Ios,
@@ -58,7 +63,8 @@ pub enum BucketUnit {
 }
 
 /// Whose requests draw from a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum BucketScope {
     /// Reads and writes.
     Both,
@@ -69,12 +75,12 @@ pub enum BucketScope {
 }
 
 /// A rate that holds as long as there is credit, and the one after it. Rates in the unit per second.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Burst {
     /// What is counted.
     pub unit: BucketUnit,
     /// Whose credit it is.
-    pub draws: BucketScope,
+    pub scope: BucketScope,
     /// While there is credit.
     pub burst_rate: Figure,
     /// Once it is used up.
@@ -90,18 +96,19 @@ pub struct Burst {
 }
 
 /// What the first access to a place costs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FirstTouchCost {
     /// Mean latency of a first access, ns.
     pub first_ns: Figure,
     /// The same places once more, ns.
     pub again_ns: Figure,
     /// Rate of first accesses over that of later ones, 0 to 1.
-    pub rate_share: Figure,
+    pub rate_fraction: Figure,
 }
 
 /// What looks like a bucket and is none, or a bucket's rival for an explanation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Confounder {
     /// Writes alone fell, and a rest brought nothing back: a flash cache that was full.
     WriteCacheFull,
@@ -113,8 +120,28 @@ pub enum Confounder {
     CpuSteal,
 }
 
-/// What identifying cost, or may cost at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Another explanation of what was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherCause {
+    /// Which.
+    pub id: Confounder,
+    /// What speaks for it.
+    pub text: String,
+}
+
+/// What may be spent at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Budget {
+    /// Time, ns.
+    pub time_ns: u64,
+    /// Requests.
+    pub ios: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+}
+
+/// What identifying cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
     /// Time, ns.
     pub time_ns: u64,
@@ -127,20 +154,20 @@ pub struct Spent {
 }
 
 /// A volume as it was found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Identified {
     /// The highest rate of small requests, I/Os a second: the burst where there is a bucket.
     pub iops: EachWay,
     /// The highest rate of large requests, bytes a second: the burst where there is a bucket.
     pub bytes_per_second: EachWay,
     /// Reads and writes draw on the same limits; `None` = could not be told.
-    pub is_shared: Option<bool>,
+    pub shares_limits: Option<bool>,
     /// Why it could not be told, or what it rests on.
-    pub shared_why: Option<String>,
+    pub shares_limits_why: Option<String>,
     /// The block size at which both limits meet, bytes.
-    pub crossover: Figure,
+    pub crossover_block_size_bytes: Figure,
     /// The largest request that counts as one I/O, bytes, exactly.
-    pub io_unit: Figure,
+    pub io_unit_bytes: Figure,
     /// Requests that are served at once.
     pub parallelism: Figure,
     /// Latency of a request that waits for no other, ns.
@@ -151,13 +178,15 @@ pub struct Identified {
     pub burst_why: Option<String>,
     /// The longest that requests went on at the highest rate of their size without a fall, ns: a bucket that would have run
     /// dry by then is not there. `None` = not looked for.
-    pub held_ns: Option<u64>,
+    pub longest_peak_ns: Option<u64>,
     /// What first accesses cost; `None` = nothing was seen.
     pub first_touch: Option<FirstTouchCost>,
     /// Why nothing was seen of first accesses.
     pub first_touch_why: Option<String>,
     /// Other explanations of what was seen.
-    pub confounders: Vec<(Confounder, String)>,
+    pub confounders: Vec<OtherCause>,
+    /// What it could take at most; `None` where nothing was measured.
+    pub budget: Option<Budget>,
     /// What it took.
     pub spent: Spent,
 }

@@ -1,7 +1,10 @@
 //! The four access patterns that a measurement can have, and the names of block sizes.
 
+use serde::Serialize;
+
 /// Direction and order of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AccessPattern {
     /// Reads in random order.
     RandRead,

@@ -68,9 +68,9 @@ fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) 
         .min_by(|one, other| (cost(one) + extra(one)).total_cmp(&(cost(other) + extra(other))))?;
     let size = SizeImplied {
         bytes: alike.size_bytes,
-        low: alike.sizes.0,
-        high: alike.sizes.1,
-        is_the_targets: size_bytes.map(|_| fits(&alike, size_bytes)),
+        low_bytes: alike.sizes.0,
+        high_bytes: alike.sizes.1,
+        is_target_size: size_bytes.map(|_| fits(&alike, size_bytes)),
     };
     Some(Candidate {
         id: entry.id().to_owned(),
@@ -79,8 +79,8 @@ fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) 
         lifecycle: entry.lifecycle().to_string(),
         distance: cost(&alike) + extra(&alike),
         size: (!alike.is_any_size).then_some(size),
-        iops: alike.parameters.iops,
-        bytes_per_second: alike.parameters.bytes_per_second,
+        provisioned_iops: alike.parameters.iops,
+        provisioned_bytes_per_second: alike.parameters.bytes_per_second,
         on_demand: alike.parameters.on_demand,
         tier: alike.parameters.tier,
     })
@@ -145,7 +145,7 @@ mod tests {
         let bucket = |limit: Option<Limit>, unit| match limit? {
             Limit::Credit { base, burst, capacity, .. } => Some(Burst {
                 unit,
-                draws: BucketScope::Both,
+                scope: BucketScope::Both,
                 burst_rate: exactly(burst?.as_f64()),
                 baseline_rate: exactly(base.as_f64()),
                 capacity: exactly(capacity as f64),
@@ -161,9 +161,9 @@ mod tests {
         Identified {
             iops: each(&requests),
             bytes_per_second: each(&|stage| peak(stage.bytes)),
-            is_shared: (model.shared.is_empty() || !is_apart).then_some(!is_apart),
+            shares_limits: (model.shared.is_empty() || !is_apart).then_some(!is_apart),
             bursts: model.shared.iter().flat_map(of_stage).flatten().collect(),
-            held_ns: Some(2_400_000_000_000),
+            longest_peak_ns: Some(2_400_000_000_000),
             ..Identified::default()
         }
     }
@@ -183,9 +183,9 @@ mod tests {
     fn gp2_of_50_gib_is_what_it_is() {
         for known in [true, false] {
             let first = nearest("aws-gp2", 50, known);
-            assert_eq!((first.id.as_str(), first.iops), ("aws-gp2", None), "{first:?}");
+            assert_eq!((first.id.as_str(), first.provisioned_iops), ("aws-gp2", None), "{first:?}");
             let size = first.size.unwrap();
-            assert_eq!((size.bytes, size.is_the_targets), (50 << 30, known.then_some(true)));
+            assert_eq!((size.bytes, size.is_target_size), (50 << 30, known.then_some(true)));
             assert!(first.distance < 1e-9);
         }
     }
@@ -195,7 +195,7 @@ mod tests {
         let found = seen(&resolved("aws-gp2", 50).model);
         let first = candidates(Catalog::shipped(), &found, Some(10 << 30)).remove(0);
         let size = first.size.unwrap();
-        assert_eq!((first.id.as_str(), size.bytes, size.is_the_targets), ("aws-gp2", 50 << 30, Some(false)));
+        assert_eq!((first.id.as_str(), size.bytes, size.is_target_size), ("aws-gp2", 50 << 30, Some(false)));
         assert!((first.distance - OTHER_SIZE).abs() < 1e-9);
     }
 

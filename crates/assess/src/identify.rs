@@ -1,9 +1,10 @@
 //! Runs what finds out of what a volume is made: asks the method what to measure next, measures, and hands each
 //! measurement out as it ends.
 
+use fathom_analysis::identified::Budget;
 use fathom_analysis::identified::Identified;
 use fathom_analysis::identify::probe::{IdentifyProbe, IoDirection, Seen};
-use fathom_analysis::identify::script::{Budget, IdentifySpec, IdentifyStep, identified, next};
+use fathom_analysis::identify::script::{IdentifySpec, IdentifyStep, identified, next};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_record::{Activity, IdentifyActivity, RunRecord, Severity};

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use fathom_analysis::estimate::Estimate;
-use fathom_analysis::identified::prediction::{Last, predictions};
+use fathom_analysis::identified::prediction::{LastPhase, predictions};
 use fathom_analysis::identified::{BucketUnit, EachWay, Figure, Identified};
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{RunSettings, candidates};
@@ -163,9 +163,9 @@ fn limits(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open: 
         // Requests are counted together, and bytes apart.
         _ => None,
     };
-    let is_told = !by_clock || found.is_shared.is_some();
-    if open != Open::Type && is_told && found.is_shared != is_shared {
-        amiss.add(format!("shared: {:?} ({:?})", found.is_shared, found.shared_why));
+    let is_told = !by_clock || found.shares_limits.is_some();
+    if open != Open::Type && is_told && found.shares_limits != is_shared {
+        amiss.add(format!("shared: {:?} ({:?})", found.shares_limits, found.shares_limits_why));
     }
     if found.first_touch.is_some() != model.first_touch.is_some() {
         amiss.add(format!("first touch: {:?} ({:?})", found.first_touch, found.first_touch_why));
@@ -212,8 +212,9 @@ fn buckets(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open:
     left.iter().for_each(|burst| amiss.add(format!("there is no bucket: {burst:?}")));
     if open == Open::Bucket {
         let told = predictions(found);
-        let is_cautious =
-            told.iter().all(|one| matches!(one.last, Last::AtLeast(seconds) if seconds < 600.0));
+        let is_cautious = told
+            .iter()
+            .all(|one| matches!(one.last_phase, LastPhase::AtLeastSeconds(seconds) if seconds < 600.0));
         if told.is_empty() || !is_cautious {
             amiss.add(format!("more is said than was watched: {told:?}"));
         }
@@ -240,7 +241,7 @@ fn told_amiss((volume, seconds, open): (&str, u64, Open)) -> Vec<String> {
     // What has to be chosen of a type may be included in another.
     let is_nearest = |distance: f64| distance <= near[0].distance + 0.0101;
     let is_own = own.is_some_and(|own| {
-        let is_size = own.size.is_none_or(|size| size.is_the_targets == Some(true));
+        let is_size = own.size.is_none_or(|size| size.is_target_size == Some(true));
         is_size && is_nearest(own.distance)
     });
     if !matches!(open, Open::Type | Open::Clock) && !is_own {

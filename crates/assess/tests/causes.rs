@@ -21,7 +21,7 @@ fn run(target: &str) -> (RunRecord, Identified) {
 }
 
 fn kinds(found: &Identified) -> Vec<Confounder> {
-    found.confounders.iter().map(|one| one.0).collect()
+    found.confounders.iter().map(|one| one.id).collect()
 }
 
 /// So much of the CPU time given away while requests came at a lower rate than `bound`, and before.
@@ -62,6 +62,6 @@ fn a_rate_that_rises_again_by_itself_is_no_credit() {
     let (_, found) = run("sim:hetzner-volume?size=100GiB");
     assert!(found.bursts.is_empty(), "{:?}", found.bursts);
     let said = found.burst_why.unwrap();
-    let is_told = found.confounders.iter().any(|one| one.0 == Confounder::ByItself);
+    let is_told = found.confounders.iter().any(|one| one.id == Confounder::ByItself);
     assert!(is_told || said.contains("up again without a rest"), "{said}");
 }

@@ -70,9 +70,9 @@ fn judged(volume: &Drawn, found: &Identified) -> Vec<(String, Verdict, String)> 
         add("latency", verdict, format!("{lat:?}, is {truth}"));
     }
     let (truth, is_visible) = volume.unit();
-    let unit = &found.io_unit;
+    let unit = &found.io_unit_bytes;
     add("unit", judge(unit, truth, 0.0, is_visible), format!("{unit:?}, is {truth:?}"));
-    let shared = match (found.is_shared, volume.is_shared()) {
+    let shared = match (found.shares_limits, volume.is_shared()) {
         (Some(told), Some(truth)) if told != truth => Verdict::Wrong,
         (Some(_), Some(_)) => Verdict::Found { covered: true },
         (None, Some(_)) if volume.shows_sharing() => Verdict::Missed,
@@ -81,7 +81,7 @@ fn judged(volume: &Drawn, found: &Identified) -> Vec<(String, Verdict, String)> 
     add(
         "shared",
         shared,
-        format!("{:?} {:?}, is {:?}", found.is_shared, found.shared_why, volume.is_shared()),
+        format!("{:?} {:?}, is {:?}", found.shares_limits, found.shares_limits_why, volume.is_shared()),
     );
     if let Some(width) = volume.width {
         let figure = &found.parallelism;
@@ -98,12 +98,12 @@ fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, S
     let mut left = found.bursts.clone();
     for bucket in volume.buckets() {
         let of_way = |draws: BucketScope| match bucket.way {
-            None => draws == BucketScope::Both || found.is_shared.is_none(),
+            None => draws == BucketScope::Both || found.shares_limits.is_none(),
             Some(Way::Read) => draws == BucketScope::Reads,
             Some(Way::Write) => draws == BucketScope::Writes,
         };
         let unit = if bucket.is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
-        let Some(index) = left.iter().position(|burst| burst.unit == unit && of_way(burst.draws)) else {
+        let Some(index) = left.iter().position(|burst| burst.unit == unit && of_way(burst.scope)) else {
             let verdict = if volume.can_empty(&bucket) { Verdict::Missed } else { Verdict::Open };
             add("bucket", verdict, format!("not found: {bucket:?}; {:?}", found.burst_why));
             continue;

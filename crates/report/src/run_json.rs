@@ -1,11 +1,35 @@
-//! What every document of a run says of the run itself.
+//! Documents of runs: the run itself, the results as the analysis has them, and the findings.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
-use fathom_record::{ActivityKind, Conditions, RunRecord, TestStatus};
+use fathom_record::{Activity, Conditions, Finding, RunRecord, TestStatus};
 use serde::Serialize;
 
-use crate::{Style, history};
+use crate::{Style, document, history};
+
+/// Writes the document of a run, indented: `result` are its members between those of the run and the findings.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn write(
+    schema: &'static str,
+    record: &RunRecord,
+    result: &impl Serialize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a, T> {
+        #[serde(flatten)]
+        head: DocumentHead<'a>,
+        #[serde(flatten)]
+        result: &'a T,
+        findings: &'a [Finding],
+    }
+    let head = DocumentHead::new(schema, record, style);
+    document::write(&Document { head, result, findings: &record.findings }, out)
+}
 
 /// The members that such a document begins with.
 #[derive(Serialize)]
@@ -29,9 +53,9 @@ impl<'a> DocumentHead<'a> {
 struct RunDocument<'a> {
     /// Number in the history; null where the run is not kept.
     id: Option<u64>,
-    kind: ActivityKind,
-    /// Null where the command has none.
-    suite: Option<&'a str>,
+    /// `kind` and the settings of that command.
+    #[serde(flatten)]
+    activity: &'a Activity,
     status: TestStatus,
     interrupted: Option<&'a str>,
     command: &'a [String],
@@ -49,8 +73,7 @@ impl<'a> RunDocument<'a> {
         let header = &record.header;
         RunDocument {
             id: style.run_id,
-            kind: header.activity.kind(),
-            suite: header.activity.suite(),
+            activity: &header.activity,
             status: record.status,
             interrupted: header.interrupted.as_deref(),
             command: &header.command,

@@ -59,6 +59,7 @@ const OWNED: &[(&str, &[&str])] = &[
         "serde",
         &[
             "fathom",
+            "fathom-analysis",
             "fathom-assess",
             "fathom-catalog",
             "fathom-history",

@@ -5,6 +5,7 @@
 //! counts where it is contradicted. What the medium takes is left out: providers seldom publish it.
 
 use fathom_volume::{Limit, LimitStage, VolumeModel};
+use serde::Serialize;
 
 use crate::estimate::Estimate;
 use crate::identified::duration::held_s;
@@ -22,7 +23,7 @@ pub const CHOSEN: f64 = 0.01;
 pub const LIKELY: f64 = 0.1;
 
 /// A volume of a type that is sold, beside one that was identified.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Candidate {
     /// The type's name in the catalogue.
     pub id: String,
@@ -36,10 +37,10 @@ pub struct Candidate {
     pub distance: f64,
     /// Its size; `None` where figures of this type do not depend on it.
     pub size: Option<SizeImplied>,
-    /// IOPS to be chosen.
-    pub iops: Option<u64>,
-    /// Bandwidth to be chosen, bytes a second.
-    pub bytes_per_second: Option<u64>,
+    /// IOPS to be chosen; `None` where none are chosen.
+    pub provisioned_iops: Option<u64>,
+    /// Bandwidth to be chosen, bytes a second; `None` where none is chosen.
+    pub provisioned_bytes_per_second: Option<u64>,
     /// Tier to be chosen.
     pub tier: Option<String>,
     /// Bursts that are billed have to be ordered.
@@ -47,16 +48,16 @@ pub struct Candidate {
 }
 
 /// A size that figures imply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SizeImplied {
     /// The one that fits best, or the smallest of those that do, bytes.
     pub bytes: u64,
-    /// The smallest that fits about as well.
-    pub low: u64,
-    /// The largest.
-    pub high: u64,
+    /// The smallest that fits about as well, bytes.
+    pub low_bytes: u64,
+    /// The largest, bytes.
+    pub high_bytes: u64,
     /// Whether the target has that size; `None` where its size is not known.
-    pub is_the_targets: Option<bool>,
+    pub is_target_size: Option<bool>,
 }
 
 /// How far `found` is from a volume with this model; `None` where nothing was found to go by.
@@ -72,8 +73,8 @@ pub fn distance(found: &Identified, model: &VolumeModel) -> Option<f64> {
             figure.iter().for_each(|figure| sum.figure(figure, level));
         }
     }
-    sum.figure(&found.io_unit, unit(model).map(f64::from));
-    if let (Some(found), Some(has)) = (found.is_shared, is_shared(model)) {
+    sum.figure(&found.io_unit_bytes, unit(model).map(f64::from));
+    if let (Some(found), Some(has)) = (found.shares_limits, is_shared(model)) {
         sum.known(if found == has { 0.0 } else { UNLIKE });
     }
     buckets(found, model, &mut sum);
@@ -160,26 +161,26 @@ fn is_shared(model: &VolumeModel) -> Option<bool> {
 #[derive(Clone, Copy)]
 struct ModelBucket {
     unit: BucketUnit,
-    draws: BucketScope,
+    scope: BucketScope,
     base: f64,
     capacity: f64,
     /// Full to empty at the highest rate, s.
     lasts_s: Option<f64>,
 }
 
-fn bucket_of(limit: Option<Limit>, unit: BucketUnit, draws: BucketScope) -> Option<ModelBucket> {
+fn bucket_of(limit: Option<Limit>, unit: BucketUnit, scope: BucketScope) -> Option<ModelBucket> {
     let limit = limit?;
     let Limit::Credit { base, capacity, .. } = limit else { return None };
     let lasts_s = limit.time_to_empty_ns(capacity).map(|ns| ns as f64 / 1e9);
-    Some(ModelBucket { unit, draws, base: base.as_f64(), capacity: capacity as f64, lasts_s })
+    Some(ModelBucket { unit, scope, base: base.as_f64(), capacity: capacity as f64, lasts_s })
 }
 
 /// Buckets of the model, each with itself as requests see it that all cost a whole unit of its bytes: a number of them.
 fn buckets_of(model: &VolumeModel) -> Vec<(ModelBucket, Option<ModelBucket>)> {
-    let of_stage = |(stage, draws): (&LimitStage, BucketScope)| {
-        let ios = bucket_of(stage.ios, BucketUnit::Ios, draws).map(|bucket| (bucket, None));
+    let of_stage = |(stage, scope): (&LimitStage, BucketScope)| {
+        let ios = bucket_of(stage.ios, BucketUnit::Ios, scope).map(|bucket| (bucket, None));
         let whole = stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units).map(f64::from);
-        let bytes = bucket_of(stage.bytes, BucketUnit::Bytes, draws).map(|bucket| {
+        let bytes = bucket_of(stage.bytes, BucketUnit::Bytes, scope).map(|bucket| {
             let counted = |unit: f64| ModelBucket {
                 unit: BucketUnit::Ios,
                 base: bucket.base / unit,
@@ -195,11 +196,11 @@ fn buckets_of(model: &VolumeModel) -> Vec<(ModelBucket, Option<ModelBucket>)> {
 
 fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
     let mut missing = buckets_of(model);
-    for Burst { unit, draws, baseline_rate, capacity, .. } in &found.bursts {
+    for Burst { unit, scope, baseline_rate, capacity, .. } in &found.bursts {
         // Whose credit it is has been counted as sharing.
         let is_same = |bucket: &ModelBucket| {
             bucket.unit == *unit
-                && (bucket.draws == *draws || [bucket.draws, *draws].contains(&BucketScope::Both))
+                && (bucket.scope == *scope || [bucket.scope, *scope].contains(&BucketScope::Both))
         };
         let same = missing.iter().enumerate().find_map(|(index, (bucket, counted))| {
             let seen = [Some(bucket), counted.as_ref()].into_iter().flatten().find(|one| is_same(one))?;
@@ -215,7 +216,7 @@ fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
         }
     }
     let is_contradicted = |bucket: &ModelBucket| {
-        let held = [false, true].into_iter().filter(|&writes| match bucket.draws {
+        let held = [false, true].into_iter().filter(|&writes| match bucket.scope {
             BucketScope::Both => true,
             BucketScope::Reads => !writes,
             BucketScope::Writes => writes,
@@ -261,7 +262,7 @@ mod tests {
     fn found() -> Identified {
         let burst = Burst {
             unit: BucketUnit::Ios,
-            draws: BucketScope::Both,
+            scope: BucketScope::Both,
             burst_rate: exactly(3000.0),
             baseline_rate: exactly(150.0),
             capacity: exactly(5.4e6),
@@ -272,9 +273,9 @@ mod tests {
         Identified {
             iops: both(exactly(3000.0)),
             bytes_per_second: both(exactly(134_217_728.0)),
-            is_shared: Some(true),
+            shares_limits: Some(true),
             bursts: vec![burst],
-            held_ns: Some(60_000_000_000),
+            longest_peak_ns: Some(60_000_000_000),
             ..Identified::default()
         }
     }
@@ -292,7 +293,7 @@ mod tests {
         // Seven figures were seen: four levels, sharing, baseline and capacity.
         let seventh = |distance: f64| distance / 7f64.sqrt();
         check(|found| found.bursts[0].baseline_rate = exactly(300.0), seventh(2f64.ln()));
-        check(|found| found.is_shared = Some(false), seventh(UNLIKE));
+        check(|found| found.shares_limits = Some(false), seventh(UNLIKE));
         check(|found| found.iops.write = None, 0.0);
         check(|found| found.iops.read = Some(Figure::bound(Estimate::AtLeast(2000.0), "")), 0.0);
         check(
@@ -300,14 +301,14 @@ mod tests {
             2f64.ln() / 6f64.sqrt(),
         );
         check(|found| found.bytes_per_second.read = Some(Figure::bound(Estimate::AtMost(1e9), "")), 0.0);
-        check(|found| found.io_unit = exactly(262_144.0), 0.0);
-        check(|found| found.io_unit = exactly(131_072.0), 2f64.ln() / 8f64.sqrt());
+        check(|found| found.io_unit_bytes = exactly(262_144.0), 0.0);
+        check(|found| found.io_unit_bytes = exactly(131_072.0), 2f64.ln() / 8f64.sqrt());
         check(|found| found.bursts[0].unit = BucketUnit::Bytes, ABSENT / 6f64.sqrt());
     }
 
     #[test]
     fn a_bucket_that_did_not_run_dry_in_time_is_not_there() {
-        let none = |held_ns| Identified { bursts: Vec::new(), held_ns, ..found() };
+        let none = |longest_peak_ns| Identified { bursts: Vec::new(), longest_peak_ns, ..found() };
         assert_eq!(distance(&none(None), &model()), Some(0.0));
         assert_eq!(distance(&none(Some(1_800_000_000_000)), &model()), Some(0.0));
         let much = distance(&none(Some(1_900_000_000_000)), &model()).unwrap();
@@ -323,12 +324,12 @@ mod tests {
         model.shared[0].bytes = Some(Limit::Credit { base, burst, capacity, initial: capacity });
         // 150 requests a second, as large as one may be, are not 128 MiB/s, however long they go on.
         let beside = Identified {
-            held_ns: Some(10_000_000_000_000),
-            io_unit: Figure::bound(Estimate::AtLeast(80_384.0), ""),
+            longest_peak_ns: Some(10_000_000_000_000),
+            io_unit_bytes: Figure::bound(Estimate::AtLeast(80_384.0), ""),
             ..found()
         };
         assert_eq!(distance(&beside, &model), Some(0.0));
-        let known = Identified { io_unit: exactly(1_048_576.0), ..beside };
+        let known = Identified { io_unit_bytes: exactly(1_048_576.0), ..beside };
         assert!(distance(&known, &model).unwrap() > 0.8);
     }
 
@@ -345,7 +346,7 @@ mod tests {
         let accounting = Accounting { unit_bytes: Some(1 << 20), whole_units: true, ..Accounting::default() };
         let stage = LimitStage { accounting, bytes: Some(bytes), ..LimitStage::default() };
         let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(50 << 30) };
-        let mut seen = Identified { iops: both(exactly(128.0)), is_shared: Some(true), ..found() };
+        let mut seen = Identified { iops: both(exactly(128.0)), shares_limits: Some(true), ..found() };
         seen.bytes_per_second = EachWay::default();
         seen.bursts[0].baseline_rate = exactly(40.0);
         seen.bursts[0].capacity = exactly(500_000.0);

@@ -15,7 +15,7 @@ const SMALL: f64 = 4096.0;
 impl Burst {
     /// True where requests of one direction draw from it.
     pub(crate) fn counts(&self, writes: bool) -> bool {
-        match self.draws {
+        match self.scope {
             BucketScope::Both => true,
             BucketScope::Reads => !writes,
             BucketScope::Writes => writes,
@@ -29,7 +29,7 @@ pub(crate) fn held_s(found: &Identified, unit: BucketUnit, writes: bool) -> Opti
     if !found.confounders.is_empty() {
         return None;
     }
-    let watched = found.held_ns.map(|ns| ns as f64 / 1e9);
+    let watched = found.longest_peak_ns.map(|ns| ns as f64 / 1e9);
     let Some(first) = found.bursts.iter().find(|burst| burst.counts(writes)) else { return watched };
     if first.unit == unit {
         return None;
@@ -48,7 +48,7 @@ fn is_reached_beside(found: &Identified, dry: &Burst, unit: BucketUnit, writes: 
     let base = dry.baseline_rate.value()?;
     let beside = match unit {
         BucketUnit::Ios => base / SMALL,
-        BucketUnit::Bytes => base * known_at_least(&found.io_unit)?,
+        BucketUnit::Bytes => base * known_at_least(&found.io_unit_bytes)?,
     };
     Some(beside >= HIGHEST * highest(found, unit, writes)?)
 }
@@ -73,7 +73,7 @@ fn known_at_least(figure: &Figure) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identified::Confounder;
+    use crate::identified::{Confounder, OtherCause};
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)
@@ -88,8 +88,8 @@ mod tests {
         Identified {
             iops: both(3000.0),
             bytes_per_second: both(134e6),
-            io_unit: Figure::bound(Estimate::AtLeast(80_384.0), ""),
-            held_ns: Some(900_000_000_000),
+            io_unit_bytes: Figure::bound(Estimate::AtLeast(80_384.0), ""),
+            longest_peak_ns: Some(900_000_000_000),
             bursts,
             ..Identified::default()
         }
@@ -98,7 +98,7 @@ mod tests {
     fn burst(unit: BucketUnit, base: f64) -> Burst {
         Burst {
             unit,
-            draws: BucketScope::Reads,
+            scope: BucketScope::Reads,
             burst_rate: exactly(1e9),
             baseline_rate: exactly(base),
             capacity: exactly(1e9),
@@ -126,8 +126,8 @@ mod tests {
         check(&found(vec![burst(bytes, 25e6)]), ios, false, Some(900.0));
         check(&found(vec![burst(bytes, 10e6)]), ios, false, Some(85.5));
         let mut fell = found(vec![]);
-        fell.confounders.push((Confounder::Throttling, String::new()));
+        fell.confounders.push(OtherCause { id: Confounder::Throttling, text: String::new() });
         check(&fell, ios, false, None);
-        check(&Identified { held_ns: None, ..found(vec![]) }, ios, false, None);
+        check(&Identified { longest_peak_ns: None, ..found(vec![]) }, ios, false, None);
     }
 }

@@ -4,6 +4,7 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::duration;
+use serde::Serialize;
 
 use crate::estimate::Estimate;
 use crate::identified::duration::{held_s, highest};
@@ -24,36 +25,40 @@ const WORKLOADS: [(AccessPattern, u64); 8] = [
 ];
 
 /// A workload and what it gets.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
+    /// `4k random reads`.
+    pub title: String,
     /// The workload.
-    pub pattern: AccessPattern,
+    pub rw: AccessPattern,
     /// Bytes per request.
-    pub block: u64,
+    pub block_size_bytes: u64,
     /// Rates one after the other, from full credit on.
     pub phases: Vec<RatePhase>,
     /// Rest after which it is as at first, s; `None` where nothing runs dry, or it is not known.
-    pub refilled_after_s: Option<f64>,
+    pub seconds_to_refill: Option<f64>,
     /// How long the last of the rates goes on.
-    pub last: Last,
+    pub last_phase: LastPhase,
     /// The same in words, without the workload's name.
     pub text: String,
 }
 
 /// A rate for a time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RatePhase {
     /// Requests a second.
     pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_second: f64,
     /// How long; `None` in the last one.
-    pub lasts: Option<Lasts>,
+    pub seconds: Option<PhaseSeconds>,
 }
 
 /// A time, s.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lasts {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PhaseSeconds {
     /// Where only what was seen runs dry.
-    pub seconds: f64,
+    pub value: f64,
     /// The least; `None` where it is not known.
     pub low: Option<f64>,
     /// The most.
@@ -61,23 +66,17 @@ pub struct Lasts {
 }
 
 /// How long the last of some rates goes on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Last {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LastPhase {
     /// For good: it is a baseline.
-    ForGood,
+    Sustained,
     /// So long at the least, s; it was not watched for longer.
-    AtLeast(f64),
+    AtLeastSeconds(f64),
     /// As long as there is credit, and it is not known how long that is.
     WhileCredit,
     /// Nobody knows.
     Unknown,
-}
-
-impl Prediction {
-    /// `4k random reads`.
-    pub fn what(&self) -> String {
-        format!("{} {}s", say::block(self.block), self.pattern.title())
-    }
 }
 
 /// How far rates and times may be apart to be called the same.
@@ -90,21 +89,21 @@ impl Prediction {
     pub fn is_like(&self, other: &Prediction) -> bool {
         let near = |one: f64, other: f64| one == other || (one / other - 1.0).abs() <= SAME;
         let alike = |one: &RatePhase, other: &RatePhase| {
-            let lasts = match (one.lasts, other.lasts) {
+            let lasts = match (one.seconds, other.seconds) {
                 (Some(one), Some(other)) => {
-                    near(one.seconds, other.seconds)
+                    near(one.value, other.value)
                         && near(one.low.unwrap_or_default(), other.low.unwrap_or_default())
                 }
                 (one, other) => one == other,
             };
             near(one.iops, other.iops) && lasts
         };
-        let is_last_alike = match (self.last, other.last) {
-            (Last::AtLeast(one), Last::AtLeast(other)) => near(one, other),
+        let is_last_alike = match (self.last_phase, other.last_phase) {
+            (LastPhase::AtLeastSeconds(one), LastPhase::AtLeastSeconds(other)) => near(one, other),
             (one, other) => one == other,
         };
         let phases = self.phases.iter().zip(&other.phases);
-        self.block == other.block
+        self.block_size_bytes == other.block_size_bytes
             && is_last_alike
             && self.phases.len() == other.phases.len()
             && phases.into_iter().all(|(one, other)| alike(one, other))
@@ -126,13 +125,18 @@ fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Pre
     let rate = full_rate(each(&found.iops)?, each(&found.bytes_per_second)?, &load)?;
     let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.counts(pattern.writes())).collect();
     let known_s = known_s(found, pattern.writes(), rate.0, &load);
-    let mut course = RateCourse { phases: Vec::new(), refill_s: None, last: Last::ForGood };
+    let mut course = RateCourse { phases: Vec::new(), refill_s: None, last: LastPhase::Sustained };
     course.run(rate, &buckets, &load);
     course.limit_to(known_s);
-    let refilled_after_s = course.refill_s;
-    let text = text(&course, block);
-    let RateCourse { phases, last, .. } = course;
-    Some(Prediction { pattern, block, phases, refilled_after_s, last, text })
+    Some(Prediction {
+        title: format!("{} {}s", say::block(block), pattern.title()),
+        rw: pattern,
+        block_size_bytes: block,
+        text: text(&course, block),
+        phases: course.phases,
+        seconds_to_refill: course.refill_s,
+        last_phase: course.last,
+    })
 }
 
 /// How long `rate` of `load` is known to last as far as buckets go that were not seen, s; infinite where all were.
@@ -179,7 +183,7 @@ impl RequestUnits {
 /// As how many I/Os a request of so many bytes counts, at least and at most; `None` where the rate does not follow from
 /// what is known of it.
 fn units(found: &Identified, block: u64) -> Option<(f64, f64)> {
-    match found.io_unit.estimate {
+    match found.io_unit_bytes.estimate {
         Some(Estimate::Known { value, .. }) => {
             let units = (block as f64 / value.max(1.0)).ceil();
             Some((units, units))
@@ -195,7 +199,7 @@ fn units(found: &Identified, block: u64) -> Option<(f64, f64)> {
 
 /// True where the limit on bytes is known and lower than that on I/Os would be.
 fn is_byte_limited(found: &Identified, block: u64) -> bool {
-    let crossover = found.crossover.estimate;
+    let crossover = found.crossover_block_size_bytes.estimate;
     matches!(crossover, Some(Estimate::Known { high, .. } | Estimate::AtMost(high)) if block as f64 > high)
 }
 
@@ -242,7 +246,7 @@ fn scaled(estimate: Estimate, by: f64) -> Estimate {
 struct RateCourse {
     phases: Vec<RatePhase>,
     refill_s: Option<f64>,
-    last: Last,
+    last: LastPhase,
 }
 
 impl RateCourse {
@@ -261,7 +265,7 @@ impl RateCourse {
                 (_, base) => base.is_none_or(|base| drain(rate, base, burst, load) > 0.0),
             };
             if may_run_dry {
-                self.last = Last::WhileCredit;
+                self.last = LastPhase::WhileCredit;
             }
         }
         loop {
@@ -274,7 +278,11 @@ impl RateCourse {
                 break;
             };
             let lasts = lasts(left[first].0, seconds, rate * error, load);
-            self.phases.push(RatePhase { iops: rate, lasts: Some(lasts) });
+            self.phases.push(RatePhase {
+                iops: rate,
+                bytes_per_second: rate * load.bytes,
+                seconds: Some(lasts),
+            });
             for (burst, credit) in &mut left {
                 let spent = drain(rate, base(burst), burst, load) * seconds;
                 *credit = (*credit - spent).min(burst.capacity.value().unwrap_or_default());
@@ -285,17 +293,17 @@ impl RateCourse {
             }
             rate = rate.min(base(burst) / load.of(burst.unit));
         }
-        self.phases.push(RatePhase { iops: rate, lasts: None });
+        self.phases.push(RatePhase { iops: rate, bytes_per_second: rate * load.bytes, seconds: None });
     }
 
     /// The highest rate is known to last for `known_s`, whatever else runs dry.
     fn limit_to(&mut self, known_s: f64) {
         let known = (known_s > 0.0).then_some(known_s);
-        match self.phases.first_mut().and_then(|phase| phase.lasts.as_mut()) {
-            Some(lasts) if known_s < lasts.seconds => lasts.low = known,
+        match self.phases.first_mut().and_then(|phase| phase.seconds.as_mut()) {
+            Some(lasts) if known_s < lasts.value => lasts.low = known,
             Some(_) => {}
-            None if self.last == Last::ForGood && known_s.is_finite() => {
-                self.last = known.map_or(Last::Unknown, Last::AtLeast);
+            None if self.last == LastPhase::Sustained && known_s.is_finite() => {
+                self.last = known.map_or(LastPhase::Unknown, LastPhase::AtLeastSeconds);
             }
             None => {}
         }
@@ -303,7 +311,7 @@ impl RateCourse {
 }
 
 /// The time that a bucket lasts, which is `seconds` as far as known, at a rate that may be wrong by so much.
-fn lasts(burst: &Burst, seconds: f64, error: f64, load: &RequestUnits) -> Lasts {
+fn lasts(burst: &Burst, seconds: f64, error: f64, load: &RequestUnits) -> PhaseSeconds {
     let half = |figure: &Figure| match figure.estimate {
         Some(Estimate::Known { low, high, .. }) => (high - low) / 2.0,
         _ => 0.0,
@@ -314,7 +322,7 @@ fn lasts(burst: &Burst, seconds: f64, error: f64, load: &RequestUnits) -> Lasts 
     let share = half(&burst.capacity) / credit + amiss / drain;
     // A rate hardly above the baseline uses up credit so slowly that nobody knows how long it lasts.
     let high = if share < 1.0 { seconds / (1.0 - share) } else { f64::INFINITY };
-    Lasts { seconds, low: Some(seconds / (1.0 + share)), high }
+    PhaseSeconds { value: seconds, low: Some(seconds / (1.0 + share)), high }
 }
 
 /// Credit that is used a second; below 0 where it is gained.
@@ -336,22 +344,22 @@ fn text(course: &RateCourse, block: u64) -> String {
             text.push_str(", then ");
         }
         text.push_str(&rate(phase));
-        match phase.lasts {
-            Some(Lasts { seconds, low: None, .. }) => {
+        match phase.seconds {
+            Some(PhaseSeconds { value: seconds, low: None, .. }) => {
                 text.push_str(&format!(" for {} at the most", time(seconds)));
             }
-            Some(Lasts { seconds, low: Some(low), .. }) if low < seconds * SURE => {
+            Some(PhaseSeconds { value: seconds, low: Some(low), .. }) if low < seconds * SURE => {
                 text.push_str(&format!(" for {} to {}", time(low), time(seconds)));
             }
-            Some(Lasts { seconds, .. }) => text.push_str(&format!(" for {}", time(seconds))),
+            Some(PhaseSeconds { value: seconds, .. }) => text.push_str(&format!(" for {}", time(seconds))),
             None => {}
         }
     }
     match course.last {
-        Last::ForGood => {}
-        Last::AtLeast(seconds) => text.push_str(&format!(" for {} at the least", time(seconds))),
-        Last::WhileCredit => text.push_str(" as long as there is credit; how long is not known"),
-        Last::Unknown => text.push_str(" at first; how long is not known"),
+        LastPhase::Sustained => {}
+        LastPhase::AtLeastSeconds(seconds) => text.push_str(&format!(" for {} at the least", time(seconds))),
+        LastPhase::WhileCredit => text.push_str(" as long as there is credit; how long is not known"),
+        LastPhase::Unknown => text.push_str(" at first; how long is not known"),
     }
     if let Some(refill) = course.refill_s {
         text.push_str(&format!("; refilled after {} of rest", time(refill)));
@@ -375,7 +383,7 @@ mod tests {
     fn burst(unit: BucketUnit, burst: f64, base: f64, capacity: f64) -> Burst {
         Burst {
             unit,
-            draws: BucketScope::Both,
+            scope: BucketScope::Both,
             burst_rate: exactly(burst),
             baseline_rate: exactly(base),
             capacity: exactly(capacity),
@@ -390,8 +398,8 @@ mod tests {
         Identified {
             iops: both(3000.0),
             bytes_per_second: both(134_217_728.0),
-            crossover: exactly(134_217_728.0 / 3000.0),
-            io_unit: exactly(262_144.0),
+            crossover_block_size_bytes: exactly(134_217_728.0 / 3000.0),
+            io_unit_bytes: exactly(262_144.0),
             bursts: vec![burst(BucketUnit::Ios, 3000.0, 150.0, 5.4e6)],
             ..Identified::default()
         }
@@ -406,12 +414,16 @@ mod tests {
     fn a_bucket_of_io_credit() {
         let mut found = gp2();
         let small = predict(&found, AccessPattern::RandRead, 4096).unwrap();
-        assert!((small.phases[0].lasts.unwrap().seconds - 1894.7).abs() < 0.1, "{small:?}");
+        assert!((small.phases[0].seconds.unwrap().value - 1894.7).abs() < 0.1, "{small:?}");
         assert_eq!(
-            (small.phases[1], small.last, small.refilled_after_s),
-            (RatePhase { iops: 150.0, lasts: None }, Last::ForGood, Some(36_000.0))
+            (small.phases[1], small.last_phase, small.seconds_to_refill),
+            (
+                RatePhase { iops: 150.0, bytes_per_second: 614_400.0, seconds: None },
+                LastPhase::Sustained,
+                Some(36_000.0)
+            )
         );
-        assert_eq!(small.what(), "4k random reads");
+        assert_eq!(small.title, "4k random reads");
         let usual = "3,000 IOPS for 31 min 35 s, then 150 IOPS; refilled after 10 h of rest";
         check(&found, AccessPattern::RandRead, 4096, usual);
         check(&found, AccessPattern::RandWrite, 16_384, usual);
@@ -425,8 +437,8 @@ mod tests {
         );
         // Beside 1,700 I/Os a second of 80 KiB they went on for long.
         found.bursts = vec![burst(BucketUnit::Ios, 3000.0, 1700.0, 270_000.0)];
-        found.io_unit = Figure::bound(Estimate::AtLeast(81_920.0), "hidden");
-        found.held_ns = Some(3_000_000_000_000);
+        found.io_unit_bytes = Figure::bound(Estimate::AtLeast(81_920.0), "hidden");
+        found.longest_peak_ns = Some(3_000_000_000_000);
         check(
             &found,
             AccessPattern::RandRead,
@@ -463,19 +475,19 @@ mod tests {
         let mut found = gp2();
         found.bursts.clear();
         check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS at first; how long is not known");
-        found.held_ns = Some(2_400_000_000_000);
+        found.longest_peak_ns = Some(2_400_000_000_000);
         check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS for 40 min at the least");
         found.iops.read = Some(Figure::bound(Estimate::AtLeast(2000.0), "hidden"));
         check(&found, AccessPattern::RandRead, 4096, "nothing");
         check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
-        found.io_unit = Figure::bound(Estimate::AtLeast(45_000.0), "hidden");
+        found.io_unit_bytes = Figure::bound(Estimate::AtLeast(45_000.0), "hidden");
         check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
-        found.io_unit = Figure::unknown("not looked at");
+        found.io_unit_bytes = Figure::unknown("not looked at");
         check(&found, AccessPattern::Read, 1 << 20, "nothing");
         found.iops.write = None;
         check(&found, AccessPattern::RandWrite, 4096, "nothing");
         let mut found = gp2();
-        found.io_unit = Figure::bound(Estimate::AtLeast(89_088.0), "hidden");
+        found.io_unit_bytes = Figure::bound(Estimate::AtLeast(89_088.0), "hidden");
         check(
             &found,
             AccessPattern::Read,

@@ -4,7 +4,7 @@
 use super::ledger::{Account, EmptiedBucket};
 use super::probe::IoDirection;
 use super::script::Script;
-use crate::identified::{BucketUnit, Confounder};
+use crate::identified::{BucketUnit, Confounder, OtherCause};
 
 /// Share of the CPU time that was withheld from this machine or process at the least where that explains a low rate, and how
 /// many times what was withheld before.
@@ -48,7 +48,7 @@ impl Script<'_> {
     }
 
     /// Why a rate that fell is not told as that of a bucket.
-    pub(crate) fn no_credit(&self, bucket: &EmptiedBucket) -> (Confounder, String) {
+    pub(crate) fn no_credit(&self, bucket: &EmptiedBucket) -> OtherCause {
         let Account { reads, base, .. } = bucket.account;
         let (high, low) = match bucket.account.kind {
             BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
@@ -58,19 +58,18 @@ impl Script<'_> {
         let nothing = format!("{fell}, and a rest brought nothing back");
         if self.rises(bucket) || self.found.restless.is_some() {
             let why = "and rose again without a rest: no credit, but a limit that goes by the clock, or another load";
-            return (Confounder::ByItself, format!("{fell} {why}"));
+            return OtherCause { id: Confounder::ByItself, text: format!("{fell} {why}") };
         }
         if let Some(share) = self.held_back(bucket) {
             let why =
                 format!("{fell} while {:.0} % of this machine's CPU time was given to others", share * 100.0);
-            return (Confounder::CpuSteal, format!("{why}: that may be why, and not credit"));
+            let text = format!("{why}: that may be why, and not credit");
+            return OtherCause { id: Confounder::CpuSteal, text };
         }
-        match reads {
-            false => (
-                Confounder::WriteCacheFull,
-                format!("{nothing}: writes alone fell, as where a cache is full"),
-            ),
-            true => (Confounder::Throttling, format!("{nothing}: no credit, but throttling or another load")),
-        }
+        let (id, cause) = match reads {
+            false => (Confounder::WriteCacheFull, "writes alone fell, as where a cache is full"),
+            true => (Confounder::Throttling, "no credit, but throttling or another load"),
+        };
+        OtherCause { id, text: format!("{nothing}: {cause}") }
     }
 }

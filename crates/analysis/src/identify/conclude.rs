@@ -21,7 +21,12 @@ impl Script<'_> {
             self.found.is_doubtful = [true; 2];
         }
         let found = &self.found;
-        let mut told = Identified { spent: self.spent, held_ns: found.held_ns, ..Identified::default() };
+        let mut told = Identified {
+            budget: Some(self.spec.budget),
+            spent: self.spent,
+            longest_peak_ns: found.held_ns,
+            ..Identified::default()
+        };
         let each = |kind: BucketUnit| {
             let of = |way: IoDirection| match &found.curves[way as usize] {
                 Some(curve) => Some(self.limit(curve, kind)),
@@ -37,16 +42,16 @@ impl Script<'_> {
             Some(Figure::known(floor.mean, low, high))
         };
         told.lat_ns = EachWay { read: floor(IoDirection::Read), write: floor(IoDirection::Write) };
-        told.is_shared = found.is_shared();
-        told.shared_why = self.shared_why();
+        told.shares_limits = found.is_shared();
+        told.shares_limits_why = self.shared_why();
         if let Some(curve) = found.curves.iter().flatten().next() {
             let changes = [BucketUnit::Ios, BucketUnit::Bytes].map(|kind| self.by_itself(curve.way, kind));
-            told.crossover = match self.is_doubtful(curve.way) {
+            told.crossover_block_size_bytes = match self.is_doubtful(curve.way) {
                 true => Figure::unknown(DOUBTFUL),
                 false if changes != [None, None] => Figure::unknown(CHANGED),
                 false => crossover(&iops(curve), &bytes(curve)),
             };
-            told.io_unit = match self.is_doubtful(curve.way) {
+            told.io_unit_bytes = match self.is_doubtful(curve.way) {
                 true => Figure::unknown(DOUBTFUL),
                 false => unit(found.unit(curve.way).unwrap_or(IoUnit::Hidden)),
             };
@@ -192,7 +197,7 @@ impl Script<'_> {
         let told = |figure: Figure| if is_doubtful { Figure::unknown(DOUBTFUL) } else { figure };
         Some(Burst {
             unit: account.kind,
-            draws: match (account.reads, account.writes) {
+            scope: match (account.reads, account.writes) {
                 (true, false) => BucketScope::Reads,
                 (false, true) => BucketScope::Writes,
                 _ => BucketScope::Both,
@@ -281,7 +286,7 @@ impl Script<'_> {
         told.first_touch = Some(FirstTouchCost {
             first_ns: figure(&touch.first),
             again_ns: figure(&touch.again),
-            rate_share: Figure::known(share, share * 0.85, (share * 1.15).min(1.0)),
+            rate_fraction: Figure::known(share, share * 0.85, (share * 1.15).min(1.0)),
         });
     }
 }

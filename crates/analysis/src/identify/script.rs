@@ -6,7 +6,7 @@
 use fathom_record::{Activity, IdentifyActivity, RunRecord};
 
 use super::probe::{IdentifyProbe, IoDirection, Seen};
-use crate::identified::{Identified, Spent};
+use crate::identified::{Budget, Identified, Spent};
 
 /// What identifying may do.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,17 +27,6 @@ pub struct IdentifySpec {
     pub probe_ns: u64,
     /// What may be spent; bytes are those read and written together.
     pub budget: Budget,
-}
-
-/// What may be spent at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Budget {
-    /// Time, ns.
-    pub time_ns: u64,
-    /// Requests.
-    pub ios: u64,
-    /// Bytes read and written.
-    pub bytes: u64,
 }
 
 impl IdentifySpec {

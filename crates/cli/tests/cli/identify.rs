@@ -24,25 +24,26 @@ fn a_bucket_is_found_kept_and_shown_again() {
     let told = run(dir.path(), &["identify", "--json", "--budget=15m", BUCKET]).quietly().stdout;
     let document: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(document["schema"], "fathom.identify/1");
-    assert_eq!(document["limits"]["shared"], true);
+    assert_eq!(document["shares_limits"], true);
     for (path, expected, percent) in [
-        ("/limits/iops/read", 3000.0, 3.0),
-        ("/limits/iops/write", 3000.0, 3.0),
-        ("/limits/bytes_per_second/read", 134_217_728.0, 3.0),
-        ("/burst/baseline_rate", 150.0, 5.0),
-        ("/burst/capacity", 60_000.0, 5.0),
-        ("/burst/seconds_to_refill", 400.0, 10.0),
+        ("/iops/read", 3000.0, 3.0),
+        ("/iops/write", 3000.0, 3.0),
+        ("/bytes_per_second/read", 134_217_728.0, 3.0),
+        ("/bursts/0/baseline_rate", 150.0, 5.0),
+        ("/bursts/0/capacity", 60_000.0, 5.0),
+        ("/bursts/0/seconds_to_refill", 400.0, 10.0),
     ] {
-        within(&document, path, expected, percent);
-        assert!(number(&document, &format!("{path}_low")) <= number(&document, &format!("{path}_high")));
+        let of = |part: &str| number(&document, &format!("{path}/{part}"));
+        within(&document, &format!("{path}/value"), expected, percent);
+        assert!(of("low") <= of("high"));
     }
-    for what in ["time_ns", "ios", "bytes"] {
-        let of = |kind: &str| number(&document, &format!("/budget/{kind}/{what}"));
-        assert!(of("spent") > 0.0 && of("spent") <= of("announced"), "{what}");
+    for what in ["time_ns", "ios"] {
+        let of = |kind: &str| number(&document, &format!("/{kind}/{what}"));
+        assert!(of("spent") > 0.0 && of("spent") <= of("budget"), "{what}");
     }
     let small = &document["predictions"][0];
-    assert_eq!(small["what"], "4k random reads");
-    within(small, "/then_iops", 150.0, 5.0);
+    assert_eq!(small["title"], "4k random reads");
+    within(small, "/phases/1/iops", 150.0, 5.0);
     let shown = run(dir.path(), &["history", "show", "--json"]).quietly().stdout;
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), document);
 }

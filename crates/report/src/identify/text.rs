@@ -9,6 +9,7 @@ use fathom_analysis::identified::{Figure, Identified};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_record::{Activity, RunRecord};
+use serde::Serialize;
 
 use crate::bench::table::{self as bench_table, INDENT};
 use crate::columns::{self, Align, Columns, pad, wrap};
@@ -17,10 +18,13 @@ use crate::sweep::table::capital;
 use crate::{Style, TextWriter};
 
 /// All that there is to tell of a volume.
+#[derive(Serialize)]
 pub struct IdentifyReport<'a> {
     /// The run.
+    #[serde(skip)]
     pub record: &'a RunRecord,
     /// What was found.
+    #[serde(flatten)]
     pub found: &'a Identified,
     /// The nearest types, the nearest first.
     pub candidates: &'a [Candidate],
@@ -86,8 +90,8 @@ impl IdentifyPage<'_> {
             }
         }
         for (name, figure, scale) in [
-            ("block size where both meet", &found.crossover, FigureScale::Size),
-            ("one I/O is up to", &found.io_unit, FigureScale::ExactSize),
+            ("block size where both meet", &found.crossover_block_size_bytes, FigureScale::Size),
+            ("one I/O is up to", &found.io_unit_bytes, FigureScale::ExactSize),
             ("served at once", &found.parallelism, FigureScale::Count),
         ] {
             // How many are served at once at the least is no limit of theirs.
@@ -102,11 +106,11 @@ impl IdentifyPage<'_> {
         let align = vec![Align::Left, Align::Right, Align::Left, Align::Right];
         self.columns(Columns { head: vec!["", "value", "between", "±%"], align, rows }, &["±%"], out)?;
         let both = |each: &fathom_analysis::identified::EachWay| each.read.is_some() && each.write.is_some();
-        match found.is_shared {
+        match found.shares_limits {
             Some(true) => self.paragraph("Reads and writes share these limits.", out)?,
             Some(false) => self.paragraph("Reads and writes have limits of their own.", out)?,
             None if both(&found.iops) => {
-                let why = found.shared_why.as_deref().unwrap_or("it was not looked at");
+                let why = found.shares_limits_why.as_deref().unwrap_or("it was not looked at");
                 self.paragraph(&format!("Whether reads and writes share these limits is open: {why}."), out)?;
             }
             None => {}
@@ -123,7 +127,8 @@ impl IdentifyPage<'_> {
         for line in found.bursts.iter().flat_map(burst) {
             self.paragraph(&line, out)?;
         }
-        let is_unwatched = found.bursts.is_empty() && found.held_ns.is_none() && found.confounders.is_empty();
+        let is_unwatched =
+            found.bursts.is_empty() && found.longest_peak_ns.is_none() && found.confounders.is_empty();
         match &found.burst_why {
             _ if is_unwatched => self.paragraph("Not looked for: it was over before.", out)?,
             Some(why) if found.bursts.is_empty() => self.paragraph(&format!("None seen: {why}."), out)?,
@@ -145,7 +150,7 @@ impl IdentifyPage<'_> {
                 FigureScale::Latency.figure(&cost.first_ns),
                 FigureScale::Latency.figure(&cost.again_ns)
             );
-            if let Some(share) = cost.rate_share.value() {
+            if let Some(share) = cost.rate_fraction.value() {
                 text.push_str(&format!("; the rate is {:.0} % of that of later accesses", share * 100.0));
             }
             self.paragraph(&format!("{text}. `fathom prepare --touch` reads every place once."), out)?;
@@ -183,7 +188,7 @@ impl IdentifyPage<'_> {
             let is_alike = before.is_some_and(|read| read.is_like(prediction));
             match lines.last_mut() {
                 Some(line) if is_alike => line.0.push_str(" or writes"),
-                _ => lines.push((prediction.what(), &prediction.text)),
+                _ => lines.push((prediction.title.clone(), &prediction.text)),
             }
         }
         if lines.is_empty() {
@@ -247,7 +252,7 @@ mod tests {
     use fathom_analysis::estimate::Estimate;
     use fathom_analysis::identified::candidate::SizeImplied;
     use fathom_analysis::identified::prediction::predictions;
-    use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, EachWay, Spent};
+    use fathom_analysis::identified::{BucketScope, BucketUnit, Budget, Burst, EachWay, Spent};
     use fathom_record::{IdentifyActivity, JobRecord, TestRecord};
 
     use crate::identify::json as identify_json;
@@ -264,7 +269,7 @@ mod tests {
     fn found() -> Identified {
         let burst = Burst {
             unit: BucketUnit::Ios,
-            draws: BucketScope::Both,
+            scope: BucketScope::Both,
             burst_rate: about(3000.0),
             baseline_rate: about(150.0),
             capacity: about(5.4e6),
@@ -275,12 +280,13 @@ mod tests {
         Identified {
             iops: both(about(3000.0)),
             bytes_per_second: both(about(134_217_728.0)),
-            is_shared: Some(true),
-            crossover: about(134_217_728.0 / 3000.0),
-            io_unit: Figure::bound(Estimate::AtLeast(89_088.0), "bytes limit larger requests before"),
+            shares_limits: Some(true),
+            crossover_block_size_bytes: about(134_217_728.0 / 3000.0),
+            io_unit_bytes: Figure::bound(Estimate::AtLeast(89_088.0), "bytes limit larger requests before"),
             lat_ns: both(about(500_000.0)),
             bursts: vec![burst],
             first_touch_why: Some("first accesses took no longer than second ones".to_owned()),
+            budget: Some(Budget { time_ns: 2_400_000_000_000, ios: 8_000_000, bytes: 100 << 30 }),
             spent: Spent {
                 time_ns: 2_300_000_000_000,
                 ios: 5_812_345,
@@ -302,7 +308,12 @@ mod tests {
         });
         let jobs = vec![JobRecord::default()];
         record.tests = vec![TestRecord { id: "p1".to_owned(), jobs, ..TestRecord::default() }];
-        let size = SizeImplied { bytes: 50 << 30, low: 50 << 30, high: 50 << 30, is_the_targets: Some(true) };
+        let size = SizeImplied {
+            bytes: 50 << 30,
+            low_bytes: 50 << 30,
+            high_bytes: 50 << 30,
+            is_target_size: Some(true),
+        };
         let candidate = |id: &str, distance: f64, lifecycle: &str| Candidate {
             id: id.to_owned(),
             provider: "AWS".to_owned(),

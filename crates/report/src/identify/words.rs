@@ -2,7 +2,9 @@
 
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::candidate::Candidate;
-use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, Confounder, Figure, Identified};
+use fathom_analysis::identified::{
+    BucketScope, BucketUnit, Burst, Confounder, Figure, Identified, OtherCause,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{self, duration};
 
@@ -87,7 +89,7 @@ pub(crate) fn burst(burst: &Burst) -> Vec<String> {
             ("bytes", &|rate| FigureScale::Bandwidth.text(rate), &|bytes| units::bytes(bytes as u64))
         }
     };
-    let who = match burst.draws {
+    let who = match burst.scope {
         BucketScope::Both => "for reads and writes together",
         BucketScope::Reads => "for reads",
         BucketScope::Writes => "for writes",
@@ -130,8 +132,8 @@ pub(crate) fn burst(burst: &Burst) -> Vec<String> {
 }
 
 /// Another explanation of what was seen.
-pub(crate) fn confounder((confounder, text): &(Confounder, String)) -> String {
-    let what = match confounder {
+pub(crate) fn confounder(OtherCause { id, text }: &OtherCause) -> String {
+    let what = match id {
         Confounder::WriteCacheFull => "A write cache that was full",
         Confounder::Throttling => "Throttling",
         Confounder::CpuSteal => "Processors that others had",
@@ -147,18 +149,20 @@ pub(crate) fn size(candidate: &Candidate) -> String {
         parts.push(tier.clone());
     }
     match candidate.size {
-        Some(size) if size.low < size.high && size.high > size.bytes + size.bytes / 10 => {
-            parts.push(format!("{} to {}", exact(size.low), exact(size.high)));
+        Some(size) if size.low_bytes < size.high_bytes && size.high_bytes > size.bytes + size.bytes / 10 => {
+            parts.push(format!("{} to {}", exact(size.low_bytes), exact(size.high_bytes)));
         }
         Some(size) => parts.push(exact(size.bytes)),
         None => parts.push("any size".to_owned()),
     }
-    parts.extend(candidate.iops.map(|iops| format!("{} IOPS", units::grouped(iops))));
-    parts.extend(candidate.bytes_per_second.map(|bytes| FigureScale::Bandwidth.text(bytes as f64)));
+    parts.extend(candidate.provisioned_iops.map(|iops| format!("{} IOPS", units::grouped(iops))));
+    parts.extend(
+        candidate.provisioned_bytes_per_second.map(|bytes| FigureScale::Bandwidth.text(bytes as f64)),
+    );
     if candidate.on_demand {
         parts.push("bursts on demand".to_owned());
     }
-    if candidate.size.and_then(|size| size.is_the_targets) == Some(false) {
+    if candidate.size.and_then(|size| size.is_target_size) == Some(false) {
         parts.push("not the target's size".to_owned());
     }
     parts.join(", ")
@@ -181,8 +185,8 @@ pub(crate) fn unseen(found: &Identified) -> Vec<String> {
             figure.iter().for_each(|figure| of(&format!("{direction} {name}"), figure));
         }
     }
-    of("block size where both meet", &found.crossover);
-    of("what one I/O is", &found.io_unit);
+    of("block size where both meet", &found.crossover_block_size_bytes);
+    of("what one I/O is", &found.io_unit_bytes);
     for burst in &found.bursts {
         for (name, figure) in [
             ("the rate without credit", &burst.baseline_rate),
@@ -237,7 +241,7 @@ mod tests {
         let check = |(capacity, empty, refill): (Figure, Figure, Figure), expected: &str| {
             let bucket = Burst {
                 unit: BucketUnit::Ios,
-                draws: BucketScope::Reads,
+                scope: BucketScope::Reads,
                 burst_rate: known(1000.0),
                 baseline_rate: known(200.0),
                 capacity,
@@ -265,8 +269,13 @@ mod tests {
 
     #[test]
     fn sizes_of_types() {
-        let size_of = |low: u64, high: u64, is_the_targets: Option<bool>| {
-            Some(SizeImplied { bytes: low << 30, low: low << 30, high: high << 30, is_the_targets })
+        let size_of = |low: u64, high: u64, is_target_size: Option<bool>| {
+            Some(SizeImplied {
+                bytes: low << 30,
+                low_bytes: low << 30,
+                high_bytes: high << 30,
+                is_target_size,
+            })
         };
         let check = |candidate: Candidate, expected: &str| assert_eq!(size(&candidate), expected);
         check(Candidate { size: size_of(50, 50, Some(true)), ..Candidate::default() }, "50 GiB");
@@ -274,7 +283,7 @@ mod tests {
             Candidate { size: size_of(1, 33, Some(false)), ..Candidate::default() },
             "1 GiB to 33 GiB, not the target's size",
         );
-        let iops = Some(5000);
-        check(Candidate { iops, ..Candidate::default() }, "any size, 5,000 IOPS");
+        let provisioned_iops = Some(5000);
+        check(Candidate { provisioned_iops, ..Candidate::default() }, "any size, 5,000 IOPS");
     }
 }
