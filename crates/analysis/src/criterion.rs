@@ -9,12 +9,14 @@ mod objective;
 use std::fmt;
 
 use fathom_model::units::{parse_bytes, parse_duration};
+use serde::Serialize;
 
 pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 pub use objective::{LatencyObjective, ObjectiveVerdict, RateGoal};
 
 /// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CriterionVerdict {
     /// The measurement meets the criterion.
     Met,

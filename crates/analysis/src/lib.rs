@@ -8,6 +8,7 @@
 mod bend;
 pub mod conclusions;
 pub mod criterion;
+mod document;
 pub mod estimate;
 mod findings;
 #[cfg(test)]

@@ -11,11 +11,16 @@ use std::collections::BTreeMap;
 use fathom_model::Op;
 use fathom_record::LatencyRecord;
 use fathom_stats::{Latency, Moments};
+use serde::Serialize;
+
+use crate::document;
+use classes::LatencyClass;
 
 pub use how::{DeviceCounts, Ping, PingHow, PingTarget};
 
 /// Where a request was answered, as far as it can be told from this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ServedBy {
     /// By what lies beneath the page cache: the device, or whatever stands for it there.
     Device,
@@ -68,26 +73,27 @@ impl Note {
 }
 
 /// One request that has come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PingSample {
-    /// From 1 on.
-    pub number: u64,
+    /// Its number, from 1 on.
+    pub request: u64,
     /// Read or write.
-    pub op: Op,
+    pub operation: Op,
     /// Bytes from the start of the target.
-    pub offset: u64,
+    pub offset_bytes: u64,
     /// Bytes asked for.
-    pub len: u32,
+    pub size_bytes: u32,
     /// Bytes moved, or a negative errno.
+    #[serde(skip)]
     pub result: i64,
     /// From the request to its answer, ns; with the flush where it is part of the request.
-    pub time_ns: u64,
+    pub lat_ns: u64,
     /// From the moment it was due, ns; `None` where no schedule is kept.
     pub response_ns: Option<u64>,
     /// Where it was answered; `None` where nobody asked or nobody can tell.
     pub served: Option<ServedBy>,
     /// When it was answered, ns since the ping began.
-    pub at_ns: u64,
+    pub elapsed_ns: u64,
 }
 
 /// What counts.
@@ -104,16 +110,17 @@ pub struct Rules {
 }
 
 /// The sums of a stretch of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PingWindow {
     /// Times of the requests that count, ns.
-    pub time: Moments,
+    #[serde(serialize_with = "document::moments")]
+    pub lat_ns: Moments,
     /// Bytes they moved.
-    pub bytes: u64,
-    /// Requests in all, of those that had an answer.
-    pub all: u64,
-    /// Bytes in all.
-    pub all_bytes: u64,
+    pub counted_bytes: u64,
+    /// Requests that had an answer, whether they count or not.
+    pub answered: u64,
+    /// Bytes they moved.
+    pub answered_bytes: u64,
     /// Requests that were too fast to count.
     pub too_fast: u64,
     /// Requests that were too slow to count.
@@ -132,20 +139,20 @@ impl PingWindow {
 
     /// The deviation of all that counts (population), ns.
     pub fn deviation_ns(&self) -> f64 {
-        let n = self.time.count as f64;
-        if n < 1.0 { 0.0 } else { self.time.stdev() * ((n - 1.0) / n).sqrt() }
+        let n = self.lat_ns.count as f64;
+        if n < 1.0 { 0.0 } else { self.lat_ns.stdev() * ((n - 1.0) / n).sqrt() }
     }
 }
 
 /// A request that kept everybody waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PingStall {
     /// When the request was made, ns since the ping began.
     pub begin_ns: u64,
     /// How long it took, or has taken so far, ns.
     pub length_ns: u64,
     /// Where it went, bytes.
-    pub offset: u64,
+    pub offset_bytes: u64,
     /// It was never answered.
     pub unanswered: bool,
 }
@@ -166,38 +173,40 @@ pub struct PingTally {
     counts: Counts,
 }
 
+/// How many requests were answered where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServedCounts {
+    /// By the device.
+    pub device: u64,
+    /// By this machine's memory.
+    pub cache: u64,
+    /// By the file system out of a hole.
+    pub hole: u64,
+}
+
 /// How many requests came to what.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Requests made.
     pub requests: u64,
+    /// Failed requests.
+    pub errors: u64,
     /// Failed requests by errno.
-    pub errors: BTreeMap<i32, u64>,
+    pub errors_by_errno: BTreeMap<i32, u64>,
     /// Requests that would have had to wait.
     pub again: u64,
     /// Requests that moved less than was asked for.
     pub short: u64,
     /// Requests that took longer than the time-out, or were never answered.
     pub timeouts: u64,
-    /// Answered by the device.
-    pub device: u64,
-    /// Answered by this machine's memory.
-    pub cache: u64,
-    /// Answered by the file system out of a hole.
-    pub hole: u64,
+    /// Where requests were answered.
+    pub served: ServedCounts,
     /// Time of the first request that was answered, ns.
     pub first_ns: Option<u64>,
     /// The first stalls.
     pub stalls: Vec<PingStall>,
     /// All stalls.
     pub stall_count: u64,
-}
-
-impl Counts {
-    /// Failed requests.
-    pub fn failed(&self) -> u64 {
-        self.errors.values().sum()
-    }
 }
 
 impl PingTally {
@@ -217,12 +226,12 @@ impl PingTally {
     pub fn take(&mut self, sample: &PingSample) -> Option<Note> {
         let counts = &mut self.counts;
         counts.requests += 1;
-        if sample.result == 0 && sample.len > 0 {
+        if sample.result == 0 && sample.size_bytes > 0 {
             // Beyond the end: nothing was asked of any device.
             counts.short += 1;
             return None;
         }
-        if sample.time_ns > self.rules.timeout_ns {
+        if sample.lat_ns > self.rules.timeout_ns {
             counts.timeouts += 1;
         }
         if sample.result < 0 {
@@ -230,22 +239,23 @@ impl PingTally {
                 counts.again += 1;
                 return Some(Note::Again);
             }
-            *counts.errors.entry(-sample.result as i32).or_default() += 1;
+            counts.errors += 1;
+            *counts.errors_by_errno.entry(-sample.result as i32).or_default() += 1;
             return None;
         }
-        counts.first_ns.get_or_insert(sample.time_ns);
-        counts.short += u64::from(sample.result < i64::from(sample.len));
+        counts.first_ns.get_or_insert(sample.lat_ns);
+        counts.short += u64::from(sample.result < i64::from(sample.size_bytes));
         match sample.served {
-            Some(ServedBy::Device) => counts.device += 1,
-            Some(ServedBy::Cache) => counts.cache += 1,
-            Some(ServedBy::Hole) => counts.hole += 1,
+            Some(ServedBy::Device) => counts.served.device += 1,
+            Some(ServedBy::Cache) => counts.served.cache += 1,
+            Some(ServedBy::Hole) => counts.served.hole += 1,
             None => {}
         }
         self.count(sample)
     }
 
     fn count(&mut self, sample: &PingSample) -> Option<Note> {
-        let (len, time) = (sample.result as u64, sample.time_ns);
+        let (len, time) = (sample.result as u64, sample.lat_ns);
         let note = if self.counts.requests <= self.rules.warmup {
             Some(Note::Warmup)
         } else if time < self.rules.least_ns {
@@ -256,14 +266,14 @@ impl PingTally {
             None
         };
         for window in [&mut self.period, &mut self.whole] {
-            window.all += 1;
-            window.all_bytes += len;
-            window.end_ns = sample.at_ns;
+            window.answered += 1;
+            window.answered_bytes += len;
+            window.end_ns = sample.elapsed_ns;
             window.too_fast += u64::from(note == Some(Note::TooFast));
             window.too_slow += u64::from(note == Some(Note::TooSlow));
             if note.is_none() {
-                window.time.record(time);
-                window.bytes += len;
+                window.lat_ns.record(time);
+                window.counted_bytes += len;
             }
         }
         if note.is_some() {
@@ -273,7 +283,7 @@ impl PingTally {
         if let (Some(response), Some(ns)) = (&mut self.response, sample.response_ns) {
             response.record(ns);
         }
-        let Moments { count, sum, .. } = self.whole.time;
+        let Moments { count, sum, .. } = self.whole.lat_ns;
         let mean = sum / u128::from(count);
         let time = u128::from(time);
         match count {
@@ -305,10 +315,16 @@ impl PingTally {
 
     /// What came of it.
     pub fn result(&self) -> PingResult {
+        let wall = self.whole.wall_ns();
+        let rate = |count: u64| if wall > 0 { count as f64 * 1e9 / wall as f64 } else { 0.0 };
+        let latency = LatencyRecord::from_stats(&self.time);
         PingResult {
             whole: self.whole,
-            time: LatencyRecord::from_stats(&self.time),
-            response: self.response.as_ref().map(LatencyRecord::from_stats),
+            iops: rate(self.whole.answered),
+            bytes_per_second: rate(self.whole.answered_bytes),
+            histogram: classes::classes(&latency),
+            lat_ns: latency,
+            response_ns: self.response.as_ref().map(LatencyRecord::from_stats),
             counts: self.counts.clone(),
         }
     }
@@ -319,16 +335,25 @@ const FEW: u64 = 5;
 const EAGAIN: i64 = 11;
 
 /// What the requests of a ping came to.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PingResult {
+    /// How many came to what.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// The sums of all.
     pub whole: PingWindow,
-    /// Times of the requests that count.
-    pub time: LatencyRecord,
+    /// Requests that had an answer, a second.
+    pub iops: f64,
+    /// Bytes they moved, a second.
+    pub bytes_per_second: f64,
+    /// Times of the requests that count: without warm-up and what is too fast or too slow.
+    #[serde(serialize_with = "document::summary")]
+    pub lat_ns: LatencyRecord,
     /// The same from the moments they were due; `None` where no schedule was kept.
-    pub response: Option<LatencyRecord>,
-    /// How many came to what.
-    pub counts: Counts,
+    #[serde(serialize_with = "document::summary_or_null")]
+    pub response_ns: Option<LatencyRecord>,
+    /// Those times in classes.
+    pub histogram: Vec<LatencyClass>,
 }
 
 #[cfg(test)]
@@ -337,15 +362,15 @@ mod tests {
 
     fn sample(number: u64, time_ns: u64) -> PingSample {
         PingSample {
-            number,
-            op: Op::Read,
-            offset: 0,
-            len: 4096,
+            request: number,
+            operation: Op::Read,
+            offset_bytes: 0,
+            size_bytes: 4096,
             result: 4096,
-            time_ns,
+            lat_ns: time_ns,
             response_ns: None,
             served: Some(ServedBy::Device),
-            at_ns: number * 1000,
+            elapsed_ns: number * 1000,
         }
     }
 
@@ -372,10 +397,10 @@ mod tests {
         check(1_000, Some(Note::Slow));
         check(200, None);
         let result = tally.result();
-        assert_eq!((result.whole.all, result.whole.time.count, result.time.samples()), (11, 8, 8));
+        assert_eq!((result.whole.answered, result.whole.lat_ns.count, result.lat_ns.samples()), (11, 8, 8));
         assert_eq!((result.whole.too_fast, result.whole.too_slow), (1, 1));
-        assert_eq!((result.whole.bytes, result.whole.all_bytes), (8 * 4096, 11 * 4096));
-        assert_eq!((result.counts.timeouts, result.counts.device), (2, 11));
+        assert_eq!((result.whole.counted_bytes, result.whole.answered_bytes), (8 * 4096, 11 * 4096));
+        assert_eq!((result.counts.timeouts, result.counts.served.device), (2, 11));
         assert_eq!(result.counts.first_ns, Some(1_000_000));
     }
 
@@ -387,10 +412,10 @@ mod tests {
         assert_eq!(tally.take(&PingSample { result: 100, ..sample(3, 50) }), None);
         tally.stalled(PingStall { unanswered: true, ..PingStall::default() });
         let counts = tally.result().counts;
-        assert_eq!((counts.requests, counts.failed(), counts.again, counts.short), (4, 1, 1, 1));
+        assert_eq!((counts.requests, counts.errors, counts.again, counts.short), (4, 1, 1, 1));
         assert_eq!((counts.timeouts, counts.stall_count), (1, 1));
         let whole = tally.result().whole;
-        assert_eq!((whole.all, whole.all_bytes), (1, 100));
+        assert_eq!((whole.answered, whole.answered_bytes), (1, 100));
     }
 
     #[test]
@@ -400,12 +425,12 @@ mod tests {
             tally.take(&sample(number, time));
         }
         let first = tally.close_period(3_000);
-        assert_eq!((first.all, first.time.count, first.wall_ns()), (3, 2, 3_000));
+        assert_eq!((first.answered, first.lat_ns.count, first.wall_ns()), (3, 2, 3_000));
         assert!((first.deviation_ns() - 100.0).abs() < 1e-9);
         tally.take(&sample(4, 500));
         let second = tally.close_period(4_500);
-        assert_eq!((second.all, second.time.min, second.wall_ns()), (1, 500, 1_500));
-        assert_eq!((tally.whole.all, tally.whole.time.count), (4, 3));
+        assert_eq!((second.answered, second.lat_ns.min, second.wall_ns()), (1, 500, 1_500));
+        assert_eq!((tally.whole.answered, tally.whole.lat_ns.count), (4, 3));
     }
 
     #[test]

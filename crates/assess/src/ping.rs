@@ -179,7 +179,7 @@ impl Watcher<'_> {
         PingStall {
             begin_ns: since.saturating_sub(self.shared.begin.load(Ordering::Acquire)),
             length_ns,
-            offset: self.shared.busy_at.load(Ordering::Relaxed),
+            offset_bytes: self.shared.busy_at.load(Ordering::Relaxed),
             unanswered: true,
         }
     }
@@ -212,7 +212,16 @@ impl Watcher<'_> {
         let stuck = in_flight.filter(|_| !self.shared.clock.is_virtual());
         let stuck_thread = stuck.map(|_| self.shared.thread.load(Ordering::Acquire));
         let verdicts = Vec::new();
-        Ok(Ping { how, result, started_unix_us, elapsed_ns, interrupted, device, stuck_thread, verdicts })
+        Ok(Ping {
+            how,
+            result,
+            started_unix_us,
+            elapsed_ns,
+            interrupted,
+            device_counts: device,
+            stuck_thread,
+            slo: verdicts,
+        })
     }
 }
 

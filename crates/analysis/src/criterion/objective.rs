@@ -1,6 +1,7 @@
 //! Criteria of a command that measures one load: a limit for its latency (`--slo`), a rate to reach (`--reach`).
 
 use fathom_record::{LatencyRecord, LatencySummary};
+use serde::Serialize;
 
 use super::{Criterion, CriterionVerdict, LatencySpan, MetricKind, Statistic};
 
@@ -139,7 +140,7 @@ impl LatencyObjective {
 }
 
 /// The result of one objective.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ObjectiveVerdict {
     /// As typed.
     pub objective: String,

@@ -2,24 +2,36 @@
 
 use fathom_record::LatencyRecord;
 use fathom_stats::histogram;
+use serde::Serialize;
 
-/// The samples in classes bounded by 1, 2 and 5 in each power of ten: from, below, count; without the empty ones.
-pub fn classes(record: &LatencyRecord) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
-    let mut classes: Vec<(u64, u64, u64)> = Vec::new();
+/// Samples between round bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LatencyClass {
+    /// The least that falls into it, ns.
+    pub from_ns: u64,
+    /// What is above all of it, ns.
+    pub below_ns: u64,
+    /// How many there are.
+    pub samples: u64,
+}
+
+/// The samples in classes bounded by 1, 2 and 5 in each power of ten, without the empty ones.
+pub fn classes(record: &LatencyRecord) -> Vec<LatencyClass> {
+    let mut classes: Vec<LatencyClass> = Vec::new();
     for &(bin, count) in &record.bins {
         let ns = histogram::midpoint(usize::from(bin)).max(1);
         let power = 10_u64.pow(ns.ilog10());
-        let (from, below) = match ns / power {
+        let (from_ns, below_ns) = match ns / power {
             1 => (power, power * 2),
             2..5 => (power * 2, power * 5),
             _ => (power * 5, power * 10),
         };
         match classes.last_mut() {
-            Some(last) if last.0 == from => last.2 += count,
-            _ => classes.push((from, below, count)),
+            Some(last) if last.from_ns == from_ns => last.samples += count,
+            _ => classes.push(LatencyClass { from_ns, below_ns, samples: count }),
         }
     }
-    classes.into_iter()
+    classes
 }
 
 #[cfg(test)]
@@ -31,7 +43,10 @@ mod tests {
     fn classes_are_bounded_by_round_numbers() {
         let mut latency = Latency::default();
         [1, 5, 1_200, 1_900, 2_100, 60_000, 99_000, 1_000_000_001].iter().for_each(|&ns| latency.record(ns));
-        let found: Vec<_> = classes(&LatencyRecord::from_stats(&latency)).collect();
+        let found: Vec<_> = classes(&LatencyRecord::from_stats(&latency))
+            .into_iter()
+            .map(|class| (class.from_ns, class.below_ns, class.samples))
+            .collect();
         assert_eq!(
             found,
             [

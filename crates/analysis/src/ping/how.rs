@@ -1,10 +1,12 @@
 //! A whole ping as reports see it: on what, how, and what came of it. Plain data.
 
+use serde::Serialize;
+
 use crate::criterion::ObjectiveVerdict;
 use crate::ping::PingResult;
 
 /// The target in the words that ioping has for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PingTarget {
     /// As typed.
     pub path: String,
@@ -13,7 +15,7 @@ pub struct PingTarget {
     /// Node of the device beneath, or what was mounted where there is none.
     pub device: String,
     /// Bytes of the file system, or of the device itself; 0 where it is not known.
-    pub device_bytes: u64,
+    pub device_size_bytes: u64,
     /// It is a block device.
     pub is_block_device: bool,
     /// It is a character device.
@@ -21,7 +23,7 @@ pub struct PingTarget {
 }
 
 /// What the kernel counted at the target's device meanwhile.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeviceCounts {
     /// Its kernel name.
     pub name: String,
@@ -34,16 +36,16 @@ pub struct DeviceCounts {
 }
 
 /// How a ping was made.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PingHow {
     /// The target.
     pub target: PingTarget,
     /// `read`, `write` or `mixed`.
     pub operation: &'static str,
     /// Bytes per request.
-    pub size: u64,
+    pub block_size_bytes: u64,
     /// Bytes over which requests spread.
-    pub range: u64,
+    pub range_bytes: u64,
     /// Past the page cache.
     pub direct: bool,
     /// Each write is made durable before it counts as answered.
@@ -51,7 +53,7 @@ pub struct PingHow {
     /// Name of the engine.
     pub engine: String,
     /// Requests are due at fixed times.
-    pub fixed: bool,
+    pub fixed_schedule: bool,
     /// From one request to the next, ns.
     pub interval_ns: u64,
     /// Things a reader of the results should know.
@@ -59,22 +61,25 @@ pub struct PingHow {
 }
 
 /// A whole ping: how it was made and what came of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ping {
     /// How it was made.
+    #[serde(flatten)]
     pub how: PingHow,
     /// What came of it.
+    #[serde(flatten)]
     pub result: PingResult,
-    /// When it began, us since the epoch.
+    /// When it began, us since the epoch; documents have it in ms.
+    #[serde(skip)]
     pub started_unix_us: u64,
     /// How long it took, ns.
     pub elapsed_ns: u64,
     /// What ended it before its time.
     pub interrupted: Option<String>,
     /// What the kernel counted; `None` where the target has no block device.
-    pub device: Option<DeviceCounts>,
+    pub device_counts: Option<DeviceCounts>,
     /// The kernel's id of the thread that waits for an answer that did not come.
     pub stuck_thread: Option<u32>,
     /// What became of the objectives.
-    pub verdicts: Vec<ObjectiveVerdict>,
+    pub slo: Vec<ObjectiveVerdict>,
 }

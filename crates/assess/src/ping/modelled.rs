@@ -32,7 +32,7 @@ pub(super) fn open(settings: &PingSettings) -> Result<(OpenedTarget, ModelledPro
         path: volume.path.to_string_lossy().into_owned(),
         fs_type: "block".to_owned(),
         device: volume.path.to_string_lossy().into_owned(),
-        device_bytes: volume.size(),
+        device_size_bytes: volume.size(),
         is_block_device: true,
         is_char_device: false,
     };

@@ -100,7 +100,7 @@ fn facts(stack: &TargetStack) -> PingTarget {
             Some(device) => device.path.to_string_lossy().into_owned(),
             None => filesystem.source.to_string_lossy().into_owned(),
         },
-        device_bytes: if is_block_device {
+        device_size_bytes: if is_block_device {
             device.map_or(0, |device| device.size_bytes)
         } else {
             filesystem.total_bytes

@@ -123,15 +123,15 @@ impl PingWorker {
         let how = PingHow {
             target: target.facts.clone(),
             operation: settings.operation.word(),
-            size: settings.size,
-            range: target.range,
+            block_size_bytes: settings.size,
+            range_bytes: target.range,
             direct: settings.direct,
             flushed: settings.flushes(),
             engine: match &probe {
                 Responder::Engine(probe) => probe.name.clone(),
                 Responder::Volume(_) => ModelledProbe::NAME.to_owned(),
             },
-            fixed: settings.schedule == LatePolicy::Fixed,
+            fixed_schedule: settings.schedule == LatePolicy::Fixed,
             interval_ns: settings.interval_ns,
             notes: match &probe {
                 Responder::Engine(_) => Vec::new(),
@@ -173,7 +173,7 @@ impl PingWorker {
             if sample.result < 0 && -sample.result != EAGAIN {
                 due = due.max(now + AFTER_ERROR_NS.min(settings.interval_ns.max(AFTER_ERROR_NS / 10)));
             }
-            self.tell_of_period(due.max(now), sample.at_ns);
+            self.tell_of_period(due.max(now), sample.elapsed_ns);
             let is_over = end.is_some_and(|end| due >= end || (goes_on && now >= end));
             if is_over || settings.count.is_some_and(|count| number >= count) {
                 return Ok(());
@@ -221,7 +221,12 @@ impl PingWorker {
         let length_ns = start - ready_from;
         if length_ns >= STALL_NS {
             let begin_ns = ready_from - self.begin;
-            shared.tally().stalled(PingStall { begin_ns, length_ns, offset, unanswered: false });
+            shared.tally().stalled(PingStall {
+                begin_ns,
+                length_ns,
+                offset_bytes: offset,
+                unanswered: false,
+            });
         }
         let mut result = self.ask(op, offset, settings.size as u32)?;
         if result >= 0 && op == Op::Write && settings.flushes() {
@@ -231,15 +236,15 @@ impl PingWorker {
         let end = clock.now();
         shared.busy_since.store(0, Ordering::Release);
         Ok(PingSample {
-            number,
-            op,
-            offset,
-            len: settings.size as u32,
+            request: number,
+            operation: op,
+            offset_bytes: offset,
+            size_bytes: settings.size as u32,
             result,
-            time_ns: end - start,
+            lat_ns: end - start,
             response_ns: (settings.schedule == LatePolicy::Fixed).then(|| end.saturating_sub(due)),
             served,
-            at_ns: end - self.begin,
+            elapsed_ns: end - self.begin,
         })
     }
 
@@ -259,7 +264,8 @@ impl PingWorker {
         let length_ns = clock.now() - asked_at;
         if length_ns >= STALL_NS {
             let unanswered = answer.is_none();
-            let stall = PingStall { begin_ns: asked_at - self.begin, length_ns, offset, unanswered };
+            let stall =
+                PingStall { begin_ns: asked_at - self.begin, length_ns, offset_bytes: offset, unanswered };
             let _ = self.events.send(PingEvent::Stalled(stall));
         }
         answer.ok_or(PingError::Silent)
@@ -323,13 +329,13 @@ impl PingWorker {
         let WorkerState { settings, .. } = &*self.shared;
         let mut tally = self.shared.tally();
         let note = tally.take(sample);
-        if sample.time_ns >= STALL_NS {
-            let begin_ns = sample.at_ns.saturating_sub(sample.time_ns);
-            let (length_ns, offset) = (sample.time_ns, sample.offset);
-            tally.stalled(PingStall { begin_ns, length_ns, offset, unanswered: false });
+        if sample.lat_ns >= STALL_NS {
+            let begin_ns = sample.elapsed_ns.saturating_sub(sample.lat_ns);
+            let (length_ns, offset) = (sample.lat_ns, sample.offset_bytes);
+            tally.stalled(PingStall { begin_ns, length_ns, offset_bytes: offset, unanswered: false });
         }
-        let by_count = settings.print_count > 0 && tally.period.time.count >= settings.print_count;
-        let period = by_count.then(|| tally.close_period(sample.at_ns));
+        let by_count = settings.print_count > 0 && tally.period.lat_ns.count >= settings.print_count;
+        let period = by_count.then(|| tally.close_period(sample.elapsed_ns));
         drop(tally);
         if sample.result < 0 && -sample.result != EAGAIN && !settings.go_on {
             return Err(PingError::Request { errno: -sample.result as i32 });

@@ -101,12 +101,12 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
             return failed(front, &error, caught.number().is_some());
         }
     };
-    let latency = done.result.response.as_ref().unwrap_or(&done.result.time);
+    let latency = done.result.response_ns.as_ref().unwrap_or(&done.result.lat_ns);
     let unanswered = done.result.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
-    let lost = done.result.counts.failed() + unanswered;
-    done.verdicts = invocation.objectives.iter().map(|objective| objective.judge(latency, lost)).collect();
+    let lost = done.result.counts.errors + unanswered;
+    done.slo = invocation.objectives.iter().map(|objective| objective.judge(latency, lost)).collect();
     if front == PingProgram::Own && invocation.form != PingOutput::Text {
-        for verdict in done.verdicts.iter().filter(|verdict| verdict.verdict == CriterionVerdict::Missed) {
+        for verdict in done.slo.iter().filter(|verdict| verdict.verdict == CriterionVerdict::Missed) {
             output::warn(&format!("ping: objective {} is missed", verdict.objective));
         }
     }
@@ -127,13 +127,11 @@ fn exit(front: PingProgram, ping: &Ping, interrupted: bool) -> Exit {
     let counts = &ping.result.counts;
     match front {
         PingProgram::Ioping => Exit::Done,
-        PingProgram::Own
-            if ping.verdicts.iter().any(|verdict| verdict.verdict == CriterionVerdict::Missed) =>
-        {
+        PingProgram::Own if ping.slo.iter().any(|verdict| verdict.verdict == CriterionVerdict::Missed) => {
             Exit::Broken
         }
         PingProgram::Own if interrupted => Exit::Interrupted,
-        PingProgram::Own if counts.failed() > 0 => Exit::Failed,
+        PingProgram::Own if counts.errors > 0 => Exit::Failed,
         PingProgram::Own => Exit::Done,
     }
 }

@@ -329,8 +329,8 @@ proptest! {
         compare("ping", &suffix, |text, out| {
             let ping = ping(text);
             let sample = PingSample {
-                number: 1, op: Op::Read, offset: 0, len: 4096, result: 4096, time_ns: 1000, response_ns: None,
-                served: None, at_ns: 0,
+                request: 1, operation: Op::Read, offset_bytes: 0, size_bytes: 4096, result: 4096, lat_ns: 1000, response_ns: None,
+                served: None, elapsed_ns: 0,
             };
             writeln!(out, "{}", ping_text::line(&ping.how.target, &sample, None, &style))?;
             writeln!(out, "{}", ioping::stamp(0, text, &style))?;
@@ -379,12 +379,12 @@ fn ping(text: &str) -> Ping {
         how: PingHow {
             target,
             operation: "read",
-            size: 4096,
-            range: 1 << 20,
+            block_size_bytes: 4096,
+            range_bytes: 1 << 20,
             direct: true,
             flushed: false,
             engine: own("psync"),
-            fixed: false,
+            fixed_schedule: false,
             interval_ns: 1,
             notes: vec![own("note")],
         },
@@ -392,8 +392,8 @@ fn ping(text: &str) -> Ping {
         started_unix_us: 0,
         elapsed_ns: 1,
         interrupted: Some(own("signal")),
-        device: Some(DeviceCounts { name: own("sda"), reads: 1, ..DeviceCounts::default() }),
+        device_counts: Some(DeviceCounts { name: own("sda"), reads: 1, ..DeviceCounts::default() }),
         stuck_thread: None,
-        verdicts: Vec::new(),
+        slo: Vec::new(),
     }
 }

@@ -25,10 +25,10 @@ impl Pieces {
         let ignored = matches!(note, Some(Note::Warmup | Note::TooFast | Note::TooSlow | Note::Again));
         let mut text = self.head(unix_us);
         let fields = [
-            ("request", sample.number.to_string()),
-            ("operation", format!("\"{}\"", sample.op.name())),
+            ("request", sample.request.to_string()),
+            ("operation", format!("\"{}\"", sample.operation.name())),
             ("size", sample.result.max(0).to_string()),
-            ("time", sample.time_ns.to_string()),
+            ("time", sample.lat_ns.to_string()),
             ("ignored", ignored.to_string()),
         ];
         object(&mut text, "io", &fields);
@@ -37,16 +37,16 @@ impl Pieces {
 
     /// The piece of a stretch of time that ended at `unix_us`.
     pub fn window(&mut self, window: &PingWindow, unix_us: u64) -> String {
-        let moments = &window.time;
+        let moments = &window.lat_ns;
         let rate = |count: u64, ns: f64| if ns > 0.0 { count as f64 * 1e9 / ns } else { 0.0 };
         let (sum, wall) = (moments.sum as f64, window.wall_ns() as f64);
         let mut text = self.head(unix_us);
         let stat = [
             ("count", moments.count.to_string()),
-            ("size", window.bytes.to_string()),
+            ("size", window.counted_bytes.to_string()),
             ("time", moments.sum.to_string()),
             ("iops", format!("{:.6}", rate(moments.count, sum))),
-            ("bps", format!("{:.0}", rate(window.bytes, sum))),
+            ("bps", format!("{:.0}", rate(window.counted_bytes, sum))),
             ("min", moments.min_or_zero().to_string()),
             ("avg", format!("{:.0}", moments.mean())),
             ("max", moments.max.to_string()),
@@ -54,11 +54,11 @@ impl Pieces {
         ];
         object(&mut text, "stat", &stat);
         let load = [
-            ("count", window.all.to_string()),
-            ("size", window.all_bytes.to_string()),
+            ("count", window.answered.to_string()),
+            ("size", window.answered_bytes.to_string()),
             ("time", window.wall_ns().to_string()),
-            ("iops", format!("{:.6}", rate(window.all, wall))),
-            ("bps", format!("{:.0}", rate(window.all_bytes, wall))),
+            ("iops", format!("{:.6}", rate(window.answered, wall))),
+            ("bps", format!("{:.0}", rate(window.answered_bytes, wall))),
         ];
         // Behind another object.
         text.truncate(text.trim_end().len());
@@ -90,7 +90,7 @@ impl Pieces {
             ("path", quoted(&place.path)),
             ("fstype", quoted(fs_type)),
             ("device", quoted(device)),
-            ("device_size", place.device_bytes.to_string()),
+            ("device_size", place.device_size_bytes.to_string()),
         ];
         object(&mut text, "target", &fields);
         text.truncate(text.trim_end().len());
@@ -119,23 +119,28 @@ mod tests {
             path: "a \"b\"".to_owned(),
             fs_type: "ext4".to_owned(),
             device: "/dev/vda".to_owned(),
-            device_bytes: 270_553_174_016,
+            device_size_bytes: 270_553_174_016,
             ..PingTarget::default()
         };
         let sample = PingSample {
-            number: 1,
-            op: Op::Read,
-            offset: 0,
-            len: 4096,
+            request: 1,
+            operation: Op::Read,
+            offset_bytes: 0,
+            size_bytes: 4096,
             result: 4096,
-            time_ns: 1787,
+            lat_ns: 1787,
             response_ns: None,
             served: None,
-            at_ns: 0,
+            elapsed_ns: 0,
         };
-        let mut window =
-            PingWindow { bytes: 4096, all: 2, all_bytes: 8192, end_ns: 10_179_066, ..PingWindow::default() };
-        window.time.record(1324);
+        let mut window = PingWindow {
+            counted_bytes: 4096,
+            answered: 2,
+            answered_bytes: 8192,
+            end_ns: 10_179_066,
+            ..PingWindow::default()
+        };
+        window.lat_ns.record(1324);
         let mut pieces = Pieces::new(place, TimeZone::UTC);
         let mut text = pieces.sample(&sample, Some(Note::Warmup), 1_795_213_535_882_301);
         text += &pieces.window(&window, 1_795_213_535_892_377);

@@ -64,12 +64,12 @@ fn per_second(count: u64, ns: u128) -> f64 {
 /// What stands in brackets behind the path: `ext4 /dev/vda 252.0 GiB`.
 fn target(target: &PingTarget) -> String {
     if target.is_block_device {
-        return format!("{} (block device {})", target.path, size(target.device_bytes));
+        return format!("{} (block device {})", target.path, size(target.device_size_bytes));
     }
     if target.is_char_device {
         return format!("{} (character device 0 B)", target.path);
     }
-    format!("{} ({} {} {})", target.path, target.fs_type, target.device, size(target.device_bytes))
+    format!("{} ({} {} {})", target.path, target.fs_type, target.device, size(target.device_size_bytes))
 }
 
 /// The time `unix_us` in the form of `format` (strftime); the format itself where it makes no sense.
@@ -81,14 +81,14 @@ pub fn stamp(unix_us: u64, format: &str, style: &Style) -> String {
 
 /// The line of one request, without its end.
 pub fn line(place: &PingTarget, sample: &PingSample, note: Option<Note>) -> String {
-    let arrow = if sample.op == Op::Write { ">>>" } else { "<<<" };
+    let arrow = if sample.operation == Op::Write { ">>>" } else { "<<<" };
     let note = note.map(|note| format!(" ({})", note.words())).unwrap_or_default();
     format!(
         "{} {arrow} {}: request={} time={}{note}",
         size(u64::try_from(sample.result).unwrap_or(0)),
         target(place),
-        sample.number,
-        time(sample.time_ns)
+        sample.request,
+        time(sample.lat_ns)
     )
 }
 
@@ -103,7 +103,7 @@ pub fn statistics(
     out: &mut TextWriter,
 ) -> io::Result<()> {
     let out = &mut out.verbatim();
-    let moments = &whole.time;
+    let moments = &whole.lat_ns;
     let verb = match operation {
         "read" => " read",
         "write" => " written",
@@ -116,9 +116,9 @@ pub fn statistics(
         "{} requests completed in {}, {}{verb}, {} iops, {}/s",
         count(moments.count),
         time(moments.sum as u64),
-        size(whole.bytes),
+        size(whole.counted_bytes),
         count(per_second(moments.count, moments.sum) as u64),
-        size(per_second(whole.bytes, moments.sum) as u64)
+        size(per_second(whole.counted_bytes, moments.sum) as u64)
     )?;
     let odd = [(whole.too_fast, "too fast"), (whole.too_slow, "too slow")];
     let odd = odd.iter().filter(|(number, _)| *number > 0);
@@ -127,11 +127,11 @@ pub fn statistics(
     writeln!(
         out,
         "{odd}generated {} requests in {}, {}, {} iops, {}/s",
-        count(whole.all),
+        count(whole.answered),
         time(whole.wall_ns()),
-        size(whole.all_bytes),
-        count(per_second(whole.all, wall) as u64),
-        size(per_second(whole.all_bytes, wall) as u64)
+        size(whole.answered_bytes),
+        count(per_second(whole.answered, wall) as u64),
+        size(per_second(whole.answered_bytes, wall) as u64)
     )?;
     writeln!(
         out,
@@ -145,18 +145,18 @@ pub fn statistics(
 
 /// The raw line of a window, without its end: ten whole numbers, ns and bytes.
 pub fn raw(window: &PingWindow) -> String {
-    let moments = &window.time;
+    let moments = &window.lat_ns;
     format!(
         "{} {} {:.0} {:.0} {} {:.0} {} {:.0} {} {}",
         moments.count,
         moments.sum,
         per_second(moments.count, moments.sum),
-        per_second(window.bytes, moments.sum),
+        per_second(window.counted_bytes, moments.sum),
         moments.min_or_zero(),
         moments.mean(),
         moments.max,
         window.deviation_ns(),
-        window.all,
+        window.answered,
         window.wall_ns()
     )
 }
@@ -170,17 +170,18 @@ mod tests {
             path: ".".to_owned(),
             fs_type: "ext4".to_owned(),
             device: "/dev/vda".to_owned(),
-            device_bytes: 252 << 30,
+            device_size_bytes: 252 << 30,
             is_block_device: false,
             is_char_device: false,
         }
     }
 
     fn window(times: &[u64], all: u64, wall: u64) -> PingWindow {
-        let mut window = PingWindow { all, all_bytes: all * 4096, end_ns: wall, ..PingWindow::default() };
+        let mut window =
+            PingWindow { answered: all, answered_bytes: all * 4096, end_ns: wall, ..PingWindow::default() };
         for &ns in times {
-            window.time.record(ns);
-            window.bytes += 4096;
+            window.lat_ns.record(ns);
+            window.counted_bytes += 4096;
         }
         window
     }
@@ -228,21 +229,21 @@ mod tests {
     #[test]
     fn lines() {
         let sample = PingSample {
-            number: 2,
-            op: Op::Read,
-            offset: 0,
-            len: 4096,
+            request: 2,
+            operation: Op::Read,
+            offset_bytes: 0,
+            size_bytes: 4096,
             result: 4096,
-            time_ns: 339_012,
+            lat_ns: 339_012,
             response_ns: None,
             served: None,
-            at_ns: 0,
+            elapsed_ns: 0,
         };
         assert_eq!(
             line(&place(), &sample, None),
             "4 KiB <<< . (ext4 /dev/vda 252 GiB): request=2 time=339.0 us"
         );
-        let write = PingSample { op: Op::Write, number: 1, ..sample };
+        let write = PingSample { operation: Op::Write, request: 1, ..sample };
         assert_eq!(
             line(&place(), &write, Some(Note::Warmup)),
             "4 KiB >>> . (ext4 /dev/vda 252 GiB): request=1 time=339.0 us (warmup)"

@@ -3,16 +3,15 @@
 use std::io;
 
 use fathom_analysis::criterion::CriterionVerdict;
-use fathom_analysis::ping::classes::classes;
+use fathom_analysis::ping::classes::LatencyClass;
 use fathom_analysis::ping::{Note, Ping, PingSample, PingTarget};
 use fathom_model::units::{grouped, latency};
-use fathom_record::LatencyRecord;
 
 use crate::{Style, TextWriter, ioping};
 
 /// The line of one request, without its end: ioping's, then where it was answered.
 pub fn line(place: &PingTarget, sample: &PingSample, note: Option<Note>, style: &Style) -> String {
-    let asked = PingSample { result: i64::from(sample.len), ..*sample };
+    let asked = PingSample { result: i64::from(sample.size_bytes), ..*sample };
     if sample.result < 0 && note.is_none() {
         let line = ioping::line(place, &asked, None);
         let until = line.rfind(" time=").unwrap_or(line.len());
@@ -37,16 +36,16 @@ pub fn error(errno: i32) -> String {
 /// Those of `out`.
 pub fn summary(ping: &Ping, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let result = &ping.result;
-    if result.time.samples() > 0 {
+    if result.lat_ns.samples() > 0 {
         percentiles(ping, style, out)?;
-        bars(&result.time, style, out)?;
+        bars(&result.histogram, style, out)?;
     }
     let notes = notes(ping);
     if !notes.is_empty() {
         writeln!(out)?;
     }
     notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
-    for verdict in &ping.verdicts {
+    for verdict in &ping.slo {
         let observed = verdict.observed_ns.map_or("none such".to_owned(), latency);
         let word = verdict.verdict.name();
         let word = match verdict.verdict {
@@ -65,7 +64,7 @@ fn percentiles(ping: &Ping, style: &Style, out: &mut TextWriter) -> io::Result<(
     let head: String = columns.iter().map(|name| format!("{name:>8}")).collect();
     writeln!(out)?;
     writeln!(out, "{}", style.bold(&format!("{:9}{head}", "")))?;
-    let rows = [("time", Some(&ping.result.time)), ("response", ping.result.response.as_ref())];
+    let rows = [("time", Some(&ping.result.lat_ns)), ("response", ping.result.response_ns.as_ref())];
     for (name, record) in rows.into_iter().filter_map(|(name, record)| Some((name, record?))) {
         let summary = record.summary();
         let mean = summary.mean.map(|mean| mean.round() as u64);
@@ -86,14 +85,14 @@ fn percentiles(ping: &Ping, style: &Style, out: &mut TextWriter) -> io::Result<(
     Ok(())
 }
 
-fn bars(record: &LatencyRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let most = classes(record).map(|(.., count)| count).max().unwrap_or(0).max(1);
-    let all = record.samples().max(1);
+fn bars(classes: &[LatencyClass], style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    let most = classes.iter().map(|class| class.samples).max().unwrap_or(0).max(1);
+    let all = classes.iter().map(|class| class.samples).sum::<u64>().max(1);
     let width = style.width.saturating_sub(42).clamp(10, 60) as u64;
     writeln!(out)?;
-    for (from, below, count) in classes(record) {
+    for &LatencyClass { from_ns, below_ns, samples: count } in classes {
         let bar = "#".repeat((count * width).div_ceil(most) as usize);
-        let range = format!("{:>6} - {:<6}", short(from), short(below));
+        let range = format!("{:>6} - {:<6}", short(from_ns), short(below_ns));
         let share = count as f64 * 100.0 / all as f64;
         writeln!(out, "  {range} {:>11} {share:>6.2} %  {bar}", grouped(count))?;
     }
@@ -124,7 +123,11 @@ const FEW: u64 = 10;
 fn notes(ping: &Ping) -> Vec<String> {
     let counts = &ping.result.counts;
     let mut notes = Vec::new();
-    let answered = [("device", counts.device), ("cache", counts.cache), ("a hole in the file", counts.hole)];
+    let answered = [
+        ("device", counts.served.device),
+        ("cache", counts.served.cache),
+        ("a hole in the file", counts.served.hole),
+    ];
     let answered: Vec<String> = answered
         .iter()
         .filter(|(_, count)| *count > 0)
@@ -134,24 +137,24 @@ fn notes(ping: &Ping) -> Vec<String> {
         let first = counts.first_ns.map(|ns| format!("; the first took {}", latency(ns))).unwrap_or_default();
         notes.push(format!("answered: {}{first}", answered.join(", ")));
     }
-    if counts.cache > 0 {
+    if counts.served.cache > 0 {
         notes.push("cache: this machine's memory answered, so these are no times of the device".to_owned());
     }
-    if counts.hole > 0 {
+    if counts.served.hole > 0 {
         notes.push("hole: nothing was ever written there, so no device was asked".to_owned());
     }
-    if let Some(device) = &ping.device {
+    if let Some(device) = &ping.device_counts {
         let seen = device.reads + device.writes;
-        if counts.device >= FEW && seen * 2 < counts.device {
+        if counts.served.device >= FEW && seen * 2 < counts.served.device {
             notes.push(format!(
                 "cache-served: {} requests went past our cache, but the kernel counted only {} at {}",
-                grouped(counts.device),
+                grouped(counts.served.device),
                 grouped(seen),
                 device.name
             ));
         }
     }
-    for (errno, count) in &counts.errors {
+    for (errno, count) in &counts.errors_by_errno {
         notes.push(format!(
             "errors: {} of {} requests: {}",
             grouped(*count),
@@ -171,7 +174,7 @@ fn notes(ping: &Ping) -> Vec<String> {
         ));
     }
     notes.extend(ping.stuck_thread.map(stuck));
-    if ping.how.direct && counts.errors.contains_key(&EINVAL) {
+    if ping.how.direct && counts.errors_by_errno.contains_key(&EINVAL) {
         notes.push("hint: direct I/O wants whole sectors: use -s 4k, or --buffered".to_owned());
     }
     notes.extend(ping.how.notes.iter().cloned());
@@ -196,19 +199,19 @@ mod tests {
             path: "f".to_owned(),
             fs_type: "xfs".to_owned(),
             device: "/dev/vdb".to_owned(),
-            device_bytes: 1 << 30,
+            device_size_bytes: 1 << 30,
             ..PingTarget::default()
         };
         let sample = PingSample {
-            number: 2,
-            op: fathom_model::Op::Read,
-            offset: 0,
-            len: 4096,
+            request: 2,
+            operation: fathom_model::Op::Read,
+            offset_bytes: 0,
+            size_bytes: 4096,
             result: 4096,
-            time_ns: 91_200,
+            lat_ns: 91_200,
             response_ns: Some(120_000),
             served: Some(fathom_analysis::ping::ServedBy::Device),
-            at_ns: 0,
+            elapsed_ns: 0,
         };
         let check = |sample: PingSample, note: Option<Note>, expected: &str| {
             let head = "4 KiB <<< f (xfs /dev/vdb 1 GiB): request=2 ";

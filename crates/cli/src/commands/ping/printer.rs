@@ -122,10 +122,10 @@ impl PingObserver for PingPrinter {
     }
 
     fn sample(&mut self, sample: &PingSample, note: Option<Note>) {
-        self.answered.store(sample.number, Ordering::Relaxed);
+        self.answered.store(sample.request, Ordering::Relaxed);
         let Some((how, began)) = &self.how else { return };
-        let at = began + sample.at_ns / 1000;
-        if sample.result >= 0 && sample.result < i64::from(sample.len) {
+        let at = began + sample.elapsed_ns / 1000;
+        if sample.result >= 0 && sample.result < i64::from(sample.size_bytes) {
             output::warn(&format!("{}: request returned less than expected: {}", self.name(), sample.result));
         }
         let line = match self.form {

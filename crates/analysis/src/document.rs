@@ -1,0 +1,32 @@
+//! How results show in documents what they keep as counts: latencies as summaries.
+
+use fathom_record::{LatencyRecord, LatencySummary};
+use fathom_stats::Moments;
+use serde::{Serialize, Serializer};
+
+/// Latencies as their summary.
+pub(crate) fn summary<S: Serializer>(latency: &LatencyRecord, serializer: S) -> Result<S::Ok, S::Error> {
+    latency.summary().serialize(serializer)
+}
+
+/// The same; null without them.
+pub(crate) fn summary_or_null<S: Serializer>(
+    latency: &Option<LatencyRecord>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    latency.as_ref().map(LatencyRecord::summary).serialize(serializer)
+}
+
+/// Moments as a summary without percentiles.
+pub(crate) fn moments<S: Serializer>(moments: &Moments, serializer: S) -> Result<S::Ok, S::Error> {
+    let some = moments.count > 0;
+    let summary = LatencySummary {
+        samples: moments.count,
+        min: some.then_some(moments.min),
+        mean: some.then(|| moments.mean()),
+        max: some.then_some(moments.max),
+        stdev: some.then(|| moments.stdev()),
+        ..LatencySummary::default()
+    };
+    summary.serialize(serializer)
+}
