@@ -58,15 +58,15 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
         let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["schema"], "fathom.sweep/1");
         let limits = &document["limits"];
-        within("IOPS", found(limits, "/iops/read/value")?, 2000.0, 3.0)?;
-        within("bandwidth", found(limits, "/bytes_per_second/read/value")?, (50 * MIB) as f64, 3.0)?;
-        within("crossover", found(limits, "/crossover_block_size_bytes/value")?, 25.6 * 1024.0, 3.0)?;
-        assert_eq!(limits["iops"]["write"], Value::Null, "writes were not asked for");
+        within("IOPS", found(limits, "/read/iops/value")?, 2000.0, 3.0)?;
+        within("bandwidth", found(limits, "/read/bytes_per_second/value")?, (50 * MIB) as f64, 3.0)?;
+        within("crossover", found(limits, "/read/crossover_block_size_bytes/value")?, 25.6 * 1024.0, 3.0)?;
+        assert_eq!(limits["write"]["iops"], Value::Null, "writes were not asked for");
         for point in points(&document) {
             assert_eq!(point["rw"], "randread");
             let of = |key: &str| number(point, &format!("/{key}"));
             within("bytes", of("bytes_per_second"), of("iops") * of("block_size_bytes"), 1e-6)?;
-            within("depth held", of("depth_mean"), of("iodepth") * of("numjobs"), 7.0)?;
+            within("depth held", of("queue_depth_mean"), of("iodepth") * of("numjobs"), 7.0)?;
         }
         // One request at a time already meets the cap.
         let knees = document["knees"].as_array().expect("knees");
@@ -77,7 +77,7 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
             }
         }
         let reach = &document["reach"];
-        let is_met = reach["met"] == true && reach["answers"][0]["iodepth"] == 1;
+        let is_met = reach["met"] == true && reach["answers"][0]["best"]["iodepth"] == 1;
         if is_met { Ok(()) } else { Err(format!("{reach:#}")) }
     });
 }
@@ -92,14 +92,14 @@ fn the_highest_rate_under_an_objective_is_what_the_cap_lets_through() {
         let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=15", "--slo=mean<1s"];
         let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["slo"]["met"], true);
-        let offered = &document["slo"]["offered"][0];
+        let offered = &document["offered"][0];
         // To the 3 % between two rates.
-        let highest = found(offered, "/rate_iops")?;
-        if !(1_900.0..=2_060.0).contains(&highest) || offered["found"] != true {
+        let highest = found(offered, "/best/rate_iops")?;
+        if !(1_900.0..=2_060.0).contains(&highest) || offered["search_complete"] != true {
             return Err(format!("the highest rate: {offered:#}"));
         }
-        let samples = number(offered, "/response_ns/samples");
-        within("requests", samples, highest * number(offered, "/measured_ns") / 1e9, 2.0)
+        let samples = number(offered, "/best/response_ns/samples");
+        within("requests", samples, highest * number(offered, "/best/measured_ns") / 1e9, 2.0)
     });
 }
 
@@ -114,11 +114,11 @@ fn a_cap_behind_another_has_a_bound_and_a_rate_out_of_reach_is_said() {
         let document = swept(&device, &cap, &arguments, 3)?;
         assert_eq!(points(&document).len(), 4);
         let limits = &document["limits"];
-        assert_eq!(limits["iops"]["read"]["value"], Value::Null);
-        within("bound", found(limits, "/iops/read/bound")?, 320.0, 3.0)?;
-        within("bandwidth", found(limits, "/bytes_per_second/read/value")?, (20 * MIB) as f64, 3.0)?;
-        assert_eq!(limits["crossover_block_size_bytes"]["value"], Value::Null);
-        let most = found(limits, "/crossover_block_size_bytes/high")?;
+        assert_eq!(limits["read"]["iops"]["value"], Value::Null);
+        within("bound", found(limits, "/read/iops/low")?, 320.0, 3.0)?;
+        within("bandwidth", found(limits, "/read/bytes_per_second/value")?, (20 * MIB) as f64, 3.0)?;
+        assert_eq!(limits["read"]["crossover_block_size_bytes"]["value"], Value::Null);
+        let most = found(limits, "/read/crossover_block_size_bytes/high")?;
         assert!((62_000.0..70_000.0).contains(&most), "{most}");
         assert_eq!(document["reach"]["met"], false);
         Ok(())

@@ -4,6 +4,11 @@ use fathom_record::{LatencyRecord, LatencySummary};
 use fathom_stats::Moments;
 use serde::{Serialize, Serializer};
 
+/// A rate, null where nothing completed.
+pub(crate) fn rate<S: Serializer>(rate: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(*rate).filter(|rate| *rate > 0.0).serialize(serializer)
+}
+
 /// Latencies as their summary.
 pub(crate) fn summary<S: Serializer>(latency: &LatencyRecord, serializer: S) -> Result<S::Ok, S::Error> {
     latency.summary().serialize(serializer)

@@ -10,6 +10,7 @@ pub mod point;
 pub mod spec;
 
 use fathom_record::{Activity, RunRecord, SweepActivity};
+use serde::Serialize;
 
 use crate::criterion::{CriterionVerdict, LatencyObjective, RateGoal};
 use crate::pattern::AccessPattern;
@@ -21,48 +22,81 @@ use crate::sweep::plan::in_jobs;
 use crate::sweep::point::{SweepPoint, SweepSpot};
 
 /// A sweep as a reader wants it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sweep {
     /// In the order they were measured.
     pub points: Vec<SweepPoint>,
     /// One per curve that has at least two points.
     pub knees: Vec<Knee>,
-    /// The limits of reads.
-    pub read: DirectionLimits,
-    /// The limits of writes.
-    pub write: DirectionLimits,
+    /// The limits that the points show.
+    pub limits: SweepLimits,
     /// What was asked about latency, and the answer for each pattern and block size.
-    pub slo: Option<(String, Vec<SweepAnswer>)>,
+    pub slo: Option<SweepGoal>,
     /// The highest rate under that objective where requests come at their own pace; empty where none was offered.
     pub offered: Vec<Highest>,
     /// What was asked about a rate, and the answer for each pattern and block size.
-    pub reach: Option<(String, Vec<SweepAnswer>)>,
+    pub reach: Option<SweepGoal>,
+}
+
+/// The limits of a sweep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SweepLimits {
+    /// Of reads.
+    pub read: DirectionLimits,
+    /// Of writes.
+    pub write: DirectionLimits,
+}
+
+/// What was asked, and the answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SweepGoal {
+    /// As it was asked.
+    pub criterion: String,
+    /// Some point meets it.
+    pub met: bool,
+    /// The answer for each pattern and block size.
+    pub answers: Vec<SweepAnswer>,
+}
+
+impl SweepGoal {
+    fn new(criterion: &str, answers: Vec<SweepAnswer>) -> SweepGoal {
+        let met = answers.iter().any(|answer| answer.best.is_some());
+        SweepGoal { criterion: criterion.to_owned(), met, answers }
+    }
 }
 
 /// The answer for one pattern and block size.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SweepAnswer {
     /// The pattern.
     pub rw: AccessPattern,
     /// Bytes per request.
-    pub block: u64,
+    pub block_size_bytes: u64,
     /// The point that answers: under an objective the one of the highest rate, for a rate the one of the least depth.
     /// `None` where none does.
     pub best: Option<SweepPoint>,
     /// No point had enough requests to tell.
-    pub is_undecided: bool,
+    pub inconclusive: bool,
     /// The same number of requests in flight from several jobs, where that was measured.
     pub in_jobs: Option<SweepPoint>,
+    /// Which costs less CPU time per request; `None` where they were not compared.
+    pub cheaper: Option<Concurrency>,
 }
 
-impl SweepAnswer {
-    /// True where one job with more depth costs less CPU time per request than several jobs; `None` where they were not
-    /// compared.
-    pub fn depth_is_cheaper(&self) -> Option<bool> {
-        let depth = self.best.as_ref()?.cpu_per_request_ns?;
-        let jobs = self.in_jobs.as_ref()?.cpu_per_request_ns?;
-        Some(depth <= jobs)
-    }
+/// How requests are in flight together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Concurrency {
+    /// One job with more depth.
+    Depth,
+    /// Several jobs.
+    Jobs,
+}
+
+/// Which of two points costs less CPU time per request.
+fn cheaper(best: Option<&SweepPoint>, in_jobs: Option<&SweepPoint>) -> Option<Concurrency> {
+    let (depth, jobs) = (best?.cpu_per_request_ns?, in_jobs?.cpu_per_request_ns?);
+    Some(if depth <= jobs { Concurrency::Depth } else { Concurrency::Jobs })
 }
 
 /// Assesses the points of `record`, and what was looked for.
@@ -75,18 +109,19 @@ pub fn assess(record: &RunRecord) -> Sweep {
     let reach = reach.and_then(|text| RateGoal::parse(text).ok());
     let points: Vec<SweepPoint> = record.tests.iter().filter_map(SweepPoint::of).collect();
     let curves = curves(&points);
-    let least = points.iter().map(|point| point.spot.depth).min().unwrap_or(1);
+    let least = points.iter().map(|point| point.spot.iodepth).min().unwrap_or(1);
     let knees = curves.iter().filter_map(|&of| knee(&curve(&points, of), least)).collect();
     type Choice<'a> = &'a dyn Fn(&[&SweepPoint]) -> Option<SweepPoint>;
     let answers = |answer: Choice<'_>, is_told: &dyn Fn(&SweepPoint) -> bool| -> Vec<SweepAnswer> {
         let main = curves.iter().filter(|(.., jobs)| Some(*jobs) == main_jobs(&points));
         main.map(|&(rw, block, jobs)| {
             let curve = curve(&points, (rw, block, jobs));
-            let is_undecided = !curve.iter().any(|point| is_told(point));
+            let inconclusive = !curve.iter().any(|point| is_told(point));
             let best = answer(&curve);
             let other = best.as_ref().and_then(|best| in_jobs(best.spot));
             let in_jobs = other.and_then(|spot| found(&points, spot));
-            SweepAnswer { rw, block, best, is_undecided, in_jobs }
+            let cheaper = cheaper(best.as_ref(), in_jobs.as_ref());
+            SweepAnswer { rw, block_size_bytes: block, best, inconclusive, in_jobs, cheaper }
         })
         .collect()
     };
@@ -94,27 +129,25 @@ pub fn assess(record: &RunRecord) -> Sweep {
     let offered = slo.as_ref().map(|slo| highest(slo, &points, &tried)).unwrap_or_default();
     let slo = slo.map(|slo| {
         let best = |curve: &[&SweepPoint]| {
-            let met = curve.iter().filter(|point| slo.verdict(&point.lat) == CriterionVerdict::Met);
+            let met = curve.iter().filter(|point| slo.verdict(&point.lat_ns) == CriterionVerdict::Met);
             met.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|&point| point.clone())
         };
-        (
-            slo.text().to_owned(),
-            answers(&best, &|point| slo.verdict(&point.lat) != CriterionVerdict::Inconclusive),
-        )
+        let is_told = |point: &SweepPoint| slo.verdict(&point.lat_ns) != CriterionVerdict::Inconclusive;
+        SweepGoal::new(slo.text(), answers(&best, &is_told))
     });
     let reach = reach.map(|reach| {
         let least = |curve: &[&SweepPoint]| {
             curve.iter().find(|point| is_reached(&reach, point)).map(|&point| point.clone())
         };
-        (reach.text().to_owned(), answers(&least, &|_| true))
+        SweepGoal::new(reach.text(), answers(&least, &|_| true))
     });
-    let (read, write) = (direction(&points, false), direction(&points, true));
-    Sweep { knees, read, write, slo, offered, reach, points }
+    let limits = SweepLimits { read: direction(&points, false), write: direction(&points, true) };
+    Sweep { knees, limits, slo, offered, reach, points }
 }
 
 /// The jobs of the curves that are swept in full.
 fn main_jobs(points: &[SweepPoint]) -> Option<u32> {
-    points.first().map(|point| point.spot.jobs)
+    points.first().map(|point| point.spot.numjobs)
 }
 
 fn found(points: &[SweepPoint], spot: SweepSpot) -> Option<SweepPoint> {
@@ -135,7 +168,7 @@ fn direction(points: &[SweepPoint], writes: bool) -> DirectionLimits {
 /// Every curve: by pattern, jobs and block size.
 fn curves(points: &[SweepPoint]) -> Vec<(AccessPattern, u64, u32)> {
     let mut curves: Vec<(AccessPattern, u64, u32)> =
-        points.iter().map(|point| (point.spot.rw, point.spot.block, point.spot.jobs)).collect();
+        points.iter().map(|point| (point.spot.rw, point.spot.block_size_bytes, point.spot.numjobs)).collect();
     curves.sort_unstable_by_key(|&(rw, block, jobs)| (rw, jobs, block));
     curves.dedup();
     curves

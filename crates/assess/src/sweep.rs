@@ -99,16 +99,17 @@ impl SweepPlan {
     /// fio's options for the point at `spot`, the `turn`th of those that are alike.
     fn said(&self, spot: &SweepSpot, runtime_ns: u64, turn: u64) -> JobWords {
         let pair = |name: &str, value: String| (name.to_owned(), value);
-        let (apart, size) = (spot.rw.is_sequential() && spot.jobs > 1, self.site.size);
-        let range = if apart { (size / u64::from(spot.jobs)) & !0xf_ffff } else { size };
-        let mut said = self.site.job(spot.rw.name(), spot.block, spot.depth, Some(range));
-        if spot.jobs > 1 {
-            said.extend([pair("numjobs", spot.jobs.to_string()), pair("group_reporting", "1".to_owned())]);
+        let (apart, size) = (spot.rw.is_sequential() && spot.numjobs > 1, self.site.size);
+        let range = if apart { (size / u64::from(spot.numjobs)) & !0xf_ffff } else { size };
+        let mut said = self.site.job(spot.rw.name(), spot.block_size_bytes, spot.iodepth, Some(range));
+        if spot.numjobs > 1 {
+            said.extend([pair("numjobs", spot.numjobs.to_string()), pair("group_reporting", "1".to_owned())]);
         }
         if apart {
             said.push(pair("offset_increment", size_word(range)));
         }
-        let place = spot.block.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight())) ^ (turn << 40);
+        let place =
+            spot.block_size_bytes.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight())) ^ (turn << 40);
         said.extend([
             pair("time_based", "1".to_owned()),
             pair("startdelay", time_word(Nanos(SETTLE_NS))),
@@ -126,7 +127,7 @@ impl SweepPlan {
             }
             NextPoint::Offer(offer, runtime_ns) => {
                 let mut said = self.said(&offer.spot(), runtime_ns, offers + 1);
-                said.push(("rate_iops".to_owned(), offer.rate.to_string()));
+                said.push(("rate_iops".to_owned(), offer.rate_iops.to_string()));
                 Some(SweepJob { id: offer.id(), title: offer.title(), said })
             }
             NextPoint::Done | NextPoint::OutOfTime => None,
@@ -258,7 +259,7 @@ mod tests {
         let record = swept(Vec::new());
         assert_eq!(record.status, TestStatus::Complete);
         let points: Vec<SweepPoint> = record.tests.iter().filter_map(SweepPoint::of).collect();
-        let depths: Vec<u32> = points.iter().map(|point| point.spot.depth).collect();
+        let depths: Vec<u32> = points.iter().map(|point| point.spot.iodepth).collect();
         assert_eq!(depths, [1, 2, 4, 8, 16, 32]);
         let knee = knee(&curve(&points, (AccessPattern::RandRead, 4096, 1)), 1).unwrap();
         assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (8, Some(8)));
@@ -277,14 +278,14 @@ mod tests {
         let result = assess(&record);
         let [highest] = &result.offered[..] else { panic!("{:?}", result.offered) };
         let best = highest.best.as_ref().expect("a rate is kept");
-        assert!(highest.is_found && highest.times == 3, "{highest:?}");
+        assert!(highest.search_complete && highest.times == 3, "{highest:?}");
         // Eight at a time, a millisecond each.
-        assert!((7_750..=8_000).contains(&best.offer.rate), "{highest:?}");
-        assert!(best.response.p99.is_some_and(|p99| p99 < 1_500_000), "{highest:?}");
+        assert!((7_750..=8_000).contains(&best.offer.rate_iops), "{highest:?}");
+        assert!(best.response_ns.p99.is_some_and(|p99| p99 < 1_500_000), "{highest:?}");
         // Points of the grid are not mixed with offers, whose findings are none of the sweep's.
-        assert!(result.points.iter().all(|point| point.spot.depth <= 64 && point.holds_its_depth()));
+        assert!(result.points.iter().all(|point| point.spot.iodepth <= 64 && point.holds_its_depth()));
         assert_eq!(record.findings.iter().filter(|finding| finding.id == TOO_MUCH).count(), 0);
-        assert!(record.tests.iter().filter_map(OfferedPoint::of).any(|offered| !offered.is_sustained));
+        assert!(record.tests.iter().filter_map(OfferedPoint::of).any(|offered| !offered.kept_up));
     }
 
     #[test]
@@ -312,7 +313,7 @@ mod tests {
         let plan = SweepPlan::make(settings).unwrap();
         let mut session = plan.site.session();
         let record = sweep(&plan, Vec::new(), &mut session, &mut ()).unwrap();
-        let limits = assess(&record).read;
+        let limits = assess(&record).limits.read;
         for (estimate, truth) in [(limits.iops, 3000.0), (limits.bytes_per_second, 104_857_600.0)] {
             let Some(Estimate::Known { value, low, high }) = estimate else { panic!("{estimate:?}") };
             assert!((value / truth - 1.0).abs() < 0.02, "{value}, not {truth}");
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn commands_are_what_a_user_would_type() {
-        let spot = SweepSpot { rw: AccessPattern::Write, block: 65_536, depth: 4, jobs: 2 };
+        let spot = SweepSpot { rw: AccessPattern::Write, block_size_bytes: 65_536, iodepth: 4, numjobs: 2 };
         let words: Vec<String> = plan()
             .said(&spot, 980_000_000, 0)
             .iter()

@@ -25,7 +25,7 @@ impl Planner<'_> {
     /// A block size that was added and has no level yet.
     fn unfinished(&self, rw: AccessPattern, levels: &[DepthPlateau]) -> Option<u64> {
         let of_pattern = self.points.iter().map(|point| point.spot).filter(|spot| spot.rw == rw);
-        let mut added = of_pattern.map(|spot| spot.block).filter(|block| {
+        let mut added = of_pattern.map(|spot| spot.block_size_bytes).filter(|block| {
             !first_blocks(self.spec).contains(block) && !levels.iter().any(|level| level.block == *block)
         });
         added.find(|&block| self.at_level(rw, block, levels).is_some())
@@ -45,7 +45,10 @@ impl Planner<'_> {
         let is_new = |block: &u64| {
             (least..=most).contains(block)
                 && block.is_multiple_of(self.spec.unit)
-                && !self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, *block))
+                && !self
+                    .points
+                    .iter()
+                    .any(|point| (point.spot.rw, point.spot.block_size_bytes) == (rw, *block))
         };
         // Sizes below the smallest, while that one is not held by the count of requests alone.
         if by_count.len() < 2 {
@@ -66,7 +69,7 @@ impl Planner<'_> {
                 return Some(larger);
             }
         }
-        let crossover = limits(self.points, rw, self.main_jobs()).crossover?.value()?;
+        let crossover = limits(self.points, rw, self.main_jobs()).crossover_block_size_bytes?.value()?;
         let is_close = |level: &DepthPlateau| (level.block as f64 / crossover - 1.0).abs() <= CLOSE;
         let nearest = (crossover / self.spec.unit as f64).round() as u64 * self.spec.unit;
         Some(nearest).filter(|_| !levels.iter().any(is_close)).filter(is_new)
@@ -89,11 +92,13 @@ impl Planner<'_> {
         let flat = curve(self.points, (rw, neighbour.block, jobs))
             .into_iter()
             .find(|point| point.iops >= 0.95 * neighbour.iops)
-            .map_or(1, |point| point.spot.depth);
+            .map_or(1, |point| point.spot.iodepth);
         if has_ended(&curve(self.points, (rw, block, jobs))) {
             return None;
         }
         let deeper = depths(self.spec).into_iter().filter(|&depth| depth >= flat);
-        deeper.map(|depth| SweepSpot { rw, block, depth, jobs }).find(|&spot| !self.is_measured(spot))
+        deeper
+            .map(|depth| SweepSpot { rw, block_size_bytes: block, iodepth: depth, numjobs: jobs })
+            .find(|&spot| !self.is_measured(spot))
     }
 }

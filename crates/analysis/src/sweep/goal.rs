@@ -19,7 +19,7 @@ mod tests {
     fn point() -> SweepPoint {
         let model = Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };
         model.measure(
-            SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth: 2, jobs: 1 },
+            SweepSpot { rw: AccessPattern::RandRead, block_size_bytes: 4096, iodepth: 2, numjobs: 1 },
             1_000_000_000,
             0.0,
         )
@@ -39,7 +39,7 @@ mod tests {
             ("p9999<5ms", None),
         ] {
             assert_eq!(
-                LatencyObjective::parse_recorded(text).unwrap().verdict(&point().lat).is_met(),
+                LatencyObjective::parse_recorded(text).unwrap().verdict(&point().lat_ns).is_met(),
                 met,
                 "{text}"
             );

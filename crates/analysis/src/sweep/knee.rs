@@ -1,6 +1,8 @@
 //! Where a curve of rate over depth bends. Two rules: the depth of most power (rate over latency), which is the place to
 //! be for latency, and the least depth that gives 95 % of the plateau, which is the place to be for throughput.
 
+use serde::Serialize;
+
 use crate::bend::{DepthRate, bend};
 use crate::pattern::AccessPattern;
 use crate::sweep::point::SweepPoint;
@@ -9,17 +11,17 @@ use crate::sweep::point::SweepPoint;
 const ENDED: f64 = 0.03;
 const QUEUEING: f64 = 1.8;
 /// What latency may cost beside that of one request at a time.
-const FRUGAL: f64 = 1.10;
+const LOW_LATENCY: f64 = 1.10;
 
 /// The bend of one curve.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Knee {
     /// The pattern.
     pub rw: AccessPattern,
     /// Bytes per request.
-    pub block: u64,
+    pub block_size_bytes: u64,
     /// Jobs.
-    pub jobs: u32,
+    pub numjobs: u32,
     /// Depth of most power, per job.
     pub iodepth_latency: u32,
     /// Least depth that gives 95 % of the plateau, per job; `None` where no plateau was reached.
@@ -27,26 +29,35 @@ pub struct Knee {
     /// Rate on the plateau, requests per second.
     pub plateau_iops: Option<f64>,
     /// The two rules are more than one doubling apart.
-    pub is_broad: bool,
-    /// The best rate at no more than 1.10 times the latency of one request at a time: depth and requests per second.
-    pub frugal: Option<(u32, f64)>,
+    pub rules_differ: bool,
+    /// The best rate at no more than 1.10 times the latency of one request at a time.
+    pub low_latency: Option<LowLatencyRate>,
+}
+
+/// A rate at hardly more than the latency of one request at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LowLatencyRate {
+    /// Requests in flight per job.
+    pub iodepth: u32,
+    /// Requests per second.
+    pub iops: f64,
 }
 
 /// The sound points of one curve by depth.
 pub fn curve(points: &[SweepPoint], (rw, block, jobs): (AccessPattern, u64, u32)) -> Vec<&SweepPoint> {
     let on_it = |point: &&SweepPoint| {
         let spot = point.spot;
-        (spot.rw, spot.block, spot.jobs) == (rw, block, jobs) && point.is_sound()
+        (spot.rw, spot.block_size_bytes, spot.numjobs) == (rw, block, jobs) && point.is_sound()
     };
     // Of a spot that was measured twice, the later counts.
     let mut curve: Vec<&SweepPoint> = points.iter().rev().filter(on_it).collect();
-    curve.sort_by_key(|point| point.spot.depth);
-    curve.dedup_by_key(|point| point.spot.depth);
+    curve.sort_by_key(|point| point.spot.iodepth);
+    curve.dedup_by_key(|point| point.spot.iodepth);
     curve
 }
 
 fn at(point: &SweepPoint) -> DepthRate {
-    DepthRate { depth: f64::from(point.spot.in_flight()), iops: point.iops, lat_ns: point.lat.mean }
+    DepthRate { depth: f64::from(point.spot.in_flight()), iops: point.iops, lat_ns: point.lat_ns.mean }
 }
 
 /// True where more depth only makes requests wait: two steps in turn of no gain, with latency growing as the depth.
@@ -60,28 +71,31 @@ pub fn has_ended(curve: &[&SweepPoint]) -> bool {
 
 /// The knee of a curve; `None` without at least two points that begin at `least`, the least depth of the sweep.
 pub fn knee(curve: &[&SweepPoint], least: u32) -> Option<Knee> {
-    let first = curve.first().filter(|first| first.spot.depth == least)?;
+    let first = curve.first().filter(|first| first.spot.iodepth == least)?;
     let bend = bend(&curve.iter().map(|point| at(point)).collect::<Vec<_>>())?;
-    let latency = curve[bend.latency].spot.depth;
-    let throughput = bend.throughput.map(|(place, _)| curve[place].spot.depth);
+    let latency = curve[bend.latency].spot.iodepth;
+    let throughput = bend.throughput.map(|(place, _)| curve[place].spot.iodepth);
     let apart = throughput.map_or(1.0, |depth| f64::from(depth.max(latency)) / f64::from(depth.min(latency)));
     Some(Knee {
         rw: first.spot.rw,
-        block: first.spot.block,
-        jobs: first.spot.jobs,
+        block_size_bytes: first.spot.block_size_bytes,
+        numjobs: first.spot.numjobs,
         iodepth_latency: latency,
         iodepth_throughput: throughput,
         plateau_iops: bend.throughput.map(|(_, plateau)| plateau),
-        is_broad: apart > 2.0,
-        frugal: frugal(curve),
+        rules_differ: apart > 2.0,
+        low_latency: low_latency(curve),
     })
 }
 
 /// The best rate at little more than the latency of one request at a time.
-fn frugal(curve: &[&SweepPoint]) -> Option<(u32, f64)> {
-    let alone = curve.first().filter(|point| point.spot.in_flight() == 1)?.lat.mean?;
-    let within = curve.iter().filter(|point| point.lat.mean.is_some_and(|mean| mean <= FRUGAL * alone));
-    within.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|point| (point.spot.depth, point.iops))
+fn low_latency(curve: &[&SweepPoint]) -> Option<LowLatencyRate> {
+    let alone = curve.first().filter(|point| point.spot.in_flight() == 1)?.lat_ns.mean?;
+    let within =
+        curve.iter().filter(|point| point.lat_ns.mean.is_some_and(|mean| mean <= LOW_LATENCY * alone));
+    within
+        .max_by(|a, b| a.iops.total_cmp(&b.iops))
+        .map(|point| LowLatencyRate { iodepth: point.spot.iodepth, iops: point.iops })
 }
 
 #[cfg(test)]
@@ -91,14 +105,19 @@ mod tests {
     use crate::sweep::point::model::Model;
 
     fn measured(model: &Model, depths: &[u32]) -> Vec<SweepPoint> {
-        let spot = |depth| SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth, jobs: 1 };
+        let spot = |depth| SweepSpot {
+            rw: AccessPattern::RandRead,
+            block_size_bytes: 4096,
+            iodepth: depth,
+            numjobs: 1,
+        };
         depths.iter().map(|&depth| model.measure(spot(depth), 2_000_000_000, 0.004)).collect()
     }
 
     #[test]
     fn the_knee_lies_where_the_cap_begins() {
         // 500 us at rest: a cap of 2000 IOPS a depth of 1, of 20,000 one of 10.
-        for (iops, latency, throughput, frugal) in [
+        for (iops, latency, throughput, low_latency) in [
             (1_000.0, 1, Some(1), 1),
             (2_000.0, 1, Some(1), 1),
             (8_000.0, 4, Some(4), 4),
@@ -109,8 +128,8 @@ mod tests {
             let curve = curve(&points, (AccessPattern::RandRead, 4096, 1));
             let knee = knee(&curve, 1).unwrap();
             assert_eq!((knee.iodepth_latency, knee.iodepth_throughput), (latency, throughput), "{iops}");
-            assert_eq!(knee.frugal.map(|(depth, _)| depth), Some(frugal), "{iops}");
-            assert!(!knee.is_broad && has_ended(&curve), "{iops}");
+            assert_eq!(knee.low_latency.map(|rate| rate.iodepth), Some(low_latency), "{iops}");
+            assert!(!knee.rules_differ && has_ended(&curve), "{iops}");
         }
     }
 
@@ -120,7 +139,7 @@ mod tests {
         let mut points = measured(&model, &[1, 2, 4, 8]);
         let peak = points[2].iops;
         points[3].iops = 0.7 * peak;
-        points[3].lat.mean = Some(8e9 / points[3].iops);
+        points[3].lat_ns.mean = Some(8e9 / points[3].iops);
         let knee = knee(&curve(&points, (AccessPattern::RandRead, 4096, 1)), 1).unwrap();
         assert_eq!((knee.plateau_iops, knee.iodepth_throughput), (Some(peak), Some(4)));
     }

@@ -3,6 +3,8 @@
 //! A limit is stated where the points carry it: flat over at least two depths, the IOPS cap also over at least two block
 //! sizes, all within 3 %. Otherwise there is only a bound: the most that was seen.
 
+use serde::Serialize;
+
 use crate::estimate::Estimate;
 use crate::pattern::AccessPattern;
 use crate::sweep::knee::curve;
@@ -18,23 +20,34 @@ const AHEAD_NS: f64 = 20e6;
 pub const NEAR: f64 = 0.9;
 
 /// The limits in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DirectionLimits {
     /// Requests per second; `None` where nothing was measured.
     pub iops: Option<Estimate>,
     /// Bytes per second.
     pub bytes_per_second: Option<Estimate>,
     /// Bytes; smaller blocks meet the IOPS cap, larger ones the bandwidth cap.
-    pub crossover: Option<Estimate>,
+    pub crossover_block_size_bytes: Option<Estimate>,
+    /// Block sizes that get at least 90 % of both caps; `None` where one of the caps is unknown.
+    pub near_both_block_size_bytes: Option<BlockSizeRange>,
     /// The jobs were busy all the time where the rate was greatest: that limit is theirs.
     pub is_client_bound: bool,
 }
 
-impl DirectionLimits {
-    /// Block sizes that get at least 90 % of both caps; `None` where one of the caps is unknown.
-    pub fn near_both(&self) -> Option<(f64, f64)> {
-        let crossover = self.crossover?.value()?;
-        Some((crossover * NEAR, crossover / NEAR))
+/// Block sizes between two bounds, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BlockSizeRange {
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl BlockSizeRange {
+    /// Those that get at least [`NEAR`] of both caps.
+    fn near(crossover: Option<Estimate>) -> Option<BlockSizeRange> {
+        let crossover = crossover?.value()?;
+        Some(BlockSizeRange { low: crossover * NEAR, high: crossover / NEAR })
     }
 }
 
@@ -95,8 +108,12 @@ fn agrees(value: f64, most: f64) -> bool {
 
 /// The levels of every block size of a pattern, ascending.
 pub(crate) fn levels(points: &[SweepPoint], rw: AccessPattern, jobs: u32) -> Vec<DepthPlateau> {
-    let mut blocks: Vec<u64> =
-        points.iter().map(|point| point.spot).filter(|spot| spot.rw == rw).map(|spot| spot.block).collect();
+    let mut blocks: Vec<u64> = points
+        .iter()
+        .map(|point| point.spot)
+        .filter(|spot| spot.rw == rw)
+        .map(|spot| spot.block_size_bytes)
+        .collect();
     blocks.sort_unstable();
     blocks.dedup();
     blocks.into_iter().filter_map(|block| level(points, (rw, block, jobs))).collect()
@@ -149,7 +166,13 @@ pub fn limits(points: &[SweepPoint], rw: AccessPattern, jobs: u32) -> DirectionL
         (Some(iops), Some(bytes)) => crossover(iops, bytes),
         _ => None,
     };
-    DirectionLimits { iops, bytes_per_second, crossover, is_client_bound }
+    DirectionLimits {
+        iops,
+        bytes_per_second,
+        crossover_block_size_bytes: crossover,
+        near_both_block_size_bytes: BlockSizeRange::near(crossover),
+        is_client_bound,
+    }
 }
 
 /// Bandwidth cap over IOPS cap, as far as both are known.
@@ -176,7 +199,12 @@ mod tests {
 
     fn measured(model: &Model, blocks: &[u64]) -> Vec<SweepPoint> {
         let spots = blocks.iter().flat_map(|&block| {
-            [1, 2, 4].map(|depth| SweepSpot { rw: AccessPattern::RandRead, block, depth, jobs: 1 })
+            [1, 2, 4].map(|depth| SweepSpot {
+                rw: AccessPattern::RandRead,
+                block_size_bytes: block,
+                iodepth: depth,
+                numjobs: 1,
+            })
         });
         spots.map(|spot| model.measure(spot, 1_500_000_000, 0.005)).collect()
     }
@@ -200,7 +228,7 @@ mod tests {
             let limits = limits(&measured(&model, &blocks), AccessPattern::RandRead, 1);
             near(limits.iops, iops);
             near(limits.bytes_per_second, iops * kib * 1024.0);
-            near(limits.crossover, kib * 1024.0);
+            near(limits.crossover_block_size_bytes, kib * 1024.0);
         }
     }
 
@@ -213,13 +241,19 @@ mod tests {
             "{found:?}"
         );
         near(found.bytes_per_second, 10.0 * 1048576.0);
-        assert!(matches!(found.crossover, Some(Estimate::AtMost(most)) if most < 4_200.0), "{found:?}");
+        assert!(
+            matches!(found.crossover_block_size_bytes, Some(Estimate::AtMost(most)) if most < 4_200.0),
+            "{found:?}"
+        );
 
         let model = Model { rest_ns: 30_000.0, iops: 500.0, bytes_per_second: 1e9 };
         let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         near(found.iops, 500.0);
         assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
-        assert!(matches!(found.crossover, Some(Estimate::AtLeast(least)) if least > 60_000.0), "{found:?}");
+        assert!(
+            matches!(found.crossover_block_size_bytes, Some(Estimate::AtLeast(least)) if least > 60_000.0),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -228,7 +262,7 @@ mod tests {
         let limits = limits(&measured(&model, &[4 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         assert!(matches!(limits.iops, Some(Estimate::AtLeast(_))), "{limits:?}");
         assert!(matches!(limits.bytes_per_second, Some(Estimate::AtLeast(_))), "{limits:?}");
-        assert_eq!((limits.crossover, limits.near_both()), (None, None));
+        assert_eq!((limits.crossover_block_size_bytes, limits.near_both_block_size_bytes), (None, None));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use fathom_model::units::parse_bytes;
 use fathom_record::{LatencySummary, ScheduleSummary, TestRecord, TestStatus, TestSummary};
+use serde::Serialize;
 
 use crate::criterion::{CriterionVerdict, LatencyObjective};
 use crate::pattern::{AccessPattern, block_name};
@@ -15,22 +16,22 @@ use crate::sweep::point::{SweepPoint, SweepSpot};
 use crate::sweep::spec::{SweepSpec, depths, first_blocks};
 
 /// A rate to offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OfferedRate {
     /// The pattern.
     pub rw: AccessPattern,
     /// Bytes per request.
-    pub block: u64,
+    pub block_size_bytes: u64,
     /// Requests that may be under way; what finds no room waits, and its time counts.
-    pub depth: u32,
+    pub iodepth: u32,
     /// Requests per second, at even distances.
-    pub rate: u32,
+    pub rate_iops: u32,
 }
 
 impl OfferedRate {
     /// `randread-4k-r5000`.
     pub fn id(&self) -> String {
-        format!("{}-{}-r{}", self.rw.name(), block_name(self.block), self.rate)
+        format!("{}-{}-r{}", self.rw.name(), block_name(self.block_size_bytes), self.rate_iops)
     }
 
     /// What [`Offer::id`] named, with a depth of 0.
@@ -40,35 +41,41 @@ impl OfferedRate {
         let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
         let block = parse_bytes(block).ok()?;
         let rate = rate.strip_prefix('r')?.parse().ok()?;
-        words.next().is_none().then_some(OfferedRate { rw, block, depth: 0, rate })
+        words.next().is_none().then_some(OfferedRate {
+            rw,
+            block_size_bytes: block,
+            iodepth: 0,
+            rate_iops: rate,
+        })
     }
 
     /// `random read 4k at 5000/s`.
     pub fn title(&self) -> String {
-        format!("{} {} at {}/s", self.rw.title(), block_name(self.block), self.rate)
+        format!("{} {} at {}/s", self.rw.title(), block_name(self.block_size_bytes), self.rate_iops)
     }
 
     /// The place on the grid that it shares its seed with.
     pub fn spot(&self) -> SweepSpot {
-        SweepSpot { rw: self.rw, block: self.block, depth: self.depth, jobs: 1 }
+        SweepSpot { rw: self.rw, block_size_bytes: self.block_size_bytes, iodepth: self.iodepth, numjobs: 1 }
     }
 }
 
 /// What came of a rate that was offered.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfferedPoint {
     /// The rate.
+    #[serde(flatten)]
     pub offer: OfferedRate,
     /// How it ended.
     pub status: TestStatus,
     /// Requests completed per second.
     pub iops: f64,
     /// Due to completed.
-    pub response: LatencySummary,
+    pub response_ns: LatencySummary,
     /// The target kept up.
-    pub is_sustained: bool,
+    pub kept_up: bool,
     /// The client made requests late by more than a tenth of what they usually take.
-    pub is_generator_late: bool,
+    pub generator_late: bool,
     /// Of that, measured, ns.
     pub measured_ns: u64,
     /// From the start to the end, ns.
@@ -89,23 +96,23 @@ impl OfferedPoint {
         let late = schedule.as_ref().and_then(|schedule| schedule.late_ns.p99).zip(service);
         let summary = TestSummary::new(test);
         Some(OfferedPoint {
-            offer: OfferedRate { depth: job.map_or(0, |job| job.iodepth), ..offer },
+            offer: OfferedRate { iodepth: job.map_or(0, |job| job.iodepth), ..offer },
             status: test.status,
             iops: summary.total.unwrap_or_default().iops,
             measured_ns: summary.measured_ns,
-            response: counted.map(|op| op.open_loop.response.summary()).unwrap_or_default(),
-            is_sustained: schedule.is_some_and(|schedule| schedule.sustained),
-            is_generator_late: late.is_some_and(|(late, usual)| late as f64 > LATE_SHARE * usual as f64),
+            response_ns: counted.map(|op| op.open_loop.response.summary()).unwrap_or_default(),
+            kept_up: schedule.is_some_and(|schedule| schedule.sustained),
+            generator_late: late.is_some_and(|(late, usual)| late as f64 > LATE_SHARE * usual as f64),
             elapsed_ns: test.elapsed_ns,
         })
     }
 
     /// Whether the rate meets the objective; inconclusive where the sample does not tell.
     fn passes(&self, slo: &LatencyObjective) -> CriterionVerdict {
-        if self.status != TestStatus::Complete || !self.is_sustained {
+        if self.status != TestStatus::Complete || !self.kept_up {
             return CriterionVerdict::Missed;
         }
-        slo.verdict(&self.response)
+        slo.verdict(&self.response_ns)
     }
 }
 
@@ -115,22 +122,22 @@ pub(crate) fn is_offer(id: &str) -> bool {
 }
 
 /// The rates of one pattern between which the answer lies.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Highest {
     /// The pattern.
     pub rw: AccessPattern,
     /// Bytes per request.
-    pub block: u64,
+    pub block_size_bytes: u64,
     /// The highest rate that was kept, as measured; `None` where none was.
     pub best: Option<OfferedPoint>,
     /// How often that rate was offered.
     pub times: usize,
     /// The lowest rate that was not kept; `None` where none was tried or all were kept.
-    pub too_much: Option<u32>,
+    pub too_high_iops: Option<u32>,
     /// The search came to its end.
-    pub is_found: bool,
+    pub search_complete: bool,
     /// A rate could not be judged: too few requests for the percentile in the time there was.
-    pub is_undecided: bool,
+    pub inconclusive: bool,
 }
 
 /// Rates closer than this need no other one between them.
@@ -159,7 +166,7 @@ pub fn next_offer(spec: &SweepSpec, points: &[SweepPoint], offered: &[OfferedPoi
     let measured: u64 = points.iter().map(|point| point.elapsed_ns).sum();
     let left = spec.budget_ns.saturating_sub(measured) / spec.patterns.len().max(1) as u64;
     let usual = (left / USUAL_OFFERS).saturating_sub(SETTLE_NS);
-    let needed = (slo.samples() * SAMPLES_MARGIN / f64::from(offer.rate) * 1e9) as u64;
+    let needed = (slo.samples() * SAMPLES_MARGIN / f64::from(offer.rate_iops) * 1e9) as u64;
     let runtime = usual.max(needed).clamp(SHORTEST_NS, LONGEST_NS);
     let spent = measured + offered.iter().map(|tried| tried.elapsed_ns).sum::<u64>();
     if spent + SETTLE_NS + runtime > spec.budget_ns {
@@ -181,7 +188,7 @@ fn searches<'a>(
     let jobs = spec.jobs.first().copied().unwrap_or(1);
     let search = |&rw| RateSearch {
         slo,
-        offer: OfferedRate { rw, block, depth, rate: 0 },
+        offer: OfferedRate { rw, block_size_bytes: block, iodepth: depth, rate_iops: 0 },
         curve: curve(points, (rw, block, jobs)),
         offered,
     };
@@ -195,13 +202,13 @@ pub(crate) fn highest(
     offered: &[OfferedPoint],
 ) -> Vec<Highest> {
     let mut of: Vec<(AccessPattern, u64)> =
-        offered.iter().map(|tried| (tried.offer.rw, tried.offer.block)).collect();
+        offered.iter().map(|tried| (tried.offer.rw, tried.offer.block_size_bytes)).collect();
     of.sort_unstable();
     of.dedup();
-    let jobs = points.first().map_or(1, |point| point.spot.jobs);
+    let jobs = points.first().map_or(1, |point| point.spot.numjobs);
     let search = |(rw, block)| RateSearch {
         slo,
-        offer: OfferedRate { rw, block, depth: 0, rate: 0 },
+        offer: OfferedRate { rw, block_size_bytes: block, iodepth: 0, rate_iops: 0 },
         curve: curve(points, (rw, block, jobs)),
         offered,
     };
@@ -229,14 +236,16 @@ enum RateVerdict {
 
 impl RateSearch<'_> {
     fn tries(&self) -> impl Iterator<Item = &OfferedPoint> {
-        let is_ours = |tried: &OfferedRate| (tried.rw, tried.block) == (self.offer.rw, self.offer.block);
+        let is_ours = |tried: &OfferedRate| {
+            (tried.rw, tried.block_size_bytes) == (self.offer.rw, self.offer.block_size_bytes)
+        };
         self.offered.iter().filter(move |offered| is_ours(&offered.offer))
     }
 
     fn verdict(&self, rate: u32) -> RateVerdict {
         let tries: Vec<CriterionVerdict> = self
             .tries()
-            .filter(|tried| tried.offer.rate == rate)
+            .filter(|tried| tried.offer.rate_iops == rate)
             .map(|tried| tried.passes(self.slo))
             .collect();
         let count = |wanted| tries.iter().filter(|passed| **passed == wanted).count();
@@ -254,7 +263,7 @@ impl RateSearch<'_> {
 
     /// The highest rate not known to be too much, and the lowest that is.
     fn bracket(&self) -> (Option<u32>, Option<u32>) {
-        let mut rates: Vec<u32> = self.tries().map(|tried| tried.offer.rate).collect();
+        let mut rates: Vec<u32> = self.tries().map(|tried| tried.offer.rate_iops).collect();
         rates.sort_unstable();
         let too_much = rates.iter().copied().find(|&rate| self.verdict(rate) == RateVerdict::TooMuch);
         let is_below = |rate: &&u32| too_much.is_none_or(|limit| **rate < limit);
@@ -265,7 +274,7 @@ impl RateSearch<'_> {
     fn closed(&self) -> Option<(f64, Option<f64>)> {
         let sound = || self.curve.iter().filter(|point| point.is_sound());
         let most = sound().map(|point| point.iops).reduce(f64::max)?;
-        let kept = sound().filter(|point| self.slo.verdict(&point.lat) == CriterionVerdict::Met);
+        let kept = sound().filter(|point| self.slo.verdict(&point.lat_ns) == CriterionVerdict::Met);
         Some((most, kept.map(|point| point.iops).reduce(f64::max)))
     }
 
@@ -294,7 +303,7 @@ impl RateSearch<'_> {
             }
         };
         let is_worth_it = rate > 0 && f64::from(rate) >= most * LEAST_SHARE;
-        is_worth_it.then_some(OfferedRate { rate, ..self.offer })
+        is_worth_it.then_some(OfferedRate { rate_iops: rate, ..self.offer })
     }
 
     /// What came of it; `None` where nothing was offered.
@@ -302,16 +311,16 @@ impl RateSearch<'_> {
         self.tries().next()?;
         let (low, too_much) = self.bracket();
         let verdict = low.map(|low| self.verdict(low));
-        let of_low = || self.tries().filter(|tried| Some(tried.offer.rate) == low);
+        let of_low = || self.tries().filter(|tried| Some(tried.offer.rate_iops) == low);
         let kept = of_low().filter(|tried| tried.passes(self.slo) == CriterionVerdict::Met);
         Some(Highest {
             rw: self.offer.rw,
-            block: self.offer.block,
+            block_size_bytes: self.offer.block_size_bytes,
             best: kept.last().cloned(),
             times: of_low().count(),
-            too_much,
-            is_found: self.next().is_none() && verdict != Some(RateVerdict::Unknown),
-            is_undecided: verdict == Some(RateVerdict::Unknown),
+            too_high_iops: too_much,
+            search_complete: self.next().is_none() && verdict != Some(RateVerdict::Unknown),
+            inconclusive: verdict == Some(RateVerdict::Unknown),
         })
     }
 }
@@ -321,7 +330,8 @@ mod tests {
     use super::*;
     use crate::sweep::point::model::Model;
 
-    const FIRST: OfferedRate = OfferedRate { rw: AccessPattern::RandRead, block: 4096, depth: 256, rate: 0 };
+    const FIRST: OfferedRate =
+        OfferedRate { rw: AccessPattern::RandRead, block_size_bytes: 4096, iodepth: 256, rate_iops: 0 };
 
     fn summary(samples: u64, ns: u64) -> LatencySummary {
         let told = |beyond: u64| (samples / beyond >= 10).then_some(ns);
@@ -337,17 +347,17 @@ mod tests {
 
     /// A device that keeps to 1 ms below its cap, where every try lasts `seconds`.
     fn tried(offer: OfferedRate, cap: u32, seconds: u32) -> OfferedPoint {
-        let is_sustained = offer.rate <= cap;
+        let is_sustained = offer.rate_iops <= cap;
         OfferedPoint {
             offer,
             status: TestStatus::Complete,
-            iops: f64::from(offer.rate.min(cap)),
-            response: summary(
-                u64::from(offer.rate * seconds),
+            iops: f64::from(offer.rate_iops.min(cap)),
+            response_ns: summary(
+                u64::from(offer.rate_iops * seconds),
                 if is_sustained { 1_000_000 } else { 1_000_000_000 },
             ),
-            is_sustained,
-            is_generator_late: false,
+            kept_up: is_sustained,
+            generator_late: false,
             measured_ns: u64::from(seconds) * 1_000_000_000,
             elapsed_ns: u64::from(seconds) * 1_000_000_000,
         }
@@ -361,14 +371,14 @@ mod tests {
         let slo = LatencyObjective::parse_recorded(slo).expect("it is one");
         let model = Model { rest_ns: 500_000.0, iops: f64::from(cap), bytes_per_second: 1e12 };
         let points: Vec<SweepPoint> = [1, 4, 16, 64]
-            .map(|depth| model.measure(SweepSpot { depth, ..FIRST.spot() }, 10_000_000_000, 0.0))
+            .map(|depth| model.measure(SweepSpot { iodepth: depth, ..FIRST.spot() }, 10_000_000_000, 0.0))
             .to_vec();
         let mut offered = Vec::new();
         loop {
             let search =
                 RateSearch { slo: &slo, offer: FIRST, curve: points.iter().collect(), offered: &offered };
             let Some(offer) = search.next() else {
-                return (offered.iter().map(|tried| tried.offer.rate).collect(), search.highest());
+                return (offered.iter().map(|tried| tried.offer.rate_iops).collect(), search.highest());
             };
             let mut outcome = tried(offer, cap, 10);
             judge(&mut outcome, offered.len());
@@ -384,9 +394,9 @@ mod tests {
             for slo in ["p50<2ms", "mean<1100us", "max<1s"] {
                 let (rates, highest) = searched(slo, cap, |_, _| {});
                 let highest = highest.expect("something was tried");
-                let best = highest.best.expect("a rate is kept").offer.rate;
+                let best = highest.best.expect("a rate is kept").offer.rate_iops;
                 let is_close = f64::from(best) >= f64::from(cap) / 1.03 - 1.0 && best <= cap;
-                assert!(is_close && highest.is_found, "{cap} {slo}: {best} of {rates:?}");
+                assert!(is_close && highest.search_complete, "{cap} {slo}: {best} of {rates:?}");
                 assert_eq!(highest.times, 3, "{cap} {slo}: {rates:?}");
                 assert!(rates.len() <= 12, "{cap} {slo}: {rates:?}");
             }
@@ -395,9 +405,9 @@ mod tests {
 
     #[test]
     fn one_bad_try_of_three_is_chance_and_two_are_not() {
-        let fail = |outcome: &mut OfferedPoint| outcome.is_sustained = false;
+        let fail = |outcome: &mut OfferedPoint| outcome.kept_up = false;
         let rate_of =
-            |highest: Option<Highest>| highest.and_then(|found| found.best).map(|best| best.offer.rate);
+            |highest: Option<Highest>| highest.and_then(|found| found.best).map(|best| best.offer.rate_iops);
         let (rates, highest) = searched("p50<2ms", 1_000, |_, _| {});
         let answer = rate_of(highest).expect("a rate is kept");
         let first = rates.iter().position(|&rate| rate == answer).expect("it was tried");
@@ -420,12 +430,12 @@ mod tests {
     fn no_rate_and_no_verdict() {
         let (rates, highest) = searched("mean<10us", 1_000, |_, _| {});
         let highest = highest.expect("something was tried");
-        assert_eq!((highest.best, highest.is_found), (None, true), "{rates:?}");
+        assert_eq!((highest.best, highest.search_complete), (None, true), "{rates:?}");
         assert!(rates.windows(2).all(|pair| pair[1] == pair[0] / 2) && rates.len() <= 11, "{rates:?}");
         // Ten times 50 requests tell no p99.
         let (rates, highest) = searched("p99<2ms", 50, |_, _| {});
         let highest = highest.expect("something was tried");
-        assert!(highest.is_undecided && !highest.is_found && rates.len() == 1, "{rates:?}");
+        assert!(highest.inconclusive && !highest.search_complete && rates.len() == 1, "{rates:?}");
         let nothing = RateSearch {
             slo: &LatencyObjective::parse_recorded("max<1s").expect("it is one"),
             offer: FIRST,
@@ -437,7 +447,8 @@ mod tests {
 
     #[test]
     fn the_rate_is_in_the_name() {
-        let offer = OfferedRate { rw: AccessPattern::Write, block: 1 << 20, depth: 0, rate: 5000 };
+        let offer =
+            OfferedRate { rw: AccessPattern::Write, block_size_bytes: 1 << 20, iodepth: 0, rate_iops: 5000 };
         assert_eq!(
             (offer.id().as_str(), OfferedRate::of_id("write-1m-r5000")),
             ("write-1m-r5000", Some(offer))

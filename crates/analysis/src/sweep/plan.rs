@@ -82,26 +82,29 @@ impl Planner<'_> {
         };
         let needed_ns = slo.samples() / point.iops * 1e9;
         point.ios > 0
-            && slo.verdict(&point.lat) == CriterionVerdict::Inconclusive
+            && slo.verdict(&point.lat_ns) == CriterionVerdict::Inconclusive
             && needed_ns < LONGEST_FOR_SLO_NS as f64
     }
 
     /// Objectives are looked at for one block size in full, for the others as far as their points tell.
     fn is_first_block(&self, spot: SweepSpot) -> bool {
-        first_blocks(self.spec).first() == Some(&spot.block)
+        first_blocks(self.spec).first() == Some(&spot.block_size_bytes)
     }
 
     /// A point of this block size could not be measured at all: the others cannot either.
     pub(crate) fn is_refused(&self, rw: AccessPattern, block: u64) -> bool {
-        self.points.iter().any(|point| (point.spot.rw, point.spot.block) == (rw, block) && point.ios == 0)
+        self.points
+            .iter()
+            .any(|point| (point.spot.rw, point.spot.block_size_bytes) == (rw, block) && point.ios == 0)
     }
 
     /// The two deepest points of a curve are of no use: deeper ones will not be either.
     fn is_lost(&self, (rw, block, jobs): (AccessPattern, u64, u32)) -> bool {
-        let on_it =
-            |point: &&SweepPoint| (point.spot.rw, point.spot.block, point.spot.jobs) == (rw, block, jobs);
+        let on_it = |point: &&SweepPoint| {
+            (point.spot.rw, point.spot.block_size_bytes, point.spot.numjobs) == (rw, block, jobs)
+        };
         let mut curve: Vec<&SweepPoint> = self.points.iter().filter(on_it).collect();
-        curve.sort_by_key(|point| point.spot.depth);
+        curve.sort_by_key(|point| point.spot.iodepth);
         matches!(curve[..], [.., a, b] if !a.is_sound() && !b.is_sound())
     }
 
@@ -111,7 +114,12 @@ impl Planner<'_> {
         if self.is_refused(rw, block) || has_ended || self.is_lost((rw, block, jobs)) {
             return None;
         }
-        let spots = depths(self.spec).into_iter().map(|depth| SweepSpot { rw, block, depth, jobs });
+        let spots = depths(self.spec).into_iter().map(|depth| SweepSpot {
+            rw,
+            block_size_bytes: block,
+            iodepth: depth,
+            numjobs: jobs,
+        });
         spots.into_iter().find(|&spot| !self.is_measured(spot))
     }
 
@@ -126,8 +134,9 @@ impl Planner<'_> {
             }
         }
         let place = |jobs| self.spec.jobs.iter().position(|&other| other == jobs);
-        open.into_iter()
-            .min_by_key(|spot| (place(spot.jobs), spot.in_flight(), spot.rw.writes(), spot.rw, spot.block))
+        open.into_iter().min_by_key(|spot| {
+            (place(spot.numjobs), spot.in_flight(), spot.rw.writes(), spot.rw, spot.block_size_bytes)
+        })
     }
 
     /// Depths between two of the grid where a goal begins or ends to be met, and jobs in place of depth.
@@ -135,7 +144,7 @@ impl Planner<'_> {
         self.spec.patterns.iter().find_map(|&rw| {
             let block = *first_blocks(self.spec).first()?;
             let is_met = |point: &SweepPoint| {
-                self.spec.slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat) == CriterionVerdict::Met)
+                self.spec.slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat_ns) == CriterionVerdict::Met)
             };
             let by_slo = self.spec.slo.as_ref().and_then(|_| self.between(rw, block, &is_met));
             by_slo.or_else(|| self.reaching(rw, block))
@@ -156,10 +165,10 @@ impl Planner<'_> {
         let curve = curve(self.points, (rw, block, jobs));
         let changes = |pair: &&[&SweepPoint]| holds(pair[0]) != holds(pair[1]);
         let pair = curve.windows(2).find(changes)?;
-        let (from, to) = (pair[0].spot.depth, pair[1].spot.depth);
+        let (from, to) = (pair[0].spot.iodepth, pair[1].spot.iodepth);
         // Between rates that differ no more than two runs do, there is nothing to find.
         let is_alike = (pair[1].iops / pair[0].iops - 1.0).abs() <= 0.03;
-        let spot = SweepSpot { rw, block, depth: from + (to - from) / 2, jobs };
+        let spot = SweepSpot { rw, block_size_bytes: block, iodepth: from + (to - from) / 2, numjobs: jobs };
         (to - from > 1 && !is_alike && !self.is_measured(spot)).then_some(spot)
     }
 
@@ -191,22 +200,23 @@ impl Planner<'_> {
     /// The rate of the measured point most like `spot`.
     fn expected_iops(&self, spot: SweepSpot) -> Option<f64> {
         let unlike = |point: &SweepPoint| {
-            let blocks = (point.spot.block as f64 / spot.block as f64).log2().abs();
+            let blocks = (point.spot.block_size_bytes as f64 / spot.block_size_bytes as f64).log2().abs();
             let depths = (f64::from(point.spot.in_flight()) / f64::from(spot.in_flight())).log2().abs();
             blocks + depths
         };
         let of_pattern = self.points.iter().filter(|point| point.spot.rw == spot.rw && point.iops > 0.0);
         let like = of_pattern.min_by(|a, b| unlike(a).partial_cmp(&unlike(b)).unwrap_or(Ordering::Equal))?;
         // A larger block gets no more requests through than its share of the bytes.
-        let share = (like.spot.block as f64 / spot.block as f64).min(1.0);
+        let share = (like.spot.block_size_bytes as f64 / spot.block_size_bytes as f64).min(1.0);
         Some(like.iops * share)
     }
 }
 
 /// The same number of requests in flight from more than one job; `None` where that cannot be.
 pub(crate) fn in_jobs(spot: SweepSpot) -> Option<SweepSpot> {
-    let jobs = [4, 3, 2].into_iter().find(|jobs| spot.depth >= *jobs && spot.depth.is_multiple_of(*jobs))?;
-    (spot.jobs == 1).then_some(SweepSpot { depth: spot.depth / jobs, jobs, ..spot })
+    let jobs =
+        [4, 3, 2].into_iter().find(|jobs| spot.iodepth >= *jobs && spot.iodepth.is_multiple_of(*jobs))?;
+    (spot.numjobs == 1).then_some(SweepSpot { iodepth: spot.iodepth / jobs, numjobs: jobs, ..spot })
 }
 
 #[cfg(test)]
@@ -275,12 +285,13 @@ mod tests {
             let found = limits(&points, AccessPattern::RandRead, 1);
             near(found.iops, iops);
             near(found.bytes_per_second, bytes_per_second);
-            near(found.crossover, crossover as f64);
+            near(found.crossover_block_size_bytes, crossover as f64);
             let spent: u64 = points.iter().map(|point| point.elapsed_ns).sum();
             assert!(spent < 120_000_000_000, "{iops} {crossover}: {spent} ns in {} points", points.len());
             assert_eq!(ended, NextPoint::Done);
-            let at_crossover =
-                |point: &SweepPoint| (point.spot.block as f64 / crossover as f64 - 1.0).abs() < 0.05;
+            let at_crossover = |point: &SweepPoint| {
+                (point.spot.block_size_bytes as f64 / crossover as f64 - 1.0).abs() < 0.05
+            };
             assert!(points.iter().any(at_crossover), "{iops} {crossover}");
         }
     }
@@ -289,10 +300,11 @@ mod tests {
     fn cheap_points_come_first_and_flat_ones_not_at_all() {
         let model = Model { rest_ns: 500_000.0, iops: 8_000.0, bytes_per_second: 4e8 };
         let (points, _) = swept(&spec(), &model);
-        let first: Vec<(u64, u32)> = points[..6].iter().map(|p| (p.spot.block / KIB, p.spot.depth)).collect();
+        let first: Vec<(u64, u32)> =
+            points[..6].iter().map(|p| (p.spot.block_size_bytes / KIB, p.spot.iodepth)).collect();
         assert_eq!(first, [(4, 1), (16, 1), (64, 1), (256, 1), (4, 2), (16, 2)]);
         // Flat from 4 on: two doublings more tell so.
-        let deepest = points.iter().map(|point| point.spot.depth).max();
+        let deepest = points.iter().map(|point| point.spot.iodepth).max();
         assert_eq!(deepest, Some(16));
     }
 
@@ -318,21 +330,26 @@ mod tests {
         let model = Model { rest_ns: 1e6, iops: 50_000.0, bytes_per_second: 1e12 };
         let reach = RateGoal::parse("iops>=5000").ok();
         let (points, _) = swept(&SweepSpec { reach, ..spec() }, &model);
-        let least = points.iter().filter(|point| point.iops >= 5_000.0 && point.spot.block == 4096);
-        assert_eq!(least.map(|point| point.spot.depth * point.spot.jobs).min(), Some(5));
+        let least =
+            points.iter().filter(|point| point.iops >= 5_000.0 && point.spot.block_size_bytes == 4096);
+        assert_eq!(least.map(|point| point.spot.iodepth * point.spot.numjobs).min(), Some(5));
         // A hundred requests a second: the first point is too short for a percentile, and is measured again.
         let slow = Model { rest_ns: 1e7, iops: 1e5, bytes_per_second: 1e12 };
         let slo = LatencyObjective::parse_recorded("p99<15ms").ok();
         let (points, _) = swept_again(&SweepSpec { slo, ..spec() }, &slow);
-        let told = points.iter().filter(|point| point.spot.block == 4096 && point.spot.depth == 1);
-        assert_eq!(told.map(|point| point.lat.p99.is_some()).collect::<Vec<_>>(), [false, true]);
+        let told =
+            points.iter().filter(|point| point.spot.block_size_bytes == 4096 && point.spot.iodepth == 1);
+        assert_eq!(told.map(|point| point.lat_ns.p99.is_some()).collect::<Vec<_>>(), [false, true]);
         let slo = LatencyObjective::parse_recorded("mean<1.5ms").ok();
         let (points, _) = swept(&SweepSpec { slo: slo.clone(), ..spec() }, &model);
         let met = |point: &&SweepPoint| {
-            slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat) == CriterionVerdict::Met)
+            slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat_ns) == CriterionVerdict::Met)
         };
-        let best =
-            points.iter().filter(met).filter(|point| point.spot.block == 4096).map(|point| point.spot.depth);
+        let best = points
+            .iter()
+            .filter(met)
+            .filter(|point| point.spot.block_size_bytes == 4096)
+            .map(|point| point.spot.iodepth);
         assert!(best.max() >= Some(64));
     }
 
@@ -342,13 +359,13 @@ mod tests {
         let model = Model { rest_ns: 50_000.0, iops: 1_000.0, bytes_per_second: 2e6 };
         while let NextPoint::Run(spot, runtime) = next(&spec(), &points) {
             let mut point = model.measure(spot, runtime, 0.0);
-            if spot.block < 4096 {
+            if spot.block_size_bytes < 4096 {
                 (point.ios, point.iops) = (0, 0.0);
             }
             points.push(point);
         }
         let tried: Vec<u64> =
-            points.iter().map(|point| point.spot.block).filter(|&block| block < 4096).collect();
+            points.iter().map(|point| point.spot.block_size_bytes).filter(|&block| block < 4096).collect();
         assert!(tried.len() <= 3 && tried.windows(2).all(|pair| pair[0] != pair[1]), "{tried:?}");
     }
 
@@ -363,17 +380,22 @@ mod tests {
             point.stalled_ns = Some(3_000_000_000).filter(|_| points.is_empty());
             points.push(point);
         }
-        let depths: Vec<u32> = points.iter().map(|point| point.spot.depth).collect();
+        let depths: Vec<u32> = points.iter().map(|point| point.spot.iodepth).collect();
         assert_eq!(depths, [1, 1, 2]);
     }
 
     #[test]
     fn jobs_in_place_of_depth() {
-        let spot = |depth| SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth, jobs: 1 };
+        let spot = |depth| SweepSpot {
+            rw: AccessPattern::RandRead,
+            block_size_bytes: 4096,
+            iodepth: depth,
+            numjobs: 1,
+        };
         for (depth, expected) in
             [(1, None), (2, Some((1, 2))), (6, Some((2, 3))), (8, Some((2, 4))), (5, None)]
         {
-            assert_eq!(in_jobs(spot(depth)).map(|spot| (spot.depth, spot.jobs)), expected, "{depth}");
+            assert_eq!(in_jobs(spot(depth)).map(|spot| (spot.iodepth, spot.numjobs)), expected, "{depth}");
         }
     }
 }

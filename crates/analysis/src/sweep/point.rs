@@ -2,59 +2,67 @@
 //! be assessed again, or go on, from the history alone.
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
+use serde::Serialize;
 
+use crate::document;
 use crate::pattern::{AccessPattern, block_name};
 use crate::sweep::offered::is_offer;
 
 /// Where a point lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SweepSpot {
     /// The pattern.
     pub rw: AccessPattern,
     /// Bytes per request.
-    pub block: u64,
+    pub block_size_bytes: u64,
     /// Requests in flight per job.
-    pub depth: u32,
+    pub iodepth: u32,
     /// Jobs.
-    pub jobs: u32,
+    pub numjobs: u32,
 }
 
 impl SweepSpot {
     /// Requests in flight over all jobs.
     pub fn in_flight(&self) -> u32 {
-        self.depth.saturating_mul(self.jobs)
+        self.iodepth.saturating_mul(self.numjobs)
     }
 
     /// `randread-4k-d8`, `randread-4k-d4-x2`.
     pub fn id(&self) -> String {
-        let jobs = if self.jobs > 1 { format!("-x{}", self.jobs) } else { String::new() };
-        format!("{}-{}-d{}{jobs}", self.rw.name(), block_name(self.block), self.depth)
+        let jobs = if self.numjobs > 1 { format!("-x{}", self.numjobs) } else { String::new() };
+        format!("{}-{}-d{}{jobs}", self.rw.name(), block_name(self.block_size_bytes), self.iodepth)
     }
 
     /// `random read 4k d8`.
     pub fn title(&self) -> String {
-        let jobs = if self.jobs > 1 { format!(" x{}", self.jobs) } else { String::new() };
-        format!("{} {} d{}{jobs}", self.rw.title(), block_name(self.block), self.depth)
+        let jobs = if self.numjobs > 1 { format!(" x{}", self.numjobs) } else { String::new() };
+        format!("{} {} d{}{jobs}", self.rw.title(), block_name(self.block_size_bytes), self.iodepth)
     }
 }
 
 /// What was measured at a point.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SweepPoint {
     /// Where.
+    #[serde(flatten)]
     pub spot: SweepSpot,
     /// How it ended.
     pub status: TestStatus,
-    /// Why it failed or was broken off.
+    /// Why it failed or was interrupted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Requests completed.
     pub ios: u64,
-    /// Requests per second; 0 where none completed.
+    /// Requests per second; 0 where none completed, null in documents.
+    #[serde(serialize_with = "document::rate")]
     pub iops: f64,
-    /// Bytes per second; 0 where no request completed.
+    /// Bytes per second; 0 where none completed, null in documents.
+    #[serde(serialize_with = "document::rate")]
     pub bytes_per_second: f64,
     /// Start to completed.
-    pub lat: LatencySummary,
+    pub lat_ns: LatencySummary,
+    /// Requests in flight on average, by Little's law; `None` where nothing completed.
+    pub queue_depth_mean: Option<f64>,
     /// CPU time per request, the kernel's own threads included, ns.
     pub cpu_per_request_ns: Option<f64>,
     /// Share of one CPU that a job used, 0 to 1.
@@ -63,6 +71,8 @@ pub struct SweepPoint {
     pub stalled_ns: Option<u64>,
     /// From the start to the end of the last job, ns.
     pub elapsed_ns: u64,
+    /// The fio command that measures the same.
+    pub fio: String,
 }
 
 /// Nothing completing for this long is a stall.
@@ -86,7 +96,7 @@ impl SweepPoint {
         let total = summary.total.clone().unwrap_or_default();
         let cpu_ns =
             summary.cpu.as_ref().map_or(0, |cpu| cpu.user_ns + cpu.system_ns + cpu.kernel_submitters_ns);
-        let time = summary.measured_ns as f64 * f64::from(spot.jobs);
+        let time = summary.measured_ns as f64 * f64::from(spot.numjobs);
         Some(SweepPoint {
             spot,
             status: test.status,
@@ -94,26 +104,23 @@ impl SweepPoint {
             ios: total.ios,
             iops: total.iops,
             bytes_per_second: total.bytes_per_second,
-            lat: total.lat_ns,
+            queue_depth_mean: queue_depth_mean(total.iops, &total.lat_ns),
+            lat_ns: total.lat_ns,
             cpu_per_request_ns: summary.cpu.as_ref().and_then(|cpu| cpu.per_request_ns),
             cpu_per_job: if time > 0.0 { cpu_ns as f64 / time } else { 0.0 },
             stalled_ns: stalled_ns(test),
             elapsed_ns: test.elapsed_ns,
+            fio: test.fio.clone(),
         })
-    }
-
-    /// Requests in flight on average, by Little's law; `None` where nothing completed.
-    pub fn depth_mean(&self) -> Option<f64> {
-        self.lat.mean.filter(|_| self.ios > 0).map(|mean| self.iops * mean / 1e9)
     }
 
     /// True where the depth asked for was held: a point that held another belongs elsewhere on the curve. The last
     /// requests, while no new ones follow, are allowed for.
     pub fn holds_its_depth(&self) -> bool {
-        let (Some(held), Some(mean)) = (self.depth_mean(), self.lat.mean) else { return false };
+        let (Some(held), Some(mean)) = (self.queue_depth_mean, self.lat_ns.mean) else { return false };
         let asked = f64::from(self.spot.in_flight());
         let ending = 0.5 * asked / self.ios as f64;
-        let own_gap = OWN_GAP_NS * (f64::from(self.spot.depth) + 1.0);
+        let own_gap = OWN_GAP_NS * (f64::from(self.spot.iodepth) + 1.0);
         let own_gap = own_gap / (mean + own_gap);
         (held / asked - 1.0).abs() <= LITTLE + ending + own_gap
     }
@@ -136,12 +143,22 @@ impl SweepPoint {
     }
 }
 
+/// Requests in flight on average; `None` where nothing completed.
+fn queue_depth_mean(iops: f64, lat_ns: &LatencySummary) -> Option<f64> {
+    lat_ns.mean.filter(|_| iops > 0.0).map(|mean| iops * mean / 1e9)
+}
+
 fn spot_of(test: &TestRecord) -> Option<SweepSpot> {
     // A point that could not be started has no jobs; its name is all there is.
     let Some(job) = test.jobs.first() else { return parse_id(&test.id) };
     let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == job.rw)?;
     let block = if rw.writes() { job.block_sizes.write } else { job.block_sizes.read };
-    Some(SweepSpot { rw, block, depth: job.iodepth, jobs: u32::try_from(test.jobs.len()).ok()? })
+    Some(SweepSpot {
+        rw,
+        block_size_bytes: block,
+        iodepth: job.iodepth,
+        numjobs: u32::try_from(test.jobs.len()).ok()?,
+    })
 }
 
 /// The spot that [`Spot::id`] named.
@@ -155,7 +172,7 @@ fn parse_id(id: &str) -> Option<SweepSpot> {
         Some(word) => word.strip_prefix('x')?.parse().ok()?,
         None => 1,
     };
-    Some(SweepSpot { rw, block, depth, jobs })
+    Some(SweepSpot { rw, block_size_bytes: block, iodepth: depth, numjobs: jobs })
 }
 
 /// The longest stretch of intervals in which no job completed anything; of a single job as long as it was seen to last.
@@ -204,9 +221,11 @@ pub(crate) mod model {
             let in_flight = f64::from(spot.in_flight());
             let exact = (in_flight * 1e9 / self.rest_ns)
                 .min(self.iops)
-                .min(self.bytes_per_second / spot.block as f64);
-            let wobble =
-                ((spot.block / 512 * 7919 + u64::from(spot.depth) * 104_729) % 1000) as f64 / 500.0 - 1.0;
+                .min(self.bytes_per_second / spot.block_size_bytes as f64);
+            let wobble = ((spot.block_size_bytes / 512 * 7919 + u64::from(spot.iodepth) * 104_729) % 1000)
+                as f64
+                / 500.0
+                - 1.0;
             let iops = exact * (1.0 + noise * wobble);
             let lat_ns = in_flight * 1e9 / iops;
             let ios = (iops * runtime_ns as f64 / 1e9).max(1.0) as u64;
@@ -225,12 +244,14 @@ pub(crate) mod model {
                 reason: None,
                 ios,
                 iops,
-                bytes_per_second: iops * spot.block as f64,
-                lat,
-                cpu_per_request_ns: Some(5_000.0 + 500.0 * f64::from(spot.jobs)),
+                bytes_per_second: iops * spot.block_size_bytes as f64,
+                queue_depth_mean: queue_depth_mean(iops, &lat),
+                lat_ns: lat,
+                cpu_per_request_ns: Some(5_000.0 + 500.0 * f64::from(spot.numjobs)),
                 cpu_per_job: 0.1,
                 stalled_ns: None,
                 elapsed_ns: runtime_ns + 300_000_000,
+                fio: String::new(),
             }
         }
     }
@@ -247,7 +268,10 @@ mod tests {
             [("randread-4k-d1", 4096, 1, 1), ("write-1m-d64", 1 << 20, 64, 1), ("read-512-d4-x2", 512, 4, 2)]
         {
             let spot = parse_id(id).unwrap();
-            assert_eq!((spot.block, spot.depth, spot.jobs, spot.id().as_str()), (block, depth, jobs, id));
+            assert_eq!(
+                (spot.block_size_bytes, spot.iodepth, spot.numjobs, spot.id().as_str()),
+                (block, depth, jobs, id)
+            );
         }
         for id in ["", "rand-read", "randread-4k", "randread-4k-8", "randread-4k-d1-2"] {
             assert_eq!(parse_id(id), None, "{id}");
@@ -278,13 +302,13 @@ mod tests {
     #[test]
     fn the_depth_has_to_be_held() {
         let model = model::Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };
-        let spot = SweepSpot { rw: AccessPattern::RandRead, block: 4096, depth: 8, jobs: 1 };
+        let spot = SweepSpot { rw: AccessPattern::RandRead, block_size_bytes: 4096, iodepth: 8, numjobs: 1 };
         let mut point = model.measure(spot, 1_000_000_000, 0.0);
         assert!(point.is_sound());
-        point.iops *= 0.9;
+        point.queue_depth_mean = Some(0.9 * 8.0);
         assert!(!point.is_sound());
         // As a damaged record may say it: so few requests tell nothing of such a depth.
-        point.spot.depth = u32::MAX;
+        point.spot.iodepth = u32::MAX;
         assert!(point.holds_its_depth() && point.resolution() > 1.0);
     }
 }

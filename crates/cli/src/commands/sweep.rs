@@ -153,9 +153,8 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
 /// True where something was asked for that no point gave.
 fn misses_a_goal(result: &Sweep) -> bool {
     let mut goals = result.slo.iter().chain(&result.reach);
-    let never_kept = |highest: &Highest| highest.is_found && highest.best.is_none();
-    goals.any(|(_, answers)| answers.iter().all(|answer| answer.best.is_none()))
-        || !result.offered.is_empty() && result.offered.iter().all(never_kept)
+    let never_kept = |highest: &Highest| highest.search_complete && highest.best.is_none();
+    goals.any(|goal| !goal.met) || !result.offered.is_empty() && result.offered.iter().all(never_kept)
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {

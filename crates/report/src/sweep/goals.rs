@@ -5,7 +5,7 @@ use std::io;
 
 use fathom_analysis::pattern::block_name;
 use fathom_analysis::sweep::offered::{Highest, OfferedPoint};
-use fathom_analysis::sweep::{Sweep, SweepAnswer};
+use fathom_analysis::sweep::{Sweep, SweepAnswer, SweepGoal};
 use fathom_model::{Nanos, units};
 
 use crate::TextWriter;
@@ -18,23 +18,23 @@ impl SweepPage<'_> {
     pub(crate) fn answers(
         &self,
         what: &str,
-        goal: Option<&(String, Vec<SweepAnswer>)>,
+        goal: Option<&SweepGoal>,
         out: &mut TextWriter,
     ) -> io::Result<()> {
-        let Some((asked, answers)) = goal else { return Ok(()) };
+        let Some(SweepGoal { criterion, answers, .. }) = goal else { return Ok(()) };
         let row = |answer: &SweepAnswer| {
-            let name = format!("{} {}", answer.rw.title(), block_name(answer.block));
-            let nowhere = if answer.is_undecided { "too few requests to tell" } else { "nowhere" };
+            let name = format!("{} {}", answer.rw.title(), block_name(answer.block_size_bytes));
+            let nowhere = if answer.inconclusive { "too few requests to tell" } else { "nowhere" };
             let Some(best) = &answer.best else { return vec![name, nowhere.to_owned()] };
-            let jobs = if best.spot.jobs > 1 { format!(" x{}", best.spot.jobs) } else { String::new() };
+            let jobs = if best.spot.numjobs > 1 { format!(" x{}", best.spot.numjobs) } else { String::new() };
             let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
             vec![
                 name,
-                format!("d{}{jobs}", best.spot.depth),
+                format!("d{}{jobs}", best.spot.iodepth),
                 count(best.iops),
                 decimal(best.bytes_per_second / 1_048_576.0),
-                best.lat.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
-                shown(best.lat.p99),
+                best.lat_ns.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
+                shown(best.lat_ns.p99),
                 cheaper(answer),
             ]
         };
@@ -42,29 +42,30 @@ impl SweepPage<'_> {
         let align =
             [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
         let columns = Columns { head, align: align.to_vec(), rows: answers.iter().map(row).collect() };
-        let title = capital(&format!("{what} {asked}"));
+        let title = capital(&format!("{what} {criterion}"));
         self.columns(&title, columns, &["MiB/s", "p99"], out)
     }
 
     /// The highest rates under the objective.
     pub(crate) fn offered(&self, sweep: &Sweep, out: &mut TextWriter) -> io::Result<()> {
-        let Some((asked, _)) = sweep.slo.as_ref().filter(|_| !sweep.offered.is_empty()) else {
+        let Some(SweepGoal { criterion, .. }) = sweep.slo.as_ref().filter(|_| !sweep.offered.is_empty())
+        else {
             return Ok(());
         };
         let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
         let row = |highest: &Highest| {
-            let name = format!("{} {}", highest.rw.title(), block_name(highest.block));
+            let name = format!("{} {}", highest.rw.title(), block_name(highest.block_size_bytes));
             let too_much =
-                highest.too_much.map_or("not found".to_owned(), |rate| units::grouped(u64::from(rate)));
+                highest.too_high_iops.map_or("not found".to_owned(), |rate| units::grouped(u64::from(rate)));
             let Some(best) = &highest.best else {
-                let nothing = if highest.is_undecided { "too few requests to tell" } else { "none" };
+                let nothing = if highest.inconclusive { "too few requests to tell" } else { "none" };
                 return vec![name, nothing.to_owned(), String::new(), String::new(), String::new(), too_much];
             };
             vec![
                 name,
-                units::grouped(u64::from(best.offer.rate)),
-                best.response.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
-                shown(best.response.p99),
+                units::grouped(u64::from(best.offer.rate_iops)),
+                best.response_ns.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
+                shown(best.response_ns.p99),
                 tried(highest, best),
                 too_much,
             ]
@@ -73,7 +74,7 @@ impl SweepPage<'_> {
         let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
         let rows = sweep.offered.iter().map(row).collect();
         let columns = Columns { head, align: align.to_vec(), rows };
-        let title = format!("The highest rate under {asked}, offered evenly");
+        let title = format!("The highest rate under {criterion}, offered evenly");
         self.columns(&title, columns, &["mean", "tried"], out)
     }
 }
@@ -81,7 +82,7 @@ impl SweepPage<'_> {
 /// How often and how long the answer was offered, and whether it is the last word.
 fn tried(highest: &Highest, best: &OfferedPoint) -> String {
     let text = format!("{} x {}", highest.times, units::duration(Nanos(best.measured_ns)));
-    if highest.is_found { text } else { format!("{text}, unfinished") }
+    if highest.search_complete { text } else { format!("{text}, unfinished") }
 }
 
 /// What the answers under an objective rest on.
@@ -100,7 +101,7 @@ pub(crate) fn about_the_objective(sweep: &Sweep) -> Vec<String> {
     } else {
         notes.push("the times of rates that were offered count from when a request was due".to_owned());
     }
-    let late = |highest: &Highest| highest.best.as_ref().is_some_and(|best| best.is_generator_late);
+    let late = |highest: &Highest| highest.best.as_ref().is_some_and(|best| best.generator_late);
     if sweep.offered.iter().any(late) {
         let text =
             "requests were made late by this machine itself, and the response times hold that lateness";
@@ -116,5 +117,5 @@ fn cheaper(answer: &SweepAnswer) -> String {
         return String::new();
     };
     let cpu = |ns: f64| units::latency(ns as u64);
-    format!("CPU per request {}, with {} jobs {}", cpu(one), jobs.spot.jobs, cpu(many))
+    format!("CPU per request {}, with {} jobs {}", cpu(one), jobs.spot.numjobs, cpu(many))
 }

@@ -33,7 +33,7 @@ impl MapMeasure {
         match self {
             MapMeasure::Iops => (point.ios > 0).then_some(point.iops),
             MapMeasure::Bandwidth => (point.ios > 0).then_some(point.bytes_per_second / 1_048_576.0),
-            MapMeasure::Latency => point.lat.mean,
+            MapMeasure::Latency => point.lat_ns.mean,
         }
     }
 
@@ -68,25 +68,28 @@ pub(crate) struct Grid<'a> {
 impl<'a> Grid<'a> {
     pub(crate) fn new(points: &'a [SweepPoint], rw: AccessPattern, jobs: u32) -> Grid<'a> {
         let points: Vec<&SweepPoint> =
-            points.iter().filter(|point| (point.spot.rw, point.spot.jobs) == (rw, jobs)).collect();
-        let mut blocks: Vec<u64> = points.iter().map(|point| point.spot.block).collect();
+            points.iter().filter(|point| (point.spot.rw, point.spot.numjobs) == (rw, jobs)).collect();
+        let mut blocks: Vec<u64> = points.iter().map(|point| point.spot.block_size_bytes).collect();
         blocks.sort_unstable();
         blocks.dedup();
-        let mut depths: Vec<u32> = points.iter().map(|point| point.spot.depth).collect();
+        let mut depths: Vec<u32> = points.iter().map(|point| point.spot.iodepth).collect();
         depths.sort_unstable();
         depths.dedup();
         Grid { points, blocks, depths }
     }
 
     fn at(&self, block: u64, depth: u32) -> Option<&SweepPoint> {
-        self.points.iter().rfind(|point| (point.spot.block, point.spot.depth) == (block, depth)).copied()
+        self.points
+            .iter()
+            .rfind(|point| (point.spot.block_size_bytes, point.spot.iodepth) == (block, depth))
+            .copied()
     }
 
     /// The depths to show within `width`: those that fewest points have go first.
     fn shown(&self, width: usize, cell: usize) -> Vec<u32> {
         let mut shown = self.depths.clone();
         let most = (width.saturating_sub(INDENT + 8) / (cell + 2)).max(1);
-        let measured = |depth: u32| self.points.iter().filter(|point| point.spot.depth == depth).count();
+        let measured = |depth: u32| self.points.iter().filter(|point| point.spot.iodepth == depth).count();
         while shown.len() > most {
             let Some(rarest) = shown.iter().copied().rev().min_by_key(|&depth| measured(depth)) else {
                 break;

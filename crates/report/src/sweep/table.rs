@@ -7,7 +7,7 @@ use fathom_analysis::estimate::Estimate;
 use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::Sweep;
 use fathom_analysis::sweep::knee::Knee;
-use fathom_analysis::sweep::limits::DirectionLimits;
+use fathom_analysis::sweep::limits::{BlockSizeRange, DirectionLimits};
 use fathom_analysis::sweep::point::SweepPoint;
 use fathom_model::units;
 use fathom_record::{RunRecord, TestStatus};
@@ -43,12 +43,12 @@ pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut TextWr
 /// The patterns with their numbers of jobs that have more than one point.
 fn grids(points: &[SweepPoint]) -> Vec<(AccessPattern, u32)> {
     let mut grids: Vec<(AccessPattern, u32)> =
-        points.iter().map(|point| (point.spot.rw, point.spot.jobs)).collect();
+        points.iter().map(|point| (point.spot.rw, point.spot.numjobs)).collect();
     grids.sort_unstable();
     grids.dedup();
-    let main = points.first().map(|point| point.spot.jobs);
+    let main = points.first().map(|point| point.spot.numjobs);
     let size = |of: &(AccessPattern, u32)| {
-        points.iter().filter(|point| (point.spot.rw, point.spot.jobs) == *of).count()
+        points.iter().filter(|point| (point.spot.rw, point.spot.numjobs) == *of).count()
     };
     grids.retain(|of| size(of) > 1 || Some(of.1) == main);
     grids
@@ -72,7 +72,7 @@ impl SweepPage<'_> {
             writeln!(out, "{line}")?;
         }
         writeln!(out)?;
-        let knee = sweep.knees.iter().find(|knee| (knee.rw, knee.jobs) == (rw, jobs));
+        let knee = sweep.knees.iter().find(|knee| (knee.rw, knee.numjobs) == (rw, jobs));
         if let Some(knee) = knee {
             self.by_depth(sweep, knee, out)?;
         }
@@ -83,26 +83,27 @@ impl SweepPage<'_> {
     fn by_depth(&self, sweep: &Sweep, knee: &Knee, out: &mut TextWriter) -> io::Result<()> {
         let of_knee = |point: &&SweepPoint| {
             let spot = point.spot;
-            (spot.rw, spot.block, spot.jobs) == (knee.rw, knee.block, knee.jobs) && point.ios > 0
+            (spot.rw, spot.block_size_bytes, spot.numjobs) == (knee.rw, knee.block_size_bytes, knee.numjobs)
+                && point.ios > 0
         };
         let mut points: Vec<&SweepPoint> = sweep.points.iter().filter(of_knee).collect();
-        points.sort_by_key(|point| point.spot.depth);
+        points.sort_by_key(|point| point.spot.iodepth);
         let most = points.iter().map(|point| point.iops).fold(0.0, f64::max);
         let wide = (self.width / 4).clamp(8, 40);
         let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
         let row = |point: &&SweepPoint| {
             let marks = [
-                (knee.iodepth_latency == point.spot.depth).then_some("best for latency"),
-                (knee.iodepth_throughput == Some(point.spot.depth)).then_some("95 % of the plateau"),
+                (knee.iodepth_latency == point.spot.iodepth).then_some("best for latency"),
+                (knee.iodepth_throughput == Some(point.spot.iodepth)).then_some("95 % of the plateau"),
             ];
             let marks: Vec<&str> = marks.into_iter().flatten().collect();
             vec![
-                point.spot.depth.to_string(),
+                point.spot.iodepth.to_string(),
                 bar(if most > 0.0 { point.iops / most } else { 0.0 }, wide),
                 count(point.iops),
-                point.lat.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
-                shown(point.lat.p99),
-                point.depth_mean().map(|held| format!("{held:.1}")).unwrap_or_default(),
+                point.lat_ns.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
+                shown(point.lat_ns.p99),
+                point.queue_depth_mean.map(|held| format!("{held:.1}")).unwrap_or_default(),
                 marks.join(", "),
             ]
         };
@@ -110,7 +111,7 @@ impl SweepPage<'_> {
         let align =
             [Align::Right, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
         let columns = Columns { head, align: align.to_vec(), rows: points.iter().map(row).collect() };
-        let title = format!("{} by depth", block_name(knee.block));
+        let title = format!("{} by depth", block_name(knee.block_size_bytes));
         self.columns(&title, columns, &["held", "p99", "knee"], out)
     }
 
@@ -125,7 +126,8 @@ impl SweepPage<'_> {
     ) -> io::Result<()> {
         let best = |block: u64| {
             let of_block = sweep.points.iter().filter(|point| {
-                (point.spot.rw, point.spot.jobs, point.spot.block) == (rw, jobs, block) && point.ios > 0
+                (point.spot.rw, point.spot.numjobs, point.spot.block_size_bytes) == (rw, jobs, block)
+                    && point.ios > 0
             });
             of_block.max_by(|a, b| a.iops.total_cmp(&b.iops))
         };
@@ -139,7 +141,7 @@ impl SweepPage<'_> {
         let wide = (self.width.saturating_sub(30) / 2).clamp(8, 30);
         let row = |point: &&SweepPoint| {
             vec![
-                block_name(point.spot.block),
+                block_name(point.spot.block_size_bytes),
                 bar(point.iops / iops, wide),
                 count(point.iops),
                 bar(point.bytes_per_second / bytes, wide),
@@ -175,7 +177,7 @@ impl SweepPage<'_> {
 
     fn limits(&self, sweep: &Sweep, out: &mut TextWriter) -> io::Result<()> {
         writeln!(out, "{}", self.style.bold("What limits it"))?;
-        for (name, limits) in [("read", &sweep.read), ("write", &sweep.write)] {
+        for (name, limits) in [("read", &sweep.limits.read), ("write", &sweep.limits.write)] {
             let (Some(iops), Some(bytes)) = (limits.iops, limits.bytes_per_second) else { continue };
             self.paragraph(&format!("{name} IOPS"), &estimate(iops, count, "IOPS"), out)?;
             let mib = |rate: f64| decimal(rate / 1_048_576.0);
@@ -183,8 +185,8 @@ impl SweepPage<'_> {
             if let Some(text) = crossover(limits) {
                 self.paragraph(&format!("{name} crossover"), &text, out)?;
             }
-            if let Some((low, high)) = limits.near_both() {
-                self.paragraph(&format!("{name} near both"), &near_both(sweep, name, (low, high)), out)?;
+            if let Some(range) = limits.near_both_block_size_bytes {
+                self.paragraph(&format!("{name} near both"), &near_both(sweep, name, range), out)?;
             }
             if limits.is_client_bound {
                 let text = "the jobs were busy all the time where the rate was greatest: this machine's processor \
@@ -200,17 +202,18 @@ impl SweepPage<'_> {
             return Ok(());
         }
         let row = |knee: &Knee| {
-            let jobs = if knee.jobs > 1 { format!(" x{}", knee.jobs) } else { String::new() };
+            let jobs = if knee.numjobs > 1 { format!(" x{}", knee.numjobs) } else { String::new() };
             let throughput = match knee.iodepth_throughput {
-                Some(depth) if knee.is_broad => format!("{depth} (broad)"),
+                Some(depth) if knee.rules_differ => format!("{depth} (broad)"),
                 Some(depth) => depth.to_string(),
                 None => "not reached".to_owned(),
             };
+            let low = knee.low_latency;
             let (depth, iops) =
-                knee.frugal.map(|(depth, iops)| (format!("d{depth}"), count(iops))).unwrap_or_default();
+                low.map(|low| (format!("d{}", low.iodepth), count(low.iops))).unwrap_or_default();
             vec![
                 knee.rw.title().to_owned(),
-                format!("{}{jobs}", block_name(knee.block)),
+                format!("{}{jobs}", block_name(knee.block_size_bytes)),
                 knee.iodepth_latency.to_string(),
                 throughput,
                 knee.plateau_iops.map(count).unwrap_or_default(),
@@ -257,11 +260,12 @@ impl SweepPage<'_> {
 
 /// One line for all points that held another depth than was asked for.
 fn depths_not_held(points: &[SweepPoint]) -> Option<String> {
-    let share = |point: &SweepPoint| point.depth_mean().map(|held| held / f64::from(point.spot.in_flight()));
+    let share =
+        |point: &SweepPoint| point.queue_depth_mean.map(|held| held / f64::from(point.spot.in_flight()));
     let off = points.iter().filter(|point| point.ios > 0 && point.stalled_ns.is_none() && !point.is_sound());
     let off: Vec<&SweepPoint> = off.filter(|point| point.status == TestStatus::Complete).collect();
     let worst = off.iter().min_by(|a, b| share(a).partial_cmp(&share(b)).unwrap_or(Ordering::Equal))?;
-    let held = worst.depth_mean().unwrap_or(0.0);
+    let held = worst.queue_depth_mean.unwrap_or(0.0);
     let points = if off.len() == 1 { "1 point".to_owned() } else { format!("{} points", off.len()) };
     Some(format!(
         "{points} held another depth than was asked for (the worst, {}, {held:.1} on average), so no rule rests on \
@@ -285,8 +289,8 @@ fn kib(bytes: f64) -> String {
 }
 
 fn crossover(limits: &DirectionLimits) -> Option<String> {
-    let text = estimate(limits.crossover?, kib, "KiB");
-    Some(match limits.crossover? {
+    let text = estimate(limits.crossover_block_size_bytes?, kib, "KiB");
+    Some(match limits.crossover_block_size_bytes? {
         Estimate::Known { .. } => {
             format!("{text}: smaller blocks meet the IOPS limit, larger ones the bandwidth limit")
         }
@@ -296,17 +300,17 @@ fn crossover(limits: &DirectionLimits) -> Option<String> {
 }
 
 /// The range near both limits, with a point that was measured in it.
-fn near_both(sweep: &Sweep, direction: &str, (low, high): (f64, f64)) -> String {
+fn near_both(sweep: &Sweep, direction: &str, BlockSizeRange { low, high }: BlockSizeRange) -> String {
     let range = format!("blocks of {} to {} KiB get 90 % of both limits or more", kib(low), kib(high));
     let in_range = sweep.points.iter().filter(|point| {
-        (low..=high).contains(&(point.spot.block as f64))
+        (low..=high).contains(&(point.spot.block_size_bytes as f64))
             && point.spot.rw.writes() == (direction == "write")
             && point.is_sound()
     });
     match in_range.max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second)) {
         Some(point) => format!(
             "{range}; measured at {}: {} IOPS and {} MiB/s",
-            block_name(point.spot.block),
+            block_name(point.spot.block_size_bytes),
             count(point.iops),
             decimal(point.bytes_per_second / 1_048_576.0)
         ),
