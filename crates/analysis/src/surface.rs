@@ -8,26 +8,25 @@ pub mod point;
 pub mod scan;
 
 use fathom_record::{JobRecord, LatencyRecord, LatencySummary, RunRecord, TestRecord, TestStatus};
+use serde::Serialize;
 
 use crate::surface::file::FileRow;
 use crate::surface::point::{ACCESS, State, SurfacePoint, TRANSFER, job, longest_stall, moved};
 use crate::surface::scan::Scan;
 
 /// A surface as a reader wants it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Surface {
     /// In the order they were measured.
     pub points: Vec<SurfacePoint>,
-    /// The rates of the points that have one.
-    pub transfer: Option<RateSpread>,
-    /// The rate with many requests under way, place by place.
-    pub saturated: Vec<SurfaceRate>,
-    /// Requests under way and bytes of each where that was measured.
-    pub saturated_with: Option<(u32, u64)>,
+    /// The rates of the points that have one, bytes per second.
+    pub transfer_rate: Option<RateSpread>,
+    /// The rate with many requests in flight, where it was measured.
+    pub saturated_rate: Option<SaturatedRate>,
     /// The burst rate, where it was measured.
-    pub burst: Option<SurfaceRate>,
+    pub burst_rate: Option<SurfaceRate>,
     /// Single requests all over the area.
-    pub access: LatencySummary,
+    pub access_lat_ns: LatencySummary,
     /// Where each went and how long it took, of the tests that kept all of theirs.
     pub probes: Vec<SingleAccess>,
     /// CPU time of the transfers over their time: 1 is one CPU.
@@ -35,16 +34,16 @@ pub struct Surface {
     /// Share of all CPUs of the machine that was busy meanwhile, whoever used them.
     pub machine_busy_fraction: Option<f64>,
     /// The file benchmark.
-    pub file: Vec<FileRow>,
+    pub file_benchmark: Vec<FileRow>,
     /// The scan.
     pub scan: Option<Scan>,
 }
 
 /// The spread of the rates of points, bytes per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateSpread {
     /// Points.
-    pub count: usize,
+    pub points: usize,
     /// Least.
     pub min: f64,
     /// Greatest.
@@ -61,26 +60,52 @@ pub struct RateSpread {
     pub weighted_mean: f64,
 }
 
+/// The rate with many requests in flight.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SaturatedRate {
+    /// Mean over the places that have a rate, bytes per second; `None` where none has.
+    pub mean: Option<f64>,
+    /// Requests in flight; `None` where no test began.
+    pub iodepth: Option<u32>,
+    /// Bytes of each.
+    pub block_size_bytes: Option<u64>,
+    /// Place by place.
+    pub points: Vec<SurfaceRate>,
+}
+
+impl SaturatedRate {
+    fn add(&mut self, test: &TestRecord) {
+        let job = test.jobs.first();
+        self.iodepth = job.map(|job| job.iodepth);
+        self.block_size_bytes = job.map(|job| job.block_sizes.read.max(job.block_sizes.write));
+        self.points.push(rate(test, mean_rate));
+        let rates: Vec<f64> = self.points.iter().filter_map(|point| point.bytes_per_second).collect();
+        self.mean = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
+    }
+}
+
 /// One rate, or why there is none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SurfaceRate {
     /// Where it begins, bytes.
-    pub offset: u64,
+    pub offset_bytes: u64,
     /// Bytes per second; `None` where nothing completed or a stall is part of it.
     pub bytes_per_second: Option<f64>,
     /// Nothing completed for so many ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled_ns: Option<u64>,
     /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 /// A single request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SingleAccess {
     /// Where it went, bytes.
-    pub offset: u64,
+    pub offset_bytes: u64,
     /// How long it took, ns.
-    pub time_ns: u64,
+    pub lat_ns: u64,
     /// From the beginning of the surface to the beginning of its test, ns.
     pub elapsed_ns: u64,
 }
@@ -103,31 +128,28 @@ pub fn assess(record: &RunRecord) -> Surface {
             elapsed_ns = test.started_unix_ms.saturating_sub(began).saturating_mul(1_000_000);
         }
         surface.points.extend(SurfacePoint::of(test, elapsed_ns));
-        surface.file.extend(FileRow::of(test));
+        surface.file_benchmark.extend(FileRow::of(test));
         if let Some(probed) = job(test, ACCESS) {
             let times = moved(probed).lat;
             access.merge(&times.to_stats());
             // A record keeps the slowest requests; where those are not all, they would tell of the others' places.
             let kept = probed.slowest.iter().filter(|_| probed.slowest.len() as u64 == times.samples());
             surface.probes.extend(kept.map(|slow| SingleAccess {
-                offset: slow.offset,
-                time_ns: slow.lat_ns,
+                offset_bytes: slow.offset,
+                lat_ns: slow.lat_ns,
                 elapsed_ns,
             }));
         }
         if test.id.starts_with(SATURATED) {
-            let job = test.jobs.first();
-            surface.saturated_with =
-                job.map(|job| (job.iodepth, job.block_sizes.read.max(job.block_sizes.write)));
-            surface.saturated.push(rate(test, mean_rate));
+            surface.saturated_rate.get_or_insert_default().add(test);
         } else if test.id == BURST {
-            surface.burst = Some(rate(test, best_rate));
+            surface.burst_rate = Some(rate(test, best_rate));
         }
         elapsed_ns = elapsed_ns.saturating_add(test.elapsed_ns);
     }
     name_the_unwritten(&mut surface.points);
-    surface.transfer = spread(&surface.points);
-    surface.access = LatencyRecord::from_stats(&access).summary();
+    surface.transfer_rate = spread(&surface.points);
+    surface.access_lat_ns = LatencyRecord::from_stats(&access).summary();
     surface.cpu_fraction = cpu_fraction(record);
     surface.machine_busy_fraction = machine_busy_fraction(record);
     surface.scan = Scan::of(record);
@@ -146,19 +168,13 @@ impl Surface {
             self.points.iter().filter(|point| matches!(point.state, State::Unwritten | State::Cached));
         elsewhere
             .into_iter()
-            .any(|point| point.offset < offset + length && point.offset + point.bytes > offset)
+            .any(|point| point.offset_bytes < offset + length && point.offset_bytes + point.bytes > offset)
     }
 
     /// True where everything that was looked at is zero, and nothing else to hold its rate against.
     pub fn is_all_zero(&self) -> bool {
         let measured = || self.points.iter().filter(|point| point.state == State::Measured);
         measured().next().is_some() && measured().all(|point| point.is_zero)
-    }
-
-    /// Mean of the rates with many requests under way; `None` where there is none.
-    pub fn saturated_rate(&self) -> Option<f64> {
-        let rates: Vec<f64> = self.saturated.iter().filter_map(|rate| rate.bytes_per_second).collect();
-        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     }
 }
 
@@ -200,7 +216,7 @@ fn spread(points: &[SurfacePoint]) -> Option<RateSpread> {
         (bytes + point.bytes as f64, ns + point.measured_ns as f64)
     });
     Some(RateSpread {
-        count,
+        points: count,
         min,
         max,
         mean,
@@ -217,7 +233,7 @@ fn rate(test: &TestRecord, of: fn(&JobRecord) -> Option<f64>) -> SurfaceRate {
     let bytes_per_second = job.and_then(of).filter(|_| stalled_ns.is_none());
     let offset = job.and_then(|job| job.plan.io.offset.bytes()).unwrap_or(0);
     let why = (test.status != TestStatus::Complete).then(|| test.reason.clone()).flatten();
-    SurfaceRate { offset, bytes_per_second, stalled_ns, reason: why }
+    SurfaceRate { offset_bytes: offset, bytes_per_second, stalled_ns, reason: why }
 }
 
 fn mean_rate(job: &JobRecord) -> Option<f64> {
@@ -287,9 +303,9 @@ mod tests {
         let mut tests: Vec<TestRecord> = [100, 80, 120, 100].map(|mib| point(mib << 20, mib)).to_vec();
         tests.extend([stalled, zeros(point(2 << 30, 900)), zeros(point(3 << 30, 100))]);
         let surface = assess(&record(tests));
-        let spread = surface.transfer.unwrap();
+        let spread = surface.transfer_rate.unwrap();
         let rates = [spread.min, spread.max, spread.mean, spread.median].map(|rate| rate / MIB);
-        assert_eq!((spread.count, rates), (5, [80.0, 120.0, 100.0, 100.0]));
+        assert_eq!((spread.points, rates), (5, [80.0, 120.0, 100.0, 100.0]));
         assert_eq!(
             (surface.count("stalled"), surface.count("unwritten"), surface.is_all_zero()),
             (1, 1, false)
@@ -298,7 +314,7 @@ mod tests {
         let elsewhere = [(0, 1 << 30), (2 << 30, 1), ((2 << 30) + (900 << 20), 1), (1 << 30, 1 << 30)];
         let elsewhere = elsewhere.map(|(offset, length)| surface.is_answered_elsewhere(offset, length));
         assert_eq!(elsewhere, [false, true, false, false]);
-        assert_eq!((surface.access.samples, surface.access.mean), (35, Some(200_000.0)));
+        assert_eq!((surface.access_lat_ns.samples, surface.access_lat_ns.mean), (35, Some(200_000.0)));
     }
 
     #[test]
@@ -313,9 +329,12 @@ mod tests {
     #[test]
     fn zeros_alone_are_measured_and_said_to_be_zeros() {
         let surface = assess(&record(vec![zeros(point(0, 900)), zeros(point(1 << 30, 100))]));
-        assert!(surface.is_all_zero() && surface.transfer.is_some_and(|spread| spread.count == 2));
+        assert!(surface.is_all_zero() && surface.transfer_rate.is_some_and(|spread| spread.points == 2));
         let nothing = assess(&RunRecord::default());
-        assert_eq!((nothing.transfer, nothing.access.samples, nothing.is_all_zero()), (None, 0, false));
+        assert_eq!(
+            (nothing.transfer_rate, nothing.access_lat_ns.samples, nothing.is_all_zero()),
+            (None, 0, false)
+        );
     }
 
     #[test]
@@ -342,7 +361,8 @@ mod tests {
             // As a damaged record may say it.
             interval(1_500_000_000, 1_000_000_000, 900 << 20),
         ];
-        let burst = |test: &TestRecord| assess(&record(vec![test.clone()])).burst.unwrap().bytes_per_second;
+        let burst =
+            |test: &TestRecord| assess(&record(vec![test.clone()])).burst_rate.unwrap().bytes_per_second;
         assert_eq!(burst(&test), Some(120.0 * MIB));
         test.jobs[0].measured.series.clear();
         assert_eq!(burst(&test), Some(100.0 * MIB));

@@ -95,7 +95,7 @@ impl SurfaceRun<'_> {
                 return;
             }
             let (id, title) = (row.id.clone(), row.title.clone());
-            match self.why_not(row.rw.writes(), row.block) {
+            match self.why_not(row.rw.writes(), row.block_size_bytes) {
                 Some(reason) => {
                     let meta = TestMeta { id, title, fio: String::new() };
                     self.steps.keep(TestRecord::skipped(meta, reason));
@@ -166,12 +166,14 @@ impl SurfaceRun<'_> {
         let point = SurfacePoint::of(test, 0).filter(|point| point.bytes > 0)?;
         let mut found = ContentRecord::default();
         if matches!(self.plan.site.target, BenchTarget::File { .. }) {
-            found.is_hole = reader.is_hole(point.offset, point.bytes, LOOK_PATIENCE, self.steps.session)?;
+            found.is_hole =
+                reader.is_hole(point.offset_bytes, point.bytes, LOOK_PATIENCE, self.steps.session)?;
         }
         let length = LOOK_BYTES.min(self.plan.settings.block);
         let last = point.bytes.saturating_sub(length) / length * length;
         for skip in [0, last / 2 / length * length, last] {
-            let look = reader.read(point.offset + skip, length as u32, LOOK_PATIENCE, self.steps.session)?;
+            let look =
+                reader.read(point.offset_bytes + skip, length as u32, LOOK_PATIENCE, self.steps.session)?;
             found.looked_bytes += length;
             found.zero_bytes += if look.is_zero { length } else { 0 };
         }
@@ -182,7 +184,7 @@ impl SurfaceRun<'_> {
     fn burst_offset(&self) -> u64 {
         let points = assess(&self.steps.record).points;
         let written = points.iter().find(|point| point.state == State::Measured && !point.is_zero);
-        written.map_or(self.plan.site.size / 2, |point| point.offset)
+        written.map_or(self.plan.site.size / 2, |point| point.offset_bytes)
     }
 
     /// Why a row of the file benchmark cannot be measured.
@@ -247,15 +249,16 @@ mod tests {
             (record.status, surface.points.len(), surface.count("measured")),
             (TestStatus::Complete, 200, 200)
         );
-        let spread = surface.transfer.unwrap();
+        let spread = surface.transfer_rate.unwrap();
         // 64 KiB per ms.
         let rate = 65_536_000.0;
         for value in [spread.min, spread.max, spread.mean, spread.median, spread.weighted_mean] {
             assert!(near(value, rate), "{spread:?}");
         }
-        assert!(near(surface.saturated_rate().unwrap(), 8.0 * 4.0 * rate), "{:?}", surface.saturated);
-        assert!(near(surface.burst.as_ref().unwrap().bytes_per_second.unwrap(), rate));
-        assert_eq!((surface.access.samples, surface.access.p50), (1_000, Some(1_000_000)));
+        let saturated = surface.saturated_rate.unwrap();
+        assert!(near(saturated.mean.unwrap(), 8.0 * 4.0 * rate), "{saturated:?}");
+        assert!(near(surface.burst_rate.as_ref().unwrap().bytes_per_second.unwrap(), rate));
+        assert_eq!((surface.access_lat_ns.samples, surface.access_lat_ns.p50), (1_000, Some(1_000_000)));
         assert_eq!((surface.probes.len(), &record.findings), (1_000, &Vec::new()));
         assert!(
             record.tests[0].fio.contains("--name=transfer") && record.tests[0].fio.contains("--stonewall")
@@ -269,10 +272,13 @@ mod tests {
         let content = Content::Mixed;
         let (_, surface) =
             measured(SurfaceSettings { parts: Some(parts), content, ..SurfaceSettings::default() });
-        assert_eq!((surface.points.len(), surface.burst, surface.access.samples), (0, None, 1_000));
+        assert_eq!(
+            (surface.points.len(), surface.burst_rate, surface.access_lat_ns.samples),
+            (0, None, 1_000)
+        );
         let iops: Vec<Option<u64>> =
-            surface.file[..6].iter().map(|row| row.iops.map(|iops| iops.round() as u64)).collect();
-        assert_eq!(surface.file.len(), 36);
+            surface.file_benchmark[..6].iter().map(|row| row.iops.map(|iops| iops.round() as u64)).collect();
+        assert_eq!(surface.file_benchmark.len(), 36);
         assert_eq!(iops, [1000, 1000, 1000, 1000, 8000, 8000].map(Some));
     }
 
@@ -308,6 +314,6 @@ mod tests {
         let scan = surface.scan.unwrap();
         assert_eq!((scan.scanned_bytes, scan.unreadable.len(), scan.slow.len()), (GIB, 0, 0));
         assert_eq!((record.status, record.tests.len()), (TestStatus::Complete, 16));
-        assert!(near(surface.transfer.unwrap().mean, 1_048_576_000.0));
+        assert!(near(surface.transfer_rate.unwrap().mean, 1_048_576_000.0));
     }
 }

@@ -37,9 +37,9 @@ pub struct ScanRecord {
 #[serde(default)]
 pub struct UnreadableRecord {
     /// Where it begins, bytes.
-    pub offset: u64,
+    pub offset_bytes: u64,
     /// Its length, bytes.
-    pub length: u64,
+    pub length_bytes: u64,
     /// Positive errno.
     pub errno: i32,
     /// Every sector of it was tried by itself.
@@ -51,12 +51,11 @@ pub struct UnreadableRecord {
 #[serde(default)]
 pub struct SlowBlockRecord {
     /// Where it begins, bytes.
-    pub offset: u64,
+    pub offset_bytes: u64,
     /// Its length, bytes.
-    pub length: u64,
+    pub length_bytes: u64,
     /// How long it took, ns.
-    pub time_ns: u64,
+    pub lat_ns: u64,
     /// How long it took at the end of the scan, ns; `None` where that was not tried or failed.
-    #[serde(skip_serializing_if = "is_default")]
-    pub again_ns: Option<u64>,
+    pub repeated_lat_ns: Option<u64>,
 }

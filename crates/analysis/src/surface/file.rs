@@ -1,12 +1,14 @@
 //! The file benchmark of a surface: its rows, and what was measured in each. Read back from stored tests.
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
+use serde::Serialize;
 
 use crate::pattern::{AccessPattern, block_name};
 use crate::surface::point::longest_stall;
 
 /// What a row tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FileRowKind {
     /// The rate of large blocks in order.
     Sequential,
@@ -19,7 +21,7 @@ pub enum FileRowKind {
 }
 
 /// One row as it is to be measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileTest {
     /// The test's name.
     pub id: String,
@@ -30,9 +32,9 @@ pub struct FileTest {
     /// What it does.
     pub rw: AccessPattern,
     /// Bytes per request.
-    pub block: u64,
-    /// Requests under way.
-    pub depth: u32,
+    pub block_size_bytes: u64,
+    /// Requests in flight.
+    pub iodepth: u32,
     /// Measured time, ns.
     pub runtime_ns: u64,
 }
@@ -63,8 +65,8 @@ pub fn file_tests(time_ns: u64, depth: u32) -> Vec<FileTest> {
         title: format!("{} {}, {depth} at a time", rw.title(), block_name(block)),
         kind,
         rw,
-        block,
-        depth,
+        block_size_bytes: block,
+        iodepth: depth,
         runtime_ns: 0,
     };
     let mut tests = Vec::new();
@@ -92,21 +94,24 @@ pub fn file_tests(time_ns: u64, depth: u32) -> Vec<FileTest> {
 }
 
 /// One row as it was measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileRow {
     /// What was measured.
+    #[serde(flatten)]
     pub test: FileTest,
     /// How it ended.
     pub status: TestStatus,
     /// Why it has no numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Requests per second; `None` where nothing completed or a stall is part of it.
     pub iops: Option<f64>,
     /// Bytes per second, likewise.
     pub bytes_per_second: Option<f64>,
     /// Start to completed.
-    pub lat: LatencySummary,
+    pub lat_ns: LatencySummary,
     /// Nothing completed for so many ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled_ns: Option<u64>,
 }
 
@@ -131,7 +136,7 @@ impl FileRow {
             reason: test.reason.clone(),
             iops: total.as_ref().map(|total| rate(total.ios)),
             bytes_per_second: total.as_ref().map(|total| rate(total.bytes)),
-            lat: total.map(|total| total.lat_ns).unwrap_or_default(),
+            lat_ns: total.map(|total| total.lat_ns).unwrap_or_default(),
             stalled_ns,
             test: row,
         })
@@ -157,7 +162,7 @@ mod tests {
         assert_eq!((ids.len(), ids[35]), (36, "file-8m-read"));
         let time: u64 = tests.iter().map(|test| test.runtime_ns).sum();
         assert!(time <= 60_000_000_000 && time > 59_000_000_000, "{time}");
-        assert_eq!((tests[4].depth, tests[4].title.as_str()), (32, "random write 4k, 32 at a time"));
+        assert_eq!((tests[4].iodepth, tests[4].title.as_str()), (32, "random write 4k, 32 at a time"));
         for (index, id) in ids.iter().enumerate() {
             assert!(!ids[..index].contains(id), "{id}");
         }
@@ -186,12 +191,12 @@ mod tests {
             ..TestRecord::default()
         };
         let row = FileRow::of(&test).unwrap();
-        assert_eq!((row.test.kind, row.test.depth, row.iops), (FileRowKind::Multi, 32, Some(1000.0)));
+        assert_eq!((row.test.kind, row.test.iodepth, row.iops), (FileRowKind::Multi, 32, Some(1000.0)));
         test.jobs.push(test.jobs[0].clone());
         assert_eq!(FileRow::of(&test).unwrap().iops, Some(1000.0));
         test.jobs[0].stalls = vec![StallRecord { length_ns: 20_000_000_000, ..StallRecord::default() }];
         let row = FileRow::of(&test).unwrap();
-        assert_eq!((row.iops, row.stalled_ns, row.lat.samples), (None, Some(20_000_000_000), 0));
+        assert_eq!((row.iops, row.stalled_ns, row.lat_ns.samples), (None, Some(20_000_000_000), 0));
         test.id = "file-odd".to_owned();
         assert_eq!(FileRow::of(&test), None);
     }

@@ -64,12 +64,14 @@ fn of_tests(record: &RunRecord) -> Vec<Finding> {
 
 fn stalled(surface: &Surface) -> Option<Finding> {
     let of_points = surface.points.iter().filter_map(|point| match point.state {
-        State::Stalled(ns) => Some((bytes(point.offset), ns)),
+        State::Stalled { stalled_ns: ns } => Some((bytes(point.offset_bytes), ns)),
         _ => None,
     });
-    let of_rates = surface.saturated.iter().chain(&surface.burst);
-    let of_rates = of_rates.filter_map(|rate| Some((bytes(rate.offset), rate.stalled_ns?)));
-    let of_rows = surface.file.iter().filter_map(|row| Some((row.test.title.clone(), row.stalled_ns?)));
+    let saturated = surface.saturated_rate.iter().flat_map(|saturated| &saturated.points);
+    let of_rates = saturated.chain(&surface.burst_rate);
+    let of_rates = of_rates.filter_map(|rate| Some((bytes(rate.offset_bytes), rate.stalled_ns?)));
+    let of_rows =
+        surface.file_benchmark.iter().filter_map(|row| Some((row.test.title.clone(), row.stalled_ns?)));
     let all: Vec<(String, u64)> = of_points.chain(of_rates).chain(of_rows).collect();
     let (place, longest) = all.iter().max_by_key(|(_, ns)| *ns)?;
     let claim = format!(
@@ -125,15 +127,15 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
     if by_time.len() < LEAST_POINTS {
         return Vec::new();
     }
-    let in_order = by_time.windows(2).all(|pair| pair[0].0.offset < pair[1].0.offset)
-        || by_time.windows(2).all(|pair| pair[0].0.offset > pair[1].0.offset);
+    let in_order = by_time.windows(2).all(|pair| pair[0].0.offset_bytes < pair[1].0.offset_bytes)
+        || by_time.windows(2).all(|pair| pair[0].0.offset_bytes > pair[1].0.offset_bytes);
     let of_time = AxisLevels::along(&by_time);
     if in_order {
         let ordered = of_time.filter(|course| course.explains >= EXPLAINS);
         return ordered.map(|course| course.of_either(command)).into_iter().collect();
     }
     let mut by_place = by_time.clone();
-    by_place.sort_by_key(|(point, _)| point.offset);
+    by_place.sort_by_key(|(point, _)| point.offset_bytes);
     let of_place = AxisLevels::along(&by_place);
     let explained = |course: &Option<AxisLevels>| course.as_ref().map_or(0.0, |course| course.explains);
     let mut found = Vec::new();
@@ -141,7 +143,7 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
         let Some(course) = of_time.filter(|course| course.explains >= EXPLAINS) else { return found };
         found.push(course.of_time());
         course.divide(&mut by_time);
-        by_time.sort_by_key(|(point, _)| point.offset);
+        by_time.sort_by_key(|(point, _)| point.offset_bytes);
         found.extend(
             AxisLevels::along(&by_time).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_place()),
         );
@@ -182,7 +184,7 @@ impl AxisLevels {
             within += squares(&rates[start..start + segment.length]);
             let first = points[start].0;
             start += segment.length;
-            levels.push((segment, first.offset, first.elapsed_ns));
+            levels.push((segment, first.offset_bytes, first.elapsed_ns));
         }
         Some(AxisLevels { levels, explains: 1.0 - within / squares(&rates).max(f64::MIN_POSITIVE) })
     }
@@ -284,7 +286,7 @@ impl AxisLevels {
 /// Something that answers what was just read much faster than the rest.
 fn burst(surface: &Surface) -> Option<Finding> {
     let rates = surface.points.iter().filter_map(SurfacePoint::rate).collect();
-    let (burst, usual) = (surface.burst.as_ref()?.bytes_per_second?, median(rates)?);
+    let (burst, usual) = (surface.burst_rate.as_ref()?.bytes_per_second?, median(rates)?);
     if burst < BURST_TIMES * usual {
         return None;
     }
@@ -301,14 +303,14 @@ fn burst(surface: &Surface) -> Option<Finding> {
 
 fn scan(scan: &Scan) -> Vec<Finding> {
     let mut found = Vec::new();
-    let unreadable: u64 = scan.unreadable.iter().map(|range| range.length).sum();
+    let unreadable: u64 = scan.unreadable.iter().map(|range| range.length_bytes).sum();
     if let Some(first) = scan.unreadable.first() {
         let places = if scan.unreadable.len() == 1 { "1 place" } else { "several places" };
         let claim = format!(
             "{} of {} cannot be read, in {places}, the first at {}.",
             bytes(unreadable),
             bytes(scan.scanned_bytes),
-            first.offset
+            first.offset_bytes
         );
         let remedy =
             "Save what is there and replace the device; a write to such a sector may make it readable again.";
@@ -316,17 +318,17 @@ fn scan(scan: &Scan) -> Vec<Finding> {
         found.push(
             what.with("unreadable_bytes", unreadable)
                 .with("places", scan.unreadable.len() as u64)
-                .with("first_offset_bytes", first.offset),
+                .with("first_offset_bytes", first.offset_bytes),
         );
     }
     let again = scan.slow.iter().filter(|block| scan.is_slow_again(block)).count();
-    if let Some(worst) = scan.slow.iter().max_by_key(|block| block.time_ns) {
+    if let Some(worst) = scan.slow.iter().max_by_key(|block| block.lat_ns) {
         let claim = format!(
             "{} took {} or more, the slowest, at {}, {}; {} when read once more.",
             if scan.slow.len() == 1 { "1 block".to_owned() } else { format!("{} blocks", scan.slow.len()) },
             latency(scan.slow_from_ns),
-            worst.offset,
-            latency(worst.time_ns),
+            worst.offset_bytes,
+            latency(worst.lat_ns),
             match again {
                 0 => "none of them was slow".to_owned(),
                 again => format!("{again} of them slow again"),

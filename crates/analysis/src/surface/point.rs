@@ -2,6 +2,7 @@
 //! can be assessed again from the history alone.
 
 use fathom_record::{JobRecord, OpRecord, TestRecord, TestStatus};
+use serde::Serialize;
 
 /// The request before the measured ones, which takes the way to the place.
 pub const SEEK: &str = "seek";
@@ -11,7 +12,8 @@ pub const TRANSFER: &str = "transfer";
 pub const ACCESS: &str = "access";
 
 /// What became of a point.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
 pub enum State {
     /// It has a rate.
     Measured,
@@ -19,10 +21,16 @@ pub enum State {
     Unwritten,
     /// Memory of this machine answered, not the device.
     Cached,
-    /// Nothing completed for so many ns.
-    Stalled(u64),
+    /// Nothing completed for a time.
+    Stalled {
+        /// How long, ns.
+        stalled_ns: u64,
+    },
     /// Nothing came through.
-    Failed(String),
+    Failed {
+        /// Why.
+        reason: String,
+    },
 }
 
 impl State {
@@ -32,28 +40,29 @@ impl State {
             State::Measured => "measured",
             State::Unwritten => "unwritten",
             State::Cached => "cached",
-            State::Stalled(_) => "stalled",
-            State::Failed(_) => "failed",
+            State::Stalled { .. } => "stalled",
+            State::Failed { .. } => "failed",
         }
     }
 }
 
 /// What was measured at a point.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SurfacePoint {
     /// The test it comes from.
     pub id: String,
     /// Where it begins, bytes.
-    pub offset: u64,
+    pub offset_bytes: u64,
     /// Bytes that were moved in order.
     pub bytes: u64,
     /// How long that took, ns.
     pub measured_ns: u64,
     /// Bytes per second as they were counted, whatever the state; `None` where nothing came through or a stall is part of it.
-    pub counted_rate: Option<f64>,
+    pub bytes_per_second: Option<f64>,
     /// From the beginning of the surface to that of the point, ns.
     pub elapsed_ns: u64,
     /// What became of it.
+    #[serde(flatten)]
     pub state: State,
     /// Everything that was looked at there is zero.
     pub is_zero: bool,
@@ -69,7 +78,7 @@ const FROM_DEVICE: f64 = 0.5;
 impl SurfacePoint {
     /// The rate, where it is one of the medium.
     pub fn rate(&self) -> Option<f64> {
-        self.counted_rate.filter(|_| self.state == State::Measured)
+        self.bytes_per_second.filter(|_| self.state == State::Measured)
     }
 
     /// The point that `test` measured, `elapsed_ns` after the beginning; `None` where it is none of a surface's.
@@ -79,10 +88,10 @@ impl SurfacePoint {
         }
         let point = SurfacePoint {
             id: test.id.clone(),
-            offset: offset_of(test)?,
+            offset_bytes: offset_of(test)?,
             bytes: 0,
             measured_ns: 0,
-            counted_rate: None,
+            bytes_per_second: None,
             elapsed_ns,
             state: State::Measured,
             is_zero: false,
@@ -99,8 +108,8 @@ impl SurfacePoint {
         let some = op.bytes > 0 && measured_ns > 0 && stalled_ns.is_none();
         let content = test.content.unwrap_or_default();
         let state = match stalled_ns {
-            Some(ns) => State::Stalled(ns),
-            None if op.bytes == 0 => State::Failed(why(test)),
+            Some(ns) => State::Stalled { stalled_ns: ns },
+            None if op.bytes == 0 => State::Failed { reason: why(test) },
             // Holes are answered from memory, so a place that is one in part looks like a cached one with zeros in it.
             None if content.is_hole || (content.zero_bytes > 0 && is_cached(test)) => State::Unwritten,
             None if is_cached(test) => State::Cached,
@@ -109,7 +118,7 @@ impl SurfacePoint {
         Some(SurfacePoint {
             bytes: op.bytes,
             measured_ns,
-            counted_rate: some.then(|| op.bytes as f64 * 1e9 / measured_ns as f64),
+            bytes_per_second: some.then(|| op.bytes as f64 * 1e9 / measured_ns as f64),
             state,
             is_zero: content.looked_bytes > 0 && content.zero_bytes == content.looked_bytes,
             errors: test.jobs.iter().flat_map(|job| &job.errors).map(|error| error.count).sum(),
@@ -210,7 +219,7 @@ pub(crate) mod tests {
             let mut test = point(4096, 100);
             change(&mut test);
             let point = SurfacePoint::of(&test, 5).unwrap();
-            assert_eq!((&point.state, point.offset, point.elapsed_ns), (&expected, 4096, 5));
+            assert_eq!((&point.state, point.offset_bytes, point.elapsed_ns), (&expected, 4096, 5));
             assert_eq!(point.rate().is_some(), has_rate, "{expected:?}");
         };
         check(&|_| {}, State::Measured, true);
@@ -227,18 +236,22 @@ pub(crate) mod tests {
         // Nobody counted: nothing is said.
         check(&|test| test.disks.clear(), State::Measured, true);
         let stall = |length_ns| StallRecord { length_ns, ..StallRecord::default() };
-        check(&|test| test.jobs[0].stalls.push(stall(20_000_000_000)), State::Stalled(20_000_000_000), false);
+        check(
+            &|test| test.jobs[0].stalls.push(stall(20_000_000_000)),
+            State::Stalled { stalled_ns: 20_000_000_000 },
+            false,
+        );
         check(&|test| test.jobs[0].stalls.push(stall(1_100_000_000)), State::Measured, true);
         let failed = |test: &mut TestRecord| {
             test.jobs[0].measured.read = OpRecord::default();
             test.jobs[0].errors = vec![ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 3 }];
         };
-        check(&failed, State::Failed("every read failed, errno 5".to_owned()), false);
+        check(&failed, State::Failed { reason: "every read failed, errno 5".to_owned() }, false);
         let never = |test: &mut TestRecord| {
             *test = TestRecord { id: test.id.clone(), status: TestStatus::Failed, ..TestRecord::default() };
             test.reason = Some("no such device".to_owned());
         };
-        check(&never, State::Failed("no such device".to_owned()), false);
+        check(&never, State::Failed { reason: "no such device".to_owned() }, false);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A scan: every block read once. What could not be read, found to the sector by halves, and what was slow.
 
 use fathom_record::{LatencyRecord, LatencySummary, RunRecord, SlowBlockRecord, UnreadableRecord};
+use serde::Serialize;
 
 use crate::surface::point::{TRANSFER, job, moved};
 
@@ -76,7 +77,8 @@ impl Bisection {
     }
 
     fn add(&mut self, span: ByteRange, errno: i32, is_exact: bool) {
-        let found = UnreadableRecord { offset: span.offset, length: span.length, errno, is_exact };
+        let found =
+            UnreadableRecord { offset_bytes: span.offset, length_bytes: span.length, errno, is_exact };
         add(&mut self.found, found);
     }
 }
@@ -85,20 +87,22 @@ impl Bisection {
 fn add(ranges: &mut Vec<UnreadableRecord>, next: UnreadableRecord) {
     match ranges.last_mut() {
         Some(last)
-            if last.offset + last.length == next.offset
+            if last.offset_bytes + last.length_bytes == next.offset_bytes
                 && (last.errno, last.is_exact) == (next.errno, next.is_exact) =>
         {
-            last.length += next.length;
+            last.length_bytes += next.length_bytes;
         }
         _ => ranges.push(next),
     }
 }
 
 /// What a scan found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scan {
     /// Bytes that were asked for.
     pub scanned_bytes: u64,
+    /// Bytes of those that cannot be read.
+    pub unreadable_bytes: u64,
     /// Ranges that cannot be read, ascending.
     pub unreadable: Vec<UnreadableRecord>,
     /// Blocks that were slow, ascending.
@@ -106,7 +110,7 @@ pub struct Scan {
     /// From which time on a block counted as slow, ns.
     pub slow_from_ns: u64,
     /// The time of a block.
-    pub block: LatencySummary,
+    pub block_lat_ns: LatencySummary,
 }
 
 /// The test that reads slow blocks once more.
@@ -135,13 +139,14 @@ impl Scan {
             unreadable.extend(found.unreadable.iter().cloned());
             scan.slow.extend(found.slow.iter().cloned());
         }
-        unreadable.sort_by_key(|range: &UnreadableRecord| range.offset);
-        scan.scanned_bytes += unreadable.iter().map(|range| range.length).sum::<u64>();
+        unreadable.sort_by_key(|range: &UnreadableRecord| range.offset_bytes);
+        scan.unreadable_bytes = unreadable.iter().map(|range| range.length_bytes).sum();
+        scan.scanned_bytes += scan.unreadable_bytes;
         unreadable.into_iter().for_each(|range| add(&mut scan.unreadable, range));
-        scan.slow.sort_by_key(|block| block.offset);
+        scan.slow.sort_by_key(|block| block.offset_bytes);
         let block = LatencyRecord::from_stats(&all);
         scan.slow_from_ns = slow_from(&block);
-        scan.block = block.summary();
+        scan.block_lat_ns = block.summary();
         Some(scan)
     }
 
@@ -154,17 +159,17 @@ impl Scan {
         let from = slow_from(&LatencyRecord::from_stats(&all));
         let slow = jobs().flat_map(|job| &job.slowest).filter(|slow| slow.lat_ns >= from);
         slow.map(|slow| SlowBlockRecord {
-            offset: slow.offset,
-            length: block,
-            time_ns: slow.lat_ns,
-            again_ns: None,
+            offset_bytes: slow.offset,
+            length_bytes: block,
+            lat_ns: slow.lat_ns,
+            repeated_lat_ns: None,
         })
         .collect()
     }
 
     /// True for a block that was slow when it was read once more as well.
     pub fn is_slow_again(&self, block: &SlowBlockRecord) -> bool {
-        block.again_ns.is_some_and(|again| again >= self.slow_from_ns)
+        block.repeated_lat_ns.is_some_and(|again| again >= self.slow_from_ns)
     }
 }
 
@@ -194,7 +199,7 @@ mod tests {
             bisection
                 .found()
                 .iter()
-                .map(|found| (found.offset / UNIT, found.length / UNIT, found.is_exact))
+                .map(|found| (found.offset_bytes / UNIT, found.length_bytes / UNIT, found.is_exact))
                 .collect(),
             reads,
         )
@@ -224,7 +229,12 @@ mod tests {
     #[test]
     fn ranges_go_on_over_blocks_and_slow_ones_are_far_from_the_median() {
         let mut tests = vec![point(0, 64), point(64 << 20, 63)];
-        let unreadable = |offset, length| UnreadableRecord { offset, length, errno: 5, is_exact: true };
+        let unreadable = |offset, length| UnreadableRecord {
+            offset_bytes: offset,
+            length_bytes: length,
+            errno: 5,
+            is_exact: true,
+        };
         let with = |unreadable| ScanRecord {
             unreadable: vec![unreadable],
             closer_bytes: 512,
@@ -236,7 +246,7 @@ mod tests {
         tests[1].jobs[0].slowest = vec![slow(70 << 20, 900_000_000), slow(71 << 20, 40_000_000)];
         let mut record = RunRecord { tests, ..RunRecord::default() };
         let slow = Scan::slow_blocks(&record, 1 << 20);
-        assert_eq!(slow.iter().map(|block| block.offset).collect::<Vec<u64>>(), [70 << 20]);
+        assert_eq!(slow.iter().map(|block| block.offset_bytes).collect::<Vec<u64>>(), [70 << 20]);
         let mut again = point(0, 0);
         (again.id, again.jobs) = (AGAIN.to_owned(), Vec::new());
         again.scan = Some(ScanRecord { slow, ..ScanRecord::default() });

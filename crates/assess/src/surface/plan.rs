@@ -240,9 +240,9 @@ impl SurfacePlan {
         let length =
             if row.kind == FileRowKind::Block { self.site.size.min(LADDER_RANGE) } else { self.site.size };
         let job = |offset: u64, length: u64, runtime_ns: u64| {
-            let mut job = range(self.job(row.rw.name(), row.block, row.depth), offset, length);
+            let mut job = range(self.job(row.rw.name(), row.block_size_bytes, row.iodepth), offset, length);
             job.push(("time_based".to_owned(), "1".to_owned()));
-            job.push(("randseed".to_owned(), (self.site.seed ^ row.block).to_string()));
+            job.push(("randseed".to_owned(), (self.site.seed ^ row.block_size_bytes).to_string()));
             goes_on(ends(job, runtime_ns))
         };
         let zeros = |mut job: JobWords| {
@@ -252,7 +252,7 @@ impl SurfacePlan {
         match self.settings.content {
             Content::Zero if row.rw.writes() => vec![("file", zeros(job(0, length, row.runtime_ns)))],
             Content::Mixed if row.rw.writes() => {
-                let half = length / 2 / row.block * row.block;
+                let half = length / 2 / row.block_size_bytes * row.block_size_bytes;
                 let halves =
                     if row.rw.is_sequential() && half > 0 { (half, length - half) } else { (length, length) };
                 let time = row.runtime_ns / 2;

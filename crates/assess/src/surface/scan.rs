@@ -110,7 +110,7 @@ impl SurfaceRun<'_> {
             at += length;
         }
         let unreadable: u64 =
-            located.scan.unreadable.iter().map(|range: &UnreadableRecord| range.length).sum();
+            located.scan.unreadable.iter().map(|range: &UnreadableRecord| range.length_bytes).sum();
         located.scan.closer_bytes = (at - from).saturating_sub(unreadable);
         located.goes_on_at = Some(at);
         located
@@ -123,10 +123,11 @@ impl SurfaceRun<'_> {
             return;
         }
         for block in slow.iter_mut().take(MOST_AGAIN) {
-            block.length = block.length.min(self.plan.site.size - block.offset);
-            let look = reader.read(block.offset, block.length as u32, PATIENCE, self.steps.session);
+            block.length_bytes = block.length_bytes.min(self.plan.site.size - block.offset_bytes);
+            let look =
+                reader.read(block.offset_bytes, block.length_bytes as u32, PATIENCE, self.steps.session);
             let Some(look) = look else { break };
-            block.again_ns = look.errno.is_none().then_some(look.time_ns);
+            block.repeated_lat_ns = look.errno.is_none().then_some(look.time_ns);
         }
         let meta =
             TestMeta { id: AGAIN.to_owned(), title: "slow blocks once more".to_owned(), fio: String::new() };

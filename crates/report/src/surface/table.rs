@@ -7,7 +7,7 @@ use fathom_analysis::pattern::block_name;
 use fathom_analysis::surface::file::{FileRow, FileRowKind};
 use fathom_analysis::surface::point::{State, SurfacePoint};
 use fathom_analysis::surface::scan::Scan;
-use fathom_analysis::surface::{Surface, SurfaceRate};
+use fathom_analysis::surface::{SaturatedRate, Surface, SurfaceRate};
 use fathom_model::{Nanos, units};
 use fathom_record::{RunRecord, TestStatus};
 
@@ -25,7 +25,7 @@ pub fn render(record: &RunRecord, surface: &Surface, style: &Style, out: &mut Te
     bench_table::header(record, style, page.width, out)?;
     page.plots(record, surface, out)?;
     page.rates(surface, out)?;
-    page.file(&surface.file, out)?;
+    page.file(&surface.file_benchmark, out)?;
     if let Some(scan) = &surface.scan {
         page.scan(scan, out)?;
     }
@@ -53,8 +53,8 @@ impl SurfacePage<'_> {
         let area = record.header.size_bytes as f64;
         let ends = ("0".to_owned(), units::bytes(record.header.size_bytes));
         let place = area / surface.points.len().max(1) as f64;
-        let at = |point: &SurfacePoint| (point.offset as f64, point.offset as f64 + place);
-        let rate = |point: &SurfacePoint| point.counted_rate.unwrap_or(0.0) / 1_048_576.0;
+        let at = |point: &SurfacePoint| (point.offset_bytes as f64, point.offset_bytes as f64 + place);
+        let rate = |point: &SurfacePoint| point.bytes_per_second.unwrap_or(0.0) / 1_048_576.0;
         let shown = |point: &&SurfacePoint| point.state == State::Measured;
         let stroke = |point: &SurfacePoint| Stroke { from: at(point).0, to: at(point).1, y: rate(point) };
         let by_place: Vec<Stroke> = surface.points.iter().filter(shown).map(stroke).collect();
@@ -87,8 +87,8 @@ impl SurfacePage<'_> {
         }
         if !surface.probes.is_empty() {
             let dot = |probe: &fathom_analysis::surface::SingleAccess| {
-                let at = probe.offset as f64;
-                Stroke { from: at, to: at, y: probe.time_ns as f64 / 1e6 }
+                let at = probe.offset_bytes as f64;
+                Stroke { from: at, to: at, y: probe.lat_ns as f64 / 1e6 }
             };
             let probes: Vec<Stroke> = surface.probes.iter().map(dot).collect();
             let text = |value: f64| units::latency((value * 1e6).round() as u64);
@@ -144,11 +144,11 @@ impl SurfacePage<'_> {
             (None, Some(reason)) => reason.clone(),
             (None, None) => "nothing completed".to_owned(),
         };
-        if let Some(spread) = &surface.transfer {
+        if let Some(spread) = &surface.transfer_rate {
             let [min, mean, median, max] =
                 [spread.min, spread.mean, spread.median, spread.max].map(mebibytes);
             let points =
-                if spread.count == 1 { "1 point".to_owned() } else { format!("{} points", spread.count) };
+                if spread.points == 1 { "1 point".to_owned() } else { format!("{} points", spread.points) };
             row(
                 "Transfer rate",
                 format!("min {min}  mean {mean}  median {median}  max {max} MiB/s, {points}"),
@@ -156,13 +156,13 @@ impl SurfacePage<'_> {
         } else if !surface.points.is_empty() {
             row("Transfer rate", "no point has one".to_owned());
         }
-        if let Some((depth, block)) = surface.saturated_with {
-            let how =
-                format!("{depth} at a time of {}, {} places", block_name(block), surface.saturated.len());
-            let rates: Vec<f64> = surface.saturated.iter().filter_map(|rate| rate.bytes_per_second).collect();
-            let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = rates.iter().copied().fold(0.0, f64::max);
-            let text = match (surface.saturated_rate(), surface.saturated.first()) {
+        if let Some(SaturatedRate { mean, iodepth: Some(depth), block_size_bytes: Some(block), points }) =
+            &surface.saturated_rate
+        {
+            let how = format!("{depth} at a time of {}, {} places", block_name(*block), points.len());
+            let rates = || points.iter().filter_map(|rate| rate.bytes_per_second);
+            let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+            let text = match (*mean, points.first()) {
                 (Some(mean), _) => {
                     let [least, mean, most] = [least, mean, most].map(mebibytes);
                     format!("min {least}  mean {mean}  max {most} MiB/s, {how}")
@@ -171,7 +171,7 @@ impl SurfacePage<'_> {
             };
             row("Saturated", text);
         }
-        if let Some(burst) = &surface.burst {
+        if let Some(burst) = &surface.burst_rate {
             let text = burst.bytes_per_second.map(|rate| format!("{} MiB/s", mebibytes(rate)));
             row("Burst rate", text.unwrap_or_else(|| missing(burst)));
         }
@@ -210,13 +210,14 @@ impl SurfacePage<'_> {
             },
         };
         let of = |kind: FileRowKind, block: u64, writes: bool| {
-            rows.iter()
-                .find(|row| (row.test.kind, row.test.block, row.test.rw.writes()) == (kind, block, writes))
+            rows.iter().find(|row| {
+                (row.test.kind, row.test.block_size_bytes, row.test.rw.writes()) == (kind, block, writes)
+            })
         };
         let mut names: Vec<(FileRowKind, u64, String)> = rows
             .iter()
             .map(|row| {
-                let (block, depth) = (block_name(row.test.block), row.test.depth);
+                let (block, depth) = (block_name(row.test.block_size_bytes), row.test.iodepth);
                 let name = match row.test.kind {
                     FileRowKind::Sequential => format!("sequential {block}"),
                     FileRowKind::Single => format!("random {block}"),
@@ -224,7 +225,7 @@ impl SurfacePage<'_> {
                     FileRowKind::Multi => format!("random {block}, {depth} at a time"),
                     FileRowKind::Block => format!("sequential {block}, ladder"),
                 };
-                (row.test.kind, row.test.block, name)
+                (row.test.kind, row.test.block_size_bytes, name)
             })
             .collect();
         names.dedup_by_key(|(kind, block, _)| (*kind, *block));
@@ -246,7 +247,7 @@ impl SurfacePage<'_> {
     fn scan(&self, scan: &Scan, out: &mut TextWriter) -> io::Result<()> {
         writeln!(out)?;
         writeln!(out, "{}", self.style.bold("Scan"))?;
-        let unreadable: u64 = scan.unreadable.iter().map(|range| range.length).sum();
+        let unreadable: u64 = scan.unreadable.iter().map(|range| range.length_bytes).sum();
         let found = match unreadable {
             0 => "all of it can be read".to_owned(),
             some => format!("{} cannot be read", units::bytes(some)),
@@ -256,15 +257,15 @@ impl SurfacePage<'_> {
         let row = |offset: u64, length: u64, what: String| vec![offset.to_string(), length.to_string(), what];
         let bad = scan.unreadable.iter().map(|range| {
             let exact = if range.is_exact { "" } else { ", not looked at sector by sector" };
-            row(range.offset, range.length, format!("unreadable, errno {}{exact}", range.errno))
+            row(range.offset_bytes, range.length_bytes, format!("unreadable, errno {}{exact}", range.errno))
         });
         lists.push((bad.collect::<Vec<_>>(), "unreadable ranges"));
         let slow = scan.slow.iter().map(|block| {
-            let again = block.again_ns.map(|ns| format!(", once more {}", units::latency(ns)));
+            let again = block.repeated_lat_ns.map(|ns| format!(", once more {}", units::latency(ns)));
             row(
-                block.offset,
-                block.length,
-                format!("{}{}", units::latency(block.time_ns), again.unwrap_or_default()),
+                block.offset_bytes,
+                block.length_bytes,
+                format!("{}{}", units::latency(block.lat_ns), again.unwrap_or_default()),
             )
         });
         lists.push((slow.collect::<Vec<_>>(), "slow blocks"));
@@ -286,11 +287,11 @@ impl SurfacePage<'_> {
 
     fn notes(&self, record: &RunRecord, surface: &Surface, out: &mut TextWriter) -> io::Result<()> {
         let mut notes = record.header.notes.clone();
-        let failed = || surface.points.iter().filter(|point| matches!(point.state, State::Failed(_)));
-        if let Some(State::Failed(reason)) = failed().next().map(|point| &point.state) {
+        let failed = || surface.points.iter().filter(|point| matches!(point.state, State::Failed { .. }));
+        if let Some(State::Failed { reason }) = failed().next().map(|point| &point.state) {
             notes.push(format!("{} of {} points failed: {reason}", failed().count(), surface.points.len()));
         }
-        let skipped = surface.file.iter().filter(|row| row.status == TestStatus::Skipped);
+        let skipped = surface.file_benchmark.iter().filter(|row| row.status == TestStatus::Skipped);
         let mut reasons: Vec<&String> = skipped.filter_map(|row| row.reason.as_ref()).collect();
         reasons.sort();
         reasons.dedup();
@@ -311,17 +312,18 @@ impl SurfacePage<'_> {
 fn access_and_cpu(surface: &Surface) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: String| rows.push(vec![name.to_owned(), text]);
-    if let (Some(mean), Some(max)) = (surface.access.mean, surface.access.max) {
+    if let (Some(mean), Some(max)) = (surface.access_lat_ns.mean, surface.access_lat_ns.max) {
         let latency = |name: &str, ns: Option<u64>| ns.map(|ns| format!("{name} {}  ", units::latency(ns)));
-        let percentiles: String = [latency("p50", surface.access.p50), latency("p99", surface.access.p99)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let percentiles: String =
+            [latency("p50", surface.access_lat_ns.p50), latency("p99", surface.access_lat_ns.p99)]
+                .into_iter()
+                .flatten()
+                .collect();
         let mean = units::latency(mean as u64);
         let text = format!(
             "mean {mean}  {percentiles}max {}, {} probes",
             units::latency(max),
-            surface.access.samples
+            surface.access_lat_ns.samples
         );
         row("Access time", text);
     }
@@ -339,13 +341,13 @@ fn letter(state: &State) -> Option<char> {
         State::Measured => None,
         State::Unwritten => Some('u'),
         State::Cached => Some('c'),
-        State::Stalled(_) => Some('s'),
-        State::Failed(_) => Some('x'),
+        State::Stalled { .. } => Some('s'),
+        State::Failed { .. } => Some('x'),
     }
 }
 
 /// The time says nothing that the place does not.
 fn is_in_order(points: &[SurfacePoint]) -> bool {
-    points.windows(2).all(|pair| pair[0].offset < pair[1].offset)
-        || points.windows(2).all(|pair| pair[0].offset > pair[1].offset)
+    points.windows(2).all(|pair| pair[0].offset_bytes < pair[1].offset_bytes)
+        || points.windows(2).all(|pair| pair[0].offset_bytes > pair[1].offset_bytes)
 }
