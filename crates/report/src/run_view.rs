@@ -1,9 +1,9 @@
-//! What the views of all runs share: the head, findings and the fio commands.
+//! What the views of all runs share: the head, findings, the columns of a latency and the fio commands.
 
 use fathom_model::units;
-use fathom_record::{Finding, RunRecord, TestRecord};
+use fathom_record::{Finding, LatencySummary, RunRecord, TestRecord};
 
-use crate::view::{Block, FindingEntry, View, ViewHead};
+use crate::view::{Block, Cell, Column, FindingEntry, View, ViewHead};
 
 /// A view that begins with what was measured, by what and when.
 pub(crate) fn of_run(record: &RunRecord) -> View {
@@ -84,6 +84,54 @@ pub(crate) fn findings(record: &RunRecord) -> Block {
         remedy: alike[0].remedy.clone(),
     };
     Block::Findings(record.findings.chunk_by(alike).map(entry).collect())
+}
+
+/// The first finding of each kind, and how many others there are: for runs whose tests are much alike.
+pub(crate) fn brief_findings(record: &RunRecord) -> Block {
+    let entry = |alike: &[Finding]| {
+        let others = match alike.len() - 1 {
+            0 => None,
+            1 => Some("1 more test alike.".to_owned()),
+            others => Some(format!("{others} more tests alike.")),
+        };
+        FindingEntry {
+            id: alike[0].id.clone(),
+            severity: alike.iter().map(|finding| finding.severity).max().unwrap_or_default(),
+            claims: std::iter::once(claim(record, &alike[0])).chain(others).collect(),
+            remedy: alike[0].remedy.clone(),
+        }
+    };
+    Block::Findings(record.findings.chunk_by(|one, next| one.id == next.id).map(entry).collect())
+}
+
+/// The note of a run that did not come to its end.
+pub(crate) fn interruption(record: &RunRecord) -> Option<String> {
+    record.header.interrupted.as_ref().map(|why| format!("The run was interrupted: {why}."))
+}
+
+/// The data columns of a latency.
+pub(crate) const LATENCY_COLUMNS: [Column; 11] = [
+    Column::right("lat_samples"),
+    Column::right("lat_min_ns"),
+    Column::right("lat_mean_ns"),
+    Column::right("lat_max_ns"),
+    Column::right("lat_stdev_ns"),
+    Column::right("lat_p50_ns"),
+    Column::right("lat_p90_ns"),
+    Column::right("lat_p95_ns"),
+    Column::right("lat_p99_ns"),
+    Column::right("lat_p999_ns"),
+    Column::right("lat_p9999_ns"),
+];
+
+/// The cells under [`LATENCY_COLUMNS`].
+pub(crate) fn latency_cells(lat: &LatencySummary) -> [Cell; 11] {
+    let ns = |value: Option<u64>| value.map(Cell::latency).into();
+    let mean = |value: Option<f64>| value.map(Cell::mean_latency).into();
+    let samples = (lat.samples > 0).then(|| Cell::count(lat.samples)).into();
+    let percentiles = [lat.p50, lat.p90, lat.p95, lat.p99, lat.p999, lat.p9999].map(ns);
+    let [p50, p90, p95, p99, p999, p9999] = percentiles;
+    [samples, ns(lat.min), mean(lat.mean), ns(lat.max), mean(lat.stdev), p50, p90, p95, p99, p999, p9999]
 }
 
 fn claim(record: &RunRecord, finding: &Finding) -> String {

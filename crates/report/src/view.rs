@@ -5,8 +5,8 @@ mod cell;
 mod picture;
 mod table;
 
-pub(crate) use cell::iops_text;
 pub use cell::{Cell, CellValue};
+pub(crate) use cell::{decimal, iops_text};
 pub use picture::{HeatMap, Plot, PlotMark, PlotPoint};
 pub use table::{Align, Column, Row, Table, Tone};
 
