@@ -9,11 +9,12 @@ use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, t
 use fathom_assess::{candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{ActivityKind, RunRecord};
-use fathom_report::identify::text::IdentifyReport;
 use fathom_report::formats::Format;
+use fathom_report::identify::text::IdentifyReport;
+use fathom_report::view::View;
 use fathom_report::{
-    JsonWriter, Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::text as prepare_text,
-    surface::json as surface_json, surface::table as surface_table, sweep::json as sweep_json, sweep::table as sweep_table,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::text as prepare_text,
+    surface::json as surface_json, surface::table as surface_table, sweep as sweep_report,
 };
 
 /// Tells all that a record of its kind tells.
@@ -49,8 +50,8 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
     match record.header.activity.kind() {
         ActivityKind::Sweep => {
             let swept = sweep::assess(record);
-            sweep_json::render(record, &swept, style, &mut out.json())?;
-            sweep_table::render(record, &swept, style, out)
+            in_all_formats(style, out, || sweep_report::view(record, &swept, style.show_fio))?;
+            sweep_report::json::render(record, &swept, style, &mut out.json())
         }
         ActivityKind::Surface => {
             let went_over = surface::assess(record);
@@ -62,11 +63,15 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
             prepare_text::render(record, style, out)
         }
         ActivityKind::Identify => identify(record, style),
-        ActivityKind::Bench | ActivityKind::Fio => Format::ALL.into_iter().try_for_each(|format| {
-            let document = |out: &mut JsonWriter<'_>| bench::json::render(record, style, out);
-            format.write(style, out, || bench::view(record, style.show_fio), document)
-        }),
+        ActivityKind::Bench | ActivityKind::Fio => {
+            in_all_formats(style, out, || bench::view(record, style.show_fio))?;
+            bench::json::render(record, style, &mut out.json())
+        }
     }
+}
+
+fn in_all_formats(style: &Style, out: &mut TextWriter, view: impl Fn() -> View) -> io::Result<()> {
+    Format::ALL.into_iter().try_for_each(|format| format.write(style, out, &view, |_| Ok(())))
 }
 
 fn identify(record: &RunRecord, style: &Style) -> io::Result<()> {

@@ -31,6 +31,12 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     format!("{}{DOTS}", &text[..end])
 }
 
+/// `text` with a capital at its beginning.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// On which side a column is filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {

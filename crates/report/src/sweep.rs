@@ -1,6 +1,8 @@
 //! Reports of `sweep`.
 
-pub(crate) mod goals;
+mod goals;
+mod grid;
 pub mod json;
-pub(crate) mod map;
-pub mod table;
+mod view;
+
+pub use view::view;

@@ -16,7 +16,8 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{ActivityKind, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
-use fathom_report::{Style, TextWriter, sweep::json as sweep_json, sweep::table as sweep_table};
+use fathom_report::sweep::{json, view};
+use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -143,11 +144,12 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
     let result = assess(record);
-    if format == Format::Json {
-        sweep_json::render(record, &result, style, &mut out.json())
-    } else {
-        sweep_table::render(record, &result, style, out)
-    }
+    format.write(
+        style,
+        out,
+        || view(record, &result, style.show_fio),
+        |out| json::render(record, &result, style, out),
+    )
 }
 
 /// True where something was asked for that no point gave.

@@ -11,16 +11,16 @@ use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
 use fathom_record::{HistoryRow, RunRecord};
-use fathom_report::formats::{csv, markdown, text};
+use fathom_report::formats::Format;
 use fathom_report::identify::text::{self as identify_text, IdentifyReport};
+use fathom_report::view::View;
 use fathom_report::{
     Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, history,
     identify::json as identify_json, ioping, monitor::job as monitor_job,
 };
 use fathom_report::{
     monitor::json as monitor_json, monitor::table as monitor_table, ping::json as ping_json,
-    ping::text as ping_text, prepare::text as prepare_text, surface::table as surface_table,
-    sweep::table as sweep_table,
+    ping::text as ping_text, prepare::text as prepare_text, surface::table as surface_table, sweep,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;
@@ -226,7 +226,8 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
     assert_eq!(text.lines().count(), plain.lines().count(), "{name}: {suffix:?}:\n{text}\nbeside\n{plain}");
     assert_eq!(ours, expected, "{name}: {suffix:?}");
     // What scripts read and people copy shows no text longer than it is, and JSON has escapes of its own.
-    if !name.contains("json") && name != "record" && shown(suffix) == defused(suffix) {
+    let is_text = !["json", "record", "markdown", "csv"].iter().any(|format| name.contains(format));
+    if is_text && shown(suffix) == defused(suffix) {
         for (line, beside) in text.lines().zip(plain.lines()) {
             let (found, expected) = (width(&line.replace('\\', "x")), width(beside));
             // A name that is cut short is cut between escapes, never inside one.
@@ -236,9 +237,23 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
     }
 }
 
+/// Activities whose reports are views.
+const VIEWS: [&str; 2] = ["bench", "sweep"];
+
+fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
+    match activity {
+        "bench" => bench::view(record, show_fio),
+        "sweep" => sweep::view(record, &fathom_analysis::sweep::assess(record), show_fio),
+        _ => panic!("{activity} has no view"),
+    }
+}
+
 fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -> std::io::Result<()> {
+    if let Some((activity, format)) = name.split_once(" as ") {
+        let format: Format = format.parse().unwrap();
+        return format.write(style, out, || view(activity, record, style.show_fio), |_| Ok(()));
+    }
     match name {
-        "sweep" => sweep_table::render(record, &fathom_analysis::sweep::assess(record), style, out),
         "surface" => surface_table::render(record, &fathom_analysis::surface::assess(record), style, out),
         "prepare" => prepare_text::render(record, style, out),
         "identify" | "identify-json" => {
@@ -256,9 +271,6 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         "json" => fio_json::render(record, style, &mut out.json()),
         "bench-json" => bench::json::render(record, style, &mut out.json()),
         "record" => record.write_json(&mut out.json()),
-        "bench" => text::render(&bench::view(record, style.show_fio), style, out),
-        "bench-markdown" => markdown::render(&bench::view(record, style.show_fio), style, out),
-        "bench-csv" => csv::render(&bench::view(record, style.show_fio), out),
         unknown => unreachable!("{unknown}"),
     }
 }
@@ -282,15 +294,14 @@ proptest! {
         chosen in prop::collection::vec(any::<bool>(), 1..60),
         kind in any::<prop::sample::Index>(),
     ) {
-        let names = [
-            "normal", "json", "json+", "record", "bench", "bench-json", "bench-markdown", "bench-csv", "sweep", "surface",
-            "prepare", "identify", "identify-json",
-        ];
+        let names = ["normal", "json", "json+", "record", "bench-json", "surface", "prepare", "identify", "identify-json"];
+        let names = names.map(str::to_owned).into_iter();
+        let views = VIEWS.iter().flat_map(|activity| Format::ALL.map(|format| format!("{activity} as {format}")));
         let template = kind.get(&RECORDS);
         let (hostile, plain) = (template.with(&suffix, &chosen), template.with(&harmless(&suffix), &chosen));
-        for name in names {
+        for name in names.chain(views) {
             let record = |text: &str| if text == suffix { &hostile } else { &plain };
-            compare(name, &suffix, |text, out| report(name, record(text), &style, out));
+            compare(&name, &suffix, |text, out| report(&name, record(text), &style, out));
         }
     }
 

@@ -18,6 +18,16 @@ fn printed(args: &[&str]) -> String {
     text.replace(concat!("fathom ", env!("CARGO_PKG_VERSION")), "fathom 0.0.0")
 }
 
+/// Compares what `args` print as text, Markdown and CSV.
+#[track_caller]
+fn check_forms(name: &str, args: &[&str]) {
+    insta::assert_snapshot!(name, printed(args));
+    for format in ["markdown", "csv"] {
+        let printed = printed(&[args, &["--format", format]].concat());
+        insta::assert_snapshot!(format!("{name}_{format}"), printed);
+    }
+}
+
 fn document(args: &[&str]) -> Value {
     serde_json::from_str(&printed(args)).unwrap()
 }
@@ -32,7 +42,7 @@ fn bench_on_a_type_of_the_catalogue() {
 #[test]
 fn sweep_and_surface_of_limits_of_ones_own() {
     let sweep = ["sweep", "--no-history", "--budget=30s", CUSTOM];
-    insta::assert_snapshot!("sim_sweep", printed(&sweep));
+    check_forms("sim_sweep", &sweep);
     let surface = ["surface", "--no-history", "--points=20", "--budget=10s", CUSTOM];
     insta::assert_snapshot!("sim_surface", printed(&surface));
 }

@@ -12,9 +12,8 @@ use fathom_record::{Activity, RunRecord};
 use serde::Serialize;
 
 use crate::bench::table::{self as bench_table, INDENT};
-use crate::columns::{self, Align, Columns, pad, wrap};
+use crate::columns::{self, Align, Columns, capital, pad, wrap};
 use crate::identify::words::{FigureScale, burst, confounder, size, unseen};
-use crate::sweep::table::capital;
 use crate::{Style, TextWriter};
 
 /// All that there is to tell of a volume.

@@ -1,121 +1,121 @@
-//! What `sweep` answers to what was asked: the most under an objective, the highest rate offered, the least depth for a
-//! rate.
+//! The answers of `sweep` to what was asked: the maximum under a latency objective, the highest offered rate, the lowest queue
+//! depth for a rate.
 
-use std::io;
-
-use fathom_analysis::pattern::block_name;
+use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::offered::{Highest, OfferedPoint};
 use fathom_analysis::sweep::{Sweep, SweepAnswer, SweepGoal};
 use fathom_model::{Nanos, units};
 
-use crate::TextWriter;
-use crate::bench::table::{count, decimal};
-use crate::columns::{Align, Columns};
-use crate::sweep::table::{SweepPage, capital};
+use crate::view::{Block, Cell, Column, Row, Table, View};
 
-impl SweepPage<'_> {
-    /// The answers to one question.
-    pub(crate) fn answers(
-        &self,
-        what: &str,
-        goal: Option<&SweepGoal>,
-        out: &mut TextWriter,
-    ) -> io::Result<()> {
-        let Some(SweepGoal { criterion, answers, .. }) = goal else { return Ok(()) };
-        let row = |answer: &SweepAnswer| {
-            let name = format!("{} {}", answer.rw.title(), block_name(answer.block_size_bytes));
-            let nowhere = if answer.inconclusive { "too few requests to tell" } else { "nowhere" };
-            let Some(best) = &answer.best else { return vec![name, nowhere.to_owned()] };
-            let jobs = if best.spot.numjobs > 1 { format!(" x{}", best.spot.numjobs) } else { String::new() };
-            let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
-            vec![
-                name,
-                format!("d{}{jobs}", best.spot.iodepth),
-                count(best.iops),
-                decimal(best.bytes_per_second / 1_048_576.0),
-                best.lat_ns.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
-                shown(best.lat_ns.p99),
-                cheaper(answer),
-            ]
-        };
-        let head = vec!["", "at", "IOPS", "MiB/s", "mean", "p99", ""];
-        let align =
-            [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
-        let columns = Columns { head, align: align.to_vec(), rows: answers.iter().map(row).collect() };
-        let title = capital(&format!("{what} {criterion}"));
-        self.columns(&title, columns, &["MiB/s", "p99"], out)
+/// Adds a section for each question.
+pub(super) fn push(sweep: &Sweep, view: &mut View) {
+    if let Some(SweepGoal { criterion: objective, answers, .. }) = &sweep.slo {
+        let mut notes = vec![
+            "Measured at a fixed queue depth; I/Os that arrive at their own pace queue up and take longer."
+                .to_owned(),
+        ];
+        if sweep.offered.is_empty() {
+            let text = "No rate was offered: the time budget was used up. Raise --budget to find the highest offered rate.";
+            notes.push(text.to_owned());
+        }
+        view.push(format!("Maximum under {objective}"), [answers_table(answers), Block::Notes(notes)]);
+        view.push(format!("Highest offered rate under {objective}"), offered(&sweep.offered));
     }
-
-    /// The highest rates under the objective.
-    pub(crate) fn offered(&self, sweep: &Sweep, out: &mut TextWriter) -> io::Result<()> {
-        let Some(SweepGoal { criterion, .. }) = sweep.slo.as_ref().filter(|_| !sweep.offered.is_empty())
-        else {
-            return Ok(());
-        };
-        let shown = |ns: Option<u64>| ns.map(units::latency).unwrap_or_default();
-        let row = |highest: &Highest| {
-            let name = format!("{} {}", highest.rw.title(), block_name(highest.block_size_bytes));
-            let too_much =
-                highest.too_high_iops.map_or("not found".to_owned(), |rate| units::grouped(u64::from(rate)));
-            let Some(best) = &highest.best else {
-                let nothing = if highest.inconclusive { "too few requests to tell" } else { "none" };
-                return vec![name, nothing.to_owned(), String::new(), String::new(), String::new(), too_much];
-            };
-            vec![
-                name,
-                units::grouped(u64::from(best.offer.rate_iops)),
-                best.response_ns.mean.map(|mean| units::latency(mean as u64)).unwrap_or_default(),
-                shown(best.response_ns.p99),
-                tried(highest, best),
-                too_much,
-            ]
-        };
-        let head = vec!["", "per second", "mean", "p99", "tried", "too many"];
-        let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
-        let rows = sweep.offered.iter().map(row).collect();
-        let columns = Columns { head, align: align.to_vec(), rows };
-        let title = format!("The highest rate under {criterion}, offered evenly");
-        self.columns(&title, columns, &["mean", "tried"], out)
+    if let Some(SweepGoal { criterion: goal, answers, .. }) = &sweep.reach {
+        view.push(format!("Lowest queue depth for {goal}"), [answers_table(answers)]);
     }
 }
 
-/// How often and how long the answer was offered, and whether it is the last word.
-fn tried(highest: &Highest, best: &OfferedPoint) -> String {
+fn workload(rw: AccessPattern, block: u64) -> Cell {
+    format!("{} {}", rw.title(), block_name(block)).into()
+}
+
+fn answers_table(answers: &[SweepAnswer]) -> Block {
+    let columns = [
+        Column::left("workload"),
+        Column::right("QD").takes_remark(),
+        Column::right("IOPS"),
+        Column::right("MiB/s").dispensable(0),
+        Column::right("mean"),
+        Column::right("p99").dispensable(1),
+        Column::left("CPU per I/O"),
+    ];
+    let row = |answer: &SweepAnswer| {
+        let name = workload(answer.rw, answer.block_size_bytes);
+        let Some(best) = &answer.best else {
+            let none = if answer.inconclusive { "inconclusive: too few samples" } else { "none" };
+            return Row { remark: Some(none.to_owned()), ..Row::new([name]) };
+        };
+        Row::new([
+            name,
+            depth(best.spot.iodepth, best.spot.numjobs),
+            Cell::iops(best.iops),
+            Cell::mebibytes(best.bytes_per_second),
+            best.lat_ns.mean.map(Cell::mean_latency).into(),
+            best.lat_ns.p99.map(Cell::latency).into(),
+            cpu_of_both(answer).into(),
+        ])
+    };
+    let table = Table::new(columns, answers.iter().map(row));
+    let is_compared = answers.iter().any(|answer| cpu_of_both(answer).is_some());
+    Block::Table(if is_compared { table } else { table.without(&["CPU per I/O"]) })
+}
+
+/// `8`, `8 x 4 jobs`.
+fn depth(depth: u32, jobs: u32) -> Cell {
+    let of_jobs = if jobs > 1 { format!(" x {jobs} jobs") } else { String::new() };
+    Cell::integer(u64::from(depth), format!("{depth}{of_jobs}"))
+}
+
+/// CPU time per I/O with all queue depth in one job, and spread over several.
+fn cpu_of_both(answer: &SweepAnswer) -> Option<String> {
+    let (best, jobs) = (answer.best.as_ref()?, answer.in_jobs.as_ref()?);
+    let cpu = |ns: f64| units::latency(ns as u64);
+    let (one, many) = (cpu(best.cpu_per_request_ns?), cpu(jobs.cpu_per_request_ns?));
+    Some(format!("{one}; {many} with {} jobs", jobs.spot.numjobs))
+}
+
+fn offered(highest: &[Highest]) -> [Block; 2] {
+    let columns = [
+        Column::left("workload"),
+        Column::right("IOPS"),
+        Column::right("mean").dispensable(0),
+        Column::right("p99"),
+        Column::right("tries").dispensable(1),
+        Column::right("missed at"),
+    ];
+    let row = |highest: &Highest| {
+        let too_much = highest.too_high_iops.map(|rate| Cell::count(u64::from(rate)));
+        let too_much = too_much.unwrap_or_else(|| "not found".into());
+        let name = workload(highest.rw, highest.block_size_bytes);
+        let Some(best) = &highest.best else {
+            let none = if highest.inconclusive { "inconclusive: too few samples" } else { "none" };
+            let empty = Cell::default;
+            return Row::new([name, none.into(), empty(), empty(), empty(), too_much]);
+        };
+        Row::new([
+            name,
+            Cell::count(u64::from(best.offer.rate_iops)),
+            best.response_ns.mean.map(Cell::mean_latency).into(),
+            best.response_ns.p99.map(Cell::latency).into(),
+            tries(highest, best).into(),
+            too_much,
+        ])
+    };
+    let mut notes = Vec::new();
+    if !highest.is_empty() {
+        notes.push("Response times count from when each I/O was due.".to_owned());
+    }
+    if highest.iter().any(|highest| highest.best.as_ref().is_some_and(|best| best.generator_late)) {
+        let text = "This host issued I/Os late; the response times include that delay.";
+        notes.push(text.to_owned());
+    }
+    [Block::Table(Table::new(columns, highest.iter().map(row))), Block::Notes(notes)]
+}
+
+/// How often and how long the rate was offered, and whether the search ended.
+fn tries(highest: &Highest, best: &OfferedPoint) -> String {
     let text = format!("{} x {}", highest.times, units::duration(Nanos(best.measured_ns)));
     if highest.search_complete { text } else { format!("{text}, unfinished") }
-}
-
-/// What the answers under an objective rest on.
-pub(crate) fn about_the_objective(sweep: &Sweep) -> Vec<String> {
-    if sweep.slo.is_none() {
-        return Vec::new();
-    }
-    let mut notes = vec![
-        "\"The most under\" holds for a fixed number of requests in flight: requests that come at their own pace \
-         queue up and wait longer"
-            .to_owned(),
-    ];
-    if sweep.offered.is_empty() {
-        let text = "the time was over before a rate was offered; --budget gives more";
-        notes.push(text.to_owned());
-    } else {
-        notes.push("the times of rates that were offered count from when a request was due".to_owned());
-    }
-    let late = |highest: &Highest| highest.best.as_ref().is_some_and(|best| best.generator_late);
-    if sweep.offered.iter().any(late) {
-        let text =
-            "requests were made late by this machine itself, and the response times hold that lateness";
-        notes.push(text.to_owned());
-    }
-    notes
-}
-
-/// Whether depth or jobs cost less.
-fn cheaper(answer: &SweepAnswer) -> String {
-    let (Some(best), Some(jobs)) = (&answer.best, &answer.in_jobs) else { return String::new() };
-    let (Some(one), Some(many)) = (best.cpu_per_request_ns, jobs.cpu_per_request_ns) else {
-        return String::new();
-    };
-    let cpu = |ns: f64| units::latency(ns as u64);
-    format!("CPU per request {}, with {} jobs {}", cpu(one), jobs.spot.numjobs, cpu(many))
 }
