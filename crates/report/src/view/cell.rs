@@ -72,6 +72,12 @@ impl Cell {
         Cell::real(fraction, format!("{:.1} %", fraction * 100.0))
     }
 
+    /// An amount of money: `1,234.57`.
+    pub fn money(amount: f64) -> Cell {
+        let cents = (amount * 100.0).round() as u64;
+        Cell::real(amount, format!("{}.{:02}", units::grouped(cents / 100), cents % 100))
+    }
+
     /// The value as CSV and other programs read it; the text where there is none.
     pub fn raw(&self) -> String {
         match self.value {
@@ -135,6 +141,8 @@ mod tests {
             (Cell::count(1_024), "1,024", "1024"),
             (Cell::bytes(50 << 30), "50.0 GiB", "53687091200"),
             (Cell::percent(0.004), "0.4 %", "0.004"),
+            (Cell::money(1234.567), "1,234.57", "1234.567"),
+            (Cell::money(0.999), "1.00", "0.999"),
             (Cell::from("a"), "a", "a"),
             (Cell::from(None::<Cell>), "", ""),
         ] {

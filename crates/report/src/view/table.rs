@@ -115,8 +115,21 @@ impl Table {
     }
 
     /// The same without the columns of these heads.
-    pub fn without(mut self, heads: &[&str]) -> Table {
-        let keeps: Vec<bool> = self.columns.iter().map(|column| !heads.contains(&column.head)).collect();
+    pub fn without(self, heads: &[&str]) -> Table {
+        self.retain(|_, column| !heads.contains(&column.head))
+    }
+
+    /// The same without the columns that no row has a text for.
+    pub fn without_empty(self) -> Table {
+        let is_empty = |index: usize, row: &Row| row.cells.get(index).is_none_or(|cell| cell.text.is_empty());
+        let empty: Vec<bool> =
+            (0..self.columns.len()).map(|index| self.rows.iter().all(|row| is_empty(index, row))).collect();
+        self.retain(|index, _| !empty[index])
+    }
+
+    fn retain(mut self, keeps: impl Fn(usize, &Column) -> bool) -> Table {
+        let keeps: Vec<bool> =
+            self.columns.iter().enumerate().map(|(index, column)| keeps(index, column)).collect();
         let mut of_column = keeps.iter();
         self.columns.retain(|_| *of_column.next().unwrap_or(&true));
         for row in &mut self.rows {
@@ -124,5 +137,21 @@ impl Table {
             row.cells.retain(|_| *of_cell.next().unwrap_or(&true));
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_leave_with_their_cells() {
+        let columns = ["a", "b", "c"].map(Column::left);
+        let table = Table::new(columns, [Row::new(["1", "", "3"]), Row::new(["4"])]);
+        let heads = |table: Table| -> Vec<&str> { table.columns.iter().map(|column| column.head).collect() };
+        assert_eq!(heads(table.clone().without_empty()), ["a", "c"]);
+        assert_eq!(table.clone().without_empty().rows[0].cells, ["1", "3"].map(Cell::from));
+        assert_eq!(table.clone().without(&["a"]).rows[1].cells, []);
+        assert_eq!(heads(table.without(&["a"])), ["b", "c"]);
     }
 }
