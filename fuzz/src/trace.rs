@@ -4,7 +4,9 @@ use std::io;
 
 use fathom_assess::simulate::{SimulateSettings, SimulatedLoad, Trace, simulate};
 use fathom_model::Nanos;
-use fathom_report::{Style, TextWriter, simulate::json as simulate_json, simulate::text as simulate_text};
+use fathom_report::formats::Format;
+use fathom_report::simulate::{PricedForecast, json as simulate_json, view};
+use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{Lines, TRACE};
 
@@ -28,17 +30,16 @@ pub fn check(data: &[u8]) {
         };
         match simulate(&settings, &StopHandle::default(), &mut ()) {
             Ok(simulated) => {
-                let volumes: Vec<simulate_text::PricedForecast<'_>> =
+                let volumes: Vec<PricedForecast<'_>> =
                     simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
                 let asked = ("a trace", length.map(|length| length.0));
-                simulate_json::render(asked, &volumes, &mut io::sink()).expect("a sink takes everything");
-                simulate_text::render(
-                    "a trace",
-                    &volumes,
-                    &Style::default(),
-                    &mut TextWriter::new(&mut io::sink()),
-                )
-                .expect("a sink takes everything");
+                for format in Format::ALL {
+                    let view = || view("a trace", &volumes);
+                    let document = |out: &mut JsonWriter<'_>| simulate_json::render(asked, &volumes, out);
+                    format
+                        .write(&Style::default(), &mut TextWriter::new(&mut io::sink()), view, document)
+                        .expect("a sink takes everything");
+                }
             }
             Err(error) => messages::check(&error, error.hint().as_deref()),
         }

@@ -11,11 +11,13 @@ use fathom_assess::{AssessError, engine_rows, host_facts, use_catalogue};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, parse_duration};
 use fathom_options::ParseEnvironment;
-use fathom_report::{simulate::json as simulate_json, simulate::text as simulate_text};
+use fathom_report::formats::Format;
+use fathom_report::simulate::{self as report_simulate, PricedForecast, json as simulate_json};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{JOB_FILE, TRACE};
 
 use super::fio::{machine_numbers, read_job_file};
+use super::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::simulate_progress::SimulateProgress;
 use crate::{output, signals};
@@ -39,9 +41,8 @@ pub struct SimulateArguments {
     /// For how long: 90, 30m, 24h, 7d. Without it jobs and profiles go on for 24h, and a trace as long as it is
     #[arg(long = "for", value_parser = length, value_name = "TIME")]
     length: Option<Nanos>,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormatArguments,
     /// Volume types of your own, beside those shipped (or FATHOM_CATALOG)
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
@@ -92,7 +93,7 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     let simulated = simulate(&settings, &stop, &mut progress);
     progress.finish();
     let simulated = simulated?;
-    report(&said, asked, &simulated, arguments.json)?;
+    report(&said, asked, &simulated, arguments.form.format())?;
     Ok(match () {
         () if caught.number().is_some() => Exit::Interrupted,
         () if simulated.iter().any(|one| one.forecast.failure.is_some()) => Exit::Failed,
@@ -135,15 +136,16 @@ fn trace(path: &Path) -> Result<Trace, Complaint> {
     Ok(Trace::read(&mut lines)?)
 }
 
-fn report(load: &str, asked: Option<Nanos>, simulated: &[Simulated], json: bool) -> io::Result<()> {
-    let volumes: Vec<simulate_text::PricedForecast<'_>> =
+fn report(load: &str, asked: Option<Nanos>, simulated: &[Simulated], format: Format) -> io::Result<()> {
+    let volumes: Vec<PricedForecast<'_>> =
         simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
     output::print(|out| {
-        if json {
-            simulate_json::render((load, asked.map(|length| length.0)), &volumes, &mut out.json())
-        } else {
-            simulate_text::render(load, &volumes, &output::style(), out)
-        }
+        format.write(
+            &output::style(),
+            out,
+            || report_simulate::view(load, &volumes),
+            |out| simulate_json::render((load, asked.map(|length| length.0)), &volumes, out),
+        )
     })
 }
 

@@ -37,6 +37,11 @@ fn a_trace_is_replayed_at_its_own_pace() {
     let volume = "custom?iops=100&burst_iops=300&bucket_ios=100&latency=1ms&size=1GiB";
     let ended = run(dir.path(), &["simulate", volume, "--trace", "app.iolog"]).quietly();
     insta::assert_snapshot!("simulate_trace", ended.stdout);
+    for format in ["markdown", "csv"] {
+        let args = ["simulate", volume, "--trace", "app.iolog", "--format", format];
+        let ended = run(dir.path(), &args).quietly();
+        insta::assert_snapshot!(format!("simulate_{format}"), ended.stdout);
+    }
 }
 
 #[test]
@@ -78,7 +83,7 @@ fn a_volume_that_fails_is_a_failed_run_with_what_there_is() {
     let volume = "custom?iops=100&latency=1ms&size=1GiB&stall=3s+inf";
     let ended = run(dir.path(), &["simulate", volume, "--profile", "oltp", "--for", "10s"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stdout.contains("Failed: "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("\n  failed  "), "{}", ended.stdout);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use fathom_record::LatencySummary;
 use serde::Serialize;
 
 use crate::document;
-use crate::simulate::text::PricedForecast;
+use crate::simulate::PricedForecast;
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.simulate/1";

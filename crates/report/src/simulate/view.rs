@@ -1,0 +1,412 @@
+//! What `simulate` predicts: a row per stretch of time, when credits are exhausted, what a month costs, and the volumes
+//! side by side.
+
+use fathom_analysis::forecast::{
+    CreditCourse, CreditUnit, Forecast, ForecastSlice, OwnPace, Stalled, record_of,
+};
+use fathom_catalog::MonthlyCost;
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_record::LatencySummary;
+
+use super::PricedForecast;
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What `volumes` give to a load that is told in words.
+pub fn view(load: &str, volumes: &[PricedForecast<'_>]) -> View {
+    let head = ViewHead {
+        target: vec![format!("Simulated: {load}")],
+        host: vec!["virtual time, nothing is measured".to_owned()],
+        started_unix_ms: 0,
+    };
+    let mut view = View { head: Some(head), data: data(volumes), ..View::default() };
+    for (forecast, cost) in volumes {
+        let notes = forecast.notes.iter().map(|note| format!("Note: {note}.")).collect();
+        view.push(
+            format!("{}: {}", forecast.target, forecast.title),
+            [
+                Block::Table(course(forecast)),
+                Block::KeyFigures(figures(forecast, *cost)),
+                Block::Notes(notes),
+            ],
+        );
+    }
+    if volumes.len() > 1 {
+        view.push("Comparison", [Block::Table(comparison(volumes))]);
+    }
+    view
+}
+
+/// A row per stretch of time, and the whole.
+fn course(forecast: &Forecast) -> Table {
+    let columns = [
+        Column::right("from"),
+        Column::right("IOPS").takes_remark(),
+        Column::right("MiB/s"),
+        Column::right("mean").dispensable(2),
+        Column::right("p50").dispensable(0),
+        Column::right("p99"),
+        Column::right("credits left"),
+        Column::right("exhausted").dispensable(1),
+    ];
+    let rows = forecast.course.rows();
+    let is_fine = rows.get(1).is_none_or(|row| row.start_ns < 60 * SECOND);
+    let mut table = Table::new(columns, []);
+    for alike in rows.chunk_by(|one, next| are_alike(forecast, one, next)) {
+        let shown = if alike.len() > FEWEST_ALIKE { 1 } else { alike.len() };
+        table.rows.extend(alike[..shown].iter().map(|row| slice_row(forecast, row, is_fine)));
+        if let Some(first) = alike.get(shown) {
+            let remark = format!("and {} more like it", alike.len() - shown);
+            let row = Row::new([clock(first.start_ns, is_fine)]);
+            table.rows.push(Row { remark: Some(remark), ..row });
+        }
+    }
+    let exhausted: u64 = rows.iter().filter_map(|row| row.dry_ns.iter().max()).sum();
+    let [iops, bandwidth, mean, p50, p99] = rates(forecast);
+    let left = least_share(forecast, forecast.course.credits.iter().map(|credit| credit.left));
+    let exhausted = share(exhausted, forecast.elapsed_ns);
+    table.rows.push(Row::new(["whole".into(), iops, bandwidth, mean, p50, p99, left, exhausted]));
+    let has_bucket = forecast.course.credits.iter().any(|credit| credit.capacity.is_some());
+    let absent: &[&str] = match (forecast.course.credits.is_empty(), has_bucket) {
+        (true, _) => &["credits left", "exhausted"],
+        (false, false) => &["credits left"],
+        (false, true) => &[],
+    };
+    table.without(absent)
+}
+
+/// More rows than these in turn that tell the same are told of in one.
+const FEWEST_ALIKE: usize = 3;
+
+/// True where a row tells nothing that the one before did not.
+fn are_alike(forecast: &Forecast, one: &ForecastSlice, next: &ForecastSlice) -> bool {
+    let near = |one: f64, next: f64| (one - next).abs() <= one.abs() * 0.01;
+    let credit_texts = |row: &ForecastSlice| credit_cells(forecast, row).map(|cell| cell.text);
+    near(one.iops(), next.iops())
+        && near(one.bytes_per_second(), next.bytes_per_second())
+        && near(one.mean_ns().unwrap_or(0.0), next.mean_ns().unwrap_or(0.0))
+        && credit_texts(one) == credit_texts(next)
+}
+
+fn slice_row(forecast: &Forecast, row: &ForecastSlice, is_fine: bool) -> Row {
+    let [left, exhausted] = credit_cells(forecast, row);
+    let iops = if forecast.is_stalled(row) { Cell::real(0.0, "stalled") } else { iops(row.iops()) };
+    Row::new([
+        Cell::integer(row.start_ns, clock(row.start_ns, is_fine)),
+        iops,
+        Cell::mebibytes(row.bytes_per_second()),
+        row.mean_ns().map(Cell::mean_latency).into(),
+        row.p50_ns().map(Cell::latency).into(),
+        row.p99_ns().map(Cell::latency).into(),
+        left,
+        exhausted,
+    ])
+}
+
+/// Rates and latencies of the whole load.
+fn rates(forecast: &Forecast) -> [Cell; 5] {
+    let lat = record_of(&forecast.total().lat).summary();
+    [
+        iops(forecast.iops()),
+        Cell::mebibytes(forecast.bytes_per_second()),
+        lat.mean.map(Cell::mean_latency).into(),
+        lat.p50.map(Cell::latency).into(),
+        lat.p99.map(Cell::latency).into(),
+    ]
+}
+
+/// Whole requests a second, or decimals where there are few.
+fn iops(rate: f64) -> Cell {
+    let is_few = rate < 99.95 && rate > 0.0;
+    Cell::real(rate, if is_few { decimal(rate) } else { grouped(rate.round() as u64) })
+}
+
+/// The credit of which least is left, and for how much of the time one was exhausted.
+fn credit_cells(forecast: &Forecast, row: &ForecastSlice) -> [Cell; 2] {
+    let exhausted = row.dry_ns.iter().max().copied().unwrap_or(0);
+    [least_share(forecast, row.left.iter().copied()), share(exhausted, row.end_ns - row.start_ns)]
+}
+
+fn least_share(forecast: &Forecast, left: impl Iterator<Item = u64>) -> Cell {
+    let shares = forecast.course.credits.iter().zip(left).filter_map(|(credit, left)| credit.share(left));
+    let least = shares.reduce(f64::min);
+    least.map(|least| Cell::real(least, format!("{:.0} %", least * 100.0))).into()
+}
+
+/// A share of the time; no text where it is below half a percent.
+fn share(part: u64, whole: u64) -> Cell {
+    let share = part as f64 / whole.max(1) as f64;
+    let is_seen = whole > 0 && part.saturating_mul(200) >= whole;
+    Cell::real(share, if is_seen { format!("{:.0} %", share * 100.0) } else { String::new() })
+}
+
+/// `7:05`, hours and minutes, or with seconds.
+fn clock(ns: u64, is_fine: bool) -> String {
+    let seconds = (ns + SECOND / 2) / SECOND;
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    if is_fine {
+        format!("{hours}:{minutes:02}:{:02}", seconds % 60)
+    } else {
+        format!("{hours}:{minutes:02}")
+    }
+}
+
+/// What stands below the table.
+fn figures(forecast: &Forecast, cost: Option<&MonthlyCost>) -> Vec<KeyFigure> {
+    let mut figures = Vec::new();
+    let alarm = |label: &str, text: String| KeyFigure { tone: Tone::Alarm, ..KeyFigure::new(label, text) };
+    if let Some(reason) = &forecast.interrupted {
+        let text = format!("by {reason} after {}", duration(Nanos(forecast.elapsed_ns)));
+        figures.push(alarm("interrupted", text));
+    }
+    figures.extend(forecast.failure.as_ref().map(|failure| alarm("failed", failure.clone())));
+    figures.extend(stalls_text(&forecast.stalls).map(|text| KeyFigure::new("stalled", text)));
+    figures.extend(forecast.course.credits.iter().map(|credit| credit_figure(credit, forecast.elapsed_ns)));
+    let failed: u64 = forecast.ops.iter().map(|op| op.failed).sum();
+    if failed > 0 {
+        figures.push(alarm("failed I/Os", grouped(failed)));
+    }
+    if let Some(pace) = &forecast.own_pace {
+        figures.push(KeyFigure::new("response time", pace_text(pace)));
+    }
+    if forecast.syncs.moments.count > 0 {
+        let syncs = record_of(&forecast.syncs).summary();
+        figures.push(KeyFigure::new("flushes", format!("{}, {}", grouped(syncs.samples), latencies(&syncs))));
+    }
+    let unknown = || Cell::from("unknown: no price is sourced");
+    figures.push(KeyFigure::new("monthly cost", cost.map_or_else(unknown, cost_cell)));
+    figures
+}
+
+fn stalls_text(stalls: &[Stalled]) -> Option<String> {
+    let longest = stalls.iter().max_by_key(|stall| stall.length_ns)?;
+    let sum: u64 = stalls.iter().map(|stall| stall.length_ns).sum();
+    let times = match stalls.len() {
+        1 => String::new(),
+        count => format!("{} times, {} in total; longest ", grouped(count as u64), duration(Nanos(sum))),
+    };
+    let (length, start) = (duration(Nanos(longest.length_ns)), clock(longest.start_ns, true));
+    Some(format!("{times}{length} from {start} on, with I/Os in flight and none completing"))
+}
+
+fn latencies(summary: &LatencySummary) -> String {
+    let named = [
+        ("mean", summary.mean.map(|mean| mean as u64)),
+        ("p50", summary.p50),
+        ("p99", summary.p99),
+        ("max", summary.max),
+    ];
+    let parts = named.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns?))));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// A latency, or minutes and hours where requests queue for so long.
+fn time(ns: u64) -> String {
+    if ns < 100 * SECOND { latency(ns) } else { duration(Nanos(ns)) }
+}
+
+/// When a burst was over, and for how long; where it never was, the least that was left.
+fn credit_figure(credit: &CreditCourse, elapsed_ns: u64) -> KeyFigure {
+    let amount = |count: f64| match credit.unit {
+        CreditUnit::Ios => format!("{} I/Os", grouped(count.round() as u64)),
+        CreditUnit::Bytes => bytes(count.round() as u64),
+    };
+    let per_second = |level: f64| match credit.unit {
+        CreditUnit::Ios => format!("{} IOPS", grouped(level.round() as u64)),
+        CreditUnit::Bytes => format!("{}/s", bytes(level.round() as u64)),
+    };
+    let share = credit.dry_ns as f64 * 100.0 / elapsed_ns.max(1) as f64;
+    let sum = match credit.dry_ns {
+        // It may be over just when the time is.
+        0..500_000_000 => String::new(),
+        dry_ns => format!(", for {} in total ({share:.0} % of the time)", duration(Nanos(dry_ns))),
+    };
+    let (label, size) = match credit.capacity {
+        Some(capacity) => (format!("{} burst credits", credit.of), amount(capacity as f64)),
+        None => (format!("{} burst", credit.of), credit.burst.map(per_second).unwrap_or_default()),
+    };
+    let course = match (credit.first_dry_ns, credit.capacity) {
+        (Some(first), _) => {
+            let first = duration(Nanos(first));
+            format!("exhausted after {first}{sum}; then {}", per_second(credit.base))
+        }
+        (None, Some(_)) => format!("never exhausted; at least {} left", amount(credit.least as f64)),
+        (None, None) => "never exhausted".to_owned(),
+    };
+    KeyFigure::new(label, format!("{size}: {course}"))
+}
+
+/// What a load at its own pace adds: how long requests took from when they were due, and what was never issued.
+fn pace_text(pace: &OwnPace) -> String {
+    let mut text = format!("{} from when each I/O was due", latencies(&record_of(&pace.response).summary()));
+    if let Some(most) = pace.most_in_flight {
+        text.push_str(&format!("; at most {} in flight", grouped(most)));
+    }
+    if pace.backlog > 0 {
+        text.push_str(&format!("; {} due but not issued at the end", grouped(pace.backlog)));
+    }
+    if let Some(late) = pace.late_ns.filter(|late| *late >= SECOND) {
+        text.push_str(&format!("; the last completed {} after the end", duration(Nanos(late))));
+    }
+    text
+}
+
+fn cost_cell(cost: &MonthlyCost) -> Cell {
+    let price = &cost.price;
+    let parts: Vec<String> =
+        cost.parts.iter().map(|part| format!("{} {}", part.what, Cell::money(part.cost).text)).collect();
+    let as_of = price.as_of.as_ref().map(|when| format!(", {when}")).unwrap_or_default();
+    let unknown = match cost.unknown.as_slice() {
+        [] => String::new(),
+        unknown => format!("; without {}, whose price is unknown", unknown.join(" and ")),
+    };
+    let total = Cell::money(cost.total());
+    let parts = parts.join(" + ");
+    let text = format!("{} {} ({parts}; {}{as_of}){unknown}", total.text, price.currency, price.region);
+    Cell { text, ..total }
+}
+
+/// The volumes, a row each.
+fn comparison(volumes: &[PricedForecast<'_>]) -> Table {
+    let columns = [
+        Column::left("volume"),
+        Column::right("IOPS"),
+        Column::right("MiB/s").dispensable(3),
+        Column::right("mean").dispensable(1),
+        Column::right("p50").dispensable(0),
+        Column::right("p99"),
+        Column::right("exhausted after"),
+        Column::right("exhausted").dispensable(2),
+        Column::right("monthly cost"),
+    ];
+    let row = |(forecast, cost): &PricedForecast<'_>| {
+        let credits = &forecast.course.credits;
+        let first = credits.iter().filter_map(|credit| credit.first_dry_ns).min();
+        let exhausted = credits.iter().map(|credit| credit.dry_ns).max().unwrap_or(0);
+        let known = cost.filter(|cost| !cost.parts.is_empty()).map(|cost| {
+            let (total, more) = (Cell::money(cost.total()), if cost.is_whole() { "" } else { "+" });
+            Cell { text: format!("{}{more} {}", total.text, cost.price.currency), ..total }
+        });
+        let [iops, bandwidth, mean, p50, p99] = rates(forecast);
+        Row::new([
+            forecast.target.strip_prefix("sim:").unwrap_or(&forecast.target).into(),
+            iops,
+            bandwidth,
+            mean,
+            p50,
+            p99,
+            first.map_or_else(|| "never".into(), Cell::duration),
+            share(exhausted, forecast.elapsed_ns),
+            known.unwrap_or_else(|| "unknown".into()),
+        ])
+    };
+    Table::new(columns, volumes.iter().map(row))
+}
+
+/// Every slice of every volume and, as `whole`, all of it together.
+fn data(volumes: &[PricedForecast<'_>]) -> Table {
+    let columns = [
+        Column::left("target"),
+        Column::left("scope"),
+        Column::right("start_ns"),
+        Column::right("end_ns"),
+        Column::right("iops"),
+        Column::right("bytes_per_second"),
+        Column::right("lat_mean_ns"),
+        Column::right("lat_p50_ns"),
+        Column::right("lat_p99_ns"),
+        Column::right("credits_left_fraction"),
+        Column::right("credits_exhausted_ns"),
+        Column::right("monthly_cost"),
+        Column::left("currency"),
+    ];
+    let row = |target: &str, scope: &str, times: [u64; 2], rates: [Cell; 5], credits: [Cell; 2]| {
+        let [start, end] = times.map(Cell::duration);
+        let ([iops, bandwidth, mean, p50, p99], [left, exhausted]) = (rates, credits);
+        Row::new([target.into(), scope.into(), start, end, iops, bandwidth, mean, p50, p99, left, exhausted])
+    };
+    let of_volume = |(forecast, cost): &PricedForecast<'_>| {
+        let slices = forecast.course.slices();
+        let exhausted =
+            |slice: &ForecastSlice| Cell::duration(slice.dry_ns.iter().max().copied().unwrap_or(0));
+        let mut rows: Vec<Row> = slices
+            .iter()
+            .map(|slice| {
+                let cells = slice_row(forecast, slice, true).cells;
+                let rates = [1, 2, 3, 4, 5].map(|index: usize| cells[index].clone());
+                let credits = [cells[6].clone(), exhausted(slice)];
+                row(&forecast.target, "slice", [slice.start_ns, slice.end_ns], rates, credits)
+            })
+            .collect();
+        let left = least_share(forecast, forecast.course.credits.iter().map(|credit| credit.left));
+        let dry = slices.iter().filter_map(|slice| slice.dry_ns.iter().max()).sum();
+        let credits = [left, Cell::duration(dry)];
+        let mut whole = row(&forecast.target, "whole", [0, forecast.elapsed_ns], rates(forecast), credits);
+        whole.cells.push(cost.map(|cost| Cell::money(cost.total())).into());
+        whole.cells.push(cost.map(|cost| cost.price.currency.clone()).into());
+        rows.push(whole);
+        rows
+    };
+    Table::new(columns, volumes.iter().flat_map(of_volume))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_show_seconds_where_they_matter() {
+        let hour = 3_600 * SECOND;
+        for (ns, is_fine, expected) in [
+            (0, false, "0:00"),
+            (23 * hour, false, "23:00"),
+            (100 * hour, false, "100:00"),
+            (61 * SECOND, true, "0:01:01"),
+        ] {
+            assert_eq!(clock(ns, is_fine), expected);
+        }
+        assert_eq!(time(hour + 60 * SECOND), "1 h 01 min");
+    }
+
+    #[test]
+    fn credits_in_words() {
+        let credit = |capacity, first_dry_ns| CreditCourse {
+            of: "volume".to_owned(),
+            unit: CreditUnit::Ios,
+            capacity,
+            burst: Some(3000.0),
+            base: 150.0,
+            least: 1_000,
+            left: 0,
+            first_dry_ns,
+            dry_ns: 3_600 * SECOND,
+            is_dry: false,
+        };
+        let check = |credit: CreditCourse, label: &str, text: &str| {
+            let figure = credit_figure(&credit, 2 * 3_600 * SECOND);
+            assert_eq!((figure.label.as_str(), figure.cell.text.as_str()), (label, text));
+        };
+        check(
+            credit(Some(5_400_000), Some(1_895 * SECOND)),
+            "volume burst credits",
+            "5,400,000 I/Os: exhausted after 31 min 35 s, for 1 h in total (50 % of the time); then 150 IOPS",
+        );
+        check(
+            credit(Some(5_400_000), None),
+            "volume burst credits",
+            "5,400,000 I/Os: never exhausted; at least 1,000 I/Os left",
+        );
+        check(
+            credit(None, Some(60 * SECOND)),
+            "volume burst",
+            "3,000 IOPS: exhausted after 1 min, for 1 h in total (50 % of the time); then 150 IOPS",
+        );
+        check(
+            CreditCourse { dry_ns: 5, ..credit(None, Some(60 * SECOND)) },
+            "volume burst",
+            "3,000 IOPS: exhausted after 1 min; then 150 IOPS",
+        );
+    }
+}
