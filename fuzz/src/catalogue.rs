@@ -5,7 +5,11 @@ use std::io;
 use fathom_catalog::{
     Catalog, CatalogEntry, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
 };
-use fathom_report::{Style, TextWriter, catalog::fit as catalog_fit, catalog::json as catalog_json, catalog::list as catalog_list, catalog::show as catalog_show};
+use fathom_report::catalog::fit_json::{self as catalog_fit_json, VolumeNeedDocument};
+use fathom_report::catalog::{fit as catalog_fit, json as catalog_json, list as catalog_list, show as catalog_show};
+use fathom_report::formats::Format;
+use fathom_report::view::View;
+use fathom_report::{JsonWriter, Style, TextWriter};
 
 use crate::{messages, serving};
 
@@ -20,16 +24,22 @@ pub fn check(data: &[u8]) {
         Err(error) => return messages::check(&error, error.hint()),
     };
     let entries: Vec<&CatalogEntry> = catalog.entries().take(MOST_ENTRIES).collect();
-    let style = Style::default();
-    catalog_list::render(&entries, &style, &mut TextWriter::new(&mut io::sink()))
-        .expect("a sink takes everything");
-    catalog_json::list(&entries, &mut io::sink()).expect("a sink takes everything");
+    write(|| catalog_list::view(&entries), |out| catalog_json::list(&entries, out));
     for entry in entries {
-        check_entry(&catalog, entry, &style);
+        check_entry(&catalog, entry);
     }
 }
 
-fn check_entry(catalog: &Catalog, entry: &CatalogEntry, style: &Style) {
+/// Renders in every format.
+fn write(view: impl Fn() -> View, document: impl Fn(&mut JsonWriter<'_>) -> io::Result<()>) {
+    for format in Format::ALL {
+        format
+            .write(&Style::default(), &mut TextWriter::new(&mut io::sink()), &view, &document)
+            .expect("a sink takes everything");
+    }
+}
+
+fn check_entry(catalog: &Catalog, entry: &CatalogEntry) {
     let mut sheets = Vec::new();
     for size_gib in entry.sizes_gib().into_iter().take(6) {
         let size_bytes = size_gib.checked_mul(1 << 30);
@@ -45,23 +55,21 @@ fn check_entry(catalog: &Catalog, entry: &CatalogEntry, style: &Style) {
     }
     let told = sheets.first();
     let shown = catalog_show::Shown { entry, sheets: &sheets, is_asked: false, told, facts: true };
-    catalog_show::render(&shown, style, &mut TextWriter::new(&mut io::sink()))
-        .expect("a sink takes everything");
-    catalog_json::show(entry, &sheets, &mut io::sink()).expect("a sink takes everything");
+    write(|| catalog_show::view(&shown), |out| catalog_json::show(entry, &sheets, out));
     for name in [format!("sim:{}", entry.id()), format!("sim:{}?size=100GiB", entry.id())] {
         match SimulatedTarget::parse(catalog, &name) {
             Ok(target) => serving::check(&target.model, 1, 50),
             Err(error) => messages::check(&error, error.hint().as_deref()),
         }
     }
-    check_fit(catalog, entry, style);
+    check_fit(catalog, entry);
 }
 
-fn check_fit(catalog: &Catalog, entry: &CatalogEntry, style: &Style) {
+fn check_fit(catalog: &Catalog, entry: &CatalogEntry) {
     let need = need();
     let fit = catalog.fit(&need, Some(entry.provider()));
-    catalog_fit::render(&fit, "a need", style, &mut TextWriter::new(&mut io::sink()))
-        .expect("a sink takes everything");
+    let said = VolumeNeedDocument::of(&need, "a need");
+    write(|| catalog_fit::view(&fit, "a need"), |out| catalog_fit_json::render(&fit, &said, out));
     catalog.lifts(entry, &Parameters::default(), &need);
 }
 

@@ -68,6 +68,19 @@ fn what_serves_a_need() {
 }
 
 #[test]
+fn markdown_and_csv_have_the_same_values() {
+    let show: &[&str] = &["show", "aws-gp2-2016", "--size", "50"];
+    let list: &[&str] = &["list", "--provider", "linode", "--current"];
+    let fit: &[&str] = &["fit", "--provider", "gcp", "--iops", "5000", "--size", "200GiB"];
+    for (name, args) in [("show", show), ("list", list), ("fit", fit)] {
+        for format in ["markdown", "csv"] {
+            let args = [&["catalog"], args, &["--format", format]].concat();
+            insta::assert_snapshot!(format!("catalog_{name}_{format}"), printed(&args));
+        }
+    }
+}
+
+#[test]
 fn documents_have_a_schema_and_units() {
     let list = document(&["catalog", "list", "--json"]);
     assert_eq!(list["schema"], "fathom.catalog-list/1");

@@ -1,65 +1,62 @@
-//! What `catalog list` shows: a line for each volume type. Pure.
+//! What `catalog list` shows: a row for each volume type. Pure.
 
-use std::io;
-
-use fathom_catalog::{CatalogEntry, Confidence, Lifecycle};
+use fathom_catalog::{CatalogEntry, Confidence, Lifecycle, Price};
 use fathom_model::units::grouped;
 
-use crate::bench::table::decimal;
-use crate::columns::{Align, Columns};
-use crate::{Style, TextWriter};
+use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
 
-const MIB: f64 = 1_048_576.0;
-
-/// Writes the table.
-///
-/// # Errors
-/// Those of `out`.
-pub fn render(entries: &[&CatalogEntry], style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let head = vec!["type", "kind", "sizes", "IOPS", "MiB/s", "burst", "price", "as of", "state"];
-    let mut align = vec![Align::Left; head.len()];
-    for column in [3, 4, 6] {
-        align[column] = Align::Right;
-    }
-    let rows = entries.iter().map(|entry| row(entry)).collect();
-    let mut columns = Columns { head, align, rows };
-    let gap = columns.fit(style.width, &["as of", "sizes", "burst", "kind"]);
-    let lines = columns.lines(gap);
-    writeln!(out, "{}", style.dim(&lines[0]))?;
-    for (line, entry) in lines[1..].iter().zip(entries) {
-        let is_past = entry.lifecycle() == Lifecycle::Historical;
-        writeln!(out, "{}", if is_past { style.dim(line) } else { line.clone() })?;
-    }
+/// The types with the most that each gives.
+pub fn view(entries: &[&CatalogEntry]) -> View {
+    let columns = [
+        Column::left("type"),
+        Column::left("kind").dispensable(3),
+        Column::left("sizes").dispensable(1),
+        Column::right("IOPS"),
+        Column::right("MiB/s"),
+        Column::left("burst").dispensable(2),
+        Column::right("price"),
+        Column::left("as of").dispensable(0),
+        Column::left("state"),
+    ];
+    let mut view = View { data: data(entries), ..View::default() };
+    view.push("", [Block::Table(Table::new(columns, entries.iter().map(|entry| row(entry))))]);
     if entries.is_empty() {
-        writeln!(out, "no type is like that")?;
+        view.push("", [Block::note("No type matches.")]);
     }
-    let legend = "Rates are what the largest volume gives for ever, where its provider publishes a rule: IOPS of 4 KiB in \
-                  random order, MiB/s in sequential requests of 1 MiB. Prices are those of a GiB and month, where a source \
-                  tells them. `fathom catalog show TYPE` tells all of one.";
-    writeln!(out)?;
-    crate::columns::wrap(legend, style.width, 0, 0)
-        .iter()
-        .try_for_each(|line| writeln!(out, "{}", style.dim(line)))
+    let legend = "Rates are the most that the largest volume sustains, where its provider publishes a rule: random IOPS of \
+                  4 KiB, sequential MiB/s of 1 MiB I/Os. Prices are per GiB and month, where a source states them. \
+                  `fathom catalog show TYPE` shows the details of one.";
+    view.push("", [Block::note(legend)]);
+    view
 }
 
-fn row(entry: &CatalogEntry) -> Vec<String> {
+fn row(entry: &CatalogEntry) -> Row {
     let (iops, bytes) = entry.most();
-    let price = entry.price().and_then(|price| Some(format!("{} {}", price.per_gib_month?, price.currency)));
-    let iops = match entry.unmodelled() {
-        Some(_) => "no rule".to_owned(),
-        None => iops.map(|iops| grouped(iops as u64)).unwrap_or_default(),
+    let price = entry.price().and_then(|price| {
+        let each = price.per_gib_month?;
+        Some(Cell::real(each, format!("{each} {}", price.currency)))
+    });
+    let iops: Cell = match entry.unmodelled() {
+        Some(_) => "no rule".into(),
+        None => iops.map(whole_iops).into(),
     };
-    vec![
-        entry.id().to_owned(),
-        entry.media().to_owned(),
-        sizes(entry),
+    let row = Row::new([
+        entry.id().into(),
+        entry.media().into(),
+        sizes(entry).into(),
         iops,
-        bytes.map(|bytes| decimal(bytes / MIB)).unwrap_or_default(),
-        entry.burst_rule().unwrap_or_default().to_owned(),
-        price.unwrap_or_default(),
-        entry.as_of().split(['.', ' ']).next().unwrap_or_default().to_owned(),
-        state(entry),
-    ]
+        bytes.map(Cell::mebibytes).into(),
+        entry.burst_rule().into(),
+        price.into(),
+        entry.as_of().split(['.', ' ']).next().into(),
+        state(entry).into(),
+    ]);
+    row.toned(if entry.lifecycle() == Lifecycle::Historical { Tone::Dim } else { Tone::Normal })
+}
+
+/// A limit in whole IOPS, rounded down: no more than that is allowed.
+pub(super) fn whole_iops(rate: f64) -> Cell {
+    Cell::real(rate, grouped(rate as u64))
 }
 
 /// `historical`, `from memory`; nothing where it is sold and its rules were looked up.
@@ -71,7 +68,7 @@ fn state(entry: &CatalogEntry) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// `1 GiB-16 TiB`, as far as it is known.
+/// `1 GiB to 16 TiB`, as far as it is known.
 pub(crate) fn sizes(entry: &CatalogEntry) -> String {
     match entry.size_range() {
         (None, None) => String::new(),
@@ -89,4 +86,62 @@ pub(crate) fn size(bytes: u64) -> String {
         _ if bytes.is_multiple_of(GIB) => format!("{} GiB", grouped(bytes / GIB)),
         _ => fathom_model::units::bytes(bytes),
     }
+}
+
+/// What is known of each type.
+fn data(entries: &[&CatalogEntry]) -> Table {
+    let columns = [
+        Column::left("id"),
+        Column::left("provider"),
+        Column::left("type_name"),
+        Column::left("api_name"),
+        Column::left("media"),
+        Column::left("persistent"),
+        Column::left("lifecycle"),
+        Column::left("as_of"),
+        Column::left("confidence"),
+        Column::left("source"),
+        Column::right("size_min_bytes"),
+        Column::right("size_max_bytes"),
+        Column::left("unmodelled"),
+        Column::right("iops_max"),
+        Column::right("bytes_per_second_max"),
+        Column::left("burst"),
+        Column::left("currency"),
+        Column::left("region"),
+        Column::right("per_gib_month"),
+        Column::right("per_iops_month"),
+        Column::right("per_throughput_month"),
+        Column::right("per_million_ios"),
+    ];
+    let row = |entry: &&CatalogEntry| {
+        let ((least, most), (iops, bytes), price) = (entry.size_range(), entry.most(), entry.price());
+        let price = price.as_ref();
+        let part = |of: fn(&Price) -> Option<f64>| Cell::from(price.and_then(of).map(Cell::money));
+        Row::new([
+            entry.id().into(),
+            entry.provider().into(),
+            entry.type_name().into(),
+            entry.api_name().into(),
+            entry.media().into(),
+            entry.is_persistent().to_string().into(),
+            entry.lifecycle().to_string().into(),
+            entry.as_of().into(),
+            entry.confidence().to_string().into(),
+            entry.sources().next().into(),
+            least.map(Cell::bytes).into(),
+            most.map(Cell::bytes).into(),
+            entry.unmodelled().into(),
+            iops.map(Cell::iops).into(),
+            bytes.map(Cell::mebibytes).into(),
+            entry.burst_rule().into(),
+            price.map(|price| price.currency.as_str()).into(),
+            price.map(|price| price.region.as_str()).into(),
+            part(|price| price.per_gib_month),
+            part(|price| price.per_iops_month),
+            part(|price| price.per_throughput_month),
+            part(|price| price.per_million_ios),
+        ])
+    };
+    Table::new(columns, entries.iter().map(row))
 }

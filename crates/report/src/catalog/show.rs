@@ -1,24 +1,15 @@
 //! What `catalog show` tells of one type: where its rules come from, what its size decides, and what one volume gives by
 //! block size. Pure.
 
-use std::io;
-
 use fathom_catalog::{
-    BlockRow, BurstReach, CatalogEntry, Lifecycle, LimitDirection, LimitUnit, ReachedRate, Rule, Sheet,
-    SheetLimit,
+    BlockRow, BurstReach, CatalogEntry, Lifecycle, LimitDirection, LimitUnit, MonthlyCost, ReachedRate, Rule,
+    Sheet, SheetLimit,
 };
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
 
-use crate::bench::table::{INDENT, decimal};
-use crate::catalog::list::{size, sizes};
-use crate::columns::{Align, Columns, wrap};
-use crate::{Style, TextWriter};
-
-const GIB: u64 = 1 << 30;
-const MIB: f64 = 1_048_576.0;
-/// Where the text of a fact begins.
-const LABEL: usize = 14;
+use crate::catalog::list::{size, sizes, whole_iops};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};
 
 /// What is shown of a type.
 pub struct Shown<'a> {
@@ -34,212 +25,128 @@ pub struct Shown<'a> {
     pub facts: bool,
 }
 
-/// Writes it.
-///
-/// # Errors
-/// Those of `out`.
-pub fn render(shown: &Shown<'_>, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let page = CatalogPage { style, width: style.width.max(40) };
-    page.head(shown, out)?;
-    if let Some(why) = shown.entry.unmodelled() {
-        let text = format!("It cannot be simulated, and `catalog fit` leaves it out: {why}.");
-        page.paragraph(&text, out)?;
-    }
+/// The type, its volumes by size, and one of them by block size.
+pub fn view(shown: &Shown<'_>) -> View {
+    let entry = shown.entry;
+    let mut view = View { data: data(shown), ..View::default() };
+    let api = entry.api_name().map(|name| format!(" ({name})")).unwrap_or_default();
+    let title = format!("{}: {} {}{api}", entry.id(), entry.provider(), entry.type_name());
+    let unmodelled = entry
+        .unmodelled()
+        .map(|why| format!("It cannot be simulated, and `catalog fit` leaves it out: {why}."))
+        .into_iter()
+        .collect();
+    view.push(title, [Block::KeyFigures(figures(shown)), Block::Notes(unmodelled)]);
+    let facts = entry.facts().filter(|_| shown.facts);
+    let facts = facts.map(|(name, text)| KeyFigure::new(name.replace('_', " "), text));
+    view.push("Other facts", [Block::KeyFigures(facts.collect())]);
     if !shown.sheets.is_empty() {
-        page.by_size(shown, out)?;
+        push_sizes(shown, &mut view);
     }
     if let Some(sheet) = shown.told {
-        page.by_block(shown.entry, sheet, out)?;
-        for told in &sheet.assumptions {
-            page.paragraph(&format!("Assumed: {told}."), out)?;
-        }
+        push_blocks(entry, sheet, &mut view);
+        let assumptions = sheet.assumptions.iter().map(|told| format!("{told}.")).collect();
+        view.push("Assumptions", [Block::Notes(assumptions)]);
     }
-    Ok(())
+    view
 }
 
-struct CatalogPage<'a> {
-    style: &'a Style,
-    width: usize,
-}
-
-impl CatalogPage<'_> {
-    fn paragraph(&self, text: &str, out: &mut TextWriter) -> io::Result<()> {
-        wrap(text, self.width, 0, 0).iter().try_for_each(|line| writeln!(out, "{line}"))
+fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
+    let entry = shown.entry;
+    let lost = if entry.is_persistent() { "" } else { ", its data are lost with the instance" };
+    let state = match entry.lifecycle() {
+        Lifecycle::Current => "",
+        Lifecycle::Previous => ", sold, but its provider recommends another",
+        Lifecycle::Historical => ", no longer sold by these rules",
+    };
+    let mut figures = vec![KeyFigure::new("kind", format!("{}{lost}{state}", entry.media()))];
+    let range = sizes(entry);
+    if !range.is_empty() {
+        figures.push(KeyFigure::new("sizes", range));
     }
-
-    fn fact(&self, label: &str, text: &str, out: &mut TextWriter) -> io::Result<()> {
-        let lines = wrap(text, self.width, INDENT + LABEL, INDENT + LABEL);
-        for (index, line) in lines.iter().enumerate() {
-            let label = if index == 0 { label } else { "" };
-            writeln!(
-                out,
-                "{:INDENT$}{}{}",
-                "",
-                self.style.dim(&format!("{label:LABEL$}")),
-                line.trim_start_matches(' ')
-            )?;
-        }
-        Ok(())
-    }
-
-    fn head(&self, shown: &Shown<'_>, out: &mut TextWriter) -> io::Result<()> {
-        let entry = shown.entry;
-        let api = entry.api_name().map(|name| format!(" ({name})")).unwrap_or_default();
-        let title = format!("{}: {} {}{api}", entry.id(), entry.provider(), entry.type_name());
-        for (index, line) in wrap(&title, self.width, 0, INDENT).iter().enumerate() {
-            writeln!(out, "{}", if index == 0 { self.style.bold(line) } else { line.clone() })?;
-        }
-        let lost = if entry.is_persistent() { "" } else { ", its data are lost with the instance" };
-        let state = match entry.lifecycle() {
-            Lifecycle::Current => "",
-            Lifecycle::Previous => ", sold, but its provider recommends another",
-            Lifecycle::Historical => ", no longer sold by these rules",
-        };
-        self.fact("kind", &format!("{}{lost}{state}", entry.media()), out)?;
-        let range = sizes(entry);
-        if !range.is_empty() {
-            self.fact("sizes", &range, out)?;
-        }
-        if let Some(sheet) = shown.told {
-            self.of_volumes(sheet, out)?;
-        }
-        let percent = |share: f64| format!("{} %", (share * 1e4).round() / 100.0);
-        match entry.promise() {
-            (Some(rate), Some(time)) => {
-                self.fact(
-                    "promised",
-                    &format!("{} of the rate, {} of the time", percent(rate), percent(time)),
-                    out,
-                )?;
-            }
-            (None, Some(time)) => {
-                self.fact("promised", &format!("the rate, {} of the time", percent(time)), out)?
-            }
-            _ => {}
-        }
-        self.fact("price", &price(entry), out)?;
-        self.fact("rules of", &format!("{}, {}", entry.as_of(), entry.confidence()), out)?;
-        for (index, source) in entry.sources().enumerate() {
-            self.fact(if index == 0 { "source" } else { "" }, source, out)?;
-        }
-        if let Some(notes) = entry.notes() {
-            self.fact("note", notes, out)?;
-        }
-        for (index, (name, text)) in entry.facts().filter(|_| shown.facts).enumerate() {
-            self.fact(
-                if index == 0 { "also" } else { "" },
-                &format!("{}: {text}", name.replace('_', " ")),
-                out,
-            )?;
-        }
-        writeln!(out)
-    }
-
-    /// What is the same for every volume of a type.
-    fn of_volumes(&self, sheet: &Sheet, out: &mut TextWriter) -> io::Result<()> {
-        if let Some(unit) = sheet.io_unit_bytes {
-            let merged = if sheet.merges_sequential { ", in which sequential ones are merged" } else { "" };
-            self.fact("counts", &format!("I/Os of up to {}{merged}", bytes(unit)), out)?;
-        }
+    if let Some(sheet) = shown.told {
+        figures.extend(sheet.io_unit_bytes.map(|unit| {
+            let merged = if sheet.merges_sequential { ", sequential ones merged" } else { "" };
+            KeyFigure::new("counts", format!("I/Os of up to {}{merged}", bytes(unit)))
+        }));
         let (read, write) = (latency(sheet.latency_ns.0 as u64), latency(sheet.latency_ns.1 as u64));
         let mean = if read == write { read } else { format!("{read} reads, {write} writes") };
-        let told = if sheet.is_latency_assumed {
-            format!("not published, taken as about {mean}")
+        let text = if sheet.is_latency_assumed {
+            format!("not published, assumed to be {mean}")
         } else {
             format!("{mean} on average")
         };
-        self.fact("latency", &told, out)
+        figures.push(KeyFigure::new("latency", text));
     }
-
-    fn by_size(&self, shown: &Shown<'_>, out: &mut TextWriter) -> io::Result<()> {
-        let currency =
-            shown.sheets.iter().find_map(|sheet| Some(sheet.bill.as_ref()?.price.currency.clone()));
-        let head = vec![
-            "size",
-            "tier",
-            "IOPS",
-            "burst IOPS",
-            "lasts",
-            "refilled",
-            "MiB/s",
-            "burst MiB/s",
-            "lasts ",
-            "refilled ",
-            "a month",
-        ];
-        let mut align = vec![Align::Right; head.len()];
-        align[1] = Align::Left;
-        let mut rows: Vec<Vec<String>> = shown.sheets.iter().map(by_size).collect();
-        // Where a larger one gives nothing else, one line tells of both; but the last shows how far that goes.
-        if shown.entry.size_range() == (None, None) {
-            rows.iter_mut().for_each(|row| row[0].clear());
-        }
-        let last = rows.pop();
-        rows.dedup_by(|next, row| !shown.is_asked && next[1..10] == row[1..10]);
-        rows.extend(last.filter(|last| rows.last().is_none_or(|row| row != last)));
-        let mut columns = Columns { head, align, rows };
-        for name in [
-            "size",
-            "tier",
-            "burst IOPS",
-            "lasts",
-            "refilled",
-            "burst MiB/s",
-            "lasts ",
-            "refilled ",
-            "a month",
-        ] {
-            let Some(index) = columns.head.iter().position(|head| *head == name) else { continue };
-            if columns.rows.iter().all(|row| row[index].is_empty()) {
-                columns.drop(name);
-            }
-        }
-        let priced = currency.filter(|_| columns.head.contains(&"a month"));
-        let by = match () {
-            () if columns.head.contains(&"size") => "By size",
-            () if columns.head.contains(&"tier") => "By tier",
-            () => "Any volume",
-        };
-        let title = match priced {
-            Some(currency) => format!("{by}, price in {currency}"),
-            None => by.to_owned(),
-        };
-        self.table(&title, columns, &["refilled ", "refilled", "lasts ", "a month"], out)
+    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 100.0);
+    if let (rate, Some(time)) = entry.promise() {
+        let rate =
+            rate.map_or_else(|| "the rate".to_owned(), |rate| format!("{} of the rate", percent(rate)));
+        figures.push(KeyFigure::new("guaranteed", format!("{rate}, {} of the time", percent(time))));
     }
+    figures.push(KeyFigure::new("price", price(entry)));
+    figures.push(KeyFigure::new("rules of", format!("{}, {}", entry.as_of(), entry.confidence())));
+    figures.extend(entry.sources().map(|source| KeyFigure::new("source", source)));
+    figures.extend(entry.notes().map(|notes| KeyFigure::new("note", notes)));
+    figures
+}
 
-    fn by_block(&self, entry: &CatalogEntry, sheet: &Sheet, out: &mut TextWriter) -> io::Result<()> {
-        let chosen = [
-            sheet.parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),
-            sheet.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", decimal(rate as f64 / MIB))),
-            sheet.tier.clone(),
-        ];
-        let chosen: Vec<String> = chosen.into_iter().flatten().collect();
-        let with = if chosen.is_empty() { String::new() } else { format!(" with {}", chosen.join(", ")) };
-        let what =
-            if entry.size_range() == (None, None) { "Any volume".to_owned() } else { size(sheet.size_bytes) };
-        let is_merged = sheet.blocks.iter().any(|row| row.random != row.sequential);
-        let order = if is_merged { ", random" } else { "" };
-        let columns = |reach: fn(&BlockRow) -> &ReachedRate, has_depth| by_block(sheet, reach, has_depth);
-        let dispensable = ["MiB/s in it", "at depth"];
-        let title = format!("{what}{with}, by block size{order}");
-        self.table(&title, columns(|row| &row.random, true), &dispensable, out)?;
-        if is_merged {
-            let title = format!("{what}{with}, by block size, sequential");
-            self.table(&title, columns(|row| &row.sequential, false), &dispensable, out)?;
-        }
-        Ok(())
+fn push_sizes(shown: &Shown<'_>, view: &mut View) {
+    let columns = [
+        Column::right("size"),
+        Column::left("tier"),
+        Column::right("IOPS"),
+        Column::right("burst IOPS"),
+        Column::right("lasts"),
+        Column::right("refills in").dispensable(1),
+        Column::right("MiB/s"),
+        Column::right("burst MiB/s"),
+        Column::right("lasts").dispensable(2),
+        Column::right("refills in").dispensable(0),
+        Column::right(MONTH).dispensable(3),
+    ];
+    let mut rows: Vec<Row> = shown.sheets.iter().map(by_size).collect();
+    if shown.entry.size_range() == (None, None) {
+        rows.iter_mut().for_each(|row| row.cells[0] = Cell::default());
     }
+    // Where a larger one gives nothing else, one line tells of both; but the last shows how far that goes.
+    let last = rows.pop();
+    rows.dedup_by(|next, row| !shown.is_asked && next.cells[1..10] == row.cells[1..10]);
+    rows.extend(last.filter(|last| rows.last().is_none_or(|row| row.cells != last.cells)));
+    let table = Table::new(columns, rows).without_empty();
+    let has = |head: &str| table.columns.iter().any(|column| column.head == head);
+    let by = match () {
+        () if has("size") => "Limits by size",
+        () if has("tier") => "Limits by tier",
+        () => "Limits of any volume",
+    };
+    let currency = shown.sheets.iter().find_map(|sheet| Some(&sheet.bill.as_ref()?.price.currency));
+    let title = match currency.filter(|_| has(MONTH)) {
+        Some(currency) => format!("{by}, price in {currency}"),
+        None => by.to_owned(),
+    };
+    view.push(title, [Block::Table(table)]);
+}
 
-    fn table(
-        &self,
-        title: &str,
-        columns: Columns,
-        dispensable: &[&str],
-        out: &mut TextWriter,
-    ) -> io::Result<()> {
-        writeln!(out, "{}", self.style.bold(title))?;
-        columns.write(self.style, INDENT, self.width, dispensable, out)?;
-        writeln!(out)
+const MONTH: &str = "a month";
+
+fn push_blocks(entry: &CatalogEntry, sheet: &Sheet, view: &mut View) {
+    let chosen = [
+        sheet.parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),
+        sheet.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", Cell::mebibytes(rate as f64).text)),
+        sheet.tier.clone(),
+    ];
+    let chosen: Vec<String> = chosen.into_iter().flatten().collect();
+    let with = if chosen.is_empty() { String::new() } else { format!(" with {}", chosen.join(", ")) };
+    let what =
+        if entry.size_range() == (None, None) { "any volume".to_owned() } else { size(sheet.size_bytes) };
+    let is_merged = sheet.blocks.iter().any(|row| row.random != row.sequential);
+    let order = if is_merged { ", random I/O" } else { "" };
+    let title = |order: &str| format!("Limits of {what}{with} by block size{order}");
+    view.push(title(order), [Block::Table(by_block(sheet, |row| &row.random))]);
+    if is_merged {
+        let sequential = by_block(sheet, |row| &row.sequential).without(&["QD"]);
+        view.push(title(", sequential I/O"), [Block::Table(sequential)]);
     }
 }
 
@@ -261,98 +168,160 @@ fn price(entry: &CatalogEntry) -> String {
 }
 
 /// The cells of one volume.
-fn by_size(sheet: &Sheet) -> Vec<String> {
+fn by_size(sheet: &Sheet) -> Row {
     let of = |counted: LimitUnit, cell: &dyn Fn(&SheetLimit) -> Option<String>| {
         let levels: Vec<&SheetLimit> = sheet.levels.iter().filter(|level| level.counted == counted).collect();
         let mut cells: Vec<String> = levels.iter().filter_map(|level| cell(level)).collect();
         cells.dedup();
         let is_apart = levels.iter().any(|level| level.direction != LimitDirection::Total);
         let only = |direction: LimitDirection| levels.iter().all(|level| level.direction == direction);
-        match cells.as_slice() {
+        Cell::from(match cells.as_slice() {
             [one] if is_apart && only(LimitDirection::Read) => format!("{one} read"),
             [one] if is_apart && only(LimitDirection::Write) => format!("{one} write"),
             cells => cells.join("/"),
-        }
+        })
     };
     let whole = |counted: LimitUnit, rate: u64| match counted {
         LimitUnit::Ios => grouped(rate),
-        LimitUnit::Bytes => decimal(rate as f64 / MIB),
+        LimitUnit::Bytes => Cell::mebibytes(rate as f64).text,
     };
     let time = |ns: u64| duration(Nanos(ns));
-    let mut row = vec![size(sheet.size_bytes), sheet.tier.clone().unwrap_or_default()];
+    let size = Cell::integer(sheet.size_bytes, size(sheet.size_bytes));
+    let mut cells = vec![size, sheet.tier.clone().into()];
     for counted in [LimitUnit::Ios, LimitUnit::Bytes] {
-        row.push(of(counted, &|level| Some(whole(counted, level.base))));
-        row.push(of(counted, &|level| level.burst.map(|rate| whole(counted, rate))));
-        row.push(of(counted, &|level| match level.rule {
+        cells.push(of(counted, &|level| Some(whole(counted, level.base))));
+        cells.push(of(counted, &|level| level.burst.map(|rate| whole(counted, rate))));
+        cells.push(of(counted, &|level| match level.rule {
             Rule::Billed => Some("billed".to_owned()),
             _ => level.empty_ns.map(time),
         }));
-        row.push(of(counted, &|level| level.refill_ns.map(time)));
+        cells.push(of(counted, &|level| level.refill_ns.map(time)));
     }
-    row.push(sheet.bill.as_ref().map(month).unwrap_or_default());
-    row
+    cells.push(sheet.bill.as_ref().map(month).into());
+    Row::new(cells)
 }
 
 /// What is known of a month's price, and a plus where that is not all.
-pub(crate) fn month(bill: &fathom_catalog::MonthlyCost) -> String {
-    let total = bill.total();
-    let cents = (total * 100.0).round() as u64;
-    let text = format!("{}.{:02}", grouped(cents / 100), cents % 100);
+pub(super) fn month(bill: &MonthlyCost) -> Cell {
+    let total = Cell::money(bill.total());
     match (bill.is_whole(), bill.parts.is_empty()) {
-        (true, _) => text,
-        (false, true) => "?".to_owned(),
-        (false, false) => format!("{text} + ?"),
+        (true, _) => total,
+        (false, true) => "?".into(),
+        (false, false) => Cell { text: format!("{} + ?", total.text), ..total },
     }
 }
 
-fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &ReachedRate, has_depth: bool) -> Columns {
-    let mut head = vec!["block", "", "IOPS", "MiB/s", "burst IOPS", "MiB/s in it", "lasts"];
-    let mut align = vec![Align::Right; head.len()];
-    align[1] = Align::Left;
-    if has_depth {
-        head.push("at depth");
-        align.push(Align::Right);
-    }
-    let rate = |row: &BlockRow, rate: Option<f64>| match rate {
-        Some(rate) => (self::rate(rate), decimal(rate * row.block_bytes as f64 / MIB)),
-        None => ("no limit".to_owned(), String::new()),
-    };
-    let cells = |row: &BlockRow| {
+fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &ReachedRate) -> Table {
+    let columns = [
+        Column::right("block"),
+        Column::left(""),
+        Column::right("IOPS"),
+        Column::right("MiB/s"),
+        Column::right("burst IOPS"),
+        Column::right("burst MiB/s").dispensable(0),
+        Column::right("lasts"),
+        Column::right("QD").dispensable(1),
+    ];
+    let row = |row: &BlockRow| {
         let reach = of(row);
-        let (iops, mib) = rate(row, reach.sustained);
-        let (burst, burst_mib) =
-            reach.burst.map_or_else(Default::default, |burst| rate(row, Some(burst.rate)));
-        let lasts = reach.burst.map(|burst: BurstReach| match burst.lasts_ns {
-            Some(ns) => duration(Nanos(ns)),
-            None => "billed".to_owned(),
-        });
+        let lasts = |burst: BurstReach| burst.lasts_ns.map_or_else(|| "billed".into(), Cell::duration);
         let direction = match row.direction {
-            LimitDirection::Total => String::new(),
-            other => other.name().to_owned(),
+            LimitDirection::Total => "",
+            other => other.name(),
         };
-        let block = fathom_analysis::pattern::block_name(row.block_bytes);
-        let mut cells = vec![block, direction, iops, mib, burst, burst_mib, lasts.unwrap_or_default()];
-        if has_depth {
-            cells.push(row.depth.map(grouped).unwrap_or_default());
-        }
-        cells
+        let [burst, burst_bandwidth] = rate_cells(row, reach.burst.map(|burst| burst.rate));
+        let [iops, bandwidth] = rate_cells(row, reach.sustained);
+        Row::new([
+            fathom_analysis::pattern::block_name(row.block_bytes).into(),
+            direction.into(),
+            if reach.sustained.is_some() { iops } else { "no limit".into() },
+            bandwidth,
+            burst,
+            burst_bandwidth,
+            reach.burst.map(lasts).into(),
+            row.depth.map(Cell::count).into(),
+        ])
     };
-    let mut columns = Columns { head, align, rows: sheet.blocks.iter().map(cells).collect() };
-    for name in ["", "burst IOPS", "MiB/s in it", "lasts", "at depth"] {
-        let Some(index) = columns.head.iter().position(|head| *head == name) else { continue };
-        if columns.rows.iter().all(|row| row[index].is_empty()) {
-            columns.drop(name);
-        }
-    }
-    columns
+    Table::new(columns, sheet.blocks.iter().map(row)).without_empty()
 }
 
-/// A rate of requests: whole, or with a decimal where there are few.
-fn rate(rate: f64) -> String {
-    if rate < 99.95 && rate.fract() > 0.005 { decimal(rate) } else { grouped(rate as u64) }
+/// A rate of requests of one size, whole or with a decimal where there are few, and the same in bytes.
+fn rate_cells(row: &BlockRow, rate: Option<f64>) -> [Cell; 2] {
+    let is_few = |rate: f64| rate < 99.95 && rate.fract() > 0.005;
+    let iops = |rate: f64| if is_few(rate) { Cell::real(rate, decimal(rate)) } else { whole_iops(rate) };
+    [rate.map(iops).into(), rate.map(|rate| Cell::mebibytes(rate * row.block_bytes as f64)).into()]
 }
 
-/// The size of a volume in whole GiB.
-pub(crate) fn gib(size_bytes: u64) -> String {
-    grouped(size_bytes.div_ceil(GIB))
+/// Of each volume its limits, and what they leave to requests of each size.
+fn data(shown: &Shown<'_>) -> Table {
+    let columns = [
+        Column::left("id"),
+        Column::right("size_bytes"),
+        Column::left("tier"),
+        Column::right("monthly_cost"),
+        Column::left("currency"),
+        Column::left("scope"),
+        Column::left("direction"),
+        Column::right("block_size_bytes"),
+        Column::right("iodepth"),
+        Column::right("iops"),
+        Column::right("bytes_per_second"),
+        Column::right("burst_iops"),
+        Column::right("burst_bytes_per_second"),
+        Column::right("burst_lasts_ns"),
+        Column::right("burst_refill_ns"),
+    ];
+    let of_sheet = |sheet: &Sheet| -> Vec<Row> {
+        let row = |cells: [Cell; 10]| Row::new(volume_cells(shown.entry, sheet).into_iter().chain(cells));
+        let limits = sheet.levels.iter().map(|level| {
+            let in_unit = |unit: LimitUnit, rate: Option<u64>| {
+                Cell::from(rate.filter(|_| level.counted == unit).map(Cell::count))
+            };
+            row([
+                "limit".into(),
+                level.direction.name().into(),
+                Cell::default(),
+                Cell::default(),
+                in_unit(LimitUnit::Ios, Some(level.base)),
+                in_unit(LimitUnit::Bytes, Some(level.base)),
+                in_unit(LimitUnit::Ios, level.burst),
+                in_unit(LimitUnit::Bytes, level.burst),
+                level.empty_ns.map(Cell::duration).into(),
+                level.refill_ns.map(Cell::duration).into(),
+            ])
+        });
+        let reached = |scope: &str, block: &BlockRow, reach: &ReachedRate| {
+            let [iops, bandwidth] = rate_cells(block, reach.sustained);
+            let [burst, burst_bandwidth] = rate_cells(block, reach.burst.map(|burst| burst.rate));
+            row([
+                scope.into(),
+                block.direction.name().into(),
+                Cell::bytes(block.block_bytes),
+                block.depth.filter(|_| scope == "random").map(Cell::count).into(),
+                iops,
+                bandwidth,
+                burst,
+                burst_bandwidth,
+                reach.burst.and_then(|burst| burst.lasts_ns).map(Cell::duration).into(),
+                reach.burst.and_then(|burst| burst.refill_ns).map(Cell::duration).into(),
+            ])
+        };
+        let of_blocks = sheet.blocks.iter().flat_map(|block| {
+            [reached("random", block, &block.random), reached("sequential", block, &block.sequential)]
+        });
+        limits.chain(of_blocks).collect()
+    };
+    let apart = shown.told.filter(|sheet| !shown.sheets.contains(sheet));
+    Table::new(columns, shown.sheets.iter().chain(apart).flat_map(of_sheet))
+}
+
+fn volume_cells(entry: &CatalogEntry, sheet: &Sheet) -> [Cell; 5] {
+    let bill = sheet.bill.as_ref();
+    [
+        entry.id().into(),
+        Cell::bytes(sheet.size_bytes),
+        sheet.tier.as_deref().into(),
+        bill.map(|bill| Cell::money(bill.total())).into(),
+        bill.map(|bill| bill.price.currency.as_str()).into(),
+    ]
 }

@@ -5,11 +5,12 @@ use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
-use fathom_report::{catalog::fit as catalog_fit, catalog::fit_json as catalog_fit_json};
+use fathom_report::{JsonWriter, catalog::fit as catalog_fit, catalog::fit_json as catalog_fit_json};
 
 use super::list::known_provider;
 use super::show::{rate, size};
 use crate::commands::catalog_arguments::CatalogArguments;
+use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 
@@ -53,9 +54,8 @@ pub struct FitArguments {
     /// Only types of this provider
     #[arg(long)]
     provider: Option<String>,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormatArguments,
     #[command(flatten)]
     catalog: CatalogArguments,
 }
@@ -108,14 +108,12 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
         profile: arguments.profile.clone(),
     })?;
     let fit = catalog.fit(&said.need, arguments.provider.as_deref());
-    output::print(|out| match arguments.json {
-        true => catalog_fit_json::render(
-            &fit,
-            &catalog_fit_json::VolumeNeedDocument::of(&said.need, &said.text),
-            &mut out.json(),
-        ),
-        false => catalog_fit::render(&fit, &said.text, &output::style(), out),
-    })?;
+    let document = |out: &mut JsonWriter<'_>| {
+        let need = catalog_fit_json::VolumeNeedDocument::of(&said.need, &said.text);
+        catalog_fit_json::render(&fit, &need, out)
+    };
+    let view = || catalog_fit::view(&fit, &said.text);
+    output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
     Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Broken })
 }
 

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use fathom_catalog::{Catalog, CatalogEntry, Lifecycle};
-use fathom_report::{catalog::json as catalog_json, catalog::list as catalog_list};
+use fathom_report::{JsonWriter, catalog::json as catalog_json, catalog::list as catalog_list};
 
 use crate::commands::catalog_arguments::CatalogArguments;
+use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 
@@ -21,9 +22,8 @@ pub struct CatalogListArguments {
     /// Leave out those that are no longer sold
     #[arg(long)]
     current: bool,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormatArguments,
     #[command(flatten)]
     catalog: CatalogArguments,
 }
@@ -58,10 +58,9 @@ pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
             && !(arguments.current && entry.lifecycle() == Lifecycle::Historical)
     };
     let entries: Vec<&CatalogEntry> = catalog.entries().filter(wanted).collect();
-    output::print(|out| match arguments.json {
-        true => catalog_json::list(&entries, &mut out.json()),
-        false => catalog_list::render(&entries, &output::style(), out),
-    })?;
+    let (view, document) =
+        (|| catalog_list::view(&entries), |out: &mut JsonWriter<'_>| catalog_json::list(&entries, out));
+    output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
     Ok(Exit::Done)
 }
 

@@ -3,9 +3,10 @@
 use clap::Args;
 use fathom_catalog::{Catalog, CatalogEntry, ModelRefusal, Parameters, Sheet};
 use fathom_model::units::parse_bytes;
-use fathom_report::{catalog::json as catalog_json, catalog::show as catalog_show};
+use fathom_report::{JsonWriter, catalog::json as catalog_json, catalog::show as catalog_show};
 
 use crate::commands::catalog_arguments::CatalogArguments;
+use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 
@@ -34,9 +35,8 @@ pub struct ShowArguments {
     /// Tell everything that was found about it
     #[arg(long)]
     facts: bool,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormatArguments,
     #[command(flatten)]
     catalog: CatalogArguments,
 }
@@ -118,10 +118,9 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let is_asked = !arguments.size.is_empty();
     let shown =
         catalog_show::Shown { entry, sheets: &sheets, is_asked, told: told.as_ref(), facts: arguments.facts };
-    output::print(|out| match arguments.json {
-        true => catalog_json::show(entry, &sheets, &mut out.json()),
-        false => catalog_show::render(&shown, &output::style(), out),
-    })?;
+    let (view, document) =
+        (|| catalog_show::view(&shown), |out: &mut JsonWriter<'_>| catalog_json::show(entry, &sheets, out));
+    output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
     Ok(Exit::Done)
 }
 
