@@ -13,7 +13,7 @@ use fathom_report::formats::Format;
 use fathom_report::identify::text::IdentifyReport;
 use fathom_report::view::View;
 use fathom_report::{
-    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::text as prepare_text,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::view as prepare_view,
     surface::json as surface_json, surface::table as surface_table, sweep as sweep_report,
 };
 
@@ -60,7 +60,7 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
         }
         ActivityKind::Prepare => {
             prepare_json::render(record, style, &mut out.json())?;
-            prepare_text::render(record, style, out)
+            in_all_formats(style, out, || prepare_view(record))
         }
         ActivityKind::Identify => identify(record, style),
         ActivityKind::Bench | ActivityKind::Fio => {

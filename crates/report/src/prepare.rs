@@ -1,4 +1,6 @@
 //! Reports of `prepare`.
 
 pub mod json;
-pub mod text;
+mod view;
+
+pub use view::view;

@@ -15,7 +15,7 @@ use fathom_options::shell_quoted;
 use fathom_record::{ActivityKind, PrepareStage, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::{
-    Style, TextWriter, document, prepare::json as prepare_json, prepare::text as prepare_text,
+    JsonWriter, Style, TextWriter, document, prepare as report_prepare, prepare::json as prepare_json,
 };
 use serde::Serialize;
 
@@ -142,11 +142,8 @@ fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    if format == Format::Json {
-        prepare_json::render(record, style, &mut out.json())
-    } else {
-        prepare_text::render(record, style, out)
-    }
+    let document = |out: &mut JsonWriter<'_>| prepare_json::render(record, style, out);
+    format.write(style, out, || report_prepare::view(record), document)
 }
 
 /// The command line that goes on with this run.

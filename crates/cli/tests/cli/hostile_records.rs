@@ -20,7 +20,7 @@ use fathom_report::{
 };
 use fathom_report::{
     monitor::json as monitor_json, monitor::table as monitor_table, ping::json as ping_json,
-    ping::text as ping_text, prepare::text as prepare_text, surface::table as surface_table, sweep,
+    ping::text as ping_text, prepare, surface::table as surface_table, sweep,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;
@@ -238,11 +238,12 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
 }
 
 /// Activities whose reports are views.
-const VIEWS: [&str; 2] = ["bench", "sweep"];
+const VIEWS: [&str; 3] = ["bench", "prepare", "sweep"];
 
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
         "bench" => bench::view(record, show_fio),
+        "prepare" => prepare::view(record),
         "sweep" => sweep::view(record, &fathom_analysis::sweep::assess(record), show_fio),
         _ => panic!("{activity} has no view"),
     }
@@ -255,7 +256,6 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
     }
     match name {
         "surface" => surface_table::render(record, &fathom_analysis::surface::assess(record), style, out),
-        "prepare" => prepare_text::render(record, style, out),
         "identify" | "identify-json" => {
             let found = &identified_of(record).unwrap_or_default();
             let near = candidates(catalogue().unwrap(), found, volume_size(record));
@@ -294,7 +294,7 @@ proptest! {
         chosen in prop::collection::vec(any::<bool>(), 1..60),
         kind in any::<prop::sample::Index>(),
     ) {
-        let names = ["normal", "json", "json+", "record", "bench-json", "surface", "prepare", "identify", "identify-json"];
+        let names = ["normal", "json", "json+", "record", "bench-json", "surface", "identify", "identify-json"];
         let names = names.map(str::to_owned).into_iter();
         let views = VIEWS.iter().flat_map(|activity| Format::ALL.map(|format| format!("{activity} as {format}")));
         let template = kind.get(&RECORDS);

@@ -63,6 +63,10 @@ fn prepare_tells_how_long_it_takes() {
     let volume = "sim:custom?iops=3000&bandwidth=100MiB&first_touch=1&size=10GiB&latency=1ms";
     let args = ["prepare", "--no-history", "--trim", "--fill", "--touch", volume];
     insta::assert_snapshot!("sim_prepare", printed(&args));
+    for format in ["markdown", "csv"] {
+        let args = [&args[..], &["--format", format]].concat();
+        insta::assert_snapshot!(format!("sim_prepare_{format}"), printed(&args));
+    }
 }
 
 #[test]

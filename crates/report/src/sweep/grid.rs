@@ -77,13 +77,20 @@ impl Grid<'_> {
         if let Some(first) = columns.first_mut() {
             first.insert_str(0, "QD ");
         }
-        HeatMap { measure, columns, rows: self.axis(|point| point.spot.block_size_bytes).into_iter().map(row).collect() }
+        HeatMap {
+            measure,
+            columns,
+            rows: self.axis(|point| point.spot.block_size_bytes).into_iter().map(row).collect(),
+        }
     }
 
     /// The curve over queue depth of the smallest block size that was swept in full.
     fn by_depth(&self, knee: &Knee) -> Block {
-        let mut points: Vec<&&SweepPoint> =
-            self.points.iter().filter(|point| point.spot.block_size_bytes == knee.block_size_bytes && point.ios > 0).collect();
+        let mut points: Vec<&&SweepPoint> = self
+            .points
+            .iter()
+            .filter(|point| point.spot.block_size_bytes == knee.block_size_bytes && point.ios > 0)
+            .collect();
         points.sort_by_key(|point| point.spot.iodepth);
         let columns = [
             Column::right("QD"),
@@ -113,7 +120,8 @@ impl Grid<'_> {
     /// The highest rate of each block size, where there are several.
     fn by_block(&self) -> Block {
         let best = |block: u64| {
-            let of_block = self.points.iter().filter(|point| point.spot.block_size_bytes == block && point.ios > 0);
+            let of_block =
+                self.points.iter().filter(|point| point.spot.block_size_bytes == block && point.ios > 0);
             of_block.max_by(|a, b| a.iops.total_cmp(&b.iops))
         };
         let bests: Vec<&&SweepPoint> =

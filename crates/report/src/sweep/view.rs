@@ -150,7 +150,8 @@ fn notes(record: &RunRecord, sweep: &Sweep) -> Vec<String> {
 
 /// One line for all points whose mean queue depth was not the one asked for.
 fn depths_not_held(points: &[SweepPoint]) -> Option<String> {
-    let share = |point: &SweepPoint| point.queue_depth_mean.map(|held| held / f64::from(point.spot.in_flight()));
+    let share =
+        |point: &SweepPoint| point.queue_depth_mean.map(|held| held / f64::from(point.spot.in_flight()));
     let off = points.iter().filter(|point| point.ios > 0 && point.stalled_ns.is_none() && !point.is_sound());
     let off: Vec<&SweepPoint> = off.filter(|point| point.status == TestStatus::Complete).collect();
     let worst = off.iter().min_by(|a, b| share(a).partial_cmp(&share(b)).unwrap_or(Ordering::Equal))?;
