@@ -2,3 +2,6 @@
 
 pub mod json;
 pub mod text;
+mod view;
+
+pub use view::{closing, view};

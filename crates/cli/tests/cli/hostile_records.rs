@@ -11,7 +11,7 @@ use fathom_assess::{candidates, catalogue, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
 use fathom_record::{HistoryRow, RunRecord};
-use fathom_report::formats::Format;
+use fathom_report::formats::{self, Format};
 use fathom_report::identify::text::{self as identify_text, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
@@ -19,8 +19,9 @@ use fathom_report::{
     identify::json as identify_json, ioping, monitor::job as monitor_job,
 };
 use fathom_report::{
-    monitor::json as monitor_json, monitor::table as monitor_table, ping::json as ping_json,
-    ping::text as ping_text, prepare, surface::table as surface_table, sweep,
+    monitor::json as monitor_json, monitor::table as monitor_table, ping::closing as ping_closing,
+    ping::json as ping_json, ping::text as ping_text, ping::view as ping_view, prepare,
+    surface::table as surface_table, sweep,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;
@@ -346,8 +347,10 @@ proptest! {
             writeln!(out, "{}", ping_text::line(&ping.how.target, &sample, None, &style))?;
             writeln!(out, "{}", ioping::stamp(0, text, &style))?;
             ioping::statistics(&ping.how.target, ping.how.operation, &ping.result.whole, out)?;
-            ping_text::summary(&ping, &style, out)
+            formats::text::render(&ping_closing(&ping), &style, out)
         });
+        compare("ping-markdown", &suffix, |text, out| formats::markdown::render(&ping_view(&ping(text)), &style, out));
+        compare("ping-csv", &suffix, |text, out| formats::csv::render(&ping_view(&ping(text)), out));
         compare("json", &suffix, |text, out| ping_json::render(&ping(text), &mut out.json()));
     }
 }

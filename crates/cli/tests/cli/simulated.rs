@@ -88,6 +88,10 @@ fn fio_on_a_volume() {
 #[test]
 fn ping_takes_no_real_time_and_prints_what_it_prints_on_a_device() {
     insta::assert_snapshot!("sim_ping", printed(&["ping", "-c", "6", GP2]));
+    for format in ["markdown", "csv"] {
+        let args = ["ping", "-c", "6", "--slo", "p50<1ms,max<1us", "--format", format, GP2];
+        insta::assert_snapshot!(format!("sim_ping_{format}"), run(scratch().path(), &args).stdout);
+    }
     insta::assert_snapshot!("sim_ping_json", printed(&["ping", "-c", "3", "-W", "--json", CUSTOM]));
     let hour =
         document(&["ping", "-w", "1h", "--schedule", "fixed", "-q", "--json", "sim:custom?latency=3ms"]);
@@ -108,7 +112,7 @@ fn ping_takes_no_real_time_and_prints_what_it_prints_on_a_device() {
         assert!(stalled.stderr.contains(part), "{}", stalled.stderr);
     }
     let silent = run(dir.path(), &["ping", "-c", "4", "sim:custom?latency=1ms&stall=2s+inf"]);
-    assert!(silent.code == Some(0) && silent.stdout.contains("stalled: 1 times, 10.0s"), "{silent:?}");
+    assert!(silent.code == Some(0) && silent.stdout.contains("1, longest 10.0s"), "{silent:?}");
 }
 
 /// Requests of each job.

@@ -62,7 +62,7 @@ fn per_second(count: u64, ns: u128) -> f64 {
 }
 
 /// What stands in brackets behind the path: `ext4 /dev/vda 252.0 GiB`.
-fn target(target: &PingTarget) -> String {
+pub(crate) fn target(target: &PingTarget) -> String {
     if target.is_block_device {
         return format!("{} (block device {})", target.path, size(target.device_size_bytes));
     }

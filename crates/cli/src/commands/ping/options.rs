@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
+use fathom_report::formats::Format;
 
 use super::grammar::{ParsedWords, PingOption, ValueUse};
 use super::units::{COUNT, SIZE, Suffixes, TIME, parse};
@@ -26,8 +27,8 @@ pub enum PingOutput {
     Raw,
     /// ioping's JSON array.
     Array,
-    /// Our document.
-    Document,
+    /// A report at the end and nothing else.
+    Report(Format),
     /// A line of JSON per event.
     Live,
 }
@@ -108,6 +109,7 @@ pub const IOPING: &[PingOption] = &[
 /// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's.
 const OWN: &[PingOption] = &[
     ours("json", "", "one JSON document (fathom.ping/1) and nothing else"),
+    ours("format", "FORMAT", "a report as markdown, csv or json at the end and nothing else (text)"),
     ours("live", "ndjson", "a line of JSON per request"),
     ours("buffered", "", "through the page cache instead of past it"),
     ours("engine", "NAME", "io_uring, libaio, psync, ... (io_uring where direct)"),
@@ -207,6 +209,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
             }
             "schedule" => settings.schedule = schedule(text)?,
             "live" if text != "ndjson" => return Err(format!("--live {text}: there is ndjson only")),
+            "format" => gathered.forms.push((report(text)?, "--format")),
             "engine" => settings.engine = Some(text.to_owned()),
             "catalog" => catalog = Some(PathBuf::from(text)),
             "destroy-data" => settings.destroy_named = Some(PathBuf::from(text)),
@@ -223,8 +226,15 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
     settle(&mut settings, &gathered)?;
     let quiet =
         gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == PingOutput::Raw);
-    settings.each = !quiet && form != PingOutput::Document;
+    settings.each = !quiet && !matches!(form, PingOutput::Report(_));
     Ok(PingInvocation { settings, form, quiet, stamp, objectives, catalog })
+}
+
+fn report(text: &str) -> Result<PingOutput, String> {
+    Ok(match text.parse()? {
+        Format::Text => PingOutput::Text,
+        format => PingOutput::Report(format),
+    })
 }
 
 fn schedule(text: &str) -> Result<LatePolicy, String> {
@@ -292,7 +302,7 @@ fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, g
         "batch" => gathered.forms.push((PingOutput::Raw, "-B")),
         "ioping-json" => gathered.forms.push((PingOutput::Array, "-J")),
         "json" if front == PingProgram::Ioping => gathered.forms.push((PingOutput::Array, "-J")),
-        "json" => gathered.forms.push((PingOutput::Document, "--json")),
+        "json" => gathered.forms.push((PingOutput::Report(Format::Json), "--json")),
         "live" => gathered.forms.push((PingOutput::Live, "--live")),
         _ => {}
     }
@@ -301,7 +311,9 @@ fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, g
 /// The form that was asked for: ioping's two go together, ours alone.
 fn form(forms: &[(PingOutput, &str)], front: PingProgram) -> Result<PingOutput, String> {
     if front == PingProgram::Own {
-        let own = forms.iter().find(|(form, _)| matches!(form, PingOutput::Document | PingOutput::Live));
+        let is_own =
+            |form: &PingOutput| matches!(form, PingOutput::Text | PingOutput::Report(_) | PingOutput::Live);
+        let own = forms.iter().find(|(form, _)| is_own(form));
         if let Some((own, name)) = own {
             return match forms.iter().find(|(form, _)| form != own) {
                 Some((_, other)) => Err(format!("{name} and {other} cannot be had together")),
@@ -415,7 +427,10 @@ mod tests {
         check(PingProgram::Ioping, "-WGW .", &|said| said.settings.operation == Operation::Mixed);
         check(PingProgram::Own, "-WWW .", &|said| said.settings.destroy && said.settings.devices_by_name);
         check(PingProgram::Ioping, "--json .", &|said| said.form == PingOutput::Array);
-        check(PingProgram::Own, "--json .", &|said| said.form == PingOutput::Document && !said.settings.each);
+        check(PingProgram::Own, "--json .", &|said| {
+            said.form == PingOutput::Report(Format::Json) && !said.settings.each
+        });
+        check(PingProgram::Own, "--format csv .", &|said| said.form == PingOutput::Report(Format::Csv));
         check(PingProgram::Own, "-J .", &|said| said.form == PingOutput::Array);
         check(PingProgram::Own, "-JB .", &|said| said.form == PingOutput::Array && said.quiet);
         check(PingProgram::Own, "--live ndjson .", &|said| {
@@ -427,6 +442,9 @@ mod tests {
         for (words, part) in [
             ("--json --live ndjson .", "cannot be had together"),
             ("--json -B .", "cannot be had together"),
+            ("--format text --json .", "cannot be had together"),
+            ("--format csv -B .", "cannot be had together"),
+            ("--format yaml .", "unknown format 'yaml'"),
             ("--schedule fixed -i 0 .", "needs times to keep"),
             ("--schedule slow .", "there are fixed and waiting"),
             ("--slo p99 .", "is no objective"),

@@ -8,7 +8,8 @@ use fathom_analysis::ping::{Note, Ping, PingHow, PingSample, PingStall, PingWind
 use fathom_assess::ping::PingObserver;
 use fathom_model::units::latency;
 use fathom_report::ioping::json::Pieces;
-use fathom_report::{Style, TextWriter, ioping, ping::json as ping_json, ping::text as ping_text};
+use fathom_report::ping::{self as report_ping, json as ping_json, text as ping_text};
+use fathom_report::{Style, TextWriter, formats, ioping};
 use fathom_runner::StopHandle;
 
 use super::options::{PingInvocation, PingOutput, PingProgram};
@@ -61,7 +62,11 @@ impl PingPrinter {
             PingOutput::Text if self.quiet && self.periods => {}
             PingOutput::Text => self.write(|out| {
                 ioping::statistics(&ping.how.target, ping.how.operation, whole, out)?;
-                if front == PingProgram::Own { ping_text::summary(ping, &style, out) } else { Ok(()) }
+                if front == PingProgram::Ioping {
+                    return Ok(());
+                }
+                writeln!(out)?;
+                formats::text::render(&report_ping::closing(ping), &style, out)
             }),
             PingOutput::Raw => self.line(&ioping::raw(whole)),
             PingOutput::Array => {
@@ -70,7 +75,9 @@ impl PingPrinter {
                 let end = self.pieces.take().map_or("[]\n", Pieces::end);
                 self.json(&format!("{last}{end}"));
             }
-            PingOutput::Document => self.write(|out| ping_json::render(ping, &mut out.json())),
+            PingOutput::Report(format) => self.write(|out| {
+                format.write(&style, out, || report_ping::view(ping), |out| ping_json::render(ping, out))
+            }),
             PingOutput::Live => self.json_line(&ping_json::summary_line(ping)),
         }
         let is_read = self.failed.is_none();
@@ -136,7 +143,7 @@ impl PingObserver for PingPrinter {
                 let text = self.pieces.as_mut().map(|pieces| pieces.sample(sample, note, at));
                 return self.json(&text.unwrap_or_default());
             }
-            PingOutput::Raw | PingOutput::Document => return,
+            PingOutput::Raw | PingOutput::Report(_) => return,
         };
         match self.stamp.as_ref().filter(|_| self.form == PingOutput::Text) {
             Some(format) => self.line(&format!("{} {line}", ioping::stamp(at, format, &self.style))),
@@ -153,7 +160,7 @@ impl PingObserver for PingPrinter {
                 let text = self.pieces.as_mut().map(|pieces| pieces.window(period, at));
                 self.json(&text.unwrap_or_default());
             }
-            PingOutput::Document => {}
+            PingOutput::Report(_) => {}
         }
     }
 

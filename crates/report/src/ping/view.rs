@@ -1,0 +1,203 @@
+//! What `ping` reports at its end: percentiles, a histogram, where requests were answered, failures, objectives. Pure.
+
+use fathom_analysis::criterion::{CriterionVerdict, ObjectiveVerdict};
+use fathom_analysis::ping::Ping;
+use fathom_analysis::ping::classes::LatencyClass;
+use fathom_model::units::{grouped, latency};
+use fathom_record::{LatencyRecord, LatencySummary};
+
+use super::text::{error, stuck};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead};
+use crate::{ioping, text_writer};
+
+/// The whole report.
+pub fn view(ping: &Ping) -> View {
+    let how = &ping.how;
+    let direct = if how.direct { "direct I/O" } else { "buffered I/O" };
+    let head = ViewHead {
+        target: vec![ioping::target(&how.target)],
+        host: vec![
+            format!("{} of {}", how.operation, ioping::size(how.block_size_bytes)),
+            how.engine.clone(),
+            direct.to_owned(),
+        ],
+        started_unix_ms: ping.started_unix_us / 1000,
+    };
+    let mut view = View { head: Some(head), data: data(ping), ..View::default() };
+    let statistics =
+        text_writer::text(|out| ioping::statistics(&how.target, how.operation, &ping.result.whole, out));
+    // Its own head stands above already.
+    let statistics = statistics.unwrap_or_default().lines().skip(2).map(str::to_owned).collect();
+    view.push("", [Block::Notes(statistics)]);
+    view.sections.extend(closing(ping).sections);
+    view
+}
+
+/// What stands below ioping's statistics.
+pub fn closing(ping: &Ping) -> View {
+    let mut view = View::default();
+    let result = &ping.result;
+    if result.lat_ns.samples() > 0 {
+        let series = [("time", Some(&result.lat_ns)), ("response", result.response_ns.as_ref())];
+        let rows = series.into_iter().filter_map(|(name, record)| Some(percentiles(name, record?)));
+        let numbers = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"].map(Column::right);
+        let columns = std::iter::once(Column::left("")).chain(numbers).collect::<Vec<_>>();
+        view.push("", [Block::Table(Table::new(columns, rows))]);
+        view.push("", [Block::Table(histogram(&result.histogram))]);
+    }
+    view.push("", [Block::KeyFigures(figures(ping))]);
+    let objectives = ["objective", "result", "measured", ""].map(Column::left);
+    view.push("", [Block::Table(Table::new(objectives, ping.slo.iter().map(objective)).without_empty())]);
+    view.push("Notes", [Block::Notes(ping.how.notes.clone())]);
+    view
+}
+
+fn percentiles(name: &str, record: &LatencyRecord) -> Row {
+    let LatencySummary { min, mean, max, p50, p90, p95, p99, p999, .. } = record.summary();
+    let mean = mean.map(|mean| mean.round() as u64);
+    let cell = |ns: Option<u64>| ns.map_or_else(|| "-".into(), Cell::latency);
+    Row::new(std::iter::once(name.into()).chain([min, p50, p90, p95, p99, p999, max, mean].map(cell)))
+}
+
+fn histogram(classes: &[LatencyClass]) -> Table {
+    let columns = [
+        Column::right("from"),
+        Column::right("below"),
+        Column::right("requests").drawn(),
+        Column::right("share"),
+    ];
+    let all = classes.iter().map(|class| class.samples).sum::<u64>().max(1) as f64;
+    let rows = classes.iter().map(|&LatencyClass { from_ns, below_ns, samples: count }| {
+        let share = count as f64 / all;
+        let share = Cell::real(share, format!("{:.2} %", share * 100.0));
+        Row::new([Cell::latency(from_ns), Cell::latency(below_ns), Cell::count(count), share])
+    });
+    Table::new(columns, rows)
+}
+
+fn objective(verdict: &ObjectiveVerdict) -> Row {
+    let observed = verdict.observed_ns.map_or_else(|| "none".into(), Cell::latency);
+    let note = match (verdict.verdict, verdict.low_sample) {
+        (CriterionVerdict::Inconclusive, _) => "no I/O completed",
+        (_, true) => "few samples",
+        (_, false) => "",
+    };
+    let row =
+        Row::new([verdict.objective.as_str().into(), verdict.verdict.name().into(), observed, note.into()]);
+    row.toned(if verdict.verdict == CriterionVerdict::Missed { Tone::Alarm } else { Tone::Normal })
+}
+
+const EINVAL: i32 = 22;
+/// Below so many requests the kernel's counters say nothing.
+const FEW: u64 = 10;
+
+fn figures(ping: &Ping) -> Vec<KeyFigure> {
+    let counts = &ping.result.counts;
+    let mut figures = Vec::new();
+    let mut add = |label: &str, text: String| figures.push(KeyFigure::new(label, text));
+    let answered = [
+        ("device", counts.served.device),
+        ("cache", counts.served.cache),
+        ("a hole in the file", counts.served.hole),
+    ];
+    let answered: Vec<String> = answered
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{} by {what}", grouped(*count)))
+        .collect();
+    if !answered.is_empty() {
+        let first = counts.first_ns.map(|ns| format!("; the first took {}", latency(ns))).unwrap_or_default();
+        add("answered", format!("{}{first}", answered.join(", ")));
+    }
+    if counts.served.cache > 0 {
+        add("cache", "the memory of this host answered: these are not times of the device".to_owned());
+    }
+    if counts.served.hole > 0 {
+        add("hole", "never written, so the device was not asked".to_owned());
+    }
+    if let Some(device) = &ping.device_counts {
+        let seen = device.reads + device.writes;
+        if counts.served.device >= FEW && seen * 2 < counts.served.device {
+            let asked = grouped(counts.served.device);
+            let seen = grouped(seen);
+            let text = format!(
+                "{asked} requests bypassed the page cache, but the kernel counted {seen} at {}",
+                device.name
+            );
+            add("cache-served", text);
+        }
+    }
+    for (errno, count) in &counts.errors_by_errno {
+        add(
+            "errors",
+            format!("{} of {} requests: {}", grouped(*count), grouped(counts.requests), error(*errno)),
+        );
+    }
+    if counts.timeouts > 0 {
+        add("timed out", grouped(counts.timeouts));
+    }
+    if counts.stall_count > 0 {
+        let longest = counts.stalls.iter().map(|stall| stall.length_ns).max().unwrap_or(0);
+        add("stalls", format!("{}, longest {}", grouped(counts.stall_count), latency(longest)));
+    }
+    if let Some(thread) = ping.stuck_thread {
+        add("unanswered", stuck(thread));
+    }
+    if ping.how.direct && counts.errors_by_errno.contains_key(&EINVAL) {
+        add("hint", "direct I/O requires whole sectors: use -s 4k, or --buffered".to_owned());
+    }
+    figures
+}
+
+/// The latencies of all requests and, as `class`, how many fell between two bounds.
+fn data(ping: &Ping) -> Table {
+    const COLUMNS: [&str; 19] = [
+        "scope",
+        "from_ns",
+        "below_ns",
+        "samples",
+        "lat_min_ns",
+        "lat_mean_ns",
+        "lat_max_ns",
+        "lat_stdev_ns",
+        "lat_p50_ns",
+        "lat_p90_ns",
+        "lat_p95_ns",
+        "lat_p99_ns",
+        "lat_p999_ns",
+        "lat_p9999_ns",
+        "requests",
+        "errors",
+        "timeouts",
+        "iops",
+        "bytes_per_second",
+    ];
+    let result = &ping.result;
+    let (counts, wall_ns) = (&result.counts, result.whole.wall_ns());
+    let rate = |count: u64| if wall_ns > 0 { count as f64 * 1e9 / wall_ns as f64 } else { 0.0 };
+    let whole = |scope: &str, record: &LatencyRecord| {
+        let lat = record.summary();
+        let percentiles = [lat.p50, lat.p90, lat.p95, lat.p99, lat.p999, lat.p9999];
+        let mut cells = vec![scope.into(), Cell::default(), Cell::default(), Cell::count(lat.samples)];
+        cells.extend([
+            lat.min.map(Cell::latency).into(),
+            lat.mean.map(Cell::mean_latency).into(),
+            lat.max.map(Cell::latency).into(),
+            lat.stdev.map(Cell::mean_latency).into(),
+        ]);
+        cells.extend(percentiles.map(|ns| Cell::from(ns.map(Cell::latency))));
+        cells.extend([counts.requests, counts.errors, counts.timeouts].map(Cell::count));
+        cells.extend([
+            Cell::iops(rate(result.whole.answered)),
+            Cell::mebibytes(rate(result.whole.answered_bytes)),
+        ]);
+        Row::new(cells)
+    };
+    let class = |&LatencyClass { from_ns, below_ns, samples: count }: &LatencyClass| {
+        Row::new(["class".into(), Cell::latency(from_ns), Cell::latency(below_ns), Cell::count(count)])
+    };
+    let rows = std::iter::once(whole("time", &result.lat_ns))
+        .chain(result.response_ns.as_ref().map(|response| whole("response", response)))
+        .chain(result.histogram.iter().map(class));
+    Table::new(COLUMNS.map(Column::right), rows)
+}
