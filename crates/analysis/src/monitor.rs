@@ -154,6 +154,17 @@ pub enum Presence {
     Gone,
 }
 
+impl Presence {
+    /// Its name in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Presence::There => "there",
+            Presence::Appeared => "appeared",
+            Presence::Gone => "gone",
+        }
+    }
+}
+
 /// A process that moved data while it held something of the device open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessActivity {

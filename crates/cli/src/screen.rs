@@ -11,20 +11,33 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Replaces what was drawn by `lines`, as many of them as the terminal has room for.
+    /// Replaces what was drawn by the lines of `text`, as many of them as the terminal has room for. They have their colours
+    /// already.
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn draw(&mut self, lines: &[String], out: &mut TextWriter) -> io::Result<()> {
-        let (rows, _) = console::Term::stdout().size();
-        self.draw_within(lines, usize::from(rows).saturating_sub(1).max(1), out)
+    pub fn draw(&mut self, text: &str, out: &mut TextWriter) -> io::Result<()> {
+        let (rows, columns) = console::Term::stdout().size();
+        let size = (usize::from(rows).saturating_sub(1).max(1), usize::from(columns).max(1));
+        self.draw_within(text, size, out)
     }
 
-    fn draw_within(&mut self, lines: &[String], rows: usize, out: &mut TextWriter) -> io::Result<()> {
+    fn draw_within(
+        &mut self,
+        text: &str,
+        (rows, columns): (usize, usize),
+        out: &mut TextWriter,
+    ) -> io::Result<()> {
         self.clear(out)?;
-        let lines = &lines[..lines.len().min(rows)];
-        lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-        self.lines = lines.len();
+        for line in text.lines() {
+            // A line that is wider than the terminal takes several of its rows.
+            let taken = console::measure_text_width(line).div_ceil(columns).max(1);
+            if self.lines + taken > rows {
+                break;
+            }
+            out.coloured_lines(&format!("{line}\n"))?;
+            self.lines += taken;
+        }
         Ok(())
     }
 
@@ -50,11 +63,13 @@ mod tests {
         let mut screen = Screen::default();
         let mut written = Vec::new();
         let mut out = TextWriter::new(&mut written);
-        let lines = ["a", "b", "c"].map(str::to_owned);
-        screen.draw_within(&lines, 10, &mut out).unwrap();
-        screen.draw_within(&lines, 2, &mut out).unwrap();
+        screen.draw_within("a\n\n\x1b[1mabcde\x1b[0m\n", (10, 3), &mut out).unwrap();
+        screen.draw_within("a\nb\nc\n", (2, 3), &mut out).unwrap();
         screen.clear(&mut out).unwrap();
         screen.clear(&mut out).unwrap();
-        assert_eq!(String::from_utf8(written).unwrap(), "a\nb\nc\n\x1b[3A\r\x1b[Ja\nb\n\x1b[2A\r\x1b[J");
+        assert_eq!(
+            String::from_utf8(written).unwrap(),
+            "a\n\n\x1b[1mabcde\x1b[0m\n\x1b[4A\r\x1b[Ja\nb\n\x1b[2A\r\x1b[J"
+        );
     }
 }

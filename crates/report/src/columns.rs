@@ -19,18 +19,6 @@ pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
 }
 
-/// As much of `text` as fits into `columns`, with dots where something is missing.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
-    const DOTS: &str = "...";
-    if width(text) <= columns {
-        return text.to_owned();
-    }
-    let fits = |end: &usize| width(&text[..*end]) + DOTS.len() <= columns;
-    let ends = text.char_indices().map(|(start, c)| start + c.len_utf8());
-    let end = ends.take_while(fits).last().unwrap_or(0);
-    format!("{}{DOTS}", &text[..end])
-}
-
 /// `text` with a capital at its beginning.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();

@@ -2,4 +2,7 @@
 
 pub mod job;
 pub mod json;
-pub mod table;
+pub mod lines;
+mod view;
+
+pub use view::view;

@@ -11,7 +11,7 @@ pub struct FormatArguments {
     /// Form of the report: text, markdown, csv or json
     #[arg(long, value_name = "FORMAT", default_value_t, conflicts_with = "json")]
     format: Format,
-    /// Print one JSON document and nothing else: short for --format json
+    /// Print JSON and nothing else: short for --format json
     #[arg(long)]
     json: bool,
 }

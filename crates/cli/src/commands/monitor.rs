@@ -13,12 +13,16 @@ use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSetting
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
 use fathom_options::shell_quoted;
-use fathom_report::{
-    Style, monitor::job as monitor_job, monitor::json as monitor_json, monitor::table as monitor_table,
+use fathom_report::formats::{Format, csv, markdown, text};
+use fathom_report::monitor::{
+    job as monitor_job, json as monitor_json, lines as monitor_lines, view as monitor_view,
 };
+use fathom_report::view::View;
+use fathom_report::{Style, TextWriter, text_writer};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{PathRefusal, check_output, replace_output};
 
+use super::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::screen::Screen;
 use crate::{output, signals};
@@ -35,9 +39,8 @@ pub struct MonitorArguments {
     /// End after so many intervals
     #[arg(long, short, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     count: Option<u64>,
-    /// Print a JSON object per interval and device, one per line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormatArguments,
     /// Trace single requests (as root): exact sizes, order, and time at the device
     #[arg(long)]
     trace: bool,
@@ -53,6 +56,7 @@ const EXAMPLES: &str = "\
 Examples:
   fathom monitor                            all disks, every second, until Ctrl-C
   fathom monitor /mnt/data --interval 5     the device under a directory
+  fathom monitor --count 60 --format csv    means over a minute
   fathom monitor --json --count 60 nvme0n1 > minute.ndjson
   fathom monitor --to-job load.fio --count 60 nvme0n1
   TARGET=/dev/nvme1n1 fathom fio load.fio   does the same to another device";
@@ -91,10 +95,12 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
     };
     // Now rather than after hours of watching.
     let job_file = arguments.to_job.as_ref().map(|path| JobFile::check(path)).transpose()?;
-    let form = match (arguments.json, output::stdout_is_seen()) {
-        (true, _) => MonitorOutput::Json,
-        (false, true) => MonitorOutput::Live(Screen::default()),
-        (false, false) => MonitorOutput::Lines,
+    let form = match arguments.form.format() {
+        Format::Json => MonitorOutput::Json,
+        Format::Text if output::stdout_is_seen() => MonitorOutput::Live(Screen::default()),
+        Format::Text => MonitorOutput::Lines,
+        Format::Markdown => MonitorOutput::Means(markdown::render),
+        Format::Csv => MonitorOutput::Means(|view, _, out| csv::render(view, out)),
     };
     let mut printer = MonitorPrinter {
         form,
@@ -124,6 +130,8 @@ enum MonitorOutput {
     Lines,
     /// An object per device and interval.
     Json,
+    /// Nothing but the means at the end, in the form that this writes.
+    Means(fn(&View, &Style, &mut TextWriter<'_>) -> io::Result<()>),
 }
 
 /// Shows each interval as it ends.
@@ -144,14 +152,17 @@ struct MonitorPrinter {
 }
 
 impl MonitorPrinter {
-    /// What was captured; on a terminal, means over all the time take the place of the last interval.
+    /// What was captured. Means over all the time are the report; on a terminal they take the place of the last interval.
     fn finish(mut self) -> Result<BTreeMap<String, Capture>, Complaint> {
         let failed = self.failed.take().map_or(Ok(()), Err);
-        if let (MonitorOutput::Live(screen), Ok(())) = (&mut self.form, &failed) {
-            let longest = self.sums.iter().map(|sum| sum.elapsed_ns).max().unwrap_or(0);
-            let title = format!("Mean over {}.", duration(Nanos(longest)));
-            let lines = live(title, &self.sums, &self.style);
-            output::try_print(|out| screen.draw(&lines, out))?;
+        let longest = self.sums.iter().map(|sum| sum.elapsed_ns).max().unwrap_or(0);
+        let means = monitor_view(&format!("Means over {}", duration(Nanos(longest))), &self.sums);
+        match (&mut self.form, &failed) {
+            (MonitorOutput::Live(screen), Ok(())) => draw(screen, &means, &self.style)?,
+            (MonitorOutput::Means(render), Ok(())) => {
+                output::print(|out| render(&means, &self.style, out))?;
+            }
+            _ => {}
         }
         output::forgive_closed_pipe(failed)?;
         Ok(self.captures)
@@ -178,20 +189,20 @@ impl MonitorPrinter {
                 let number = first.map_or(0, |first| first.number);
                 let title =
                     format!("Interval {number} of {}; Ctrl-C ends.", duration(Nanos::from_millis(length)));
-                let lines = live(title, intervals, &self.style);
-                output::try_print(|out| screen.draw(&lines, out))
+                draw(screen, &monitor_view(&title, intervals), &self.style)
             }
             MonitorOutput::Lines => output::try_print(|out| {
                 if !begun {
-                    writeln!(out, "{}", monitor_table::head())?;
+                    writeln!(out, "{}", monitor_lines::head())?;
                 }
                 intervals
                     .iter()
-                    .try_for_each(|interval| writeln!(out, "{}", monitor_table::line(interval, style)))
+                    .try_for_each(|interval| writeln!(out, "{}", monitor_lines::line(interval, style)))
             }),
             MonitorOutput::Json => output::try_print(|out| {
                 intervals.iter().try_for_each(|interval| monitor_json::line(interval, &mut out.json()))
             }),
+            MonitorOutput::Means(_) => Ok(()),
         }
     }
 
@@ -204,19 +215,15 @@ impl MonitorPrinter {
     }
 }
 
-/// The table with what its columns mean.
-fn live(title: String, intervals: &[MonitorInterval], style: &Style) -> Vec<String> {
-    let mut lines = vec![title, String::new()];
-    lines.extend(monitor_table::table(intervals, style));
-    lines.push(String::new());
-    lines.extend(monitor_table::legend(intervals, style));
-    lines
+fn draw(screen: &mut Screen, view: &View, style: &Style) -> io::Result<()> {
+    let shown = text_writer::text(|out| text::render(view, style, out))?;
+    output::try_print(|out| screen.draw(&shown, out))
 }
 
 impl MonitorObserver for MonitorPrinter {
     fn interval(&mut self, intervals: &[MonitorInterval]) {
         self.ended.fetch_add(1, Ordering::Relaxed);
-        if matches!(self.form, MonitorOutput::Live(_)) {
+        if matches!(self.form, MonitorOutput::Live(_) | MonitorOutput::Means(_)) {
             self.sum_up(intervals);
         }
         if self.captures_wanted {

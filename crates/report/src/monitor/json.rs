@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_analysis::monitor::load::OpLoad;
-use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence};
+use fathom_analysis::monitor::{MonitorInterval, OpActivity};
 use fathom_model::Op;
 use fathom_record::{LatencyRecord, LatencySummary};
 use serde::Serialize;
@@ -136,11 +136,7 @@ pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
             under: &device.under,
             stacked: device.stacked,
         },
-        presence: match interval.presence {
-            Presence::There => "there",
-            Presence::Appeared => "appeared",
-            Presence::Gone => "gone",
-        },
+        presence: interval.presence.name(),
         stalled_ns: interval.stalled_ns,
         read: op(interval, &activity.ops.read),
         write: op(interval, &activity.ops.write),
