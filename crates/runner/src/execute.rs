@@ -11,7 +11,6 @@ use std::sync::Arc;
 use fathom_model::RunPlan;
 use fathom_stats::live::LiveWorker;
 use fathom_stats::{RunOutcome, WorkerFailure, WorkerOutcome};
-use fathom_sys::clock::unix_ms;
 
 use crate::disks::Disks;
 use crate::host_watch::HostWatch;
@@ -46,18 +45,13 @@ struct Run<'a> {
 }
 
 /// Runs every phase in turn.
-pub(crate) fn run(
-    mut prepared: Prepared<'_>,
-    gate: impl FnOnce(),
-    observer: &mut dyn RunObserver,
-) -> RunOutcome {
+pub(crate) fn run(mut prepared: Prepared<'_>, observer: &mut dyn RunObserver) -> RunOutcome {
     let specs = std::mem::take(&mut prepared.specs);
     let notes = std::mem::take(&mut prepared.notes);
     let (session, plan) = (prepared.session, prepared.plan);
     let real = !session.is_simulated();
     let disks =
         if real { Disks::under(prepared.paths.iter().map(|path| path.as_path())) } else { Disks::default() };
-    let started_unix_ms = if real { unix_ms() } else { 0 };
     let mut run = Run {
         prepared: &prepared,
         origin: session.now(),
@@ -67,9 +61,8 @@ pub(crate) fn run(
         disks_began: false,
         workers: specs.len() as u32,
         later_ns: Some(0),
-        outcome: RunOutcome { started_unix_ms, notes, ..RunOutcome::default() },
+        outcome: RunOutcome { notes, ..RunOutcome::default() },
     };
-    let mut gate = Some(gate);
     let mut phases: Vec<Vec<WorkerSpec>> = Vec::new();
     let mut last = None;
     for spec in specs {
@@ -87,14 +80,9 @@ pub(crate) fn run(
         }
         run.later_ns =
             lengths[number + 1..].iter().copied().try_fold(0u64, |sum, next| Some(sum.saturating_add(next?)));
-        let gate = || {
-            if let Some(gate) = gate.take() {
-                gate();
-            }
-        };
         let workers = match &session.time {
-            Time::Real(clock) => threads::run_phase(&mut run, phase, *clock, gate, observer),
-            Time::Virtual { world, .. } => virtual_time::run_phase(&mut run, phase, world, gate, observer),
+            Time::Real(clock) => threads::run_phase(&mut run, phase, *clock, observer),
+            Time::Virtual { world, .. } => virtual_time::run_phase(&mut run, phase, world, observer),
         };
         run.outcome.workers.extend(workers);
     }
@@ -129,6 +117,12 @@ fn state_letter(plan: &RunPlan, spec: &WorkerSpec) -> char {
 }
 
 impl Run<'_> {
+    /// Waits until the phase whose workers are ready may start.
+    fn pass_gate(&self) {
+        let session = self.prepared.session;
+        session.control.pass_gate(&session.time);
+    }
+
     /// An observer of these workers, whose start is `now`.
     fn observer(&self, workers: &[Running], now: u64) -> Observer {
         let mut observer = Observer::new((self.origin, now), self.tick, self.workers, self.later_ns);
@@ -156,6 +150,7 @@ impl Run<'_> {
         self.host.tick(now - self.origin);
         let snapshot = watch.tick(now);
         self.tick = watch.next_tick();
+        self.prepared.session.control.publish(&snapshot);
         observer.snapshot(&snapshot);
     }
 

@@ -125,6 +125,7 @@ pub(crate) fn lay_out_all(
             Some(handle) => (handle, false),
             None => create(session, &path)?,
         };
+        session.control.lays_out(Some(path.as_path()).filter(|path| session.own_file(path).is_none()));
         let laid_out = layout::lay_out(session, &handle, need, &mut |progress| observer.layout(progress));
         if is_new && (need.unlink || laid_out.is_err()) {
             temporary.push((path, handle.identity()));

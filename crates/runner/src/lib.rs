@@ -6,6 +6,7 @@
 
 mod batching;
 mod clock;
+mod control;
 mod disks;
 mod drive;
 mod error;
@@ -14,6 +15,7 @@ mod feed;
 mod files;
 mod filler;
 mod guard;
+mod handle;
 mod host_watch;
 mod kernel_watch;
 mod layout;
@@ -31,10 +33,12 @@ mod targets;
 mod usage;
 mod worker;
 
+pub use control::{ReadyPhase, RunControl, RunState};
 pub use drive::Step;
 pub use error::RunError;
 pub use execute::run_alone;
 pub use guard::{WritePermit, Written, admit, unknown_data};
+pub use handle::{EventSender, Progress, RunEvent, RunHandle};
 pub use layout::LayoutProgress;
 pub use observe::RunObserver;
 pub use prepare::Prepared;

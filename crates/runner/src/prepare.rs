@@ -37,10 +37,10 @@ pub struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Opens the engines of the first phase, calls `gate` when all are ready, and runs to the end.
-    pub fn start(self, gate: impl FnOnce(), observer: &mut dyn RunObserver) -> RunOutcome {
+    /// Runs every phase: opens the engines of its workers, and starts it when all are ready and the session's control lets it.
+    pub fn start(self, observer: &mut dyn RunObserver) -> RunOutcome {
         let unlink = self.unlink.clone();
-        let mut outcome = execute::run(self, gate, observer);
+        let mut outcome = execute::run(self, observer);
         for (path, identity) in unlink {
             if let Err(error) = remove(&path, identity) {
                 outcome.notes.push(format!("could not remove {}: {}", path.display(), describe(&error)));
@@ -56,6 +56,7 @@ pub(crate) fn prepare<'a>(
     plan: &'a RunPlan,
     observer: &mut dyn RunObserver,
 ) -> Result<Prepared<'a>, RunError> {
+    session.control.prepares();
     let mut prepared = Prepared {
         session,
         plan,
@@ -74,6 +75,7 @@ pub(crate) fn prepare<'a>(
     let needs = needs(plan, &targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
     lay_out_all(session, &mut targets, needs, observer)?;
+    session.control.prepares();
     for (index, (job, entry)) in plan.jobs.iter().zip(&jobs).enumerate() {
         if job.files.create_only {
             continue;

@@ -7,18 +7,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fathom_engine::sim::{BEGIN_NS, FixedLatency, Volume, World};
-use fathom_model::RunPlan;
+use fathom_model::{Nanos, RunPlan};
 use fathom_stats::RunOutcome;
 use fathom_sys::clock::RealClock;
 use fathom_sys::device::{HandleKind, TargetHandle};
 
+use crate::control::RunControl;
 use crate::guard::WritePermit;
 use crate::observe::RunObserver;
 use crate::prepare::{self, Prepared};
 use crate::stop::StopHandle;
 use crate::{LayoutProgress, RunError, layout};
+
+/// Longest sleep before it is looked whether to go on.
+const WAIT_PIECE: Duration = Duration::from_millis(50);
 
 /// Real or virtual time.
 #[derive(Clone)]
@@ -33,6 +38,14 @@ impl Time {
         match self {
             Time::Real(clock) => clock.now(),
             Time::Virtual { world, .. } => world.now().0,
+        }
+    }
+
+    /// Waits until the instant `at_ns` while `go_on` agrees; virtual time is just there.
+    pub fn wait_until(&self, at_ns: u64, go_on: impl FnMut() -> bool) {
+        match self {
+            Time::Real(clock) => clock.sleep_until(at_ns, WAIT_PIECE, go_on),
+            Time::Virtual { world, .. } => world.advance_to(Nanos(at_ns).max(world.now())),
         }
     }
 }
@@ -71,7 +84,7 @@ pub struct Session {
     /// Block devices that runs have named: each name means the same device, and a claim lasts, until the session ends.
     devices: RefCell<BTreeMap<PathBuf, Arc<TargetHandle>>>,
     pub(crate) permit: WritePermit,
-    stop: StopHandle,
+    pub(crate) control: RunControl,
 }
 
 impl Session {
@@ -100,7 +113,7 @@ impl Session {
             own: BTreeMap::new(),
             devices: RefCell::default(),
             permit: WritePermit::default(),
-            stop: StopHandle::default(),
+            control: RunControl::default(),
         }
     }
 
@@ -124,14 +137,14 @@ impl Session {
         }
     }
 
-    /// Has `stop` end whatever this session runs, instead of a handle of its own.
-    pub fn stop_by(&mut self, stop: StopHandle) {
-        self.stop = stop;
+    /// Has `control` control whatever this session runs, instead of a control of its own.
+    pub fn control_by(&mut self, control: RunControl) {
+        self.control = control;
     }
 
     /// Ends whatever this session is running when asked to; may be sent to other threads.
     pub fn stop_handle(&self) -> StopHandle {
-        self.stop.clone()
+        self.control.stop_handle()
     }
 
     /// Looks at the modelled volume that `path` means, with the session's clock as it stands; `None` where there is none.
@@ -197,7 +210,10 @@ impl Session {
             source,
             direct: false,
         })?;
-        layout::fill(self, &handle, size, deadline, observer)
+        self.control.lays_out(Some(path).filter(|_| self.own_file(path).is_none()));
+        let filled = layout::fill(self, &handle, size, deadline, observer);
+        self.control.prepares();
+        filled
     }
 
     /// Opens and lays out everything the plan needs, and refuses what must not be written.
@@ -211,6 +227,6 @@ impl Session {
 
     /// Prepares and starts at once.
     pub fn run(&self, plan: &RunPlan, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
-        Ok(self.prepare(plan, observer)?.start(|| {}, observer))
+        Ok(self.prepare(plan, observer)?.start(observer))
     }
 }

@@ -124,7 +124,7 @@ fn a_file_that_shrinks_under_the_run_is_an_error_of_the_job_not_of_the_program()
         let prepared = session.prepare(&plan, &mut ()).expect("it prepares");
         let file = std::fs::OpenOptions::new().write(true).open(&path).expect("writable");
         file.set_len(10 * 4096).expect("it shrinks");
-        let outcome = prepared.start(|| {}, &mut ());
+        let outcome = prepared.start(&mut ());
         let worker = &outcome.workers[0];
         let failure = worker.failure.as_ref().expect("the worker failed");
         assert_eq!(failure.errno, 5, "{engine}: {}", failure.message);

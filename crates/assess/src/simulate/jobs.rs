@@ -5,7 +5,7 @@ use fathom_analysis::forecast::{
 };
 use fathom_model::Nanos;
 use fathom_options::resolve;
-use fathom_runner::{RunError, RunObserver, Session, StopHandle};
+use fathom_runner::{RunControl, RunError, RunObserver, Session, StopHandle};
 use fathom_stats::{DATA_OPS, Latency, PhaseOutcome, RunOutcome, Snapshot};
 use fathom_volume::Volume;
 
@@ -27,7 +27,7 @@ pub(super) fn predict(
     observer: &mut dyn SimulateObserver,
 ) -> Result<(Forecast, u64), AssessError> {
     let mut session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))]);
-    session.stop_by(stop.part());
+    session.control_by(RunControl::default().with_stop(stop.part()));
     let sections = load.on(volume, length, &engine_rows())?;
     // Whatever is drawn at random is drawn alike each time.
     let host = fathom_options::PlanningHost { entropy: volume.seed, ..host_facts() };

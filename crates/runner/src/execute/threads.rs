@@ -79,7 +79,6 @@ pub(super) fn run_phase(
     run: &mut Run<'_>,
     specs: Vec<WorkerSpec>,
     clock: RealClock,
-    gate: impl FnOnce(),
     observer: &mut dyn RunObserver,
 ) -> Vec<WorkerOutcome> {
     let (messages, inbox) = channel();
@@ -91,11 +90,13 @@ pub(super) fn run_phase(
     // From here on only threads hold senders: when the last is gone, the inbox says so.
     drop(shared);
     await_ready(&mut workers, &inbox);
-    gate();
-    let now = clock.now();
+    run.pass_gate();
+    let (now, started_unix_ms) = (clock.now(), unix_ms());
+    workers.iter_mut().for_each(|worker| worker.started_unix_ms = started_unix_ms);
     let first = !run.disks_began;
     if first {
         run.origin = now;
+        run.outcome.started_unix_ms = started_unix_ms;
         run.begin_disks(now);
     }
     let mut watch = run.observer(&workers, now);
@@ -154,7 +155,7 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
         let hint = Some("lower numjobs, or raise `ulimit -u`");
         ended_early(&format!("starting a thread: {}", describe(&error)), error.raw_os_error(), hint)
     });
-    Running { spec, live, started_unix_ms: unix_ms(), end }
+    Running { spec, live, started_unix_ms: 0, end }
 }
 
 /// A worker that ended before it did anything.

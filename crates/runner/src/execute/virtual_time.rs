@@ -22,13 +22,12 @@ pub(super) fn run_phase(
     run: &mut Run<'_>,
     specs: Vec<WorkerSpec>,
     world: &Rc<World>,
-    gate: impl FnOnce(),
     observer: &mut dyn RunObserver,
 ) -> Vec<WorkerOutcome> {
     let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
     let (mut running, mut workers): (Vec<_>, Vec<_>) =
         specs.into_iter().map(|spec| build(spec, world, stop.clone())).unzip();
-    gate();
+    run.pass_gate();
     let begin = world.now();
     let mut watch = run.observer(&running, begin.0);
     let mut next_tick = begin.plus(Nanos(TICK_NS));

@@ -1,0 +1,178 @@
+//! What a run shares with whoever controls it: the request to stop, the gate before each phase, how far it is.
+//!
+//! The run looks here once per phase and once per tick of the observer, never per request.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fathom_stats::Snapshot;
+
+use crate::session::Time;
+use crate::stop::StopHandle;
+
+/// A held phase looks this often whether the run was asked to stop.
+const STOP_POLL: Duration = Duration::from_millis(20);
+
+/// What the thread of a run is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RunState {
+    /// Looking at targets and opening them: a call to the system may hang.
+    #[default]
+    Preparing,
+    /// Writing files before the first phase, which may hang, too; with the name of the file, where it has one that would stay.
+    LayingOut(Option<PathBuf>),
+    /// Every worker of a phase is ready, and the phase is held until it is started.
+    Ready(ReadyPhase),
+    /// Workers run. The runner gives up those that do not come back.
+    Running,
+}
+
+/// A phase whose workers have opened their engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadyPhase {
+    /// Its number, from 0, over all runs of the session.
+    pub number: u64,
+    /// When it became ready, ns of the session's clock.
+    pub at_ns: u64,
+}
+
+/// Controls the runs of one session. Clones control the same runs and may be sent to other threads.
+#[derive(Clone, Default)]
+pub struct RunControl {
+    stop: StopHandle,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    view: Mutex<View>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct View {
+    state: RunState,
+    snapshot: Option<Snapshot>,
+    /// The clock of the session, once a phase has been ready.
+    clock: Option<fathom_sys::clock::RealClock>,
+    gate: Gate,
+}
+
+/// The gate before each phase.
+#[derive(Default)]
+struct Gate {
+    /// Phases wait until they are started; otherwise they start as soon as they are ready.
+    holds: bool,
+    /// The number of the next phase.
+    next: u64,
+    /// When the phase that is ready starts, ns of the session's clock; `None` while it is held.
+    start_at: Option<u64>,
+}
+
+impl RunControl {
+    /// Holds every phase, when its workers are ready, until [`RunControl::start_at`] is called for it.
+    pub fn holding_phases() -> RunControl {
+        let control = RunControl::default();
+        control.view().gate.holds = true;
+        control
+    }
+
+    /// As `self`, but runs end by `stop`.
+    pub fn with_stop(self, stop: StopHandle) -> RunControl {
+        RunControl { stop, ..self }
+    }
+
+    /// The request to stop.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// What the run is doing.
+    pub fn state(&self) -> RunState {
+        self.view().state.clone()
+    }
+
+    /// The phase that is held, if one is.
+    pub fn ready(&self) -> Option<ReadyPhase> {
+        match self.view().state {
+            RunState::Ready(phase) => Some(phase),
+            _ => None,
+        }
+    }
+
+    /// The latest snapshot of a running phase, half a second old at most on the session's clock.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        self.view().snapshot.clone()
+    }
+
+    /// ns of the session's clock; on virtual time the instant at which the held phase became ready. `None` before the
+    /// first phase is ready.
+    pub fn now_ns(&self) -> Option<u64> {
+        let view = self.view();
+        match (&view.clock, &view.state) {
+            (Some(clock), _) => Some(clock.now()),
+            (None, RunState::Ready(phase)) => Some(phase.at_ns),
+            (None, _) => None,
+        }
+    }
+
+    /// Starts the phase that is held at `instant_ns` of the session's clock, at once where that has passed. False where no
+    /// phase is held, or it has been given an instant already.
+    pub fn start_at(&self, instant_ns: u64) -> bool {
+        let mut view = self.view();
+        let is_held = matches!(view.state, RunState::Ready(_)) && view.gate.start_at.is_none();
+        if is_held {
+            view.gate.start_at = Some(instant_ns);
+            self.shared.changed.notify_all();
+        }
+        is_held
+    }
+
+    fn view(&self) -> MutexGuard<'_, View> {
+        self.shared.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run looks at its targets from here on.
+    pub(crate) fn prepares(&self) {
+        self.view().state = RunState::Preparing;
+    }
+
+    /// The run writes a file from here on.
+    pub(crate) fn lays_out(&self, named: Option<&Path>) {
+        self.view().state = RunState::LayingOut(named.map(Path::to_path_buf));
+    }
+
+    /// Keeps what was just seen of a running phase.
+    pub(crate) fn publish(&self, snapshot: &Snapshot) {
+        self.view().snapshot = Some(snapshot.clone());
+    }
+
+    /// All workers of a phase are ready: returns when it shall start, or when the run was asked to stop.
+    pub(crate) fn pass_gate(&self, time: &Time) {
+        if let Some(instant_ns) = self.wait_for_start(time) {
+            time.wait_until(instant_ns, || !self.stop.is_requested());
+        }
+        self.view().state = RunState::Running;
+    }
+
+    /// The instant that the phase was given; `None` where it starts at once.
+    fn wait_for_start(&self, time: &Time) -> Option<u64> {
+        let mut view = self.view();
+        let number = view.gate.next;
+        view.gate.next += 1;
+        if let Time::Real(clock) = time {
+            view.clock = Some(*clock);
+        }
+        if !view.gate.holds {
+            return None;
+        }
+        view.state = RunState::Ready(ReadyPhase { number, at_ns: time.now() });
+        view.gate.start_at = None;
+        while view.gate.start_at.is_none() && !self.stop.is_requested() {
+            let waited = self.shared.changed.wait_timeout(view, STOP_POLL);
+            view = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        view.gate.start_at.take()
+    }
+}

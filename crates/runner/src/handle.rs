@@ -1,0 +1,261 @@
+//! A run on a thread of its own, which whoever controls it can never get stuck with.
+//!
+//! Everything that touches the target happens on that thread. The controlling thread takes events and waits a bounded time for
+//! each; where the run was asked to stop and its thread does not come back, it is given up and what it has told so far stands.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use fathom_model::RunPlan;
+use fathom_stats::{RunOutcome, Snapshot};
+use fathom_sys::clock::monotonic_ns;
+
+use crate::control::{ReadyPhase, RunControl, RunState};
+use crate::observe::RunObserver;
+use crate::session::Session;
+use crate::{LayoutProgress, RunError};
+
+/// The controlling thread waits so long for an event before it looks at the state of the run.
+const POLL: Duration = Duration::from_millis(100);
+/// How long the run may take to come back from the target after it was asked to stop. What was written during file layout may
+/// take a moment to get through.
+const PATIENCE_NS: u64 = 3_600_000_000;
+const LAYOUT_PATIENCE_NS: u64 = 4_600_000_000;
+/// Events that may wait to be taken; then the run waits, too.
+const BACKLOG: usize = 1024;
+/// Stack of the run's thread: as much as a program's first thread has.
+const STACK_BYTES: usize = 8 << 20;
+
+/// What a run of one plan tells.
+#[derive(Clone, Debug)]
+pub enum RunEvent {
+    /// A file is being laid out.
+    Layout(LayoutProgress),
+    /// Workers run; every half second of the session's clock.
+    Snapshot(Snapshot),
+    /// The answer to [`RunHandle::ask_for_outcome`].
+    OutcomeSoFar(Box<RunOutcome>),
+}
+
+impl RunEvent {
+    /// Tells `observer` of it.
+    pub fn tell(&self, observer: &mut (impl RunObserver + ?Sized)) {
+        match self {
+            RunEvent::Layout(progress) => observer.layout(progress),
+            RunEvent::Snapshot(snapshot) => observer.snapshot(snapshot),
+            RunEvent::OutcomeSoFar(outcome) => observer.outcome_so_far(outcome),
+        }
+    }
+}
+
+/// What there is to know of a run when the controlling thread asks.
+#[derive(Debug)]
+pub enum Progress<E, T> {
+    /// Something happened.
+    Event(E),
+    /// Nothing has happened for a moment.
+    Waiting,
+    /// The run was asked to stop and its thread is stuck in what is told here. It is of no use any more.
+    Stuck(RunState),
+    /// The run has ended.
+    Ended(T),
+}
+
+enum Message<E, T> {
+    Event(E),
+    /// The run waits until this is dropped.
+    Settle {
+        _waiting: Sender<()>,
+    },
+    Ended(Box<T>),
+    Panicked(Box<dyn std::any::Any + Send>),
+}
+
+/// A run on a thread of its own: tells events `E`, and ends with `T`. Dropping the handle asks the run to stop and does not wait.
+pub struct RunHandle<E, T> {
+    control: RunControl,
+    messages: Receiver<Message<E, T>>,
+    is_outcome_wanted: Arc<AtomicBool>,
+    has_ended: bool,
+    /// Since when the run has been stuck after a stop was asked for, ns of the monotonic clock.
+    stuck_since_ns: Option<u64>,
+}
+
+/// The run's end of a handle.
+pub struct EventSender<E, T> {
+    messages: SyncSender<Message<E, T>>,
+    is_outcome_wanted: Arc<AtomicBool>,
+}
+
+impl RunHandle<RunEvent, Result<RunOutcome, RunError>> {
+    /// Prepares and runs `plan` on the session that `session` makes, on a thread of its own. Its phases start as `control` says.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn prepare(
+        control: RunControl,
+        session: impl FnOnce() -> Session + Send + 'static,
+        plan: Arc<RunPlan>,
+    ) -> io::Result<Self> {
+        RunHandle::begin(control.clone(), move |sender| {
+            let mut session = session();
+            session.control_by(control);
+            session.run(&plan, sender)
+        })
+    }
+}
+
+impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
+    /// Begins `work` on a thread of its own. It must run under `control`, and tell its events to the sender.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn begin(
+        control: RunControl,
+        work: impl FnOnce(&mut EventSender<E, T>) -> T + Send + 'static,
+    ) -> io::Result<Self> {
+        let (sender, messages) = sync_channel(BACKLOG);
+        let is_outcome_wanted = Arc::new(AtomicBool::new(false));
+        let mut events = EventSender { messages: sender, is_outcome_wanted: is_outcome_wanted.clone() };
+        let body = move || {
+            let last = match catch_unwind(AssertUnwindSafe(|| work(&mut events))) {
+                Ok(result) => Message::Ended(Box::new(result)),
+                Err(panic) => Message::Panicked(panic),
+            };
+            // Nobody listens where the run was given up.
+            let _ = events.messages.send(last);
+        };
+        std::thread::Builder::new().name("run".to_owned()).stack_size(STACK_BYTES).spawn(body)?;
+        Ok(RunHandle { control, messages, is_outcome_wanted, has_ended: false, stuck_since_ns: None })
+    }
+
+    /// What happened since this was last asked; waits a tenth of a second at most. What was taken before counts as dealt with.
+    /// A panic of the run goes on here.
+    pub fn wait(&mut self) -> Progress<E, T> {
+        loop {
+            let progress = match self.messages.recv_timeout(POLL) {
+                Ok(Message::Settle { .. }) => continue,
+                Ok(Message::Ended(result)) => {
+                    self.has_ended = true;
+                    return Progress::Ended(*result);
+                }
+                Ok(Message::Panicked(panic)) => resume_unwind(panic),
+                Ok(Message::Event(event)) => Progress::Event(event),
+                Err(RecvTimeoutError::Timeout) => Progress::Waiting,
+                Err(RecvTimeoutError::Disconnected) => unreachable!("a run's last message is its end"),
+            };
+            return match self.stuck() {
+                Some(state) => Progress::Stuck(state),
+                None => progress,
+            };
+        }
+    }
+
+    /// What the run is stuck in, once it has been for too long.
+    fn stuck(&mut self) -> Option<RunState> {
+        let state = self.control.state();
+        let patience_ns = match state {
+            RunState::Preparing => PATIENCE_NS,
+            RunState::LayingOut(_) => LAYOUT_PATIENCE_NS,
+            RunState::Ready(_) | RunState::Running => u64::MAX,
+        };
+        if patience_ns == u64::MAX || !self.control.stop_handle().is_requested() {
+            self.stuck_since_ns = None;
+            return None;
+        }
+        let now = monotonic_ns();
+        let since = *self.stuck_since_ns.get_or_insert(now);
+        (now - since > patience_ns).then_some(state)
+    }
+
+    /// What the run is doing.
+    pub fn state(&self) -> RunState {
+        self.control.state()
+    }
+
+    /// The phase that is ready and held, if one is.
+    pub fn ready(&self) -> Option<ReadyPhase> {
+        self.control.ready()
+    }
+
+    /// ns of the session's clock, as [`RunControl::now_ns`].
+    pub fn now_ns(&self) -> Option<u64> {
+        self.control.now_ns()
+    }
+
+    /// Starts the phase that is held, as [`RunControl::start_at`].
+    pub fn start_at(&self, instant_ns: u64) -> bool {
+        self.control.start_at(instant_ns)
+    }
+
+    /// The latest snapshot of a running phase.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        self.control.snapshot()
+    }
+
+    /// Has the run tell what it has measured so far, at its next tick.
+    pub fn ask_for_outcome(&self) {
+        self.is_outcome_wanted.store(true, Ordering::Release);
+    }
+
+    /// Asks the run to stop and report.
+    pub fn stop(&self, reason: &str) {
+        self.control.stop_handle().request(reason);
+    }
+
+    /// Why the run was asked to stop, where it was.
+    pub fn stop_reason(&self) -> Option<String> {
+        self.control.stop_handle().reason()
+    }
+}
+
+impl<E, T> Drop for RunHandle<E, T> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.control.stop_handle().request("nobody waits for the run");
+        }
+    }
+}
+
+impl<E, T> EventSender<E, T> {
+    /// Tells the controlling thread; waits where it is far behind. Lost where the run was given up.
+    pub fn tell(&self, event: E) {
+        let _ = self.messages.send(Message::Event(event));
+    }
+
+    /// Waits until everything told so far has been dealt with, so that what the controlling thread does about it (storing a
+    /// test) does not coincide with the next measurement.
+    pub fn settle(&self) {
+        let (waiting, is_settled) = channel();
+        if self.messages.send(Message::Settle { _waiting: waiting }).is_ok() {
+            let _ = is_settled.recv();
+        }
+    }
+
+    /// True once where the outcome so far was asked for.
+    pub fn takes_outcome_request(&self) -> bool {
+        self.is_outcome_wanted.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl<E: From<RunEvent>, T> RunObserver for EventSender<E, T> {
+    fn layout(&mut self, progress: &LayoutProgress) {
+        self.tell(RunEvent::Layout(progress.clone()).into());
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.tell(RunEvent::Snapshot(snapshot.clone()).into());
+    }
+
+    fn wants_outcome_so_far(&mut self) -> bool {
+        self.takes_outcome_request()
+    }
+
+    fn outcome_so_far(&mut self, outcome: &RunOutcome) {
+        self.tell(RunEvent::OutcomeSoFar(Box::new(outcome.clone())).into());
+    }
+}

@@ -1,0 +1,164 @@
+//! A run that is driven through its handle, on virtual time.
+
+mod plans;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use fathom_engine::sim::{BEGIN_NS, FixedLatency};
+use fathom_model::plan::Mix;
+use fathom_model::{Nanos, RunPlan};
+use fathom_runner::{Progress, RunControl, RunError, RunEvent, RunHandle, RunState, Session};
+use fathom_stats::RunOutcome;
+use plans::{job, timed};
+
+const MODEL: FixedLatency = FixedLatency {
+    read: Nanos::from_millis(1),
+    write: Nanos::from_millis(1),
+    flush: Nanos::from_millis(1),
+    parallelism: 1,
+};
+
+type Handle = RunHandle<RunEvent, Result<RunOutcome, RunError>>;
+
+/// A run of one phase for each of `seconds`.
+fn begin(control: RunControl, seconds: &[u64]) -> Handle {
+    let phase = |(phase, &seconds): (usize, &u64)| {
+        let mut job = timed(job("read", Mix::Read, true, 1), seconds);
+        job.phase = phase as u32;
+        job
+    };
+    let plan = RunPlan { jobs: seconds.iter().enumerate().map(phase).collect(), ..RunPlan::default() };
+    RunHandle::prepare(control, || Session::simulated(MODEL, 1 << 30), Arc::new(plan)).expect("a thread")
+}
+
+/// Takes events until the run has ended; with the number of snapshots.
+fn finish(handle: &mut Handle) -> (RunOutcome, usize) {
+    let mut snapshots = 0;
+    loop {
+        match handle.wait() {
+            Progress::Ended(outcome) => return (outcome.expect("the plan fits"), snapshots),
+            Progress::Event(RunEvent::Snapshot(_)) => snapshots += 1,
+            Progress::Event(_) | Progress::Waiting => {}
+            Progress::Stuck(state) => panic!("stuck in {state:?}"),
+        }
+    }
+}
+
+fn wait_until_ready(handle: &mut Handle, number: u64) -> u64 {
+    loop {
+        if let Some(phase) = handle.ready().filter(|phase| phase.number == number) {
+            return phase.at_ns;
+        }
+        assert!(!matches!(handle.wait(), Progress::Ended(_) | Progress::Stuck(_)));
+    }
+}
+
+#[test]
+fn a_run_without_a_gate_ends_by_itself() {
+    let mut handle = begin(RunControl::default(), &[2, 3]);
+    let (outcome, snapshots) = finish(&mut handle);
+    assert_eq!(outcome.workers.iter().map(|it| it.measured.ops[0].ios).collect::<Vec<_>>(), [2000, 3000]);
+    assert!(snapshots >= 10, "{snapshots} of 5 s");
+    assert_eq!((outcome.interrupted, handle.stop_reason()), (None, None));
+    assert!(handle.snapshot().is_some_and(|snapshot| snapshot.elapsed_ns >= 5_000_000_000));
+}
+
+#[test]
+fn every_phase_is_held_until_it_is_started() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut handle = begin(RunControl::holding_phases(), &[2, 3]);
+    let at_ns = wait_until_ready(&mut handle, 0);
+    assert_eq!((at_ns, handle.now_ns(), handle.snapshot()), (BEGIN_NS, Some(BEGIN_NS), None));
+    assert!(matches!(handle.state(), RunState::Ready(_)));
+    assert!(handle.start_at(BEGIN_NS + 10 * SECOND));
+    let at_ns = wait_until_ready(&mut handle, 1);
+    assert_eq!(at_ns, BEGIN_NS + 12 * SECOND, "10 s of waiting and 2 s of running");
+    // An instant that has passed means at once.
+    assert!(handle.start_at(0));
+    let (outcome, _) = finish(&mut handle);
+    let measured = |index: usize| &outcome.workers[index].measured;
+    assert_eq!([0, 1].map(|index| measured(index).ops[0].ios), [2000, 3000]);
+    assert_eq!(measured(1).start_ns, measured(0).end_ns);
+    assert!(!handle.start_at(0), "nothing is held");
+}
+
+#[test]
+fn a_stop_ends_a_held_phase_and_keeps_those_before() {
+    let mut handle = begin(RunControl::holding_phases(), &[2, 3]);
+    wait_until_ready(&mut handle, 0);
+    assert!(handle.start_at(0));
+    wait_until_ready(&mut handle, 1);
+    handle.stop("enough");
+    let (outcome, _) = finish(&mut handle);
+    assert_eq!(outcome.interrupted.as_deref(), Some("enough"));
+    assert_eq!(outcome.workers.iter().map(|it| it.measured.ops[0].ios).collect::<Vec<_>>(), [2000, 0]);
+}
+
+#[test]
+fn a_stop_while_running_gives_the_partial_result() {
+    // More snapshots than may wait to be taken, so it cannot have ended before it is stopped.
+    let mut handle = begin(RunControl::default(), &[10_000]);
+    while handle.snapshot().is_none() {
+        assert!(!matches!(handle.wait(), Progress::Ended(_)));
+    }
+    assert_eq!(handle.snapshot().map(|snapshot| (snapshot.running, snapshot.workers)), Some((1, 1)));
+    handle.ask_for_outcome();
+    let so_far = loop {
+        if let Progress::Event(RunEvent::OutcomeSoFar(outcome)) = handle.wait() {
+            break outcome;
+        }
+    };
+    handle.stop("enough");
+    let (outcome, _) = finish(&mut handle);
+    let ios = |outcome: &RunOutcome| outcome.workers[0].measured.ops[0].ios;
+    assert!(0 < ios(&so_far) && ios(&so_far) <= ios(&outcome) && ios(&outcome) < 10_000_000);
+    assert_eq!(outcome.interrupted.as_deref(), Some("enough"));
+}
+
+#[test]
+fn two_runs_in_one_process_do_not_meet() {
+    let mut handles = [2, 10_000].map(|seconds| begin(RunControl::holding_phases(), &[seconds]));
+    for handle in &mut handles {
+        wait_until_ready(handle, 0);
+    }
+    let [short, long] = &mut handles;
+    assert!(short.start_at(0));
+    assert_eq!(finish(short).0.workers[0].measured.ops[0].ios, 2000);
+    assert!(long.ready().is_some() && long.stop_reason().is_none() && long.snapshot().is_none());
+    long.stop("enough");
+    let (outcome, _) = finish(long);
+    assert_eq!((outcome.workers[0].measured.ops[0].ios, short.stop_reason()), (0, None));
+}
+
+#[test]
+fn a_thread_that_does_not_come_back_is_given_up_after_a_stop() {
+    let (release, released) = channel::<()>();
+    let mut handle: Handle = RunHandle::begin(RunControl::default(), move |events| {
+        let interim = RunOutcome { elapsed_ns: 7, ..RunOutcome::default() };
+        events.tell(RunEvent::OutcomeSoFar(Box::new(interim)));
+        let _ = released.recv();
+        Ok(RunOutcome::default())
+    })
+    .expect("a thread");
+    handle.stop("signal 2");
+    let mut told = Vec::new();
+    let state = loop {
+        match handle.wait() {
+            Progress::Event(RunEvent::OutcomeSoFar(outcome)) => told.push(outcome.elapsed_ns),
+            Progress::Event(_) | Progress::Waiting => {}
+            Progress::Stuck(state) => break state,
+            Progress::Ended(_) => panic!("it cannot have ended"),
+        }
+    };
+    assert_eq!((state, told), (RunState::Preparing, vec![7]));
+    drop(release);
+}
+
+#[test]
+fn a_panic_of_the_run_goes_on_with_who_controls_it() {
+    let mut handle: Handle = RunHandle::begin(RunControl::default(), |_| panic!("a bug")).expect("a thread");
+    let panic = catch_unwind(AssertUnwindSafe(|| while !matches!(handle.wait(), Progress::Ended(_)) {}));
+    assert_eq!(panic.expect_err("the run panicked").downcast_ref(), Some(&"a bug"));
+}
