@@ -3,10 +3,9 @@
 
 use fathom_model::Nanos;
 use fathom_record::{
-    Activity, BenchActivity, RoundsRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus,
-    TestSummary,
+    Activity, BenchActivity, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary,
 };
-use fathom_runner::{RunObserver, Session, WritePermit};
+use fathom_runner::{Session, WritePermit};
 
 use crate::header::Heading;
 use crate::layout::{Layout, lay_out};
@@ -14,22 +13,9 @@ use crate::machine::engine_rows;
 use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
+use crate::steps::{MeasurementStep, StepObserver};
 use crate::until_steady::until_steady;
 use crate::{AssessError, expect};
-
-/// Is told how a bench goes on. Every method may be left out.
-pub trait BenchObserver: RunObserver {
-    /// The target is ready; measuring begins.
-    fn begun(&mut self, _header: &RunHeader) {}
-    /// A test begins.
-    fn test_begun(&mut self, _index: usize, _test: &PlannedTest) {}
-    /// A round of the test begins, this being what came of those before it.
-    fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
-    /// A test has ended, been skipped or failed.
-    fn test_ended(&mut self, _test: &TestRecord) {}
-}
-
-impl BenchObserver for () {}
 
 /// Runs `plan` on `session`.
 ///
@@ -38,7 +24,7 @@ impl BenchObserver for () {}
 pub fn run(
     plan: &BenchPlan,
     session: &mut Session,
-    observer: &mut dyn BenchObserver,
+    observer: &mut dyn StepObserver,
 ) -> Result<RunRecord, AssessError> {
     session.set_permit(WritePermit::own(&plan.settings.run.destroy));
     let mut header = header(plan, session);
@@ -55,9 +41,15 @@ pub fn run(
     observer.begun(&header);
     let mut record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
     for (index, test) in plan.tests.iter().enumerate() {
-        observer.test_begun(index, test);
+        observer.step_begun(&MeasurementStep {
+            id: test.id.clone(),
+            title: test.title.clone(),
+            number: index + 1,
+            of: Some(plan.tests.len()),
+            spent_ns: 0,
+        });
         let ended = run_test(plan, test, size, session, observer);
-        observer.test_ended(&ended);
+        observer.step_ended(&ended);
         if ended.status == TestStatus::Failed {
             record.status = TestStatus::Failed;
         }
@@ -89,7 +81,7 @@ fn run_test(
     test: &PlannedTest,
     size: u64,
     session: &Session,
-    observer: &mut dyn BenchObserver,
+    observer: &mut dyn StepObserver,
 ) -> TestRecord {
     let meta = TestMeta { id: test.id.clone(), title: test.title.clone(), fio: plan.fio_command(test, size) };
     if let Some(reason) = &test.skip {
@@ -123,20 +115,21 @@ mod tests {
     use crate::target::BenchTarget;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;
+    use fathom_runner::RunObserver;
 
     #[derive(Default)]
     struct Heard(Vec<String>);
 
     impl RunObserver for Heard {}
 
-    impl BenchObserver for Heard {
+    impl StepObserver for Heard {
         fn begun(&mut self, header: &RunHeader) {
             self.0.push(format!("begun {}", header.size_bytes));
         }
-        fn test_begun(&mut self, index: usize, test: &PlannedTest) {
-            self.0.push(format!("{index} {}", test.id));
+        fn step_begun(&mut self, step: &MeasurementStep) {
+            self.0.push(format!("{} {}", step.number, step.id));
         }
-        fn test_ended(&mut self, test: &TestRecord) {
+        fn step_ended(&mut self, test: &TestRecord) {
             self.0.push(format!("{} {}", test.id, test.status.name()));
         }
     }
@@ -171,11 +164,11 @@ mod tests {
             heard,
             [
                 "begun 1073741824",
-                "0 lat-read",
+                "1 lat-read",
                 "lat-read complete",
-                "1 commit",
+                "2 commit",
                 "commit complete",
-                "2 rand-read-jobs",
+                "3 rand-read-jobs",
                 "rand-read-jobs complete"
             ]
         );
@@ -242,8 +235,8 @@ mod tests {
     fn a_stop_ends_the_run_and_keeps_what_is_done() {
         struct StopAfterFirst(fathom_runner::StopHandle);
         impl RunObserver for StopAfterFirst {}
-        impl BenchObserver for StopAfterFirst {
-            fn test_ended(&mut self, _test: &TestRecord) {
+        impl StepObserver for StopAfterFirst {
+            fn step_ended(&mut self, _test: &TestRecord) {
                 self.0.request("signal 2");
             }
         }

@@ -162,10 +162,10 @@ pub fn identify(
                 break;
             }
         };
-        let title = probe.title();
-        steps.next(&title, steps.elapsed_ns());
+        let (id, title) = (probe.id(seen.len()), probe.title());
+        steps.next(&id, &title, steps.elapsed_ns());
         let jobs: Vec<NamedJob<'_>> = probe.ways().map(|way| (way.name(), plan.said(&probe, way))).collect();
-        let test = measure_together(probe.id(seen.len()), title, &jobs, steps.session, steps.observer);
+        let test = measure_together(id, title, &jobs, steps.session, steps.observer);
         seen.extend(Seen::of(&test));
         steps.keep(test);
         if steps.is_over() {

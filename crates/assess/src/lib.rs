@@ -1,7 +1,7 @@
 //! Commands that look at a target, run a plan against it and look at what came out: `bench` and its suites.
 //!
 //! The only place that decides what to run. Prints nothing and stores nothing: callers are told through
-//! [`BenchObserver`] and get a [`fathom_record::RunRecord`]. Own commands build options, never a plan, so that the fio
+//! [`StepObserver`] and get a [`fathom_record::RunRecord`]. Own commands build options, never a plan, so that the fio
 //! command line of a row is the truth about it.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ mod bench;
 mod candidates;
 mod catalogue;
 mod conditions;
+mod control;
 mod error;
 mod expect;
 mod header;
@@ -39,10 +40,13 @@ mod together;
 mod until_steady;
 mod working_file;
 
-pub use bench::{BenchObserver, run};
+pub use bench::run;
 pub use candidates::{candidates, volume_size};
 pub use catalogue::{catalogue, read_catalogue, use_catalogue};
 pub use conditions::conditions;
+pub use control::{
+    MeasurementEnd, MeasurementEvent, MeasurementHandle, TestKeeper, begin_measurement, follow, stuck_note,
+};
 pub use error::AssessError;
 pub use expect::{Comparison, Expectation};
 pub use machine::{engine_rows, host_facts};
@@ -51,7 +55,7 @@ pub use planned::PlannedTest;
 pub use profile::{PROFILES, UseProfile, profiles};
 pub use promises::Expecting;
 pub use settings::RunSettings;
-pub use simulated::{SimulatedVolume, is_simulated, session_for, session_of_plan};
+pub use simulated::{PlanTargets, SimulatedVolume, is_simulated, session_for};
 pub use site::Site;
 pub use steps::{MeasurementStep, StepObserver};
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};

@@ -7,13 +7,12 @@ mod plan;
 mod settings;
 mod target;
 
-use fathom_analysis::prepare::{CompletedPiece, NextPiece, PreparePiece, findings, next};
+use fathom_analysis::prepare::{CompletedPiece, NextPiece, findings, next};
 use fathom_model::Nanos;
 use fathom_record::{
-    Activity, PrepareActivity, PrepareStage, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus,
-    TestSummary,
+    Activity, PrepareActivity, PrepareStage, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary,
 };
-use fathom_runner::{RunObserver, Session, WritePermit};
+use fathom_runner::{Session, WritePermit};
 use fathom_sys::io::{FallocateMode, OpenFlags, fallocate, open_target};
 
 pub use plan::PreparePlan;
@@ -24,21 +23,8 @@ use crate::AssessError;
 use crate::error::plain;
 use crate::header::Heading;
 use crate::measure::measure;
+use crate::steps::{MeasurementStep, StepObserver};
 use crate::until_steady::{Rounds, until_steady};
-
-/// Is told how it goes on. Every method may be left out.
-pub trait PrepareObserver: RunObserver {
-    /// The target is ready.
-    fn begun(&mut self, _header: &RunHeader) {}
-    /// A piece begins.
-    fn piece_begun(&mut self, _piece: &PreparePiece) {}
-    /// A round of the workload begins, this being what came of those before it.
-    fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
-    /// A piece or the workload has ended or failed, or was done by the run that this one goes on with.
-    fn ended(&mut self, _test: &TestRecord) {}
-}
-
-impl PrepareObserver for () {}
 
 /// Carries out `plan` on `session`, going on from the pieces of an earlier run.
 ///
@@ -48,7 +34,7 @@ pub fn prepare(
     plan: &PreparePlan,
     earlier: Vec<TestRecord>,
     session: &mut Session,
-    observer: &mut dyn PrepareObserver,
+    observer: &mut dyn StepObserver,
 ) -> Result<RunRecord, AssessError> {
     session.set_permit(WritePermit::own(&plan.settings.run.destroy));
     make_file(plan, session)?;
@@ -62,7 +48,7 @@ pub fn prepare(
         else {
             continue;
         };
-        observer.ended(&test);
+        observer.step_ended(&test);
         done.push(piece);
         record.tests.push(test);
     }
@@ -71,7 +57,7 @@ pub fn prepare(
         let test = match next(&plan.stages, plan.target.size, &done, workload_has_ended) {
             NextPiece::Done => break,
             NextPiece::Piece(piece) => {
-                observer.piece_begun(&piece);
+                observer.step_begun(&step(plan, piece.stage, piece.id()));
                 let title = piece.stage.title().to_owned();
                 measure(piece.id(), title, &plan.said(&piece), session, observer)
             }
@@ -80,7 +66,7 @@ pub fn prepare(
                 settle(plan, session, observer)
             }
         };
-        observer.ended(&test);
+        observer.step_ended(&test);
         done.extend(CompletedPiece::of(&test));
         record.header.job_text.push_str(&test.fio);
         record.header.job_text.push('\n');
@@ -103,17 +89,24 @@ pub fn prepare(
     Ok(record)
 }
 
+/// What is told of a piece of `stage`, or of all its rounds.
+fn step(plan: &PreparePlan, stage: PrepareStage, id: String) -> MeasurementStep {
+    let number = plan.stages.iter().position(|known| *known == stage).unwrap_or(0) + 1;
+    MeasurementStep { id, title: stage.title().to_owned(), number, of: Some(plan.stages.len()), spent_ns: 0 }
+}
+
 fn has_errors(test: &TestRecord) -> bool {
     TestSummary::new(test).errors.iter().any(|error| error.count > 0)
 }
 
 /// Runs the workload until it is steady.
-fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn PrepareObserver) -> TestRecord {
+fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn StepObserver) -> TestRecord {
     let workload = plan.settings.precondition.clone().unwrap_or_default();
     let round =
         plan.rounds.and_then(|rounds| rounds.round).unwrap_or(Nanos(fathom_analysis::steady::ROUND_NS));
     let rounds = plan.rounds.unwrap_or(Rounds { round: Some(round), budget: round });
     let stage = PrepareStage::Workload;
+    observer.step_begun(&step(plan, stage, stage.id().to_owned()));
     until_steady(&rounds, session, |index, so_far| {
         observer.round_begun(index, so_far);
         let said = plan.said_in_round(&workload, round, index);

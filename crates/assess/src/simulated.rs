@@ -164,40 +164,55 @@ fn introduction(volumes: &[&SimulatedVolume]) -> Option<String> {
     (!titles.is_empty()).then(|| format!("{what} ({}), {time}", titles.join("; ")))
 }
 
-/// The session for a plan whose jobs name modelled volumes, and what is to be told of it; `None` where none does.
-///
-/// # Errors
-/// A volume cannot be, jobs name real targets as well, or the engine of modelled volumes without naming one.
-pub fn session_of_plan(plan: &RunPlan) -> Result<Option<(Session, Vec<String>)>, AssessError> {
-    let (mut paths, mut seen): (Vec<PathBuf>, HashSet<&PathBuf>) = Default::default();
-    for path in plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths) {
-        if seen.insert(path) {
-            paths.push(path.clone());
+/// What a plan runs on.
+#[derive(Clone, Debug, Default)]
+pub struct PlanTargets {
+    volumes: Vec<SimulatedVolume>,
+    /// What is to be told of modelled volumes.
+    pub notes: Vec<String>,
+}
+
+impl PlanTargets {
+    /// The modelled volumes that the jobs of `plan` name, if any.
+    ///
+    /// # Errors
+    /// A volume cannot be, jobs name real targets as well, or the engine of modelled volumes without naming one.
+    pub fn of(plan: &RunPlan) -> Result<PlanTargets, AssessError> {
+        let (mut paths, mut seen): (Vec<PathBuf>, HashSet<&PathBuf>) = Default::default();
+        for path in plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths) {
+            if seen.insert(path) {
+                paths.push(path.clone());
+            }
         }
+        if !paths.iter().any(|path| is_simulated(path)) {
+            return match plan.jobs.iter().find(|job| job.engine.name == sim::ENTRY.name) {
+                Some(job) => Err(AssessError::Simulated {
+                    target: format!("job '{}'", job.name),
+                    reason: "ioengine=sim serves modelled volumes, and none is named".to_owned(),
+                    hint: Some("name one: filename=sim:ID?size=50GiB".to_owned()),
+                }),
+                None => Ok(PlanTargets::default()),
+            };
+        }
+        refuse_mixture(&paths)?;
+        let volumes: Vec<SimulatedVolume> =
+            paths.iter().map(|path| SimulatedVolume::named(path)).collect::<Result<_, _>>()?;
+        let mut notes: Vec<String> = introduction(&volumes.iter().collect::<Vec<_>>()).into_iter().collect();
+        notes.extend(volumes.iter().flat_map(|volume| volume.notes.iter().cloned()));
+        let mut others: Vec<&str> = plan.jobs.iter().map(|job| job.engine.name.as_str()).collect();
+        others.retain(|name| *name != sim::ENTRY.name);
+        others.sort_unstable();
+        others.dedup();
+        if !others.is_empty() {
+            notes.push(format!("the volume answers in place of ioengine={}", others.join(", ")));
+        }
+        Ok(PlanTargets { volumes, notes })
     }
-    if !paths.iter().any(|path| is_simulated(path)) {
-        return match plan.jobs.iter().find(|job| job.engine.name == sim::ENTRY.name) {
-            Some(job) => Err(AssessError::Simulated {
-                target: format!("job '{}'", job.name),
-                reason: "ioengine=sim serves modelled volumes, and none is named".to_owned(),
-                hint: Some("name one: filename=sim:ID?size=50GiB".to_owned()),
-            }),
-            None => Ok(None),
-        };
+
+    /// The session that the plan runs on.
+    pub fn session(&self) -> Session {
+        if self.volumes.is_empty() { Session::real() } else { session_on(&self.volumes) }
     }
-    refuse_mixture(&paths)?;
-    let volumes: Vec<SimulatedVolume> =
-        paths.iter().map(|path| SimulatedVolume::named(path)).collect::<Result<_, _>>()?;
-    let mut notes: Vec<String> = introduction(&volumes.iter().collect::<Vec<_>>()).into_iter().collect();
-    notes.extend(volumes.iter().flat_map(|volume| volume.notes.iter().cloned()));
-    let mut others: Vec<&str> = plan.jobs.iter().map(|job| job.engine.name.as_str()).collect();
-    others.retain(|name| *name != sim::ENTRY.name);
-    others.sort_unstable();
-    others.dedup();
-    if !others.is_empty() {
-        notes.push(format!("the volume answers in place of ioengine={}", others.join(", ")));
-    }
-    Ok(Some((session_on(&volumes), notes)))
 }
 
 /// Refuses the page cache where there is none.

@@ -1,12 +1,14 @@
 //! A run whose next measurement follows from those before: who watches is told of each, the record grows by it, and a stop
 //! ends it with what there is.
 
-use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{RunObserver, Session};
 
 /// A measurement that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasurementStep {
+    /// The id of its test.
+    pub id: String,
     /// What it does, for people.
     pub title: String,
     /// Its number, from 1.
@@ -23,6 +25,8 @@ pub trait StepObserver: RunObserver {
     fn begun(&mut self, _header: &RunHeader) {}
     /// A measurement begins.
     fn step_begun(&mut self, _step: &MeasurementStep) {}
+    /// A round of the measurement begins, this being what came of those before it.
+    fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
     /// A measurement has ended, been skipped or failed, or was made by the run that this one goes on with.
     fn step_ended(&mut self, _test: &TestRecord) {}
 }
@@ -47,9 +51,10 @@ impl<'a> Steps<'a> {
     }
 
     /// The next measurement begins.
-    pub fn next(&mut self, title: &str, spent_ns: u64) {
+    pub fn next(&mut self, id: &str, title: &str, spent_ns: u64) {
         let (number, of) = (self.record.tests.len() + 1, self.of);
-        self.observer.step_begun(&MeasurementStep { title: title.to_owned(), number, of, spent_ns });
+        let (id, title) = (id.to_owned(), title.to_owned());
+        self.observer.step_begun(&MeasurementStep { id, title, number, of, spent_ns });
     }
 
     /// Keeps a measurement that another run made.

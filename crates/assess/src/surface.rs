@@ -205,7 +205,7 @@ impl SurfaceRun<'_> {
 
     fn begin_and_measure(&mut self, id: String, title: String, jobs: &[NamedJob<'_>]) -> TestRecord {
         let spent_ns = self.steps.session.now() - self.began;
-        self.steps.next(&title, spent_ns);
+        self.steps.next(&id, &title, spent_ns);
         measure_in_turn(id, title, jobs, self.steps.session, self.steps.observer)
     }
 }

@@ -11,7 +11,6 @@ mod exit;
 mod output;
 mod prepare_progress;
 mod progress;
-mod rescue;
 mod run_display;
 mod screen;
 mod signals;
@@ -21,10 +20,17 @@ mod step_progress;
 mod store;
 
 use std::ffi::OsString;
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc::channel;
 
 use exit::{Complaint, Exit};
+
+/// What a program that panicked ends with.
+const PANICKED: u8 = 101;
+/// Stack of the command's thread: as much as a program's first thread has.
+const STACK_BYTES: usize = 8 << 20;
 
 /// How the program was called.
 enum InvokedProgram {
@@ -47,19 +53,34 @@ fn main() -> ExitCode {
         () if says("ping") => (InvokedProgram::Ping, 2),
         () => (InvokedProgram::Own, 0),
     };
-    // Who cannot do without says so when it comes to a run.
-    let _ = signals::start(match front {
+    let (end, ended) = channel();
+    let forced = match front {
         InvokedProgram::Fio => Exit::FioInterrupted,
         InvokedProgram::Ioping => Exit::Ioping(4),
         InvokedProgram::Ping | InvokedProgram::Own => Exit::Interrupted,
-    });
-    let exit = match front {
+    };
+    signals::start(forced, end.clone());
+    let command = move || {
+        let number = catch_unwind(|| run(&front, &args, words).number()).unwrap_or(PANICKED);
+        let _ = end.send(number);
+    };
+    // This thread waits for the end alone, so nothing that hangs keeps the program from ending.
+    let begun = std::thread::Builder::new().name("command".to_owned()).stack_size(STACK_BYTES).spawn(command);
+    if let Err(error) = begun {
+        output::warn(&format!("error: cannot start a thread: {}", output::plain(&error)));
+        output::warn("hint: raise the number of processes (ulimit -u)");
+        return Exit::Failed.code();
+    }
+    ended.recv().map_or(Exit::Failed.code(), ExitCode::from)
+}
+
+fn run(front: &InvokedProgram, args: &[OsString], words: usize) -> Exit {
+    match front {
         InvokedProgram::Fio => commands::fio::run(&args[words..]),
         InvokedProgram::Ioping => commands::ping::run_as_ioping(&args[words..]),
         InvokedProgram::Ping => commands::ping::run(&args[words..]),
-        InvokedProgram::Own => commands::run(&args).unwrap_or_else(Complaint::report),
-    };
-    exit.code()
+        InvokedProgram::Own => commands::run(args).unwrap_or_else(Complaint::report),
+    }
 }
 
 /// A panic is a bug of ours: one line that says so, instead of a trace that says nothing to a user.

@@ -195,6 +195,7 @@ pub fn stderr_is_seen() -> bool {
 }
 
 /// A progress bar whose words are cleaned as all text is.
+#[derive(Clone)]
 pub struct Bar(ProgressBar);
 
 impl Bar {

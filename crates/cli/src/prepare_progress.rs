@@ -1,20 +1,22 @@
-//! What somebody at a terminal sees while a target is prepared, and the storing of each piece as it ends. In a pipe
-//! only that nothing completes.
+//! What somebody at a terminal sees while a target is prepared. In a pipe only that nothing completes.
 
-use fathom_analysis::prepare::{CompletedPiece, PreparePiece};
-use fathom_assess::prepare::{PrepareObserver, PreparePlan};
+use std::sync::Arc;
+
+use fathom_analysis::prepare::{CompletedPiece, place};
+use fathom_assess::prepare::PreparePlan;
+use fathom_assess::{MeasurementStep, StepObserver};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
-use fathom_record::{PrepareStage, RoundsRecord, RunHeader, TestRecord};
+use fathom_record::{PrepareStage, RoundsRecord, TestRecord};
 use fathom_runner::RunObserver;
 use fathom_stats::Snapshot;
 
 use crate::run_display::RunDisplay;
 
-/// Shows how far it has come, and stores its pieces.
-pub struct PrepareProgress<'a> {
-    plan: &'a PreparePlan,
-    display: &'a mut RunDisplay,
+/// Shows how far it has come.
+pub struct PrepareProgress {
+    plan: Arc<PreparePlan>,
+    display: RunDisplay,
     at: PreparePosition,
 }
 
@@ -33,9 +35,9 @@ struct PreparePosition {
     rounds_ns: u64,
 }
 
-impl<'a> PrepareProgress<'a> {
-    /// Nothing is shown or stored before it begins.
-    pub fn new(plan: &'a PreparePlan, display: &'a mut RunDisplay) -> PrepareProgress<'a> {
+impl PrepareProgress {
+    /// Nothing is shown before it begins.
+    pub fn new(plan: Arc<PreparePlan>, display: RunDisplay) -> PrepareProgress {
         PrepareProgress { plan, display, at: PreparePosition::default() }
     }
 
@@ -45,7 +47,7 @@ impl<'a> PrepareProgress<'a> {
     }
 }
 
-impl RunObserver for PrepareProgress<'_> {
+impl RunObserver for PrepareProgress {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         let is_stalled = self.display.working(snapshot);
         let rate: f64 = snapshot.bytes_per_second.iter().sum();
@@ -84,31 +86,22 @@ impl RunObserver for PrepareProgress<'_> {
     }
 }
 
-impl PrepareObserver for PrepareProgress<'_> {
-    fn begun(&mut self, header: &RunHeader) {
-        self.display.begun(header);
-    }
-
-    fn piece_begun(&mut self, piece: &PreparePiece) {
-        self.display.preparing();
-        let same = self.at.stage == Some(piece.stage);
+impl StepObserver for PrepareProgress {
+    fn step_begun(&mut self, step: &MeasurementStep) {
+        // Rounds are told of one by one.
+        let Some((stage, offset)) = place(&step.id) else { return };
+        let same = self.at.stage == Some(stage);
         let paced = if same { self.at.paced } else { (0, 0) };
-        self.at = PreparePosition {
-            stage: Some(piece.stage),
-            before: piece.offset,
-            paced,
-            ..PreparePosition::default()
-        };
+        self.at = PreparePosition { stage: Some(stage), before: offset, paced, ..PreparePosition::default() };
         self.display.bar.set_length(self.plan.target.size);
-        self.display.bar.set_position(piece.offset);
+        self.display.bar.set_position(offset);
         if !same {
             self.display.bar.set_message(String::new());
         }
-        self.display.bar.set_prefix(self.prefix(piece.stage, ""));
+        self.display.bar.set_prefix(self.prefix(stage, ""));
     }
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
-        self.display.preparing();
         self.at = PreparePosition {
             stage: Some(PrepareStage::Workload),
             rounds_ns: so_far.elapsed_ns,
@@ -123,11 +116,10 @@ impl PrepareObserver for PrepareProgress<'_> {
         self.display.bar.set_prefix(self.prefix(PrepareStage::Workload, &format!(" {}", index + 1)));
     }
 
-    fn ended(&mut self, test: &TestRecord) {
+    fn step_ended(&mut self, test: &TestRecord) {
         if let Some(done) = CompletedPiece::of(test).filter(|done| self.at.stage == Some(done.piece.stage)) {
             self.at.paced.0 += done.piece.length;
             self.at.paced.1 += done.elapsed_ns;
         }
-        self.display.ended(test);
     }
 }

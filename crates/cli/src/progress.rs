@@ -1,7 +1,9 @@
 //! What somebody at a terminal sees while a bench runs: which test, how fast, how long still. In a pipe only that nothing
 //! completes.
 
-use fathom_assess::{BenchObserver, BenchPlan, PlannedTest};
+use std::sync::Arc;
+
+use fathom_assess::{BenchPlan, MeasurementStep, PlannedTest, StepObserver};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, latency};
 use fathom_record::{RoundsRecord, RunHeader, TestRecord};
@@ -12,10 +14,10 @@ use fathom_stats::Snapshot;
 use crate::run_display::RunDisplay;
 use crate::stall_note::{self, TOLD_FROM_NS};
 
-/// Shows a bench and stores each test of it as it ends.
-pub struct BenchProgress<'a> {
-    plan: &'a BenchPlan,
-    display: &'a mut RunDisplay,
+/// Shows a bench.
+pub struct BenchProgress {
+    plan: Arc<BenchPlan>,
+    display: RunDisplay,
     /// Planned ns of the tests that have ended.
     done_ns: u64,
     /// Of the rounds of this test that have ended.
@@ -23,14 +25,14 @@ pub struct BenchProgress<'a> {
     current: Option<(usize, u64)>,
 }
 
-impl<'a> BenchProgress<'a> {
-    /// Nothing is shown or stored before the bench begins.
-    pub fn new(plan: &'a BenchPlan, display: &'a mut RunDisplay) -> BenchProgress<'a> {
+impl BenchProgress {
+    /// Nothing is shown before the bench begins.
+    pub fn new(plan: Arc<BenchPlan>, display: RunDisplay) -> BenchProgress {
         BenchProgress { plan, display, done_ns: 0, rounds_ns: 0, current: None }
     }
 }
 
-impl RunObserver for BenchProgress<'_> {
+impl RunObserver for BenchProgress {
     fn layout(&mut self, progress: &LayoutProgress) {
         self.display.laying_out(progress, self.plan.cost.layout_time);
     }
@@ -53,7 +55,7 @@ impl RunObserver for BenchProgress<'_> {
     }
 }
 
-impl BenchProgress<'_> {
+impl BenchProgress {
     /// Planned ns of all tests that run; what takes as long as it takes counts as nothing.
     fn planned_total(&self) -> u64 {
         self.plan.tests.iter().map(planned_ns).sum()
@@ -107,16 +109,15 @@ fn mib(bytes: f64) -> String {
     if mib < 99.95 { format!("{mib:.1}") } else { grouped(mib.round() as u64) }
 }
 
-impl BenchObserver for BenchProgress<'_> {
-    fn begun(&mut self, header: &RunHeader) {
-        self.display.begun(header);
+impl StepObserver for BenchProgress {
+    fn begun(&mut self, _header: &RunHeader) {
         self.display.bar.set_length((self.planned_total() / 1_000_000).max(1));
         self.display.bar.set_position(0);
     }
 
-    fn test_begun(&mut self, index: usize, test: &PlannedTest) {
-        self.display.preparing();
-        self.current = Some((index, planned_ns(test)));
+    fn step_begun(&mut self, step: &MeasurementStep) {
+        let index = step.number - 1;
+        self.current = Some((index, planned_ns(&self.plan.tests[index])));
         self.rounds_ns = 0;
         self.display.bar.set_prefix(self.prefix(index, None));
         self.display.bar.set_message(String::new());
@@ -124,18 +125,16 @@ impl BenchObserver for BenchProgress<'_> {
     }
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
-        self.display.preparing();
         self.rounds_ns = so_far.elapsed_ns;
         if let Some((test, _)) = self.current {
             self.display.bar.set_prefix(self.prefix(test, Some(index)));
         }
     }
 
-    fn test_ended(&mut self, test: &TestRecord) {
+    fn step_ended(&mut self, _test: &TestRecord) {
         if let Some((_, planned)) = self.current.take() {
             self.done_ns += planned;
         }
-        self.display.ended(test);
     }
 }
 

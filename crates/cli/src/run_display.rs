@@ -1,37 +1,30 @@
-//! What every command that runs tests does while it runs: a bar at a terminal, a word where nothing completes, and each test
-//! stored as it ends. What the bar says of where it is stands with each command.
+//! What every command that runs tests shows while it runs: a bar at a terminal, a word where nothing completes. What the bar says
+//! of where it is stands with each command.
 
-use fathom_history::{HistoryPath, Store, Warning};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{RunHeader, TestRecord};
 use fathom_runner::LayoutProgress;
 use fathom_stats::Snapshot;
 
+use crate::output;
 use crate::output::Bar;
-use crate::rescue::Rescue;
 use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
-use crate::{output, store};
 
-/// Shows a run and stores its tests.
+/// Shows a run.
 pub struct RunDisplay {
     /// What somebody at a terminal sees.
     pub bar: Bar,
-    place: HistoryPath,
-    rescue: Rescue,
     stall: StallNote,
 }
 
 impl RunDisplay {
-    /// Nothing is shown or stored before the run begins.
-    pub fn new(place: HistoryPath, rescue: Rescue) -> RunDisplay {
-        let bar = Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}");
-        RunDisplay { bar, place, rescue, stall: StallNote::default() }
+    /// Nothing is shown before the run begins.
+    pub fn new() -> RunDisplay {
+        RunDisplay { bar: Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}"), stall: StallNote::default() }
     }
 
     /// The working file is being filled, which takes `limit` at most.
     pub fn laying_out(&mut self, progress: &LayoutProgress, limit: Option<Nanos>) {
-        self.rescue.laying_out(None);
         let LayoutProgress { done_bytes, total_bytes, elapsed_ns, .. } = *progress;
         let rate = if elapsed_ns > 0 { done_bytes as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
         self.bar.set_length(total_bytes);
@@ -46,21 +39,8 @@ impl RunDisplay {
         self.bar.set_message(format!("{done} of {total}, {}/s{left}", bytes(rate as u64)));
     }
 
-    /// The target is ready; measuring begins.
-    pub fn begun(&mut self, header: &RunHeader) {
-        let (store, warning) = Store::begin(&self.place, header);
-        self.rescue.begun(header, store);
-        self.say(warning);
-    }
-
-    /// A test begins: its target is made ready.
-    pub fn preparing(&mut self) {
-        self.rescue.preparing();
-    }
-
     /// Workers are at it. True where nothing completes, and the bar says so.
     pub fn working(&mut self, snapshot: &Snapshot) -> bool {
-        self.rescue.working();
         if let Some(line) = self.stall.line(snapshot) {
             self.bar.suspend(|| output::warn(&line));
         }
@@ -69,23 +49,5 @@ impl RunDisplay {
             self.bar.set_message(stall_note::describe(snapshot));
         }
         is_stalled
-    }
-
-    /// A test has ended, been skipped or failed.
-    pub fn ended(&mut self, test: &TestRecord) {
-        let warning = self.rescue.ended(test);
-        self.say(warning);
-    }
-
-    /// Takes the display away and hands the store over.
-    pub fn finish(self) -> Store {
-        self.bar.finish_and_clear();
-        self.rescue.into_store()
-    }
-
-    fn say(&self, warning: Option<Warning>) {
-        if warning.is_some() {
-            self.bar.suspend(|| store::tell(warning));
-        }
     }
 }

@@ -10,7 +10,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +49,9 @@ struct Manners {
 /// The watching of this process.
 pub struct SignalWatch {
     forced: Exit,
+    /// Takes the number that the program ends with.
+    end: Sender<u8>,
+    is_installed: AtomicBool,
     caught: AtomicI32,
     /// When that was, ns of the monotonic clock.
     caught_at: AtomicU64,
@@ -61,21 +64,14 @@ pub struct SignalWatch {
 
 static WATCH: OnceLock<SignalWatch> = OnceLock::new();
 
-/// Begins to watch for signals, and to take EFBIG for SIGXFSZ. Whatever is asked to end before it can be is ended with
-/// `forced`. What was ignored when the program was started (`nohup`) stays ignored.
-///
-/// # Errors
-/// The handlers cannot be installed.
-pub fn start(forced: Exit) -> io::Result<&'static SignalWatch> {
-    if let Some(watch) = WATCH.get() {
-        return Ok(watch);
-    }
-    fathom_sys::signals::ignore_file_size_limit();
-    let is_watched = |signal: &i32| !fathom_sys::signals::is_ignored(*signal).unwrap_or(false);
-    let watched: Vec<i32> = WATCHED.into_iter().filter(is_watched).collect();
-    let mut signals = Signals::new(&watched)?;
+/// Begins to watch for signals, and to take EFBIG for SIGXFSZ. Whatever is asked to end before it can be is ended by sending the
+/// number of `forced` to `end`. What was ignored when the program was started (`nohup`) stays ignored. Where the handlers cannot
+/// be installed, [`watch`] says so when it comes to a run.
+pub fn start(forced: Exit, end: Sender<u8>) {
     let watch = WATCH.get_or_init(|| SignalWatch {
         forced,
+        end,
+        is_installed: AtomicBool::new(false),
         caught: AtomicI32::new(0),
         caught_at: AtomicU64::new(0),
         has_hung_up: AtomicBool::new(false),
@@ -83,30 +79,24 @@ pub fn start(forced: Exit) -> io::Result<&'static SignalWatch> {
         status: Mutex::new(None),
         is_status_wanted: AtomicBool::new(false),
     });
-    // The thread that calls may get stuck in a request to a device, and with it every signal it would take.
-    fathom_sys::signals::block(&watched)?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        // These are signals, so it cannot fail.
-        let _ = fathom_sys::signals::unblock(&watched);
-        signals.forever().for_each(|signal| watch.take(signal));
-    })?;
-    Ok(watch)
+    let _ = watch.install();
 }
 
 /// From now on a signal asks `stop`; a second one ends the program, for a run that is stuck in the kernel.
 ///
 /// # Errors
 /// The handlers cannot be installed.
-pub fn watch(stop: StopHandle, forced: Exit) -> io::Result<&'static SignalWatch> {
-    watch_saying(stop, forced, "stopped at once; tests that had finished are kept")
+pub fn watch(stop: StopHandle) -> io::Result<&'static SignalWatch> {
+    watch_saying(stop, "stopped at once; tests that had finished are kept")
 }
 
 /// As [`watch`]; a program that is ended is ended with `words`.
 ///
 /// # Errors
 /// The handlers cannot be installed.
-pub fn watch_saying(stop: StopHandle, forced: Exit, words: &'static str) -> io::Result<&'static SignalWatch> {
-    let watch = start(forced)?;
+pub fn watch_saying(stop: StopHandle, words: &'static str) -> io::Result<&'static SignalWatch> {
+    let watch = WATCH.get().ok_or(io::ErrorKind::NotFound)?;
+    watch.install()?;
     *lock(&watch.manners) = Some(Manners { stop, words });
     Ok(watch)
 }
@@ -128,6 +118,26 @@ pub fn unwatched(error: io::Error) -> Complaint {
 }
 
 impl SignalWatch {
+    /// Installs the handlers where that has not been done.
+    fn install(&'static self) -> io::Result<()> {
+        if self.is_installed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        fathom_sys::signals::ignore_file_size_limit();
+        let is_watched = |signal: &i32| !fathom_sys::signals::is_ignored(*signal).unwrap_or(false);
+        let watched: Vec<i32> = WATCHED.into_iter().filter(is_watched).collect();
+        let mut signals = Signals::new(&watched)?;
+        // The thread that calls may get stuck in a request to a device, and with it every signal it would take.
+        fathom_sys::signals::block(&watched)?;
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            // These are signals, so it cannot fail.
+            let _ = fathom_sys::signals::unblock(&watched);
+            signals.forever().for_each(|signal| self.take(signal));
+        })?;
+        self.is_installed.store(true, Ordering::Release);
+        Ok(())
+    }
+
     /// The signal that asked for the end, if one did.
     pub fn number(&self) -> Option<i32> {
         Some(self.caught.load(Ordering::Acquire)).filter(|&number| number != 0)
@@ -166,7 +176,7 @@ impl SignalWatch {
         }
         self.caught_at.store(monotonic_ns(), Ordering::Release);
         fathom_history::hurry();
-        let Some(manners) = &*manners else { self.leave(words) };
+        let Some(manners) = &*manners else { return self.leave(words) };
         manners.stop.request(&format!("signal {signal}"));
         self.end_soon(words);
     }
@@ -201,7 +211,7 @@ impl SignalWatch {
     }
 
     /// Ends the program, with `words` where somebody reads them.
-    fn leave(&self, words: &'static str) -> ! {
+    fn leave(&self, words: &'static str) {
         let (said, is_said) = channel();
         let say = move || {
             if !words.is_empty() {
@@ -212,7 +222,8 @@ impl SignalWatch {
         if std::thread::Builder::new().name("last-words".to_owned()).spawn(say).is_ok() {
             let _ = is_said.recv_timeout(WORDS_PATIENCE);
         }
-        std::process::exit(i32::from(self.forced.number()));
+        // Nobody listens where the program ends by itself.
+        let _ = self.end.send(self.forced.number());
     }
 }
 

@@ -1,28 +1,29 @@
 //! What somebody at a terminal sees of a run whose next measurement follows from those before. Where it is known how many there
 //! will be, they are counted; otherwise the time is.
 
-use fathom_assess::{MeasurementStep, Site, StepObserver};
+use fathom_assess::{MeasurementStep, StepObserver};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
-use fathom_record::{RunHeader, TestRecord};
+use fathom_record::RunHeader;
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 
 use crate::run_display::RunDisplay;
 
 /// Shows how such a run goes on.
-pub struct StepProgress<'a> {
-    display: &'a mut RunDisplay,
+pub struct StepProgress {
+    display: RunDisplay,
+    /// Longest time for file layout.
     layout_time: Option<Nanos>,
     /// Time for everything, where there is a limit.
     budget: Option<Nanos>,
     step: MeasurementStep,
 }
 
-impl<'a> StepProgress<'a> {
-    /// Nothing is shown or stored before it begins.
-    pub fn new(site: &Site, budget: Option<Nanos>, display: &'a mut RunDisplay) -> StepProgress<'a> {
-        StepProgress { display, layout_time: site.layout_time, budget, step: MeasurementStep::default() }
+impl StepProgress {
+    /// Nothing is shown before it begins.
+    pub fn new(layout_time: Option<Nanos>, budget: Option<Nanos>, display: RunDisplay) -> StepProgress {
+        StepProgress { display, layout_time, budget, step: MeasurementStep::default() }
     }
 
     /// What is left, by the share of the measurements that is done where there is no limit.
@@ -48,7 +49,7 @@ impl<'a> StepProgress<'a> {
     }
 }
 
-impl RunObserver for StepProgress<'_> {
+impl RunObserver for StepProgress {
     fn layout(&mut self, progress: &LayoutProgress) {
         self.display.laying_out(progress, self.layout_time);
     }
@@ -68,18 +69,16 @@ impl RunObserver for StepProgress<'_> {
     }
 }
 
-impl StepObserver for StepProgress<'_> {
-    fn begun(&mut self, header: &RunHeader) {
-        self.display.begun(header);
+impl StepObserver for StepProgress {
+    fn begun(&mut self, _header: &RunHeader) {
         self.display.bar.set_length(self.budget.map_or(1, Nanos::as_millis));
         self.display.bar.set_position(0);
         self.display.bar.set_message("");
     }
 
     fn step_begun(&mut self, step: &MeasurementStep) {
-        self.display.preparing();
         self.step = step.clone();
-        let MeasurementStep { title, number, of, spent_ns } = step;
+        let MeasurementStep { title, number, of, spent_ns, .. } = step;
         if let Some(of) = of {
             self.display.bar.set_length(*of as u64);
             self.display.bar.set_position(*number as u64 - 1);
@@ -88,9 +87,5 @@ impl StepObserver for StepProgress<'_> {
         let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
         self.display.bar.set_prefix(format!("{number:>3}{of}, {title}"));
         self.display.bar.set_message(self.left(*spent_ns).unwrap_or_default());
-    }
-
-    fn step_ended(&mut self, test: &TestRecord) {
-        self.display.ended(test);
     }
 }

@@ -4,12 +4,15 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use fathom_history::{Error, Filter, History, HistoryPath, Kept, PATIENCE, RunId, Warning, default_path};
-use fathom_record::{ActivityKind, RunRecord};
+use fathom_assess::TestKeeper;
+use fathom_history::{
+    Error, Filter, History, HistoryPath, Kept, PATIENCE, RunId, Store, Warning, default_path,
+};
+use fathom_record::{ActivityKind, RunHeader, RunRecord, TestRecord};
 use fathom_report::TextWriter;
 
 use crate::exit::{self, Complaint};
-use crate::output;
+use crate::output::{self, Bar};
 
 /// The environment variable that names the history.
 pub const VARIABLE: &str = "FATHOM_HISTORY";
@@ -77,6 +80,40 @@ pub fn tell(warning: Option<Warning>) {
     output::warn(&format!("warning: {warning}"));
     if let Some(hint) = warning.hint() {
         output::warn(&format!("hint: {hint}"));
+    }
+}
+
+/// Keeps the tests of a run in the history.
+pub struct HistoryKeeper {
+    place: HistoryPath,
+    bar: Bar,
+    /// Where they are kept, once the run has begun.
+    pub store: Store,
+}
+
+impl HistoryKeeper {
+    /// Keeps them in `place`; warnings do not disturb `bar`.
+    pub fn new(place: HistoryPath, bar: Bar) -> HistoryKeeper {
+        HistoryKeeper { place, bar, store: Store::None }
+    }
+
+    fn say(&self, warning: Option<Warning>) {
+        if warning.is_some() {
+            self.bar.suspend(|| tell(warning));
+        }
+    }
+}
+
+impl TestKeeper for HistoryKeeper {
+    fn begin(&mut self, header: &RunHeader) {
+        let (store, warning) = Store::begin(&self.place, header);
+        self.store = store;
+        self.say(warning);
+    }
+
+    fn append(&mut self, test: &TestRecord) {
+        let warning = self.store.append(test);
+        self.say(warning);
     }
 }
 

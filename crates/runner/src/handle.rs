@@ -101,11 +101,7 @@ impl RunHandle<RunEvent, Result<RunOutcome, RunError>> {
         session: impl FnOnce() -> Session + Send + 'static,
         plan: Arc<RunPlan>,
     ) -> io::Result<Self> {
-        RunHandle::begin(control.clone(), move |sender| {
-            let mut session = session();
-            session.control_by(control);
-            session.run(&plan, sender)
-        })
+        RunHandle::begin(control.clone(), move |sender| session().controlled(control).run(&plan, sender))
     }
 }
 

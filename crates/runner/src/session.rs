@@ -138,8 +138,9 @@ impl Session {
     }
 
     /// Has `control` control whatever this session runs, instead of a control of its own.
-    pub fn control_by(&mut self, control: RunControl) {
+    pub fn controlled(mut self, control: RunControl) -> Session {
         self.control = control;
+        self
     }
 
     /// Ends whatever this session is running when asked to; may be sent to other threads.

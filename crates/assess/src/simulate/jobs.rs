@@ -26,8 +26,8 @@ pub(super) fn predict(
     stop: &StopHandle,
     observer: &mut dyn SimulateObserver,
 ) -> Result<(Forecast, u64), AssessError> {
-    let mut session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))]);
-    session.control_by(RunControl::default().with_stop(stop.part()));
+    let session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))])
+        .controlled(RunControl::default().with_stop(stop.part()));
     let sections = load.on(volume, length, &engine_rows())?;
     // Whatever is drawn at random is drawn alike each time.
     let host = fathom_options::PlanningHost { entropy: volume.seed, ..host_facts() };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_assess::{BenchTarget, SimulatedVolume, engine_rows, host_facts, session_for, session_of_plan};
+use fathom_assess::{BenchTarget, PlanTargets, SimulatedVolume, engine_rows, host_facts, session_for};
 use fathom_options::{MachineNumbers, ParseEnvironment, parse_command_line};
 use fathom_stats::{Latency, RunOutcome};
 use fathom_volume::Limit;
@@ -196,7 +196,7 @@ fn outcome_of(volume: &str, options: &str, on: Option<&BenchTarget>) -> RunOutco
     let plan = parse_command_line(&words, &environment).unwrap().plan(&host_facts()).unwrap();
     let session = match on {
         Some(target) => session_for([target]),
-        None => session_of_plan(&plan).unwrap().expect("the target is a modelled volume").0,
+        None => PlanTargets::of(&plan).unwrap().session(),
     };
     session.run(&plan, &mut ()).unwrap()
 }

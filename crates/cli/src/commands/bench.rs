@@ -6,6 +6,7 @@ mod promised;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use fathom_analysis::criterion::parse_percent;
@@ -126,9 +127,11 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         return Ok(Exit::Done);
     }
     measuring.announce(|out| plan_text(&plan, false, false, out))?;
+    let plan = Arc::new(plan);
+    let shown = plan.clone();
     let (record, exit) = measuring.run(
-        plan.session(),
-        |session, display| fathom_assess::run(&plan, session, &mut BenchProgress::new(&plan, display)),
+        move |control, observer| fathom_assess::run(&plan, &mut plan.session().controlled(control), observer),
+        |display| BenchProgress::new(shown, display),
         move |record, style, format, out| show(record, &Style { show_fio, ..style.clone() }, format, out),
     )?;
     Ok(if exit == Exit::Done && promise::is_broken(&record) { Exit::Broken } else { exit })

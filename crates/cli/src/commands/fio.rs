@@ -4,14 +4,17 @@
 //! standard error only where somebody is looking.
 
 mod keeper;
+mod observer;
 mod sink;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use fathom_assess::{AssessError, engine_rows, host_facts, session_of_plan};
+use fathom_assess::{
+    AssessError, MeasurementEvent, PlanTargets, StepObserver, engine_rows, host_facts, stuck_note,
+};
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
     CommandOptions, EngineRow, Eta, Invocation, MachineNumbers, OptionError, ParseEnvironment, command_help,
@@ -19,16 +22,16 @@ use fathom_options::{
 };
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
 use fathom_report::{FIO_VERSION, fio::banner as fio_banner};
-use fathom_runner::{LayoutProgress, RunError, RunObserver, Session, WritePermit};
-use fathom_stats::{RunOutcome, Snapshot};
+use fathom_runner::{EventSender, Progress, RunControl, RunError, RunHandle, WritePermit};
+use fathom_stats::RunOutcome;
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::eta::EtaLine;
 use crate::exit::{Exit, without_excerpt};
-use crate::rescue::{self, Rescue};
 use crate::stall_note::StallNote;
 use crate::{output, signals};
 use keeper::Keeper;
+use observer::{FioObserver, layouts};
 use sink::Sink;
 
 /// Does what fio does with these words.
@@ -118,11 +121,8 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
     if invocation.command.parse_only {
         return Ok(Exit::Done);
     }
-    let (session, notes) = match session_of_plan(&plan)? {
-        Some(simulated) => simulated,
-        None => (Session::real(), Vec::new()),
-    };
-    measure(words, &invocation, &plan, session, notes)
+    let targets = PlanTargets::of(&plan)?;
+    measure(words, &invocation, Arc::new(plan), targets)
 }
 
 /// `--version`, `--help` and the like.
@@ -163,55 +163,73 @@ pub(super) fn machine_numbers(cpus: usize) -> MachineNumbers {
     }
 }
 
+/// A run of fio's jobs on a thread of its own.
+type FioHandle = RunHandle<MeasurementEvent, Result<RunOutcome, RunError>>;
+
+/// Begins to run `plan`; where it is kept, under the header that comes back with the conditions it runs under.
+fn begin(
+    control: RunControl,
+    command: &CommandOptions,
+    plan: Arc<RunPlan>,
+    targets: PlanTargets,
+    kept: Option<RunHeader>,
+) -> Result<FioHandle, FioRefusal> {
+    let permit = WritePermit::fio(&may_destroy(command));
+    let controlled = control.clone();
+    let run = move |events: &mut EventSender<_, _>| {
+        let mut session = targets.session().controlled(controlled);
+        session.set_permit(permit);
+        if let Some(header) = kept {
+            events.begun(&keeper::with_conditions(header, &plan, &session));
+        }
+        session.run(&plan, events)
+    };
+    RunHandle::begin(control, run).map_err(|error| {
+        FioRefusal::new(format!("fio: cannot start a thread: {}", output::plain(&error)), None)
+    })
+}
+
 fn measure(
     words: &[String],
     invocation: &Invocation,
-    plan: &RunPlan,
-    mut session: Session,
-    mut notes: Vec<String>,
+    plan: Arc<RunPlan>,
+    targets: PlanTargets,
 ) -> Result<Exit, FioRefusal> {
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;
-    session.set_permit(WritePermit::fio(&may_destroy(command)));
-    let caught = signals::watch(session.stop_handle(), Exit::FioInterrupted).map_err(|error| {
+    let control = RunControl::default();
+    let caught = signals::watch(control.stop_handle()).map_err(|error| {
         let message = format!("fio: cannot watch for signals: {}", output::plain(&error));
         FioRefusal::new(message, signals::hint(&error))
     })?;
-    let rescue = Rescue::new();
-    let watch = rescue.watch(session.stop_handle(), |record, _| {
-        rescue::end(record, Exit::FioInterrupted, |_| Ok(()));
-    });
-    let _watch = watch.map_err(|error| {
-        FioRefusal::new(format!("fio: cannot start a thread: {}", output::plain(&error)), None)
-    })?;
+    let mut notes = targets.notes.clone();
     if sink.has_text() {
         sink.write(|out| {
             invocation.messages.iter().try_for_each(|message| writeln!(out.verbatim(), "{message}"))?;
-            fio_banner::render_plan(plan, out)
+            fio_banner::render_plan(&plan, out)
         })?;
     } else {
         notes.extend(invocation.messages.iter().cloned());
     }
-    let mut keeper = Keeper::begin(command, words, invocation, plan, &session);
-    keeper.header.notes.clone_from(&notes);
+    let mut keeper = Keeper::new(command, words, invocation, &plan, &notes);
     let shows_eta = shows_eta(command, &sink);
+    let handle = begin(control, command, plan.clone(), targets, keeper.kept_header().cloned())?;
     let mut observer = FioObserver {
         sink,
-        plan,
-        unannounced: layouts(plan),
+        plan: &plan,
+        unannounced: layouts(&plan),
         eta: shows_eta.then(|| eta_line(command)),
         stall: StallNote::default(),
-        rescue: rescue.clone(),
-        caught,
         meta: meta_of(invocation),
     };
-    let ran = session.run(plan, &mut observer);
-    drop(rescue.into_store());
+    let Some(ran) = follow(handle, caught, &mut keeper, &mut observer) else {
+        return Ok(Exit::FioInterrupted);
+    };
     if let Some(eta) = &mut observer.eta {
         eta.finish();
     }
     let mut sink = observer.sink;
-    let (test, exit) = judge(ran, plan, invocation, caught.number().is_some());
+    let (test, exit) = judge(ran, &plan, invocation, caught.number().is_some());
     let header = keeper.header.clone();
     let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
     record.findings = fathom_analysis::findings(&record);
@@ -230,6 +248,31 @@ fn measure(
     }
     sink.report(&record)?;
     Ok(exit)
+}
+
+/// Follows the run to its end; `None` where its thread is stuck and was given up.
+fn follow(
+    mut handle: FioHandle,
+    caught: &signals::SignalWatch,
+    keeper: &mut Keeper,
+    observer: &mut FioObserver<'_>,
+) -> Option<Result<RunOutcome, RunError>> {
+    loop {
+        if caught.takes_status_request() {
+            handle.ask_for_outcome();
+        }
+        match handle.wait() {
+            Progress::Event(MeasurementEvent::Run(event)) => event.tell(observer),
+            Progress::Event(MeasurementEvent::Begun(header)) => keeper.begin(*header),
+            Progress::Event(_) | Progress::Waiting => {}
+            Progress::Ended(ran) => return Some(ran),
+            Progress::Stuck(state) => {
+                output::warn(&format!("fathom: {}", stuck_note(&state)));
+                output::warn("fathom: nothing was measured");
+                return None;
+            }
+        }
+    }
 }
 
 fn meta_of(invocation: &Invocation) -> TestMeta {
@@ -295,78 +338,4 @@ fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
 
 fn eta_line(command: &CommandOptions) -> EtaLine {
     EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline)
-}
-
-/// Which clone each file of `plan` is laid out for: the first that names it.
-fn layouts(plan: &RunPlan) -> HashMap<&Path, (usize, usize)> {
-    let mut layouts = HashMap::new();
-    for (index, job) in plan.jobs.iter().enumerate() {
-        for (clone, path) in
-            job.clones.iter().enumerate().flat_map(|(c, p)| p.paths.iter().map(move |p| (c, p)))
-        {
-            layouts.entry(path.as_path()).or_insert((index, clone));
-        }
-    }
-    layouts
-}
-
-/// Says what fio says while a run goes on.
-struct FioObserver<'a> {
-    sink: Sink,
-    plan: &'a RunPlan,
-    /// The clone that each file is laid out for: job, and place in it; without those whose layout was told of.
-    unannounced: HashMap<&'a Path, (usize, usize)>,
-    eta: Option<EtaLine>,
-    stall: StallNote,
-    rescue: Rescue,
-    caught: &'static signals::SignalWatch,
-    meta: TestMeta,
-}
-
-impl RunObserver for FioObserver<'_> {
-    fn layout(&mut self, progress: &LayoutProgress) {
-        self.rescue.laying_out(Some(&progress.path));
-        if !self.sink.has_text() {
-            return;
-        }
-        let Some((index, clone)) = self.unannounced.remove(progress.path.as_path()) else { return };
-        let (job, paths) = (&self.plan.jobs[index], &self.plan.jobs[index].clones[clone].paths);
-        // One line tells of all files of a clone.
-        let files = paths.len();
-        for path in paths {
-            self.unannounced.remove(path.as_path());
-        }
-        let line = fio_banner::layout_line(&job.name, files, progress.total_bytes * files as u64);
-        // The report says so if the output cannot be written.
-        let _ = self.sink.write(|out| writeln!(out, "{line}"));
-    }
-
-    fn snapshot(&mut self, snapshot: &Snapshot) {
-        self.rescue.working();
-        // What reads fio's output knows no such lines, so they are for people alone.
-        if let Some(line) = self.stall.line(snapshot).filter(|_| output::stderr_is_seen()) {
-            if let Some(eta) = &mut self.eta {
-                eta.finish();
-            }
-            output::warn(&line);
-        }
-        if let Some(eta) = &mut self.eta {
-            eta.show(snapshot);
-        }
-    }
-
-    fn wants_outcome_so_far(&mut self) -> bool {
-        self.caught.takes_status_request()
-    }
-
-    /// As fio answers SIGUSR1: with the documents of the end, as they would be now.
-    fn outcome_so_far(&mut self, outcome: &RunOutcome) {
-        if let Some(eta) = &mut self.eta {
-            eta.finish();
-        }
-        let test = test_record(self.meta.clone(), self.plan, outcome);
-        let record = RunRecord { status: test.status, tests: vec![test], ..RunRecord::default() };
-        // The report says so if the output cannot be written.
-        let _ = self.sink.report(&record);
-    }
 }

@@ -66,13 +66,13 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
     let measuring = Measuring::new(&arguments.run);
     let plan = IdentifyPlan::make(settings(arguments, command))?;
     measuring.announce(|out| plan_text(&plan, out))?;
-    let budget = Nanos(plan.spec.budget.time_ns);
+    let (budget, layout_time) = (Nanos(plan.spec.budget.time_ns), plan.site.layout_time);
     let (_, exit) = measuring.run(
-        plan.site.session(),
-        |session, display| {
-            identify(&plan, session, &mut StepProgress::new(&plan.site, Some(budget), display))
-                .map(|(record, _)| record)
+        move |control, observer| {
+            let mut session = plan.site.session().controlled(control);
+            identify(&plan, &mut session, observer).map(|(record, _)| record)
         },
+        |display| StepProgress::new(layout_time, Some(budget), display),
         show,
     )?;
     Ok(exit)

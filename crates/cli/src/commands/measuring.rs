@@ -1,20 +1,19 @@
-//! The frame of the commands that run tests: says what will be done, runs it on its session with signals watched for and each
-//! test kept as it ends, shows what came out, and tells how it ended. What is run and how it looks, each command says.
+//! The frame of the commands that run tests: says what will be done, follows it with signals watched for and each test kept as
+//! it ends, shows what came out, and tells how it ended. What is run and how it looks, each command says.
 
 use std::io;
-use std::sync::Arc;
 
-use fathom_assess::AssessError;
-use fathom_history::{HistoryPath, Store};
+use fathom_assess::{AssessError, MeasurementEnd, StepObserver, begin_measurement, follow};
+use fathom_history::HistoryPath;
 use fathom_record::{RunRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter};
-use fathom_runner::Session;
+use fathom_runner::RunControl;
 
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
-use crate::rescue::{self, Rescue};
 use crate::run_display::RunDisplay;
+use crate::store::HistoryKeeper;
 use crate::{output, signals, store};
 
 /// How a run is shown and where it is kept.
@@ -48,50 +47,53 @@ impl Measuring {
         Ok(())
     }
 
-    /// Runs `measure` on `session` and shows its record by `show`, in the format asked for; that happens on another
-    /// thread, and ends the program, where this one is stuck in a request to the target.
+    /// Runs `measure` on a thread of its own, shown by what `observer` makes of the display, and shows its record by `show`, in
+    /// the format asked for.
     ///
     /// # Errors
     /// It could not begin, or not be shown.
-    pub fn run(
+    pub fn run<O: StepObserver>(
         self,
-        mut session: Session,
-        measure: impl FnOnce(&mut Session, &mut RunDisplay) -> Result<RunRecord, AssessError>,
-        show: impl Fn(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()> + Send + Sync + 'static,
+        measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<RunRecord, AssessError> + Send + 'static,
+        observer: impl FnOnce(RunDisplay) -> O,
+        show: impl Fn(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
     ) -> Result<(RunRecord, Exit), Complaint> {
-        let stop = session.stop_handle();
-        let caught = signals::watch(stop.clone(), Exit::Interrupted).map_err(signals::unwatched)?;
-        let rescue = Rescue::new();
-        let mut display = RunDisplay::new(self.place, rescue.clone());
-        caught.answer_status(display.bar.status());
-        let (format, going_on) = (self.format, self.going_on);
-        let report = Arc::new(move |record: &RunRecord, mut store: Store| {
-            store::tell(store.finish(record.status, &record.header, &record.findings));
-            let kept = store.kept();
-            let style = Style { run_id: store::run_id(&kept), ..output::style() };
-            output::print(|out| {
-                show(record, &style, format, out)?;
-                if format != Format::Text {
-                    return Ok(());
-                }
-                store::write_kept(&kept, out)?;
-                let can_go_on = style.run_id.is_some() && record.status != TestStatus::Complete;
-                going_on
-                    .iter()
-                    .filter(|_| can_go_on)
-                    .try_for_each(|line| writeln!(out.verbatim(), "To go on: {line}"))
-            })
-        });
-        let report_of_another = Arc::clone(&report);
-        let _watch = rescue.watch(stop, move |record, store| {
-            rescue::end(record, Exit::Interrupted, |record| report_of_another(record, store));
+        let control = RunControl::default();
+        let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
+        let display = RunDisplay::new();
+        let bar = display.bar.clone();
+        caught.answer_status(bar.status());
+        let handle = begin_measurement(control, measure)?;
+        let mut keeper = HistoryKeeper::new(self.place, bar.clone());
+        let end = follow(handle, &mut keeper, &mut observer(display));
+        bar.finish_and_clear();
+        let (record, is_given_up) = match end? {
+            MeasurementEnd::Ended(record) => (record, false),
+            MeasurementEnd::GivenUp { note, record } => {
+                output::warn(&format!("fathom: {note}"));
+                let Some(record) = record else {
+                    output::warn("fathom: nothing was measured");
+                    return Ok((RunRecord::default(), Exit::Interrupted));
+                };
+                (record, true)
+            }
+        };
+        let mut store = keeper.store;
+        store::tell(store.finish(record.status, &record.header, &record.findings));
+        let kept = store.kept();
+        let style = Style { run_id: store::run_id(&kept), ..output::style() };
+        output::print(|out| {
+            show(&record, &style, self.format, out)?;
+            if self.format != Format::Text {
+                return Ok(());
+            }
+            store::write_kept(&kept, out)?;
+            let can_go_on = style.run_id.is_some() && record.status != TestStatus::Complete;
+            let going_on = self.going_on.iter().filter(|_| can_go_on);
+            going_on.into_iter().try_for_each(|line| writeln!(out.verbatim(), "To go on: {line}"))
         })?;
-        let ran = measure(&mut session, &mut display);
-        let store = display.finish();
-        let record = ran?;
-        report(&record, store)?;
         let exit = match record.status {
-            _ if caught.number().is_some() => Exit::Interrupted,
+            _ if is_given_up || caught.number().is_some() => Exit::Interrupted,
             TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
             TestStatus::Complete | TestStatus::Skipped => Exit::Done,
         };

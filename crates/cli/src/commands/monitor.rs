@@ -84,8 +84,7 @@ impl From<MonitorError> for Complaint {
 /// It could not begin, or the job file cannot be written.
 pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
     let stop = StopHandle::default();
-    let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, "stopped at once")
-        .map_err(signals::unwatched)?;
+    let caught = signals::watch_saying(stop.clone(), "stopped at once").map_err(signals::unwatched)?;
     let settings = MonitorSettings {
         devices: arguments.devices,
         interval: arguments.interval,

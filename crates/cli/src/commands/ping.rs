@@ -75,11 +75,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
         output::warn("ioping: nowait without cached or direct I/O is supposed to fail");
     }
     let stop = StopHandle::default();
-    let forced = match front {
-        PingProgram::Own => Exit::Interrupted,
-        PingProgram::Ioping => Exit::Ioping(4),
-    };
-    let caught = match signals::watch_saying(stop.clone(), forced, "stopped at once") {
+    let caught = match signals::watch_saying(stop.clone(), "stopped at once") {
         Ok(caught) => caught,
         Err(error) => {
             let hint = signals::hint(&error);

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use fathom_analysis::pattern::block_name;
@@ -91,9 +92,11 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
     }
     measuring.announce(|out| plan_text(&plan, out))?;
     measuring.going_on = Some(resuming(&plan));
+    let plan = Arc::new(plan);
+    let shown = plan.clone();
     let (_, exit) = measuring.run(
-        plan.session(),
-        |session, display| prepare(&plan, earlier, session, &mut PrepareProgress::new(&plan, display)),
+        move |control, observer| prepare(&plan, earlier, &mut plan.session().controlled(control), observer),
+        |display| PrepareProgress::new(shown, display),
         show,
     )?;
     Ok(exit)

@@ -87,7 +87,7 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     let settings = SimulateSettings { volumes: arguments.volumes, load, length: asked };
     let stop = StopHandle::default();
     let words = "stopped at once";
-    let caught = signals::watch_saying(stop.clone(), Exit::Interrupted, words).map_err(signals::unwatched)?;
+    let caught = signals::watch_saying(stop.clone(), words).map_err(signals::unwatched)?;
     let mut progress = SimulateProgress::new(settings.volumes.len(), asked);
     caught.answer_status(progress.bar.status());
     let simulated = simulate(&settings, &stop, &mut progress);

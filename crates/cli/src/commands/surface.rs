@@ -102,9 +102,10 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
     measuring.announce(|out| plan_text(&plan, out))?;
     // Of a scan it is not known how long it takes.
     let budget = (!plan.settings.scan).then_some(plan.settings.budget);
+    let layout_time = plan.site.layout_time;
     let (_, exit) = measuring.run(
-        plan.site.session(),
-        |session, display| surface(&plan, session, &mut StepProgress::new(&plan.site, budget, display)),
+        move |control, observer| surface(&plan, &mut plan.site.session().controlled(control), observer),
+        |display| StepProgress::new(layout_time, budget, display),
         show,
     )?;
     Ok(exit)

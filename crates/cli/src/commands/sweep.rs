@@ -122,16 +122,12 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     let mut plan = SweepPlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     measuring.announce(|out| plan_text(&plan, out))?;
+    let (budget, layout_time) = (plan.settings.budget, plan.site.layout_time);
     let (record, exit) = measuring.run(
-        plan.site.session(),
-        |session, display| {
-            sweep(
-                &plan,
-                earlier,
-                session,
-                &mut StepProgress::new(&plan.site, Some(plan.settings.budget), display),
-            )
+        move |control, observer| {
+            sweep(&plan, earlier, &mut plan.site.session().controlled(control), observer)
         },
+        |display| StepProgress::new(layout_time, Some(budget), display),
         show,
     )?;
     let misses = || misses_a_goal(&assess(&record));

@@ -14,6 +14,7 @@ use crate::{output, store};
 
 /// Keeps the run in the history where that was asked for.
 pub struct Keeper {
+    is_asked_for: bool,
     store: Store,
     /// What the record says of the run as a whole.
     pub header: RunHeader,
@@ -21,45 +22,42 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Enters the run, where `--keep` or the variable says so.
-    pub fn begin(
+    /// Keeps the run where `--keep` or the variable says so.
+    pub fn new(
         command: &CommandOptions,
         words: &[String],
         invocation: &Invocation,
         plan: &RunPlan,
-        session: &Session,
+        notes: &[String],
     ) -> Keeper {
-        let mut header = RunHeader { activity: Activity::Fio, ..RunHeader::default() };
-        let keep = command.keep || store::named(None).is_some();
-        if !keep {
-            return Keeper { store: Store::None, header, notes: Vec::new() };
+        let is_asked_for = command.keep || store::named(None).is_some();
+        let mut header = RunHeader { activity: Activity::Fio, notes: notes.to_vec(), ..RunHeader::default() };
+        if is_asked_for {
+            let names: Vec<String> = targets(plan).iter().map(|path| path.display().to_string()).collect();
+            header.command =
+                ["fathom", "fio"].map(str::to_owned).into_iter().chain(words.iter().cloned()).collect();
+            header.target = names.join(",");
+            header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
+            header.job_text = show_command(invocation);
         }
-        let mut targets: Vec<&PathBuf> =
-            plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths).collect();
-        targets.dedup();
-        let names: Vec<String> = targets.iter().map(|path| path.display().to_string()).collect();
-        header.command =
-            ["fathom", "fio"].map(str::to_owned).into_iter().chain(words.iter().cloned()).collect();
-        header.target = names.join(",");
-        header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
-        header.job_text = show_command(invocation);
-        // On virtual time nothing is said of this machine and its time.
-        if !session.is_simulated() {
-            header.started_unix_ms = fathom_sys::clock::unix_ms();
-            header.started_monotonic_ns = fathom_sys::clock::monotonic_ns();
-        }
-        if let Some(first) = targets.first().filter(|_| !session.is_simulated()) {
-            header.conditions = conditions(first, session.clock_facts(), &BTreeMap::new());
-            header.boot_id = header.conditions.host.boot_id.clone();
-        }
+        Keeper { is_asked_for, store: Store::None, header, notes: Vec::new() }
+    }
+
+    /// The header to begin with, where the run is kept.
+    pub fn kept_header(&self) -> Option<&RunHeader> {
+        Some(&self.header).filter(|_| self.is_asked_for)
+    }
+
+    /// Enters the run.
+    pub fn begin(&mut self, header: RunHeader) {
+        self.header = header;
         let place = store::place(None, true);
-        let (store, warning) = Store::begin(&place, &header);
-        let mut keeper = Keeper { store, header, notes: Vec::new() };
+        let (store, warning) = Store::begin(&place, &self.header);
+        self.store = store;
         if place.history.is_none() {
-            keeper.notes.push(format!("{}; the run is not kept", store::NO_PLACE));
+            self.notes.push(format!("{}; the run is not kept", store::NO_PLACE));
         }
-        keeper.note(warning);
-        keeper
+        self.note(warning);
     }
 
     /// Stores what ran and what it tells; what could not be stored goes to `notes`.
@@ -83,4 +81,30 @@ impl Keeper {
             store::tell(Some(warning));
         }
     }
+}
+
+/// The targets of `plan`, one after the other.
+fn targets(plan: &RunPlan) -> Vec<&PathBuf> {
+    let mut targets: Vec<&PathBuf> =
+        plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths).collect();
+    targets.dedup();
+    targets
+}
+
+/// `header` with the time and the conditions under which `plan` is run on `session`; it looks at the target.
+pub fn with_conditions(header: RunHeader, plan: &RunPlan, session: &Session) -> RunHeader {
+    // On virtual time nothing is said of this machine and its time.
+    if session.is_simulated() {
+        return header;
+    }
+    let mut header = RunHeader {
+        started_unix_ms: fathom_sys::clock::unix_ms(),
+        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
+        ..header
+    };
+    if let Some(first) = targets(plan).first() {
+        header.conditions = conditions(first, session.clock_facts(), &BTreeMap::new());
+        header.boot_id = header.conditions.host.boot_id.clone();
+    }
+    header
 }

@@ -1,0 +1,228 @@
+//! A measurement of several tests on a thread of its own: begins it, follows it, has each test kept as it ends, and makes the
+//! partial record where its thread does not come back from the target.
+
+use std::io;
+
+use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_runner::{EventSender, Progress, RunControl, RunEvent, RunHandle, RunState};
+
+use crate::AssessError;
+use crate::steps::{MeasurementStep, StepObserver};
+
+/// What a measurement tells.
+#[derive(Clone, Debug)]
+pub enum MeasurementEvent {
+    /// A test's own run goes on, or a file is laid out.
+    Run(RunEvent),
+    /// The target is ready; measuring begins.
+    Begun(Box<RunHeader>),
+    /// A test begins.
+    StepBegun(MeasurementStep),
+    /// A round of the test begins: its number, from 0, and what came of those before it.
+    RoundBegun(usize, Box<RoundsRecord>),
+    /// A test has ended, been skipped or failed.
+    StepEnded(Box<TestRecord>),
+}
+
+/// Drives a measurement.
+pub type MeasurementHandle = RunHandle<MeasurementEvent, Result<RunRecord, AssessError>>;
+
+/// Keeps what is measured, as it is measured.
+pub trait TestKeeper {
+    /// The run begins.
+    fn begin(&mut self, header: &RunHeader);
+    /// A test has ended.
+    fn append(&mut self, test: &TestRecord);
+}
+
+/// How a measurement ended.
+#[derive(Debug)]
+pub enum MeasurementEnd {
+    /// By itself, or as it was asked to.
+    Ended(RunRecord),
+    /// Its thread is stuck in a request to the target, and was given up after a stop.
+    GivenUp {
+        /// What it is stuck in.
+        note: String,
+        /// The tests that had ended; `None` where measuring had not begun.
+        record: Option<RunRecord>,
+    },
+}
+
+/// Begins `measure` under `control` on a thread of its own, where it makes its session.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn begin_measurement(
+    control: RunControl,
+    measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<RunRecord, AssessError> + Send + 'static,
+) -> io::Result<MeasurementHandle> {
+    RunHandle::begin(control.clone(), move |events| measure(control, events))
+}
+
+/// Follows a measurement to its end: tells `observer` of what happens, and has `keeper` keep each test before the next begins.
+///
+/// # Errors
+/// It could not begin.
+pub fn follow(
+    mut handle: MeasurementHandle,
+    keeper: &mut dyn TestKeeper,
+    observer: &mut dyn StepObserver,
+) -> Result<MeasurementEnd, AssessError> {
+    let mut partial: Option<RunRecord> = None;
+    loop {
+        match handle.wait() {
+            Progress::Waiting => {}
+            Progress::Ended(ended) => return ended.map(MeasurementEnd::Ended),
+            Progress::Stuck(state) => {
+                let note = stuck_note(&state);
+                let record = partial.map(|record| incomplete(record, handle.stop_reason(), note.clone()));
+                return Ok(MeasurementEnd::GivenUp { note, record });
+            }
+            Progress::Event(event) => {
+                event.tell(observer);
+                match event {
+                    MeasurementEvent::Begun(header) => {
+                        keeper.begin(&header);
+                        partial = Some(RunRecord { header: *header, ..RunRecord::default() });
+                    }
+                    MeasurementEvent::StepEnded(test) => {
+                        keeper.append(&test);
+                        partial.iter_mut().for_each(|record| record.tests.push((*test).clone()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The record of a measurement that was given up.
+fn incomplete(mut record: RunRecord, stop_reason: Option<String>, note: String) -> RunRecord {
+    record.status = TestStatus::Incomplete;
+    record.header.interrupted = stop_reason;
+    record.header.notes.push(note);
+    record.findings = fathom_analysis::findings(&record);
+    record
+}
+
+/// What a run that was given up is stuck in.
+pub fn stuck_note(state: &RunState) -> String {
+    let (what, left) = match state {
+        RunState::LayingOut(Some(name)) => {
+            ("file layout did not end", format!("; {} may be left incomplete: remove it", name.display()))
+        }
+        RunState::LayingOut(None) => ("file layout did not end", String::new()),
+        _ => ("the target was not made ready", String::new()),
+    };
+    format!("{what}: the device does not respond, and fathom's run thread is stuck in the kernel{left}")
+}
+
+impl MeasurementEvent {
+    /// Tells `observer` of it.
+    pub fn tell(&self, observer: &mut dyn StepObserver) {
+        match self {
+            MeasurementEvent::Run(event) => event.tell(observer),
+            MeasurementEvent::Begun(header) => observer.begun(header),
+            MeasurementEvent::StepBegun(step) => observer.step_begun(step),
+            MeasurementEvent::RoundBegun(index, so_far) => observer.round_begun(*index, so_far),
+            MeasurementEvent::StepEnded(test) => observer.step_ended(test),
+        }
+    }
+}
+
+impl From<RunEvent> for MeasurementEvent {
+    fn from(event: RunEvent) -> MeasurementEvent {
+        MeasurementEvent::Run(event)
+    }
+}
+
+impl<T> StepObserver for EventSender<MeasurementEvent, T> {
+    fn begun(&mut self, header: &RunHeader) {
+        self.tell(MeasurementEvent::Begun(Box::new(header.clone())));
+        self.settle();
+    }
+
+    fn step_begun(&mut self, step: &MeasurementStep) {
+        self.tell(MeasurementEvent::StepBegun(step.clone()));
+    }
+
+    fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
+        self.tell(MeasurementEvent::RoundBegun(index, Box::new(so_far.clone())));
+    }
+
+    fn step_ended(&mut self, test: &TestRecord) {
+        self.tell(MeasurementEvent::StepEnded(Box::new(test.clone())));
+        // What storing it writes is no load beside the next test.
+        self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Kept(Vec<String>);
+
+    impl TestKeeper for Kept {
+        fn begin(&mut self, header: &RunHeader) {
+            self.0.push(format!("begun {}", header.target));
+        }
+        fn append(&mut self, test: &TestRecord) {
+            self.0.push(test.id.clone());
+        }
+    }
+
+    /// A measurement that has made one test and then hangs, or ends.
+    fn measured(hangs: bool) -> (MeasurementEnd, Vec<String>) {
+        let (release, released) = channel::<()>();
+        let control = RunControl::default();
+        let stop = control.stop_handle();
+        let handle = begin_measurement(control, move |_, observer| {
+            let header = RunHeader { target: "sda".to_owned(), ..RunHeader::default() };
+            observer.begun(&header);
+            let test = TestRecord { id: "first".to_owned(), ..TestRecord::default() };
+            observer.step_ended(&test);
+            if hangs {
+                stop.request("signal 2");
+                let _ = released.recv();
+            }
+            Ok(RunRecord { header, tests: vec![test], ..RunRecord::default() })
+        });
+        let mut kept = Kept::default();
+        let end = follow(handle.expect("a thread"), &mut kept, &mut ()).expect("it began");
+        drop(release);
+        (end, kept.0)
+    }
+
+    #[test]
+    fn tests_are_kept_as_they_end() {
+        let (end, kept) = measured(false);
+        assert!(matches!(end, MeasurementEnd::Ended(record) if record.tests.len() == 1));
+        assert_eq!(kept, ["begun sda", "first"]);
+    }
+
+    #[test]
+    fn the_partial_record_has_the_tests_that_ended_before_the_thread_got_stuck() {
+        let (end, kept) = measured(true);
+        let MeasurementEnd::GivenUp { note, record: Some(record) } = end else { panic!("{end:?}") };
+        assert_eq!((record.status, record.tests.len()), (TestStatus::Incomplete, 1));
+        assert_eq!(record.header.interrupted.as_deref(), Some("signal 2"));
+        assert_eq!(
+            (record.header.notes, kept),
+            (vec![note], vec!["begun sda".to_owned(), "first".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_file_that_would_stay_is_named() {
+        let note = |name: Option<&str>| stuck_note(&RunState::LayingOut(name.map(PathBuf::from)));
+        assert!(note(Some("/mnt/data")).ends_with("; /mnt/data may be left incomplete: remove it"));
+        assert!(note(None).starts_with("file layout did not end: ") && note(None).ends_with("in the kernel"));
+        assert!(stuck_note(&RunState::Preparing).starts_with("the target was not made ready: "));
+    }
+}
