@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use fathom_analysis::identified::prediction;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, together};
-use fathom_assess::{candidates, volume_size};
+use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::formats::Format;
@@ -76,7 +76,7 @@ fn in_all_formats(style: &Style, out: &mut TextWriter, view: impl Fn() -> View) 
 
 fn identify(record: &RunRecord, style: &Style) -> io::Result<()> {
     let found = &identified_of(record).unwrap_or_default();
-    let near = candidates(few_types(), found, volume_size(record));
+    let near = candidates(few_types(), found, volume_size(record, &VolumeTypes::default()));
     let predictions = &prediction::predictions(found);
     let report = IdentifyReport { record, found, candidates: &near, predictions };
     identify_json::render(&report, style, &mut io::sink())?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fathom_assess::{SimulatedVolume, session_of_plan};
+use fathom_assess::{PlanTargets, SimulatedVolume, VolumeTypes};
 use fathom_options::{PlanningHost, Section, resolve};
 
 use crate::{messages, serving};
@@ -11,7 +11,7 @@ use crate::{messages, serving};
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let name = if text.starts_with("sim:") { text.to_owned() } else { format!("sim:{text}") };
-    let volume = match SimulatedVolume::named(Path::new(&name)) {
+    let volume = match SimulatedVolume::named(Path::new(&name), &VolumeTypes::default()) {
         Ok(volume) => volume,
         Err(error) => return messages::check(&error, error.hint().as_deref()),
     };
@@ -35,13 +35,12 @@ fn run_job(name: &str) {
     if !is_it {
         return;
     }
-    match session_of_plan(&plan) {
-        Ok(Some((session, _))) => {
-            if let Err(error) = session.run(&plan, &mut ()) {
+    match PlanTargets::of(&plan, &VolumeTypes::default()) {
+        Ok(targets) => {
+            if let Err(error) = targets.session().run(&plan, &mut ()) {
                 messages::check(&error, error.hint().as_deref());
             }
         }
-        Ok(None) => panic!("{name} is a modelled volume"),
         Err(error) => messages::check(&error, error.hint().as_deref()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, Suite, engine_rows};
+use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, Suite, VolumeTypes, engine_rows};
 
 use crate::{jobs, messages};
 
@@ -34,7 +34,7 @@ pub(crate) fn settings() -> BenchSettings {
 }
 
 pub(crate) fn target() -> BenchTarget {
-    BenchTarget::inspect(Path::new(VOLUME), &[]).expect("the volume is one")
+    BenchTarget::inspect(Path::new(VOLUME), &[], &VolumeTypes::default()).expect("the volume is one")
 }
 
 fn check_plan(plan: &BenchPlan) {

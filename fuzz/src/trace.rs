@@ -2,6 +2,7 @@
 
 use std::io;
 
+use fathom_assess::VolumeTypes;
 use fathom_assess::simulate::{SimulateSettings, SimulatedLoad, Trace, simulate};
 use fathom_model::Nanos;
 use fathom_report::formats::Format;
@@ -23,7 +24,7 @@ pub fn check(data: &[u8]) {
     // So that it is repeated.
     let longer = Nanos(trace.length().0 * 5 / 2);
     for length in [None, Some(longer)] {
-        let settings = SimulateSettings {
+        let settings = SimulateSettings { types: VolumeTypes::default(),
             volumes: vec![VOLUME.to_owned()],
             load: SimulatedLoad::Trace(trace.clone()),
             length,

@@ -61,7 +61,7 @@ pub fn run(
         }
     }
     record.findings = fathom_analysis::findings(&record);
-    crate::remedies::name_types(&mut record);
+    crate::remedies::name_types(&mut record, &plan.settings.run.types);
     Ok(record)
 }
 

@@ -7,6 +7,7 @@ use fathom_analysis::identified::{EachWay, Identified};
 use fathom_catalog::{Alike, Catalog, CatalogEntry, Lifecycle, MeasuredVolume};
 use fathom_record::RunRecord;
 
+use crate::catalogue::VolumeTypes;
 use crate::simulated::{SimulatedVolume, is_simulated};
 
 /// Most that are told of.
@@ -87,10 +88,10 @@ fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) 
 }
 
 /// The size of the volume that a run measured, bytes; `None` where it is made of several, or not known.
-pub fn volume_size(record: &RunRecord) -> Option<u64> {
+pub fn volume_size(record: &RunRecord, types: &VolumeTypes) -> Option<u64> {
     let name = Path::new(&record.header.target);
     if is_simulated(name) {
-        return SimulatedVolume::named(name).ok().map(|volume| volume.size());
+        return SimulatedVolume::named(name, types).ok().map(|volume| volume.size());
     }
     let devices = &record.header.conditions.target.devices;
     let mut device = devices.first()?;
@@ -235,7 +236,7 @@ mod tests {
         let check = |devices: Vec<DeviceRecord>, expected: Option<u64>| {
             let mut record = RunRecord::default();
             record.header.conditions.target.devices = devices;
-            assert_eq!(volume_size(&record), expected);
+            assert_eq!(volume_size(&record, &VolumeTypes::default()), expected);
         };
         check(vec![], None);
         check(vec![device("sda", "disk", None, 9)], Some(9));
@@ -245,7 +246,7 @@ mod tests {
         check([vec![device("dm-0", "dm", None, 18)], two.to_vec()].concat(), None);
         let mut record = RunRecord::default();
         record.header.target = "sim:custom?size=3GiB&iops=5".to_owned();
-        assert_eq!(volume_size(&record), Some(3 << 30));
+        assert_eq!(volume_size(&record, &VolumeTypes::default()), Some(3 << 30));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The volume types that a command may name: those shipped, and those of the user's own file beside them.
 //!
 //! The file is the one that is named (`--catalog`), else `FATHOM_CATALOG`, else `fathom/volumes.toml` where programs keep
-//! what is configured of them. Which it is is decided once in a process, before anything of it is used.
+//! what is configured of them. Whoever runs a command says which, and hands it to whatever looks a name up.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use fathom_catalog::Catalog;
 use fathom_sys::files::CATALOGUE;
@@ -15,38 +16,60 @@ use crate::AssessError;
 /// Names a file of volume types; empty = none, not even the usual one.
 pub const VARIABLE: &str = "FATHOM_CATALOG";
 
-static IN_USE: OnceLock<Catalog> = OnceLock::new();
-
-/// The types that are shipped, and those of the user's own file, whose entries hold where both have an id.
-///
-/// # Errors
-/// The file cannot be read, or one of its entries cannot be.
-pub fn catalogue() -> Result<&'static Catalog, AssessError> {
-    use_catalogue(None)
+/// The volume types that a command may name, read when the first of them is; clones read once together.
+#[derive(Clone, Debug, Default)]
+pub struct VolumeTypes {
+    named: Option<PathBuf>,
+    read: Arc<OnceLock<Cow<'static, Catalog>>>,
 }
 
-/// As [`catalogue`], with `named` for the user's own file. What the first call of a process finds holds for all of them.
-///
-/// # Errors
-/// As there.
-pub fn use_catalogue(named: Option<&Path>) -> Result<&'static Catalog, AssessError> {
-    if let Some(catalog) = IN_USE.get() {
-        return Ok(catalog);
+impl VolumeTypes {
+    /// The types that are shipped, and those of the user's own file, `named` where it is.
+    pub fn new(named: Option<PathBuf>) -> VolumeTypes {
+        VolumeTypes { named, read: Arc::default() }
     }
-    let catalog = load(named, |name| std::env::var_os(name))?;
-    Ok(IN_USE.get_or_init(|| catalog))
+
+    /// All of them; entries of the user's own file hold where both have an id.
+    ///
+    /// # Errors
+    /// The file cannot be read, or one of its entries cannot be.
+    pub fn catalogue(&self) -> Result<&Catalog, AssessError> {
+        if let Some(catalog) = self.read.get() {
+            return Ok(catalog);
+        }
+        let catalog = load(self.named.as_deref(), |name| std::env::var_os(name))?;
+        Ok(self.read.get_or_init(|| catalog))
+    }
+
+    /// Reads them where a file is named; otherwise nothing is read until a target names a type.
+    ///
+    /// # Errors
+    /// As for [`VolumeTypes::catalogue`].
+    pub fn check_named(&self) -> Result<(), AssessError> {
+        self.named.as_ref().map_or(Ok(()), |_| self.catalogue().map(drop))
+    }
+}
+
+/// Equal where they name the same file.
+impl PartialEq for VolumeTypes {
+    fn eq(&self, other: &VolumeTypes) -> bool {
+        self.named == other.named
+    }
 }
 
 /// Reads a catalogue file, and nothing that is shipped.
 ///
 /// # Errors
-/// As for [`catalogue`].
+/// As for [`VolumeTypes::catalogue`].
 pub fn read_catalogue(path: &Path) -> Result<Catalog, AssessError> {
     Ok(Catalog::parse(&path.display().to_string(), &CATALOGUE.read_text(path)?)?)
 }
 
-fn load(named: Option<&Path>, env: impl Fn(&str) -> Option<OsString>) -> Result<Catalog, AssessError> {
-    let shipped = Catalog::shipped().clone();
+fn load(
+    named: Option<&Path>,
+    env: impl Fn(&str) -> Option<OsString>,
+) -> Result<Cow<'static, Catalog>, AssessError> {
+    let shipped = Cow::Borrowed(Catalog::shipped());
     let said = named.map(Path::to_owned).or_else(|| env(VARIABLE).map(PathBuf::from));
     let own = match said {
         Some(path) if path.as_os_str().is_empty() => return Ok(shipped),
@@ -57,7 +80,7 @@ fn load(named: Option<&Path>, env: impl Fn(&str) -> Option<OsString>) -> Result<
             Some(own) => own?,
         },
     };
-    Ok(shipped.with(own))
+    Ok(Cow::Owned(shipped.into_owned().with(own)))
 }
 
 /// `$XDG_CONFIG_HOME/fathom/volumes.toml`, or the same under `~/.config`; `None` where `env` knows neither.

@@ -112,7 +112,8 @@ impl BenchPlan {
     pub fn make(settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let paths: Vec<PathBuf> =
             std::iter::once(&settings.run.target).chain(&settings.further).cloned().collect();
-        let targets = together::inspect(&paths, &settings.run.destroy)?;
+        settings.run.types.check_named()?;
+        let targets = together::inspect(&paths, &settings.run.destroy, &settings.run.types)?;
         simulated::check_cache(&settings.run.target, settings.run.buffered)?;
         BenchPlan::on_all(targets, settings)
     }
@@ -225,7 +226,7 @@ impl BenchPlan {
     fn resolved(&self, engines: &[EngineRow]) -> Result<Tests<'_>, AssessError> {
         let resolved = self.tests.iter().map(|test| self.resolve(test, self.size, engines));
         let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
-        Ok(Tests { suite: &self.suite, planned: &self.tests, plans })
+        Ok(Tests { suite: &self.suite, planned: &self.tests, plans, types: &self.settings.run.types })
     }
 
     /// The session that it runs on.

@@ -16,7 +16,7 @@ use fathom_model::{JobPlan, RunPlan};
 use fathom_record::PromiseRecord;
 
 use crate::AssessError;
-use crate::catalogue::catalogue;
+use crate::catalogue::VolumeTypes;
 use crate::planned::PlannedTest;
 use crate::simulated::{SimulatedVolume, is_simulated};
 use crate::suite::Suite;
@@ -45,6 +45,7 @@ pub(crate) struct Tests<'a> {
     pub(crate) suite: &'a Suite,
     pub(crate) planned: &'a [PlannedTest],
     pub(crate) plans: Vec<RunPlan>,
+    pub(crate) types: &'a VolumeTypes,
 }
 
 impl Tests<'_> {
@@ -119,7 +120,7 @@ fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), Ass
     if paths.any(|other| other != path) {
         return Ok(());
     }
-    let known = volume::instance_limit(&SimulatedVolume::named(path)?.model, &shape, in_bytes);
+    let known = volume::instance_limit(&SimulatedVolume::named(path, tests.types)?.model, &shape, in_bytes);
     let limit = &mut promise.conditions.instance_limit;
     *limit = limit.iter().copied().chain(known).reduce(f64::min);
     Ok(())
@@ -305,7 +306,7 @@ fn of_volume(
         }
     };
     let named = if rest.is_empty() { id.to_owned() } else { format!("{id}?{}", rest.join("&")) };
-    let catalog = catalogue()?;
+    let catalog = tests.types.catalogue()?;
     let target = SimulatedTarget::parse(catalog, &named).map_err(|error| AssessError::Promise {
         said: text.to_owned(),
         hint: error.hint(),

@@ -11,16 +11,16 @@ use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
 use fathom_record::{Finding, FindingId, RunHeader, RunRecord};
 
-use crate::catalogue::catalogue;
+use crate::catalogue::VolumeTypes;
 
 /// The label that says of which type the volume is, with or without what is chosen of it: `aws-gp2?size=50GiB`.
 const LABEL: &str = "type";
 const GIB: u64 = 1 << 30;
 
-/// Names the volumes that lift the limits that were found.
-pub(crate) fn name_types(record: &mut RunRecord) {
+/// Names the volumes among `types` that lift the limits that were found.
+pub(crate) fn name_types(record: &mut RunRecord, types: &VolumeTypes) {
     // Without a catalogue the remedies stay as general as they are; who names a type was told of its faults already.
-    let Ok(catalog) = catalogue() else { return };
+    let Ok(catalog) = types.catalogue() else { return };
     name(catalog, record);
 }
 

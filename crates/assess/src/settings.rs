@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::catalogue::VolumeTypes;
+
 /// What was asked for by every command that runs tests.
 #[derive(Clone, Debug, Default)]
 pub struct RunSettings {
@@ -20,6 +22,8 @@ pub struct RunSettings {
     pub seed: Option<u64>,
     /// What the user says of the run.
     pub labels: BTreeMap<String, String>,
+    /// The volume types that names mean.
+    pub types: VolumeTypes,
     /// The command line, for the record.
     pub command: Vec<String>,
 }

@@ -14,7 +14,7 @@ use fathom_model::Nanos;
 use fathom_runner::StopHandle;
 
 use crate::AssessError;
-use crate::catalogue::catalogue;
+use crate::catalogue::VolumeTypes;
 use crate::simulated::SimulatedVolume;
 
 pub use load::{JobLoad, SimulatedLoad};
@@ -25,6 +25,8 @@ pub use trace::Trace;
 pub struct SimulateSettings {
     /// The volumes, as typed; `sim:` may be left out.
     pub volumes: Vec<String>,
+    /// The types that their names mean.
+    pub types: VolumeTypes,
     /// What they are to serve.
     pub load: SimulatedLoad,
     /// For how long; `None` = as the load says by itself.
@@ -53,13 +55,13 @@ impl SimulateObserver for () {}
 /// A month: 730 hours, as providers count it.
 const MONTH_NS: u64 = 730 * 3_600 * 1_000_000_000;
 
-/// The volumes that these names mean; each name may leave `sim:` out.
+/// The volumes that these names mean among `types`; each name may leave `sim:` out.
 ///
 /// # Errors
 /// One of them means none.
-pub fn volumes(names: &[String]) -> Result<Vec<SimulatedVolume>, AssessError> {
+pub fn volumes(names: &[String], types: &VolumeTypes) -> Result<Vec<SimulatedVolume>, AssessError> {
     let full = |name: &String| if name.starts_with("sim:") { name.clone() } else { format!("sim:{name}") };
-    names.iter().map(|name| SimulatedVolume::named(full(name).as_ref())).collect()
+    names.iter().map(|name| SimulatedVolume::named(full(name).as_ref(), types)).collect()
 }
 
 /// Puts the load on each volume. One that is stopped by `stop` ends with what it has, and none follows it.
@@ -72,13 +74,13 @@ pub fn simulate(
     observer: &mut dyn SimulateObserver,
 ) -> Result<Vec<Simulated>, AssessError> {
     let mut results = Vec::new();
-    for (index, volume) in volumes(&settings.volumes)?.iter().enumerate() {
+    for (index, volume) in volumes(&settings.volumes, &settings.types)?.iter().enumerate() {
         observer.volume_begun(index);
         let (forecast, billed) = match &settings.load {
             SimulatedLoad::Jobs(load) => jobs::predict(load, volume, settings.length, stop, observer)?,
             SimulatedLoad::Trace(trace) => replay::predict(trace, volume, settings.length, stop, observer)?,
         };
-        let cost = cost(volume, &forecast, billed)?;
+        let cost = cost(volume, &settings.types, &forecast, billed)?;
         results.push(Simulated { forecast, cost });
         if stop.is_requested() {
             break;
@@ -89,11 +91,12 @@ pub fn simulate(
 
 fn cost(
     volume: &SimulatedVolume,
+    types: &VolumeTypes,
     forecast: &Forecast,
     billed: u64,
 ) -> Result<Option<MonthlyCost>, AssessError> {
     let Some((id, parameters)) = &volume.chosen else { return Ok(None) };
-    let Some(entry) = catalogue()?.get(id) else { return Ok(None) };
+    let Some(entry) = types.catalogue()?.get(id) else { return Ok(None) };
     let ios = forecast.ops.iter().map(|op| op.ios).sum();
     let used = MonthlyUse {
         ios: forecast.scaled_to(MONTH_NS, ios),

@@ -14,7 +14,7 @@ use fathom_runner::Session;
 use fathom_volume::{Limit, LimitStage, VolumeLatency, VolumeModel};
 
 use crate::AssessError;
-use crate::catalogue::catalogue;
+use crate::catalogue::VolumeTypes;
 use crate::target::BenchTarget;
 
 /// What a request takes where neither a limit nor a latency says anything: virtual time would never move.
@@ -43,13 +43,13 @@ pub fn is_simulated(path: &Path) -> bool {
 }
 
 impl SimulatedVolume {
-    /// The volume that `path` names, `sim:ID?KEY=VALUE&…`.
+    /// The volume that `path` names among `types`, `sim:ID?KEY=VALUE&…`.
     ///
     /// # Errors
     /// There is no such type, it has no model, or what is chosen of it makes no sense.
-    pub fn named(path: &Path) -> Result<SimulatedVolume, AssessError> {
+    pub fn named(path: &Path, types: &VolumeTypes) -> Result<SimulatedVolume, AssessError> {
         let text = path.to_string_lossy();
-        let catalogue = catalogue()?;
+        let catalogue = types.catalogue()?;
         let target = SimulatedTarget::parse(catalogue, &text).map_err(|error| {
             let hint = error.hint();
             AssessError::Simulated { target: error.target, reason: error.reason, hint }
@@ -177,7 +177,7 @@ impl PlanTargets {
     ///
     /// # Errors
     /// A volume cannot be, jobs name real targets as well, or the engine of modelled volumes without naming one.
-    pub fn of(plan: &RunPlan) -> Result<PlanTargets, AssessError> {
+    pub fn of(plan: &RunPlan, types: &VolumeTypes) -> Result<PlanTargets, AssessError> {
         let (mut paths, mut seen): (Vec<PathBuf>, HashSet<&PathBuf>) = Default::default();
         for path in plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths) {
             if seen.insert(path) {
@@ -196,7 +196,7 @@ impl PlanTargets {
         }
         refuse_mixture(&paths)?;
         let volumes: Vec<SimulatedVolume> =
-            paths.iter().map(|path| SimulatedVolume::named(path)).collect::<Result<_, _>>()?;
+            paths.iter().map(|path| SimulatedVolume::named(path, types)).collect::<Result<_, _>>()?;
         let mut notes: Vec<String> = introduction(&volumes.iter().collect::<Vec<_>>()).into_iter().collect();
         notes.extend(volumes.iter().flat_map(|volume| volume.notes.iter().cloned()));
         let mut others: Vec<&str> = plan.jobs.iter().map(|job| job.engine.name.as_str()).collect();
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn what_is_typed_comes_to_a_volume_or_a_reason() {
         let check = |text: &str, expected: Result<&str, &str>| match (
-            SimulatedVolume::named(Path::new(text)),
+            SimulatedVolume::named(Path::new(text), &VolumeTypes::default()),
             expected,
         ) {
             (Ok(volume), Ok(title)) => assert_eq!(volume.title, title),
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn time_goes_on_whatever_is_left_out() {
         let check = |text: &str, expected: (u64, u64), notes: usize| {
-            let volume = SimulatedVolume::named(Path::new(text)).unwrap();
+            let volume = SimulatedVolume::named(Path::new(text), &VolumeTypes::default()).unwrap();
             let model = &volume.model;
             let [read, write] = [expected.0, expected.1].map(VolumeLatency::fixed);
             assert_eq!((&model.read_latency, &model.write_latency), (&read, &write), "{text}");
@@ -310,14 +310,15 @@ mod tests {
             ("sim:custom?write_iops=100", 0),
             ("sim:custom?bandwidth=1GiB&latency=1us", 0),
         ] {
-            let volume = SimulatedVolume::named(Path::new(text)).unwrap();
+            let volume = SimulatedVolume::named(Path::new(text), &VolumeTypes::default()).unwrap();
             assert_eq!(volume.model.least_trim_ns, expected, "{text}");
         }
     }
 
     #[test]
     fn a_session_has_each_volume_once() {
-        let target = |text: &str| BenchTarget::inspect(Path::new(text), &[]).unwrap();
+        let target =
+            |text: &str| BenchTarget::inspect(Path::new(text), &[], &VolumeTypes::default()).unwrap();
         let both =
             [target("sim:custom?iops=100"), target("sim:custom?iops=100"), target("sim:custom?iops=200")];
         assert!(session_for(&both).is_simulated());

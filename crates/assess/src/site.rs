@@ -52,7 +52,8 @@ impl Site {
     /// # Errors
     /// The target is not there or cannot be used.
     pub(crate) fn inspect(said: &RunSettings) -> Result<BenchTarget, AssessError> {
-        let target = BenchTarget::inspect(&said.target, &said.destroy)?;
+        said.types.check_named()?;
+        let target = BenchTarget::inspect(&said.target, &said.destroy, &said.types)?;
         simulated::check_cache(&said.target, said.buffered)?;
         Ok(target)
     }

@@ -11,6 +11,7 @@ use fathom_sys::io::{OpenFlags, block_device_size, open_target};
 use fathom_volume::VolumeModel;
 
 use crate::AssessError;
+use crate::catalogue::VolumeTypes;
 use crate::error::plain;
 use crate::machine::random;
 use crate::simulated::{SimulatedVolume, is_simulated};
@@ -50,13 +51,17 @@ pub enum BenchTarget {
 }
 
 impl BenchTarget {
-    /// Looks at `path`. `destroy` are the targets that the user named with `--destroy-data`.
+    /// Looks at `path`, which may name one of `types`. `destroy` are the targets that the user named with `--destroy-data`.
     ///
     /// # Errors
     /// There is nothing there, it cannot be measured, or `destroy` names something else.
-    pub fn inspect(path: &Path, destroy: &[PathBuf]) -> Result<BenchTarget, AssessError> {
+    pub fn inspect(
+        path: &Path,
+        destroy: &[PathBuf],
+        types: &VolumeTypes,
+    ) -> Result<BenchTarget, AssessError> {
         if is_simulated(path) {
-            let target = BenchTarget::Simulated(Box::new(SimulatedVolume::named(path)?));
+            let target = BenchTarget::Simulated(Box::new(SimulatedVolume::named(path, types)?));
             if let Some(other) = destroy.iter().find(|other| *other != path) {
                 return Err(not_named(path, other));
             }
@@ -251,7 +256,7 @@ mod tests {
         let missing = dir.path().join("missing");
         let check = |path: &Path, destroy: &[&Path], expected: Result<&str, &str>| {
             let destroy: Vec<PathBuf> = destroy.iter().map(|path| path.to_path_buf()).collect();
-            match (BenchTarget::inspect(path, &destroy), expected) {
+            match (BenchTarget::inspect(path, &destroy, &VolumeTypes::default()), expected) {
                 (Ok(target), Ok(kind)) => assert_eq!(target.kind(), kind),
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
                 (found, _) => panic!("{}: {found:?}, expected {expected:?}", path.display()),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use fathom_runner::WritePermit;
 
 use crate::AssessError;
+use crate::catalogue::VolumeTypes;
 use crate::planned::PlannedTest;
 use crate::simulated::{self, is_simulated};
 use crate::target::BenchTarget;
@@ -27,7 +28,11 @@ pub struct FurtherTarget {
 ///
 /// # Errors
 /// One cannot be measured, stands twice, or `destroy` names something else.
-pub(crate) fn inspect(paths: &[PathBuf], destroy: &[PathBuf]) -> Result<Vec<BenchTarget>, AssessError> {
+pub(crate) fn inspect(
+    paths: &[PathBuf],
+    destroy: &[PathBuf],
+    types: &VolumeTypes,
+) -> Result<Vec<BenchTarget>, AssessError> {
     let names = |entry: &PathBuf, path: &Path| WritePermit::own(std::slice::from_ref(entry)).names(path);
     let refused = |path: &Path, reason: String, hint: &str| AssessError::Target {
         path: path.to_owned(),
@@ -35,7 +40,7 @@ pub(crate) fn inspect(paths: &[PathBuf], destroy: &[PathBuf]) -> Result<Vec<Benc
         hint: Some(hint.to_owned()),
     };
     if let [path] = paths {
-        return Ok(vec![BenchTarget::inspect(path, destroy)?]);
+        return Ok(vec![BenchTarget::inspect(path, destroy, types)?]);
     }
     simulated::refuse_mixture(paths)?;
     for (index, path) in paths.iter().enumerate().filter(|(_, path)| !is_simulated(path)) {
@@ -50,7 +55,7 @@ pub(crate) fn inspect(paths: &[PathBuf], destroy: &[PathBuf]) -> Result<Vec<Benc
     }
     let inspect_one = |path: &PathBuf| {
         let own: Vec<PathBuf> = destroy.iter().filter(|entry| names(entry, path)).cloned().collect();
-        BenchTarget::inspect(path, &own)
+        BenchTarget::inspect(path, &own, types)
     };
     paths.iter().map(inspect_one).collect()
 }

@@ -21,7 +21,7 @@ pub(super) struct ModelledProbe {
 
 /// What is pinged, and who answers.
 pub(super) fn open(settings: &PingSettings) -> Result<(OpenedTarget, ModelledProbe), PingError> {
-    let volume = SimulatedVolume::named(&settings.target).map_err(PingError::Simulated)?;
+    let volume = SimulatedVolume::named(&settings.target, &settings.types).map_err(PingError::Simulated)?;
     let target = BenchTarget::Simulated(Box::new(volume.clone()));
     check_engine(settings.engine.as_deref(), &target).map_err(PingError::Simulated)?;
     if let Some(other) = settings.destroy_named.iter().find(|other| **other != settings.target) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use fathom_analysis::ping::Rules;
 
 use super::error::PingError;
+use crate::catalogue::VolumeTypes;
 
 /// What is asked of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub enum LatePolicy {
 pub struct PingSettings {
     /// A directory, file or block device.
     pub target: PathBuf,
+    /// The volume types that names mean.
+    pub types: VolumeTypes,
     /// Read or write.
     pub operation: Operation,
     /// Bytes per request.
@@ -110,6 +113,7 @@ pub struct PingSettings {
 impl Default for PingSettings {
     fn default() -> Self {
         PingSettings {
+            types: VolumeTypes::default(),
             target: PathBuf::new(),
             operation: Operation::Read,
             size: 4096,

@@ -49,6 +49,7 @@ impl PreparePlan {
     /// # Errors
     /// The target cannot be used, or may not be written to and would be; the time is too short for a steady state.
     pub fn make(settings: PrepareSettings) -> Result<PreparePlan, AssessError> {
+        settings.run.types.check_named()?;
         let target = PrepareTarget::inspect(&settings)?;
         simulated::check_cache(&settings.run.target, settings.run.buffered)?;
         PreparePlan::on(target, settings)

@@ -99,7 +99,7 @@ impl PrepareTarget {
 
 fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let path = &settings.run.target;
-    let target = BenchTarget::inspect(path, &settings.run.destroy)?;
+    let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let BenchTarget::BlockDevice { size: capacity, destroy, .. } = target else {
         return Err(refused(path, "is neither a regular file nor a block device", "choose one of these"));
     };
@@ -128,7 +128,7 @@ fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
             hint: Some("leave --resume out".to_owned()),
         });
     }
-    let target = BenchTarget::inspect(path, &settings.run.destroy)?;
+    let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let unit = target.request_unit(path);
     let BenchTarget::Simulated(volume) = target else {
         return Err(refused(path, "is no modelled volume", "choose one: sim:ID?size=50GiB"));

@@ -201,6 +201,7 @@ mod tests {
     use fathom_options::{MachineNumbers, ParseEnvironment};
 
     use super::*;
+    use crate::catalogue::VolumeTypes;
 
     fn predicted(volume: &str, job: &str, seconds: Option<u64>) -> Forecast {
         let environment = ParseEnvironment {
@@ -210,7 +211,7 @@ mod tests {
             machine: MachineNumbers::default(),
         };
         let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
-        let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
+        let volume = SimulatedVolume::named(volume.as_ref(), &VolumeTypes::default()).unwrap();
         let stop = StopHandle::default();
         let forecast = predict(&load, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap().0;
         // Whatever is predicted, the slices add up to it.
@@ -291,7 +292,7 @@ mod tests {
             machine: MachineNumbers::default(),
         };
         let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
-        let volume = SimulatedVolume::named(BURSTS.as_ref()).unwrap();
+        let volume = SimulatedVolume::named(BURSTS.as_ref(), &VolumeTypes::default()).unwrap();
         let stop = StopHandle::default();
         let error = predict(&load, &volume, None, &stop, &mut ()).unwrap_err();
         assert!(error.is_usage() && error.to_string().starts_with("sim:custom"), "{error}");

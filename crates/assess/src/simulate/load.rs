@@ -184,6 +184,7 @@ mod tests {
     use fathom_options::MachineNumbers;
 
     use super::*;
+    use crate::catalogue::VolumeTypes;
     use crate::machine::engine_rows;
 
     fn load(text: &str) -> Result<JobLoad, AssessError> {
@@ -199,7 +200,8 @@ mod tests {
     }
 
     fn lines(text: &str, length: Option<u64>) -> Vec<String> {
-        let volume = SimulatedVolume::named("sim:aws-gp2-2016?size=50GiB".as_ref()).unwrap();
+        let volume =
+            SimulatedVolume::named("sim:aws-gp2-2016?size=50GiB".as_ref(), &VolumeTypes::default()).unwrap();
         let sections = load(text).unwrap().on(&volume, length.map(Nanos::from_secs), &engine_rows()).unwrap();
         sections.iter().map(Section::command_line).collect()
     }
@@ -228,7 +230,9 @@ mod tests {
 
     #[test]
     fn profiles_divide_their_range_as_bench_does() {
-        let volume = SimulatedVolume::named("sim:custom?iops=100&size=1GiB".as_ref()).unwrap();
+        let volume =
+            SimulatedVolume::named("sim:custom?iops=100&size=1GiB".as_ref(), &VolumeTypes::default())
+                .unwrap();
         let load = JobLoad::of_profile("video", &engine_rows()).unwrap();
         let line = load.on(&volume, None, &engine_rows()).unwrap()[0].command_line();
         assert!(line.contains("--size=128m") && line.contains("--offset_increment=128m"), "{line}");

@@ -331,10 +331,11 @@ mod tests {
     use fathom_sys::files::{Lines, TRACE};
 
     use super::*;
+    use crate::catalogue::VolumeTypes;
 
     fn predicted(volume: &str, text: &str, seconds: Option<u64>) -> Forecast {
         let trace = Trace::read(&mut Lines::new(&TRACE, "t", text.as_bytes())).unwrap();
-        let volume = SimulatedVolume::named(volume.as_ref()).unwrap();
+        let volume = SimulatedVolume::named(volume.as_ref(), &VolumeTypes::default()).unwrap();
         let stop = StopHandle::default();
         predict(&trace, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap().0
     }
@@ -403,7 +404,7 @@ mod tests {
             }
         }
         let trace = Trace::read(&mut Lines::new(&TRACE, "t", reads(2, apart).as_bytes())).unwrap();
-        let volume = SimulatedVolume::named(HUNDRED.as_ref()).unwrap();
+        let volume = SimulatedVolume::named(HUNDRED.as_ref(), &VolumeTypes::default()).unwrap();
         let (stop, observer) = (StopHandle::default(), &mut Counting(&mut looks));
         let forecast = predict(&trace, &volume, None, &stop, observer).unwrap().0;
         assert_eq!((forecast.ops[0].ios, forecast.elapsed_ns), (2, apart * 1_000 + 1_000_000));

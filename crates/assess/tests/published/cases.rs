@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use fathom_assess::{BenchTarget, PlanTargets, SimulatedVolume, engine_rows, host_facts, session_for};
+use fathom_assess::{
+    BenchTarget, PlanTargets, SimulatedVolume, VolumeTypes, engine_rows, host_facts, session_for,
+};
 use fathom_options::{MachineNumbers, ParseEnvironment, parse_command_line};
 use fathom_stats::{Latency, RunOutcome};
 use fathom_volume::Limit;
@@ -196,7 +198,7 @@ fn outcome_of(volume: &str, options: &str, on: Option<&BenchTarget>) -> RunOutco
     let plan = parse_command_line(&words, &environment).unwrap().plan(&host_facts()).unwrap();
     let session = match on {
         Some(target) => session_for([target]),
-        None => PlanTargets::of(&plan).unwrap().session(),
+        None => PlanTargets::of(&plan, &VolumeTypes::default()).unwrap().session(),
     };
     session.run(&plan, &mut ()).unwrap()
 }
@@ -207,7 +209,7 @@ fn run(case: &Case) -> Measured {
 
 /// Ten seconds of burst are left in the bucket; what comes in the last thirty of sixty.
 fn after_the_bucket() -> f64 {
-    let mut volume = SimulatedVolume::named(GP2.as_ref()).unwrap();
+    let mut volume = SimulatedVolume::named(GP2.as_ref(), &VolumeTypes::default()).unwrap();
     let Some(Limit::Credit { initial, .. }) = &mut volume.model.shared[0].ios else {
         panic!("gp2 has credit")
     };
@@ -223,7 +225,11 @@ fn after_the_bucket() -> f64 {
 
 fn gp2_max_at_gib() -> f64 {
     let baseline = |gib: u64| {
-        let volume = SimulatedVolume::named(format!("sim:aws-gp2-2016?size={gib}GiB").as_ref()).unwrap();
+        let volume = SimulatedVolume::named(
+            format!("sim:aws-gp2-2016?size={gib}GiB").as_ref(),
+            &VolumeTypes::default(),
+        )
+        .unwrap();
         volume.model.shared[0].ios.map_or(0.0, |limit| limit.baseline().as_f64())
     };
     let most = baseline(16_384);

@@ -115,7 +115,6 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         profile_list::print(arguments.run.form.is_json("the list of profiles")?)?;
         return Ok(Exit::Done);
     }
-    arguments.run.catalog.use_named()?;
     let measuring = Measuring::new(&arguments.run);
     let (dry_run, show_fio) = (arguments.dry_run, arguments.show_fio);
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;

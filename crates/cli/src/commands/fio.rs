@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fathom_assess::{
-    AssessError, MeasurementEvent, PlanTargets, StepObserver, engine_rows, host_facts, stuck_note,
+    AssessError, MeasurementEvent, PlanTargets, StepObserver, VolumeTypes, engine_rows, host_facts,
+    stuck_note,
 };
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
@@ -121,7 +122,7 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
     if invocation.command.parse_only {
         return Ok(Exit::Done);
     }
-    let targets = PlanTargets::of(&plan)?;
+    let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
     measure(words, &invocation, Arc::new(plan), targets)
 }
 

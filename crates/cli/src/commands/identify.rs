@@ -8,7 +8,7 @@ use clap::Args;
 use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
-use fathom_assess::{candidates, catalogue, volume_size};
+use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 use fathom_record::RunRecord;
@@ -61,10 +61,11 @@ Examples:
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    // A catalogue of the user's that cannot be read is told of before, not after.
-    arguments.run.catalog.catalogue()?;
     let measuring = Measuring::new(&arguments.run);
     let plan = IdentifyPlan::make(settings(arguments, command))?;
+    // A catalogue of the user's that cannot be read is told of before, not after.
+    let types = plan.settings.run.types.clone();
+    types.catalogue()?;
     measuring.announce(|out| plan_text(&plan, out))?;
     let (budget, layout_time) = (Nanos(plan.spec.budget.time_ns), plan.site.layout_time);
     let (_, exit) = measuring.run(
@@ -73,18 +74,24 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
             identify(&plan, &mut session, observer).map(|(record, _)| record)
         },
         |display| StepProgress::new(layout_time, Some(budget), display),
-        show,
+        |record, style, format, out| show(record, &types, style, format, out),
     )?;
     Ok(exit)
 }
 
-/// Shows a volume whose identification is kept.
+/// Shows a volume whose identification is kept, beside those of `types` that are like it.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+pub fn show(
+    record: &RunRecord,
+    types: &VolumeTypes,
+    style: &Style,
+    format: Format,
+    out: &mut TextWriter,
+) -> io::Result<()> {
     let found = &identified_of(record).unwrap_or_default();
-    let near = catalogue().map(|catalog| candidates(catalog, found, volume_size(record)));
+    let near = types.catalogue().map(|catalog| candidates(catalog, found, volume_size(record, types)));
     let report = IdentifyReport {
         record,
         found,

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use fathom_analysis::criterion::CriterionVerdict;
 use fathom_analysis::ping::Ping;
 use fathom_assess::ping::{self, PingError};
-use fathom_assess::use_catalogue;
 use fathom_runner::StopHandle;
 
 use crate::exit::Exit;
@@ -68,7 +67,7 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
 
 fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     let settings = &invocation.settings;
-    if let Some(Err(error)) = invocation.catalog.as_deref().map(|file| use_catalogue(Some(file))) {
+    if let Err(error) = settings.types.check_named() {
         return fail(front, &error.to_string(), error.hint(), Exit::Usage);
     }
     if front == PingProgram::Ioping && settings.nowait && !settings.cached && !settings.direct {

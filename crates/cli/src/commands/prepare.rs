@@ -80,7 +80,6 @@ Examples:
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    arguments.run.catalog.use_named()?;
     let mut measuring = Measuring::new(&arguments.run);
     let (resume, dry_run) = (arguments.resume, arguments.dry_run);
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;

@@ -56,6 +56,7 @@ impl RunArguments {
             destroy,
             seed: self.seed,
             labels: self.labels.into_iter().collect(),
+            types: self.catalog.types(),
             command: words(command),
         }
     }

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args};
 use fathom_assess::simulate::{
     JobLoad, SimulateSettings, Simulated, SimulatedLoad, Trace, simulate, volumes,
 };
-use fathom_assess::{AssessError, engine_rows, host_facts, use_catalogue};
+use fathom_assess::{AssessError, VolumeTypes, engine_rows, host_facts};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, parse_duration};
 use fathom_options::ParseEnvironment;
@@ -75,16 +75,17 @@ fn length(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// A volume, the load or the time makes no sense.
 pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
-    use_catalogue(arguments.catalog.as_deref())?;
+    let types = VolumeTypes::new(arguments.catalog.clone());
+    types.catalogue()?;
     // Said before a long trace is read.
-    volumes(&arguments.volumes)?;
+    volumes(&arguments.volumes, &types)?;
     let (load, name) = load(&arguments)?;
     let asked = arguments.length.or_else(|| matches!(load, SimulatedLoad::Jobs(_)).then_some(A_DAY));
     let said = match asked {
         Some(length) => format!("{name} over {}", duration(length)),
         None => name,
     };
-    let settings = SimulateSettings { volumes: arguments.volumes, load, length: asked };
+    let settings = SimulateSettings { volumes: arguments.volumes, types, load, length: asked };
     let stop = StopHandle::default();
     let words = "stopped at once";
     let caught = signals::watch_saying(stop.clone(), words).map_err(signals::unwatched)?;

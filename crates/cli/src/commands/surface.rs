@@ -96,7 +96,6 @@ fn content(text: &str) -> Result<Content, String> {
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    arguments.run.catalog.use_named()?;
     let measuring = Measuring::new(&arguments.run);
     let plan = SurfacePlan::make(settings(arguments, command))?;
     measuring.announce(|out| plan_text(&plan, out))?;

@@ -116,7 +116,6 @@ fn axis(
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    arguments.run.catalog.use_named()?;
     let measuring = Measuring::new(&arguments.run);
     let resume = arguments.resume;
     let mut plan = SweepPlan::make(settings(arguments, command))?;

@@ -7,7 +7,7 @@ use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::monitor::{Activity, MonitorInterval, OpActivity, ProcessActivity, WatchedDevice};
 use fathom_analysis::ping::{DeviceCounts, Ping, PingHow, PingResult, PingSample, PingTarget};
-use fathom_assess::{candidates, catalogue, volume_size};
+use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
 use fathom_record::{HistoryRow, RunRecord};
@@ -259,8 +259,8 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
     match name {
         "surface" => surface_table::render(record, &fathom_analysis::surface::assess(record), style, out),
         "identify" | "identify-json" => {
-            let found = &identified_of(record).unwrap_or_default();
-            let near = candidates(catalogue().unwrap(), found, volume_size(record));
+            let (found, types) = (&identified_of(record).unwrap_or_default(), VolumeTypes::default());
+            let near = candidates(types.catalogue().unwrap(), found, volume_size(record, &types));
             let predictions = &predictions(found);
             let report = IdentifyReport { record, found, candidates: &near, predictions };
             match name {

@@ -90,7 +90,8 @@ fn burst(text: &str) -> Result<(Nanos, Nanos), String> {
 }
 
 pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
-    let catalog = arguments.catalog.catalogue()?;
+    let types = arguments.catalog.types();
+    let catalog = types.catalogue()?;
     if let Some(name) = &arguments.provider {
         known_provider(catalog, name)?;
     }

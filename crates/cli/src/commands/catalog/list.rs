@@ -35,7 +35,8 @@ Examples:
   fathom catalog list --kind hdd --json";
 
 pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
-    let catalog = arguments.catalog.catalogue()?;
+    let types = arguments.catalog.types();
+    let catalog = types.catalogue()?;
     if let Some(name) = &arguments.provider {
         known_provider(catalog, name)?;
     }

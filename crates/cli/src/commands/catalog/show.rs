@@ -80,7 +80,8 @@ pub fn entry<'a>(catalog: &'a Catalog, id: &str) -> Result<&'a CatalogEntry, Com
 }
 
 pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
-    let catalog = arguments.catalog.catalogue()?;
+    let types = arguments.catalog.types();
+    let catalog = types.catalogue()?;
     let entry = entry(catalog, &arguments.id)?;
     let with = |size_bytes: Option<u64>| Parameters {
         size_bytes,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fathom_analysis::criterion::LatencyObjective;
+use fathom_assess::VolumeTypes;
 use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
 use fathom_report::formats::Format;
 
@@ -46,8 +47,6 @@ pub struct PingInvocation {
     pub stamp: Option<String>,
     /// What the times are held against.
     pub objectives: Vec<LatencyObjective>,
-    /// The user's own volume types.
-    pub catalog: Option<PathBuf>,
 }
 
 const fn flag(long: &'static str, short: char, help: &'static str) -> PingOption {
@@ -197,8 +196,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         ..PingSettings::default()
     };
     settings.rules.timeout_ns = TIMEOUT_NS;
-    let (mut gathered, mut stamp, mut objectives, mut catalog) =
-        (PingValues::default(), None, Vec::new(), None);
+    let (mut gathered, mut stamp, mut objectives) = (PingValues::default(), None, Vec::new());
     for (name, value) in &said.options {
         let text = value.as_deref().unwrap_or_default();
         match *name {
@@ -211,7 +209,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
             "live" if text != "ndjson" => return Err(format!("--live {text}: there is ndjson only")),
             "format" => gathered.forms.push((report(text)?, "--format")),
             "engine" => settings.engine = Some(text.to_owned()),
-            "catalog" => catalog = Some(PathBuf::from(text)),
+            "catalog" => settings.types = VolumeTypes::new(Some(PathBuf::from(text))),
             "destroy-data" => settings.destroy_named = Some(PathBuf::from(text)),
             _ if value.is_some() && *name != "live" => number(name, text, &mut settings, &mut gathered)?,
             _ => switch(name, front, &mut settings, &mut gathered),
@@ -227,7 +225,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
     let quiet =
         gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == PingOutput::Raw);
     settings.each = !quiet && !matches!(form, PingOutput::Report(_));
-    Ok(PingInvocation { settings, form, quiet, stamp, objectives, catalog })
+    Ok(PingInvocation { settings, form, quiet, stamp, objectives })
 }
 
 fn report(text: &str) -> Result<PingOutput, String> {
