@@ -3,32 +3,27 @@
 //! The watcher never touches the target, so a device that does not answer holds up neither a report nor Ctrl-C. Prints
 //! nothing: a [`PingObserver`] is told.
 
-mod clock;
+mod engine;
 mod error;
 mod modelled;
-pub(crate) mod probe;
 mod random;
 mod settings;
 mod target;
 mod worker;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use fathom_analysis::ping::{
     DeviceCounts, Note, Ping, PingHow, PingSample, PingStall, PingTally, PingWindow,
 };
-use fathom_runner::StopHandle;
+use fathom_runner::{InFlight, Progress, RunControl, RunHandle, StopHandle};
 use fathom_sys::clock::unix_us;
 use fathom_sys::device::{DiskSampler, DiskStats};
 
 pub use error::PingError;
 pub use settings::{LatePolicy, Operation, PingSettings};
 
-use clock::PingClock;
-use worker::{PingEvent, WorkerState};
+use worker::{PingEvent, PingFinish, PingReady, WorkerState};
 
 use crate::simulated::is_simulated;
 
@@ -36,13 +31,6 @@ use crate::simulated::is_simulated;
 pub const STALL_NS: u64 = 1_500_000_000;
 /// It is told of again each time this has passed.
 const REMIND_NS: u64 = 10_000_000_000;
-/// How long a request may take to come back after the ping was asked to end.
-const GRACE_NS: u64 = 3_000_000_000;
-/// The watcher looks this often.
-const LOOK: Duration = Duration::from_millis(50);
-/// Answers that may wait to be told of; then requests wait, too.
-const BACKLOG: usize = 4096;
-
 /// Is told how a ping goes on. Every method may be left out.
 pub trait PingObserver {
     /// The target is open; requests begin. Samples count their time from `unix_us`.
@@ -75,71 +63,57 @@ pub fn run(
     if is_simulated && settings.count.is_none() && settings.work_ns.is_none() {
         return Err(PingError::Endless);
     }
-    let shared = Arc::new(WorkerState {
-        tally: Mutex::new(PingTally::new(settings.rules, fixed)),
-        settings,
-        clock: if is_simulated { PingClock::beginning_at_zero() } else { PingClock::real() },
-        stop: stop.clone(),
-        busy_since: AtomicU64::new(0),
-        busy_at: AtomicU64::new(0),
-        begin: AtomicU64::new(0),
-        thread: AtomicU32::new(0),
-    });
-    let (sender, events) = sync_channel(BACKLOG);
+    let control = RunControl::default().with_stop(stop.clone());
+    let tally = Mutex::new(PingTally::new(settings.rules, fixed));
+    let shared = Arc::new(WorkerState { tally, settings, control: control.clone() });
     let thread = shared.clone();
-    std::thread::Builder::new()
-        .name("ping".to_owned())
-        .spawn(move || worker::work(&thread, &sender))
+    let handle = RunHandle::begin(control, move |events| worker::work(&thread, events))
         .map_err(|error| PingError::Thread(format!("cannot be started: {error}")))?;
-    let mut watcher = Watcher { shared, events, observer, how: None, told: None, disk: None };
-    watcher.watch()?;
-    watcher.account()
+    let mut watcher = Watcher { shared, observer, ready: None, unix_us: 0, is_simulated, told: None };
+    let finish = watcher.watch(handle)?;
+    watcher.account(finish)
 }
 
 struct Watcher<'a> {
     shared: Arc<WorkerState>,
-    events: Receiver<PingEvent>,
     observer: &'a mut dyn PingObserver,
-    how: Option<(PingHow, u64)>,
+    ready: Option<Box<PingReady>>,
+    /// When requests began, by the clock on the wall; on virtual time nothing is said of that.
+    unix_us: u64,
+    is_simulated: bool,
     /// The request told of as stalled: when it was made, and when it was last told of.
     told: Option<(u64, u64)>,
-    disk: Option<(DiskSampler, DiskStats)>,
 }
 
 impl Watcher<'_> {
-    /// Until the worker has ended or is given up.
-    fn watch(&mut self) -> Result<(), PingError> {
-        let mut asked_at = None;
+    /// Until the worker has ended; `None` where it was given up.
+    fn watch(
+        &mut self,
+        mut handle: RunHandle<PingEvent, Result<PingFinish, PingError>>,
+    ) -> Result<Option<PingFinish>, PingError> {
         loop {
-            match self.events.recv_timeout(LOOK) {
-                Ok(PingEvent::Ended(ended)) => {
+            match handle.wait() {
+                Progress::Event(event) => self.take(event),
+                Progress::Waiting => {}
+                Progress::Stuck(_) => {
                     self.look();
-                    return ended;
+                    return Ok(None);
                 }
-                Ok(event) => self.take(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(PingError::Thread("has ended without a word".to_owned()));
+                Progress::Ended(finish) => {
+                    self.look();
+                    return finish.map(Some);
                 }
             }
             self.look();
-            if self.shared.stop.is_requested() {
-                let now = self.shared.clock.now();
-                if now - *asked_at.get_or_insert(now) > GRACE_NS {
-                    return Ok(());
-                }
-            }
         }
     }
 
     fn take(&mut self, event: PingEvent) {
         match event {
-            PingEvent::Ready(how, disk) => {
-                // On virtual time nothing is said of the clock on the wall.
-                let unix_us = if self.shared.clock.is_virtual() { 0 } else { unix_us() };
-                self.disk = disk;
-                self.observer.ready(&how, unix_us);
-                self.how = Some((*how, unix_us));
+            PingEvent::Ready(ready) => {
+                self.unix_us = if self.is_simulated { 0 } else { unix_us() };
+                self.observer.ready(&ready.how, self.unix_us);
+                self.ready = Some(ready);
             }
             PingEvent::Sample(sample, note) => self.observer.sample(&sample, note),
             PingEvent::Period(period) => self.observer.period(&period),
@@ -150,55 +124,68 @@ impl Watcher<'_> {
                     self.observer.answered(stall.length_ns);
                 }
             }
-            PingEvent::Ended(_) => {}
         }
     }
 
-    /// Looks how long the request in flight has taken.
+    /// The request in flight and the ns it has taken so far.
+    fn in_flight(&self) -> Option<(InFlight, u64)> {
+        let (in_flight, now) = (self.shared.control.in_flight()?, self.shared.control.now_ns()?);
+        Some((in_flight, now.saturating_sub(in_flight.since_ns)))
+    }
+
+    /// Looks how long the request in flight has taken; on virtual time the worker tells.
     fn look(&mut self) {
-        if self.shared.clock.is_virtual() {
-            return;
-        }
-        let in_flight = self.shared.in_flight();
-        let now = self.shared.clock.now();
+        let Some(now) = self.shared.control.now_ns() else { return };
+        let in_flight = self.in_flight();
         if let Some((since, _)) =
-            self.told.filter(|(since, _)| in_flight.is_none_or(|(now, _)| now != *since))
+            self.told.filter(|(since, _)| in_flight.is_none_or(|(now, _)| now.since_ns != *since))
         {
             self.told = None;
             self.observer.answered(now - since);
         }
-        let Some((since, length_ns)) = in_flight.filter(|(_, length)| *length >= STALL_NS) else { return };
+        let Some((stalled, length_ns)) = in_flight.filter(|(_, length)| *length >= STALL_NS) else { return };
         if self.told.is_some_and(|(_, told_at)| now - told_at < REMIND_NS) {
             return;
         }
-        self.told = Some((since, now));
-        self.observer.stalled(&self.stall(since, length_ns), self.how.is_none());
+        self.told = Some((stalled.since_ns, now));
+        self.observer.stalled(&self.stall(stalled, length_ns), self.ready.is_none());
     }
 
-    fn stall(&self, since: u64, length_ns: u64) -> PingStall {
+    fn stall(&self, InFlight { since_ns, offset }: InFlight, length_ns: u64) -> PingStall {
+        let begin_ns = self.ready.as_ref().map_or(0, |ready| ready.begin_ns);
         PingStall {
-            begin_ns: since.saturating_sub(self.shared.begin.load(Ordering::Acquire)),
+            begin_ns: since_ns.saturating_sub(begin_ns),
             length_ns,
-            offset_bytes: self.shared.busy_at.load(Ordering::Relaxed),
+            offset_bytes: offset,
             unanswered: true,
         }
     }
 
     /// Everything that was measured.
-    fn account(mut self) -> Result<Ping, PingError> {
-        let interrupted = self.shared.stop.reason();
-        let Some((how, started_unix_us)) = self.how.take() else {
+    fn account(mut self, finish: Option<PingFinish>) -> Result<Ping, PingError> {
+        let interrupted = self.shared.control.stop_handle().reason();
+        let Some(ready) = self.ready.take() else {
             let reason = interrupted.unwrap_or_else(|| "nobody".to_owned());
             return Err(PingError::Stopped { reason });
         };
+        let PingReady { how, disk, begin_ns, thread } = *ready;
+        // Without a finish the thread is stuck in a request.
+        let stuck_thread = finish.is_none().then_some(thread);
+        let now = finish.as_ref().map(|finish| finish.at_ns).or_else(|| self.shared.control.now_ns());
+        let elapsed_ns = now.unwrap_or(begin_ns).saturating_sub(begin_ns);
+        let unanswered = match &finish {
+            Some(finish) => finish.unanswered,
+            None => self.shared.control.in_flight(),
+        };
         let mut tally = self.shared.tally();
-        let in_flight = self.shared.in_flight();
-        if let Some((since, length_ns)) = in_flight {
-            tally.stalled(self.stall(since, length_ns));
+        if let Some(InFlight { since_ns, offset }) = unanswered {
+            let begin_ns = since_ns.saturating_sub(begin_ns);
+            let length_ns = elapsed_ns.saturating_sub(begin_ns);
+            tally.stalled(PingStall { begin_ns, length_ns, offset_bytes: offset, unanswered: true });
         }
         let result = tally.result();
         drop(tally);
-        let device = self.disk.as_ref().and_then(|(sampler, before)| {
+        let device = disk.as_ref().and_then(|(sampler, before)| {
             let since = read(sampler)?.since(before);
             Some(DeviceCounts {
                 name: sampler.names().next()?.to_owned(),
@@ -207,15 +194,11 @@ impl Watcher<'_> {
                 flushes: since.flush_ios,
             })
         });
-        let begin = self.shared.begin.load(Ordering::Acquire);
-        let elapsed_ns = self.shared.clock.now().saturating_sub(begin);
-        let stuck = in_flight.filter(|_| !self.shared.clock.is_virtual());
-        let stuck_thread = stuck.map(|_| self.shared.thread.load(Ordering::Acquire));
         let verdicts = Vec::new();
         Ok(Ping {
             how,
             result,
-            started_unix_us,
+            started_unix_us: self.unix_us,
             elapsed_ns,
             interrupted,
             device_counts: device,

@@ -3,10 +3,12 @@
 //! The run looks here once per phase and once per tick of the observer, never per request.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fathom_stats::Snapshot;
+use fathom_sys::clock::RealClock;
 
 use crate::session::Time;
 use crate::stop::StopHandle;
@@ -37,6 +39,15 @@ pub struct ReadyPhase {
     pub at_ns: u64,
 }
 
+/// A single request, or what is done before it, that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// When it began, ns of the session's clock.
+    pub since_ns: u64,
+    /// Where it goes, bytes.
+    pub offset: u64,
+}
+
 /// Controls the runs of one session. Clones control the same runs and may be sent to other threads.
 #[derive(Clone, Default)]
 pub struct RunControl {
@@ -48,14 +59,18 @@ pub struct RunControl {
 struct Shared {
     view: Mutex<View>,
     changed: Condvar,
+    /// When the single request that is waited for began, ns of the session's clock plus 1; 0 where there is none.
+    waiting_since: AtomicU64,
+    /// Where it goes, bytes.
+    waiting_at: AtomicU64,
 }
 
 #[derive(Default)]
 struct View {
     state: RunState,
     snapshot: Option<Snapshot>,
-    /// The clock of the session, once a phase has been ready.
-    clock: Option<fathom_sys::clock::RealClock>,
+    /// The clock of the session, where that is on real time.
+    clock: Option<RealClock>,
     gate: Gate,
 }
 
@@ -106,8 +121,8 @@ impl RunControl {
         self.view().snapshot.clone()
     }
 
-    /// ns of the session's clock; on virtual time the instant at which the held phase became ready. `None` before the
-    /// first phase is ready.
+    /// ns of the session's clock; on virtual time the instant at which the held phase became ready. `None` where there is no
+    /// session yet, or no held phase.
     pub fn now_ns(&self) -> Option<u64> {
         let view = self.view();
         match (&view.clock, &view.state) {
@@ -127,6 +142,26 @@ impl RunControl {
             self.shared.changed.notify_all();
         }
         is_held
+    }
+
+    /// What the run waits for, where it makes single requests and says so.
+    pub fn in_flight(&self) -> Option<InFlight> {
+        let since_ns = self.shared.waiting_since.load(Ordering::Acquire).checked_sub(1)?;
+        Some(InFlight { since_ns, offset: self.shared.waiting_at.load(Ordering::Relaxed) })
+    }
+
+    /// Says what the run waits for; `None` when it has its answer.
+    pub fn set_in_flight(&self, in_flight: Option<InFlight>) {
+        if let Some(InFlight { offset, .. }) = in_flight {
+            self.shared.waiting_at.store(offset, Ordering::Relaxed);
+        }
+        let since = in_flight.map_or(0, |in_flight| in_flight.since_ns + 1);
+        self.shared.waiting_since.store(since, Ordering::Release);
+    }
+
+    /// The session runs on this clock.
+    pub(crate) fn tell_clock(&self, clock: RealClock) {
+        self.view().clock = Some(clock);
     }
 
     fn view(&self) -> MutexGuard<'_, View> {
@@ -161,9 +196,6 @@ impl RunControl {
         let mut view = self.view();
         let number = view.gate.next;
         view.gate.next += 1;
-        if let Time::Real(clock) = time {
-            view.clock = Some(*clock);
-        }
         if !view.gate.holds {
             return None;
         }

@@ -139,6 +139,9 @@ impl Session {
 
     /// Has `control` control whatever this session runs, instead of a control of its own.
     pub fn controlled(mut self, control: RunControl) -> Session {
+        if let Time::Real(clock) = &self.time {
+            control.tell_clock(*clock);
+        }
         self.control = control;
         self
     }

@@ -1,26 +1,24 @@
-//! A modelled volume under a ping: it answers at once with the instant at which it would have answered.
+//! A modelled volume under a ping: what is pinged, and the session on virtual time in which it answers.
 
 use fathom_analysis::ping::PingTarget;
-use fathom_engine::sim::{self, Volume};
-use fathom_model::Op;
-use fathom_volume::{RequestOutcome, VolumeRequest};
+use fathom_runner::Session;
 
-use super::clock::PingClock;
 use super::error::PingError;
 use super::settings::PingSettings;
 use super::target::OpenedTarget;
-use crate::simulated::{SimulatedVolume, check_engine, notes_on};
+use crate::simulated::{SimulatedVolume, check_engine, notes_on, session_for};
 use crate::target::BenchTarget;
 
-/// The volume that is pinged.
-pub(super) struct ModelledProbe {
-    volume: Volume,
+/// A modelled volume, ready.
+pub(super) struct OpenedVolume {
+    pub target: OpenedTarget,
+    pub session: Session,
     /// What is to be told of it.
     pub notes: Vec<String>,
 }
 
-/// What is pinged, and who answers.
-pub(super) fn open(settings: &PingSettings) -> Result<(OpenedTarget, ModelledProbe), PingError> {
+/// Makes the volume that is pinged.
+pub(super) fn open(settings: &PingSettings) -> Result<OpenedVolume, PingError> {
     let volume = SimulatedVolume::named(&settings.target, &settings.types).map_err(PingError::Simulated)?;
     let target = BenchTarget::Simulated(Box::new(volume.clone()));
     check_engine(settings.engine.as_deref(), &target).map_err(PingError::Simulated)?;
@@ -37,24 +35,6 @@ pub(super) fn open(settings: &PingSettings) -> Result<(OpenedTarget, ModelledPro
         is_char_device: false,
     };
     let range = settings.range_within(volume.size())?;
-    let target = OpenedTarget { file: None, facts, range, in_memory: false, disk: None, _handle: None };
-    let volume = Volume::new(&volume.model, volume.seed).expect("the model was found sound when it was read");
-    Ok((target, ModelledProbe { volume, notes }))
-}
-
-impl ModelledProbe {
-    /// What every report calls who answers.
-    pub const NAME: &str = sim::ENTRY.name;
-
-    /// Bytes moved or a negative errno, `clock` standing at the answer then; `None` where there is never one.
-    pub fn ask(&mut self, op: Op, offset: u64, bytes: u32, clock: &PingClock) -> Option<i64> {
-        let answer = self.volume.submit(clock.now(), &VolumeRequest { op, offset, bytes });
-        let result = match answer.outcome {
-            RequestOutcome::Done => i64::from(bytes),
-            RequestOutcome::Failed(errno) => i64::from(-errno),
-            RequestOutcome::Never => return None,
-        };
-        clock.sleep_until(answer.at_ns, || true);
-        Some(result)
-    }
+    let opened = OpenedTarget { file: None, facts, range, in_memory: false, disk: None, _handle: None };
+    Ok(OpenedVolume { target: opened, session: session_for([&target]), notes })
 }

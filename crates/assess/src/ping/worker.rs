@@ -1,58 +1,54 @@
 //! The thread that makes the requests, one at a time. It may get stuck in any of them, also in opening the target; what
 //! it is at stands in [`WorkerState`] for the thread that watches.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_analysis::ping::{Note, PingHow, PingSample, PingStall, PingTally, PingWindow, ServedBy};
-use fathom_model::Op;
-use fathom_runner::StopHandle;
+use fathom_model::{Op, Request};
+use fathom_runner::{EventSender, InFlight, Requester, RunControl, Session};
 use fathom_sys::device::{DiskSampler, DiskStats};
 use fathom_sys::io::{Advice, fadvise};
 use fathom_sys::residency::{is_cached, is_hole};
 
-use super::clock::PingClock;
+use super::engine::requester;
 use super::error::PingError;
-use super::modelled::{self, ModelledProbe};
-use super::probe::EngineProbe;
 use super::random::Random;
 use super::settings::{LatePolicy, Operation, PingSettings};
 use super::target::{self, OpenedTarget};
-use super::{REMIND_NS, STALL_NS};
+use super::{REMIND_NS, STALL_NS, modelled};
 
 /// What the worker and its watcher both see.
 pub(super) struct WorkerState {
     pub settings: PingSettings,
-    pub clock: PingClock,
-    pub stop: StopHandle,
+    pub control: RunControl,
     pub tally: Mutex<PingTally>,
-    /// When the present request was made, ns of the clock plus 1; 0 between requests.
-    pub busy_since: AtomicU64,
-    /// Where it goes, bytes.
-    pub busy_at: AtomicU64,
-    /// When the first request was due, ns of the clock.
-    pub begin: AtomicU64,
-    /// The kernel's id of the thread that makes the requests.
-    pub thread: AtomicU32,
 }
 
 impl WorkerState {
     pub fn tally(&self) -> MutexGuard<'_, PingTally> {
-        self.tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The request in flight and the ns it has taken so far.
-    pub fn in_flight(&self) -> Option<(u64, u64)> {
-        let since = self.busy_since.load(Ordering::Acquire).checked_sub(1)?;
-        Some((since, self.clock.now().saturating_sub(since)))
+    fn is_stopped(&self) -> bool {
+        self.control.stop_handle().is_requested()
     }
+}
+
+/// What was opened.
+pub(super) struct PingReady {
+    pub how: PingHow,
+    /// The counters of the device beneath, where somebody will want them.
+    pub disk: Option<(DiskSampler, DiskStats)>,
+    /// When the first request is due, ns of the session's clock.
+    pub begin_ns: u64,
+    /// The kernel's id of the thread that makes the requests.
+    pub thread: u32,
 }
 
 /// What the worker tells.
 pub(super) enum PingEvent {
-    /// The target is open; requests begin. With the counters of the device beneath, where somebody will want them.
-    Ready(Box<PingHow>, Option<(DiskSampler, DiskStats)>),
+    /// The target is open; requests begin.
+    Ready(Box<PingReady>),
     /// A request was answered.
     Sample(PingSample, Option<Note>),
     /// A period has ended.
@@ -61,41 +57,40 @@ pub(super) enum PingEvent {
     BurstEnded,
     /// A modelled volume took its time, or never answered. Of real ones the watcher tells, while they do.
     Stalled(PingStall),
-    /// All is done, or it cannot go on.
-    Ended(Result<(), PingError>),
 }
+
+/// How the worker has ended.
+pub(super) struct PingFinish {
+    /// ns of the session's clock.
+    pub at_ns: u64,
+    /// A request that a modelled volume never answers.
+    pub unanswered: Option<InFlight>,
+}
+
+pub(super) type PingSender = EventSender<PingEvent, Result<PingFinish, PingError>>;
 
 /// A request at a fixed time is not slept for to the end: waking takes longer than many a device.
 const SPIN_NS: u64 = 60_000;
 /// After a failure the next request waits at least so long: errors come back at once.
 const AFTER_ERROR_NS: u64 = 100_000_000;
 
-/// The life of the thread.
-pub(super) fn work(shared: &Arc<WorkerState>, events: &SyncSender<PingEvent>) {
-    shared.thread.store(fathom_sys::thread::thread_id(), Ordering::Release);
-    let ended = PingWorker::start(shared.clone(), events.clone()).and_then(|mut worker| worker.run());
-    let (ended, is_silent) = match ended {
-        Err(PingError::Silent) => (Ok(()), true),
-        ended => (ended, false),
+/// Makes the requests, on the thread of the run.
+pub(super) fn work(shared: &Arc<WorkerState>, events: &PingSender) -> Result<PingFinish, PingError> {
+    let mut worker = PingWorker::start(shared.clone(), events)?;
+    let is_silent = match worker.run() {
+        Err(PingError::Silent) => true,
+        ended => ended.map(|()| false)?,
     };
-    if !is_silent {
-        shared.busy_since.store(0, Ordering::Release);
-    }
-    // Nobody listens where the watcher has given up.
-    let _ = events.send(PingEvent::Ended(ended));
+    let unanswered = shared.control.in_flight().filter(|_| is_silent);
+    Ok(PingFinish { at_ns: worker.requester.now(), unanswered })
 }
 
-/// Who answers.
-enum Responder {
-    Engine(EngineProbe),
-    Volume(Box<ModelledProbe>),
-}
-
-struct PingWorker {
+struct PingWorker<'a> {
     shared: Arc<WorkerState>,
-    events: SyncSender<PingEvent>,
+    events: &'a PingSender,
     target: OpenedTarget,
-    probe: Responder,
+    session: Session,
+    requester: Requester,
     random: Random,
     /// Bytes from the beginning of the range, where requests go in order.
     next: u64,
@@ -104,22 +99,25 @@ struct PingWorker {
     period_end: u64,
 }
 
-impl PingWorker {
-    fn start(shared: Arc<WorkerState>, events: SyncSender<PingEvent>) -> Result<PingWorker, PingError> {
-        let settings = &shared.settings;
-        let beat = || shared.busy_since.store(shared.clock.now() + 1, Ordering::Release);
-        beat();
-        let (mut random, mut target, probe);
-        if shared.clock.is_virtual() {
-            let (opened, volume) = modelled::open(settings)?;
+impl<'a> PingWorker<'a> {
+    fn start(shared: Arc<WorkerState>, events: &'a PingSender) -> Result<PingWorker<'a>, PingError> {
+        let WorkerState { settings, control, .. } = &*shared;
+        let (session, mut target, mut random, notes);
+        if crate::is_simulated(&settings.target) {
+            let opened = modelled::open(settings)?;
+            (target, notes) = (opened.target, opened.notes);
+            session = opened.session.controlled(control.clone());
             random = Random::new(settings.seed.unwrap_or(0));
-            (target, probe) = (opened, Responder::Volume(Box::new(volume)));
         } else {
+            session = Session::real().controlled(control.clone());
             random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
+            let beat = || control.set_in_flight(Some(InFlight { since_ns: session.now(), offset: 0 }));
+            beat();
             target = target::open(settings, &mut random, &beat)?;
-            probe = Responder::Engine(EngineProbe::open(settings, &target)?);
+            notes = Vec::new();
         }
-        shared.busy_since.store(0, Ordering::Release);
+        let (engine, requester) = requester(settings, &target, &session)?;
+        control.set_in_flight(None);
         let how = PingHow {
             target: target.facts.clone(),
             operation: settings.operation.word(),
@@ -127,24 +125,17 @@ impl PingWorker {
             range_bytes: target.range,
             direct: settings.direct,
             flushed: settings.flushes(),
-            engine: match &probe {
-                Responder::Engine(probe) => probe.name.clone(),
-                Responder::Volume(_) => ModelledProbe::NAME.to_owned(),
-            },
+            engine,
             fixed_schedule: settings.schedule == LatePolicy::Fixed,
             interval_ns: settings.interval_ns,
-            notes: match &probe {
-                Responder::Engine(_) => Vec::new(),
-                Responder::Volume(volume) => volume.notes.clone(),
-            },
+            notes,
         };
         let wanted = target.disk.take().filter(|_| settings.label);
         let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
-        let _ = events.send(PingEvent::Ready(Box::new(how), disk));
-        let begin = shared.clock.now();
-        shared.begin.store(begin, Ordering::Release);
-        let period_end = shared.settings.print_interval_ns;
-        Ok(PingWorker { shared, events, target, probe, random, next: 0, begin, period_end })
+        let (begin, thread) = (session.now(), fathom_sys::thread::thread_id());
+        events.tell(PingEvent::Ready(Box::new(PingReady { how, disk, begin_ns: begin, thread })));
+        let period_end = settings.print_interval_ns;
+        Ok(PingWorker { shared, events, target, session, requester, random, next: 0, begin, period_end })
     }
 
     fn run(&mut self) -> Result<(), PingError> {
@@ -152,17 +143,17 @@ impl PingWorker {
         let settings = &shared.settings;
         let end = settings.work_ns.map(|span| self.begin.saturating_add(span));
         let (mut due, mut number, mut in_burst) = (self.begin, 0, 0);
-        while !shared.stop.is_requested() {
+        while !shared.is_stopped() {
             number += 1;
             let sample = self.request(number, due)?;
             self.tell(&sample)?;
             in_burst += 1;
-            let mut now = shared.clock.now();
+            let mut now = self.requester.now();
             let goes_on = settings.burst > in_burst && sample.result >= 0;
             if !goes_on {
                 if settings.burst > 0 && settings.each {
-                    let _ = self.events.send(PingEvent::BurstEnded);
-                    now = shared.clock.now();
+                    self.events.tell(PingEvent::BurstEnded);
+                    now = self.requester.now();
                 }
                 in_burst = 0;
                 due = due.saturating_add(settings.interval_ns);
@@ -186,15 +177,10 @@ impl PingWorker {
     }
 
     fn wait_until(&self, due: u64) {
-        let WorkerState { clock, stop, settings, .. } = &*self.shared;
+        let settings = &self.shared.settings;
         let is_close = settings.interval_ns < 4 * SPIN_NS;
-        if settings.schedule == LatePolicy::Waiting || is_close || clock.is_virtual() {
-            return clock.sleep_until(due, || !stop.is_requested());
-        }
-        clock.sleep_until(due.saturating_sub(SPIN_NS), || !stop.is_requested());
-        while clock.now() < due && !stop.is_requested() {
-            std::hint::spin_loop();
-        }
+        let sleeps = settings.schedule == LatePolicy::Waiting || is_close || self.session.is_simulated();
+        self.requester.wait_until(due, if sleeps { 0 } else { SPIN_NS });
     }
 
     /// Makes one request that was due at `due` and waits for its answer.
@@ -207,17 +193,15 @@ impl PingWorker {
             Operation::Mixed | Operation::Write => Op::Write,
         };
         let offset = settings.offset + self.place();
-        let clock = &shared.clock;
-        let ready_from = clock.now();
+        let ready_from = self.requester.now();
         // A device that does not answer holds up also who asks where its blocks are.
-        shared.busy_at.store(offset, Ordering::Relaxed);
-        shared.busy_since.store(ready_from + 1, Ordering::Release);
+        shared.control.set_in_flight(Some(InFlight { since_ns: ready_from, offset }));
         let served = self.make_ready(op, offset);
-        if let (Op::Write, Responder::Engine(probe)) = (op, &mut self.probe) {
-            self.random.fill(probe.payload());
+        if op == Op::Write {
+            self.random.fill(self.requester.payload());
         }
-        let start = clock.now();
-        shared.busy_since.store(start + 1, Ordering::Release);
+        let start = self.requester.now();
+        shared.control.set_in_flight(Some(InFlight { since_ns: start, offset }));
         let length_ns = start - ready_from;
         if length_ns >= STALL_NS {
             let begin_ns = ready_from - self.begin;
@@ -233,8 +217,8 @@ impl PingWorker {
             let flushed = self.ask(Op::Datasync, 0, 0)?;
             result = if flushed < 0 { flushed } else { result };
         }
-        let end = clock.now();
-        shared.busy_since.store(0, Ordering::Release);
+        let end = self.requester.now();
+        shared.control.set_in_flight(None);
         Ok(PingSample {
             request: number,
             operation: op,
@@ -250,23 +234,19 @@ impl PingWorker {
 
     /// Bytes moved, or a negative errno. A modelled volume that falls silent is waited for until the ping's time is over.
     fn ask(&mut self, op: Op, offset: u64, len: u32) -> Result<i64, PingError> {
-        let WorkerState { clock, settings, .. } = &*self.shared;
-        let volume = match &mut self.probe {
-            Responder::Engine(probe) => return probe.ask(op, offset, len),
-            Responder::Volume(volume) => volume,
-        };
-        let asked_at = clock.now();
-        let answer = volume.ask(op, offset, len, clock);
+        let asked_at = self.requester.now();
+        let request = Request { op, file: 0, len, offset };
+        let answer = self.requester.request(request).map_err(PingError::EngineFailed)?;
         if answer.is_none() {
-            let end = settings.work_ns.map_or(0, |span| self.begin.saturating_add(span));
-            clock.sleep_until(end.max(asked_at + REMIND_NS), || true);
+            let end = self.shared.settings.work_ns.map_or(0, |span| self.begin.saturating_add(span));
+            self.requester.wait_until(end.max(asked_at + REMIND_NS), 0);
         }
-        let length_ns = clock.now() - asked_at;
-        if length_ns >= STALL_NS {
+        let length_ns = self.requester.now() - asked_at;
+        if length_ns >= STALL_NS && self.session.is_simulated() {
             let unanswered = answer.is_none();
             let stall =
                 PingStall { begin_ns: asked_at - self.begin, length_ns, offset_bytes: offset, unanswered };
-            let _ = self.events.send(PingEvent::Stalled(stall));
+            self.events.tell(PingEvent::Stalled(stall));
         }
         answer.ok_or(PingError::Silent)
     }
@@ -319,7 +299,7 @@ impl PingWorker {
             return;
         }
         let period = self.shared.tally().close_period(at_ns);
-        let _ = self.events.send(PingEvent::Period(period));
+        self.events.tell(PingEvent::Period(period));
         // After a long silence the next period is whole again.
         self.period_end = (self.period_end + every).max(due - self.begin);
     }
@@ -341,10 +321,10 @@ impl PingWorker {
             return Err(PingError::Request { errno: -sample.result as i32 });
         }
         if settings.each {
-            let _ = self.events.send(PingEvent::Sample(*sample, note));
+            self.events.tell(PingEvent::Sample(*sample, note));
         }
         if let Some(period) = period {
-            let _ = self.events.send(PingEvent::Period(period));
+            self.events.tell(PingEvent::Period(period));
         }
         Ok(())
     }

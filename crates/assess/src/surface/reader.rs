@@ -7,14 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use fathom_engine::{EngineSetup, OpenFile, RawEngineOptions, registry};
-use fathom_model::Op;
-use fathom_runner::Session;
-use fathom_sys::clock::RealClock;
+use fathom_model::{Op, Request};
+use fathom_runner::{Requester, Session};
 use fathom_sys::io::{OpenFlags, open_target};
 use fathom_sys::residency::is_hole;
 
 use crate::machine;
-use crate::ping::probe::EngineProbe;
 
 /// What is read, and how.
 #[derive(Clone, Debug)]
@@ -106,22 +104,22 @@ impl SurfaceReader {
 
 /// The life of the thread. It ends when nobody asks any more.
 fn work(source: &ReadSource, asked: &Receiver<Ask>, answer: &SyncSender<ReaderReply>) {
-    let Some((file, mut probe)) = open(source) else { return };
-    let clock = RealClock::start();
+    let Some((file, mut requester)) = open(source) else { return };
     while let Ok(ask) = asked.recv() {
         let told = match ask {
             Ask::Hole { offset, length } => ReaderReply::Hole(is_hole(&file, offset, length)),
             Ask::Read { offset, length } => {
-                let start = clock.now();
-                let Ok(result) = probe.ask(Op::Read, offset, length) else { return };
-                let time_ns = clock.now() - start;
+                let start = requester.now();
+                let request = Request { op: Op::Read, file: 0, len: length, offset };
+                let Ok(Some(result)) = requester.request(request) else { return };
+                let time_ns = requester.now() - start;
                 // Less than was asked for is the end of a file that has become shorter.
                 let errno = match result {
                     result if result < 0 => Some(-result as i32),
                     result if result < i64::from(length) => Some(EIO),
                     _ => None,
                 };
-                let bytes = &probe.payload()[..length as usize];
+                let bytes = &requester.payload()[..length as usize];
                 let is_zero = errno.is_none() && bytes.iter().all(|byte| *byte == 0);
                 ReaderReply::Read(Look { errno, time_ns, is_zero })
             }
@@ -134,7 +132,7 @@ fn work(source: &ReadSource, asked: &Receiver<Ask>, answer: &SyncSender<ReaderRe
 
 const EIO: i32 = 5;
 
-fn open(source: &ReadSource) -> Option<(Arc<std::fs::File>, EngineProbe)> {
+fn open(source: &ReadSource) -> Option<(Arc<std::fs::File>, Requester)> {
     let flags = OpenFlags { direct: source.direct, ..OpenFlags::default() };
     let file = Arc::new(open_target(Path::new(&source.path), flags).ok()?);
     let name = if source.direct && machine::probe("io_uring").is_ok() { "io_uring" } else { "psync" };
@@ -152,7 +150,7 @@ fn open(source: &ReadSource) -> Option<(Arc<std::fs::File>, EngineProbe)> {
         random: true,
         options: RawEngineOptions::default(),
     };
-    Some((file, EngineProbe::with(registry::find(name)?, setup).ok()?))
+    Some((file, Session::real().requester(registry::find(name)?, setup).ok()?))
 }
 
 #[cfg(test)]

@@ -160,7 +160,9 @@ fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
     output::print(|out| match record.header.activity.kind() {
         ActivityKind::Sweep => super::sweep::show(&record, &style, format, out),
-        ActivityKind::Identify => super::identify::show(&record, &VolumeTypes::default(), &style, format, out),
+        ActivityKind::Identify => {
+            super::identify::show(&record, &VolumeTypes::default(), &style, format, out)
+        }
         ActivityKind::Prepare => super::prepare::show(&record, &style, format, out),
         ActivityKind::Surface => super::surface::show(&record, &style, format, out),
         ActivityKind::Bench | ActivityKind::Fio => super::bench::show(&record, &style, format, out),
