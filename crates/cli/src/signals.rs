@@ -25,7 +25,7 @@ use crate::output;
 const WATCHED: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGUSR1];
 
 /// A program that was asked to end is looked at this often, and ended after so many looks: that is more than the runner and
-/// the rescue give a device that does not answer.
+/// whoever follows a run give a device that does not answer.
 const LOOK: Duration = Duration::from_millis(250);
 const LOOKS: u32 = 32;
 /// The same where all of these looks find it in one and the same write.
