@@ -133,21 +133,24 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
     /// A panic of the run goes on here.
     pub fn wait(&mut self) -> Progress<E, T> {
         loop {
-            let progress = match self.messages.recv_timeout(POLL) {
-                Ok(Message::Settle { .. }) => continue,
-                Ok(Message::Ended(result)) => {
+            let message = match self.messages.recv_timeout(POLL) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => {
+                    return self.stuck().map_or(Progress::Waiting, Progress::Stuck);
+                }
+                Err(RecvTimeoutError::Disconnected) => unreachable!("a run's last message is its end"),
+            };
+            // Whatever it tells, it has come back.
+            self.stuck_since_ns = None;
+            match message {
+                Message::Settle { .. } => {}
+                Message::Event(event) => return Progress::Event(event),
+                Message::Panicked(panic) => resume_unwind(panic),
+                Message::Ended(result) => {
                     self.has_ended = true;
                     return Progress::Ended(*result);
                 }
-                Ok(Message::Panicked(panic)) => resume_unwind(panic),
-                Ok(Message::Event(event)) => Progress::Event(event),
-                Err(RecvTimeoutError::Timeout) => Progress::Waiting,
-                Err(RecvTimeoutError::Disconnected) => unreachable!("a run's last message is its end"),
-            };
-            return match self.stuck() {
-                Some(state) => Progress::Stuck(state),
-                None => progress,
-            };
+            }
         }
     }
 
