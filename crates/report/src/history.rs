@@ -1,12 +1,12 @@
-//! The list of past runs, as a table and as JSON.
+//! The list of past runs.
 
 use std::io;
 
 use fathom_record::HistoryRow;
 use jiff::Timestamp;
 
-use crate::columns::{Align, Columns};
-use crate::{Style, TextWriter, document};
+use crate::view::{Block, Cell, Column, Row, Table, View};
+use crate::{Style, document};
 
 /// Writes the list as a JSON array.
 ///
@@ -22,43 +22,76 @@ pub fn started(unix_ms: u64) -> String {
     timestamp.unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }
 
-const LEFT: Align = Align::Left;
-const RIGHT: Align = Align::Right;
-
-/// Writes the list as a table.
-///
-/// # Errors
-/// Those of `out`.
-pub fn render_table(rows: &[HistoryRow], style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    if rows.is_empty() {
-        return writeln!(out, "No runs are kept yet.");
-    }
+/// The list as a table; times in the zone of `style`.
+pub fn view(rows: &[HistoryRow], style: &Style) -> View {
+    let columns = [
+        Column::right("run"),
+        Column::left("started"),
+        Column::left("kind").dispensable(1),
+        Column::left("target"),
+        Column::right("tests").dispensable(2),
+        Column::left("status"),
+        Column::left("labels").dispensable(0),
+    ];
     let row = |row: &HistoryRow| {
         let started = match row.started_unix_ms {
             0 => row.started.clone(),
             ms => style.time(ms, "%Y-%m-%d %H:%M"),
         };
-        let labels: Vec<String> = row.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        vec![
-            row.id.to_string(),
-            started,
-            row.kind.name().to_owned(),
-            row.target.clone(),
-            row.tests.to_string(),
-            row.status.name().to_owned(),
-            labels.join(" "),
-        ]
+        Row::new([
+            Cell::integer(row.id, row.id.to_string()),
+            started.into(),
+            row.kind.name().into(),
+            row.target.as_str().into(),
+            Cell::integer(row.tests, row.tests.to_string()),
+            row.status.name().into(),
+            labels(row).into(),
+        ])
     };
-    let mut columns = Columns {
-        head: vec!["run", "started", "kind", "target", "tests", "status", "labels"],
-        align: vec![RIGHT, LEFT, LEFT, LEFT, RIGHT, LEFT, LEFT],
-        rows: rows.iter().map(row).collect(),
-    };
-    if rows.iter().all(|row| row.labels.is_empty()) {
-        columns.drop("labels");
+    let table = Table::new(columns, rows.iter().map(row));
+    let has_labels = rows.iter().any(|row| !row.labels.is_empty());
+    let mut view = View { data: data(rows), ..View::default() };
+    match rows {
+        [] => view.push("", [Block::note("No runs are kept yet.")]),
+        _ => view.push("", [Block::Table(if has_labels { table } else { table.without(&["labels"]) })]),
     }
-    let gap = columns.fit(style.width.max(40), &["labels", "kind", "tests"]);
-    let lines = columns.lines(gap);
-    writeln!(out, "{}", style.bold(&lines[0]))?;
-    lines[1..].iter().try_for_each(|line| writeln!(out, "{line}"))
+    view
+}
+
+fn labels(row: &HistoryRow) -> String {
+    let labels: Vec<String> = row.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    labels.join(" ")
+}
+
+/// Every run with all that is listed of it.
+fn data(rows: &[HistoryRow]) -> Table {
+    const COLUMNS: [&str; 11] = [
+        "id",
+        "started",
+        "started_unix_ms",
+        "target",
+        "kind",
+        "command",
+        "status",
+        "tests",
+        "hostname",
+        "labels",
+        "tool_version",
+    ];
+    let row = |row: &HistoryRow| {
+        Row::new([
+            Cell::count(row.id),
+            row.started.as_str().into(),
+            Cell::count(row.started_unix_ms),
+            row.target.as_str().into(),
+            row.kind.name().into(),
+            row.command.as_str().into(),
+            row.status.name().into(),
+            Cell::count(row.tests),
+            row.hostname.as_str().into(),
+            labels(row).into(),
+            row.tool_version.as_str().into(),
+        ])
+    };
+    Table::new(COLUMNS.map(Column::left), rows.iter().map(row))
 }

@@ -106,11 +106,13 @@ fn groups_and_sectors_of_a_damaged_record_do_not_overflow() {
 #[test]
 fn history_lists() {
     let rows = sample::history();
-    insta::assert_snapshot!(
-        "history_table",
-        text(|out| history::render_table(&rows, &Style::default(), out))
-    );
+    let style = Style::default();
+    let listed = |rows| text(|out| format_text::render(&history::view(rows, &style), &style, out));
+    insta::assert_snapshot!("history_table", listed(&rows));
+    let view = history::view(&rows, &style);
+    insta::assert_snapshot!("history_markdown", text(|out| markdown::render(&view, &style, out)));
+    insta::assert_snapshot!("history_csv", text(|out| csv::render(&view, out)));
     insta::assert_snapshot!("history_json", text(|out| history::render_json(&rows, &mut out.json())));
     assert_eq!(text(|out| history::render_json(&[], &mut out.json())), "[]\n");
-    assert_eq!(text(|out| history::render_table(&[], &Style::default(), out)), "No runs are kept yet.\n");
+    assert_eq!(listed(&[]), "  No runs are kept yet.\n");
 }

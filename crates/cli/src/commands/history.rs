@@ -64,9 +64,8 @@ enum Action {
 
 #[derive(Args)]
 struct HistoryListArguments {
-    /// As a JSON array
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormatArguments,
     /// Only the newest so many
     #[arg(long, value_name = "COUNT")]
     newest: Option<usize>,
@@ -137,10 +136,9 @@ fn activity(name: &str) -> Result<ActivityKind, String> {
 }
 
 fn write_list(list: &HistoryListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
-    output::print(|out| match list.json {
-        true => history::render_json(rows, &mut out.json()),
-        false => history::render_table(rows, &output::style(), out),
-    })?;
+    let style = output::style();
+    let view = || history::view(rows, &style);
+    output::print(|out| list.form.format().write(&style, out, view, |out| history::render_json(rows, out)))?;
     Ok(Exit::Done)
 }
 
