@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io;
 
 /// True for characters that a terminal obeys instead of displaying, or that displace or hide others: control characters, line
 /// separators, marks of direction, and characters without a width.
@@ -77,6 +78,12 @@ fn needs_doubling(after: &str) -> bool {
     let mut escape = String::new();
     push(&mut escape, c);
     is_hidden(c) && c.is_ascii() == is_short && after.starts_with(&escape[1..])
+}
+
+/// What the system calls an error, without its number.
+pub fn errno_text(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

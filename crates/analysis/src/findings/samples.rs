@@ -1,7 +1,6 @@
 //! Whether there is enough of a row to go by: failed requests, few requests, little time.
 
-use std::io;
-
+use fathom_model::text::errno_text;
 use fathom_model::units;
 use fathom_record::{Finding, FindingId, Severity};
 
@@ -21,8 +20,7 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Vec<Finding> {
 fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
     let ios = row.summary.total.as_ref().map_or(0, |total| total.ios);
     let told = row.summary.errors.iter().map(|error| {
-        let text = io::Error::from_raw_os_error(error.errno).to_string();
-        let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+        let text = errno_text(error.errno);
         let requests = if error.count == 1 { "request" } else { "requests" };
         let claim = format!("{} {} {requests} failed: {text}.", units::grouped(error.count), error.op);
         let remedy = "The kernel log (dmesg) says what the device answered.";

@@ -3,6 +3,7 @@
 use std::io;
 
 use fathom_model::Op;
+use fathom_model::text::errno_text;
 use fathom_record::{EntryOp, OpRecord, ReportEntry};
 
 use crate::fio::latency::{line, percentiles};
@@ -53,19 +54,13 @@ fn head(out: &mut TextWriter, entry: &ReportEntry, time: &str) -> io::Result<()>
     let error = match errno {
         0 => String::new(),
         // fio names the place in its source here; a parser looks for the form and the text of the error.
-        errno => format!(" (file:fathom:0, func=io_u error, error={})", error_text(errno)),
+        errno => format!(" (file:fathom:0, func=io_u error, error={})", errno_text(errno)),
     };
     writeln!(out, "{name}: (groupid={group}, jobs={workers}): err={errno:2}{error}: pid={pid}: {time}")?;
     match &job.description {
         Some(description) if !description.is_empty() => writeln!(out, "  Description  : [{description}]"),
         _ => Ok(()),
     }
-}
-
-/// The system's text for an errno.
-fn error_text(errno: i32) -> String {
-    let text = io::Error::from_raw_os_error(errno).to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 fn direction(out: &mut TextWriter, op: Op, counted: &OpRecord, entry: &EntryOp) -> io::Result<()> {
@@ -178,7 +173,7 @@ fn tail(out: &mut TextWriter, entry: &ReportEntry, shares: &EntryShares) -> io::
         three(|_| 0)
     )?;
     if let Some((total, first)) = continued_errors(entry) {
-        writeln!(out, "     errors    : total={total}, first_error={first}/<{}>", error_text(first))?;
+        writeln!(out, "     errors    : total={total}, first_error={first}/<{}>", errno_text(first))?;
     }
     writeln!(
         out,
