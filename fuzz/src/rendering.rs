@@ -14,7 +14,7 @@ use fathom_report::identify::text::IdentifyReport;
 use fathom_report::view::View;
 use fathom_report::{
     Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::view as prepare_view,
-    surface::json as surface_json, surface::table as surface_table, sweep as sweep_report,
+    surface as surface_report, sweep as sweep_report,
 };
 
 /// Tells all that a record of its kind tells.
@@ -55,8 +55,8 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
         }
         ActivityKind::Surface => {
             let went_over = surface::assess(record);
-            surface_json::render(record, &went_over, style, &mut out.json())?;
-            surface_table::render(record, &went_over, style, out)
+            in_all_formats(style, out, || surface_report::view(record, &went_over, style.show_fio))?;
+            surface_report::json::render(record, &went_over, style, &mut out.json())
         }
         ActivityKind::Prepare => {
             prepare_json::render(record, style, &mut out.json())?;

@@ -16,7 +16,6 @@ pub mod identify;
 pub mod ioping;
 pub mod monitor;
 pub mod ping;
-mod plot;
 pub mod prepare;
 pub mod promises;
 mod run_json;

@@ -1,4 +1,8 @@
 //! Reports of `surface`.
 
+mod data;
 pub mod json;
-pub mod table;
+mod plots;
+mod view;
+
+pub use view::view;

@@ -12,7 +12,8 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
-use fathom_report::{Style, TextWriter, surface::json as surface_json, surface::table as surface_table};
+use fathom_report::surface::{json, view};
+use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -116,10 +117,8 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
     let surface = assess(record);
-    match format == Format::Json {
-        true => surface_json::render(record, &surface, style, &mut out.json()),
-        false => surface_table::render(record, &surface, style, out),
-    }
+    let view = || view(record, &surface, style.show_fio);
+    format.write(style, out, view, |out| json::render(record, &surface, style, out))
 }
 
 fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSettings {

@@ -21,7 +21,7 @@ use fathom_report::{
 use fathom_report::{
     monitor::json as monitor_json, monitor::lines as monitor_lines, monitor::view as monitor_view,
     ping::closing as ping_closing, ping::json as ping_json, ping::text as ping_text, ping::view as ping_view,
-    prepare, surface::table as surface_table, sweep,
+    prepare, surface, sweep,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;
@@ -240,12 +240,13 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
 }
 
 /// Activities whose reports are views.
-const VIEWS: [&str; 3] = ["bench", "prepare", "sweep"];
+const VIEWS: [&str; 4] = ["bench", "prepare", "surface", "sweep"];
 
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
         "bench" => bench::view(record, show_fio),
         "prepare" => prepare::view(record),
+        "surface" => surface::view(record, &fathom_analysis::surface::assess(record), show_fio),
         "sweep" => sweep::view(record, &fathom_analysis::sweep::assess(record), show_fio),
         _ => panic!("{activity} has no view"),
     }
@@ -257,7 +258,6 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         return format.write(style, out, || view(activity, record, style.show_fio), |_| Ok(()));
     }
     match name {
-        "surface" => surface_table::render(record, &fathom_analysis::surface::assess(record), style, out),
         "identify" | "identify-json" => {
             let (found, types) = (&identified_of(record).unwrap_or_default(), VolumeTypes::default());
             let near = candidates(types.catalogue().unwrap(), found, volume_size(record, &types));
@@ -296,7 +296,7 @@ proptest! {
         chosen in prop::collection::vec(any::<bool>(), 1..60),
         kind in any::<prop::sample::Index>(),
     ) {
-        let names = ["normal", "json", "json+", "record", "bench-json", "surface", "identify", "identify-json"];
+        let names = ["normal", "json", "json+", "record", "bench-json", "identify", "identify-json"];
         let names = names.map(str::to_owned).into_iter();
         let views = VIEWS.iter().flat_map(|activity| Format::ALL.map(|format| format!("{activity} as {format}")));
         let template = kind.get(&RECORDS);

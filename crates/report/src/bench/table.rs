@@ -3,9 +3,9 @@
 use std::io;
 
 use fathom_model::units;
-use fathom_record::{Finding, RunRecord, TestRecord};
+use fathom_record::RunRecord;
 
-use crate::columns::{self, pad, wrap};
+use crate::columns::{self, wrap};
 use crate::{Style, TextWriter};
 
 pub(crate) fn header(
@@ -90,11 +90,6 @@ fn host_line(record: &RunRecord, style: &Style) -> String {
 
 pub(crate) const INDENT: usize = 2;
 
-/// What a row is called.
-pub(crate) fn name(test: &TestRecord) -> &str {
-    if test.title.is_empty() { &test.id } else { &test.title }
-}
-
 /// A rate: whole from 10 on, with one decimal below.
 pub(crate) fn count(rate: f64) -> String {
     if rate < 9.95 { format!("{rate:.1}") } else { units::grouped(rate.round() as u64) }
@@ -106,39 +101,5 @@ pub(crate) fn decimal(value: f64) -> String {
         999.95.. => units::grouped(value.round() as u64),
         0.0005..0.1 => format!("{value:.3}"),
         _ => format!("{value:.1}"),
-    }
-}
-
-pub(crate) fn findings(
-    record: &RunRecord,
-    style: &Style,
-    width: usize,
-    out: &mut TextWriter,
-) -> io::Result<()> {
-    if record.findings.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    writeln!(out, "{}", style.bold("What it tells"))?;
-    let names = record.findings.iter().map(|finding| columns::width(finding.id.name())).max().unwrap_or(0);
-    let indent = INDENT + names + 2;
-    // What is to be done about several of one kind is said once, after the last.
-    for alike in record.findings.chunk_by(|one, next| (&one.id, &one.remedy) == (&next.id, &next.remedy)) {
-        let claims = alike.iter().flat_map(|finding| wrap(&claim(record, finding), width, indent, indent));
-        let remedy = alike[0].remedy.iter().flat_map(|remedy| wrap(remedy, width, indent, indent));
-        for (index, line) in claims.chain(remedy).enumerate() {
-            let label = if index == 0 { alike[0].id.name() } else { "" };
-            writeln!(out, "{:INDENT$}{}  {}", "", pad(label, names), line.trim_start_matches(' '))?;
-        }
-    }
-    Ok(())
-}
-
-/// The claim with the tests it rests on.
-fn claim(record: &RunRecord, finding: &Finding) -> String {
-    let of_finding = record.tests.iter().filter(|test| finding.tests.contains(&test.id));
-    match of_finding.map(name).collect::<Vec<_>>().as_slice() {
-        [] => finding.claim.clone(),
-        tests => format!("{}: {}", tests.join("; "), finding.claim),
     }
 }
