@@ -10,10 +10,10 @@ use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::formats::Format;
-use fathom_report::identify::text::IdentifyReport;
+use fathom_report::identify::{self as identify_report, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
-    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, identify::json as identify_json, identify::text as identify_text, prepare::json as prepare_json, prepare::view as prepare_view,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, prepare::json as prepare_json, prepare::view as prepare_view,
     surface as surface_report, sweep as sweep_report,
 };
 
@@ -79,8 +79,10 @@ fn identify(record: &RunRecord, style: &Style) -> io::Result<()> {
     let near = candidates(few_types(), found, volume_size(record, &VolumeTypes::default()));
     let predictions = &prediction::predictions(found);
     let report = IdentifyReport { record, found, candidates: &near, predictions };
-    identify_json::render(&report, style, &mut io::sink())?;
-    identify_text::render(&report, style, &mut TextWriter::new(&mut io::sink()))
+    let out = &mut io::sink();
+    let out = &mut TextWriter::new(out);
+    in_all_formats(style, out, || identify_report::view(&report, style.show_fio))?;
+    identify_report::json::render(&report, style, &mut out.json())
 }
 
 /// A part of the catalogue: to look through all of it takes long.

@@ -4,7 +4,6 @@ mod expectations;
 pub mod json;
 mod notes;
 pub(crate) mod rounds;
-pub mod table;
 mod together;
 mod view;
 

@@ -13,8 +13,8 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
-use fathom_report::identify::text::IdentifyReport;
-use fathom_report::{Style, TextWriter, identify::json as identify_json, identify::text as identify_text};
+use fathom_report::identify::{IdentifyReport, json, view};
+use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -98,11 +98,7 @@ pub fn show(
         candidates: &near.unwrap_or_default(),
         predictions: &predictions(found),
     };
-    if format == Format::Json {
-        identify_json::render(&report, style, &mut out.json())
-    } else {
-        identify_text::render(&report, style, out)
-    }
+    format.write(style, out, || view(&report, style.show_fio), |out| json::render(&report, style, out))
 }
 
 fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySettings {

@@ -12,11 +12,11 @@ use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
 use fathom_record::{HistoryRow, RunRecord};
 use fathom_report::formats::{self, Format};
-use fathom_report::identify::text::{self as identify_text, IdentifyReport};
+use fathom_report::identify::{self, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
-    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, history,
-    identify::json as identify_json, ioping, monitor::job as monitor_job,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, history, ioping,
+    monitor::job as monitor_job,
 };
 use fathom_report::{
     monitor::json as monitor_json, monitor::lines as monitor_lines, monitor::view as monitor_view,
@@ -240,16 +240,24 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
 }
 
 /// Activities whose reports are views.
-const VIEWS: [&str; 4] = ["bench", "prepare", "surface", "sweep"];
+const VIEWS: [&str; 5] = ["bench", "identify", "prepare", "surface", "sweep"];
 
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
         "bench" => bench::view(record, show_fio),
+        "identify" => of_identified(record, |report| identify::view(report, show_fio)),
         "prepare" => prepare::view(record),
         "surface" => surface::view(record, &fathom_analysis::surface::assess(record), show_fio),
         "sweep" => sweep::view(record, &fathom_analysis::sweep::assess(record), show_fio),
         _ => panic!("{activity} has no view"),
     }
+}
+
+fn of_identified<T>(record: &RunRecord, shown: impl FnOnce(&IdentifyReport<'_>) -> T) -> T {
+    let (found, types) = (&identified_of(record).unwrap_or_default(), VolumeTypes::default());
+    let near = candidates(types.catalogue().unwrap(), found, volume_size(record, &types));
+    let predictions = &predictions(found);
+    shown(&IdentifyReport { record, found, candidates: &near, predictions })
 }
 
 fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -> std::io::Result<()> {
@@ -258,15 +266,8 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         return format.write(style, out, || view(activity, record, style.show_fio), |_| Ok(()));
     }
     match name {
-        "identify" | "identify-json" => {
-            let (found, types) = (&identified_of(record).unwrap_or_default(), VolumeTypes::default());
-            let near = candidates(types.catalogue().unwrap(), found, volume_size(record, &types));
-            let predictions = &predictions(found);
-            let report = IdentifyReport { record, found, candidates: &near, predictions };
-            match name {
-                "identify" => identify_text::render(&report, style, out),
-                _ => identify_json::render(&report, style, &mut out.json()),
-            }
+        "identify-json" => {
+            of_identified(record, |report| identify::json::render(report, style, &mut out.json()))
         }
         "json+" => fio_json::render_plus(record, style, &mut out.json()),
         "normal" => fio_normal::render(record, style, out),
@@ -296,7 +297,7 @@ proptest! {
         chosen in prop::collection::vec(any::<bool>(), 1..60),
         kind in any::<prop::sample::Index>(),
     ) {
-        let names = ["normal", "json", "json+", "record", "bench-json", "identify", "identify-json"];
+        let names = ["normal", "json", "json+", "record", "bench-json", "identify-json"];
         let names = names.map(str::to_owned).into_iter();
         let views = VIEWS.iter().flat_map(|activity| Format::ALL.map(|format| format!("{activity} as {format}")));
         let template = kind.get(&RECORDS);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::identify::text::IdentifyReport;
+use crate::identify::IdentifyReport;
 use crate::{Style, run_json};
 
 /// The `schema` of the document.
