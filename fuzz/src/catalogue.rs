@@ -5,7 +5,6 @@ use std::io;
 use fathom_catalog::{
     Catalog, CatalogEntry, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
 };
-use fathom_report::catalog::fit_json::{self as catalog_fit_json, VolumeNeedDocument};
 use fathom_report::catalog::{fit as catalog_fit, json as catalog_json, list as catalog_list, show as catalog_show};
 use fathom_report::formats::Format;
 use fathom_report::view::View;
@@ -68,8 +67,7 @@ fn check_entry(catalog: &Catalog, entry: &CatalogEntry) {
 fn check_fit(catalog: &Catalog, entry: &CatalogEntry) {
     let need = need();
     let fit = catalog.fit(&need, Some(entry.provider()));
-    let said = VolumeNeedDocument::of(&need, "a need");
-    write(|| catalog_fit::view(&fit, "a need"), |out| catalog_fit_json::render(&fit, &said, out));
+    write(|| catalog_fit::view(&fit, "a need"), |out| catalog_json::fit(&fit, &need, "a need", out));
     catalog.lifts(entry, &Parameters::default(), &need);
 }
 
@@ -78,7 +76,7 @@ fn need() -> VolumeNeed {
     VolumeNeed {
         size_bytes: 100 << 30,
         load: OfferedLoad::of(16_384.0, false),
-        rate: 500.0,
+        iops: 500.0,
         in_ios: true,
         in_bytes: false,
         spell: None,

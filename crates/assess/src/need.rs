@@ -87,8 +87,11 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
             "--baseline-iops is what is needed between bursts",
         ));
     }
-    let spell =
-        settings.burst.map(|(length, every)| Spell { length_ns: length.0, every_ns: every.0, between });
+    let spell = settings.burst.map(|(length, every)| Spell {
+        length_ns: length.0,
+        period_ns: every.0,
+        iops_between: between,
+    });
     if settings.baseline_iops.is_some() && spell.is_none() {
         return Err(refuse("a baseline without a burst", "say how long the need lasts: --burst 30m/day"));
     }
@@ -98,7 +101,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
     }
     let need = VolumeNeed {
         size_bytes: settings.size.unwrap_or(1 << 30),
-        rate: requests,
+        iops: requests,
         in_ios: iops.is_some(),
         in_bytes: rate.is_some(),
         spell,
@@ -141,7 +144,7 @@ impl ProfileNeed {
             (None, None) => vec![(SMALL as f64, 1.0)],
         };
         let mut asked = ProfileNeed {
-            load: Some(OfferedLoad { blocks, is_sequential, reads }),
+            load: Some(OfferedLoad { blocks, sequential: is_sequential, read_fraction: reads }),
             ..ProfileNeed::default()
         };
         for expected in profile.test.expected.iter().filter(|expected| expected.class == YES) {
@@ -164,7 +167,7 @@ impl ProfileNeed {
                     );
                 }
                 self.latency.push(LatencyNeed {
-                    name: statistic.name(),
+                    statistic: statistic.name(),
                     per_million: statistic.per_million(),
                     most_ns: expected.value as u64,
                     of_reads: matches!(direction, MetricDirection::Read | MetricDirection::Total),
@@ -177,11 +180,11 @@ impl ProfileNeed {
 
 fn of_slo(slo: &LatencyObjective, load: &OfferedLoad) -> LatencyNeed {
     LatencyNeed {
-        name: slo.statistic().name(),
+        statistic: slo.statistic().name(),
         per_million: slo.statistic().per_million(),
         most_ns: slo.limit_ns() as u64,
-        of_reads: load.reads != Some(0.0),
-        of_writes: load.reads != Some(1.0),
+        of_reads: load.read_fraction != Some(0.0),
+        of_writes: load.read_fraction != Some(1.0),
     }
 }
 
@@ -232,8 +235,8 @@ fn load(
             )
         })?,
         None => (
-            usual.is_sequential,
-            settings.read_percent.map(|percent| f64::from(percent) / 100.0).or(usual.reads),
+            usual.sequential,
+            settings.read_percent.map(|percent| f64::from(percent) / 100.0).or(usual.read_fraction),
         ),
     };
     let blocks = match (settings.block, iops, rate) {
@@ -245,7 +248,7 @@ fn load(
         (None, Some(iops), Some(rate)) if asked.load.is_none() && iops > 0.0 => vec![(rate / iops, 1.0)],
         _ => usual.blocks,
     };
-    let load = OfferedLoad { blocks, is_sequential, reads };
+    let load = OfferedLoad { blocks, sequential: is_sequential, read_fraction: reads };
     if load.blocks.iter().any(|(block, _)| *block < LEAST) {
         let reason = format!("requests of {:.0} bytes: none is below 512", load.mean_bytes());
         return Err(refuse(&reason, "ask for fewer I/Os or more bytes a second"));
@@ -267,8 +270,8 @@ fn words(
         rate.map(|rate| format!("{}/s", bytes(rate.round() as u64))),
     ];
     let rates: Vec<String> = rates.into_iter().flatten().collect();
-    let order = if load.is_sequential { "one after another" } else { "in random order" };
-    let mix = match load.reads {
+    let order = if load.sequential { "one after another" } else { "in random order" };
+    let mix = match load.read_fraction {
         None => "whatever the share of reads".to_owned(),
         Some(1.0) => "all reads".to_owned(),
         Some(0.0) => "all writes".to_owned(),
@@ -279,18 +282,18 @@ fn words(
     let when = match need.spell {
         None => String::new(),
         Some(spell) => {
-            let between = match spell.between {
+            let between = match spell.iops_between {
                 0.0 => "nothing".to_owned(),
                 rate => format!("{} IOPS", grouped(rate as u64)),
             };
-            let (length, every) = (duration(Nanos(spell.length_ns)), duration(Nanos(spell.every_ns)));
+            let (length, every) = (duration(Nanos(spell.length_ns)), duration(Nanos(spell.period_ns)));
             format!(", for {length} of each {every}, {between} in between")
         }
     };
     let limits: Vec<String> = need
         .latency
         .iter()
-        .map(|asked| format!("{} below {}", asked.name, fathom_model::units::latency(asked.most_ns)))
+        .map(|asked| format!("{} below {}", asked.statistic, fathom_model::units::latency(asked.most_ns)))
         .collect();
     let what = if rates.is_empty() { "no rate".to_owned() } else { rates.join(" and ") };
     let mut text = profile.map(|profile| format!("For {}: ", profile.name)).unwrap_or_default();
@@ -327,9 +330,9 @@ mod tests {
             (None, Some(200 * mib), Some(65_536), (3200.0, 65_536.0, true)),
         ] {
             let found = said(NeedSettings { iops, bytes_per_second: rate, block, ..NeedSettings::default() });
-            assert_eq!((found.rate, found.load.mean_bytes(), found.load.is_sequential), expected);
+            assert_eq!((found.iops, found.load.mean_bytes(), found.load.sequential), expected);
             assert_eq!(
-                (found.in_ios, found.in_bytes, found.load.reads),
+                (found.in_ios, found.in_bytes, found.load.read_fraction),
                 (iops.is_some(), rate.is_some(), None)
             );
         }
@@ -342,18 +345,21 @@ mod tests {
             let said = need(&settings).unwrap();
             let shares: f64 = said.need.load.blocks.iter().map(|(_, share)| share).sum();
             assert!((shares - 1.0).abs() < 1e-9, "{name}");
-            assert!(said.need.rate > 0.0 || !said.need.latency.is_empty(), "{name}");
-            assert!(said.text.contains(name) && said.need.load.reads.is_some(), "{}", said.text);
+            assert!(said.need.iops > 0.0 || !said.need.latency.is_empty(), "{name}");
+            assert!(said.text.contains(name) && said.need.load.read_fraction.is_some(), "{}", said.text);
         }
         let oltp = said(NeedSettings { profile: Some("oltp".to_owned()), ..NeedSettings::default() });
         // 4k/20:8k/60:16k/20 is 8.8 KiB on average; two reads for every write; p99 below 5 ms.
-        assert_eq!((oltp.rate, oltp.load.mean_bytes(), oltp.load.reads), (1000.0, 9011.2, Some(0.67)));
+        assert_eq!(
+            (oltp.iops, oltp.load.mean_bytes(), oltp.load.read_fraction),
+            (1000.0, 9011.2, Some(0.67))
+        );
         assert_eq!((oltp.latency[0].per_million, oltp.latency[0].most_ns), (Some(990_000), 5_000_000));
         let video = said(NeedSettings { profile: Some("video".to_owned()), ..NeedSettings::default() });
-        assert_eq!((video.rate * video.load.mean_bytes(), video.load.is_sequential), (220e6, true));
+        assert_eq!((video.iops * video.load.mean_bytes(), video.load.sequential), (220e6, true));
         let more =
             NeedSettings { iops: Some(4000), profile: Some("oltp".to_owned()), ..NeedSettings::default() };
-        assert_eq!(said(more).rate, 4000.0);
+        assert_eq!(said(more).iops, 4000.0);
         let log = need(&NeedSettings { profile: Some("database-log".to_owned()), ..NeedSettings::default() });
         assert!(log.unwrap().text.contains("flush"));
     }

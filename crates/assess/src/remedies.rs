@@ -83,10 +83,11 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
         _ => None,
     };
     let block = if reads == Some(0.0) { job.block_sizes.write } else { job.block_sizes.read };
-    let load = OfferedLoad { reads, ..OfferedLoad::of(block as f64, !job.rw.starts_with("rand")) };
+    let load =
+        OfferedLoad { read_fraction: reads, ..OfferedLoad::of(block as f64, !job.rw.starts_with("rand")) };
     Some(VolumeNeed {
         size_bytes: parameters.size_bytes?,
-        rate: if in_bytes { value / block as f64 } else { value },
+        iops: if in_bytes { value / block as f64 } else { value },
         load,
         in_ios: !in_bytes,
         in_bytes,
@@ -117,7 +118,7 @@ fn lasting(
     let all: Vec<String> = own.into_iter().chain(next).collect();
     if !all.is_empty() {
         text +=
-            &format!(" For ever {} a second take {}.", grouped(met.rate.round() as u64), all.join(", or "));
+            &format!(" For ever {} a second take {}.", grouped(met.iops.round() as u64), all.join(", or "));
     }
     Some(text)
 }
@@ -161,8 +162,8 @@ fn size(parameters: &Parameters) -> String {
 
 /// `, 50.00 USD a month`, as far as it is known.
 fn price(offer: &VolumeOffer) -> String {
-    let Some(bill) = &offer.bill else { return String::new() };
-    let month = format!(", {:.2} {} a month", bill.total(), bill.price.currency);
+    let Some(bill) = &offer.month else { return String::new() };
+    let month = format!(", {:.2} {} a month", bill.total, bill.price.currency);
     if bill.is_whole() { month } else { format!("{month} and what its {} cost", bill.unknown.join(" and ")) }
 }
 

@@ -374,12 +374,12 @@ mod tests {
                     let (at_random, _) = entry.most();
                     prop_assert!(at_random.is_none_or(|rate| rate > 0.0) && entry.sizes_gib().len() < 100);
                     if let Ok(sheet) = entry.sheet(&parameters) {
-                        prop_assert!(sheet.blocks.iter().all(|row| row.random.sustained.is_none_or(|rate| rate > 0.0)));
+                        prop_assert!(sheet.blocks.iter().all(|row| row.random.iops.is_none_or(|rate| rate > 0.0)));
                     }
                     let need = VolumeNeed {
                         size_bytes: size_gib << 30,
                         load: OfferedLoad::of(8192.0, false),
-                        rate: iops.unwrap_or(1) as f64,
+                        iops: iops.unwrap_or(1) as f64,
                         in_ios: true,
                         in_bytes: false,
                         spell: None,
@@ -388,7 +388,7 @@ mod tests {
                     };
                     for offer in catalog.fit(&need, None).offers() {
                         prop_assert!(offer.parameters.size_bytes >= Some(need.size_bytes));
-                        prop_assert!(offer.reach.sustained.is_none_or(|rate| rate >= need.rate * 0.999));
+                        prop_assert!(offer.reach.iops.is_none_or(|rate| rate >= need.iops * 0.999));
                     }
                 }
             }

@@ -1,5 +1,7 @@
 //! What a volume costs a month, as far as sources tell. A part that is not known is named, never taken as free.
 
+use serde::Serialize;
+
 use crate::amount::{self, GIB};
 use crate::entry::{CatalogEntry, Price};
 use crate::levels;
@@ -15,10 +17,13 @@ pub struct MonthlyUse {
 }
 
 /// What a volume costs a month.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MonthlyCost {
     /// The rates, with their currency and source.
+    #[serde(flatten)]
     pub price: Price,
+    /// What is known of it.
+    pub total: f64,
     /// What is paid for, each with its cost.
     pub parts: Vec<CostPart>,
     /// What is paid for at a rate that no source tells.
@@ -26,7 +31,7 @@ pub struct MonthlyCost {
 }
 
 /// One thing that is paid for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CostPart {
     /// What it is: `size`, `provisioned IOPS`, `further provisioned IOPS` whose price is another, `provisioned throughput`, `I/Os`.
     pub what: &'static str,
@@ -37,11 +42,6 @@ pub struct CostPart {
 }
 
 impl MonthlyCost {
-    /// All parts that are known.
-    pub fn total(&self) -> f64 {
-        self.parts.iter().map(|part| part.cost).sum()
-    }
-
     /// True where nothing of it is unknown.
     pub fn is_whole(&self) -> bool {
         self.unknown.is_empty()
@@ -71,7 +71,7 @@ impl CatalogEntry {
             ("provisioned throughput", throughput, price.per_throughput_month),
             ("billed bursts", used.billed_transactions, None),
         ];
-        let mut cost = MonthlyCost { price, parts: Vec::new(), unknown: Vec::new() };
+        let mut cost = MonthlyCost { price, total: 0.0, parts: Vec::new(), unknown: Vec::new() };
         for (what, amount, rate) in wanted.into_iter().filter(|(_, amount, _)| *amount > 0.0) {
             match rate {
                 Some(rate) => cost.parts.push(CostPart { what, amount, cost: amount * rate }),
@@ -82,6 +82,7 @@ impl CatalogEntry {
         if let Some(rate) = cost.price.per_million_ios {
             cost.parts.push(CostPart { what: "I/Os", amount: used.ios, cost: used.ios / 1e6 * rate });
         }
+        cost.total = cost.parts.iter().map(|part| part.cost).sum();
         Ok(Some(cost))
     }
 
@@ -126,7 +127,7 @@ mod tests {
         };
         let check = |id: &str, parameters: Parameters, total: f64, unknown: &[&str]| {
             let cost = cost(id, &parameters, 1e9).unwrap();
-            assert!((cost.total() - total).abs() < 1e-6, "{id}: {cost:?}");
+            assert!((cost.total - total).abs() < 1e-6, "{id}: {cost:?}");
             assert_eq!(cost.unknown, unknown, "{id}");
         };
         // 500 GiB at 0.10; 100 GiB at 0.125 and 2,000 IOPS at 0.065; 3,000 IOPS of gp3 are included, and 5,000 are not.

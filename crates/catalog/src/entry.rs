@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::wire::{Period, Wire};
 
 /// How sure a figure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Nobody looked it up.
@@ -29,7 +29,7 @@ impl fmt::Display for Confidence {
 }
 
 /// Whether a type is sold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
     /// It is.
@@ -58,7 +58,7 @@ pub struct CatalogEntry {
 }
 
 /// What a volume costs a month. A part that is not known is not free.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
     /// The currency's code.
     pub currency: String,

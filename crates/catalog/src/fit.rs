@@ -3,6 +3,8 @@
 
 use fathom_volume::{VolumeLatency, VolumeModel};
 
+use serde::Serialize;
+
 use crate::amount::GIB;
 use crate::catalog::Catalog;
 use crate::cost::{MonthlyCost, MonthlyUse};
@@ -15,14 +17,15 @@ use crate::resolve::Parameters;
 use crate::sheet::ASSUMED_LATENCY;
 
 /// What is needed of a volume.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VolumeNeed {
     /// Bytes to be kept.
     pub size_bytes: u64,
     /// What the requests are like.
+    #[serde(flatten)]
     pub load: OfferedLoad,
     /// How many of them a second.
-    pub rate: f64,
+    pub iops: f64,
     /// The need was told in I/Os a second, so that a type must say how many it gives.
     pub in_ios: bool,
     /// The need was told in bytes a second, so that a type must say how many it gives.
@@ -36,21 +39,21 @@ pub struct VolumeNeed {
 }
 
 /// A need that comes and goes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spell {
     /// How long it lasts, in one piece.
     pub length_ns: u64,
     /// From the beginning of one to that of the next.
-    pub every_ns: u64,
+    pub period_ns: u64,
     /// Requests a second in between, like those of the need.
-    pub between: f64,
+    pub iops_between: f64,
 }
 
 /// What requests may take.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LatencyNeed {
     /// Its name for people: `p99`, `mean`.
-    pub name: String,
+    pub statistic: String,
     /// Requests of a million that must keep it; `None` = the mean.
     pub per_million: Option<u32>,
     /// The most, ns.
@@ -62,12 +65,14 @@ pub struct LatencyNeed {
 }
 
 /// A volume that serves the need.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VolumeOffer {
     /// Its type.
     pub id: String,
     /// Who sells it.
     pub provider: String,
+    /// Its size; `None` where that goes with what it belongs to, of which the catalogue does not know the size.
+    pub size_bytes: Option<u64>,
     /// Size and what else is chosen.
     pub parameters: Parameters,
     /// The tier it belongs to.
@@ -79,7 +84,11 @@ pub struct VolumeOffer {
     /// Bytes a second in sequential requests of 1 MiB, for ever.
     pub bytes_per_second: Option<f64>,
     /// What it costs, where that is sourced.
-    pub bill: Option<MonthlyCost>,
+    pub month: Option<MonthlyCost>,
+    /// The price of a month for each 1,000 IOPS, where it is known in whole.
+    pub month_per_1000_iops: Option<f64>,
+    /// The same for each 100 MiB a second.
+    pub month_per_100_mib_per_second: Option<f64>,
     /// What should be known before it is bought.
     pub notes: Vec<String>,
 }
@@ -91,27 +100,19 @@ impl VolumeNeed {
     /// What it comes to in a month.
     fn month(&self) -> MonthlyUse {
         let rate = match self.spell {
-            None => self.rate,
+            None => self.iops,
             Some(spell) => {
-                let share = spell.length_ns as f64 / spell.every_ns as f64;
-                self.rate * share + spell.between * (1.0 - share)
+                let share = spell.length_ns as f64 / spell.period_ns as f64;
+                self.iops * share + spell.iops_between * (1.0 - share)
             }
         };
         MonthlyUse { ios: rate * MONTH_S, billed_transactions: 0.0 }
     }
 }
 
-impl VolumeOffer {
-    /// A month's price for each 1,000 I/Os a second and for each 100 MiB a second, where it is known in whole.
-    pub fn unit_prices(&self) -> (Option<f64>, Option<f64>) {
-        let month = self.bill.as_ref().filter(|bill| bill.is_whole()).map(MonthlyCost::total);
-        let per = |amount: Option<f64>, unit: f64| Some(month? / (amount? / unit));
-        (per(self.iops, 1000.0), per(self.bytes_per_second, 104_857_600.0))
-    }
-}
-
 /// Why a type does not serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// It is no longer sold.
     Historical,
@@ -148,7 +149,7 @@ impl Reason {
 }
 
 /// A type that does not serve.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Other {
     /// Its type.
     pub id: String,
@@ -158,12 +159,21 @@ pub struct Other {
     pub why: String,
 }
 
+/// Volumes that serve, priced in one currency.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PricedOffers {
+    /// Its code.
+    pub currency: String,
+    /// The cheapest first.
+    pub offers: Vec<VolumeOffer>,
+}
+
 /// The answer to a need.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
     /// Those whose price is sourced, by currency, the cheapest first; where a part is not known it comes after those where
     /// all is.
-    pub priced: Vec<(String, Vec<VolumeOffer>)>,
+    pub priced: Vec<PricedOffers>,
     /// Those of which no price is sourced, the smallest first.
     pub unpriced: Vec<VolumeOffer>,
     /// The others.
@@ -173,7 +183,7 @@ pub struct Fit {
 impl Fit {
     /// All that serve.
     pub fn offers(&self) -> impl Iterator<Item = &VolumeOffer> {
-        self.priced.iter().flat_map(|(_, offers)| offers).chain(&self.unpriced)
+        self.priced.iter().flat_map(|priced| &priced.offers).chain(&self.unpriced)
     }
 }
 
@@ -185,23 +195,24 @@ impl Catalog {
         for entry in self.entries().filter(asked) {
             match entry.offer(need) {
                 Err(other) => fit.others.push(other),
-                Ok(offer) => match &offer.bill {
+                Ok(offer) => match &offer.month {
                     None => fit.unpriced.push(offer),
                     Some(bill) => {
-                        match fit.priced.iter_mut().find(|(currency, _)| *currency == bill.price.currency) {
-                            Some((_, offers)) => offers.push(offer),
-                            None => fit.priced.push((bill.price.currency.clone(), vec![offer])),
+                        let currency = bill.price.currency.clone();
+                        match fit.priced.iter_mut().find(|priced| priced.currency == currency) {
+                            Some(priced) => priced.offers.push(offer),
+                            None => fit.priced.push(PricedOffers { currency, offers: vec![offer] }),
                         }
                     }
                 },
             }
         }
-        fit.priced.sort_by(|one, other| one.0.cmp(&other.0));
+        fit.priced.sort_by(|one, other| one.currency.cmp(&other.currency));
         let rank = |offer: &VolumeOffer| {
-            let bill = offer.bill.as_ref();
-            (bill.is_some_and(|bill| !bill.is_whole()), bill.map_or(0.0, MonthlyCost::total))
+            let bill = offer.month.as_ref();
+            (bill.is_some_and(|bill| !bill.is_whole()), bill.map_or(0.0, |bill| bill.total))
         };
-        for (_, offers) in &mut fit.priced {
+        for PricedOffers { offers, .. } in &mut fit.priced {
             offers.sort_by(|one, other| {
                 rank(one).partial_cmp(&rank(other)).unwrap_or(std::cmp::Ordering::Equal)
             });
@@ -252,20 +263,28 @@ impl CatalogEntry {
             return Err(other(Reason::Latency, why));
         }
         let model = &resolved.model;
-        let of_all =
-            |load: OfferedLoad| reach(model, &OfferedLoad { reads: need.load.reads, ..load }).sustained;
+        let of_all = |load: OfferedLoad| {
+            reach(model, &OfferedLoad { read_fraction: need.load.read_fraction, ..load }).iops
+        };
         let megabyte = f64::from(1 << 20);
         let notes = fit_why::notes(self, need, &resolved);
+        let iops = of_all(OfferedLoad::of(4096.0, false));
+        let bytes = of_all(OfferedLoad::of(megabyte, true)).filter(|_| limits_bytes(model));
+        let bytes_per_second = bytes.map(|rate| rate * megabyte);
+        let month = self.cost_of_month(&parameters, need.month()).ok().flatten();
+        let whole = month.as_ref().filter(|month| month.is_whole()).map(|month| month.total);
+        let per = |amount: Option<f64>, unit: f64| Some(whole? / (amount? / unit));
         Ok(VolumeOffer {
             id: self.id().to_owned(),
             provider: self.provider().to_owned(),
             reach: reach(model, &need.load),
-            iops: of_all(OfferedLoad::of(4096.0, false)),
-            bytes_per_second: of_all(OfferedLoad::of(megabyte, true))
-                .filter(|_| limits_bytes(model))
-                .map(|rate| rate * megabyte),
-            bill: self.cost_of_month(&parameters, need.month()).ok().flatten(),
+            iops,
+            bytes_per_second,
+            month_per_1000_iops: per(iops, 1000.0),
+            month_per_100_mib_per_second: per(bytes_per_second, 104_857_600.0),
+            month,
             tier: resolved.tier,
+            size_bytes: parameters.size_bytes.filter(|_| parameters.tier.is_none()),
             parameters,
             notes,
         })
@@ -289,6 +308,6 @@ fn too_slow(model: &VolumeModel, assumptions: &[String], need: &VolumeNeed) -> O
             (false, None) => "as published",
             (false, Some(_)) => "taken from the mean that is published",
         };
-        is_slow.then(|| format!("its {} is about {time}, {how}", asked.name))
+        is_slow.then(|| format!("its {} is about {time}, {how}", asked.statistic))
     })
 }

@@ -94,7 +94,7 @@ pub(crate) fn choose(
         let resolved = entry.resolve(&chosen).ok()?;
         serves(&resolved.model, need).then_some(chosen)
     };
-    let needed_bytes = (need.rate * need.load.mean_bytes() - SAME).ceil().max(0.0) as u64;
+    let needed_bytes = (need.iops * need.load.mean_bytes() - SAME).ceil().max(0.0) as u64;
     let bytes_for = |iops: u64| {
         let (least, most) = bytes_range(wire, size_bytes, iops);
         (least <= most).then(|| needed_bytes.div_ceil(unit).saturating_mul(unit).clamp(least, most))
@@ -141,7 +141,7 @@ fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>)
 /// True where a volume gives what is needed, whatever the share of reads where that is left open.
 pub(crate) fn serves(model: &VolumeModel, need: &VolumeNeed) -> bool {
     need.load.mixes().into_iter().all(|reads| {
-        let load = OfferedLoad { reads: Some(reads), ..need.load.clone() };
+        let load = OfferedLoad { read_fraction: Some(reads), ..need.load.clone() };
         met(model, &load, reads).iter().all(|met| holds(met, need))
     })
 }
@@ -150,17 +150,17 @@ pub(crate) fn serves(model: &VolumeModel, need: &VolumeNeed) -> bool {
 pub(crate) fn holds(met: &LoadLimit, need: &VolumeNeed) -> bool {
     let at_most = |rate: f64, level: f64| rate <= level * (1.0 + SAME);
     let base = met.limit.baseline().as_f64();
-    let demand = need.rate * met.tokens;
+    let demand = need.iops * met.tokens;
     if at_most(demand, base) {
         return true;
     }
     let Some(spell) = need.spell else { return false };
-    let between = spell.between * met.tokens;
+    let between = spell.iops_between * met.tokens;
     if !at_most(between, base) || !met.limit.peak().is_none_or(|peak| at_most(demand, peak.as_f64())) {
         return false;
     }
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let (length, rest) = (seconds(spell.length_ns), seconds(spell.every_ns.saturating_sub(spell.length_ns)));
+    let (length, rest) = (seconds(spell.length_ns), seconds(spell.period_ns.saturating_sub(spell.length_ns)));
     match met.limit {
         Limit::Credit { base, capacity, .. } => {
             let base = base.as_f64();

@@ -21,32 +21,32 @@ pub(crate) fn why_not(entry: &CatalogEntry, need: &VolumeNeed) -> (Reason, Strin
         let resolved = entry.resolve(&parameters).ok()?;
         Some((reach(&resolved.model, &need.load), resolved))
     });
-    let level = |reach: &ReachedRate| reach.sustained.unwrap_or(f64::INFINITY);
-    let peak = |reach: &ReachedRate| reach.burst.map_or(level(reach), |burst| burst.rate);
+    let level = |reach: &ReachedRate| reach.iops.unwrap_or(f64::INFINITY);
+    let peak = |reach: &ReachedRate| reach.burst.map_or(level(reach), |burst| burst.iops);
     // In a spell a burst may do; for ever it may not.
     let merit = |reach: &ReachedRate| if need.spell.is_some() { peak(reach) } else { level(reach) };
     let Some((best, resolved)) = best.max_by(|one, other| merit(&one.0).total_cmp(&merit(&other.0))) else {
         return (Reason::Size, "there is no volume of it of that size".to_owned());
     };
     let sustained = level(&best);
-    let lasting = told(best.held_by, sustained, need);
-    if let Some(burst) = best.burst.filter(|burst| burst.rate >= need.rate * (1.0 - 1e-9)) {
+    let lasting = told(best.limited_by, sustained, need);
+    if let Some(burst) = best.burst.filter(|burst| burst.iops >= need.iops * (1.0 - 1e-9)) {
         let lasts = match burst.lasts_ns {
             Some(ns) => format!("for {} at most", duration(Nanos(ns))),
             None => "for money".to_owned(),
         };
         let why = match need.spell {
-            None => format!("{lasting} for ever; {} {lasts}", told(burst.held_by, burst.rate, need)),
+            None => format!("{lasting} for ever; {} {lasts}", told(burst.limited_by, burst.iops, need)),
             Some(_) => format!(
                 "{} {lasts}, {lasting} without: that is not enough for each spell, or comes back too slowly",
-                told(burst.held_by, burst.rate, need)
+                told(burst.limited_by, burst.iops, need)
             ),
         };
         return (Reason::Burst, why);
     }
     let (held_by, rate) = match best.burst.filter(|_| need.spell.is_some()) {
-        Some(burst) => (burst.held_by, burst.rate),
-        None => (best.held_by, sustained),
+        Some(burst) => (burst.limited_by, burst.iops),
+        None => (best.limited_by, sustained),
     };
     let reason = if held_by == Some(LimitUnit::Bytes) { Reason::Throughput } else { Reason::Iops };
     let of = match (&resolved.tier, entry.size_range_gib().1) {
@@ -79,7 +79,7 @@ fn decimal(figure: f64) -> String {
 /// What was asked for and is not published, so that nobody can say that a volume gives it.
 pub(crate) fn unpublished(model: &VolumeModel, need: &VolumeNeed) -> Option<String> {
     // What is left open may be all reads or all writes.
-    let share = need.load.reads;
+    let share = need.load.read_fraction;
     let asked = [(1.0, share != Some(0.0)), (0.0, share != Some(1.0))];
     let limits = |counted: LimitUnit| {
         let mut directions = asked.into_iter().filter(|(_, is_asked)| *is_asked);
@@ -110,7 +110,7 @@ pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved
     }
     let leans = need.load.mixes().into_iter().any(|reads| {
         let beyond = |met: &crate::reach::LoadLimit| {
-            need.rate * met.tokens > met.limit.baseline().as_f64() * (1.0 + 1e-9)
+            need.iops * met.tokens > met.limit.baseline().as_f64() * (1.0 + 1e-9)
         };
         met(&resolved.model, &need.load, reads).iter().any(beyond)
     });

@@ -32,7 +32,7 @@ pub use alike::{Alike, MeasuredVolume};
 pub use catalog::{Catalog, CatalogError};
 pub use cost::{CostPart, MonthlyCost, MonthlyUse};
 pub use entry::{CatalogEntry, Confidence, Lifecycle, Price};
-pub use fit::{Fit, LatencyNeed, Other, Reason, Spell, VolumeNeed, VolumeOffer};
+pub use fit::{Fit, LatencyNeed, Other, PricedOffers, Reason, Spell, VolumeNeed, VolumeOffer};
 pub use lifts::Lift;
 pub use load::OfferedLoad;
 pub use reach::{BurstReach, LimitUnit, ReachedRate, reach};

@@ -3,7 +3,6 @@
 use fathom_volume::VolumeModel;
 
 use crate::catalog::Catalog;
-use crate::cost::MonthlyCost;
 use crate::entry::CatalogEntry;
 use crate::fit::{VolumeNeed, VolumeOffer};
 use crate::fit_size::least;
@@ -31,8 +30,8 @@ impl Catalog {
     pub fn lifts(&self, entry: &CatalogEntry, parameters: &Parameters, met: &VolumeNeed) -> Lift {
         let chosen = Parameters { first_touch: false, ..parameters.clone() };
         let own = entry.resolve(&chosen).ok();
-        let level = own.as_ref().and_then(|own| own_level(&own.model, met)).unwrap_or(met.rate);
-        let more = |factor: f64| VolumeNeed { rate: level * factor, ..met.clone() };
+        let level = own.as_ref().and_then(|own| own_level(&own.model, met)).unwrap_or(met.iops);
+        let more = |factor: f64| VolumeNeed { iops: level * factor, ..met.clone() };
         let (tenth, next) = self.for_ever(entry, &more(1.1));
         let is_below_its_rules = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
         Lift { is_below_its_rules, tenth, twice: least(entry, &more(2.0)), next }
@@ -46,7 +45,7 @@ impl Catalog {
         need: &VolumeNeed,
     ) -> (Option<Parameters>, Option<VolumeOffer>) {
         let fit = self.fit(need, Some(entry.provider()));
-        let known = |offer: &&VolumeOffer| offer.bill.as_ref().map_or(f64::INFINITY, MonthlyCost::total);
+        let known = |offer: &&VolumeOffer| offer.month.as_ref().map_or(f64::INFINITY, |month| month.total);
         let others = fit.offers().filter(|offer| offer.id != entry.id());
         let next = others.min_by(|one, other| known(one).total_cmp(&known(other))).cloned();
         (least(entry, need), next)
@@ -57,8 +56,8 @@ impl Catalog {
 /// tenth more of it would take a GiB more than it does.
 fn own_level(model: &VolumeModel, met: &VolumeNeed) -> Option<f64> {
     let reach = reach(model, &met.load);
-    let levels = [reach.sustained, reach.burst.map(|burst| burst.rate)];
-    levels.into_iter().flatten().find(|level| (met.rate / level - 1.0).abs() <= SAME_LEVEL)
+    let levels = [reach.iops, reach.burst.map(|burst| burst.iops)];
+    levels.into_iter().flatten().find(|level| (met.iops / level - 1.0).abs() <= SAME_LEVEL)
 }
 
 #[cfg(test)]
@@ -74,7 +73,7 @@ mod tests {
             let met = VolumeNeed {
                 size_bytes: gib << 30,
                 load: OfferedLoad::of(4096.0, false),
-                rate,
+                iops: rate,
                 in_ios: true,
                 in_bytes: false,
                 spell: None,

@@ -1,16 +1,17 @@
 //! What requests are like, and what a volume counts for one of them in the long run.
 
 use fathom_volume::Accounting;
+use serde::Serialize;
 
 /// Requests of a use: their sizes, their order, and how many of them read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfferedLoad {
     /// Sizes in bytes with their shares, which sum up to 1.
     pub blocks: Vec<(f64, f64)>,
     /// Each begins where the one before it ended.
-    pub is_sequential: bool,
+    pub sequential: bool,
     /// The share that reads; `None` = any, so that what holds must hold for all reads as for all writes.
-    pub reads: Option<f64>,
+    pub read_fraction: Option<f64>,
 }
 
 /// What one request is charged on average.
@@ -23,7 +24,7 @@ pub(crate) struct MeanCharge {
 impl OfferedLoad {
     /// Requests of one size, reads or writes.
     pub fn of(block_bytes: f64, is_sequential: bool) -> Self {
-        OfferedLoad { blocks: vec![(block_bytes, 1.0)], is_sequential, reads: None }
+        OfferedLoad { blocks: vec![(block_bytes, 1.0)], sequential: is_sequential, read_fraction: None }
     }
 
     /// Bytes of a request on average.
@@ -33,12 +34,12 @@ impl OfferedLoad {
 
     /// The shares of reads for which a volume must do: what is linear holds in between.
     pub(crate) fn mixes(&self) -> Vec<f64> {
-        self.reads.map_or(vec![1.0, 0.0], |share| vec![share])
+        self.read_fraction.map_or(vec![1.0, 0.0], |share| vec![share])
     }
 
     pub(crate) fn cost(&self, accounting: Accounting) -> MeanCharge {
         let costs =
-            self.blocks.iter().map(|(bytes, share)| (cost(accounting, *bytes, self.is_sequential), share));
+            self.blocks.iter().map(|(bytes, share)| (cost(accounting, *bytes, self.sequential), share));
         costs.fold(MeanCharge { ios: 0.0, bytes: 0.0 }, |sum, (cost, share)| MeanCharge {
             ios: sum.ios + cost.ios * share,
             bytes: sum.bytes + cost.bytes * share,

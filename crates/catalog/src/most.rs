@@ -57,8 +57,8 @@ impl CatalogEntry {
             .map(|resolved| resolved.model)
             .collect();
         let most = |load: &OfferedLoad| {
-            let reads = [1.0, 0.0].map(|share| OfferedLoad { reads: Some(share), ..load.clone() });
-            let all = models.iter().flat_map(|model| reads.iter().map(|load| reach(model, load).sustained));
+            let reads = [1.0, 0.0].map(|share| OfferedLoad { read_fraction: Some(share), ..load.clone() });
+            let all = models.iter().flat_map(|model| reads.iter().map(|load| reach(model, load).iops));
             all.flatten().reduce(f64::max)
         };
         let bytes = most(&OfferedLoad::of(megabyte, true)).filter(|_| models.iter().any(limits_bytes));

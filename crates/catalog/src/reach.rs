@@ -1,11 +1,13 @@
 //! What a modelled volume gives a load, for ever and in a burst, and for how long.
 
 use fathom_volume::{Distribution, Limit, LimitStage, VolumeLatency, VolumeModel};
+use serde::Serialize;
 
 use crate::load::OfferedLoad;
 
 /// What a limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LimitUnit {
     /// I/Os.
     Ios,
@@ -14,23 +16,23 @@ pub enum LimitUnit {
 }
 
 /// The rate that a volume gives requests of one kind, and which limit holds it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReachedRate {
     /// Requests a second, without any credit and without a bill; `None` = no limit is known.
-    pub sustained: Option<f64>,
-    /// What holds them.
-    pub held_by: Option<LimitUnit>,
+    pub iops: Option<f64>,
+    /// What limits it.
+    pub limited_by: Option<LimitUnit>,
     /// The burst, where it is beyond that.
     pub burst: Option<BurstReach>,
 }
 
 /// More than there is for ever.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BurstReach {
     /// Requests a second.
-    pub rate: f64,
-    /// What holds them.
-    pub held_by: Option<LimitUnit>,
+    pub iops: f64,
+    /// What limits it.
+    pub limited_by: Option<LimitUnit>,
     /// How long it lasts from full credit, ns; `None` = for ever, at a price.
     pub lasts_ns: Option<u64>,
     /// How long an idle volume takes to regain what was spent, ns.
@@ -67,7 +69,7 @@ pub(crate) fn met(model: &VolumeModel, load: &OfferedLoad, reads: f64) -> Vec<Lo
 pub fn reach(model: &VolumeModel, load: &OfferedLoad) -> ReachedRate {
     let mixes = load.mixes().into_iter().map(|reads| of_mix(&met(model, load, reads)));
     let worst = mixes.reduce(|one, other| if lower(&other, &one) { other } else { one });
-    worst.unwrap_or(ReachedRate { sustained: None, held_by: None, burst: None })
+    worst.unwrap_or(ReachedRate { iops: None, limited_by: None, burst: None })
 }
 
 /// True where bytes are limited, by themselves or by what counts as one I/O; else nobody knows how large requests fare.
@@ -78,8 +80,8 @@ pub(crate) fn limits_bytes(model: &VolumeModel) -> bool {
 
 fn lower(one: &ReachedRate, other: &ReachedRate) -> bool {
     let level = |reach: &ReachedRate| {
-        let sustained = reach.sustained.unwrap_or(f64::INFINITY);
-        (sustained, reach.burst.map_or(sustained, |burst| burst.rate))
+        let sustained = reach.iops.unwrap_or(f64::INFINITY);
+        (sustained, reach.burst.map_or(sustained, |burst| burst.iops))
     };
     level(one) < level(other)
 }
@@ -96,11 +98,16 @@ fn of_mix(met: &[LoadLimit]) -> ReachedRate {
         let spent = met.iter().filter(|met| rate * met.tokens > met.limit.baseline().as_f64());
         let lasts = spent.clone().filter_map(|met| lasts_ns(met, rate)).min();
         let refill = spent.filter_map(|met| met.limit.time_to_refill_ns()).max();
-        BurstReach { rate, held_by: peak.map(|(_, counted)| counted), lasts_ns: lasts, refill_ns: refill }
+        BurstReach {
+            iops: rate,
+            limited_by: peak.map(|(_, counted)| counted),
+            lasts_ns: lasts,
+            refill_ns: refill,
+        }
     });
     ReachedRate {
-        sustained: sustained.map(|(rate, _)| rate),
-        held_by: sustained.map(|(_, counted)| counted),
+        iops: sustained.map(|(rate, _)| rate),
+        limited_by: sustained.map(|(_, counted)| counted),
         burst,
     }
 }
@@ -163,13 +170,13 @@ mod tests {
     fn check(id: &str, gib: u64, load: OfferedLoad, sustained: f64, burst: Option<(f64, f64)>) {
         let found = reach(&model(id, gib), &load);
         let near = |one: f64, other: f64| (one - other).abs() <= other * 1e-6;
-        assert!(near(found.sustained.unwrap(), sustained), "{id} {gib} {load:?}: {found:?}");
+        assert!(near(found.iops.unwrap(), sustained), "{id} {gib} {load:?}: {found:?}");
         let seconds = |burst: BurstReach| burst.lasts_ns.map_or(0.0, |ns| ns as f64 / 1e9);
         match (found.burst, burst) {
             (None, None) => {}
             (Some(found), Some((rate, lasts))) => {
                 assert!(
-                    near(found.rate, rate) && near(seconds(found), lasts),
+                    near(found.iops, rate) && near(seconds(found), lasts),
                     "{id} {gib} {load:?}: {found:?}"
                 );
             }
@@ -198,8 +205,14 @@ mod tests {
         check("do-volume-standard-2018-04", 100, random(64.0), 200e6 / 65_536.0, None);
         // Two directions apart: the slower one is what any mix can rely on.
         check("gcp-pd-standard", 1000, random(4.0), 750.0, None);
-        check("gcp-pd-standard", 1000, OfferedLoad { reads: Some(0.0), ..random(4.0) }, 1500.0, None);
-        check("gcp-pd-standard", 1000, OfferedLoad { reads: Some(0.25), ..random(4.0) }, 2000.0, None);
+        check("gcp-pd-standard", 1000, OfferedLoad { read_fraction: Some(0.0), ..random(4.0) }, 1500.0, None);
+        check(
+            "gcp-pd-standard",
+            1000,
+            OfferedLoad { read_fraction: Some(0.25), ..random(4.0) },
+            2000.0,
+            None,
+        );
     }
 
     #[test]

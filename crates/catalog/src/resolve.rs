@@ -4,6 +4,8 @@ use fathom_model::units::bytes;
 use fathom_volume::{Accounting, FirstTouch, Limit, LimitStage, VolumeLatency, VolumeModel};
 use thiserror::Error;
 
+use serde::Serialize;
+
 use crate::amount::{self, GIB};
 use crate::entry::{CatalogEntry, Confidence};
 use crate::levels::{self, Wanted};
@@ -11,7 +13,7 @@ use crate::limits;
 use crate::wire::{IopsModel, SharedBudget, Tier};
 
 /// What is chosen of a type.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parameters {
     /// The size; 100 GiB, or what is nearest to that, where it is left out.
     pub size_bytes: Option<u64>,

@@ -2,6 +2,7 @@
 //! which a type is worth looking at.
 
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
+use serde::Serialize;
 
 use crate::amount::{self, GIB};
 use crate::cost::{MonthlyCost, MonthlyUse};
@@ -13,7 +14,8 @@ use crate::resolve::{ModelRefusal, Parameters};
 use crate::wire::{IopsModel, Wire};
 
 /// The direction that a limit holds for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LimitDirection {
     /// Reads and writes together.
     Total,
@@ -35,7 +37,8 @@ impl LimitDirection {
 }
 
 /// How a limit gives more than its baseline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "burst", rename_all = "lowercase")]
 pub enum Rule {
     /// It does not.
     None,
@@ -51,17 +54,18 @@ pub enum Rule {
 }
 
 /// One limit of a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SheetLimit {
     /// Whose.
     pub direction: LimitDirection,
     /// What it counts.
-    pub counted: LimitUnit,
+    pub unit: LimitUnit,
     /// I/Os or bytes a second, for ever.
-    pub base: u64,
+    pub baseline_rate: u64,
     /// The same in a burst.
-    pub burst: Option<u64>,
+    pub burst_rate: Option<u64>,
     /// How there is a burst.
+    #[serde(flatten)]
     pub rule: Rule,
     /// From full credit to none at the full burst rate.
     pub empty_ns: Option<u64>,
@@ -70,22 +74,22 @@ pub struct SheetLimit {
 }
 
 /// What a volume gives requests of one size.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BlockRow {
     /// Bytes of a request.
-    pub block_bytes: u64,
+    pub block_size_bytes: u64,
     /// Whose, where each direction has limits of its own.
     pub direction: LimitDirection,
     /// In random order.
     pub random: ReachedRate,
     /// One after another.
     pub sequential: ReachedRate,
-    /// Requests under way that reach the most of it in random order, by what one takes; `None` where nothing limits it.
-    pub depth: Option<u64>,
+    /// Requests in flight that reach the most of it in random order, by what one takes; `None` where nothing limits it.
+    pub iodepth: Option<u64>,
 }
 
 /// A volume of a type.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sheet {
     /// Its size.
     pub size_bytes: u64,
@@ -94,19 +98,21 @@ pub struct Sheet {
     /// The tier it belongs to.
     pub tier: Option<String>,
     /// Its limits.
-    pub levels: Vec<SheetLimit>,
+    pub limits: Vec<SheetLimit>,
     /// The largest request that counts as one I/O.
     pub io_unit_bytes: Option<u64>,
     /// Sequential requests share a unit.
     pub merges_sequential: bool,
-    /// Mean time of a read and of a write, ns.
-    pub latency_ns: (f64, f64),
+    /// Mean time of a read, ns.
+    pub read_lat_mean_ns: f64,
+    /// Mean time of a write, ns.
+    pub write_lat_mean_ns: f64,
     /// The time is not published.
     pub is_latency_assumed: bool,
     /// What it gives by block size; only the smallest where its bandwidth is not published.
     pub blocks: Vec<BlockRow>,
     /// What it costs, where that is sourced.
-    pub bill: Option<MonthlyCost>,
+    pub month: Option<MonthlyCost>,
     /// What the source does not say.
     pub assumptions: Vec<String>,
 }
@@ -138,13 +144,14 @@ impl CatalogEntry {
         Ok(Sheet {
             size_bytes: model.size_bytes,
             tier: resolved.tier,
-            levels: levels_of(model),
+            limits: levels_of(model),
             io_unit_bytes: accounting.unit_bytes.map(u64::from),
             merges_sequential: accounting.merges_sequential,
-            latency_ns: (mean_ns(&model.read_latency), mean_ns(&model.write_latency)),
+            read_lat_mean_ns: mean_ns(&model.read_latency),
+            write_lat_mean_ns: mean_ns(&model.write_latency),
             is_latency_assumed: assumed.iter().any(|told| told.starts_with(ASSUMED_LATENCY)),
             blocks: blocks(model),
-            bill: self.cost_of_month(&parameters, MonthlyUse::default()).ok().flatten(),
+            month: self.cost_of_month(&parameters, MonthlyUse::default()).ok().flatten(),
             parameters,
             assumptions: assumed,
         })
@@ -248,9 +255,9 @@ fn level(direction: LimitDirection, counted: LimitUnit, limit: Limit) -> SheetLi
     };
     SheetLimit {
         direction,
-        counted,
-        base: per_second(limit.baseline()),
-        burst: limit.peak().filter(|_| rule != Rule::None).map(per_second),
+        unit: counted,
+        baseline_rate: per_second(limit.baseline()),
+        burst_rate: limit.peak().filter(|_| rule != Rule::None).map(per_second),
         rule,
         empty_ns: limit.time_to_empty_ns(capacity),
         refill_ns: limit.time_to_refill_ns(),
@@ -267,20 +274,23 @@ fn blocks(model: &VolumeModel) -> Vec<BlockRow> {
             LimitDirection::Read => Some(1.0),
             LimitDirection::Write => Some(0.0),
         };
-        let of = |is_sequential| OfferedLoad { reads, ..OfferedLoad::of(kib as f64 * 1024.0, is_sequential) };
+        let of = |is_sequential| OfferedLoad {
+            read_fraction: reads,
+            ..OfferedLoad::of(kib as f64 * 1024.0, is_sequential)
+        };
         let random = reach(model, &of(false));
         let latency = match direction {
             LimitDirection::Write => mean_ns(&model.write_latency),
             LimitDirection::Read => mean_ns(&model.read_latency),
             LimitDirection::Total => mean_ns(&model.read_latency).max(mean_ns(&model.write_latency)),
         };
-        let most = random.burst.map(|burst| burst.rate).or(random.sustained);
+        let most = random.burst.map(|burst| burst.iops).or(random.iops);
         BlockRow {
-            block_bytes: kib << 10,
+            block_size_bytes: kib << 10,
             direction,
             random,
             sequential: reach(model, &of(true)),
-            depth: most.map(|most| ((most * latency / 1e9).ceil() as u64).max(1)),
+            iodepth: most.map(|most| ((most * latency / 1e9).ceil() as u64).max(1)),
         }
     };
     let sizes = if limits_bytes(model) { &BLOCKS_KIB[..] } else { &BLOCKS_KIB[..1] };

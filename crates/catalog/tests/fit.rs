@@ -19,7 +19,7 @@ fn random(rate: f64, block: f64, gib: u64) -> VolumeNeed {
     VolumeNeed {
         size_bytes: gib * GIB,
         load: OfferedLoad::of(block, false),
-        rate,
+        iops: rate,
         in_ios: true,
         in_bytes: false,
         spell: None,
@@ -29,7 +29,7 @@ fn random(rate: f64, block: f64, gib: u64) -> VolumeNeed {
 }
 
 fn spell(need: VolumeNeed, length_ns: u64, every_ns: u64) -> VolumeNeed {
-    VolumeNeed { spell: Some(Spell { length_ns, every_ns, between: 0.0 }), ..need }
+    VolumeNeed { spell: Some(Spell { length_ns, period_ns: every_ns, iops_between: 0.0 }), ..need }
 }
 
 fn fit(need: &VolumeNeed) -> Fit {
@@ -51,7 +51,7 @@ fn of(fit: &Fit, id: &str) -> String {
 
 fn month(fit: &Fit, id: &str) -> f64 {
     let offer = fit.offers().find(|offer| offer.id == id).unwrap();
-    (offer.bill.as_ref().unwrap().total() * 100.0).round() / 100.0
+    (offer.month.as_ref().unwrap().total * 100.0).round() / 100.0
 }
 
 #[track_caller]
@@ -88,12 +88,12 @@ fn iops_and_throughput_at_once() {
             ("gcp-local-ssd", "its bandwidth is not published"),
         ],
     );
-    let usd = &fit.priced.iter().find(|(currency, _)| currency == "USD").unwrap().1;
+    let usd = &fit.priced.iter().find(|priced| priced.currency == "USD").unwrap().offers;
     let order: Vec<(&str, f64, bool)> = usd
         .iter()
         .map(|offer| {
-            let bill = offer.bill.as_ref().unwrap();
-            (offer.id.as_str(), (bill.total() * 100.0).round() / 100.0, bill.is_whole())
+            let bill = offer.month.as_ref().unwrap();
+            (offer.id.as_str(), (bill.total * 100.0).round() / 100.0, bill.is_whole())
         })
         .collect();
     assert_eq!(
@@ -114,11 +114,11 @@ fn iops_and_throughput_at_once() {
         ]
     );
     // 1,667 GiB of gp2 are 5,001 a second and 250 MiB/s for 166.70.
-    let (per_iops, per_bytes) = usd[3].unit_prices();
+    let (per_iops, per_bytes) = (usd[3].month_per_1000_iops, usd[3].month_per_100_mib_per_second);
     assert!((per_iops.unwrap() - 166.7 / 5.001).abs() < 1e-6);
     assert!((per_bytes.unwrap() - 166.7 / 2.5).abs() < 1e-6);
-    assert!(fit.priced.iter().all(|(currency, offers)| {
-        offers.iter().all(|offer| offer.bill.as_ref().unwrap().price.currency == *currency)
+    assert!(fit.priced.iter().all(|fathom_catalog::PricedOffers { currency, offers }| {
+        offers.iter().all(|offer| offer.month.as_ref().unwrap().price.currency == *currency)
     }));
 }
 
@@ -205,7 +205,7 @@ fn half_an_hour_a_day() {
     check(&spell(random(3000.0, 4.0 * KIB, 100), 20 * MINUTE, 60 * MINUTE), &[("aws-gp2", "334")]);
     // With 500 a second in between: (3,000 - b) * 1,200 <= (b - 500) * 2,400, so b >= 1,333.3: 445 GiB.
     let mut busy = spell(random(3000.0, 4.0 * KIB, 100), 20 * MINUTE, 60 * MINUTE);
-    busy.spell.as_mut().unwrap().between = 500.0;
+    busy.spell.as_mut().unwrap().iops_between = 500.0;
     check(&busy, &[("aws-gp2", "445")]);
     // Windows of a minute: a minute in five, but not two.
     let minutes = |count: u64| spell(random(12_000.0, 4.0 * KIB, 100), count * MINUTE, 5 * MINUTE);
@@ -219,7 +219,7 @@ fn half_an_hour_a_day() {
 fn latency() {
     let below = |name: &str, per_million, most_ns| {
         let latency =
-            LatencyNeed { name: name.to_owned(), per_million, most_ns, of_reads: true, of_writes: true };
+            LatencyNeed { statistic: name.to_owned(), per_million, most_ns, of_reads: true, of_writes: true };
         VolumeNeed { latency: vec![latency], ..random(500.0, 4.0 * KIB, 500) }
     };
     let assumed = "which is assumed from its kind: none is published";
@@ -251,7 +251,8 @@ fn data_that_must_outlive_the_instance() {
             .and_then(|offer| offer.tier.clone())
     };
     assert_eq!(tier(&need).as_deref(), Some("i3.2xlarge"));
-    let reads = VolumeNeed { load: OfferedLoad { reads: Some(1.0), ..need.load.clone() }, ..need.clone() };
+    let reads =
+        VolumeNeed { load: OfferedLoad { read_fraction: Some(1.0), ..need.load.clone() }, ..need.clone() };
     assert_eq!(tier(&reads).as_deref(), Some("i3.large"));
     let persistent = VolumeNeed { persistent: true, ..need };
     check(&persistent, &[("aws-instance-store-nvme", "its data are lost with the instance")]);
@@ -274,7 +275,7 @@ fn space_alone() {
 #[test]
 fn reads_and_writes_with_limits_of_their_own() {
     let need = |reads| VolumeNeed {
-        load: OfferedLoad { reads, ..OfferedLoad::of(4.0 * KIB, false) },
+        load: OfferedLoad { read_fraction: reads, ..OfferedLoad::of(4.0 * KIB, false) },
         ..random(3000.0, 0.0, 100)
     };
     // 0.75 reads and 1.5 writes a GiB.
@@ -306,7 +307,7 @@ fn prepared(model: &VolumeModel, need: &VolumeNeed) -> VolumeModel {
             if let Limit::Credit { base, capacity, initial, .. } = limit {
                 let earned = |ns: u64| u64::try_from(base.in_ns(ns)).unwrap_or(u64::MAX);
                 *initial =
-                    need.spell.map_or(0, |spell| earned(spell.every_ns - spell.length_ns).min(*capacity));
+                    need.spell.map_or(0, |spell| earned(spell.period_ns - spell.length_ns).min(*capacity));
             }
         }
     }
@@ -318,12 +319,12 @@ fn lateness(model: &VolumeModel, need: &VolumeNeed, op: Op, seconds: f64) -> u64
     let mut volume = Volume::new(&prepared(model, need), 1).unwrap();
     let bytes = need.load.mean_bytes() as u32;
     let places = model.size_bytes / u64::from(bytes);
-    let count = (need.rate * seconds) as u64;
+    let count = (need.iops * seconds) as u64;
     let mut late = 0;
     for index in 0..count {
-        let due = (index as f64 / need.rate * 1e9) as u64;
+        let due = (index as f64 / need.iops * 1e9) as u64;
         // A stride that is prime, so that none begins where another has ended.
-        let place = if need.load.is_sequential { index % places } else { index * 7919 % places };
+        let place = if need.load.sequential { index % places } else { index * 7919 % places };
         let request = VolumeRequest { op, offset: place * u64::from(bytes), bytes };
         late = volume.submit(due, &request).at_ns.saturating_sub(due);
     }
@@ -393,8 +394,8 @@ proptest! {
                     continue;
                 }
                 let Ok(resolved) = entry.resolve(parameters) else { continue };
-                let rate = fathom_catalog::reach(&resolved.model, &need.load).sustained.unwrap();
-                prop_assert!(rate < need.rate, "{} would do with {parameters:?}", offer.id);
+                let rate = fathom_catalog::reach(&resolved.model, &need.load).iops.unwrap();
+                prop_assert!(rate < need.iops, "{} would do with {parameters:?}", offer.id);
             }
         }
     }

@@ -14,9 +14,9 @@ fn sheet(id: &str, gib: u64) -> Sheet {
 
 /// Base, burst, and seconds to empty and to refill, of the I/Os.
 fn ios(sheet: &Sheet) -> (u64, Option<u64>, Option<u64>, Option<u64>) {
-    let level = sheet.levels.iter().find(|level| level.counted == LimitUnit::Ios).unwrap();
+    let level = sheet.limits.iter().find(|level| level.unit == LimitUnit::Ios).unwrap();
     let seconds = |ns: Option<u64>| ns.map(|ns| (ns + 500_000_000) / 1_000_000_000);
-    (level.base, level.burst, seconds(level.empty_ns), seconds(level.refill_ns))
+    (level.baseline_rate, level.burst_rate, seconds(level.empty_ns), seconds(level.refill_ns))
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn gp2_of_2016_at_the_sizes_of_its_rules() {
     ] {
         let sheet = sheet("aws-gp2-2016", gib);
         assert_eq!(ios(&sheet), (base, burst, empty, refill), "{gib} GiB");
-        let bytes = sheet.levels.iter().find(|level| level.counted == LimitUnit::Bytes).unwrap();
-        assert_eq!((bytes.base as f64 / MIB, bytes.burst), (mib, None), "{gib} GiB");
+        let bytes = sheet.limits.iter().find(|level| level.unit == LimitUnit::Bytes).unwrap();
+        assert_eq!((bytes.baseline_rate as f64 / MIB, bytes.burst_rate), (mib, None), "{gib} GiB");
         assert_eq!((sheet.io_unit_bytes, sheet.merges_sequential), (Some(256 << 10), true));
     }
 }
@@ -53,21 +53,21 @@ fn blocks_of_gp2_of_2016() {
         (512, 75.0, 256.0, 5.4e6 / 362.0),
         (1024, 37.5, 128.0, 5.4e6 / 362.0),
     ] {
-        let row = sheet.blocks.iter().find(|row| row.block_bytes == kib << 10).unwrap();
+        let row = sheet.blocks.iter().find(|row| row.block_size_bytes == kib << 10).unwrap();
         let found = row.random.burst.unwrap();
-        assert_eq!((row.random.sustained, found.rate), (Some(sustained), burst), "{kib}k");
+        assert_eq!((row.random.iops, found.iops), (Some(sustained), burst), "{kib}k");
         let seconds = found.lasts_ns.unwrap() as f64 / 1e9;
         assert!(
             (seconds - lasts).abs() < 1e-6 && row.direction == LimitDirection::Total,
             "{kib}k: {seconds}"
         );
         // Sequential ones are merged: 128 MiB/s at any size, 150 units of 256 KiB for ever.
-        let bytes = row.sequential.burst.unwrap().rate * (kib << 10) as f64;
-        let sustained = row.sequential.sustained.unwrap() * (kib << 10) as f64;
+        let bytes = row.sequential.burst.unwrap().iops * (kib << 10) as f64;
+        let sustained = row.sequential.iops.unwrap() * (kib << 10) as f64;
         assert!((bytes - 128.0 * MIB).abs() < 1.0 && (sustained - 37.5 * MIB).abs() < 1.0, "{kib}k");
     }
     // 3,000 at 0.366 ms each are 1.1 under way.
-    assert_eq!(sheet.blocks[0].depth, Some(2));
+    assert_eq!(sheet.blocks[0].iodepth, Some(2));
     assert!(!sheet.is_latency_assumed);
 }
 
@@ -75,16 +75,16 @@ fn blocks_of_gp2_of_2016() {
 fn directions_apart_have_rows_of_their_own() {
     let sheet = sheet("gcp-pd-standard", 1000);
     let level = |direction| {
-        let of = |level: &&SheetLimit| (level.direction, level.counted) == (direction, LimitUnit::Ios);
-        sheet.levels.iter().find(of).map(|level| (level.base, level.rule))
+        let of = |level: &&SheetLimit| (level.direction, level.unit) == (direction, LimitUnit::Ios);
+        sheet.limits.iter().find(of).map(|level| (level.baseline_rate, level.rule))
     };
     assert_eq!(level(LimitDirection::Total), None);
     assert_eq!(level(LimitDirection::Read), Some((750, Rule::None)));
     assert_eq!(level(LimitDirection::Write), Some((1500, Rule::None)));
     assert_eq!(sheet.blocks.len(), 18);
     assert!(sheet.is_latency_assumed);
-    let bill = sheet.bill.unwrap();
-    assert!((bill.total() - 40.0).abs() < 1e-6 && bill.is_whole());
+    let bill = sheet.month.unwrap();
+    assert!((bill.total - 40.0).abs() < 1e-6 && bill.is_whole());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn sizes_show_where_rules_turn() {
         for gib in entry.sizes_gib() {
             let parameters = Parameters { size_bytes: Some(gib * GIB), ..Parameters::default() };
             let sheet = entry.sheet(&parameters).unwrap();
-            assert!(!sheet.levels.is_empty() && !sheet.blocks.is_empty(), "{} {gib}", entry.id());
+            assert!(!sheet.limits.is_empty() && !sheet.blocks.is_empty(), "{} {gib}", entry.id());
         }
     }
 }

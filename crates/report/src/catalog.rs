@@ -1,7 +1,6 @@
 //! Reports of `catalog`.
 
 pub mod fit;
-pub mod fit_json;
 pub mod json;
 pub mod list;
 pub mod show;

@@ -96,18 +96,18 @@ fn documents_have_a_schema_and_units() {
     assert_eq!(volume["size_bytes"], 50u64 << 30);
     let ios = &volume["limits"][0];
     assert_eq!(
-        (&ios["unit"], &ios["base_rate"], &ios["burst_rate"]),
+        (&ios["unit"], &ios["baseline_rate"], &ios["burst_rate"]),
         (&"ios".into(), &150.into(), &3000.into())
     );
     assert_eq!((&ios["capacity"], &ios["refill_ns"]), (&5_400_000.into(), &36_000_000_000_000u64.into()));
     assert_eq!(volume["blocks"][4]["random"]["burst"]["iops"], 2048.0);
-    assert_eq!((&volume["month"], &volume["latency_published"]), (&Value::Null, &true.into()));
+    assert_eq!((&volume["month"], &volume["is_latency_assumed"]), (&Value::Null, &false.into()));
 
     let need = ["catalog", "fit", "--json", "--iops", "5000", "--throughput", "200MiB", "--size", "500GiB"];
     let fit = document(&need);
     assert_eq!(fit["schema"], "fathom.catalog-fit/1");
-    assert_eq!((&fit["need"]["iops"], &fit["need"]["block_bytes"]), (&5000.0.into(), &41_943.04.into()));
-    assert_eq!((&fit["need"]["spell_ns"], &fit["need"]["persistent"]), (&Value::Null, &false.into()));
+    assert_eq!((&fit["need"]["iops"], &fit["need"]["block_size_bytes"]), (&5000.0.into(), &41_943.04.into()));
+    assert_eq!((&fit["need"]["spell"], &fit["need"]["persistent"]), (&Value::Null, &false.into()));
     let groups = fit["priced"].as_array().unwrap();
     assert_eq!(groups.iter().map(|group| &group["currency"]).collect::<Vec<_>>(), ["CNY", "USD"]);
     let gp3 = groups[1]["offers"].as_array().unwrap().last().unwrap();

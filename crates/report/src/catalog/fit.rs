@@ -1,6 +1,6 @@
 //! What `catalog fit` answers: what serves a need, the cheapest first, and why the others do not. Pure.
 
-use fathom_catalog::{Fit, VolumeOffer};
+use fathom_catalog::{Fit, PricedOffers, VolumeOffer};
 use fathom_model::units::grouped;
 
 use crate::catalog::list::whole_iops;
@@ -11,9 +11,9 @@ use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View};
 pub fn view(fit: &Fit, need: &str) -> View {
     let mut view = View { data: data(fit), ..View::default() };
     view.push("", [Block::note(need)]);
-    for (currency, offers) in &fit.priced {
+    for PricedOffers { currency, offers } in &fit.priced {
         let mut regions: Vec<&str> = Vec::new();
-        for bill in offers.iter().filter_map(|offer| offer.bill.as_ref()) {
+        for bill in offers.iter().filter_map(|offer| offer.month.as_ref()) {
             if !regions.contains(&bill.price.region.as_str()) {
                 regions.push(&bill.price.region);
             }
@@ -59,17 +59,17 @@ fn row(offer: &VolumeOffer) -> Row {
         offer.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", Cell::mebibytes(rate as f64).text)),
     ];
     let chosen: Vec<String> = chosen.into_iter().flatten().collect();
-    let (per_iops, per_bytes) = offer.unit_prices();
     Row::new([
         offer.id.as_str().into(),
-        size_of(offer)
+        offer
+            .size_bytes
             .map_or_else(|| "?".into(), |size| Cell::integer(size, grouped(size.div_ceil(1 << 30)))),
         chosen.join(", ").into(),
         offer.iops.map(whole_iops).into(),
         offer.bytes_per_second.map(Cell::mebibytes).into(),
-        offer.bill.as_ref().map(month).into(),
-        per_iops.map(Cell::money).into(),
-        per_bytes.map(Cell::money).into(),
+        offer.month.as_ref().map(month).into(),
+        offer.month_per_1000_iops.map(Cell::money).into(),
+        offer.month_per_100_mib_per_second.map(Cell::money).into(),
     ])
 }
 
@@ -77,7 +77,7 @@ fn row(offer: &VolumeOffer) -> Row {
 fn notes(fit: &Fit) -> Vec<String> {
     let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
     for offer in fit.offers() {
-        let unknown = offer.bill.as_ref().filter(|bill| !bill.is_whole());
+        let unknown = offer.month.as_ref().filter(|bill| !bill.is_whole());
         let unknown =
             unknown.map(|bill| format!("+ ? is the cost of its {}", bill.unknown.join(" and its ")));
         for note in offer.notes.iter().cloned().chain(unknown) {
@@ -93,11 +93,6 @@ fn notes(fit: &Fit) -> Vec<String> {
         notes.push("Limits of the instance are not considered.".to_owned());
     }
     notes
-}
-
-/// What is bought of it; `None` where that goes with what it belongs to, of which the catalogue does not know the size.
-pub(crate) fn size_of(offer: &VolumeOffer) -> Option<u64> {
-    offer.parameters.size_bytes.filter(|_| offer.parameters.tier.is_none())
 }
 
 /// Every type that was looked at: what it offers, or why it does not serve.
@@ -123,26 +118,25 @@ fn data(fit: &Fit) -> Table {
         Column::left("notes"),
     ];
     let offer = |offer: &VolumeOffer| {
-        let bill = offer.bill.as_ref();
-        let (per_iops, per_bytes) = offer.unit_prices();
+        let bill = offer.month.as_ref();
         Row::new([
             offer.id.as_str().into(),
             offer.provider.as_str().into(),
             "true".into(),
             Cell::default(),
             Cell::default(),
-            size_of(offer).map(Cell::bytes).into(),
+            offer.size_bytes.map(Cell::bytes).into(),
             offer.tier.as_deref().into(),
             offer.parameters.iops.map(Cell::count).into(),
             offer.parameters.bytes_per_second.map(Cell::count).into(),
             offer.iops.map(Cell::iops).into(),
             offer.bytes_per_second.map(Cell::mebibytes).into(),
-            bill.map(|bill| Cell::money(bill.total())).into(),
+            bill.map(|bill| Cell::money(bill.total)).into(),
             bill.map(|bill| bill.unknown.join("; ")).into(),
             bill.map(|bill| bill.price.currency.as_str()).into(),
             bill.map(|bill| bill.price.region.as_str()).into(),
-            per_iops.map(Cell::money).into(),
-            per_bytes.map(Cell::money).into(),
+            offer.month_per_1000_iops.map(Cell::money).into(),
+            offer.month_per_100_mib_per_second.map(Cell::money).into(),
             offer.notes.join("; ").into(),
         ])
     };

@@ -69,7 +69,7 @@ fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
             let merged = if sheet.merges_sequential { ", sequential ones merged" } else { "" };
             KeyFigure::new("counts", format!("I/Os of up to {}{merged}", bytes(unit)))
         }));
-        let (read, write) = (latency(sheet.latency_ns.0 as u64), latency(sheet.latency_ns.1 as u64));
+        let (read, write) = (latency(sheet.read_lat_mean_ns as u64), latency(sheet.write_lat_mean_ns as u64));
         let mean = if read == write { read } else { format!("{read} reads, {write} writes") };
         let text = if sheet.is_latency_assumed {
             format!("not published, assumed to be {mean}")
@@ -120,7 +120,7 @@ fn push_sizes(shown: &Shown<'_>, view: &mut View) {
         () if has("tier") => "Limits by tier",
         () => "Limits of any volume",
     };
-    let currency = shown.sheets.iter().find_map(|sheet| Some(&sheet.bill.as_ref()?.price.currency));
+    let currency = shown.sheets.iter().find_map(|sheet| Some(&sheet.month.as_ref()?.price.currency));
     let title = match currency.filter(|_| has(MONTH)) {
         Some(currency) => format!("{by}, price in {currency}"),
         None => by.to_owned(),
@@ -170,7 +170,7 @@ fn price(entry: &CatalogEntry) -> String {
 /// The cells of one volume.
 fn by_size(sheet: &Sheet) -> Row {
     let of = |counted: LimitUnit, cell: &dyn Fn(&SheetLimit) -> Option<String>| {
-        let levels: Vec<&SheetLimit> = sheet.levels.iter().filter(|level| level.counted == counted).collect();
+        let levels: Vec<&SheetLimit> = sheet.limits.iter().filter(|level| level.unit == counted).collect();
         let mut cells: Vec<String> = levels.iter().filter_map(|level| cell(level)).collect();
         cells.dedup();
         let is_apart = levels.iter().any(|level| level.direction != LimitDirection::Total);
@@ -189,21 +189,21 @@ fn by_size(sheet: &Sheet) -> Row {
     let size = Cell::integer(sheet.size_bytes, size(sheet.size_bytes));
     let mut cells = vec![size, sheet.tier.clone().into()];
     for counted in [LimitUnit::Ios, LimitUnit::Bytes] {
-        cells.push(of(counted, &|level| Some(whole(counted, level.base))));
-        cells.push(of(counted, &|level| level.burst.map(|rate| whole(counted, rate))));
+        cells.push(of(counted, &|level| Some(whole(counted, level.baseline_rate))));
+        cells.push(of(counted, &|level| level.burst_rate.map(|rate| whole(counted, rate))));
         cells.push(of(counted, &|level| match level.rule {
             Rule::Billed => Some("billed".to_owned()),
             _ => level.empty_ns.map(time),
         }));
         cells.push(of(counted, &|level| level.refill_ns.map(time)));
     }
-    cells.push(sheet.bill.as_ref().map(month).into());
+    cells.push(sheet.month.as_ref().map(month).into());
     Row::new(cells)
 }
 
 /// What is known of a month's price, and a plus where that is not all.
 pub(super) fn month(bill: &MonthlyCost) -> Cell {
-    let total = Cell::money(bill.total());
+    let total = Cell::money(bill.total);
     match (bill.is_whole(), bill.parts.is_empty()) {
         (true, _) => total,
         (false, true) => "?".into(),
@@ -229,17 +229,17 @@ fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &ReachedRate) -> Table {
             LimitDirection::Total => "",
             other => other.name(),
         };
-        let [burst, burst_bandwidth] = rate_cells(row, reach.burst.map(|burst| burst.rate));
-        let [iops, bandwidth] = rate_cells(row, reach.sustained);
+        let [burst, burst_bandwidth] = rate_cells(row, reach.burst.map(|burst| burst.iops));
+        let [iops, bandwidth] = rate_cells(row, reach.iops);
         Row::new([
-            fathom_analysis::pattern::block_name(row.block_bytes).into(),
+            fathom_analysis::pattern::block_name(row.block_size_bytes).into(),
             direction.into(),
-            if reach.sustained.is_some() { iops } else { "no limit".into() },
+            if reach.iops.is_some() { iops } else { "no limit".into() },
             bandwidth,
             burst,
             burst_bandwidth,
             reach.burst.map(lasts).into(),
-            row.depth.map(Cell::count).into(),
+            row.iodepth.map(Cell::count).into(),
         ])
     };
     Table::new(columns, sheet.blocks.iter().map(row)).without_empty()
@@ -249,7 +249,7 @@ fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &ReachedRate) -> Table {
 fn rate_cells(row: &BlockRow, rate: Option<f64>) -> [Cell; 2] {
     let is_few = |rate: f64| rate < 99.95 && rate.fract() > 0.005;
     let iops = |rate: f64| if is_few(rate) { Cell::real(rate, decimal(rate)) } else { whole_iops(rate) };
-    [rate.map(iops).into(), rate.map(|rate| Cell::mebibytes(rate * row.block_bytes as f64)).into()]
+    [rate.map(iops).into(), rate.map(|rate| Cell::mebibytes(rate * row.block_size_bytes as f64)).into()]
 }
 
 /// Of each volume its limits, and what they leave to requests of each size.
@@ -273,31 +273,31 @@ fn data(shown: &Shown<'_>) -> Table {
     ];
     let of_sheet = |sheet: &Sheet| -> Vec<Row> {
         let row = |cells: [Cell; 10]| Row::new(volume_cells(shown.entry, sheet).into_iter().chain(cells));
-        let limits = sheet.levels.iter().map(|level| {
+        let limits = sheet.limits.iter().map(|level| {
             let in_unit = |unit: LimitUnit, rate: Option<u64>| {
-                Cell::from(rate.filter(|_| level.counted == unit).map(Cell::count))
+                Cell::from(rate.filter(|_| level.unit == unit).map(Cell::count))
             };
             row([
                 "limit".into(),
                 level.direction.name().into(),
                 Cell::default(),
                 Cell::default(),
-                in_unit(LimitUnit::Ios, Some(level.base)),
-                in_unit(LimitUnit::Bytes, Some(level.base)),
-                in_unit(LimitUnit::Ios, level.burst),
-                in_unit(LimitUnit::Bytes, level.burst),
+                in_unit(LimitUnit::Ios, Some(level.baseline_rate)),
+                in_unit(LimitUnit::Bytes, Some(level.baseline_rate)),
+                in_unit(LimitUnit::Ios, level.burst_rate),
+                in_unit(LimitUnit::Bytes, level.burst_rate),
                 level.empty_ns.map(Cell::duration).into(),
                 level.refill_ns.map(Cell::duration).into(),
             ])
         });
         let reached = |scope: &str, block: &BlockRow, reach: &ReachedRate| {
-            let [iops, bandwidth] = rate_cells(block, reach.sustained);
-            let [burst, burst_bandwidth] = rate_cells(block, reach.burst.map(|burst| burst.rate));
+            let [iops, bandwidth] = rate_cells(block, reach.iops);
+            let [burst, burst_bandwidth] = rate_cells(block, reach.burst.map(|burst| burst.iops));
             row([
                 scope.into(),
                 block.direction.name().into(),
-                Cell::bytes(block.block_bytes),
-                block.depth.filter(|_| scope == "random").map(Cell::count).into(),
+                Cell::bytes(block.block_size_bytes),
+                block.iodepth.filter(|_| scope == "random").map(Cell::count).into(),
                 iops,
                 bandwidth,
                 burst,
@@ -316,12 +316,12 @@ fn data(shown: &Shown<'_>) -> Table {
 }
 
 fn volume_cells(entry: &CatalogEntry, sheet: &Sheet) -> [Cell; 5] {
-    let bill = sheet.bill.as_ref();
+    let bill = sheet.month.as_ref();
     [
         entry.id().into(),
         Cell::bytes(sheet.size_bytes),
         sheet.tier.as_deref().into(),
-        bill.map(|bill| Cell::money(bill.total())).into(),
+        bill.map(|bill| Cell::money(bill.total)).into(),
         bill.map(|bill| bill.price.currency.as_str()).into(),
     ]
 }

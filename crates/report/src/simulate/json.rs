@@ -48,7 +48,7 @@ struct SimulateVolumeDocument<'a> {
     stalls: Vec<StallDocument>,
     credits: Vec<CreditDocument<'a>>,
     /// Null where no price is sourced.
-    cost_of_month: Option<VolumeCostDocument<'a>>,
+    month: Option<&'a MonthlyCost>,
     series: Vec<SliceDocument>,
     notes: &'a [String],
 }
@@ -99,25 +99,6 @@ struct CreditDocument<'a> {
     least: Option<u64>,
     first_dry_ns: Option<u64>,
     dry_ns: u64,
-}
-
-#[derive(Serialize)]
-struct VolumeCostDocument<'a> {
-    currency: &'a str,
-    region: &'a str,
-    as_of: Option<&'a str>,
-    source: &'a str,
-    total: f64,
-    parts: Vec<PartDocument>,
-    /// What is paid for at a rate that is not known, and is not in the total.
-    unknown: &'a [&'static str],
-}
-
-#[derive(Serialize)]
-struct PartDocument {
-    what: &'static str,
-    amount: f64,
-    cost: f64,
 }
 
 #[derive(Serialize)]
@@ -192,7 +173,7 @@ fn volume<'a>((forecast, cost): &PricedForecast<'a>) -> SimulateVolumeDocument<'
             .map(|stall| StallDocument { start_ns: stall.start_ns, length_ns: stall.length_ns })
             .collect(),
         credits: credits.iter().map(credit).collect(),
-        cost_of_month: cost.map(month),
+        month: *cost,
         series: forecast.course.slices().iter().map(|slice| slice_of(credits, slice)).collect(),
         notes: &forecast.notes,
     }
@@ -233,22 +214,6 @@ fn credit(credit: &CreditCourse) -> CreditDocument<'_> {
         least: credit.capacity.map(|_| credit.least),
         first_dry_ns: credit.first_dry_ns,
         dry_ns: credit.dry_ns,
-    }
-}
-
-fn month(cost: &MonthlyCost) -> VolumeCostDocument<'_> {
-    VolumeCostDocument {
-        currency: &cost.price.currency,
-        region: &cost.price.region,
-        as_of: cost.price.as_of.as_deref(),
-        source: &cost.price.source,
-        total: cost.total(),
-        parts: cost
-            .parts
-            .iter()
-            .map(|part| PartDocument { what: part.what, amount: part.amount, cost: part.cost })
-            .collect(),
-        unknown: &cost.unknown,
     }
 }
 

@@ -262,7 +262,7 @@ fn cost_cell(cost: &MonthlyCost) -> Cell {
         [] => String::new(),
         unknown => format!("; without {}, whose price is unknown", unknown.join(" and ")),
     };
-    let total = Cell::money(cost.total());
+    let total = Cell::money(cost.total);
     let parts = parts.join(" + ");
     let text = format!("{} {} ({parts}; {}{as_of}){unknown}", total.text, price.currency, price.region);
     Cell { text, ..total }
@@ -286,7 +286,7 @@ fn comparison(volumes: &[PricedForecast<'_>]) -> Table {
         let first = credits.iter().filter_map(|credit| credit.first_dry_ns).min();
         let exhausted = credits.iter().map(|credit| credit.dry_ns).max().unwrap_or(0);
         let known = cost.filter(|cost| !cost.parts.is_empty()).map(|cost| {
-            let (total, more) = (Cell::money(cost.total()), if cost.is_whole() { "" } else { "+" });
+            let (total, more) = (Cell::money(cost.total), if cost.is_whole() { "" } else { "+" });
             Cell { text: format!("{}{more} {}", total.text, cost.price.currency), ..total }
         });
         let [iops, bandwidth, mean, p50, p99] = rates(forecast);
@@ -344,7 +344,7 @@ fn data(volumes: &[PricedForecast<'_>]) -> Table {
         let dry = slices.iter().filter_map(|slice| slice.dry_ns.iter().max()).sum();
         let credits = [left, Cell::duration(dry)];
         let mut whole = row(&forecast.target, "whole", [0, forecast.elapsed_ns], rates(forecast), credits);
-        whole.cells.push(cost.map(|cost| Cell::money(cost.total())).into());
+        whole.cells.push(cost.map(|cost| Cell::money(cost.total)).into());
         whole.cells.push(cost.map(|cost| cost.price.currency.clone()).into());
         rows.push(whole);
         rows

@@ -5,7 +5,7 @@ use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
-use fathom_report::{JsonWriter, catalog::fit as catalog_fit, catalog::fit_json as catalog_fit_json};
+use fathom_report::{JsonWriter, catalog::fit as catalog_fit, catalog::json as catalog_json};
 
 use super::list::known_provider;
 use super::show::{rate, size};
@@ -109,10 +109,7 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
         profile: arguments.profile.clone(),
     })?;
     let fit = catalog.fit(&said.need, arguments.provider.as_deref());
-    let document = |out: &mut JsonWriter<'_>| {
-        let need = catalog_fit_json::VolumeNeedDocument::of(&said.need, &said.text);
-        catalog_fit_json::render(&fit, &need, out)
-    };
+    let document = |out: &mut JsonWriter<'_>| catalog_json::fit(&fit, &said.need, &said.text, out);
     let view = || catalog_fit::view(&fit, &said.text);
     output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
     Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Broken })
