@@ -7,13 +7,15 @@ mod profiles;
 
 use fathom_model::units;
 use fathom_record::{ActivityKind, FindingId, LatencySummary, RunRecord, TestStatus};
+use serde::Serialize;
 
 use crate::rows::{RecordRow, RowKind, rows};
 use crate::say::{count, mebibytes};
 pub use profiles::{MARGINAL, YES};
 
 /// Whether a volume serves a use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Suitability {
     /// With room to spare for an ordinary installation.
     Yes,
@@ -46,9 +48,10 @@ impl Suitability {
 }
 
 /// What a bench says of one use.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Conclusion {
     /// The use (`OLTP`).
+    #[serde(rename = "use")]
     pub purpose: String,
     /// Whether the volume serves it.
     pub verdict: Suitability,

@@ -5,6 +5,7 @@
 
 use fathom_record::stability::Second;
 use fathom_record::{RunRecord, TestStatus};
+use serde::Serialize;
 
 use crate::findings::client;
 use crate::findings::instance_cap::apart;
@@ -22,7 +23,8 @@ const WORKING_FILE: &str = "/fathom.tmp";
 const WIDTH: f64 = 2.0;
 
 /// What is known of a limit above several targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TargetSharing {
     /// They do less together than apart.
     SharesLimit,
@@ -32,19 +34,8 @@ pub enum TargetSharing {
     Undecided,
 }
 
-impl TargetSharing {
-    /// The word used in JSON and text.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TargetSharing::SharesLimit => "shares-limit",
-            TargetSharing::Independent => "independent",
-            TargetSharing::Undecided => "undecided",
-        }
-    }
-}
-
 /// One test on several targets, apart and together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Together {
     /// The test that ran on all of them.
     pub test: String,
@@ -57,13 +48,22 @@ pub struct Together {
     /// Requests per second of all at once.
     pub iops_together: f64,
     /// Together as a share of the sum apart.
-    pub ratio: f64,
-    /// Its interval; `None` where the runs are too short for one.
-    pub interval: Option<(f64, f64)>,
+    pub ratio: TogetherRatio,
     /// Whether they share a limit.
-    pub sharing: TargetSharing,
+    pub verdict: TargetSharing,
     /// Why it is undecided.
-    pub why: Option<&'static str>,
+    pub reason: Option<&'static str>,
+}
+
+/// A ratio with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TogetherRatio {
+    /// Most likely.
+    pub value: f64,
+    /// At least; `None` where the runs are too short for an interval.
+    pub low: Option<f64>,
+    /// At most, likewise.
+    pub high: Option<f64>,
 }
 
 /// What a record tells of targets that were measured apart and together, test by test.
@@ -79,16 +79,17 @@ fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Op
     if sum <= 0.0 {
         return None;
     }
-    let ratio = all.iops() / sum;
+    let value = all.iops() / sum;
     let weighted = |row: &&RecordRow<'_>| Some((error(&row.seconds)? * row.iops() / sum).powi(2));
     let of_sum: Option<f64> = apart.iter().map(weighted).sum();
     let relative = error(&all.seconds).zip(of_sum).map(|(own, sum)| (own.powi(2) + sum).sqrt());
     let interval = relative.map(|relative| {
-        let half = ratio * (WIDTH * relative).max(LEAST_ERROR);
-        (ratio - half, ratio + half)
+        let half = value * (WIDTH * relative).max(LEAST_ERROR);
+        (value - half, value + half)
     });
     let client = std::iter::once(&all).chain(&apart).any(|row| client::has_no_more(record, row));
-    let (sharing, why) = match interval {
+    let (low, high) = interval.unzip();
+    let (verdict, reason) = match interval {
         _ if client => {
             (TargetSharing::Undecided, Some("the client's CPUs are the limit, and all targets share them"))
         }
@@ -107,10 +108,9 @@ fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Op
             .collect(),
         iops_apart: apart.iter().map(|row| row.iops()).collect(),
         iops_together: all.iops(),
-        ratio,
-        interval,
-        sharing,
-        why,
+        ratio: TogetherRatio { value, low, high },
+        verdict,
+        reason,
     })
 }
 
@@ -147,7 +147,7 @@ mod tests {
     fn told(apart: [f64; 2], iops: f64) -> (TargetSharing, f64) {
         let found = record_of(apart, iops, |_| ());
         assert_eq!((found.len(), found[0].apart.join(" ")), (1, "one two".to_owned()));
-        (found[0].sharing, (found[0].ratio * 100.0).round())
+        (found[0].verdict, (found[0].ratio.value * 100.0).round())
     }
 
     #[test]
@@ -165,8 +165,8 @@ mod tests {
                 job.measured.cpu.user_ns = job.measured.elapsed_ns();
             }
         });
-        assert_eq!(found[0].sharing, TargetSharing::Undecided);
-        assert!(found[0].why.is_some_and(|why| why.contains("CPUs")));
+        assert_eq!(found[0].verdict, TargetSharing::Undecided);
+        assert!(found[0].reason.is_some_and(|why| why.contains("CPUs")));
     }
 
     #[test]

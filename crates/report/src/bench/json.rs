@@ -7,12 +7,13 @@ use serde::Serialize;
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::promise;
 use fathom_analysis::steady::lasting::lasting;
+use fathom_analysis::together::{Together, together};
 use fathom_record::{
     ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
 };
 
 use crate::run_json::DocumentHead;
-use crate::{Style, bench::together as bench_together, document, promises};
+use crate::{Style, document, promises};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
@@ -29,20 +30,10 @@ struct BenchDocument<'a> {
     /// Whether any of them is broken, in every class where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     promise_broken: Option<bool>,
-    conclusions: Vec<Use>,
+    conclusions: Vec<Conclusion>,
     /// What several targets do together; left out where there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    together: Vec<bench_together::TogetherDocument>,
-}
-
-/// Whether the volume serves a use.
-#[derive(Serialize)]
-struct Use {
-    #[serde(rename = "use")]
-    purpose: String,
-    verdict: &'static str,
-    reason: String,
-    tests: Vec<String>,
+    together: Vec<Together>,
 }
 
 #[derive(Serialize)]
@@ -78,15 +69,10 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
         findings: &record.findings,
         promises: promised.then(|| promises::documents(record)),
         promise_broken: promised.then(|| promise::is_broken(record)),
-        conclusions: conclusions(record).into_iter().map(of_use).collect(),
-        together: bench_together::documents(record),
+        conclusions: conclusions(record),
+        together: together(record),
     };
     document::write(&document, out)
-}
-
-fn of_use(conclusion: Conclusion) -> Use {
-    let Conclusion { purpose, verdict, reason, tests } = conclusion;
-    Use { purpose, verdict: verdict.name(), reason, tests }
 }
 
 fn test(test: &TestRecord) -> Test<'_> {
