@@ -10,11 +10,12 @@ pub mod load;
 use std::sync::Arc;
 
 use fathom_model::{Op, PerOp};
+use serde::Serialize;
 
 use crate::monitor::load::ObservedLoad;
 
 /// A device that is watched.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WatchedDevice {
     /// The kernel's name.
     pub name: String,
@@ -143,7 +144,8 @@ impl InFlight {
 }
 
 /// Whether a device was there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Presence {
     /// All the time.
     #[default]
@@ -166,7 +168,7 @@ impl Presence {
 }
 
 /// A process that moved data while it held something of the device open.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProcessActivity {
     /// Its id.
     pub process: u32,

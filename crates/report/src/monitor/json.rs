@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_analysis::monitor::load::OpLoad;
-use fathom_analysis::monitor::{MonitorInterval, OpActivity};
+use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence, ProcessActivity, WatchedDevice};
 use fathom_model::Op;
 use fathom_record::{LatencyRecord, LatencySummary};
 use serde::Serialize;
@@ -18,9 +18,9 @@ struct MonitorLineDocument<'a> {
     interval: u64,
     end_unix_ms: u64,
     elapsed_ns: u64,
-    device: DeviceDocument<'a>,
+    device: &'a WatchedDevice,
     /// `there`, `appeared` (numbers count from then) or `gone` (there are none).
-    presence: &'static str,
+    presence: Presence,
     /// For how long nothing has completed although requests are in flight; null where that is no stall. Rates are then
     /// null.
     stalled_ns: Option<u64>,
@@ -38,20 +38,7 @@ struct MonitorLineDocument<'a> {
     busy_per_request_ns: Option<f64>,
     /// The requests one by one; null where they are not traced.
     requests: Option<RequestsDocument>,
-    owners: Vec<OwnerDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct DeviceDocument<'a> {
-    name: &'a str,
-    path: &'a str,
-    /// As typed, where that is another name or something on the device.
-    asked: Option<&'a str>,
-    size_bytes: u64,
-    /// What it lies on, nearest first.
-    under: &'a [String],
-    /// It has no queue of its own: requests count before they are merged or split.
-    stacked: bool,
+    owners: &'a [ProcessActivity],
 }
 
 #[derive(Serialize)]
@@ -105,22 +92,11 @@ struct RequestDocument {
     service_ns: LatencySummary,
 }
 
-#[derive(Serialize)]
-struct OwnerDocument<'a> {
-    process: u32,
-    command: &'a str,
-    /// Of the process on all its devices.
-    read_bytes_per_second: f64,
-    write_bytes_per_second: f64,
-    file: &'a str,
-}
-
 /// Writes the line of one device in one interval.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
-    let device = &interval.device;
     let activity = &interval.activity;
     let in_flight = &interval.in_flight;
     let line = MonitorLineDocument {
@@ -128,15 +104,8 @@ pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
         interval: interval.number,
         end_unix_ms: interval.end_unix_ms,
         elapsed_ns: interval.elapsed_ns,
-        device: DeviceDocument {
-            name: &device.name,
-            path: &device.path,
-            asked: device.asked.as_deref(),
-            size_bytes: device.size_bytes,
-            under: &device.under,
-            stacked: device.stacked,
-        },
-        presence: interval.presence.name(),
+        device: &interval.device,
+        presence: interval.presence,
         stalled_ns: interval.stalled_ns,
         read: op(interval, &activity.ops.read),
         write: op(interval, &activity.ops.write),
@@ -167,17 +136,7 @@ pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
                 flush: of(Op::Sync),
             }
         }),
-        owners: interval
-            .owners
-            .iter()
-            .map(|owner| OwnerDocument {
-                process: owner.process,
-                command: &owner.command,
-                read_bytes_per_second: owner.read_bytes_per_second,
-                write_bytes_per_second: owner.write_bytes_per_second,
-                file: &owner.file,
-            })
-            .collect(),
+        owners: &interval.owners,
     };
     serde_json::to_writer(&mut *out, &line)?;
     out.write_all(b"\n")
@@ -209,8 +168,8 @@ fn request(load: &OpLoad) -> RequestDocument {
 mod tests {
     use std::sync::Arc;
 
+    use fathom_analysis::monitor::Activity;
     use fathom_analysis::monitor::load::LoadWatch;
-    use fathom_analysis::monitor::{Activity, WatchedDevice};
     use fathom_model::PerOp;
     use serde_json::{Value, json};
 
