@@ -7,6 +7,7 @@ mod credit;
 
 use fathom_record::LatencyRecord;
 use fathom_stats::{DATA_OPS, Histogram, Latency};
+use serde::Serialize;
 
 pub use credit::{CreditCourse, CreditUnit, credits, left};
 
@@ -56,7 +57,7 @@ pub struct Forecast {
 }
 
 /// A time in which nothing completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Stalled {
     /// When it began, ns since the load did.
     pub start_ns: u64,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use fathom_analysis::forecast::{
-    CreditCourse, CreditUnit, Forecast, ForecastSlice, OpTotal, OwnPace, record_of,
+    CreditCourse, CreditUnit, Forecast, ForecastSlice, OpTotal, OwnPace, Stalled, record_of,
 };
 use fathom_catalog::MonthlyCost;
 use fathom_record::LatencySummary;
@@ -45,18 +45,12 @@ struct SimulateVolumeDocument<'a> {
     /// From when a request was due; null where the volume sets the pace.
     own_pace: Option<PaceDocument>,
     /// Times of a second or more in which nothing completed of a job that had requests under way.
-    stalls: Vec<StallDocument>,
+    stalls: &'a [Stalled],
     credits: Vec<CreditDocument<'a>>,
     /// Null where no price is sourced.
     month: Option<&'a MonthlyCost>,
     series: Vec<SliceDocument>,
     notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct StallDocument {
-    start_ns: u64,
-    length_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -167,11 +161,7 @@ fn volume<'a>((forecast, cost): &PricedForecast<'a>) -> SimulateVolumeDocument<'
             lat_ns: record_of(&forecast.syncs).summary(),
         },
         own_pace: forecast.own_pace.as_ref().map(pace),
-        stalls: forecast
-            .stalls
-            .iter()
-            .map(|stall| StallDocument { start_ns: stall.start_ns, length_ns: stall.length_ns })
-            .collect(),
+        stalls: &forecast.stalls,
         credits: credits.iter().map(credit).collect(),
         month: *cost,
         series: forecast.course.slices().iter().map(|slice| slice_of(credits, slice)).collect(),
