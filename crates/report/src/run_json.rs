@@ -33,7 +33,7 @@ pub(crate) fn write(
 
 /// The members that such a document begins with.
 #[derive(Serialize)]
-pub(crate) struct DocumentHead<'a> {
+struct DocumentHead<'a> {
     schema: &'static str,
     run: RunDocument<'a>,
     target: &'a str,
@@ -41,7 +41,7 @@ pub(crate) struct DocumentHead<'a> {
 }
 
 impl<'a> DocumentHead<'a> {
-    pub(crate) fn new(schema: &'static str, record: &'a RunRecord, style: &Style) -> Self {
+    fn new(schema: &'static str, record: &'a RunRecord, style: &Style) -> Self {
         let header = &record.header;
         let run = RunDocument::new(record, style);
         DocumentHead { schema, run, target: &header.target, conditions: &header.conditions }

@@ -8,22 +8,16 @@ use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::promise;
 use fathom_analysis::steady::lasting::lasting;
 use fathom_analysis::together::{Together, together};
-use fathom_record::{
-    ExpectationRecord, Finding, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
-};
+use fathom_record::{ExpectationRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
-use crate::run_json::DocumentHead;
-use crate::{Style, document, promises};
+use crate::{Style, promises, run_json};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
 
 #[derive(Serialize)]
 struct BenchDocument<'a> {
-    #[serde(flatten)]
-    head: DocumentHead<'a>,
     tests: Vec<Test<'a>>,
-    findings: &'a [Finding],
     /// Left out where nothing was promised.
     #[serde(skip_serializing_if = "Option::is_none")]
     promises: Option<Vec<promises::PromiseDocument>>,
@@ -64,15 +58,13 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     let header = &record.header;
     let promised = !header.promises.is_empty();
     let document = BenchDocument {
-        head: DocumentHead::new(SCHEMA, record, style),
         tests: record.tests.iter().map(test).collect(),
-        findings: &record.findings,
         promises: promised.then(|| promises::documents(record)),
         promise_broken: promised.then(|| promise::is_broken(record)),
         conclusions: conclusions(record),
         together: together(record),
     };
-    document::write(&document, out)
+    run_json::write(SCHEMA, record, &document, style, out)
 }
 
 fn test(test: &TestRecord) -> Test<'_> {

@@ -3,22 +3,18 @@
 use std::io::{self, Write};
 
 use fathom_analysis::prepare::{CompletedPiece, StageResult, results, stage_of};
-use fathom_record::{Finding, PrepareStage, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{PrepareStage, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 use serde::Serialize;
 
-use crate::run_json::DocumentHead;
-use crate::{Style, document};
+use crate::{Style, run_json};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.prepare/1";
 
 #[derive(Serialize)]
 struct PrepareDocument<'a> {
-    #[serde(flatten)]
-    head: DocumentHead<'a>,
     size_bytes: u64,
     stages: Vec<StageDocument<'a>>,
-    findings: &'a [Finding],
 }
 
 #[derive(Serialize)]
@@ -66,14 +62,11 @@ struct PieceDocument<'a> {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let header = &record.header;
-    let document = PrepareDocument {
-        head: DocumentHead::new(SCHEMA, record, style),
-        size_bytes: header.size_bytes,
+    let result = PrepareDocument {
+        size_bytes: record.header.size_bytes,
         stages: results(record).iter().map(|result| stage(record, result)).collect(),
-        findings: &record.findings,
     };
-    document::write(&document, out)
+    run_json::write(SCHEMA, record, &result, style, out)
 }
 
 fn stage<'a>(record: &'a RunRecord, result: &StageResult) -> StageDocument<'a> {
