@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use fathom_analysis::identified::prediction;
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::{conclusions, findings, prepare, promise, surface, sweep, together};
+use fathom_analysis::{conclusions, expectation, findings, prepare, surface, sweep, together};
 use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{ActivityKind, RunRecord};
@@ -37,9 +37,9 @@ pub(crate) fn check(record: &RunRecord) {
     show(record, &style).expect("a sink takes everything");
 }
 
-/// What is told of promises.
-pub(crate) fn check_promises(record: &RunRecord) {
-    promise::is_broken(record);
+/// Checks the expectations of a record.
+pub(crate) fn check_expectations(record: &RunRecord) {
+    expectation::is_missed(record);
     bench::view(record, true);
 }
 

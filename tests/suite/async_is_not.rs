@@ -203,7 +203,7 @@ fn reads_that_are_complete_when_submitted_are_told_of_without_a_cheaper_engine()
     assert_eq!(finding["evidence"]["way"], "submission-completes");
     assert_eq!(
         (&finding["severity"], &finding["remedy"]),
-        (&"info".into(), &"--direct=1 goes past the page cache.".into())
+        (&"info".into(), &"--direct=1 bypasses the page cache.".into())
     );
     // A synchronous engine has no depth to hold.
     let (_, record) = ours.record(words("--ioengine=psync", &name, more));

@@ -418,7 +418,7 @@ fn no_space_is_left() {
     fs::remove_file(small.join("bad.0.0")).expect("fio's files stay");
     for (more, parts) in [
         (&["--size=64m"][..], &["are free", "--size"][..]),
-        (&[], &["a tenth of that is too little", "--size 16m"]),
+        (&[], &["a tenth of it is too little", "--size 16m"]),
     ] {
         let words = [&["bench", "--quick", "--no-history"], more, &[&shown]].concat();
         assert_refused(&run(&mut place.command(&words)), 1, parts);
@@ -472,7 +472,7 @@ fn a_file_system_without_direct_io() {
     assert_eq!(ended.assert_code(1).stderr, "");
     ended.assert_shown(&["failed", "O_DIRECT", "--buffered"]);
     run(&mut place.bench(&file, &["--buffered"])).assert_code(0);
-    assert_refused(&run(&mut place.bench(ramfs.0.path(), &[])), 1, &["no room for files", "choose"]);
+    assert_refused(&run(&mut place.bench(ramfs.0.path(), &[])), 1, &["cannot store files", "choose"]);
 }
 
 #[test]
@@ -561,10 +561,7 @@ fn io_uring_that_is_forbidden() {
     let ended = run(&mut as_nobody(&place, &[], &bench));
     let document = ended.assert_code(0).document();
     let notes = document["run"]["notes"].to_string();
-    assert!(
-        notes.contains("io_uring cannot be used here") && notes.contains("libaio is used instead"),
-        "{notes}"
-    );
+    assert!(notes.contains("io_uring is not available") && notes.contains("uses libaio instead"), "{notes}");
     for test in document["tests"].as_array().expect("a bench has tests") {
         assert_eq!(test["status"], "complete");
         assert!(test["fio"].as_str().is_some_and(|fio| fio.contains("ioengine=libaio")), "{test:#}");

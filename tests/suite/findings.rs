@@ -201,7 +201,7 @@ fn reads_from_memory_are_told_from_reads_of_the_device() {
     assert!(number(found, "read_fraction_unseen") > 0.98, "{found:#}");
     assert!(told(&record, "buffered").is_some());
     let notes = report.document["fathom"]["notes"].to_string();
-    assert!(notes.contains("never came from"), "{notes}");
+    assert!(notes.contains("did not come from"), "{notes}");
     fs::File::open(&path).and_then(|file| file.sync_all()).expect("the device takes it");
     let (_, record) = ours.record(reads(&name, "--runtime=500ms"));
     assert!(

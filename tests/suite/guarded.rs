@@ -411,7 +411,7 @@ fn bench_asks_first(target: &Path) {
     std::fs::write(&other, "x").expect("the directory is ours");
     let ended = run(&mut front.bench(target, Some(&other)));
     assert!(ended.status.code().is_some_and(|code| code == 1 || code == 2), "{ended}");
-    ended.assert_told(&["is not what --destroy-data", "other"]);
+    ended.assert_told(&["is not the target named by --destroy-data", "other"]);
     assert_eq!(content(target), before, "{} has changed", target.display());
     let ended = run(front.bench(target, Some(target)).arg("--json"));
     assert!(tests_of(ended.assert_code(0)).iter().all(|(_, status, _)| status == "complete"), "{ended}");

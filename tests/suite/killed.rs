@@ -311,7 +311,7 @@ fn a_bench_broken_off_while_laying_out_leaves_nothing() {
         let ended = program.finish_within(END);
         assert_eq!(ended.status.code(), code, "{ended}");
         if code.is_some() {
-            ended.assert_told(&["laying out", "nothing was measured"]);
+            ended.assert_told(&["file layout", "nothing was measured"]);
         }
         drop(slow);
         assert_empty(mount.path());

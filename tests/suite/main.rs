@@ -8,6 +8,7 @@
 mod async_is_not;
 mod bad_input;
 mod dd;
+mod expectations;
 mod findings;
 mod findings_caps;
 mod findings_device;
@@ -26,7 +27,6 @@ mod ours;
 mod ping;
 mod prepare;
 mod profiles;
-mod promises;
 mod stalls;
 mod stopped;
 mod surface;

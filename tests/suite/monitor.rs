@@ -234,7 +234,7 @@ fn a_device_that_does_not_answer_is_stalled_and_not_idle() {
     read.args(["of=/dev/null", "bs=4k", "count=1", "iflag=direct"])
         .arg(format!("if={}", device.path().display()));
     let read = Program::start(&mut read);
-    let told = wait_for(Duration::from_secs(20), || monitor.stderr().contains("stalled: nothing completed"));
+    let told = wait_for(Duration::from_secs(20), || monitor.stderr().contains("stalled: no I/O completed"));
     assert!(told, "{}\n{}", monitor.stdout(), monitor.stderr());
     let in_lines = || lines(&monitor.stdout()).iter().any(|line| line["stalled_ns"].is_u64());
     assert!(wait_for(Duration::from_secs(20), in_lines), "{}", monitor.stdout());

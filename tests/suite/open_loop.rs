@@ -130,10 +130,10 @@ fn a_rate_that_is_too_high_is_called_so() {
     // At most 50 a second come back, one at a time.
     assert!(ns(&read["backlog"]) > 850.0 && ns(&read["offered_iops"]) > 490.0, "{read:#}");
     let notes = document["fathom"]["notes"].to_string();
-    assert!(notes.contains("did not keep up with the rate"), "{notes}");
+    assert!(notes.contains("did not sustain the rate"), "{notes}");
     run("--output-format=normal").assert_shown(&[
         "fathom notes:",
         "paced: read response from the intended start at 500.0 offered per second: p50 ",
-        "did not keep up with the rate",
+        "did not sustain the rate",
     ]);
 }

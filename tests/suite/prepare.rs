@@ -98,14 +98,16 @@ fn nothing_is_written_without_leave() {
         run(&mut command)
     };
     for step in ["--fill", "--trim", "--precondition"] {
-        prepare(&[step]).assert_code(1).assert_told(&["data would be lost", "--destroy-data="]);
+        prepare(&[step]).assert_code(1).assert_told(&["would destroy the data", "--destroy-data="]);
     }
-    prepare(&["--fill", "--destroy-data=/dev/null"]).assert_code(1).assert_told(&["is not what"]);
+    prepare(&["--fill", "--destroy-data=/dev/null"])
+        .assert_code(1)
+        .assert_told(&["is not the target named by"]);
     assert!(std::fs::read(device.path()).expect("the device can be read").iter().all(|byte| *byte == 0));
     let mount = Mount::made(device.path(), "ext4");
     prepare(&["--fill", &destroying(&device)]).assert_code(1).assert_told(&["mounted", "unmount it first"]);
     let directory = run(fathom(home.path()).args(["prepare", "--size=10m"]).arg(mount.path()));
-    directory.assert_code(1).assert_told(&["is a directory", "name a file in it"]);
+    directory.assert_code(1).assert_told(&["is a directory", "use a file in it"]);
     let too_large = run(fathom(home.path()).args(["prepare", "--size=1g"]).arg(mount.join("new")));
     too_large.assert_code(1).assert_told(&["more are needed"]);
     assert!(!mount.join("new").exists());
@@ -161,7 +163,7 @@ fn a_device_is_preconditioned_until_it_is_steady() {
         assert!((least..most).contains(&counted), "{counted} bytes, expected {least} to {most}");
         let list = run(fathom(home.path()).args(["history", "show"]));
         list.assert_code(0);
-        assert!(list.stdout.contains("the last five agree"), "{}", list.stdout);
+        assert!(list.stdout.contains("the last five are steady"), "{}", list.stdout);
         Ok(())
     });
 }
@@ -203,7 +205,7 @@ fn a_bench_runs_on_until_a_rate_that_fell_is_steady() {
         // Two or three before the fall, and five after it; a busy machine may make it more.
         assert!(count >= 7, "{count} rounds");
         // Five seconds are too short to call it a rate that lasts.
-        assert_eq!(test["lasting"], "undecided");
+        assert_eq!(test["lasting"], "inconclusive");
         // With time for five rounds, the fall is among them.
         let document = bench_on_credit(&device, &["--budget=5"])?;
         let test = &document["tests"][0];
@@ -280,7 +282,7 @@ fn one_that_was_killed_goes_on() {
     });
     assert!(is_quiet, "requests stay in flight");
     let other = run(&mut command(fathom(home.path()), &["--resume", "--size=100m"]));
-    other.assert_code(1).assert_told(&["it was to prepare 192 MiB"]);
+    other.assert_code(1).assert_told(&["it prepared 192 MiB"]);
     let ended = run(&mut command(fathom(home.path()), &["--resume", "--json"]));
     ended.assert_code(0);
     let document = ended.document();

@@ -65,7 +65,7 @@ fn uses_of_a_capped_device_are_judged_by_their_needs() {
         let reads = bench(&[]);
         assert_eq!(reads["tests"][0]["status"], "skipped", "a profile that writes, on a device");
         assert_eq!(verdict(&reads, "OLTP"), None);
-        assert_eq!(reads["tests"][1]["expected"].as_array().map(Vec::len), Some(4));
+        assert_eq!(reads["tests"][1]["needs"].as_array().map(Vec::len), Some(4));
         // 400 reads a second where 500 are wanted, in slices of 100 ms; 400 MiB/s where 113 are.
         is_not_enough(&reads, "web server")?;
         let streaming = verdict(&reads, "streaming read");

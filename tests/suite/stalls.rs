@@ -1,6 +1,6 @@
 //! Devices that stop answering: noticed while it lasts, kept in the record, and no reason to hang.
 //!
-//! What is told while it lasts goes by the program's own clock ("nothing completed for 1 s" was said before two were over),
+//! What is told while it lasts goes by the program's own clock ("no I/O completed for 1 s" was said before two were over),
 //! so a test that is itself held up judges nothing wrongly.
 
 use std::path::Path;
@@ -176,8 +176,8 @@ fn a_hang_of_twenty_seconds_is_told_of_survived_and_kept() {
     let _capped = measuring_capped();
     let Running { disks, homes, programs } = Running::start();
     let early = [
-        "nothing completed for 1 s, 4 in flight",
-        "nothing completed for 1 s, 4 in flight",
+        "no I/O completed for 1 s, 4 in flight",
+        "no I/O completed for 1 s, 4 in flight",
         "no answer for 1.",
     ];
     let is_told = || programs.iter().zip(early).all(|(program, early)| program.stderr().contains(early));

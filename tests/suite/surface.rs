@@ -182,7 +182,7 @@ fn a_hang_is_survived_and_is_no_rate() {
     wait_for(Duration::from_secs(4), || false);
     disk.resume();
     let ended = program.finish();
-    ended.assert_code(0).assert_told(&["nothing completed for"]);
+    ended.assert_code(0).assert_told(&["no I/O completed for"]);
     let document = ended.document();
     assert!(ids(&document).contains(&"stalled") || longest_stall(home.path()) > 2e9, "{document:#}");
     let longest = longest_stall(home.path());
@@ -259,7 +259,7 @@ fn writing_needs_to_be_asked_for_and_allowed() {
     let path = device.path().display().to_string();
     run(fathom(home.path()).args(["surface", "--write", &path]))
         .assert_code(1)
-        .assert_told(&["--destroy-data=", "leave --write out"]);
+        .assert_told(&["--destroy-data=", "omit --write"]);
     let ended = run(fathom(home.path()).args([
         "surface",
         "--json",

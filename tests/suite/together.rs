@@ -65,8 +65,8 @@ fn targets_are_refused_where_they_are_not_several() {
         fathom_tests::run(command.current_dir(here).args(["bench", "--dry-run"]).args(more))
     };
     std::fs::create_dir(here.join("a")).expect("the scratch directory is ours");
-    bench(&["a", "a/../a"]).assert_code(1).assert_told(&["is named twice", "name different targets"]);
-    bench(&["a", ".", "--destroy-data=/dev/null"]).assert_code(1).assert_told(&["is none of the targets"]);
+    bench(&["a", "a/../a"]).assert_code(1).assert_told(&["is given twice", "use different targets"]);
+    bench(&["a", ".", "--destroy-data=/dev/null"]).assert_code(1).assert_told(&["is not a target"]);
     let planned = bench(&["a", ".", "--size", "16m", "--show-fio"]);
     planned.assert_code(0).assert_shown(&[
         "Standard assessment: 6 tests",

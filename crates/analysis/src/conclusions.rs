@@ -23,8 +23,8 @@ pub enum Suitability {
     Marginal,
     /// Not for any.
     No,
-    /// The numbers it would rest on are in doubt.
-    Undecided,
+    /// Its measurements are in doubt or missing.
+    Inconclusive,
 }
 
 impl Suitability {
@@ -34,7 +34,7 @@ impl Suitability {
             Suitability::Yes => "yes",
             Suitability::Marginal => "marginal",
             Suitability::No => "no",
-            Suitability::Undecided => "undecided",
+            Suitability::Inconclusive => "inconclusive",
         }
     }
 
@@ -137,25 +137,21 @@ fn within(
     let best = quick.max_by(|one, other| one.0.iops().total_cmp(&other.0.iops()));
     let (row, verdict, reason) = match best {
         Some((row, p99)) => {
-            let reason =
-                format!("up to {} {what} a second at p99 {}", count(row.iops()), units::latency(*p99));
+            let reason = format!("{} IOPS ({what}) at p99 {}", count(row.iops()), units::latency(*p99));
             (row, Suitability::of(row.iops(), wanted), reason)
         }
         None => {
             let (row, p99) = known.iter().min_by_key(|(_, p99)| *p99)?;
             let limit = units::latency(limit_ns);
-            (
-                row,
-                Suitability::No,
-                format!("p99 is {} at best, and {limit} is what it takes", units::latency(*p99)),
-            )
+            (row, Suitability::No, format!("lowest p99 was {} (needs <= {limit})", units::latency(*p99)))
         }
     };
     Some(Conclusion { purpose: purpose.to_owned(), verdict, reason, tests: vec![row.test.id.clone()] })
 }
 
 fn log(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
-    let commits = rows.iter().filter(|row| row.kind() == Some(RowKind::Write) && row.held() <= 1.5);
+    let commits =
+        rows.iter().filter(|row| row.kind() == Some(RowKind::Write) && row.mean_queue_depth() <= 1.5);
     let (row, p99) = commits
         .filter_map(|row| Some((row, row.summary.sync.as_ref()?.lat_ns.p99?)))
         .min_by_key(|(_, p99)| *p99)?;
@@ -164,8 +160,7 @@ fn log(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
         p99 if p99 <= LOG_P99_NS.1 => Suitability::Marginal,
         _ => Suitability::No,
     };
-    let reason =
-        format!("commit p99 is {}, {} one after another a second", units::latency(p99), count(row.iops()));
+    let reason = format!("commit p99 {} at {} IOPS, QD 1", units::latency(p99), count(row.iops()));
     Some(Conclusion { purpose: "database log".to_owned(), verdict, reason, tests: vec![row.test.id.clone()] })
 }
 
@@ -190,7 +185,7 @@ fn stream(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
     Some(Conclusion { purpose: "file server, backups".to_owned(), verdict, reason: parts.join(", "), tests })
 }
 
-/// What rests on a number in doubt is undecided; what a burst gave lasts as long as that.
+/// Conclusions from doubtful rows are inconclusive; those from a burst hold while burst credits remain.
 fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
     let told = |ids: &[FindingId]| {
         let concerns = |tests: &[String]| tests.iter().any(|test| conclusion.tests.contains(test));
@@ -198,11 +193,11 @@ fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
     };
     match (told(&DOUBTS), told(&[FindingId::BurstSuspected])) {
         (Some(doubt), _) => {
-            let reason = format!("{}, but see {}", conclusion.reason, doubt.id);
-            Conclusion { verdict: Suitability::Undecided, reason, ..conclusion }
+            let reason = format!("{}; in doubt because of {}", conclusion.reason, doubt.id);
+            Conclusion { verdict: Suitability::Inconclusive, reason, ..conclusion }
         }
         (None, Some(_)) => {
-            Conclusion { reason: format!("{}, in part on burst credit", conclusion.reason), ..conclusion }
+            Conclusion { reason: format!("{}, partly on burst credits", conclusion.reason), ..conclusion }
         }
         (None, None) => conclusion,
     }
@@ -233,24 +228,24 @@ mod tests {
         check(
             &[shallow.clone(), deep.clone(), stream.clone()],
             &[
-                "OLTP: yes, up to 1,000 reads a second at p99 1.00ms",
-                "web server: yes, up to 5,000 reads a second at p99 12.8ms",
+                "OLTP: yes, 1,000 IOPS (reads) at p99 1.00 ms",
+                "web server: yes, 5,000 IOPS (reads) at p99 12.8 ms",
                 "file server, backups: yes, reads 128 MiB/s",
             ],
         );
         check(
             &[deep, load("bw-write", "randwrite", (1 << 20, 32), 30.0), stream],
             &[
-                "OLTP: no, p99 is 12.8ms at best, and 5.00ms is what it takes",
-                "web server: yes, up to 5,000 reads a second at p99 12.8ms",
+                "OLTP: no, lowest p99 was 12.8 ms (needs <= 5.00 ms)",
+                "web server: yes, 5,000 IOPS (reads) at p99 12.8 ms",
                 "file server, backups: no, reads 128 MiB/s, writes 30 MiB/s",
             ],
         );
         check(
             &[TestLoad { iops: 300.0, ..shallow }],
             &[
-                "OLTP: marginal, up to 300 reads a second at p99 3.33ms",
-                "web server: marginal, up to 300 reads a second at p99 3.33ms",
+                "OLTP: marginal, 300 IOPS (reads) at p99 3.33 ms",
+                "web server: marginal, 300 IOPS (reads) at p99 3.33 ms",
             ],
         );
         let mut other = record(&[TestLoad::default()]);
@@ -267,9 +262,9 @@ mod tests {
             (measured.syncs, measured.sync_lat) = (4800, fixture::latency(4800, sync_ns));
             assert_eq!(said(&run), [expected]);
         };
-        check(500_000, "database log: yes, commit p99 is 500us, 400 one after another a second");
-        check(5_000_000, "database log: marginal, commit p99 is 5.00ms, 400 one after another a second");
-        check(11_000_000, "database log: no, commit p99 is 11.0ms, 400 one after another a second");
+        check(500_000, "database log: yes, commit p99 500 µs at 400 IOPS, QD 1");
+        check(5_000_000, "database log: marginal, commit p99 5.00 ms at 400 IOPS, QD 1");
+        check(11_000_000, "database log: no, commit p99 11.0 ms at 400 IOPS, QD 1");
     }
 
     #[test]
@@ -280,8 +275,8 @@ mod tests {
             run.findings = vec![finding];
             said(&run).remove(0)
         };
-        assert!(with(FindingId::CacheServed, "lat-read").starts_with("OLTP: undecided, up to 1,000"));
+        assert!(with(FindingId::CacheServed, "lat-read").starts_with("OLTP: inconclusive, 1,000"));
         assert!(with(FindingId::CacheServed, "other").starts_with("OLTP: yes"));
-        assert!(with(FindingId::BurstSuspected, "lat-read").ends_with("1.00ms, in part on burst credit"));
+        assert!(with(FindingId::BurstSuspected, "lat-read").ends_with("1.00 ms, partly on burst credits"));
     }
 }

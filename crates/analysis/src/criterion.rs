@@ -1,39 +1,57 @@
-//! Criteria: a metric, a comparison and a value, as `--expect`, suites, `--slo`, `--reach` and the objectives of `ping` use
-//! them. The only module that parses and prints them.
+//! Criteria: a metric, a comparison and a value, as `--expect`, suites, profiles, `--slo` and `--reach` use them. The only
+//! module that parses and prints them.
 //!
 //! The grammar is `[TEST.][DIRECTION.]METRIC COMPARISON VALUE [±TOLERANCE%]`, such as `rand-read.read.lat_ns.p99<5ms±2%`.
 
+mod display;
 mod metric;
 mod objective;
 
 use std::fmt;
 
 use fathom_model::units::{parse_bytes, parse_duration};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+pub(crate) use objective::too_few_samples;
 pub use objective::{LatencyObjective, ObjectiveVerdict, RateGoal};
 
 /// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CriterionVerdict {
     /// The measurement meets the criterion.
     Met,
     /// The measurement misses the criterion.
     Missed,
-    /// The measurement cannot decide; whoever reports it says why.
-    Inconclusive,
+    /// The measurement cannot decide.
+    Inconclusive {
+        /// Why not.
+        reason: String,
+        /// What would decide it.
+        remedy: Option<String>,
+    },
+}
+
+/// JSON has the name alone.
+impl Serialize for CriterionVerdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl CriterionVerdict {
     /// The word in JSON and text.
-    pub const fn name(self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             CriterionVerdict::Met => "met",
             CriterionVerdict::Missed => "missed",
-            CriterionVerdict::Inconclusive => "inconclusive",
+            CriterionVerdict::Inconclusive { .. } => "inconclusive",
         }
+    }
+
+    /// A verdict that cannot be reached, with the reason and what would decide it.
+    pub fn inconclusive(reason: impl Into<String>, remedy: Option<String>) -> CriterionVerdict {
+        CriterionVerdict::Inconclusive { reason: reason.into(), remedy }
     }
 
     /// The verdict of a check that ran.
@@ -41,12 +59,35 @@ impl CriterionVerdict {
         if is_met { CriterionVerdict::Met } else { CriterionVerdict::Missed }
     }
 
-    /// As records and JSON store it: null where it is inconclusive.
-    pub const fn is_met(self) -> Option<bool> {
+    /// As JSON has it: null where it is inconclusive.
+    pub const fn decided(&self) -> Option<bool> {
         match self {
             CriterionVerdict::Met => Some(true),
             CriterionVerdict::Missed => Some(false),
-            CriterionVerdict::Inconclusive => None,
+            CriterionVerdict::Inconclusive { .. } => None,
+        }
+    }
+
+    /// True where the measurement meets the criterion.
+    pub const fn is_met(&self) -> bool {
+        matches!(self, CriterionVerdict::Met)
+    }
+
+    /// True where the measurement misses the criterion.
+    pub const fn is_missed(&self) -> bool {
+        matches!(self, CriterionVerdict::Missed)
+    }
+
+    /// True where the measurement cannot decide.
+    pub const fn is_inconclusive(&self) -> bool {
+        matches!(self, CriterionVerdict::Inconclusive { .. })
+    }
+
+    /// Why it is inconclusive, and what would decide it.
+    pub fn reason(&self) -> Option<(&str, Option<&str>)> {
+        match self {
+            CriterionVerdict::Inconclusive { reason, remedy } => Some((reason, remedy.as_deref())),
+            CriterionVerdict::Met | CriterionVerdict::Missed => None,
         }
     }
 }
@@ -158,8 +199,16 @@ impl fmt::Display for Criterion {
         if let Some(test) = &self.test {
             write!(f, "{test}.")?;
         }
-        let unit = if self.metric.is_latency() { "ns" } else { "" };
-        write!(f, "{}{}{}{unit}", self.metric, self.comparison.sign(), self.value)?;
+        write!(f, "{}{}", self.metric, self.comparison.sign())?;
+        if self.metric.is_latency() {
+            // The largest unit in which the value is a whole number.
+            let units = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
+            let whole = units.into_iter().find(|(_, scale)| self.value % scale == 0.0);
+            let (unit, scale) = whole.unwrap_or(("ns", 1.0));
+            write!(f, "{}{unit}", self.value / scale)?;
+        } else {
+            write!(f, "{}", self.value)?;
+        }
         self.tolerance_percent.map_or(Ok(()), |percent| write!(f, "±{percent}%"))
     }
 }
@@ -173,7 +222,7 @@ fn parse_address(text: &str) -> Result<(Option<String>, Metric), String> {
         Some(("", _)) => Err(format!("'{text}' has no name before the dot: write TEST.METRIC")),
         Some((test, metric)) => match Metric::parse(metric) {
             Some(metric) => Ok((Some(test.to_owned()), metric)),
-            None => Err(format!("'{metric}' is no metric: use {}", Metric::KNOWN)),
+            None => Err(format!("'{metric}' is not a metric: use {}", Metric::KNOWN)),
         },
         None => Err(format!("'{text}' names no metric: write TEST.METRIC with {}", Metric::KNOWN)),
     }
@@ -214,7 +263,7 @@ pub fn parse_percent(text: &str) -> Result<f64, String> {
         text.trim().strip_suffix('%').map(str::trim_end).and_then(|number| number.parse::<f64>().ok());
     number
         .filter(|percent| (0.0..100.0).contains(percent))
-        .ok_or_else(|| format!("'{}' is no percentage from 0% to below 100%", text.trim()))
+        .ok_or_else(|| format!("'{}' is not a percentage from 0% to below 100%", text.trim()))
 }
 
 #[cfg(test)]

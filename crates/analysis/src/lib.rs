@@ -10,6 +10,7 @@ pub mod conclusions;
 pub mod criterion;
 mod document;
 pub mod estimate;
+pub mod expectation;
 mod findings;
 #[cfg(test)]
 mod fixture;
@@ -20,7 +21,6 @@ pub mod monitor;
 pub mod pattern;
 pub mod ping;
 pub mod prepare;
-pub mod promise;
 mod rows;
 mod say;
 pub mod steady;

@@ -120,7 +120,7 @@ impl<'a> RecordRow<'a> {
     }
 
     /// Requests that were in flight on average, from rate and latency (Little); 0 where latencies were not recorded.
-    pub(crate) fn held(&self) -> f64 {
+    pub(crate) fn mean_queue_depth(&self) -> f64 {
         self.iops() * self.lat_ns() / 1e9
     }
 
@@ -209,7 +209,7 @@ mod tests {
         assert!(!rows[0].has_device);
         for row in &rows {
             assert_eq!((row.kind(), row.block_bytes()), (Some(RowKind::Read), Some(4096)));
-            assert!((row.iops() - 1000.0).abs() < 1e-6 && (row.held() - 16.0).abs() < 0.01);
+            assert!((row.iops() - 1000.0).abs() < 1e-6 && (row.mean_queue_depth() - 16.0).abs() < 0.01);
             assert!(row.is_direct() && row.is_random() && !row.is_synced() && !row.is_paced());
         }
     }

@@ -12,7 +12,7 @@ pub mod spec;
 use fathom_record::{Activity, RunRecord, SweepActivity};
 use serde::Serialize;
 
-use crate::criterion::{CriterionVerdict, LatencyObjective, RateGoal};
+use crate::criterion::{LatencyObjective, RateGoal};
 use crate::pattern::AccessPattern;
 use crate::sweep::goal::is_reached;
 use crate::sweep::knee::{Knee, curve, knee};
@@ -129,10 +129,10 @@ pub fn assess(record: &RunRecord) -> Sweep {
     let offered = slo.as_ref().map(|slo| highest(slo, &points, &tried)).unwrap_or_default();
     let slo = slo.map(|slo| {
         let best = |curve: &[&SweepPoint]| {
-            let met = curve.iter().filter(|point| slo.verdict(&point.lat_ns) == CriterionVerdict::Met);
+            let met = curve.iter().filter(|point| slo.verdict(&point.lat_ns).is_met());
             met.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|&point| point.clone())
         };
-        let is_told = |point: &SweepPoint| slo.verdict(&point.lat_ns) != CriterionVerdict::Inconclusive;
+        let is_told = |point: &SweepPoint| !slo.verdict(&point.lat_ns).is_inconclusive();
         SweepGoal::new(slo.text(), answers(&best, &is_told))
     });
     let reach = reach.map(|reach| {

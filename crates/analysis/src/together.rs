@@ -31,7 +31,7 @@ pub enum TargetSharing {
     /// They do together what they do apart.
     Independent,
     /// The interval holds both, or the numbers are in doubt.
-    Undecided,
+    Inconclusive,
 }
 
 /// One test on several targets, apart and together.
@@ -51,7 +51,7 @@ pub struct Together {
     pub ratio: TogetherRatio,
     /// Whether they share a limit.
     pub verdict: TargetSharing,
-    /// Why it is undecided.
+    /// Why it is inconclusive.
     pub reason: Option<&'static str>,
 }
 
@@ -90,13 +90,14 @@ fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Op
     let client = std::iter::once(&all).chain(&apart).any(|row| client::has_no_more(record, row));
     let (low, high) = interval.unzip();
     let (verdict, reason) = match interval {
-        _ if client => {
-            (TargetSharing::Undecided, Some("the client's CPUs are the limit, and all targets share them"))
-        }
-        None => (TargetSharing::Undecided, Some("it takes at least 5 s of each")),
+        _ if client => (
+            TargetSharing::Inconclusive,
+            Some("the CPUs of the client are the limit, and all targets share them"),
+        ),
+        None => (TargetSharing::Inconclusive, Some("needs at least 5 s of each")),
         Some((_, high)) if high < INDEPENDENT => (TargetSharing::SharesLimit, None),
         Some((low, _)) if low > INDEPENDENT => (TargetSharing::Independent, None),
-        Some(_) => (TargetSharing::Undecided, Some("the interval holds both: run longer")),
+        Some(_) => (TargetSharing::Inconclusive, Some("the confidence interval includes both; run longer")),
     };
     Some(Together {
         test: all.test.id.clone(),
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(told([1000.0, 1000.0], 1000.0), (TargetSharing::SharesLimit, 50.0));
         assert_eq!(told([1000.0, 1000.0], 2000.0), (TargetSharing::Independent, 100.0));
         assert_eq!(told([1000.0, 500.0], 1350.0), (TargetSharing::SharesLimit, 90.0));
-        assert_eq!(told([1000.0, 500.0], 1425.0), (TargetSharing::Undecided, 95.0));
+        assert_eq!(told([1000.0, 500.0], 1425.0), (TargetSharing::Inconclusive, 95.0));
     }
 
     #[test]
@@ -165,7 +166,7 @@ mod tests {
                 job.measured.cpu.user_ns = job.measured.elapsed_ns();
             }
         });
-        assert_eq!(found[0].verdict, TargetSharing::Undecided);
+        assert_eq!(found[0].verdict, TargetSharing::Inconclusive);
         assert!(found[0].reason.is_some_and(|why| why.contains("CPUs")));
     }
 

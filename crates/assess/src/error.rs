@@ -16,13 +16,13 @@ use fathom_sys::files::InputError;
 #[derive(Debug, thiserror::Error)]
 pub enum AssessError {
     /// Neither a shipped suite nor a file.
-    #[error("there is no suite called '{name}'")]
+    #[error("unknown suite '{name}'")]
     UnknownSuite {
         /// As typed.
         name: String,
     },
     /// No profile of this name.
-    #[error("there is no profile called '{name}'")]
+    #[error("unknown profile '{name}'")]
     UnknownProfile {
         /// As typed.
         name: String,
@@ -120,14 +120,14 @@ pub enum AssessError {
         reason: String,
     },
     /// No engine of this name.
-    #[error("there is no engine called '{name}'")]
+    #[error("unknown engine '{name}'")]
     UnknownEngine {
         /// As typed.
         name: String,
     },
-    /// A promise that makes no sense, or is about something that there is not.
+    /// An expectation that is not valid, or names something unknown.
     #[error("{said}: {reason}")]
-    Promise {
+    Expectation {
         /// As typed.
         said: String,
         /// What is wrong with it.
@@ -142,7 +142,7 @@ pub enum AssessError {
         size: u64,
     },
     /// The time for rounds is over before enough of them can agree.
-    #[error("{rounds} rounds of {} do not fit into {}", duration(*round), duration(*budget))]
+    #[error("{rounds} rounds of {} exceed the budget of {}", duration(*round), duration(*budget))]
     Budget {
         /// What was asked for.
         budget: Nanos,
@@ -165,35 +165,34 @@ impl AssessError {
         match self {
             AssessError::UnknownSuite { .. } => {
                 let names: Vec<&str> = crate::SUITES.iter().map(|(name, _)| *name).collect();
-                Some(format!("there are {}; or give the path of a TOML file", names.join(", ")))
+                Some(format!("use one of {}, or the path of a TOML file", names.join(", ")))
             }
             AssessError::UnknownProfile { .. } => {
                 let names: Vec<&str> = crate::PROFILES.iter().map(|(name, _)| *name).collect();
-                Some(format!("there are {}, and all; --profile list tells of each", names.join(", ")))
+                Some(format!("use one of {}, or all; --profile list describes them", names.join(", ")))
             }
             AssessError::Input(error) => Some(error.hint()),
             AssessError::Need { hint, .. } => Some(hint.clone()),
             AssessError::Catalogue(error) => error.hint().map(str::to_owned),
-            AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => Some(
-                "the shipped suites in the program's source (suites/*.toml) show how one is written"
-                    .to_owned(),
-            ),
+            AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => {
+                Some("see the suites in the source of the program (suites/*.toml) for the format".to_owned())
+            }
             AssessError::SuiteOption { source, .. } | AssessError::JobFile { source, .. } => source.hint(),
-            AssessError::Trace { .. } => Some(
-                "fio writes one with --write_iolog=FILE, blkparse one from what blktrace recorded".to_owned(),
-            ),
-            AssessError::UnknownTest { known, .. } => Some(format!("its tests are {}", known.join(", "))),
+            AssessError::Trace { .. } => {
+                Some("create a trace with fio --write_iolog=FILE, or with blktrace and blkparse".to_owned())
+            }
+            AssessError::UnknownTest { known, .. } => Some(format!("use one of {}", known.join(", "))),
             AssessError::Target { hint, .. }
             | AssessError::Simulated { hint, .. }
-            | AssessError::Promise { hint, .. } => hint.clone(),
+            | AssessError::Expectation { hint, .. } => hint.clone(),
             AssessError::UnknownEngine { .. } => {
                 let names: Vec<&str> = ENGINES.iter().map(|entry| entry.name).collect();
-                Some(format!("there are {}", names.join(", ")))
+                Some(format!("use one of {}", names.join(", ")))
             }
-            AssessError::TooSmall { .. } => Some("the least is --size 16m".to_owned()),
+            AssessError::TooSmall { .. } => Some("use at least --size 16m".to_owned()),
             AssessError::Budget { round, rounds, .. } => {
                 let least = duration(Nanos(round.0 * u64::from(*rounds)));
-                Some(format!("allow {least} or more, or make rounds shorter"))
+                Some(format!("use a budget of at least {least}, or shorter rounds"))
             }
             AssessError::Options(source) => source.hint(),
             AssessError::Run(source) => source.hint(),
@@ -231,7 +230,7 @@ impl AssessError {
                 | AssessError::Simulated { .. }
                 | AssessError::JobFile { .. }
                 | AssessError::Trace { .. }
-                | AssessError::Promise { .. }
+                | AssessError::Expectation { .. }
                 | AssessError::UnknownEngine { .. }
                 | AssessError::TooSmall { .. }
                 | AssessError::Budget { .. }

@@ -4,7 +4,7 @@
 
 pub use fathom_analysis::criterion::Comparison;
 use fathom_analysis::criterion::{Metric, parse_value};
-use fathom_record::{ExpectationRecord, TestSummary};
+use fathom_record::{NeedRecord, TestSummary};
 use serde::Deserialize;
 
 /// As written in a suite.
@@ -36,11 +36,11 @@ pub(crate) use fathom_analysis::conclusions::{MARGINAL, YES};
 /// Reads an expectation; the error says what is wrong with which field.
 pub(crate) fn read(raw: &RawExpectation) -> Result<Expectation, String> {
     let is = Comparison::of(&raw.is)
-        .ok_or_else(|| format!("'{}' is no comparison: use >=, <=, > or <", raw.is))?;
+        .ok_or_else(|| format!("'{}' is not a comparison: use >=, <=, > or <", raw.is))?;
     let quantity =
         Metric::parse(&raw.metric).filter(|metric| metric.direction.is_some() && metric.is_recorded());
     let quantity = quantity.ok_or_else(|| {
-        format!("'{}' is no metric: write one such as read.iops or write.lat_ns.p99", raw.metric)
+        format!("'{}' is not a metric: write one such as read.iops or write.lat_ns.p99", raw.metric)
     })?;
     let value = parse_value(quantity.kind, &raw.value)?;
     Ok(Expectation { class: raw.class.clone(), metric: quantity.to_string(), is, value })
@@ -52,11 +52,11 @@ pub(crate) fn judge(
     expected: &[Expectation],
     tolerance_percent: f64,
     summary: &TestSummary,
-) -> Vec<ExpectationRecord> {
+) -> Vec<NeedRecord> {
     let judged = |expectation: &Expectation| {
         let observed = Metric::parse(&expectation.metric).and_then(|quantity| quantity.of(summary));
         let bound = expectation.is.bound(expectation.value, tolerance_percent);
-        ExpectationRecord {
+        NeedRecord {
             class: expectation.class.clone(),
             metric: format!("{test}.{}", expectation.metric),
             is: expectation.is.sign().to_owned(),

@@ -157,7 +157,7 @@ pub fn identify(
             IdentifyStep::OutOfBudget => {
                 let budget = duration(Nanos(plan.spec.budget.time_ns));
                 steps.note(format!(
-                    "the budget ({budget}) was over before everything was looked at; --budget gives more"
+                    "the time budget ({budget}) ended before all was measured; use a longer --budget"
                 ));
                 break;
             }

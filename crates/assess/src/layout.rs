@@ -39,7 +39,7 @@ pub(crate) fn lay_out(
     let file = working_file::make(path, layout.direct)?;
     session.hold(layout.file.to_owned(), file).map_err(|error| AssessError::Target {
         path: path.clone(),
-        reason: format!("the working file cannot be looked at: {}", plain(&error)),
+        reason: format!("cannot inspect the test file: {}", plain(&error)),
         hint: None,
     })?;
     let deadline = layout.limit.map(|time| session.now() + time.0);
@@ -50,12 +50,12 @@ pub(crate) fn lay_out(
     if size < working_file::LEAST_SIZE {
         return Err(AssessError::Target {
             path: path.clone(),
-            reason: format!("took only {} in {}, too little for the tests", bytes(got), duration(limit)),
-            hint: Some("use --size 16m, and give it more time (--runtime, --budget)".to_owned()),
+            reason: format!("accepted only {} in {}, too little for the tests", bytes(got), duration(limit)),
+            hint: Some("use --size 16m and more time (--runtime, --budget)".to_owned()),
         });
     }
     notes.push(format!(
-        "the working file has {} instead of {}: what could be written in {}; --size sets it",
+        "the test file has {} instead of {}, limited by a layout time of {}; set the size with --size",
         bytes(size),
         bytes(layout.size),
         duration(limit)

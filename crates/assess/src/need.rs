@@ -62,7 +62,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
         None => Vec::new(),
     };
     if named.len() > 1 {
-        return Err(refuse("a need is that of one profile", "`fathom bench --profile list` tells of each"));
+        return Err(refuse("only one profile can be used", "see `fathom bench --profile list`"));
     }
     let profile = named.pop();
     let asked = profile.as_ref().map(ProfileNeed::of).transpose()?.unwrap_or_default();
@@ -74,7 +74,10 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
         && settings.latency.is_empty()
         && profile.is_none()
     {
-        return Err(refuse("nothing is asked of a volume", "say --iops, --throughput, --size or --profile"));
+        return Err(refuse(
+            "no requirement given",
+            "use --iops, --throughput, --size, --latency or --profile",
+        ));
     }
     let load = load(settings, &asked, iops, rate)?;
     let mean = load.mean_bytes();
@@ -83,8 +86,8 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
     let between = settings.baseline_iops.map_or(0.0, |iops| iops as f64);
     if between > requests {
         return Err(refuse(
-            "the baseline is above the need",
-            "--baseline-iops is what is needed between bursts",
+            "the baseline exceeds the burst rate",
+            "use --baseline-iops for the rate between bursts",
         ));
     }
     let spell = settings.burst.map(|(length, every)| Spell {
@@ -93,7 +96,10 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
         iops_between: between,
     });
     if settings.baseline_iops.is_some() && spell.is_none() {
-        return Err(refuse("a baseline without a burst", "say how long the need lasts: --burst 30m/day"));
+        return Err(refuse(
+            "--baseline-iops needs --burst",
+            "give the duration of the burst: --burst 30m/day",
+        ));
     }
     let mut latency = asked.latency.clone();
     if !settings.latency.is_empty() {
@@ -133,8 +139,9 @@ impl ProfileNeed {
             let said = profile.test.options.iter().rev().find(|(known, _)| known == name);
             said.map(|(_, value)| value.as_str())
         };
-        let unread =
-            |what: &str| refuse(&format!("the profile {}: {what}", profile.name), "this is a bug in fathom");
+        let unread = |what: &str| {
+            refuse(&format!("cannot interpret profile {}: {what}", profile.name), "this is a bug in fathom")
+        };
         let rw = option("rw").unwrap_or("read");
         let percent = option("rwmixread").and_then(|percent| percent.parse().ok());
         let (is_sequential, reads) = pattern(rw, percent.or(Some(50))).ok_or_else(|| unread(rw))?;
@@ -162,7 +169,7 @@ impl ProfileNeed {
                 let direction = metric.direction.unwrap_or(MetricDirection::Total);
                 if direction == MetricDirection::Sync {
                     self.notes.push(
-                        "What a flush takes nobody publishes: its limit is held against the writes alone."
+                        "Providers do not publish flush latencies: the limit is compared with the write latency alone."
                             .to_owned(),
                     );
                 }
@@ -224,14 +231,14 @@ fn load(
         None => OfferedLoad::of(if only_bytes { LARGE } else { SMALL } as f64, only_bytes),
     };
     if settings.read_percent.is_some() && settings.rw.as_ref().is_some_and(|rw| !rw.ends_with("rw")) {
-        let reason = "the share of reads is said of a pattern that is no mix";
-        return Err(refuse(reason, "say --rw rw or randrw, or leave --rwmixread out"));
+        let reason = "--rwmixread needs a mixed pattern";
+        return Err(refuse(reason, "use --rw rw or --rw randrw, or omit --rwmixread"));
     }
     let (is_sequential, reads) = match &settings.rw {
         Some(rw) => pattern(rw, settings.read_percent).ok_or_else(|| {
             refuse(
-                &format!("there is no pattern {rw}"),
-                "there are randread, randwrite, randrw, read, write, rw",
+                &format!("unknown pattern {rw}"),
+                "use one of randread, randwrite, randrw, read, write, rw",
             )
         })?,
         None => (
@@ -241,8 +248,8 @@ fn load(
     };
     let blocks = match (settings.block, iops, rate) {
         (Some(_), Some(_), Some(_)) if asked.load.is_none() => {
-            let hint = "leave --bs out: I/Os and bytes a second tell it together";
-            return Err(refuse("the size of a request is said twice", hint));
+            let hint = "omit --bs: IOPS and bandwidth determine it";
+            return Err(refuse("the block size is given twice", hint));
         }
         (Some(block), ..) => vec![(block as f64, 1.0)],
         (None, Some(iops), Some(rate)) if asked.load.is_none() && iops > 0.0 => vec![(rate / iops, 1.0)],
@@ -250,8 +257,8 @@ fn load(
     };
     let load = OfferedLoad { blocks, sequential: is_sequential, read_fraction: reads };
     if load.blocks.iter().any(|(block, _)| *block < LEAST) {
-        let reason = format!("requests of {:.0} bytes: none is below 512", load.mean_bytes());
-        return Err(refuse(&reason, "ask for fewer I/Os or more bytes a second"));
+        let reason = format!("a block size of {:.0} bytes is below the minimum of 512", load.mean_bytes());
+        return Err(refuse(&reason, "use fewer IOPS or a higher bandwidth"));
     }
     Ok(load)
 }
@@ -270,15 +277,15 @@ fn words(
         rate.map(|rate| format!("{}/s", bytes(rate.round() as u64))),
     ];
     let rates: Vec<String> = rates.into_iter().flatten().collect();
-    let order = if load.sequential { "one after another" } else { "in random order" };
+    let order = if load.sequential { "sequential" } else { "random" };
     let mix = match load.read_fraction {
-        None => "whatever the share of reads".to_owned(),
+        None => "any mix of reads and writes".to_owned(),
         Some(1.0) => "all reads".to_owned(),
         Some(0.0) => "all writes".to_owned(),
         Some(share) => format!("{:.0} % reads", share * 100.0),
     };
     let average = if load.blocks.len() > 1 { " on average" } else { "" };
-    let requests = format!("requests of {}{average} {order}, {mix}", bytes(load.mean_bytes().round() as u64));
+    let requests = format!("{} I/Os{average}, {order}, {mix}", bytes(load.mean_bytes().round() as u64));
     let when = match need.spell {
         None => String::new(),
         Some(spell) => {
@@ -287,7 +294,7 @@ fn words(
                 rate => format!("{} IOPS", grouped(rate as u64)),
             };
             let (length, every) = (duration(Nanos(spell.length_ns)), duration(Nanos(spell.period_ns)));
-            format!(", for {length} of each {every}, {between} in between")
+            format!(", for {length} of each {every}, then {between}")
         }
     };
     let limits: Vec<String> = need
@@ -386,16 +393,19 @@ mod tests {
             assert!(error.is_usage());
         };
         let some = || NeedSettings { iops: Some(100), ..NeedSettings::default() };
-        check(NeedSettings::default(), "nothing is asked");
-        check(NeedSettings { bytes_per_second: Some(1000), ..some() }, "none is below 512");
-        check(NeedSettings { bytes_per_second: Some(1 << 30), block: Some(4096), ..some() }, "said twice");
-        check(NeedSettings { baseline_iops: Some(10), ..some() }, "without a burst");
+        check(NeedSettings::default(), "no requirement");
+        check(NeedSettings { bytes_per_second: Some(1000), ..some() }, "below the minimum of 512");
+        check(NeedSettings { bytes_per_second: Some(1 << 30), block: Some(4096), ..some() }, "given twice");
+        check(NeedSettings { baseline_iops: Some(10), ..some() }, "needs --burst");
         let day = (Nanos::from_secs(60), Nanos::from_secs(86_400));
-        check(NeedSettings { baseline_iops: Some(101), burst: Some(day), ..some() }, "above the need");
+        check(
+            NeedSettings { baseline_iops: Some(101), burst: Some(day), ..some() },
+            "exceeds the burst rate",
+        );
         let mixed = NeedSettings { rw: Some("randread".to_owned()), read_percent: Some(50), ..some() };
-        check(mixed, "no mix");
-        check(NeedSettings { profile: Some("all".to_owned()), ..some() }, "one profile");
-        check(NeedSettings { rw: Some("raed".to_owned()), ..some() }, "no pattern raed");
-        check(NeedSettings { profile: Some("oltpp".to_owned()), ..some() }, "no profile called 'oltpp'");
+        check(mixed, "needs a mixed pattern");
+        check(NeedSettings { profile: Some("all".to_owned()), ..some() }, "only one profile");
+        check(NeedSettings { rw: Some("raed".to_owned()), ..some() }, "unknown pattern raed");
+        check(NeedSettings { profile: Some("oltpp".to_owned()), ..some() }, "unknown profile 'oltpp'");
     }
 }

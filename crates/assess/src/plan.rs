@@ -6,14 +6,14 @@ use fathom_analysis::steady;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
-use fathom_record::PromiseRecord;
+use fathom_record::ExpectationRecord;
 use fathom_runner::{Session, unknown_data};
 use fathom_sys::device::TargetHandle;
 
 use crate::AssessError;
+use crate::expectations::{self, CLASS, ExpectationSettings, PlannedExpectations, Tests};
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
-use crate::promises::{self, CLASS, Expecting, Promised, Tests};
 use crate::settings::RunSettings;
 use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
@@ -43,7 +43,7 @@ pub struct BenchSettings {
     /// Only these tests; empty = all.
     pub only: Vec<String>,
     /// What the results are held against.
-    pub expecting: Expecting,
+    pub expectations: ExpectationSettings,
 }
 
 /// Which profile of the suite.
@@ -92,8 +92,8 @@ pub struct BenchPlan {
     pub size: u64,
     /// In the order they run.
     pub tests: Vec<PlannedTest>,
-    /// What is promised of them.
-    pub promises: Vec<PromiseRecord>,
+    /// What they are expected to reach.
+    pub expectations: Vec<ExpectationRecord>,
     /// What it costs.
     pub cost: PlanCost,
     /// Things a reader of the results should know.
@@ -153,7 +153,7 @@ impl BenchPlan {
         targets: Vec<BenchTarget>,
         mut settings: BenchSettings,
     ) -> Result<BenchPlan, AssessError> {
-        if let Some(class) = &settings.expecting.class {
+        if let Some(class) = &settings.expectations.class {
             settings.run.labels.insert(CLASS.to_owned(), class.clone());
         }
         let engines = engine_rows();
@@ -198,29 +198,37 @@ impl BenchPlan {
             tests.push(if settings.until_steady { planned.in_rounds(settings.budget)? } else { planned });
         }
         let tests = together::spread(tests, &refusals);
-        let file = target.working_path();
-        let is_directory = |target: &BenchTarget| matches!(target, BenchTarget::Directory { .. });
         let all = std::iter::once(&target).chain(further.iter().map(|further| &further.target));
-        let lays_out = all.filter(|target| is_directory(target)).count() as u64;
-        let cost = cost_of(&tests, size * lays_out, lays_out > 0, settings.run.size.is_some());
-        let promises = Vec::new();
-        let plan =
-            BenchPlan { suite, target, file, further, size, tests, promises, cost, notes, settings, seed };
-        let Promised { promises, notes } = promises::promises(
-            &plan.settings.expecting,
-            &plan.resolved(&engines)?,
-            &plan.settings.run.labels,
-        )?;
-        let notes = plan.notes.iter().cloned().chain(notes).collect();
-        Ok(BenchPlan { promises, notes, ..plan })
+        let lays_out = all.filter(|target| matches!(target, BenchTarget::Directory { .. })).count() as u64;
+        let plan = BenchPlan {
+            file: target.working_path(),
+            cost: cost_of(&tests, size * lays_out, lays_out > 0, settings.run.size.is_some()),
+            expectations: Vec::new(),
+            suite,
+            target,
+            further,
+            size,
+            tests,
+            notes,
+            settings,
+            seed,
+        };
+        plan.with_expectations(&engines)
     }
 
-    /// What the text of an expectation file called `name` promises of these tests.
+    fn with_expectations(self, engines: &[EngineRow]) -> Result<BenchPlan, AssessError> {
+        let (settings, tests) = (&self.settings, self.resolved(engines)?);
+        let PlannedExpectations { expectations, notes } =
+            expectations::determine(&settings.expectations, &tests, &settings.run.labels)?;
+        Ok(BenchPlan { expectations, notes: [self.notes, notes].concat(), ..self })
+    }
+
+    /// The expectations of these tests in the text of an expectation file called `name`.
     ///
     /// # Errors
     /// It is no such file, or about something that there is not.
-    pub fn promises_in(&self, name: &str, text: &str) -> Result<Vec<PromiseRecord>, AssessError> {
-        promises::of_text(name, text, &self.settings.expecting, &self.resolved(&engine_rows())?)
+    pub fn expectations_in(&self, name: &str, text: &str) -> Result<Vec<ExpectationRecord>, AssessError> {
+        expectations::of_text(name, text, &self.settings.expectations, &self.resolved(&engine_rows())?)
     }
 
     fn resolved(&self, engines: &[EngineRow]) -> Result<Tests<'_>, AssessError> {
@@ -315,8 +323,8 @@ pub(crate) fn size_on(
     };
     if size > has {
         return Err(fail(
-            format!("--size asks for {}, and it has {}", bytes(size), bytes(has)),
-            format!("use --size {}m or less, or leave it out", has / (1 << 20)),
+            format!("--size is {}, but the target has {}", bytes(size), bytes(has)),
+            format!("use --size {}m or less, or omit it", has / (1 << 20)),
         ));
     }
     let size = size - size % (1 << 20);
@@ -330,11 +338,11 @@ pub(crate) fn size_on(
 pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
     match target {
         BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => Some(format!(
-            "{} is on the root file system: other programs use it too, and 1.0 GiB is kept free",
+            "{} is on the root file system, which other programs use too; 1.0 GiB stays free",
             absolute(path).display()
         )),
         BenchTarget::File { path, sparse: true, .. } => Some(format!(
-            "{} is sparse: reads of its holes never reach a device and are too fast",
+            "{} is sparse: reads of holes do not reach a device and are too fast",
             path.display()
         )),
         BenchTarget::BlockDevice { path, destroy: true, .. } => unknown_data(&TargetHandle::open(path).ok()?),
@@ -479,7 +487,7 @@ mod tests {
                 run: RunSettings { size: Some(9 << 30), ..RunSettings::default() },
                 ..BenchSettings::default()
             },
-            "it has 8.0 GiB",
+            "the target has 8.0 GiB",
         );
         check(
             BenchSettings {

@@ -203,7 +203,7 @@ fn substitute(target: &BenchTarget, notes: &mut Vec<String>) -> Option<&'static 
         return None;
     }
     let error = probe("io_uring").err()?;
-    notes.push(format!("io_uring cannot be used here ({}), libaio is used instead", plain(&error.source)));
+    notes.push(format!("io_uring is not available ({}); uses libaio instead", plain(&error.source)));
     Some("libaio")
 }
 

@@ -125,18 +125,18 @@ fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessErro
         hint: Some(hint.to_owned()),
     };
     let made = open_target(file, flags)
-        .map_err(|error| fail("made", error, "choose a directory this user may write to"))?;
+        .map_err(|error| fail("made", error, "choose a directory that this user can write to"))?;
     match fallocate(&made, FallocateMode::KeepSize, 0, *size) {
         Ok(()) => {}
         // Not every file system can reserve.
         Err(error) if matches!(error.raw_os_error(), Some(95 | 38 | 22)) => {}
         Err(error) => {
             let _ = std::fs::remove_file(file);
-            return Err(fail("given its space", error, "choose a smaller --size, or free some space"));
+            return Err(fail("preallocated", error, "choose a smaller --size, or free some space"));
         }
     }
     // Each piece is written to this file, whatever its name comes to mean.
-    session.hold(file.clone(), made).map_err(|error| fail("looked at", error, "check the file system"))
+    session.hold(file.clone(), made).map_err(|error| fail("inspected", error, "check the file system"))
 }
 
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {

@@ -176,9 +176,8 @@ impl Suite {
         Ok(Suite {
             name: "profiles".to_owned(),
             title: if tests.len() == 1 { "Access pattern".to_owned() } else { "Access patterns".to_owned() },
-            description: "Access patterns that volumes are bought for, each with what it asks of one."
-                .to_owned(),
-            source: "each profile names its own".to_owned(),
+            description: "Access patterns of common uses, each with the needs of its use.".to_owned(),
+            source: "see each profile".to_owned(),
             tolerance_percent: 0.0,
             quick: effort(4_500, 500, 4),
             default: effort(18_000, 2_000, 4),
@@ -236,7 +235,7 @@ mod tests {
         };
         assert_eq!(chosen(&["video", "oltp", "video"]), Ok(vec!["video", "oltp"]));
         assert_eq!(chosen(&["oltp", "all"]).map(|all| all.len()), Ok(PROFILES.len()));
-        assert_eq!(chosen(&["oltpp"]), Err("there is no profile called 'oltpp'".to_owned()));
+        assert_eq!(chosen(&["oltpp"]), Err("unknown profile 'oltpp'".to_owned()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the catalogue adds to a finding: which volumes lift a limit, where it is known of which type the volume is.
 //!
-//! It is known of a modelled volume, of what a label `type=` names, and of what was promised of it. Findings themselves are
+//! It is known of a modelled volume, of what a label `type=` names, and of the published specification that it is checked against. Findings themselves are
 //! functions of the record alone.
 
 use fathom_analysis::REQUESTS_WAIT;
@@ -40,7 +40,7 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
 
 /// The type of the volume, and what is chosen of it.
 fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a CatalogEntry, Parameters)> {
-    let promised = header.promises.iter().map(|promise| promise.source.as_str());
+    let specifications = header.expectations.iter().map(|expectation| expectation.source.as_str());
     let said = [
         Some(header.target.as_str()).filter(|target| SimulatedTarget::is_one(target)),
         header.labels.get(LABEL).map(String::as_str),
@@ -48,7 +48,7 @@ fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a CatalogEn
     let target = said
         .into_iter()
         .flatten()
-        .chain(promised)
+        .chain(specifications)
         .find_map(|text| SimulatedTarget::parse(catalog, text).ok())?;
     let entry = catalog.get(&target.id)?;
     let mut parameters = target.chosen?;
@@ -110,15 +110,19 @@ fn lasting(
     let (lasts, refill) = (duration(Nanos(burst.lasts_ns?)), duration(Nanos(burst.refill_ns?)));
     let id = entry.id();
     let mut text = format!(
-        "By its rules a burst of this {id} lasts {lasts} at the most, and is there again after {refill} of rest."
+        "By its published rules the burst credits of this {id} last {lasts} at full rate and refill in \
+         {refill} when idle."
     );
     let (own, next) = catalog.for_ever(entry, met);
     let next = next.map(|next| format!("{}: {}{}", next.id, size(&next.parameters), price(&next)));
     let own = own.map(|own| format!("{id}: {}", size(&own)));
     let all: Vec<String> = own.into_iter().chain(next).collect();
     if !all.is_empty() {
-        text +=
-            &format!(" For ever {} a second take {}.", grouped(met.iops.round() as u64), all.join(", or "));
+        text += &format!(
+            " A sustained rate of {} IOPS needs {}.",
+            grouped(met.iops.round() as u64),
+            all.join(", or ")
+        );
     }
     Some(text)
 }
@@ -129,21 +133,26 @@ fn told(entry: &CatalogEntry, lift: &Lift) -> String {
     let mut text = match (&lift.tenth, &lift.twice) {
         _ if lift.is_below_its_rules => {
             format!(
-                "By its rules this {id} gives more for ever: something else holds it, the instance for one."
+                "By its published rules this {id} has a higher sustained rate: another limit applies, such as that \
+                 of the instance."
             )
         }
         (Some(tenth), Some(twice)) if tenth != twice => {
-            format!("Of {id}, {} give a tenth more for ever, {} twice as much.", size(tenth), size(twice))
+            format!("For {id}, {} sustain 10 % more, {} twice as much.", size(tenth), size(twice))
         }
-        (_, Some(twice)) => format!("Of {id}, {} give twice as much for ever.", size(twice)),
+        (_, Some(twice)) => format!("For {id}, {} sustain twice as much.", size(twice)),
         (Some(tenth), None) => {
-            format!("Of {id}, {} give a tenth more for ever, and none twice as much.", size(tenth))
+            format!("For {id}, {} sustain 10 % more, and no size twice as much.", size(tenth))
         }
-        (None, None) => format!("No {id} gives more for ever."),
+        (None, None) => format!("No {id} has a higher sustained rate."),
     };
     if let Some(next) = lift.next.as_ref().filter(|_| !lift.is_below_its_rules) {
-        text +=
-            &format!(" The next type that does is {}: {}{}.", next.id, size(&next.parameters), price(next));
+        text += &format!(
+            " The next type with a higher one is {}: {}{}.",
+            next.id,
+            size(&next.parameters),
+            price(next)
+        );
     }
     text
 }
@@ -163,8 +172,12 @@ fn size(parameters: &Parameters) -> String {
 /// `, 50.00 USD a month`, as far as it is known.
 fn price(offer: &VolumeOffer) -> String {
     let Some(bill) = &offer.month else { return String::new() };
-    let month = format!(", {:.2} {} a month", bill.total, bill.price.currency);
-    if bill.is_whole() { month } else { format!("{month} and what its {} cost", bill.unknown.join(" and ")) }
+    let month = format!(", {:.2} {} per month", bill.total, bill.price.currency);
+    if bill.is_whole() {
+        month
+    } else {
+        format!("{month} plus the cost of its {}", bill.unknown.join(" and "))
+    }
 }
 
 #[cfg(test)]
@@ -200,9 +213,7 @@ mod tests {
 
     #[test]
     fn remedies_name_sizes_and_types_where_the_type_is_known() {
-        let larger = "More depth or jobs only make requests wait. Of aws-gp2, 1,100 GiB give a tenth more for ever, 2,000 GiB \
-                      twice as much. The next type that does is aws-gp3: 50 GiB with 3,300 IOPS and 125 MiB/s, 4.00 USD a month \
-                      and what its provisioned IOPS cost.";
+        let larger = "More depth or jobs only add queueing delay. For aws-gp2, 1,100 GiB sustain 10 % more, 2,000 GiB twice as much. The next type with a higher one is aws-gp3: 50 GiB with 3,300 IOPS and 125 MiB/s, 4.00 USD per month plus the cost of its provisioned IOPS.";
         for (target, label, iops, expected) in [
             ("sim:aws-gp2?size=50GiB", None, 3000.0, larger),
             ("sim:aws-gp2?size=50GiB", None, 3000.4, larger),
@@ -215,14 +226,13 @@ mod tests {
                 "/dev/nvme1n1",
                 Some("aws-gp2?size=1000GiB"),
                 1000.0,
-                "More depth or jobs only make requests wait. By its rules this aws-gp2 gives more for ever: something else \
-                 holds it, the instance for one.",
+                "More depth or jobs only add queueing delay. By its published rules this aws-gp2 has a higher sustained rate: another limit applies, such as that of the instance.",
             ),
             (
                 "sim:hetzner-volume?size=50GiB",
                 None,
                 5000.0,
-                "More depth or jobs only make requests wait. No hetzner-volume gives more for ever.",
+                "More depth or jobs only add queueing delay. No hetzner-volume has a higher sustained rate.",
             ),
         ] {
             assert_eq!(remedy(target, label, iops, None), expected, "{target} {label:?}");
@@ -238,8 +248,7 @@ mod tests {
         };
         assert_eq!(
             fell("sim:aws-gp2?size=50GiB"),
-            "By its rules a burst of this aws-gp2 lasts 31 min 35 s at the most, and is there again after 10 h of rest. For ever \
-             3,000 a second take aws-gp2: 1,000 GiB, or aws-gp3: 50 GiB with 3,000 IOPS and 125 MiB/s, 4.00 USD a month."
+            "By its published rules the burst credits of this aws-gp2 last 31 min 35 s at full rate and refill in 10 h when idle. A sustained rate of 3,000 IOPS needs aws-gp2: 1,000 GiB, or aws-gp3: 50 GiB with 3,000 IOPS and 125 MiB/s, 4.00 USD per month."
         );
         // No burst is known of it, so that it was something else.
         assert_eq!(fell("sim:aws-gp3?size=50GiB"), "general");

@@ -100,7 +100,7 @@ impl SimulatedVolume {
             }
             *latency = VolumeLatency::fixed(LEAST_NS);
             self.notes.push(format!(
-                "{}: {name} have neither a limit nor a latency: each takes {} us, so that time goes on; latency= sets it",
+                "{}: {name} have neither a limit nor a latency and take {} µs each; set it with latency=",
                 self.path.display(),
                 LEAST_NS / 1000
             ));
@@ -123,7 +123,7 @@ pub fn session_for<'a>(targets: impl IntoIterator<Item = &'a BenchTarget>) -> Se
 fn session_on<'a>(volumes: impl IntoIterator<Item = &'a SimulatedVolume>) -> Session {
     let begun = |volume: &SimulatedVolume| {
         let begun = Volume::beginning_at(&volume.model, volume.seed, BEGIN_NS);
-        (volume.path.clone(), begun.expect("the model was found sound when it was read"))
+        (volume.path.clone(), begun.expect("the model was validated when it was read"))
     };
     Session::on_volumes(volumes.into_iter().map(begun).collect())
 }
@@ -149,7 +149,7 @@ pub(crate) fn notes_on<'a>(targets: impl IntoIterator<Item = &'a BenchTarget> + 
         let is_it =
             |target: &BenchTarget| matches!(target, BenchTarget::Simulated(it) if it.path == volume.path);
         if targets.clone().into_iter().filter(|target| is_it(target)).count() > 1 {
-            notes.push(format!("{} is named more than once, and is one volume", volume.path.display()));
+            notes.push(format!("{} is given more than once", volume.path.display()));
         }
         notes.extend(volume.notes.iter().cloned());
     }
@@ -159,8 +159,8 @@ pub(crate) fn notes_on<'a>(targets: impl IntoIterator<Item = &'a BenchTarget> + 
 fn introduction(volumes: &[&SimulatedVolume]) -> Option<String> {
     let mut titles: Vec<&str> = volumes.iter().map(|volume| volume.title.as_str()).collect();
     titles.dedup();
-    let what = if volumes.len() == 1 { "a modelled volume" } else { "modelled volumes" };
-    let time = "on virtual time: the seconds are simulated, and nothing real is measured";
+    let what = if volumes.len() == 1 { "a simulated volume" } else { "simulated volumes" };
+    let time = "in virtual time: simulated, not measured";
     (!titles.is_empty()).then(|| format!("{what} ({}), {time}", titles.join("; ")))
 }
 
@@ -188,8 +188,8 @@ impl PlanTargets {
             return match plan.jobs.iter().find(|job| job.engine.name == sim::ENTRY.name) {
                 Some(job) => Err(AssessError::Simulated {
                     target: format!("job '{}'", job.name),
-                    reason: "ioengine=sim serves modelled volumes, and none is named".to_owned(),
-                    hint: Some("name one: filename=sim:ID?size=50GiB".to_owned()),
+                    reason: "ioengine=sim needs a simulated volume".to_owned(),
+                    hint: Some("use filename=sim:ID?size=50GiB".to_owned()),
                 }),
                 None => Ok(PlanTargets::default()),
             };
@@ -204,7 +204,7 @@ impl PlanTargets {
         others.sort_unstable();
         others.dedup();
         if !others.is_empty() {
-            notes.push(format!("the volume answers in place of ioengine={}", others.join(", ")));
+            notes.push(format!("the volume replaces ioengine={}", others.join(", ")));
         }
         Ok(PlanTargets { volumes, notes })
     }
@@ -222,8 +222,8 @@ pub(crate) fn check_cache(path: &Path, is_buffered: bool) -> Result<(), AssessEr
     }
     Err(AssessError::Simulated {
         target: path.display().to_string(),
-        reason: "--buffered means the page cache, and a modelled volume has none before it".to_owned(),
-        hint: Some("leave --buffered out".to_owned()),
+        reason: "--buffered does not apply: a simulated volume has no page cache".to_owned(),
+        hint: Some("omit --buffered".to_owned()),
     })
 }
 
@@ -235,8 +235,8 @@ pub(crate) fn check_engine(name: Option<&str>, target: &BenchTarget) -> Result<(
         Some(entry) if entry.name == sim::ENTRY.name && !target.is_simulated() => {
             Err(AssessError::Simulated {
                 target: "engine sim".to_owned(),
-                reason: "it serves modelled volumes alone, and the target is none".to_owned(),
-                hint: Some("leave --engine out, or name a modelled volume: sim:ID?size=50GiB".to_owned()),
+                reason: "it only serves simulated volumes, and the target is not one".to_owned(),
+                hint: Some("omit --engine, or use a simulated volume: sim:ID?size=50GiB".to_owned()),
             })
         }
         Some(_) => Ok(()),
@@ -247,14 +247,12 @@ pub(crate) fn check_engine(name: Option<&str>, target: &BenchTarget) -> Result<(
 pub(crate) fn refuse_mixture(paths: &[PathBuf]) -> Result<(), AssessError> {
     let Some(simulated) = paths.iter().find(|path| is_simulated(path)) else { return Ok(()) };
     let Some(real) = paths.iter().find(|path| !is_simulated(path)) else { return Ok(()) };
-    let reason = format!(
-        "is simulated, and {} is not: time is virtual for one and real for the other",
-        real.display()
-    );
+    let reason =
+        format!("is simulated, and {} is not: simulated and real targets cannot be combined", real.display());
     Err(AssessError::Simulated {
         target: simulated.display().to_string(),
         reason,
-        hint: Some("measure them by commands of their own".to_owned()),
+        hint: Some("measure them with separate commands".to_owned()),
     })
 }
 
@@ -323,8 +321,11 @@ mod tests {
             [target("sim:custom?iops=100"), target("sim:custom?iops=100"), target("sim:custom?iops=200")];
         assert!(session_for(&both).is_simulated());
         let notes = notes_on(&both);
-        assert!(notes[0].starts_with("modelled volumes (own limits, 100 GiB), on virtual time"), "{notes:?}");
-        assert_eq!(notes[1], "sim:custom?iops=100 is named more than once, and is one volume");
+        assert!(
+            notes[0].starts_with("simulated volumes (own limits, 100 GiB), in virtual time"),
+            "{notes:?}"
+        );
+        assert_eq!(notes[1], "sim:custom?iops=100 is given more than once");
         assert_eq!((notes.len(), notes_on([])), (2, Vec::new()));
         let mixed = ["sim:custom".into(), PathBuf::from("/tmp")];
         assert!(refuse_mixture(&mixed).is_err_and(|error| error.to_string().contains("/tmp is not")));

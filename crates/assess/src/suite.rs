@@ -218,7 +218,7 @@ impl Suite {
             return Err(spot.error("test", "a suite needs at least one test"));
         }
         if !(0.0..100.0).contains(&raw.tolerance_percent) {
-            return Err(spot.error("tolerance_percent", "is a percentage from 0 to below 100"));
+            return Err(spot.error("tolerance_percent", "must be a percentage from 0 to below 100"));
         }
         let shared = written(&spot, &raw.options)?;
         let mut tests: Vec<SuiteTest> = Vec::with_capacity(raw.test.len());
@@ -262,14 +262,14 @@ fn written(spot: &SuitePosition<'_>, table: &toml::Table) -> Result<Vec<(String,
     let mut options = Vec::with_capacity(table.len());
     for (name, value) in table {
         if RESERVED.contains(&name.as_str()) {
-            return Err(spot.error(name, "is decided by bench and cannot be said in a suite"));
+            return Err(spot.error(name, "is set by bench and cannot be set in a suite"));
         }
         let text = match value {
             toml::Value::String(text) => text.clone(),
             toml::Value::Integer(number) => number.to_string(),
             toml::Value::Float(number) => number.to_string(),
             toml::Value::Boolean(yes) => u8::from(*yes).to_string(),
-            _ => return Err(spot.error(name, "an option is a text, a number or true or false")),
+            _ => return Err(spot.error(name, "an option must be a string, a number, true or false")),
         };
         options.push((name.clone(), text));
     }
@@ -285,7 +285,7 @@ fn read_test(
     let spot = SuitePosition { suite, test: Some(&raw.id) };
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if raw.id.is_empty() || !raw.id.chars().all(is_name) {
-        return Err(spot.error("id", "an id is made of lower-case letters, digits and hyphens"));
+        return Err(spot.error("id", "an id consists of lower-case letters, digits and hyphens"));
     }
     let own = written(&spot, &raw.options)?;
     let mut options: Vec<(String, String)> =
@@ -298,7 +298,7 @@ fn read_test(
     })?;
     let time_share = raw.time_share.unwrap_or(1.0);
     if !(time_share > 0.0 && time_share <= 100.0) {
-        return Err(spot.error("time_share", "is a factor above 0 and up to 100"));
+        return Err(spot.error("time_share", "must be a factor above 0 and up to 100"));
     }
     let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
     let expected =
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_suite_is_the_one_promised() {
+    fn the_standard_suite_has_the_documented_tests() {
         let suite = Suite::load("standard", &engine_rows()).unwrap();
         let ids: Vec<&str> = suite.tests.iter().map(|test| test.id.as_str()).collect();
         assert_eq!(
@@ -420,7 +420,7 @@ mod tests {
             let error = Suite::load(name, &[]).unwrap_err().to_string();
             assert!(error.contains(expected), "{name}: {error}");
         };
-        check("standrad", "no suite called 'standrad'");
+        check("standrad", "unknown suite 'standrad'");
         check("/no/such/file.toml", "/no/such/file.toml");
         check("/dev/zero", "it is a character device, not a regular file");
         check("/etc", "it is a directory, not a regular file");

@@ -86,7 +86,7 @@ impl SurfaceRun<'_> {
             if measured.is_answered_elsewhere(place.offset, place.length) {
                 continue;
             }
-            let title = format!("{} at a time at {}", plan.settings.depth, bytes(place.offset));
+            let title = format!("QD {} at {}", plan.settings.depth, bytes(place.offset));
             let said = plan.saturated(place, times.saturated_ns);
             self.run(format!("{SATURATED}{}", place.offset), title, &[("saturated", said)]);
         }
@@ -119,7 +119,7 @@ impl SurfaceRun<'_> {
             if self.steps.session.now() > deadline {
                 let budget = duration(plan.settings.budget);
                 self.steps.note(format!(
-                    "the time ({budget}) was over after {number} of {} points; --budget gives more",
+                    "the time budget ({budget}) ended after {number} of {} points; use a longer --budget",
                     visits.len()
                 ));
                 return;
@@ -136,7 +136,7 @@ impl SurfaceRun<'_> {
                 {
                     reader = None;
                     self.steps.note(format!(
-                        "what was read could not be looked at from {} on: nothing is said of unwritten places",
+                        "data read from {} on could not be inspected: unwritten areas there are unknown",
                         bytes(place.offset)
                     ));
                 }
@@ -190,10 +190,10 @@ impl SurfaceRun<'_> {
     /// Why a row of the file benchmark cannot be measured.
     fn why_not(&self, writes: bool, block: u64) -> Option<String> {
         if !block.is_multiple_of(self.plan.site.unit) {
-            return Some(format!("direct requests are multiples of {} here", bytes(self.plan.site.unit)));
+            return Some(format!("direct I/O requires multiples of {} bytes", bytes(self.plan.site.unit)));
         }
         if block > self.plan.site.size {
-            return Some(format!("there are only {}", bytes(self.plan.site.size)));
+            return Some(format!("the target has only {}", bytes(self.plan.site.size)));
         }
         self.plan.site.target.write_refusal().filter(|_| writes)
     }

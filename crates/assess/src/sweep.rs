@@ -88,7 +88,7 @@ impl SweepPlan {
         if let Some(reason) =
             target.write_refusal().filter(|_| settings.patterns.iter().any(|pattern| pattern.writes()))
         {
-            let hint = "or sweep reads alone: --rw randread".to_owned();
+            let hint = "or sweep reads only: --rw randread".to_owned();
             return Err(AssessError::Target { path: settings.run.target, reason, hint: Some(hint) });
         }
         let site = Site::on(target, &settings.run, Nanos(settings.budget.0 / LAYOUT_SHARE))?;
@@ -145,12 +145,8 @@ fn spec(settings: &SweepSettings, unit: u64) -> Result<SweepSpec, AssessError> {
     if let Some(odd) = said.iter().find(|block| !block.is_multiple_of(unit)) {
         return Err(AssessError::Target {
             path: settings.run.target.clone(),
-            reason: format!(
-                "takes direct requests in multiples of {}, and {} is none",
-                bytes(unit),
-                bytes(*odd)
-            ),
-            hint: Some("choose other block sizes, or --buffered".to_owned()),
+            reason: format!("direct I/O requires multiples of {} bytes; got {}", bytes(unit), bytes(*odd)),
+            hint: Some("use other block sizes, or --buffered".to_owned()),
         });
     }
     Ok(SweepSpec {
@@ -201,7 +197,7 @@ pub fn sweep(
         let Some(SweepJob { id, title, said }) = plan.job_of(step, offered.len() as u64) else {
             if step == NextPoint::OutOfTime {
                 steps.note(format!(
-                    "the time ({}) was over before everything was looked at; --budget gives more",
+                    "the time budget ({}) ended before all was measured; use a longer --budget",
                     duration(plan.settings.budget)
                 ));
             }

@@ -70,7 +70,7 @@ impl BenchTarget {
         let metadata = std::fs::metadata(path).map_err(|error| unseen(path, &error))?;
         if path.to_str().is_none() {
             // Tests are written as options, which are text; a name that is none would become another one.
-            let hint = "rename it, or reach it by a link whose name is";
+            let hint = "rename it, or use a symbolic link with a valid name";
             return Err(refused(path, "its name is not valid UTF-8", Some(hint)));
         }
         let stack = TargetStack::of(path).map_err(|error| refused(path, error.to_string(), error.hint()))?;
@@ -91,7 +91,7 @@ impl BenchTarget {
             PathKind::BlockDevice => {
                 let open = open_target(path, OpenFlags::default());
                 let size = open.and_then(|device| block_device_size(&device)).map_err(|error| {
-                    let hint = "run as root, or as a member of the group `disk`";
+                    let hint = "run as root, or add yourself to the disk group";
                     refused(path, format!("cannot be opened: {}", plain(&error)), Some(hint))
                 })?;
                 if destroy {
@@ -101,7 +101,7 @@ impl BenchTarget {
             }
             PathKind::CharDevice | PathKind::Missing | PathKind::Other => {
                 let reason = "is neither a directory, a regular file nor a block device";
-                return Err(refused(path, reason, Some("choose one of these")));
+                return Err(refused(path, reason, Some("use a directory, a regular file or a block device")));
             }
         };
         target.large_enough(path)
@@ -124,13 +124,12 @@ impl BenchTarget {
         if let BenchTarget::Simulated(volume) = self {
             return Err(AssessError::Simulated {
                 target: path.display().to_string(),
-                reason: format!("has {}, and the tests need at least 16 MiB", bytes(volume.size())),
-                hint: Some("choose a larger size=".to_owned()),
+                reason: format!("has {}; the tests need at least 16 MiB", bytes(volume.size())),
+                hint: Some("use a larger size=".to_owned()),
             });
         }
-        let hint =
-            "name the directory instead (a working file is made in it and removed), or a larger target";
-        Err(refused(path, format!("has {}, and the tests need at least 16 MiB", bytes(size)), Some(hint)))
+        let hint = "use the directory instead (a test file is created in it and removed), or a larger target";
+        Err(refused(path, format!("has {}; the tests need at least 16 MiB", bytes(size)), Some(hint)))
     }
 
     /// True where time is virtual.
@@ -192,7 +191,7 @@ impl BenchTarget {
             BenchTarget::BlockDevice { path, destroy: false, .. } => ("device's data", path),
             _ => return None,
         };
-        Some(format!("would overwrite the {what}: only with --destroy-data={}", path.display()))
+        Some(format!("would overwrite the {what}: requires --destroy-data={}", path.display()))
     }
 }
 
@@ -205,28 +204,28 @@ fn refused(path: &Path, reason: impl Into<String>, hint: Option<&str>) -> Assess
 }
 
 fn not_named(path: &Path, other: &Path) -> AssessError {
-    let reason = format!("is not what --destroy-data={} names", other.display());
-    refused(path, reason, Some("name the target itself, or leave --destroy-data out"))
+    let reason = format!("is not the target named by --destroy-data={}", other.display());
+    refused(path, reason, Some("use the path of the target, or omit --destroy-data"))
 }
 
 fn unseen(path: &Path, error: &io::Error) -> AssessError {
     if error.kind() == io::ErrorKind::NotFound {
         let hint =
-            "name a directory (a working file is made in it and removed), an existing file or a block device";
-        return refused(path, "there is no such file or directory", Some(hint));
+            "use a directory (a test file is created in it and removed), an existing file or a block device";
+        return refused(path, "no such file or directory", Some(hint));
     }
     let hint = "check its permissions and those of the directories above it";
-    refused(path, format!("cannot be looked at: {}", plain(error)), Some(hint))
+    refused(path, format!("cannot be inspected: {}", plain(error)), Some(hint))
 }
 
 fn directory(path: &Path, filesystem: FilesystemFacts, destroy: bool) -> Result<BenchTarget, AssessError> {
     if destroy {
-        let hint = "leave --destroy-data out: the working file is bench's own";
-        return Err(refused(path, "is a directory: nothing in it is overwritten", Some(hint)));
+        let hint = "omit --destroy-data: bench creates its own test file";
+        return Err(refused(path, "is a directory, which is never overwritten", Some(hint)));
     }
     if filesystem.read_only {
         let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
-        let hint = "choose a directory that can be written, or the device itself";
+        let hint = "choose a writable directory, or the device itself";
         return Err(refused(path, reason, Some(hint)));
     }
     Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
@@ -269,12 +268,12 @@ mod tests {
         check(&missing, &[], Err("no such file"));
         check(Path::new("/no/such/dir/file"), &[], Err("no such file"));
         check(Path::new("/dev/null"), &[], Err("neither"));
-        check(&file, &[&small], Err("is not what --destroy-data="));
+        check(&file, &[&small], Err("is not the target named by --destroy-data="));
         check(dir.path(), &[dir.path()], Err("is a directory"));
         let volume = Path::new("sim:custom?iops=100&size=16MiB");
         check(volume, &[], Ok("simulated"));
         check(volume, &[volume], Ok("simulated"));
-        check(volume, &[&file], Err("is not what --destroy-data="));
+        check(volume, &[&file], Err("is not the target named by --destroy-data="));
         check(Path::new("sim:custom?iops=100&size=15MiB"), &[], Err("at least 16 MiB"));
         check(Path::new("./sim:custom"), &[], Err("no such file"));
     }

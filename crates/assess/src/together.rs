@@ -46,12 +46,12 @@ pub(crate) fn inspect(
     for (index, path) in paths.iter().enumerate().filter(|(_, path)| !is_simulated(path)) {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         if paths[..index].iter().any(|other| real(other) == real(path)) {
-            return Err(refused(path, "is named twice".to_owned(), "name different targets"));
+            return Err(refused(path, "is given twice".to_owned(), "use different targets"));
         }
     }
     if let Some(other) = destroy.iter().find(|entry| !paths.iter().any(|path| names(entry, path))) {
-        let reason = "is none of the targets, and --destroy-data names it".to_owned();
-        return Err(refused(other, reason, "name the targets themselves, or leave --destroy-data out"));
+        let reason = "is named by --destroy-data but is not a target".to_owned();
+        return Err(refused(other, reason, "use the paths of the targets, or omit --destroy-data"));
     }
     let inspect_one = |path: &PathBuf| {
         let own: Vec<PathBuf> = destroy.iter().filter(|entry| names(entry, path)).cloned().collect();

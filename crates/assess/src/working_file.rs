@@ -44,7 +44,7 @@ pub(crate) fn plan_size(
     let usable = filesystem.free_bytes.saturating_sub(reserve);
     if filesystem.total_bytes == 0 {
         return Err(fail(
-            format!("its file system ({}) has no room for files", filesystem.fs_type),
+            format!("its file system ({}) cannot store files", filesystem.fs_type),
             "choose a directory on a disk".to_owned(),
         ));
     }
@@ -54,9 +54,9 @@ pub(crate) fn plan_size(
             return Err(AssessError::TooSmall { size: said });
         }
         if size > usable {
-            let kept = if reserve > 0 { ", and 1.0 GiB of it is kept for the system" } else { "" };
+            let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
             return Err(fail(
-                format!("{} are asked for, {} are free{kept}", bytes(size), bytes(filesystem.free_bytes)),
+                format!("needs {}, {} free{kept}", bytes(size), bytes(filesystem.free_bytes)),
                 if usable < LEAST_SIZE {
                     "free some space or choose another directory".to_owned()
                 } else {
@@ -71,16 +71,13 @@ pub(crate) fn plan_size(
     let size = size - size % UNIT;
     if size < LEAST_SIZE {
         return Err(fail(
-            format!(
-                "{} are free, and a tenth of that is too little for the tests",
-                bytes(filesystem.free_bytes)
-            ),
-            "free some space, choose another directory, or say how much may be used: --size 16m".to_owned(),
+            format!("{} free, and a tenth of it is too little for the tests", bytes(filesystem.free_bytes)),
+            "free some space, choose another directory, or set --size 16m".to_owned(),
         ));
     }
     let note = (size < suite_size).then(|| {
         format!(
-            "the working file has {} instead of {}: a tenth of the free space; --size sets it",
+            "the test file has {} instead of {}, a tenth of the free space; set the size with --size",
             bytes(size),
             bytes(suite_size)
         )
@@ -93,17 +90,15 @@ pub(crate) fn plan_size(
 pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
     let fail = |what: &str, error: std::io::Error| AssessError::Target {
         path: dir.to_owned(),
-        reason: format!("cannot {what} the working file: {}", plain(&error)),
+        reason: format!("cannot {what} the test file: {}", plain(&error)),
         hint: match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
-                Some("choose a directory this user may write to".to_owned())
+                Some("choose a directory that this user can write to".to_owned())
             }
-            std::io::ErrorKind::ReadOnlyFilesystem => {
-                Some("choose a directory that can be written".to_owned())
-            }
+            std::io::ErrorKind::ReadOnlyFilesystem => Some("choose a writable directory".to_owned()),
             std::io::ErrorKind::StorageFull => Some("free some space or choose another directory".to_owned()),
             _ if matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) => {
-                Some("raise the number of open files (ulimit -n)".to_owned())
+                Some("raise the limit of open files (ulimit -n)".to_owned())
             }
             _ => None,
         },
@@ -111,16 +106,16 @@ pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
     let file = match open_unnamed(dir) {
         Ok(file) => file,
         Err(error) if can_do_without(&error) => {
-            named_and_removed(dir).map_err(|error| fail("make", error))?
+            named_and_removed(dir).map_err(|error| fail("create", error))?
         }
-        Err(error) => return Err(fail("make", error)),
+        Err(error) => return Err(fail("create", error)),
     };
     if direct {
         let flags = OpenFlags { write: true, direct: true, ..OpenFlags::default() };
         reopen(&file, flags).map_err(|error| match error.raw_os_error() {
             Some(EINVAL) => AssessError::Target {
                 path: dir.to_owned(),
-                reason: "its file system has no direct I/O (O_DIRECT)".to_owned(),
+                reason: "its file system does not support direct I/O (O_DIRECT)".to_owned(),
                 hint: Some("use --buffered to measure through the page cache, or another target".to_owned()),
             },
             _ => fail("reopen", error),
@@ -177,11 +172,11 @@ mod tests {
         check(G, true, None, Err("a tenth"));
         check(100 << 20, false, Some(64 << 20), Ok((64 << 20, false)));
         check(100 << 20, false, Some((64 << 20) + 5), Ok((64 << 20, false)));
-        check(100 << 20, false, Some(G), Err("are free"));
+        check(100 << 20, false, Some(G), Err("100 MiB free"));
         check(100 * G, false, Some(0), Err("too small"));
         check(100 * G, false, Some(1), Err("too small"));
         check(2 * G, true, Some(G + 1), Ok((G, false)));
-        check(2 * G, true, Some(G + UNIT), Err("kept for the system"));
+        check(2 * G, true, Some(G + UNIT), Err("reserved for the system"));
     }
 
     #[test]
@@ -195,6 +190,6 @@ mod tests {
             assert_eq!(file.metadata().unwrap().len(), 4);
         }
         let error = make(Path::new("/proc"), false).unwrap_err();
-        assert!(error.to_string().contains("/proc: cannot make the working file"), "{error}");
+        assert!(error.to_string().contains("/proc: cannot create the test file"), "{error}");
     }
 }

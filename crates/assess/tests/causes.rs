@@ -63,5 +63,5 @@ fn a_rate_that_rises_again_by_itself_is_no_credit() {
     assert!(found.bursts.is_empty(), "{:?}", found.bursts);
     let said = found.burst_why.unwrap();
     let is_told = found.confounders.iter().any(|one| one.id == Confounder::ByItself);
-    assert!(is_told || said.contains("up again without a rest"), "{said}");
+    assert!(is_told || said.contains("rose again without idling"), "{said}");
 }

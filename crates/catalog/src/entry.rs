@@ -164,13 +164,13 @@ impl CatalogEntry {
         (bytes(self.wire.size_min_gib), bytes(self.wire.size_max_gib))
     }
 
-    /// The share of its rate that is promised, and of the time in which it is.
-    pub fn promise(&self) -> (Option<f64>, Option<f64>) {
+    /// The published shares: of its rate, and of the time in which that rate is available.
+    pub fn published_shares(&self) -> (Option<f64>, Option<f64>) {
         (self.wire.sla_iops_fraction, self.wire.sla_time_fraction)
     }
 
-    /// True where that share of the time is one of a year.
-    pub fn promises_for_a_year(&self) -> bool {
+    /// True where that share of the time refers to a year.
+    pub fn is_yearly(&self) -> bool {
         self.wire.sla_period == Some(Period::Year)
     }
 

@@ -76,7 +76,7 @@ impl ThroughputUnit {
     }
 }
 
-/// Over what time a share of it is promised.
+/// The period that a published share of the time refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Period {

@@ -355,7 +355,7 @@ fn every_entry_has_a_source_and_a_model_or_a_reason() {
         (io1.confidence(), io1.confidence_of("size_max_gib")),
         (Confidence::Quoted, Confidence::FromMemory)
     );
-    assert_eq!(io1.promise(), (Some(0.9), Some(0.999)));
+    assert_eq!(io1.published_shares(), (Some(0.9), Some(0.999)));
 }
 
 #[test]

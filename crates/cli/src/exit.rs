@@ -1,4 +1,4 @@
-//! How the program ends: one code per outcome, and how a failure is said.
+//! Exit codes, one per outcome, and how failures are reported.
 
 use std::process::ExitCode;
 
@@ -7,18 +7,18 @@ use fathom_runner::RunError;
 
 use crate::output;
 
-/// What the program tells its caller.
+/// The outcome of the program for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything was done.
+    /// Everything succeeded.
     Done,
     /// The run failed.
     Failed,
-    /// The command line or a file it names makes no sense.
+    /// The command line or a file that it names is not valid.
     Usage,
-    /// A promise, an objective or a comparison does not hold.
-    Broken,
-    /// Broken off by a signal.
+    /// A criterion is missed, or a comparison differs.
+    Missed,
+    /// Interrupted by a signal.
     Interrupted,
     /// ioping's own code.
     Ioping(u8),
@@ -26,7 +26,7 @@ pub enum Exit {
     FioSetup,
     /// fio's own: so many jobs failed.
     FioJobs(usize),
-    /// fio's own: broken off by a signal.
+    /// fio's own: interrupted by a signal.
     FioInterrupted,
 }
 
@@ -37,7 +37,7 @@ impl Exit {
             Exit::Done => 0,
             Exit::Failed | Exit::FioSetup => 1,
             Exit::Usage => 2,
-            Exit::Broken => 3,
+            Exit::Missed => 3,
             Exit::Interrupted => 130,
             Exit::Ioping(code) => code,
             // Above 127 a shell reads a signal, and 256 would read as success.
@@ -52,12 +52,12 @@ impl Exit {
     }
 }
 
-/// A failure to be told to the user.
+/// A failure to report to the user.
 #[derive(Debug)]
 pub struct Complaint {
     /// What was attempted on what, and what went wrong.
     pub message: String,
-    /// The lines of a file that it is about, where there are such; they hide nothing.
+    /// The lines of a file that it concerns, if any, printed in full.
     pub excerpt: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
@@ -71,12 +71,12 @@ impl Complaint {
         Complaint { message: message.into(), excerpt: None, hint, exit: Exit::Failed }
     }
 
-    /// Something that makes no sense on the command line.
+    /// An error on the command line.
     pub fn usage(message: impl Into<String>, hint: Option<String>) -> Complaint {
         Complaint { message: message.into(), excerpt: None, hint, exit: Exit::Usage }
     }
 
-    /// Says it on standard error and gives the exit.
+    /// Writes it to standard error and returns the exit.
     pub fn report(self) -> Exit {
         output::warn(&format!("error: {}", self.message));
         if let Some(excerpt) = &self.excerpt {
@@ -102,7 +102,7 @@ impl From<AssessError> for Complaint {
     fn from(error: AssessError) -> Complaint {
         if let AssessError::Run(RunError::Stopped { reason }) = &error {
             let message = format!(
-                "broken off by {reason} while laying out: nothing was measured, nothing is left behind"
+                "interrupted by {reason} during file layout: nothing was measured and no file remains"
             );
             return Complaint { message, excerpt: None, hint: None, exit: Exit::Interrupted };
         }
@@ -145,7 +145,7 @@ mod tests {
             (Exit::Done, 0),
             (Exit::Failed, 1),
             (Exit::Usage, 2),
-            (Exit::Broken, 3),
+            (Exit::Missed, 3),
             (Exit::Interrupted, 130),
             (Exit::Ioping(4), 4),
             (Exit::FioSetup, 1),

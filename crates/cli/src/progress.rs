@@ -158,8 +158,8 @@ mod tests {
             ..Snapshot::default()
         };
         let left = Some(Nanos::from_secs(125));
-        assert_eq!(message(&snapshot, left), "3,001+1,000 IOPS  15.6 MiB/s  21.3ms  2 min 05 s left");
+        assert_eq!(message(&snapshot, left), "3,001+1,000 IOPS  15.6 MiB/s  21.3 ms  2 min 05 s left");
         let stalled = Snapshot { stalled_ns: 7_000_000_000, stalled_in_flight: 3, ..Snapshot::default() };
-        assert_eq!(message(&stalled, None), "nothing completed for 7 s, 3 in flight");
+        assert_eq!(message(&stalled, None), "no I/O completed for 7 s, 3 in flight");
     }
 }

@@ -36,10 +36,10 @@ impl StallNote {
     }
 }
 
-/// `nothing completed for 7 s, 4 in flight`
+/// `no I/O completed for 7 s, 4 in flight`
 pub fn describe(snapshot: &Snapshot) -> String {
     let (length, in_flight) = (length(snapshot.stalled_ns), snapshot.stalled_in_flight);
-    format!("nothing completed for {length}, {in_flight} in flight")
+    format!("no I/O completed for {length}, {in_flight} in flight")
 }
 
 /// In whole seconds, which is as often as anybody looks.
@@ -60,11 +60,11 @@ mod tests {
             told.extend(note.line(&Snapshot { stalled_ns, stalled_in_flight: 4, ..Snapshot::default() }));
         }
         let expected = [
-            "fathom: nothing completed for 1 s, 4 in flight",
-            "fathom: nothing completed for 2 s, 4 in flight",
-            "fathom: nothing completed for 4 s, 4 in flight",
+            "fathom: no I/O completed for 1 s, 4 in flight",
+            "fathom: no I/O completed for 2 s, 4 in flight",
+            "fathom: no I/O completed for 4 s, 4 in flight",
             "fathom: requests complete again, after 4 s",
-            "fathom: nothing completed for 1 s, 4 in flight",
+            "fathom: no I/O completed for 1 s, 4 in flight",
             "fathom: requests complete again, after 1 s",
         ];
         assert_eq!(told, expected);
@@ -73,6 +73,6 @@ mod tests {
     #[test]
     fn whole_seconds() {
         let snapshot = Snapshot { stalled_ns: 7_400_000_000, stalled_in_flight: 1, ..Snapshot::default() };
-        assert_eq!(describe(&snapshot), "nothing completed for 7 s, 1 in flight");
+        assert_eq!(describe(&snapshot), "no I/O completed for 7 s, 1 in flight");
     }
 }

@@ -52,11 +52,11 @@ impl Nanos {
     }
 }
 
-/// A latency for a table: three significant digits and a unit (`551ns`, `23.4us`, `1.10ms`, `2.50s`).
+/// A latency for a table: three significant digits and a unit (`551 ns`, `23.4 µs`, `1.10 ms`, `2.50 s`).
 pub fn latency(ns: u64) -> String {
     match ns {
-        0..1_000 => format!("{ns}ns"),
-        1_000..999_500 => scaled(ns as f64 / 1e3, "us"),
+        0..1_000 => format!("{ns} ns"),
+        1_000..999_500 => scaled(ns as f64 / 1e3, "µs"),
         999_500..999_500_000 => scaled(ns as f64 / 1e6, "ms"),
         _ => scaled(ns as f64 / 1e9, "s"),
     }
@@ -70,7 +70,7 @@ fn scaled(value: f64, unit: &str) -> String {
     } else {
         0
     };
-    format!("{value:.digits$}{unit}")
+    format!("{value:.digits$} {unit}")
 }
 
 /// A byte count in binary units (`512 B`, `4.0 KiB`, `1.5 GiB`).
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn latencies_keep_three_digits() {
         for (ns, expected) in [
-            (0, "0ns"),
+            (0, "0 ns"),
             (999, "999ns"),
             (1_000, "1.00us"),
             (23_440, "23.4us"),

@@ -47,7 +47,7 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: &RunOutcome) -> Test
         host_load: outcome.host_load.iter().map(HostIntervalRecord::from_stats).collect(),
         rounds: None,
         purpose: String::new(),
-        expected: Vec::new(),
+        needs: Vec::new(),
         content: None,
         scan: None,
         notes: outcome.notes.clone(),

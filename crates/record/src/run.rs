@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plausible;
 use crate::wire::is_default;
-use crate::{Activity, Conditions, Finding, PromiseRecord, RecordError, TestRecord, TestStatus};
+use crate::{Activity, Conditions, ExpectationRecord, Finding, RecordError, TestRecord, TestStatus};
 
 /// The record version this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -73,9 +73,9 @@ pub struct RunHeader {
     /// Size of the working file or range, bytes; 0 where jobs choose their own.
     #[serde(skip_serializing_if = "is_default")]
     pub size_bytes: u64,
-    /// What was promised of the tests.
+    /// What the tests are expected to reach.
     #[serde(skip_serializing_if = "is_default")]
-    pub promises: Vec<PromiseRecord>,
+    pub expectations: Vec<ExpectationRecord>,
     /// Things a reader should know about the whole run (a size that was reduced), in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,

@@ -62,12 +62,12 @@ pub struct TestRecord {
     /// The rounds it was repeated in, where it was.
     #[serde(skip_serializing_if = "is_default")]
     pub rounds: Option<RoundsRecord>,
-    /// The use whose access pattern it is, where it is one; what it was expected to reach are then the needs of that use.
+    /// The use whose access pattern it is, where it is one.
     #[serde(skip_serializing_if = "is_default")]
     pub purpose: String,
-    /// What it was expected to reach, and whether it did.
+    /// The needs of that use, and whether the test meets them.
     #[serde(skip_serializing_if = "is_default")]
-    pub expected: Vec<ExpectationRecord>,
+    pub needs: Vec<NeedRecord>,
     /// What was found at the place of a surface's point, where it was looked at.
     #[serde(skip_serializing_if = "is_default")]
     pub content: Option<ContentRecord>,
@@ -82,22 +82,22 @@ pub struct TestRecord {
     pub interrupted: Option<String>,
 }
 
-/// One thing a test was expected to reach.
+/// One need of a use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ExpectationRecord {
-    /// The class of machine or volume it holds for (`standard`).
+pub struct NeedRecord {
+    /// The suitability that meeting it stands for: `yes` or `marginal`.
     pub class: String,
     /// `test.direction.metric`.
     pub metric: String,
     /// `>=`, `<=`, `>` or `<`.
     pub is: String,
-    /// What was expected: requests per second, bytes per second or ns, as the metric has it.
+    /// I/Os per second, bytes per second or ns, as the metric has it.
     pub value: f64,
-    /// By how much, in percent of it, the measured value may miss.
+    /// By how much, in percent of it, the measured value may miss it.
     pub tolerance_percent: f64,
-    /// What was measured; `None` where nothing was.
+    /// The measured value; `None` where there is none.
     pub observed: Option<f64>,
-    /// The verdict; `None` where nothing was measured.
+    /// Whether it is met; `None` where there is no measured value.
     pub met: Option<bool>,
 }

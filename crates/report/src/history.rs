@@ -52,7 +52,7 @@ pub fn view(rows: &[HistoryRow], style: &Style) -> View {
     let has_labels = rows.iter().any(|row| !row.labels.is_empty());
     let mut view = View { data: data(rows), ..View::default() };
     match rows {
-        [] => view.push("", [Block::note("No runs are kept yet.")]),
+        [] => view.push("", [Block::note("No runs stored.")]),
         _ => view.push("", [Block::Table(if has_labels { table } else { table.without(&["labels"]) })]),
     }
     view

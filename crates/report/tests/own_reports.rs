@@ -114,5 +114,5 @@ fn history_lists() {
     insta::assert_snapshot!("history_csv", text(|out| csv::render(&view, out)));
     insta::assert_snapshot!("history_json", text(|out| history::render_json(&rows, &mut out.json())));
     assert_eq!(text(|out| history::render_json(&[], &mut out.json())), "[]\n");
-    assert_eq!(listed(&[]), "  No runs are kept yet.\n");
+    assert_eq!(listed(&[]), "  No runs stored.\n");
 }

@@ -45,8 +45,8 @@ const TEXTS: &[(&str, &str)] = &[
     ("expectation", "rand-read.iops>=5000\nlat-read.lat_ns.p99<5ms+-2%\naws-gp3?size=100GiB&rested=1\n"),
     (
         "expectation",
-        "source='a'\nwithin='10%'\ninstance='b'\n[[promise]]\nexpect='rand-read.iops>=1000'\ntime='99.9%'\n\
-         over='year'\nblock_size='16k'\ndepth_per_iops=0.005\n[[promise]]\nexpect='seq-write.bytes_per_second>=1MB'\n\
+        "source='a'\nwithin='10%'\ninstance='b'\n[[expectation]]\nexpect='rand-read.iops>=1000'\ntime='99.9%'\n\
+         over='year'\nblock_size='16k'\ndepth_per_iops=0.005\n[[expectation]]\nexpect='seq-write.bytes_per_second>=1MB'\n\
          depth=4\nwithin='0%'\nclass='small'\n",
     ),
     (

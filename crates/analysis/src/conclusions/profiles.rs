@@ -1,32 +1,28 @@
-//! Whether a volume serves the use whose access pattern was run on it: by what the use needs, not by what disks promise.
+//! Whether a volume serves the use whose access pattern was run on it: by the needs of the use, not by what disks deliver.
 //!
-//! A need is a pair of expectations of one metric, what serves the use and what serves it at a pinch. The worst of the
-//! needs decides.
+//! A need is a pair of criteria for one metric: what serves the use, and what serves a small installation of it. The worst
+//! need decides.
 
-use fathom_model::units;
-use fathom_record::{ExpectationRecord, TestRecord, TestStatus};
+use fathom_record::{NeedRecord, TestRecord, TestStatus};
 
 use super::{Conclusion, Suitability};
-use crate::say::{count, mebibytes};
+use crate::criterion::{Metric, MetricDirection, MetricKind};
 
-/// The class of an expectation that, met, serves the use.
+/// The class of a need that, met, serves the use.
 pub const YES: &str = "yes";
-/// The class of an expectation that, met, serves the use at a pinch.
+/// The class of a need that, met, serves a small installation.
 pub const MARGINAL: &str = "marginal";
 
-/// What a test says of its use; nothing where it has none, or was not run to its end.
+/// The conclusion of a test about its use; nothing where it has none, or did not complete.
 pub(super) fn of_profile(test: &TestRecord) -> Option<Conclusion> {
     if test.purpose.is_empty() || test.status != TestStatus::Complete {
         return None;
     }
-    let needs: Vec<(&ExpectationRecord, Suitability)> = test
-        .expected
-        .iter()
-        .filter(|expected| expected.class == YES)
-        .map(|wanted| (wanted, verdict(wanted, &test.expected)))
-        .collect();
+    let wanted = test.needs.iter().filter(|need| need.class == YES);
+    let needs: Vec<(&NeedRecord, Suitability)> =
+        wanted.map(|need| (need, suitability(need, &test.needs))).collect();
     let verdict = needs.iter().map(|(_, verdict)| *verdict).max_by_key(|verdict| badness(*verdict))?;
-    let parts: Vec<String> = needs.iter().map(|(wanted, verdict)| told(wanted, *verdict)).collect();
+    let parts: Vec<String> = needs.iter().map(|(need, verdict)| text(need, *verdict)).collect();
     Some(Conclusion {
         purpose: test.purpose.clone(),
         verdict,
@@ -35,53 +31,42 @@ pub(super) fn of_profile(test: &TestRecord) -> Option<Conclusion> {
     })
 }
 
-fn verdict(wanted: &ExpectationRecord, all: &[ExpectationRecord]) -> Suitability {
-    let at_a_pinch = all.iter().find(|other| other.class == MARGINAL && other.metric == wanted.metric);
-    match (wanted.met, at_a_pinch.and_then(|other| other.met)) {
+fn suitability(wanted: &NeedRecord, all: &[NeedRecord]) -> Suitability {
+    let marginal = all.iter().find(|other| other.class == MARGINAL && other.metric == wanted.metric);
+    match (wanted.met, marginal.and_then(|other| other.met)) {
         (Some(true), _) => Suitability::Yes,
         (Some(false), Some(true)) => Suitability::Marginal,
         (Some(false), _) => Suitability::No,
-        (None, _) => Suitability::Undecided,
+        (None, _) => Suitability::Inconclusive,
     }
 }
 
-/// One need that is not met is enough, whatever is not known of the others.
+/// One need that is missed decides, even where others are unknown.
 fn badness(verdict: Suitability) -> u8 {
     match verdict {
         Suitability::Yes => 0,
         Suitability::Marginal => 1,
-        Suitability::Undecided => 2,
+        Suitability::Inconclusive => 2,
         Suitability::No => 3,
     }
 }
 
-/// `p99 21.0ms (5.00ms is what it takes)`, `4,900 requests a second`.
-fn told(need: &ExpectationRecord, verdict: Suitability) -> String {
-    let mut words = need.metric.rsplit('.');
-    let (last, before) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let direction = need.metric.split('.').nth(1).unwrap_or_default();
-    let what = match direction {
-        "read" => "reads",
-        "write" => "writes",
-        "sync" => "commits",
-        _ => "requests",
+/// `p99 21.0 ms (needs <= 5.00 ms)`, `4,900 IOPS`.
+fn text(need: &NeedRecord, verdict: Suitability) -> String {
+    let metric = need.metric.split_once('.').and_then(|(_, metric)| Metric::parse(metric));
+    let Some(Metric { direction, kind }) = metric else { return need.metric.clone() };
+    let needed = format!("needs {} {}", need.is, kind.figure(need.value));
+    let name = match kind {
+        MetricKind::Latency(_, statistic) if direction == Some(MetricDirection::Sync) => {
+            format!("commit {} ", statistic.label())
+        }
+        MetricKind::Latency(_, statistic) => format!("{} ", statistic.label()),
+        MetricKind::Iops | MetricKind::BytesPerSecond => String::new(),
     };
-    let shown = |value: f64| match last {
-        "iops" => format!("{} {what} a second", count(value)),
-        "bytes_per_second" => mebibytes(value),
-        _ => units::latency(value.max(0.0).round() as u64),
-    };
-    let name = match (before, last) {
-        (_, "iops") => String::new(),
-        (_, "bytes_per_second") => format!("{what} "),
-        (_, statistic) if direction == "sync" => format!("commit {statistic} "),
-        (_, statistic) => format!("{statistic} "),
-    };
-    let limit = if last == "iops" { count(need.value) } else { shown(need.value) };
     match (need.observed, verdict) {
-        (None, _) => format!("{name}not known, and {limit} is what it takes"),
-        (Some(observed), Suitability::Yes) => format!("{name}{}", shown(observed)),
-        (Some(observed), _) => format!("{name}{} where {limit} is what it takes", shown(observed)),
+        (None, _) => format!("{}: not measured ({needed})", kind.label()),
+        (Some(observed), Suitability::Yes) => format!("{name}{}", kind.quantity(observed)),
+        (Some(observed), _) => format!("{name}{} ({needed})", kind.quantity(observed)),
     }
 }
 
@@ -89,12 +74,8 @@ fn told(need: &ExpectationRecord, verdict: Suitability) -> String {
 mod tests {
     use super::*;
 
-    fn need(
-        metric: &str,
-        (is, yes, marginal): (&str, f64, f64),
-        observed: Option<f64>,
-    ) -> Vec<ExpectationRecord> {
-        let one = |class: &str, value: f64| ExpectationRecord {
+    fn need(metric: &str, (is, yes, marginal): (&str, f64, f64), observed: Option<f64>) -> Vec<NeedRecord> {
+        let one = |class: &str, value: f64| NeedRecord {
             class: class.to_owned(),
             metric: format!("oltp.{metric}"),
             is: is.to_owned(),
@@ -106,14 +87,14 @@ mod tests {
         vec![one(YES, yes), one(MARGINAL, marginal)]
     }
 
-    fn said(p99: Option<f64>, iops: f64) -> String {
+    fn conclusion_text(p99: Option<f64>, iops: f64) -> String {
         let mut expected = need("total.lat_ns.p99", ("<=", 5e6, 20e6), p99);
         expected.extend(need("total.iops", (">=", 1000.0, 200.0), Some(iops)));
         let test = TestRecord {
             id: "oltp".to_owned(),
             purpose: "OLTP".to_owned(),
             status: TestStatus::Complete,
-            expected,
+            needs: expected,
             ..TestRecord::default()
         };
         let conclusion = of_profile(&test).unwrap();
@@ -122,24 +103,24 @@ mod tests {
 
     #[test]
     fn the_worst_need_decides() {
-        assert_eq!(said(Some(1e6), 4900.0), "OLTP: yes, p99 1.00ms, 4,900 requests a second");
+        assert_eq!(conclusion_text(Some(1e6), 4900.0), "OLTP: yes, p99 1.00 ms, 4,900 IOPS");
         assert_eq!(
-            said(Some(1e6), 300.0),
-            "OLTP: marginal, p99 1.00ms, 300 requests a second where 1,000 is what it takes"
+            conclusion_text(Some(1e6), 300.0),
+            "OLTP: marginal, p99 1.00 ms, 300 IOPS (needs >= 1,000)"
         );
         assert_eq!(
-            said(Some(21e6), 4900.0),
-            "OLTP: no, p99 21.0ms where 5.00ms is what it takes, 4,900 requests a second"
+            conclusion_text(Some(21e6), 4900.0),
+            "OLTP: no, p99 21.0 ms (needs <= 5.00 ms), 4,900 IOPS"
         );
         assert_eq!(
-            said(None, 4900.0),
-            "OLTP: undecided, p99 not known, and 5.00ms is what it takes, 4,900 requests a second"
+            conclusion_text(None, 4900.0),
+            "OLTP: inconclusive, lat p99: not measured (needs <= 5.00 ms), 4,900 IOPS"
         );
-        assert!(said(None, 100.0).starts_with("OLTP: no, "));
+        assert!(conclusion_text(None, 100.0).starts_with("OLTP: no, "));
     }
 
     #[test]
-    fn what_is_no_profile_has_no_use() {
+    fn only_complete_profiles_have_a_conclusion() {
         assert_eq!(of_profile(&TestRecord { status: TestStatus::Complete, ..TestRecord::default() }), None);
         let failed =
             TestRecord { purpose: "OLTP".to_owned(), status: TestStatus::Failed, ..TestRecord::default() };

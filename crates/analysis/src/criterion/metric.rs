@@ -193,8 +193,8 @@ impl fmt::Display for Metric {
 
 impl Metric {
     /// The metrics, for messages.
-    pub const KNOWN: &str = "iops, bytes_per_second, or lat_ns, clat_ns, slat_ns with .mean, .min, .max or a percentile such \
-         as .p99; read, write, trim, total or sync and a dot may stand before it";
+    pub const KNOWN: &str = "iops, bytes_per_second, or lat_ns, clat_ns, slat_ns with .mean, .min, .max or a percentile such as \
+         .p99; optional prefix read., write., trim., total. or sync.";
 
     /// Reads `read.iops`, `lat_ns.p99`, and the short forms `lat.p99`, `p99` and `bw`.
     pub fn parse(text: &str) -> Option<Metric> {

@@ -1,5 +1,6 @@
 //! Criteria of a command that measures one load: a limit for its latency (`--slo`), a rate to reach (`--reach`).
 
+use fathom_model::units;
 use fathom_record::{LatencyRecord, LatencySummary};
 use serde::Serialize;
 
@@ -23,16 +24,24 @@ pub struct RateGoal {
     text: String,
 }
 
+/// Why a percentile of a sample this small has no verdict.
+pub(crate) fn too_few_samples(statistic: Statistic, samples: u64) -> CriterionVerdict {
+    let needed = (LEAST_BEYOND / statistic.share_beyond()).ceil() as u64;
+    let (samples, needed) = (units::grouped(samples), units::grouped(needed));
+    let reason = format!("too few samples for {} ({samples}; needs {needed})", statistic.label());
+    CriterionVerdict::inconclusive(reason, Some("use a longer --runtime".to_owned()))
+}
+
 /// Reads a criterion that applies to all that a command measures.
 fn unaddressed(text: &str) -> Result<Criterion, String> {
     let criterion = Criterion::parse(text)?;
     match (&criterion.test, criterion.metric.direction) {
-        (Some(test), _) => {
-            Err(format!("'{test}' names a test, but this command has none: leave '{test}.' out"))
-        }
+        (Some(test), _) => Err(format!("'{test}' names a test, but this command has none: omit '{test}.'")),
         (_, Some(direction)) => {
             let name = direction.name();
-            Err(format!("'{name}' names a direction, and the objective is for all: leave '{name}.' out"))
+            Err(format!(
+                "'{name}' names a direction, but the objective covers all directions: omit '{name}.'"
+            ))
         }
         (None, None) => Ok(criterion),
     }
@@ -46,16 +55,16 @@ impl LatencyObjective {
     pub fn parse(text: &str) -> Result<LatencyObjective, String> {
         let text = text.trim();
         let wrong =
-            |error: String| format!("'{text}' is no objective such as p99<5ms or mean<=800us: {error}");
+            |error: String| format!("'{text}' is not an objective such as p99<5ms or mean<=800us: {error}");
         let criterion = unaddressed(&text.to_ascii_lowercase()).map_err(wrong)?;
         match criterion.metric.kind {
             _ if criterion.comparison.wants_more() => {
-                Err(wrong("a latency is limited from above, with < or <=".to_owned()))
+                Err(wrong("a latency objective needs < or <=".to_owned()))
             }
             MetricKind::Latency(LatencySpan::Total, statistic) => {
                 Ok(LatencyObjective { criterion, statistic, text: text.to_owned() })
             }
-            _ => Err(wrong("it limits lat_ns, of which p99 and mean are short forms".to_owned())),
+            _ => Err(wrong("an objective limits lat_ns, for example p99 or mean".to_owned())),
         }
     }
 
@@ -66,7 +75,9 @@ impl LatencyObjective {
     pub fn parse_recorded(text: &str) -> Result<LatencyObjective, String> {
         let objective = LatencyObjective::parse(text)?;
         match objective.statistic {
-            Statistic::Least => Err(format!("'{text}': the minimum is no objective: use mean, p99 or max")),
+            Statistic::Least => {
+                Err(format!("'{text}': the minimum cannot be an objective: use mean, p99 or max"))
+            }
             statistic if !statistic.is_recorded() => {
                 Err(format!("'{text}': {} is not recorded: use {}", statistic.name(), Statistic::RECORDED))
             }
@@ -96,8 +107,10 @@ impl LatencyObjective {
 
     /// Whether a distribution meets it; inconclusive where the sample is too small for the statistic.
     pub fn verdict(&self, lat: &LatencySummary) -> CriterionVerdict {
-        let value = self.statistic.of(lat);
-        value.map_or(CriterionVerdict::Inconclusive, |ns| CriterionVerdict::of(self.is_met_by(ns)))
+        match self.statistic.of(lat) {
+            Some(ns) => CriterionVerdict::of(self.is_met_by(ns)),
+            None => too_few_samples(self.statistic, lat.samples),
+        }
     }
 
     /// Samples that it takes to judge it.
@@ -113,11 +126,11 @@ impl LatencyObjective {
         let verdict = match observed_ns {
             Some(ns) => CriterionVerdict::of(self.is_met_by(ns as f64)),
             None if all > 0 => CriterionVerdict::Missed,
-            None => CriterionVerdict::Inconclusive,
+            None => CriterionVerdict::inconclusive("no I/O was measured", None),
         };
         let is_percentile = matches!(self.statistic, Statistic::Percentile(_));
         let low_sample = is_percentile && all as f64 * self.statistic.share_beyond() < LEAST_BEYOND - 1e-6;
-        ObjectiveVerdict { objective: self.text.clone(), observed_ns, verdict, low_sample }
+        ObjectiveVerdict { objective: self.criterion.to_string(), observed_ns, verdict, low_sample }
     }
 
     fn observed(&self, latency: &LatencyRecord, lost: u64) -> Option<u64> {
@@ -142,11 +155,11 @@ impl LatencyObjective {
 /// The result of one objective.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ObjectiveVerdict {
-    /// As typed.
+    /// The criterion in canonical form, `lat_ns.p99<5ms`.
     pub objective: String,
-    /// The measured value, ns; `None` where nothing was answered, or where so many I/Os failed that there is no such value.
+    /// The measured value, ns; `None` where no I/O completed, or where so many I/Os failed that the statistic has no value.
     pub observed_ns: Option<u64>,
-    /// Inconclusive where no I/O was made.
+    /// The result.
     pub verdict: CriterionVerdict,
     /// The sample is too small for a prediction.
     pub low_sample: bool,
@@ -160,11 +173,11 @@ impl RateGoal {
     pub fn parse(text: &str) -> Result<RateGoal, String> {
         let text = text.trim();
         let wrong = |error: String| {
-            format!("'{text}' is no rate such as iops>=5000 or bytes_per_second>=200MiB: {error}")
+            format!("'{text}' is not a rate such as iops>=5000 or bytes_per_second>=200MiB: {error}")
         };
         let criterion = unaddressed(text).map_err(wrong)?;
         match criterion.metric.is_latency() || !criterion.comparison.wants_more() {
-            true => Err(wrong("iops or bytes_per_second is to be reached, with >= or >".to_owned())),
+            true => Err(wrong("use iops or bytes_per_second with >= or >".to_owned())),
             false => Ok(RateGoal { criterion, text: text.to_owned() }),
         }
     }
@@ -202,18 +215,18 @@ mod tests {
             (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
             (found, _) => panic!("{text}: {found:?}"),
         };
-        check("p99<5ms", Ok("lat_ns.p99<5000000ns"));
-        check(" P99.9 <= 1s ", Ok("lat_ns.p999<=1000000000ns"));
-        check("p9999<2s", Ok("lat_ns.p9999<2000000000ns"));
-        check("p12.5<2s", Ok("lat_ns.p12.5<2000000000ns"));
-        check("avg<800us", Ok("lat_ns.mean<800000ns"));
-        check("max<=1s", Ok("lat_ns.max<=1000000000ns"));
-        check("min<1us", Ok("lat_ns.min<1000ns"));
-        check("", Err("is no objective"));
-        check("p99>5ms", Err("is no objective"));
-        check("q99<5ms", Err("is no objective"));
-        check("p100<5ms", Err("is no objective"));
-        check("p0<5ms", Err("is no objective"));
+        check("p99<5ms", Ok("lat_ns.p99<5ms"));
+        check(" P99.9 <= 1s ", Ok("lat_ns.p999<=1s"));
+        check("p9999<2s", Ok("lat_ns.p9999<2s"));
+        check("p12.5<2s", Ok("lat_ns.p12.5<2s"));
+        check("avg<800us", Ok("lat_ns.mean<800us"));
+        check("max<=1s", Ok("lat_ns.max<=1s"));
+        check("min<1us", Ok("lat_ns.min<1us"));
+        check("", Err("is not an objective"));
+        check("p99>5ms", Err("is not an objective"));
+        check("q99<5ms", Err("is not an objective"));
+        check("p100<5ms", Err("is not an objective"));
+        check("p0<5ms", Err("is not an objective"));
         check("p99<fast", Err("fast"));
         check("p99<5", Err("'5' has no unit: write 5ms"));
         check("p99<0ms", Err("not above 0"));
@@ -223,7 +236,11 @@ mod tests {
     fn verdicts() {
         let check = |text: &str, times: &LatencyRecord, lost: u64, met: Option<bool>, low: bool| {
             let judged = LatencyObjective::parse(text).unwrap().judge(times, lost);
-            assert_eq!((judged.verdict.is_met(), judged.low_sample), (met, low), "{text} {lost}: {judged:?}");
+            assert_eq!(
+                (judged.verdict.decided(), judged.low_sample),
+                (met, low),
+                "{text} {lost}: {judged:?}"
+            );
         };
         let thousand = of((1..=1000).map(|ms| ms * 1_000_000));
         check("p50<510ms", &thousand, 0, Some(true), false);

@@ -33,7 +33,7 @@ fn errors_name_the_input_and_the_remedy() {
     };
     check("a.iops=5", "'a.iops=5' has no comparison: use >=");
     check("rand-read>=5", "'rand-read' names no metric: write TEST.METRIC");
-    check("a.ipos>=5", "'ipos' is no metric: use iops");
+    check("a.ipos>=5", "'ipos' is not a metric: use iops");
     check(".iops>=5", "no name before the dot");
     check("a.iops>=5k", "'5k' is not a number of IOPS");
     check("a.iops>=", "'' is not a number");
@@ -43,9 +43,9 @@ fn errors_name_the_input_and_the_remedy() {
     check("a.bytes_per_second>=5ms", "is not a size");
     check("a.lat_ns.p99<5", "'5' has no unit: write 5ms, 5us or 5ns");
     check("a.lat_ns.p99<5MB", "is not a duration");
-    check("a.iops>=5±2", "is no percentage");
-    check("a.iops>=5±100%", "is no percentage");
-    check("a.iops>=5+-x%", "is no percentage");
+    check("a.iops>=5±2", "is not a percentage");
+    check("a.iops>=5±100%", "is not a percentage");
+    check("a.iops>=5+-x%", "is not a percentage");
 }
 
 #[test]

@@ -152,7 +152,8 @@ fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, words: Words, on_dis
 }
 
 /// What makes direct requests wait on a target that takes them otherwise.
-const PAGES_IN_THE_WAY: &str = "Pages of the target in the page cache do this to direct requests: sync, drop them, and run again. Where it stays:";
+const PAGES_IN_THE_WAY: &str = "Pages of the target in the page cache cause this with direct I/O: sync, drop the caches, and run \
+     again. If it persists:";
 
 fn kernel_workers(job: &JobRecord, sums: &Sums, words: Words, may_pass: bool) -> Finding {
     let (own, theirs) = (sums.per_request(sums.own_cpu_ns), sums.per_request(sums.workers_cpu_ns));
@@ -161,22 +162,21 @@ fn kernel_workers(job: &JobRecord, sums: &Sums, words: Words, may_pass: bool) ->
         many => format!("{many} kernel workers"),
     };
     let claim = format!(
-        "{} was not asynchronous here: {who} carried out requests and used {} of CPU time per request beside the \
-         job's own {}.",
+        "{} did not run asynchronously: {who} executed I/Os and used {} of CPU time per I/O, in addition to \
+         {} in the job.",
         job.engine,
         units::latency(theirs.round() as u64),
         units::latency(own.round() as u64),
     );
     let psync = match (words, sums.workers) {
-        (Words::Own, _) => {
-            "--engine=psync makes the same calls without handing them over, and is cheaper.".to_owned()
-        }
+        (Words::Own, _) => "--engine=psync issues the same calls directly, with less CPU time.".to_owned(),
         (Words::Fio, many) => {
-            let beside =
-                if many > 1 { format!("; --numjobs={many} keeps as many under way") } else { String::new() };
-            format!(
-                "--ioengine=psync makes the same calls without handing them over, and is cheaper{beside}."
-            )
+            let beside = if many > 1 {
+                format!("; --numjobs={many} keeps the same queue depth")
+            } else {
+                String::new()
+            };
+            format!("--ioengine=psync issues the same calls directly, with less CPU time{beside}.")
         }
     };
     let remedy = if may_pass { format!("{PAGES_IN_THE_WAY} {psync}") } else { psync };
@@ -188,8 +188,8 @@ fn kernel_workers(job: &JobRecord, sums: &Sums, words: Words, may_pass: bool) ->
 
 fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     let claim = format!(
-        "{} was not asynchronous here: the submitting call waited for the requests, {} % of their latency, so {} of \
-         a depth of {} were in flight.",
+        "{} did not run asynchronously: submission blocked for {} % of the latency, and the queue depth was \
+         {} instead of {}.",
         job.engine,
         percent(sums.submission_share()),
         few(sums.in_flight()),
@@ -198,10 +198,11 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     let depth = u64::from(job.iodepth) * sums.clones;
     let remedy = match (words, job.plan.io.direct) {
         (Words::Own, true) => None,
-        (Words::Own, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
-        (Words::Fio, true) => Some(format!("--ioengine=psync --numjobs={depth} keeps {depth} under way.")),
+        (Words::Own, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
+        (Words::Fio, true) => Some(format!("--ioengine=psync --numjobs={depth} keeps queue depth {depth}.")),
         (Words::Fio, false) => Some(format!(
-            "--direct=1 goes past the page cache; --ioengine=psync --numjobs={depth} keeps {depth} under way in it."
+            "--direct=1 bypasses the page cache; --ioengine=psync --numjobs={depth} keeps queue depth {depth} in \
+             it."
         )),
     };
     submission(new(Severity::Warning, claim, remedy), sums)
@@ -209,16 +210,15 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
 
 fn submission_completes(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     let claim = format!(
-        "{} completed its requests while it submitted them, without having to wait: {} of a depth of {} were in \
-         flight, so the depth made no queue.",
+        "{} completed I/Os during submission: the queue depth was {} instead of {}.",
         job.engine,
         few(sums.in_flight()),
         job.iodepth,
     );
     let remedy = match (words, job.plan.io.direct) {
         (_, true) => None,
-        (Words::Own, false) => Some("Without --buffered requests go past the page cache.".to_owned()),
-        (Words::Fio, false) => Some("--direct=1 goes past the page cache.".to_owned()),
+        (Words::Own, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
+        (Words::Fio, false) => Some("--direct=1 bypasses the page cache.".to_owned()),
     };
     submission(new(Severity::Info, claim, remedy), sums)
 }
@@ -401,24 +401,20 @@ mod tests {
             let said: Vec<String> = [Some(found.claim), found.remedy].into_iter().flatten().collect();
             assert_eq!(said, expected);
         };
-        let punted = "io_uring was not asynchronous here: 2 kernel workers carried out requests and used 1.19us of \
-                      CPU time per request beside the job's own 1.03us.";
-        let psync = "--ioengine=psync makes the same calls without handing them over, and is cheaper; --numjobs=2 \
-                     keeps as many under way.";
+        let punted = "io_uring did not run asynchronously: 2 kernel workers executed I/Os and used 1.19 µs of CPU time per I/O, in addition to 1.03 µs in the job.";
+        let psync = "--ioengine=psync issues the same calls directly, with less CPU time; --numjobs=2 keeps the same queue depth.";
         check(TMPFS, false, (Words::Fio, false), &[punted, psync]);
         check(TMPFS, true, (Words::Fio, true), &[punted, &format!("{PAGES_IN_THE_WAY} {psync}")]);
-        let psync = "--engine=psync makes the same calls without handing them over, and is cheaper.";
+        let psync = "--engine=psync issues the same calls directly, with less CPU time.";
         check(TMPFS, false, (Words::Own, true), &[punted, psync]);
-        let waited = "libaio was not asynchronous here: the submitting call waited for the requests, 99.8 % of their \
-                      latency, so 0.02 of a depth of 16 were in flight.";
-        let psync = "--ioengine=psync --numjobs=16 keeps 16 under way";
+        let waited = "libaio did not run asynchronously: submission blocked for 99.8 % of the latency, and the queue depth was 0.02 instead of 16.";
+        let psync = "--ioengine=psync --numjobs=16 keeps queue depth 16";
         check(COLD_LIBAIO, true, (Words::Fio, true), &[waited, &format!("{psync}.")]);
-        let both = format!("--direct=1 goes past the page cache; {psync} in it.");
+        let both = format!("--direct=1 bypasses the page cache; {psync} in it.");
         check(COLD_LIBAIO, false, (Words::Fio, true), &[waited, &both]);
         check(COLD_LIBAIO, true, (Words::Own, true), &[waited]);
-        let completed = "io_uring completed its requests while it submitted them, without having to wait: 0.00 of a \
-                         depth of 16 were in flight, so the depth made no queue.";
-        check(CACHED_URING, false, (Words::Fio, true), &[completed, "--direct=1 goes past the page cache."]);
+        let completed = "io_uring completed I/Os during submission: the queue depth was 0.00 instead of 16.";
+        check(CACHED_URING, false, (Words::Fio, true), &[completed, "--direct=1 bypasses the page cache."]);
         check(CACHED_URING, true, (Words::Fio, true), &[completed]);
     }
 
@@ -433,7 +429,7 @@ mod tests {
         let found = findings(&test(jobs), Words::Fio);
         let ids: Vec<_> = found.iter().map(|finding| (finding.id.clone(), finding.severity)).collect();
         assert_eq!(ids, [(ID, Severity::Warning), (ID, Severity::Info)]);
-        assert!(found[0].claim.starts_with("a: io_uring was not asynchronous here: 4 kernel workers"));
+        assert!(found[0].claim.starts_with("a: io_uring did not run asynchronously: 4 kernel workers"));
         assert!(found[1].claim.starts_with("b: io_uring completed"), "{}", found[1].claim);
         assert_eq!(found[0].tests, ["t"]);
         let evidence = |name: &str| found[0].evidence[name].clone();

@@ -43,12 +43,13 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
     let write = row.summary.write.as_ref().and_then(|write| unseen(write.bytes, device.write_bytes));
     let claim = match (read, write) {
         (Some(read), _) => format!(
-            "{} of the bytes read never came from {}: they were in memory, and so are these rates and latencies.",
+            "{} of the bytes read did not come from {}: memory served them, so rates and latencies include \
+             memory.",
             percent(read),
             device.name
         ),
         (None, Some(write)) => format!(
-            "{} of the bytes written had not reached {} when the test ended: memory took them.",
+            "{} of the bytes written had not reached {} when the test ended: they were in memory.",
             percent(write),
             device.name
         ),
@@ -56,12 +57,11 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
     };
     let remedy = match (row.is_direct(), row.is_own) {
         (true, _) => {
-            "Something between keeps data although I/O is direct (a file system that does not support it, compression): measure the device below it."
+            "A layer in between caches data despite direct I/O (a file system without support for it, \
+             compression): measure the device below it."
         }
-        (false, true) => "Without --buffered requests go past the page cache.",
-        (false, false) => {
-            "--direct=1 goes past the page cache; --end_fsync=1 counts what writing back takes."
-        }
+        (false, true) => "Omit --buffered to bypass the page cache.",
+        (false, false) => "--direct=1 bypasses the page cache; --end_fsync=1 includes writeback.",
     };
     let found = finding(FindingId::CacheServed, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
@@ -81,11 +81,11 @@ fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let claim =
-        "requests went through the page cache: rates and latencies are those of cache and target together.";
+        "I/O went through the page cache: rates and latencies are those of cache and target combined.";
     let remedy = if row.is_own {
-        "Leave out --buffered where the file system supports direct I/O."
+        "Omit --buffered if the file system supports direct I/O."
     } else {
-        "--direct=1 goes past it."
+        "--direct=1 bypasses it."
     };
     let found = finding(FindingId::Buffered, Severity::Info, claim.to_owned(), Some(remedy.to_owned()));
     Some(of(found, [row]).with("jobs", jobs))
@@ -101,11 +101,11 @@ fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let claim = format!(
-        "the {} in use were gone through {} times: caches of drives and controllers hold as much.",
+        "the working set of {} was accessed {} times and fits into caches of drives and controllers.",
         units::bytes(set),
         count(times),
     );
-    let remedy = "A size of several GiB (--size) shows what lies behind them.";
+    let remedy = "Use a size of several GiB (--size) to exceed these caches.";
     let found = finding(FindingId::SmallWorkingSet, Severity::Info, claim, Some(remedy.to_owned()));
     Some(of(found, [row]).with("working_set_bytes", set).with("times_over", times))
 }
@@ -137,7 +137,7 @@ mod tests {
         with("randread", 0.981, &[]);
         let found = with("randread", 0.5, &["cache-served"]);
         assert!(
-            found[0].claim.starts_with("50 % of the bytes read never came from sdx"),
+            found[0].claim.starts_with("50 % of the bytes read did not come from sdx"),
             "{}",
             found[0].claim
         );

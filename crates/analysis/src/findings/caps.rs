@@ -24,7 +24,7 @@ const MOSTLY_WAITING: f64 = 2.0;
 const WORTHWHILE: f64 = 1.5;
 
 /// What more depth does at a limit.
-pub const REQUESTS_WAIT: &str = "More depth or jobs only make requests wait";
+pub const REQUESTS_WAIT: &str = "More depth or jobs only add queueing delay";
 
 /// A limit and the rows that show it.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,10 @@ fn plateau(
     let agree: Vec<usize> =
         points.iter().copied().filter(|&at| rate(&rows[at]) >= top * (1.0 - AGREE)).collect();
     let differ = |one: &RecordRow<'_>, other: &RecordRow<'_>| {
-        let (least, most) = (one.held().min(other.held()), one.held().max(other.held()));
+        let (least, most) = (
+            one.mean_queue_depth().min(other.mean_queue_depth()),
+            one.mean_queue_depth().max(other.mean_queue_depth()),
+        );
         most >= least * DEEPER * (1.0 - AGREE) || one.block_bytes() != other.block_bytes()
     };
     let is_plateau = agree.iter().any(|&one| agree.iter().any(|&other| differ(&rows[one], &rows[other])));
@@ -145,22 +148,22 @@ pub(crate) fn findings(caps: &Caps, rows: &[RecordRow<'_>]) -> Vec<Finding> {
 }
 
 fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
-    let depths = cap.rows.iter().map(|&at| rows[at].held());
+    let depths = cap.rows.iter().map(|&at| rows[at].mean_queue_depth());
     let (least, most) =
         depths.fold((f64::MAX, 0.0), |(least, most): (f64, f64), depth| (least.min(depth), most.max(depth)));
     let mut claim = format!(
-        "{} {} stop at {} a second{}",
+        "{} {} are limited to {} IOPS{}",
         blocks(cap, rows),
         cap.kind.plural(),
         count(cap.value),
         if most > least * DEEPER * 0.9 {
-            format!(", at depth {} as at depth {}", count(least), count(most))
+            format!(" at QD {} and at QD {}", count(least), count(most))
         } else {
             String::new()
         },
     );
     if let Some(limit) = cap.group_limit {
-        claim += &format!("; the control group of this process allows {}", units::grouped(limit));
+        claim += &format!("; the limit of the control group is {}", units::grouped(limit));
     }
     claim += &shared(cap, caps, rows);
     let asked = format!("--iops {:.0}", cap.value * 2.0);
@@ -181,24 +184,25 @@ fn shared(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> String {
         rows.iter().find(|row| row.kind() == Some(RowKind::Mixed) && row.is_direct() && !row.is_paced());
     match mix {
         Some(mix) if both_alike && (mix.iops() / cap.value - 1.0).abs() <= AGREE => {
-            "; reads and writes share it".to_owned()
+            "; reads and writes share the limit".to_owned()
         }
         Some(mix) if both_alike && mix.iops() > cap.value * 1.1 => {
-            "; reads and writes are counted apart".to_owned()
+            "; reads and writes have separate limits".to_owned()
         }
         _ => String::new(),
     }
 }
 
 fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
-    let mut claim = format!("{} {} stop at {}", blocks(cap, rows), cap.kind.plural(), mebibytes(cap.value));
+    let mut claim =
+        format!("{} {} are limited to {}", blocks(cap, rows), cap.kind.plural(), mebibytes(cap.value));
     if let Some(limit) = cap.group_limit {
-        claim += &format!("; the control group of this process allows {}", mebibytes(limit as f64));
+        claim += &format!("; the limit of the control group is {}", mebibytes(limit as f64));
     }
     let crossover = caps.iops.iter().find(|iops| iops.kind == cap.kind).map(|iops| cap.value / iops.value);
     if let Some(bytes) = crossover {
         claim += &format!(
-            "; from {} per request on it is bytes that count, below it requests",
+            "; the crossover block size is {}: below it the IOPS limit applies, above it the bandwidth limit",
             units::bytes(bytes as u64)
         );
     }
@@ -213,10 +217,10 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
 
 fn remedy_of_cap(cap: &Cap, asked: &str) -> Option<String> {
     Some(match cap.group_limit {
-        Some(_) => "Raise the limit of the control group, or measure outside of it.".to_owned(),
+        Some(_) => "Raise the limit of the control group, or measure outside it.".to_owned(),
         None => format!(
-            "{REQUESTS_WAIT}; a larger volume or another type raises it. `fathom catalog fit {asked}` names those that \
-             give twice as much, `fathom identify` says which type this one is like."
+            "{REQUESTS_WAIT}; a larger volume or another type has a higher limit. `fathom catalog fit {asked}` \
+             lists types with twice the limit, `fathom identify` the types that match this volume."
         ),
     })
 }
@@ -245,10 +249,10 @@ fn queueing(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Option<
     let is_alone = |other: &&RecordRow<'_>| {
         other.kind() == Some(kind)
             && other.block_bytes() == row.block_bytes()
-            && (0.5..1.1).contains(&other.held())
+            && (0.5..1.1).contains(&other.mean_queue_depth())
     };
     let alone_ns = rows.iter().find(is_alone)?.lat_ns();
-    let held = row.held();
+    let held = row.mean_queue_depth();
     if held < DEEPER || alone_ns <= 0.0 || row.lat_ns() < MOSTLY_WAITING * alone_ns {
         return None;
     }
@@ -256,14 +260,14 @@ fn queueing(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Option<
     // A rate that is a little above the cap asks for no whole request more.
     let enough = (row.iops() * alone_ns / 1e9 * (1.0 - AGREE)).ceil().max(1.0);
     let claim = format!(
-        "of {}, {} are the wait for a turn: {} requests under way at {} a second; one alone takes {}.",
+        "latency is {}, of which {} is queueing delay: QD {} at {} IOPS; at QD 1 it is {}.",
         units::latency(mean),
         units::latency(wait),
         count(held),
         count(row.iops()),
         units::latency(alone_ns as u64),
     );
-    let remedy = format!("Depth {} is enough for this rate.", count(enough));
+    let remedy = format!("QD {} is enough for this rate.", count(enough));
     let found = finding(FindingId::Queueing, Severity::Info, claim, Some(remedy));
     Some(
         of(found, [row])
@@ -291,14 +295,14 @@ fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Opti
     }
     let needed = best.bytes_per_second() / cap.value;
     let claim = format!(
-        "{} requests are too small for bandwidth: at {} a second they make {}, where {} blocks made {}.",
+        "{} I/Os are too small for bandwidth: {} IOPS are {}; {} blocks reached {}.",
         block(size),
         count(row.iops()),
         mebibytes(row.bytes_per_second()),
         block(best.block_bytes().unwrap_or(0)),
         mebibytes(best.bytes_per_second()),
     );
-    let remedy = format!("Blocks of {} and more reach it.", units::bytes(needed as u64));
+    let remedy = format!("Use blocks of at least {}.", units::bytes(needed as u64));
     let found = finding(FindingId::SmallBlockForBandwidth, Severity::Info, claim, Some(remedy));
     Some(
         of(found, [row])
@@ -370,10 +374,10 @@ mod tests {
         let all: Vec<TestLoad> = iops.into_iter().chain(bytes).collect();
         let found = check(&record(&all));
         assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
-        assert_eq!(found[0].claim, "4k and 16k reads stop at 3,000 a second, at depth 8 as at depth 64.");
+        assert_eq!(found[0].claim, "4k and 16k reads are limited to 3,000 IOPS at QD 8 and at QD 64.");
         assert_eq!(
             found[1].claim,
-            "128k and 1m reads stop at 128 MiB/s; from 43.7 KiB per request on it is bytes that count, below it requests."
+            "128k and 1m reads are limited to 128 MiB/s; the crossover block size is 43.7 KiB: below it the IOPS limit applies, above it the bandwidth limit."
         );
         let crossover = found[1].evidence["crossover_block_size_bytes"].as_f64().unwrap();
         assert!((crossover / 44_739.2 - 1.0).abs() < 0.001, "{crossover}");
@@ -409,8 +413,8 @@ mod tests {
             measured.write.ios /= 2;
             check(&run).remove(0).claim
         };
-        assert!(capped(3000.0).ends_with("; reads and writes share it."), "{}", capped(3000.0));
-        assert!(capped(6000.0).ends_with("; reads and writes are counted apart."), "{}", capped(6000.0));
+        assert!(capped(3000.0).ends_with("; reads and writes share the limit."), "{}", capped(3000.0));
+        assert!(capped(6000.0).ends_with("; reads and writes have separate limits."), "{}", capped(6000.0));
     }
 
     #[test]
@@ -422,9 +426,9 @@ mod tests {
         assert_eq!(ids(&found), ["iops-cap", "queueing", "queueing"]);
         assert_eq!(
             found[2].claim,
-            "of 21.3ms, 20.8ms are the wait for a turn: 64 requests under way at 3,000 a second; one alone takes 500us."
+            "latency is 21.3 ms, of which 20.8 ms is queueing delay: QD 64 at 3,000 IOPS; at QD 1 it is 500 µs."
         );
-        assert_eq!(found[2].remedy.as_deref(), Some("Depth 2 is enough for this rate."));
+        assert_eq!(found[2].remedy.as_deref(), Some("QD 2 is enough for this rate."));
     }
 
     #[test]

@@ -59,15 +59,15 @@ fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let all_busy = cpus > 0.0 && shares.iter().sum::<f64>() >= BUSY_MACHINE * cpus;
     let most = shares.iter().copied().fold(0.0, f64::max);
     let claim = format!(
-        "{busy} of {} threads used {} of a core: the client, not the target, limits {} requests a second.",
+        "{busy} of {} threads used {} of a core: the client, not the target, limits the rate to {} IOPS.",
         shares.len(),
         percent(most.min(1.0)),
         count(row.iops()),
     );
     let remedy = match (all_busy, row.is_own) {
-        (true, _) => "All CPUs are busy: larger blocks or a machine with more CPUs reach further.",
-        (false, true) => "More jobs spread it over more CPUs (`fathom fio --numjobs=N`).",
-        (false, false) => "--numjobs spreads it over more CPUs.",
+        (true, _) => "All CPUs are busy: use larger blocks, or a machine with more CPUs.",
+        (false, true) => "Use more jobs to spread the load over more CPUs (`fathom fio --numjobs=N`).",
+        (false, false) => "Use --numjobs to spread the load over more CPUs.",
     };
     let found = finding(FindingId::ClientCpuBound, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
@@ -114,11 +114,11 @@ fn steal(row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let claim = format!(
-        "the host gave {} of the CPU time to others, {} in the worst five seconds: latencies and rates hold those pauses.",
+        "CPU steal was {}, {} in the worst 5 s: latencies and rates include these pauses.",
         percent(mean),
         percent(worst.max(mean)),
     );
-    let remedy = "Repeat at another hour, or on a machine with CPUs of its own.";
+    let remedy = "Repeat at another time, or on a machine with dedicated CPUs.";
     let found = finding(FindingId::CpuSteal, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(of(found, [row]).with("steal_fraction", mean).with("steal_fraction_worst", worst.max(mean)))
 }
@@ -134,12 +134,13 @@ fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let limit = record.header.conditions.host.cgroup.cpu_limit;
-    let of_cpus = limit.map(|cpus| format!(" of {} CPUs", count(cpus))).unwrap_or_default();
+    let of_cpus = limit.map(|cpus| format!(", {} CPUs,", count(cpus))).unwrap_or_default();
     let claim = format!(
-        "the control group's limit{of_cpus} held threads back for {} of the time: the limit, not the target, is measured.",
+        "the CPU limit of the control group{of_cpus} throttled threads for {} of the time: it limits the \
+         rate, not the target.",
         percent(share),
     );
-    let remedy = "Raise cpu.max (cpu.cfs_quota_us), or measure outside of the group.";
+    let remedy = "Raise cpu.max (cpu.cfs_quota_us), or measure outside the group.";
     let found = finding(FindingId::CgroupThrottled, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
@@ -168,11 +169,12 @@ pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
     let instance = &record.header.conditions.host.provider.instance_type;
     let machine = instance.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
     let claim = format!(
-        "Stolen CPU time rose from {} to {} during the run and stayed: the machine{machine} may have spent its CPU credit.",
+        "CPU steal rose from {} to {} during the run and stayed: the machine{machine} has probably exhausted \
+         its CPU credits.",
         percent(mean(before)),
         percent(mean(after)),
     );
-    let remedy = "Let it rest until its credit is back, or take a type without credits.";
+    let remedy = "Let it idle until its credits refill, or use a machine type without credits.";
     let mut found = finding(FindingId::CpuCreditSuspected, Severity::Warning, claim, Some(remedy.to_owned()))
         .with("steal_fraction_before", mean(before))
         .with("steal_fraction_after", mean(after));
@@ -219,7 +221,7 @@ mod tests {
         let claim = super::findings(&run, &rows(&run)[0]).remove(0).claim;
         assert_eq!(
             claim,
-            "1 of 2 threads used 95 % of a core: the client, not the target, limits 2,000 requests a second."
+            "1 of 2 threads used 95 % of a core: the client, not the target, limits the rate to 2,000 IOPS."
         );
         plan(&mut run, |plan| plan.time.think_time.pause = Nanos(1000));
         assert_eq!(ids(&self::check(&run)), [""; 0]);

@@ -41,7 +41,11 @@ fn families<'r, 'a>(rows: &'r [RecordRow<'a>]) -> Vec<Vec<&'r RecordRow<'a>>> {
         _ => None,
     };
     let counts = |row: &&RecordRow<'_>| {
-        row.is_direct() && !row.is_paced() && !row.is_synced() && !client::is_bound(row) && row.held() >= 0.5
+        row.is_direct()
+            && !row.is_paced()
+            && !row.is_synced()
+            && !client::is_bound(row)
+            && row.mean_queue_depth() >= 0.5
     };
     let mut keys: Vec<_> = rows.iter().filter(counts).filter_map(key).collect();
     keys.sort_unstable();
@@ -50,7 +54,7 @@ fn families<'r, 'a>(rows: &'r [RecordRow<'a>]) -> Vec<Vec<&'r RecordRow<'a>>> {
         let wanted = Some(wanted);
         let mut family: Vec<&RecordRow<'a>> =
             rows.iter().filter(counts).filter(|row| key(row) == wanted).collect();
-        family.sort_by(|one, other| one.held().total_cmp(&other.held()));
+        family.sort_by(|one, other| one.mean_queue_depth().total_cmp(&other.mean_queue_depth()));
         family
     };
     keys.into_iter().map(family).filter(|family| family.len() > 1).collect()
@@ -59,23 +63,25 @@ fn families<'r, 'a>(rows: &'r [RecordRow<'a>]) -> Vec<Vec<&'r RecordRow<'a>>> {
 fn too_shallow(family: &[&RecordRow<'_>]) -> Option<Finding> {
     let best = family.iter().max_by(|one, other| one.iops().total_cmp(&other.iops()))?;
     let falls_short = |row: &&&RecordRow<'_>| {
-        row.held() >= QUEUE && best.held() >= DEEPER * row.held() && best.iops() >= WORTHWHILE * row.iops()
+        row.mean_queue_depth() >= QUEUE
+            && best.mean_queue_depth() >= DEEPER * row.mean_queue_depth()
+            && best.iops() >= WORTHWHILE * row.iops()
     };
     let row = family.iter().rev().find(falls_short)?;
     // Little, if latency stayed as it is: the least that can do.
     let needed = (best.iops() * row.lat_ns() / 1e9).ceil();
     let claim = format!(
-        "{} under way made {} of the {} requests a second that {} make.",
-        count(row.held()),
+        "QD {} reached {} of the {} IOPS measured at QD {}.",
+        count(row.mean_queue_depth()),
         count(row.iops()),
         count(best.iops()),
-        count(best.held()),
+        count(best.mean_queue_depth()),
     );
-    let remedy = format!("It takes at least {} under way (Little: rate times latency).", count(needed));
+    let remedy = format!("Use at least QD {} (Little's law: rate times latency).", count(needed));
     let found = finding(FindingId::QueueTooShallow, Severity::Info, claim, Some(remedy));
     Some(
         of(found, [*row])
-            .with("depth", row.held())
+            .with("depth", row.mean_queue_depth())
             .with("iops", row.iops())
             .with("iops_reached", best.iops())
             .with("depth_needed", needed),
@@ -85,22 +91,25 @@ fn too_shallow(family: &[&RecordRow<'_>]) -> Option<Finding> {
 fn not_saturated(family: &[&RecordRow<'_>]) -> Option<Finding> {
     let (first, last) = (family.first()?, family.last()?);
     let growth = last.lat_ns() / first.lat_ns().max(1.0);
-    if last.held() < DEEPER * first.held() || growth > NO_QUEUE || last.held() < QUEUE {
+    if last.mean_queue_depth() < DEEPER * first.mean_queue_depth()
+        || growth > NO_QUEUE
+        || last.mean_queue_depth() < QUEUE
+    {
         return None;
     }
     let claim = format!(
-        "at depth {} a request still takes {}, {} at depth {}: the target can do more than {} a second.",
-        count(last.held()),
+        "latency at QD {} is {}, and {} at QD {}: no queue forms, and the target can exceed {} IOPS.",
+        count(last.mean_queue_depth()),
         units::latency(last.lat_ns() as u64),
         units::latency(first.lat_ns() as u64),
-        count(first.held()),
+        count(first.mean_queue_depth()),
         count(last.iops()),
     );
-    let remedy = "More depth or jobs show how much more.";
+    let remedy = "Use more depth or jobs to find its limit.";
     let found = finding(FindingId::NotSaturated, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
         of(found, [*last])
-            .with("depth", last.held())
+            .with("depth", last.mean_queue_depth())
             .with("latency_growth", growth)
             .with("iops", last.iops()),
     )
@@ -109,28 +118,35 @@ fn not_saturated(family: &[&RecordRow<'_>]) -> Option<Finding> {
 fn knee(family: &[&RecordRow<'_>]) -> Option<Finding> {
     let mut curve: Vec<&RecordRow<'_>> = Vec::new();
     for row in family {
-        if curve.last().is_none_or(|before| row.held() >= DEEPER * 0.8 * before.held()) {
+        if curve
+            .last()
+            .is_none_or(|before| row.mean_queue_depth() >= DEEPER * 0.8 * before.mean_queue_depth())
+        {
             curve.push(row);
         }
     }
-    let at =
-        |row: &&RecordRow<'_>| DepthRate { depth: row.held(), iops: row.iops(), lat_ns: Some(row.lat_ns()) };
+    let at = |row: &&RecordRow<'_>| DepthRate {
+        depth: row.mean_queue_depth(),
+        iops: row.iops(),
+        lat_ns: Some(row.lat_ns()),
+    };
     let bend = bend(&curve.iter().map(at).collect::<Vec<_>>())?;
     let (place, plateau) = bend.throughput.filter(|_| curve.len() >= LEAST_DEPTHS)?;
     let (enough, frugal) = (curve[place], curve[bend.latency]);
     let claim = format!(
-        "{} {} level off at {} a second: depth {} is enough for the rate, depth {} the best trade with latency.",
+        "{} {} level off at {} IOPS: QD {} is enough for the rate, QD {} has the best ratio of rate to \
+         latency.",
         block(enough.block_bytes()?),
         enough.kind()?.plural(),
         count(plateau),
-        count(enough.held()),
-        count(frugal.held()),
+        count(enough.mean_queue_depth()),
+        count(frugal.mean_queue_depth()),
     );
     let found = finding(FindingId::Knee, Severity::Info, claim, None);
     Some(
         of(found, curve.iter().copied())
-            .with("iodepth_throughput", enough.held())
-            .with("iodepth_latency", frugal.held())
+            .with("iodepth_throughput", enough.mean_queue_depth())
+            .with("iodepth_latency", frugal.mean_queue_depth())
             .with("plateau_iops", plateau),
     )
 }
@@ -162,7 +178,7 @@ mod tests {
         // Latency has not grown, so there is no queue.
         check(&[(1, 2000.0), (8, 15_500.0)], &["not-saturated"]);
         let found = check(&[(1, 2000.0), (8, 10_000.0), (64, 20_000.0)], &["queue-too-shallow"]);
-        assert_eq!(found[0].claim, "8 under way made 10,000 of the 20,000 requests a second that 64 make.");
+        assert_eq!(found[0].claim, "QD 8 reached 10,000 of the 20,000 IOPS measured at QD 64.");
         assert_eq!(found[0].evidence["depth_needed"].as_f64(), Some(16.0));
         check(&[(1, 2000.0), (8, 10_000.0), (64, 10_400.0)], &[]);
     }
@@ -181,7 +197,7 @@ mod tests {
         let found = check(&[(1, 2000.0), (2, 3000.0), (4, 3001.0), (8, 3000.0)], &["knee"]);
         assert_eq!(
             found[0].claim,
-            "4k reads level off at 3,001 a second: depth 2 is enough for the rate, depth 2 the best trade with latency."
+            "4k reads level off at 3,001 IOPS: QD 2 is enough for the rate, QD 2 has the best ratio of rate to latency."
         );
         check(&[(1, 2000.0), (2, 2900.0), (4, 4000.0), (8, 5200.0)], &["queue-too-shallow"]);
     }

@@ -46,12 +46,13 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let claim = format!(
-        "{} had {} requests a second of others besides, {} of what was measured: they share its limits and add to the waiting.",
+        "other processes used {} with {} IOPS ({} of the measured load): they share its limits and add \
+         queueing delay.",
         found.place,
         count(found.requests / seconds.max(1e-9)),
         percent(share),
     );
-    let remedy = "Stop the other load, or measure when it rests.";
+    let remedy = "Stop the other load, or measure while it is idle.";
     let finding = finding(FindingId::ForeignIo, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(finding, [row])
@@ -125,11 +126,11 @@ fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let largest =
         devices.iter().find(|known| known.name == device.name).and_then(|known| known.max_request_bytes);
     let size =
-        row.block_bytes().map_or_else(|| "requests".to_owned(), |size| format!("{} requests", block(size)));
+        row.block_bytes().map_or_else(|| "requests".to_owned(), |size| format!("{} I/Os", block(size)));
     let takes =
-        largest.map(|bytes| format!(", which takes {} at most,", units::bytes(bytes))).unwrap_or_default();
+        largest.map(|bytes| format!(" (at most {} per request)", units::bytes(bytes))).unwrap_or_default();
     let claim = format!(
-        "{size} reached {}{takes} in {} pieces each: a limit on requests counts every piece.",
+        "{size} reached {}{takes} as {} requests each: an IOPS limit counts each of them.",
         device.name,
         count(pieces),
     );
@@ -162,22 +163,22 @@ fn alignment(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let (block, does) = (
         units::bytes(physical),
         if writes {
-            "it must read a block before it can write a part of it"
+            "each partial write needs a read of the block first"
         } else {
-            "it reads more than is asked for"
+            "it reads more than requested"
         },
     );
     let (claim, remedy) = match shifted {
         Some((device, start)) => (
             format!(
-                "{} begins at byte {}, beside the device's blocks of {block}, and so does every request: {does}.",
+                "{} starts at byte {}, which is not a multiple of the device's {block} blocks: {does}.",
                 device.name,
                 units::grouped(start)
             ),
-            "Make the partition anew with its start at a multiple of 1 MiB.".to_owned(),
+            "Recreate the partition with its start at a multiple of 1 MiB.".to_owned(),
         ),
         None => (
-            format!("requests do not begin and end with the device's blocks of {block}: {does}."),
+            format!("I/Os are not aligned to the device's {block} blocks: {does}."),
             format!("Use a block size and an offset that are multiples of {block}."),
         ),
     };
@@ -230,7 +231,7 @@ mod tests {
         case("randread", (400, 0), &[]);
         let found = case("randread", (6000, 0), &["foreign-io"]);
         assert!(
-            found[0].claim.starts_with("sdx had 500 requests a second of others besides, 25 %"),
+            found[0].claim.starts_with("other processes used sdx with 500 IOPS (25 %"),
             "{}",
             found[0].claim
         );
@@ -275,7 +276,7 @@ mod tests {
         let found = case(2.0, &["splitting"]);
         assert_eq!(
             found[0].claim,
-            "4k requests reached sdx, which takes 512 KiB at most, in 2 pieces each: a limit on requests counts every piece."
+            "4k I/Os reached sdx (at most 512 KiB per request) as 2 requests each: an IOPS limit counts each of them."
         );
     }
 
@@ -293,7 +294,7 @@ mod tests {
         case("randwrite", 4096, SizeSpec::Bytes(512), Some(Severity::Warning));
         case("randread", 6144, SizeSpec::Bytes(0), Some(Severity::Info));
         case("randread", 4096, SizeSpec::Percent(50), None);
-        for (start, expected) in [(1 << 20, None), (2049 * 512, Some("Make the partition anew"))] {
+        for (start, expected) in [(1 << 20, None), (2049 * 512, Some("Recreate the partition "))] {
             let mut run = record(&[TestLoad { rw: "randwrite", ..TestLoad::default() }]);
             run.header.conditions.target.devices[0].start_bytes = Some(start);
             let found =

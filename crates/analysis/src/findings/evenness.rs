@@ -36,23 +36,23 @@ fn not_steady(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
     }
     let course = match spread.direction() {
         // By how much is in the spans: the drift is a share of the mean, and can be more than all of it.
-        1 => "it rose on the whole",
-        -1 => "it fell on the whole",
-        _ => "it went up and down",
+        1 => "the trend is rising",
+        -1 => "the trend is falling",
+        _ => "there is no trend",
     };
     let settled = steady::screening(rates).filter(|last| rates.len() > SCREENED && last.is_steady());
-    let end =
-        settled.map(|last| format!(", and held {} a second over the last {SCREENED} s", count(last.mean)));
+    let end = settled.map(|last| format!(", steady at {} IOPS over the last {SCREENED} s", count(last.mean)));
     let least = spans.iter().copied().fold(f64::MAX, f64::min);
     let most = spans.iter().copied().fold(0.0, f64::max);
     let claim = format!(
-        "the rate was not steady: between {} and {} a second over spans of {}; {course}{}.",
+        "IOPS ranged from {} to {} ({} windows); {course}{}.",
         count(least),
         count(most),
         seconds((rates.len() / ROUNDS) as u64 * 1_000_000_000),
         end.unwrap_or_default(),
     );
-    let remedy = "Look for another load (a snapshot, a scrub, a neighbour), or run until it settles: `fathom bench --until-steady`.";
+    let remedy = "Check for other load (snapshot, scrub, noisy neighbour), or run until the rate is steady: `fathom \
+         bench --until-steady`.";
     let found = finding(FindingId::NotSteady, Severity::Warning, claim, Some(remedy.to_owned()));
     let found = match settled {
         Some(last) => found.with("last_30_seconds_iops", last.mean),
@@ -73,14 +73,16 @@ fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
         return None;
     }
     let used: f64 = rates[..high.length].iter().map(|rate| (rate - low.median).max(0.0)).sum();
-    let cache = if row.kind() == Some(RowKind::Read) { "" } else { ", or a full write cache," };
+    let cache = if row.kind() == Some(RowKind::Read) { "" } else { ", or the write cache is full" };
     let claim = format!(
-        "the rate fell once, from {} to {} a second after {}, and stayed there: a spent burst credit{cache} looks like this.",
+        "the rate fell from {} to {} IOPS after {} and stayed there: burst credits are probably \
+         exhausted{cache}.",
         count(high.median),
         count(low.median),
         seconds(high.length as u64 * 1_000_000_000),
     );
-    let remedy = "Let the volume rest and run again: credit falls at the same sum of requests, a neighbour's load does not.";
+    let remedy = "Let the volume idle and run again: burst credits end after the same number of I/Os, noisy \
+         neighbours do not.";
     let found = finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
@@ -116,9 +118,9 @@ mod tests {
             assert!(claim.contains(expected) && !claim.contains('%'), "{claim}");
         };
         // An uneven end is no baseline; the drift is 1.8 times the mean.
-        check([vec![1.0; 8], [0.1, 0.2].repeat(6)].concat(), "it fell on the whole");
-        check((1..=20).map(|second| f64::from(second) * 0.1).collect(), "it rose on the whole");
-        check([vec![1.0; 8], vec![0.5; 8]].concat().repeat(3)[..40].to_vec(), "it went up and down");
+        check([vec![1.0; 8], [0.1, 0.2].repeat(6)].concat(), "the trend is falling");
+        check((1..=20).map(|second| f64::from(second) * 0.1).collect(), "the trend is rising");
+        check([vec![1.0; 8], vec![0.5; 8]].concat().repeat(3)[..40].to_vec(), "there is no trend");
     }
 
     #[test]

@@ -43,14 +43,16 @@ fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let quick = sync.lat_ns.p50.filter(|&ns| ns < QUICK_NS && !dropped);
     let claim = match (dropped, quick) {
         (true, _) => format!(
-            "{} syncs, but only {} flushes reached {}, which has a volatile write cache{}: a power cut may lose what was acknowledged.",
+            "{} syncs, but only {} flushes reached {}, which has a volatile write cache{}: a power cut may lose \
+             acknowledged writes.",
             units::grouped(sync.ios),
             units::grouped(flushes),
             device.name,
             if no_barrier { " (mounted without barriers)" } else { "" },
         ),
         (false, Some(ns)) => format!(
-            "a sync takes {} although {} has a write cache that must be flushed: it is protected against power cuts, or the flush is not carried out.",
+            "a sync takes {}, although {} reports a volatile write cache: the cache is protected against power \
+             loss, or flushes are ignored.",
             units::latency(ns),
             device.name,
         ),
@@ -59,10 +61,10 @@ fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let remedy = match (dropped, no_barrier) {
         (true, true) => "Mount with barriers.",
         (true, false) => {
-            "Look at what lies between: mount options, LD_PRELOAD filters, settings of the hypervisor."
+            "Check the layers in between: mount options, LD_PRELOAD filters, hypervisor settings."
         }
         (false, _) => {
-            "Ask the provider how acknowledged writes survive a power cut; only a power cut proves it."
+            "Ask the provider how acknowledged writes survive a power loss; only a power cut can prove it."
         }
     };
     let found = finding(FindingId::FlushSuspicious, Severity::Warning, claim, Some(remedy.to_owned()));
@@ -86,13 +88,13 @@ fn cost(row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let claim = format!(
-        "a sync takes {} where a write takes {}: {} of the time goes into making {} durable.",
+        "a sync takes {} and a write {}: {} of the time is spent making {} durable.",
         units::latency(sync_ns as u64),
         units::latency(write_ns as u64),
         percent(share),
         if writes_per_sync < 1.5 { "each write" } else { "writes" },
     );
-    let remedy = "Fewer, larger commits (group commit) pay this price less often.";
+    let remedy = "Use fewer, larger commits (group commit).";
     let found = finding(FindingId::FlushCost, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
         of(found, [row])
@@ -154,7 +156,7 @@ mod tests {
         let found = check(&run(11_000_000, 24_000), &["flush-cost"]);
         assert_eq!(
             found[0].claim,
-            "a sync takes 11.0ms where a write takes 500us: 96 % of the time goes into making each write durable."
+            "a sync takes 11.0 ms and a write 500 µs: 96 % of the time is spent making each write durable."
         );
     }
 }

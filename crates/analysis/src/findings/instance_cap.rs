@@ -64,12 +64,13 @@ fn shared(together: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Finding> {
     }
     let each: Vec<String> = apart.iter().map(|row| count(row.iops())).collect();
     let claim = format!(
-        "{} share a limit: {} requests a second apart, {} together.",
+        "{} share a limit: {} IOPS apart, {} IOPS together.",
         targets.join(" and "),
         each.join(" and "),
         count(together.iops()),
     );
-    let remedy = "Look for the limit of the machine (its type), of a disk below both, or of a control group.";
+    let remedy =
+        "Check the limits of the machine type, of a disk below the targets, and of the control group.";
     let found = finding(FindingId::InstanceCap, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
         of(found, apart.iter().copied().chain([together]))
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(ids(&found), ["instance-cap"]);
         assert_eq!(
             found[0].claim,
-            "/a and /b share a limit: 1,000 and 1,000 requests a second apart, 1,000 together."
+            "/a and /b share a limit: 1,000 and 1,000 IOPS apart, 1,000 IOPS together."
         );
         assert_eq!(told([1000.0, 1000.0], 2000.0), []);
         assert_eq!(told([1000.0, 500.0], 1400.0), []);

@@ -36,18 +36,18 @@ fn not_sustained(job: &JobRecord, op: Op, schedule: &ScheduleSummary) -> Option<
     let elapsed_ns = job.measured.elapsed_ns().max(1);
     let reached = job.measured.op(op).ios as f64 * 1e9 / elapsed_ns as f64;
     let pauses = job.plan.time.think_time.pause > Nanos::ZERO;
-    let who = if pauses { "the target, or the job with its pauses (thinktime)," } else { "the target" };
+    let who = if pauses { "the target or the think time of the job (thinktime)" } else { "the target" };
     let claim = format!(
-        "{}: {who} did not keep up with the rate: {:.1} {op}s per second of {:.1} offered, {} left over, the \
-         latest made {} after it was due.",
+        "{}: {who} did not sustain the rate: {:.1} {op}s per second of {:.1} offered, {} never issued, the \
+         latest issued {} after its due time.",
         job.name,
         reached,
         schedule.offered_iops,
         schedule.backlog,
         units::latency(schedule.latest_ns),
     );
-    let remedy = "The percentiles of the response time grow with the run and hold for no rate: offer less, or allow \
-                  more in flight (iodepth).";
+    let remedy = "Response times grow with the length of the run: offer a lower rate, or allow a higher queue depth \
+         (iodepth).";
     Some(
         new(FindingId::RateNotSustained, Severity::Warning, claim, remedy, job, op)
             .with("offered_iops", rounded(schedule.offered_iops))
@@ -63,13 +63,13 @@ fn late(job: &JobRecord, op: Op, schedule: &ScheduleSummary, service_ns: u64) ->
         return None;
     }
     let claim = format!(
-        "{}: {op}s were made late by the client itself: one in a hundred by {} or more, where half of them take {}.",
+        "{}: the client issued {op}s late: p99 of the delay is {}, the median service time {}.",
         job.name,
         units::latency(late_ns),
         units::latency(service_ns),
     );
-    let remedy = "The response time holds this lateness: give the client a processor of its own (cpus_allowed), or \
-                  spread the rate over more jobs.";
+    let remedy = "Response times include this delay: dedicate a CPU to the client (cpus_allowed), or spread the rate \
+         over more jobs.";
     Some(
         new(FindingId::GeneratorLate, Severity::Info, claim, remedy, job, op)
             .with("late_p99_ns", late_ns)

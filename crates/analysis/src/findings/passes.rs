@@ -35,24 +35,22 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     // A working file has been written just now: nothing of it is left to be fetched.
     let written = row.is_own && record.header.conditions.target.kind == "directory";
     let times = format!(
-        "blocks took {} the first time and {} afterwards",
+        "the first access to a block took {}, later ones {}",
         units::latency(first),
         units::latency(later)
     );
     let (id, claim, remedy) = if written {
         let claim = format!(
-            "{times}: a cache between this machine and the medium answered, {} times as fast.",
+            "{times}: a cache between this machine and the medium served the later ones, {} times as fast.",
             count(ratio)
         );
-        (FindingId::HostCache, claim, "A size far above the host's cache (--size) shows what lies behind it.")
+        (FindingId::HostCache, claim, "Use a size well above the cache of the host (--size).")
     } else {
-        let claim = format!(
-            "{times}: they are fetched when first used (a volume made from a snapshot), or a cache has them since."
-        );
+        let claim = format!("{times}: first-touch penalty (a volume created from a snapshot), or a cache.");
         (
             FindingId::FirstTouch,
             claim,
-            "Read every block once before it is measured or put to use: `fathom prepare --touch`.",
+            "Read every block once before measuring or using the volume: `fathom prepare --touch`.",
         )
     };
     let found = finding(id, Severity::Warning, claim, Some(remedy.to_owned()));

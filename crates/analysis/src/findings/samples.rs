@@ -23,7 +23,7 @@ fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
         let text = errno_text(error.errno);
         let requests = if error.count == 1 { "request" } else { "requests" };
         let claim = format!("{} {} {requests} failed: {text}.", units::grouped(error.count), error.op);
-        let remedy = "The kernel log (dmesg) says what the device answered.";
+        let remedy = "Check the kernel log (dmesg) for device errors.";
         of(finding(FindingId::Errors, Severity::Error, claim, Some(remedy.to_owned())), [row])
             .with("op", error.op.as_str())
             .with("errno", error.errno)
@@ -39,13 +39,13 @@ fn short_run(row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let claim = format!(
-        "{} are too short to tell an even rate from one that varies, or a burst from what lasts.",
+        "{} is too short to measure variation, or to tell a burst from the sustained rate.",
         seconds(row.summary.measured_ns)
     );
     let remedy = if row.is_own {
-        "--runtime or --size make it longer."
+        "Use a longer --runtime or a larger --size."
     } else {
-        "--time_based --runtime=30s makes it longer."
+        "Use --time_based --runtime=30s."
     };
     let found = finding(FindingId::ShortRun, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
@@ -59,11 +59,11 @@ fn low_sample(row: &RecordRow<'_>) -> Option<Finding> {
         return None;
     }
     let claim = format!(
-        "{} requests carry no 99th percentile: fewer than ten lie beyond it.",
-        units::grouped(total.ios)
+        "too few samples for p99 ({}; needs {}).",
+        units::grouped(total.ios),
+        units::grouped(CARRY_P99)
     );
-    let remedy = format!("It takes {} requests: run longer.", units::grouped(CARRY_P99));
-    let found = finding(FindingId::LowSample, Severity::Info, claim, Some(remedy));
+    let found = finding(FindingId::LowSample, Severity::Info, claim, Some("Run longer.".to_owned()));
     Some(of(found, [row]).with("requests", total.ios))
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     offsets.truncate(NAMED);
     let places: Vec<String> = offsets.iter().map(|offset| units::grouped(*offset)).collect();
     let mut claim = format!(
-        "nothing completed for {}, from {} on, with {depth} under way",
+        "no I/O completed for {}, starting at {}, with {depth} in flight",
         seconds(length),
         seconds(longest.start_ns.saturating_sub(from)),
     );
@@ -49,13 +49,14 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
         claim += &format!(" (at offset {})", places.join(", "));
     }
     if spans.len() > 1 {
-        claim += &format!("; {} such spans in all", spans.len());
+        claim += &format!("; {} stalls in total", spans.len());
     }
     if stuck > 0 {
-        claim += "; a request never came back";
+        claim += "; one I/O never completed";
     }
     let severity = if stuck > 0 { Severity::Error } else { Severity::Warning };
-    let remedy = "The kernel log (dmesg) tells of timeouts and resets; over a network, look at the path.";
+    let remedy =
+        "Check the kernel log (dmesg) for timeouts and resets; for network storage, check the network path.";
     let found = finding(FindingId::Stalled, severity, claim + ".", Some(remedy.to_owned()));
     Some(
         of(found, [row])
@@ -174,7 +175,7 @@ mod tests {
         let found = told(&with(20, 20)).unwrap();
         assert_eq!(
             found.claim,
-            "nothing completed for 20 s, from 3 s on, with 16 under way (at offset 8,192)."
+            "no I/O completed for 20 s, starting at 3 s, with 16 in flight (at offset 8,192)."
         );
         assert_eq!(found.evidence["length_ns"].as_u64(), Some(20 * SECOND_NS));
     }
@@ -194,7 +195,7 @@ mod tests {
             ..StallRecord::default()
         }];
         let found = told(&run).unwrap();
-        assert!(found.claim.contains("with 7 under way (at offset 4,096)"), "{}", found.claim);
+        assert!(found.claim.contains("with 7 in flight (at offset 4,096)"), "{}", found.claim);
     }
 
     #[test]

@@ -346,7 +346,7 @@ fn text(course: &RateCourse, block: u64) -> String {
         text.push_str(&rate(phase));
         match phase.seconds {
             Some(PhaseSeconds { value: seconds, low: None, .. }) => {
-                text.push_str(&format!(" for {} at the most", time(seconds)));
+                text.push_str(&format!(" for at most {}", time(seconds)));
             }
             Some(PhaseSeconds { value: seconds, low: Some(low), .. }) if low < seconds * SURE => {
                 text.push_str(&format!(" for {} to {}", time(low), time(seconds)));
@@ -357,12 +357,12 @@ fn text(course: &RateCourse, block: u64) -> String {
     }
     match course.last {
         LastPhase::Sustained => {}
-        LastPhase::AtLeastSeconds(seconds) => text.push_str(&format!(" for {} at the least", time(seconds))),
-        LastPhase::WhileCredit => text.push_str(" as long as there is credit; how long is not known"),
-        LastPhase::Unknown => text.push_str(" at first; how long is not known"),
+        LastPhase::AtLeastSeconds(seconds) => text.push_str(&format!(" for at least {}", time(seconds))),
+        LastPhase::WhileCredit => text.push_str(" while burst credits remain (duration unknown)"),
+        LastPhase::Unknown => text.push_str(" initially (duration unknown)"),
     }
     if let Some(refill) = course.refill_s {
-        text.push_str(&format!("; refilled after {} of rest", time(refill)));
+        text.push_str(&format!("; refills in {} when idle", time(refill)));
     }
     text
 }
@@ -424,7 +424,7 @@ mod tests {
             )
         );
         assert_eq!(small.title, "4k random reads");
-        let usual = "3,000 IOPS for 31 min 35 s, then 150 IOPS; refilled after 10 h of rest";
+        let usual = "3,000 IOPS for 31 min 35 s, then 150 IOPS; refills in 10 h when idle";
         check(&found, AccessPattern::RandRead, 4096, usual);
         check(&found, AccessPattern::RandWrite, 16_384, usual);
         // 128 MiB/s are 512 I/Os of 256 KiB: the credit lasts longer, and 150 of them are 37.5 MiB/s. But it is not known
@@ -433,7 +433,7 @@ mod tests {
             &found,
             AccessPattern::Read,
             1 << 20,
-            "128 MiB/s for 28 min 25 s to 4 h 09 min, then 37.5 MiB/s; refilled after 10 h of rest",
+            "128 MiB/s for 28 min 25 s to 4 h 09 min, then 37.5 MiB/s; refills in 10 h when idle",
         );
         // Beside 1,700 I/Os a second of 80 KiB they went on for long.
         found.bursts = vec![burst(BucketUnit::Ios, 3000.0, 1700.0, 270_000.0)];
@@ -443,7 +443,7 @@ mod tests {
             &found,
             AccessPattern::RandRead,
             65_536,
-            "128 MiB/s for 12 min 56 s, then 106.2 MiB/s; refilled after 2 min 39 s of rest",
+            "128 MiB/s for 12 min 56 s, then 106.2 MiB/s; refills in 2 min 39 s when idle",
         );
     }
 
@@ -459,14 +459,14 @@ mod tests {
             &found,
             AccessPattern::RandRead,
             16_384,
-            "3,000 IOPS for 1 min 40 s, then 300 IOPS; refilled after 15 min of rest",
+            "3,000 IOPS for 1 min 40 s, then 300 IOPS; refills in 15 min when idle",
         );
         // 2,048 of 64 KiB are 128 MiB/s: bytes last 82.6 s; then 200 a second, which is below the baseline of I/Os.
         check(
             &found,
             AccessPattern::RandRead,
             65_536,
-            "128 MiB/s for 1 min 23 s, then 12.5 MiB/s; refilled after 12 min 43 s of rest",
+            "128 MiB/s for 1 min 23 s, then 12.5 MiB/s; refills in 12 min 43 s when idle",
         );
     }
 
@@ -474,14 +474,14 @@ mod tests {
     fn only_what_is_known_is_said() {
         let mut found = gp2();
         found.bursts.clear();
-        check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS at first; how long is not known");
+        check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS initially (duration unknown)");
         found.longest_peak_ns = Some(2_400_000_000_000);
-        check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS for 40 min at the least");
+        check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS for at least 40 min");
         found.iops.read = Some(Figure::bound(Estimate::AtLeast(2000.0), "hidden"));
         check(&found, AccessPattern::RandRead, 4096, "nothing");
-        check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
+        check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for at least 40 min");
         found.io_unit_bytes = Figure::bound(Estimate::AtLeast(45_000.0), "hidden");
-        check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for 40 min at the least");
+        check(&found, AccessPattern::Read, 1 << 20, "128 MiB/s for at least 40 min");
         found.io_unit_bytes = Figure::unknown("not looked at");
         check(&found, AccessPattern::Read, 1 << 20, "nothing");
         found.iops.write = None;
@@ -492,7 +492,7 @@ mod tests {
             &found,
             AccessPattern::Read,
             1 << 20,
-            "128 MiB/s as long as there is credit; how long is not known",
+            "128 MiB/s while burst credits remain (duration unknown)",
         );
         let mut found = gp2();
         found.bursts[0].capacity = Figure::bound(Estimate::AtLeast(1e6), "the time was over");
@@ -501,7 +501,7 @@ mod tests {
             &found,
             AccessPattern::RandRead,
             4096,
-            "3,000 IOPS as long as there is credit; how long is not known",
+            "3,000 IOPS while burst credits remain (duration unknown)",
         );
         assert_eq!(predictions(&Identified::default()), []);
     }

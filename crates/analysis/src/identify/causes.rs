@@ -55,20 +55,19 @@ impl Script<'_> {
             BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
         };
         let fell = format!("the rate fell from {high} to {low}");
-        let nothing = format!("{fell}, and a rest brought nothing back");
+        let nothing = format!("{fell}, and idling did not restore it");
         if self.rises(bucket) || self.found.restless.is_some() {
-            let why = "and rose again without a rest: no credit, but a limit that goes by the clock, or another load";
+            let why = "and rose again without idling: a time-based limit or other load, not burst credits";
             return OtherCause { id: Confounder::ByItself, text: format!("{fell} {why}") };
         }
         if let Some(share) = self.held_back(bucket) {
-            let why =
-                format!("{fell} while {:.0} % of this machine's CPU time was given to others", share * 100.0);
-            let text = format!("{why}: that may be why, and not credit");
+            let why = format!("{fell} while CPU steal was {:.0} %", share * 100.0);
+            let text = format!("{why}, which may be the cause instead of burst credits");
             return OtherCause { id: Confounder::CpuSteal, text };
         }
         let (id, cause) = match reads {
-            false => (Confounder::WriteCacheFull, "writes alone fell, as where a cache is full"),
-            true => (Confounder::Throttling, "no credit, but throttling or another load"),
+            false => (Confounder::WriteCacheFull, "only writes fell, as with a full write cache"),
+            true => (Confounder::Throttling, "throttling or other load, not burst credits"),
         };
         OtherCause { id, text: format!("{nothing}: {cause}") }
     }

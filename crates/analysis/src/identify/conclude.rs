@@ -114,18 +114,18 @@ impl Script<'_> {
     fn shared_why(&self) -> Option<String> {
         let why = match self.shares() {
             _ if self.found.is_any_doubtful() => DOUBTFUL,
-            _ if !self.spec.writes => "writes were not made",
+            _ if !self.spec.writes => "writes were not measured",
             [DirectionSharing::Shared, DirectionSharing::Apart | DirectionSharing::ApartUnderOne] => {
-                "requests are counted together, bytes apart"
+                "shared IOPS limit, separate bandwidth limits"
             }
             [DirectionSharing::Apart | DirectionSharing::ApartUnderOne, DirectionSharing::Shared] => {
-                "requests are counted apart, bytes together"
+                "separate IOPS limits, shared bandwidth limit"
             }
             [DirectionSharing::ApartUnderOne, _] | [_, DirectionSharing::ApartUnderOne] => {
-                "each has limits of its own, and a further one holds both together"
+                "separate limits for reads and writes, and a further one for both together"
             }
             [DirectionSharing::Unknown, DirectionSharing::Unknown] => {
-                "no limit was reached in both directions"
+                "no limit was reached with reads and writes together"
             }
             _ => return None,
         };
@@ -140,11 +140,9 @@ impl Script<'_> {
                 let value = if half < 0.5 { width as f64 } else { served };
                 Figure::known(value, (value - half).max(1.0), value + half)
             }
-            _ if served < 1.0 => {
-                Figure::unknown("requests are over before another limit lets the next through")
-            }
+            _ if served < 1.0 => Figure::unknown("I/Os complete before another limit admits the next one"),
             Held::Depth => {
-                let why = "as many were served as were asked for";
+                let why = "every I/O in flight was served in parallel";
                 Figure::bound(Estimate::AtLeast((served * 0.97).floor()), why)
             }
             _ => Figure::bound(Estimate::AtLeast((served * 0.97).floor()), "another limit was reached first"),
@@ -175,7 +173,7 @@ impl Script<'_> {
         let empty_half = empty * (wide / capacity.max(1e-9) + 0.006 * highest / beyond);
         let seconds_to_empty = match rate.estimate {
             Some(Estimate::Known { .. }) => around(empty, empty_half),
-            _ => Figure::bound(Estimate::AtMost(empty + empty_half), "its burst was not reached"),
+            _ => Figure::bound(Estimate::AtMost(empty + empty_half), "its burst rate was not reached"),
         };
         let (refill, refilled) = match bucket.regained {
             Some((regained, rest)) if rest > 0.0 => {
@@ -186,7 +184,7 @@ impl Script<'_> {
                 (around(value, error), around(seconds, seconds * share))
             }
             _ => {
-                let why = "no rest was measured: taken as the baseline";
+                let why = "refill was not measured; assumed equal to the baseline";
                 let seconds = capacity / account.base;
                 let mut refill = around(account.base, account.base * 0.05);
                 refill.why = Some(why.to_owned());
@@ -211,7 +209,7 @@ impl Script<'_> {
                 }
                 () if is_little => around(capacity, half),
                 () => Figure {
-                    why: Some("larger requests may have counted as several".to_owned()),
+                    why: Some("larger I/Os may have counted as several".to_owned()),
                     ..Figure::known(capacity, (capacity - half).max(0.0), capacity + half + uncounted)
                 },
             },
@@ -238,39 +236,41 @@ impl Script<'_> {
     fn burst_why(&self, is_cut: bool) -> Option<String> {
         if let Some((high, low)) = self.found.restless {
             return Some(format!(
-                "the rate went down from {high:.0} to {low:.0} a second and up again without a rest: no credit"
+                "the rate fell from {high:.0} to {low:.0} IOPS and rose again without idling: not burst credits"
             ));
         }
         if !self.found.buckets.is_empty() {
             if let Some((other, first)) = self.found.hidden {
-                return Some(format!("whether {other} need credit was not seen: {first} ran dry first"));
+                return Some(format!(
+                    "unknown for {other}: the burst credits of {first} were exhausted first"
+                ));
             }
             if !self.found.buckets.iter().any(|bucket| self.is_credit(bucket)) {
-                return Some("the rate that fell is not told as credit".to_owned());
+                return Some("the fall of the rate is not attributed to burst credits".to_owned());
             }
-            return is_cut.then(|| "the budget ended before everything was looked at".to_owned());
+            return is_cut.then(|| "the time budget ended before all was measured".to_owned());
         }
         match self.found.unclear {
             Some((high, Some(low))) => {
                 return Some(format!(
-                    "the rate fell from {high:.0} to {low:.0} a second, less than a bucket tells"
+                    "the rate fell from {high:.0} to {low:.0} IOPS, too little to identify a burst bucket"
                 ));
             }
             Some((high, None)) => {
-                return Some(format!("the rate fell from {high:.0} a second to one that was not even"));
+                return Some(format!("the rate fell from {high:.0} IOPS to one that was not steady"));
             }
             None => {}
         }
         let seconds = self.found.held_ns.unwrap_or(0) as f64 / 1e9;
         Some(match is_cut {
-            false => format!("the highest rates held for {seconds:.0} s"),
-            true => format!("the highest rates held for {seconds:.0} s, when the budget ended"),
+            false => format!("the highest rates were steady for {seconds:.0} s"),
+            true => format!("the highest rates were steady for {seconds:.0} s, until the time budget ended"),
         })
     }
 
     fn first_touch(&self, told: &mut Identified) {
         let Some(touch) = &self.found.touch else {
-            told.first_touch_why = Some("it was not looked at".to_owned());
+            told.first_touch_why = Some("not measured".to_owned());
             return;
         };
         let figure = |floor: &super::floor::Floor| {
@@ -278,7 +278,7 @@ impl Script<'_> {
             Figure::known(floor.mean, low, high)
         };
         if self.found.range.is_none() {
-            let why = "the same places took as long when they were read again";
+            let why = "repeated reads of the same offsets took as long as the first";
             told.first_touch_why = Some(why.to_owned());
             return;
         }
@@ -292,16 +292,16 @@ impl Script<'_> {
 }
 
 /// Why what was measured while credit ran dry is a bound.
-const DOUBTFUL: &str =
-    "credit ran dry while it was measured, and the budget ended before it was measured again";
+const DOUBTFUL: &str = "burst credits were exhausted during the measurement, and the time budget ended before it was \
+     repeated";
 
 /// Why the highest rate that was measured is only a bound.
-const CUT_SHORT: &str = "the budget ended before the limit was established";
+const CUT_SHORT: &str = "the time budget ended before the limit was established";
 /// What a rate is wrong by at most that was measured only to tell a limit from twice as much.
 const COARSE_ERROR: f64 = 0.05;
 
 /// Why what was measured is a bound where it was not the same all the time.
-const CHANGED: &str = "the rate changed by itself while the limits were measured";
+const CHANGED: &str = "the rate changed while the limits were measured";
 /// A rate is another one from this many times of it on.
 const APART: f64 = 1.03;
 
@@ -317,7 +317,7 @@ fn doubtful(figure: &Figure) -> Figure {
 
 /// A limit holds a rate at least this even.
 const EVEN: f64 = 0.1;
-const UNEVEN: &str = "the rate varied more than one that a limit holds";
+const UNEVEN: &str = "the rate varied more than it does at a limit";
 
 /// The limit on requests of one direction.
 fn iops(curve: &Curve) -> Figure {
@@ -326,10 +326,10 @@ fn iops(curve: &Curve) -> Figure {
     match curve.held {
         Held::Count if curve.top.uneven > EVEN => Figure::bound(least, UNEVEN),
         Held::Count => known(rate, curve.top.error),
-        Held::Bytes => Figure::bound(least, "bytes limit even the smallest requests"),
-        Held::Depth => Figure::bound(least, "it grew with every request in flight"),
-        Held::Client => Figure::bound(least, "this machine could ask no faster"),
-        Held::Width(width) => Figure::bound(least, format!("{width} requests are served at once")),
+        Held::Bytes => Figure::bound(least, "the bandwidth limit applies even to the smallest I/Os"),
+        Held::Depth => Figure::bound(least, "the rate grew with the queue depth"),
+        Held::Client => Figure::bound(least, "the client was the limit"),
+        Held::Width(width) => Figure::bound(least, format!("{width} I/Os are served in parallel")),
     }
 }
 
@@ -337,14 +337,14 @@ fn iops(curve: &Curve) -> Figure {
 fn bytes(curve: &Curve) -> Figure {
     match curve.bulk {
         Some(bulk) if bulk.is_busy => {
-            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), "this machine could ask no faster")
+            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), "the client was the limit")
         }
         Some(bulk) if bulk.uneven > EVEN => Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), UNEVEN),
         Some(bulk) => known(bulk.bytes(), bulk.error),
         None => {
             let why = match curve.unit {
-                IoUnit::Exactly(_) => "larger requests count as several",
-                _ => "the number of requests limits even the largest",
+                IoUnit::Exactly(_) => "larger I/Os count as several",
+                _ => "the IOPS limit applies even to the largest I/Os",
             };
             Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.98), why)
         }
@@ -363,12 +363,12 @@ fn crossover(iops: &Figure, bytes: &Figure) -> Figure {
             Some(Estimate::Known { value, low, high }),
         ) => Figure::known(value / ios, low / ios_high, high / ios_low),
         (Some(Estimate::Known { low, .. }), Some(Estimate::AtLeast(bytes))) => {
-            Figure::bound(Estimate::AtLeast(bytes / low * 0.98), "bytes do not limit")
+            Figure::bound(Estimate::AtLeast(bytes / low * 0.98), "no bandwidth limit was reached")
         }
         (Some(Estimate::AtLeast(ios)), Some(Estimate::Known { high, .. })) => {
-            Figure::bound(Estimate::AtMost(high / ios), "requests do not limit")
+            Figure::bound(Estimate::AtMost(high / ios), "no IOPS limit was reached")
         }
-        _ => Figure::unknown("neither requests nor bytes were limited"),
+        _ => Figure::unknown("no limit was reached"),
     }
 }
 
@@ -376,9 +376,9 @@ fn unit(unit: IoUnit) -> Figure {
     match unit {
         IoUnit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
         IoUnit::Above(bytes) => {
-            let why = "no larger request that counts as several was seen";
+            let why = "no larger I/O counted as several";
             Figure::bound(Estimate::AtLeast(bytes as f64), why)
         }
-        IoUnit::Hidden => Figure::unknown("another limit hides how requests are counted"),
+        IoUnit::Hidden => Figure::unknown("another limit hides how I/Os are counted"),
     }
 }

@@ -116,7 +116,7 @@ impl Script<'_> {
             let far = points[points.len() - 1];
             let is_even = far.bytes() > most_bytes * 0.95 && far.rate < top.rate / 5.0;
             let is_held = is_even && far.is_queued(self.found.floor_ns(way), 1.3);
-            let aim = "large requests at full rate";
+            let aim = "large I/Os at full rate";
             let bulk = if is_held { Some(self.at(aim, way, far.block, far.rate, Care::Fine)?) } else { None };
             let both = if is_held { far.block } else { smallest };
             return Ok(Curve { bulk, flat_to: None, unit: IoUnit::Hidden, both, ..curve });
@@ -144,7 +144,7 @@ impl Script<'_> {
         let (block, floor) = (self.spec.unit, self.found.floor_ns(way));
         if let Some(bucket) = self.early(way).filter(|bucket| bucket.account.kind == BucketUnit::Ios) {
             let base = bucket.account.base;
-            return self.at("small requests without credit", way, block, base, Care::Fine);
+            return self.at("small I/Os without burst credits", way, block, base, Care::Fine);
         }
         let mut depth = 1u32;
         let mut guess = None;
@@ -154,7 +154,7 @@ impl Script<'_> {
             let deeper = depth.saturating_mul(4).min(self.spec.most_depth);
             if level.is_queued(floor, 2.0) || deeper == depth {
                 let enough = self.depth_for(way, level.rate, block).max(depth.min(4));
-                let aim = "small requests at full rate";
+                let aim = "small I/Os at full rate";
                 let load = ProbeLoad { guess: Some(level.rate), ..ProbeLoad::of(aim, way, block, enough) };
                 return self.level_one(load, Care::Fine);
             }
@@ -180,7 +180,7 @@ impl Script<'_> {
         if flat.block == least && crossover < least as f64 * 1.015 {
             return self.all_by_bytes(curve);
         }
-        let aim = "where the limits meet";
+        let aim = "crossover block size";
         let before = whole(crossover * 0.95);
         let after = whole(crossover * 1.1) + least;
         let is_before_flat = before <= flat.block || {
@@ -200,7 +200,7 @@ impl Script<'_> {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let level =
-                self.at("the largest that counts as one", way, middle * least, top.rate, Care::Coarse)?;
+                self.at("largest size that counts as one I/O", way, middle * least, top.rate, Care::Coarse)?;
             if is_flat(&level, &top) {
                 low = middle;
             } else {
@@ -221,7 +221,7 @@ impl Script<'_> {
     fn all_by_bytes(&mut self, curve: Curve) -> Result<Curve, Halt> {
         let block = (curve.top.block * 64).min(self.spec.most_block);
         let guess = curve.most_bytes / block as f64;
-        let bulk = self.at("large requests at full rate", curve.way, block, guess, Care::Fine)?;
+        let bulk = self.at("large I/Os at full rate", curve.way, block, guess, Care::Fine)?;
         let held = if curve.held == Held::Count { Held::Bytes } else { curve.held };
         // Small enough for a bucket of I/Os to show at what is usual, large enough not to ask for nothing but work.
         let wanted = (bulk.bytes() / USUAL_IOPS) as u64;
@@ -236,7 +236,7 @@ impl Script<'_> {
         let whole = |block: f64| ((block / least as f64) as u64 * least).max(least);
         let large = whole(crossover * 4.0).min(self.spec.most_block).max(whole(crossover) + least);
         let guess = curve.most_bytes / large as f64;
-        let bulk = self.at("large requests at full rate", way, large, guess, Care::Fine)?;
+        let bulk = self.at("large I/Os at full rate", way, large, guess, Care::Fine)?;
         let crossover = bulk.bytes() / curve.top.rate;
         let flat_to = whole(crossover * 0.98);
         // Where no limit holds small requests, there are more of them than need be asked for.
@@ -250,7 +250,7 @@ impl Script<'_> {
         let times: &[f64] = if curve.held == Held::Count { &[] } else { &[1.13, 1.27, 1.43, 1.61] };
         for times in times {
             let block = whole(crossover * times) + least;
-            let aim = "bytes or steps";
+            let aim = "bandwidth or I/O size steps";
             let level = self.at(aim, way, block, bulk.bytes() / block as f64, Care::Fine)?;
             let is_below = level.bytes() < bulk.bytes() * (1.0 - EVEN);
             if is_below {
@@ -260,7 +260,7 @@ impl Script<'_> {
         if curve.held != Held::Count {
             return Ok(Curve { unit: IoUnit::Hidden, ..curve });
         }
-        let aim = "the largest that counts as one";
+        let aim = "largest size that counts as one I/O";
         let far = whole(crossover * UNIT_SHOWS);
         let keeps = |level: &RateLevel| level.bytes() > bulk.bytes() * (1.0 - 1.2 * ALIKE);
         let guess = |block: u64| bulk.bytes() / block as f64;
@@ -291,7 +291,7 @@ impl Script<'_> {
     /// Whether the rate falls from `before` to `after` a second where requests grow beyond `block`: a step is told only where
     /// it shows once more, and is as high as one more I/O makes it.
     fn is_step(&mut self, way: IoDirection, block: u64, (before, after): (f64, f64)) -> Result<bool, Halt> {
-        let aim = "the largest that counts as one";
+        let aim = "largest size that counts as one I/O";
         let up_to = self.at(aim, way, block, before, Care::Fine)?;
         let beyond = self.at(aim, way, block + self.spec.unit, after, Care::Fine)?;
         let is_near = |level: &RateLevel, rate: f64| (level.rate / rate - 1.0).abs() < ALIKE;
@@ -310,7 +310,7 @@ impl Script<'_> {
             last
         } else {
             // Another limit hides the first steps; two that follow each other are one unit apart.
-            let aim = "the largest that counts as one";
+            let aim = "largest size that counts as one I/O";
             let (mut low, mut high) = (beyond.block / least, 2 * last / least + 1);
             let flat = |level: &RateLevel| is_flat(level, &beyond);
             let end = self.at(aim, way, high * least, beyond.rate, Care::Coarse)?;
@@ -339,7 +339,7 @@ impl Script<'_> {
         let many = (4 * steps as u64).clamp(1, (self.spec.most_block / unit).max(1));
         let carried = beyond.rate * (beyond.block.div_ceil(unit) * unit) as f64;
         let guess = carried / (many * unit) as f64;
-        let bulk = self.at("large requests at full rate", way, many * unit, guess, Care::Fine)?;
+        let bulk = self.at("large I/Os at full rate", way, many * unit, guess, Care::Fine)?;
         // What limits small requests may limit these as well.
         let is_other = bulk.rate < curve.top.rate * 0.9;
         let is_held = is_other && bulk.bytes() < carried * (1.0 - ALIKE);

@@ -71,7 +71,7 @@ impl Script<'_> {
         if !self.found.is_watching || self.is_early(way) {
             return Ok(());
         }
-        let again = self.at("small requests once more", way, top.block, top.rate, Care::Coarse)?;
+        let again = self.at("small I/Os again", way, top.block, top.rate, Care::Coarse)?;
         if again.rate < FALLEN * top.rate {
             let load =
                 ProbeLoad { guess: Some(again.rate), ..ProbeLoad::of("", way, top.block, again.depth) };

@@ -115,7 +115,7 @@ impl Script<'_> {
         let all = stretches(&series);
         let Some(last) = all.last() else { return Ok(Vec::new()) };
         let low = last.rate();
-        let mut probe = self.plain(ProbeLoad { aim: "after a rest", ..load });
+        let mut probe = self.plain(ProbeLoad { aim: "after idling", ..load });
         probe.rest_ns = (LOOK_SECONDS * 1e9) as u64;
         (probe.runtime_ns, probe.counts) = ((LOOK_SECONDS / 2.0 * 1e9) as u64, true);
         let way = load.way();

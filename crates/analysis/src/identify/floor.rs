@@ -54,7 +54,7 @@ impl Script<'_> {
     /// The latency at rest of one direction: of requests so far apart that no limit holds them up.
     pub(crate) fn floor(&mut self, way: IoDirection) -> Result<(), Halt> {
         let block = self.spec.unit;
-        let load = ProbeLoad::of("latency at rest", way, block, 1);
+        let load = ProbeLoad::of("latency without load", way, block, 1);
         let alone = self.few(load, 24, 0, None)?;
         let apart = (4.0 * alone.mean).max(50_000.0);
         let (samples, most) = if alone.spread() > 0.05 {
@@ -107,15 +107,15 @@ impl Script<'_> {
         let alone = self.few(load, 12, 0, None)?;
         let rate = Some((1e9 / (3.0 * alone.mean).max(50_000.0)).floor().max(1.0) as u64);
         let first = self.few(load, TOUCHES, turn, rate)?;
-        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, turn, rate)?;
+        let again = self.few(ProbeLoad { aim: "the same offsets again", ..load }, TOUCHES, turn, rate)?;
         self.found.touch = Some(Touch { first, again, share: f64::NAN });
         if !is_slower(&first, &again) {
             return Ok(());
         }
         // Other places tell the same, or it was something else.
-        let (turn, more) = (1_000_003, ProbeLoad { aim: "first accesses elsewhere", ..load });
+        let (turn, more) = (1_000_003, ProbeLoad { aim: "first accesses at other offsets", ..load });
         let first = self.few(more, TOUCHES, turn, rate)?;
-        let again = self.few(ProbeLoad { aim: "the same places again", ..load }, TOUCHES, turn, rate)?;
+        let again = self.few(ProbeLoad { aim: "the same offsets again", ..load }, TOUCHES, turn, rate)?;
         if is_slower(&first, &again) {
             self.keep_to_touched()?;
         }

@@ -145,7 +145,7 @@ impl Script<'_> {
         let is_small = block == self.spec.unit;
         let load = ProbeLoad {
             guess: Some(high),
-            ..ProbeLoad::of("after a rest", way, block, self.depth_for(way, high, block))
+            ..ProbeLoad::of("after idling", way, block, self.depth_for(way, high, block))
         };
         let mut probe = self.probe(load, high, Care::Coarse, longest);
         let seconds = (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9;
@@ -175,7 +175,7 @@ impl Script<'_> {
         let (one, other) = (rate(IoDirection::Read), rate(IoDirection::Write));
         let depth = self.depth_for(IoDirection::Read, one.max(other), block);
         for _ in 0..MOST_PIECES {
-            let mut probe = self.plain(ProbeLoad::both("what credit there is", block, depth));
+            let mut probe = self.plain(ProbeLoad::both("remaining burst credits", block, depth));
             (probe.runtime_ns, probe.counts) = (PIECE_NS, true);
             let seen = self.ask(probe)?;
             let both = seen.read.rate() + seen.write.rate();

@@ -86,7 +86,7 @@ impl IdentifyProbe {
             (0, _) => "writes",
             _ => "reads and writes",
         };
-        format!("{}: {ways} of {}, {} at once", self.aim, block_name(self.block), self.reads.max(self.writes))
+        format!("{}: {ways} of {}, QD {}", self.aim, block_name(self.block), self.reads.max(self.writes))
     }
 
     /// Time it takes at most, ns, but for what is in flight at its end.

@@ -50,7 +50,7 @@ impl Script<'_> {
         let mut regained = None;
         let mut is_dry = true;
         for &(rest, seconds) in pieces {
-            let mut probe = self.plain(ProbeLoad { aim: "after a rest", ..bucket.load });
+            let mut probe = self.plain(ProbeLoad { aim: "after idling", ..bucket.load });
             probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
             let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
             (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);

@@ -41,7 +41,7 @@ impl Script<'_> {
             (Some(one), None) | (None, Some(one)) => one.block,
             (None, None) => return Ok(()),
         };
-        let aim = "large requests at full rate";
+        let aim = "large I/Os at full rate";
         let guess = |curve: &Curve| curve.bulk.map_or(curve.top.rate, |bulk| bulk.bytes() / large as f64);
         self.use_up(BucketUnit::Bytes, large)?;
         let one = self.at(aim, read.way, large, guess(&read), Care::Fine)?;
@@ -60,7 +60,7 @@ impl Script<'_> {
     ) -> Result<DirectionSharing, Halt> {
         let depth = read.depth.max(write.depth);
         let guess = Some(read.rate.min(write.rate) / 2.0);
-        let load = ProbeLoad { guess, ..ProbeLoad::both("reads and writes at once", block, depth) };
+        let load = ProbeLoad { guess, ..ProbeLoad::both("reads and writes together", block, depth) };
         let [one, other] = self.level(load, Care::Fine)?;
         let total = one.rate + other.rate;
         let (most, least) = (read.rate.max(write.rate), read.rate.min(write.rate));

@@ -14,7 +14,7 @@ pub enum Lasting {
     /// Even for long enough.
     Sustained,
     /// Too short or too uneven to tell.
-    Undecided,
+    Inconclusive,
 }
 
 impl Lasting {
@@ -23,7 +23,7 @@ impl Lasting {
         match self {
             Lasting::Peak => "peak",
             Lasting::Sustained => "sustained",
-            Lasting::Undecided => "undecided",
+            Lasting::Inconclusive => "inconclusive",
         }
     }
 }
@@ -44,12 +44,12 @@ pub fn lasting(test: &TestRecord) -> Lasting {
     match () {
         // What was slower before may be so again.
         () if settled.is_some_and(|rounds| !is_worst_so_far(&rounds.values, rounds.tracked == "lat_ns")) => {
-            Lasting::Undecided
+            Lasting::Inconclusive
         }
         () if settled.is_some() && is_long => Lasting::Sustained,
         () if fall(&rates).is_some() => Lasting::Peak,
         () if is_long && FigureSpread::of(&fifths(&rates)).is_steady() => Lasting::Sustained,
-        () => Lasting::Undecided,
+        () => Lasting::Inconclusive,
     }
 }
 
@@ -65,13 +65,13 @@ mod tests {
             let run = record(&[TestLoad { seconds, ..TestLoad::default() }]);
             assert_eq!(lasting(&run.tests[0]), expected);
         };
-        check(vec![1.0; 12], Lasting::Undecided);
-        check(vec![1.0; 290], Lasting::Undecided);
+        check(vec![1.0; 12], Lasting::Inconclusive);
+        check(vec![1.0; 290], Lasting::Inconclusive);
         check(vec![1.0; 300], Lasting::Sustained);
         check([vec![1.0; 20], vec![0.1; 400]].concat(), Lasting::Peak);
-        check([vec![0.1; 20], vec![1.0; 400]].concat(), Lasting::Undecided);
-        check([vec![1.0; 50], vec![0.5; 50]].concat().repeat(4), Lasting::Undecided);
-        check(Vec::new(), Lasting::Undecided);
+        check([vec![0.1; 20], vec![1.0; 400]].concat(), Lasting::Inconclusive);
+        check([vec![1.0; 50], vec![0.5; 50]].concat().repeat(4), Lasting::Inconclusive);
+        check(Vec::new(), Lasting::Inconclusive);
     }
 
     #[test]
@@ -85,8 +85,8 @@ mod tests {
         };
         check(297, &[300.0; 5], true, Lasting::Sustained);
         check(297, &[3000.0, 1000.0, 300.0, 300.0, 300.0, 300.0, 300.0], true, Lasting::Sustained);
-        check(297, &[200.0, 300.0, 300.0, 300.0, 300.0, 300.0], true, Lasting::Undecided);
+        check(297, &[200.0, 300.0, 300.0, 300.0, 300.0, 300.0], true, Lasting::Inconclusive);
         // Short rounds may agree and still be on credit.
-        check(50, &[300.0; 5], true, Lasting::Undecided);
+        check(50, &[300.0; 5], true, Lasting::Inconclusive);
     }
 }

@@ -62,7 +62,7 @@ pub const FILE: &str = "file-";
 pub fn file_tests(time_ns: u64, depth: u32) -> Vec<FileTest> {
     let test = |id: &str, kind, rw: AccessPattern, (block, depth): (u64, u32)| FileTest {
         id: format!("{FILE}{id}-{}", if rw.writes() { "write" } else { "read" }),
-        title: format!("{} {}, {depth} at a time", rw.title(), block_name(block)),
+        title: format!("{} {}, QD {depth}", rw.title(), block_name(block)),
         kind,
         rw,
         block_size_bytes: block,
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!((ids.len(), ids[35]), (36, "file-8m-read"));
         let time: u64 = tests.iter().map(|test| test.runtime_ns).sum();
         assert!(time <= 60_000_000_000 && time > 59_000_000_000, "{time}");
-        assert_eq!((tests[4].iodepth, tests[4].title.as_str()), (32, "random write 4k, 32 at a time"));
+        assert_eq!((tests[4].iodepth, tests[4].title.as_str()), (32, "random write 4k, QD 32"));
         for (index, id) in ids.iter().enumerate() {
             assert!(!ids[..index].contains(id), "{id}");
         }

@@ -55,7 +55,8 @@ fn of_tests(record: &RunRecord) -> Vec<Finding> {
     for found in &mut kept {
         found.tests.dedup();
         if found.tests.len() > 1 {
-            found.claim = format!("{} ({} more tests alike)", found.claim, found.tests.len() - 1);
+            found.claim =
+                format!("{} ({} more tests with the same finding)", found.claim, found.tests.len() - 1);
             found.tests.truncate(1);
         }
     }
@@ -75,11 +76,11 @@ fn stalled(surface: &Surface) -> Option<Finding> {
     let all: Vec<(String, u64)> = of_points.chain(of_rates).chain(of_rows).collect();
     let (place, longest) = all.iter().max_by_key(|(_, ns)| *ns)?;
     let claim = format!(
-        "nothing completed for {} ({place}){}: the device did not answer. No rate rests on what was measured meanwhile.",
+        "no I/O completed for {} ({place}){}: the device did not respond. Rates exclude this time.",
         seconds(*longest),
-        if all.len() > 1 { format!(", and in {} tests altogether", all.len()) } else { String::new() },
+        if all.len() > 1 { format!("; {} stalls in total", all.len()) } else { String::new() },
     );
-    let remedy = "The kernel log (dmesg) tells what the driver saw.".to_owned();
+    let remedy = "Check the kernel log (dmesg) for timeouts and resets.".to_owned();
     let found = finding(FindingId::Stalled, Severity::Warning, claim, Some(remedy));
     Some(found.with("length_ns", *longest).with("tests", all.len() as u64))
 }
@@ -93,28 +94,27 @@ fn content(surface: &Surface) -> Vec<Finding> {
     let unwritten = surface.count("unwritten");
     if unwritten > 0 {
         let claim = format!(
-            "{} answered as what was never written does (holes, or zeros that come faster than data): no medium is behind \
-             it. It is left out of least, greatest, mean and median; single requests that went there are not.",
+            "{} looks unwritten (holes, or zeros that are read faster than data) and may not reach the medium. \
+             Minimum, maximum, mean and median exclude it; the latencies of single I/Os include it.",
             share(unwritten)
         );
-        let remedy = "Write it once before it is measured, if all of it is going to be used.".to_owned();
+        let remedy = "Write it once before measuring, if all of it will be used.".to_owned();
         let what = finding(FindingId::Unwritten, Severity::Warning, claim, Some(remedy));
         found.push(what.with("points", unwritten as u64).with("of_points", all as u64));
     }
     let cached = surface.count("cached");
     if cached > 0 {
         let claim = format!(
-            "memory of this machine answered for {}, not the device: they are left out of least, greatest, mean and \
-             median.",
+            "memory of this machine served {}, not the device: minimum, maximum, mean and median exclude it.",
             share(cached)
         );
-        let remedy = "Without --buffered requests go past the page cache.".to_owned();
+        let remedy = "Omit --buffered to bypass the page cache.".to_owned();
         let what = finding(FindingId::CacheServed, Severity::Warning, claim, Some(remedy));
         found.push(what.with("points", cached as u64).with("of_points", all as u64));
     }
     if surface.is_all_zero() {
-        let claim = "everything that was looked at is zero. If nothing was ever written there, these are not the rates \
-                     of the medium, and there is nothing to hold them against.";
+        let claim = "all data read are zeros. If nothing was ever written there, these are not the rates of the medium, \
+             and there are no others to compare with.";
         found.push(finding(FindingId::Unwritten, Severity::Warning, claim.to_owned(), None));
     }
     found
@@ -204,7 +204,7 @@ impl AxisLevels {
     fn words(&self, at: impl Fn(&(Segment, u64, u64)) -> String) -> String {
         // What is left when other levels are taken out is a ratio, and no device has so low a rate.
         let level = |rate: f64| {
-            if rate < 100.0 { format!("{} times the usual", count(rate)) } else { mebibytes(rate) }
+            if rate < 100.0 { format!("{} times the median", count(rate)) } else { mebibytes(rate) }
         };
         match self.levels.as_slice() {
             [first, rest @ ..] if rest.len() <= 3 => {
@@ -221,7 +221,7 @@ impl AxisLevels {
                 let (first, last) = (all[0].0.median, all[all.len() - 1].0.median);
                 let (first, last, least, most) = (level(first), level(last), level(least), level(most));
                 format!(
-                    "{} levels between {least} and {most}, {first} at first and {last} at the end",
+                    "{} levels from {least} to {most}, {first} at the start and {last} at the end",
                     all.len()
                 )
             }
@@ -238,11 +238,13 @@ impl AxisLevels {
         let (first, last) = self.first_and_last();
         let lasts = self.levels.len() == 2 && last < first;
         let what = match lasts {
-            true => "as where a burst credit is spent, or a cache is full",
-            false => "as with neighbours on the same device, or a limit that comes and goes",
+            true => "burst credits are probably exhausted, or a cache is full",
+            false => "noisy neighbours or a time-based limit are probable",
         };
-        let claim = format!("the rate follows the time, wherever it is read: {words}. It looks {what}.");
-        let remedy = "Measure again after a rest: what comes back by itself was credit.".to_owned();
+        let claim = format!("the rate depends on the time, not on the offset: {words}; {what}.");
+        let remedy =
+            "Let the volume idle and measure again: a rate that recovers had exhausted burst credits."
+                .to_owned();
         let found = match lasts {
             true => finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy)),
             false => finding(FindingId::RateFollowsTime, Severity::Warning, claim, None),
@@ -254,10 +256,10 @@ impl AxisLevels {
         let words = self.words(|(_, offset, _)| bytes(*offset));
         let (first, last) = self.first_and_last();
         let what = match self.levels.windows(2).all(|pair| pair[1].0.median < pair[0].0.median) {
-            true if last < 0.8 * first => "as on a disk with zones, which is quick outside and slow inside",
-            _ => "as where parts of a volume lie on other media, or have yet to be fetched",
+            true if last < 0.8 * first => "a disk with zones, fast outside and slow inside, is probable",
+            _ => "parts of the volume on other media or not yet initialized are probable",
         };
-        let claim = format!("the rate follows the place, whenever it is read: {words}. It looks {what}.");
+        let claim = format!("the rate depends on the offset, not on the time: {words}; {what}.");
         self.with_evidence(finding(FindingId::RateFollowsPlace, Severity::Info, claim, None))
     }
 
@@ -265,11 +267,11 @@ impl AxisLevels {
         let words = self.words(|(_, offset, _)| bytes(*offset));
         let said = command.iter().any(|word| word.starts_with("--order"));
         let claim = format!(
-            "the rate changes on the way: {words}. Places were visited in their order{}, so it may follow the time as \
-             well as the place.",
-            if said { ", as asked" } else { "" }
+            "the rate changes: {words}. Points were read in order of their offsets{}, so time and offset cannot \
+             be separated.",
+            if said { ", as requested" } else { "" }
         );
-        let remedy = "--order random tells the two apart.".to_owned();
+        let remedy = "Use --order random to separate them.".to_owned();
         self.with_evidence(finding(FindingId::RateChanges, Severity::Info, claim, Some(remedy)))
     }
 
@@ -291,12 +293,11 @@ fn burst(surface: &Surface) -> Option<Finding> {
         return None;
     }
     let claim = format!(
-        "what was read a moment ago comes at {}, the rest at {}: a cache between this machine and the medium holds it.",
+        "repeated reads reach {}, others {}: a cache between this machine and the medium serves them.",
         mebibytes(burst),
         mebibytes(usual)
     );
-    let remedy =
-        "Data that are read again and again fit into it; the rates of the surface are those of the rest.";
+    let remedy = "The rates of the surface exclude repeated reads.";
     let found = finding(FindingId::HostCache, Severity::Info, claim, Some(remedy.to_owned()));
     Some(found.with("burst_bytes_per_second", burst).with("median_bytes_per_second", usual))
 }
@@ -305,7 +306,7 @@ fn scan(scan: &Scan) -> Vec<Finding> {
     let mut found = Vec::new();
     let unreadable: u64 = scan.unreadable.iter().map(|range| range.length_bytes).sum();
     if let Some(first) = scan.unreadable.first() {
-        let places = if scan.unreadable.len() == 1 { "1 place" } else { "several places" };
+        let places = if scan.unreadable.len() == 1 { "1 range" } else { "several ranges" };
         let claim = format!(
             "{} of {} cannot be read, in {places}, the first at {}.",
             bytes(unreadable),
@@ -313,7 +314,7 @@ fn scan(scan: &Scan) -> Vec<Finding> {
             first.offset_bytes
         );
         let remedy =
-            "Save what is there and replace the device; a write to such a sector may make it readable again.";
+            "Back up the data and replace the device; writing to such a sector may make it readable again.";
         let what = finding(FindingId::Unreadable, Severity::Error, claim, Some(remedy.to_owned()));
         found.push(
             what.with("unreadable_bytes", unreadable)
@@ -324,14 +325,14 @@ fn scan(scan: &Scan) -> Vec<Finding> {
     let again = scan.slow.iter().filter(|block| scan.is_slow_again(block)).count();
     if let Some(worst) = scan.slow.iter().max_by_key(|block| block.lat_ns) {
         let claim = format!(
-            "{} took {} or more, the slowest, at {}, {}; {} when read once more.",
+            "{} took {} or more, the slowest at {} with {}; when read again, {}.",
             if scan.slow.len() == 1 { "1 block".to_owned() } else { format!("{} blocks", scan.slow.len()) },
             latency(scan.slow_from_ns),
             worst.offset_bytes,
             latency(worst.lat_ns),
             match again {
-                0 => "none of them was slow".to_owned(),
-                again => format!("{again} of them slow again"),
+                0 => "none was slow".to_owned(),
+                again => format!("{again} were slow again"),
             }
         );
         let severity = if again > 0 { Severity::Warning } else { Severity::Info };

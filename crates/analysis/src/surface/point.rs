@@ -152,7 +152,7 @@ fn why(test: &TestRecord) -> String {
         let error = test.jobs.iter().flat_map(|job| &job.errors).next()?;
         Some(format!("every {} failed, errno {}", error.op, error.errno))
     });
-    said.unwrap_or_else(|| "nothing completed".to_owned())
+    said.unwrap_or_else(|| "no I/O completed".to_owned())
 }
 
 fn offset_of(test: &TestRecord) -> Option<u64> {

@@ -39,19 +39,19 @@ mod tests {
             ("p9999<5ms", None),
         ] {
             assert_eq!(
-                LatencyObjective::parse_recorded(text).unwrap().verdict(&point().lat_ns).is_met(),
+                LatencyObjective::parse_recorded(text).unwrap().verdict(&point().lat_ns).decided(),
                 met,
                 "{text}"
             );
         }
         for (text, said) in [
-            ("p99", "is no objective"),
+            ("p99", "is not an objective"),
             ("p98<1ms", "p98 is not recorded: use mean"),
-            ("min<1ms", "the minimum is no objective"),
-            ("p99>1ms", "limited from above"),
+            ("min<1ms", "the minimum cannot be"),
+            ("p99>1ms", "needs < or <="),
             ("rand-read.p99<1ms", "names a test"),
             ("read.p99<1ms", "names a direction"),
-            ("clat_ns.p99<1ms", "it limits lat_ns"),
+            ("clat_ns.p99<1ms", "an objective limits lat_ns"),
             ("p99<5", "no unit"),
             ("p99<0ms", "above 0"),
         ] {

@@ -248,9 +248,8 @@ impl RateSearch<'_> {
             .filter(|tried| tried.offer.rate_iops == rate)
             .map(|tried| tried.passes(self.slo))
             .collect();
-        let count = |wanted| tries.iter().filter(|passed| **passed == wanted).count();
-        let [kept, failed, unknown] =
-            [CriterionVerdict::Met, CriterionVerdict::Missed, CriterionVerdict::Inconclusive].map(count);
+        let count = |decided| tries.iter().filter(|verdict| verdict.decided() == decided).count();
+        let [kept, failed, unknown] = [Some(true), Some(false), None].map(count);
         match (kept, failed, unknown) {
             (_, _, 1..) => RateVerdict::Unknown,
             // One failure ends it on the way; at the answer, two.
@@ -274,7 +273,7 @@ impl RateSearch<'_> {
     fn closed(&self) -> Option<(f64, Option<f64>)> {
         let sound = || self.curve.iter().filter(|point| point.is_sound());
         let most = sound().map(|point| point.iops).reduce(f64::max)?;
-        let kept = sound().filter(|point| self.slo.verdict(&point.lat_ns) == CriterionVerdict::Met);
+        let kept = sound().filter(|point| self.slo.verdict(&point.lat_ns).is_met());
         Some((most, kept.map(|point| point.iops).reduce(f64::max)))
     }
 
@@ -312,7 +311,7 @@ impl RateSearch<'_> {
         let (low, too_much) = self.bracket();
         let verdict = low.map(|low| self.verdict(low));
         let of_low = || self.tries().filter(|tried| Some(tried.offer.rate_iops) == low);
-        let kept = of_low().filter(|tried| tried.passes(self.slo) == CriterionVerdict::Met);
+        let kept = of_low().filter(|tried| tried.passes(self.slo).is_met());
         Some(Highest {
             rw: self.offer.rw,
             block_size_bytes: self.offer.block_size_bytes,

@@ -6,7 +6,6 @@
 
 use std::cmp::Ordering;
 
-use crate::criterion::CriterionVerdict;
 use crate::pattern::AccessPattern;
 use crate::sweep::goal::is_reached;
 use crate::sweep::knee::{curve, has_ended};
@@ -81,9 +80,7 @@ impl Planner<'_> {
             return false;
         };
         let needed_ns = slo.samples() / point.iops * 1e9;
-        point.ios > 0
-            && slo.verdict(&point.lat_ns) == CriterionVerdict::Inconclusive
-            && needed_ns < LONGEST_FOR_SLO_NS as f64
+        point.ios > 0 && slo.verdict(&point.lat_ns).is_inconclusive() && needed_ns < LONGEST_FOR_SLO_NS as f64
     }
 
     /// Objectives are looked at for one block size in full, for the others as far as their points tell.
@@ -144,7 +141,7 @@ impl Planner<'_> {
         self.spec.patterns.iter().find_map(|&rw| {
             let block = *first_blocks(self.spec).first()?;
             let is_met = |point: &SweepPoint| {
-                self.spec.slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat_ns) == CriterionVerdict::Met)
+                self.spec.slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat_ns).is_met())
             };
             let by_slo = self.spec.slo.as_ref().and_then(|_| self.between(rw, block, &is_met));
             by_slo.or_else(|| self.reaching(rw, block))
@@ -342,9 +339,7 @@ mod tests {
         assert_eq!(told.map(|point| point.lat_ns.p99.is_some()).collect::<Vec<_>>(), [false, true]);
         let slo = LatencyObjective::parse_recorded("mean<1.5ms").ok();
         let (points, _) = swept(&SweepSpec { slo: slo.clone(), ..spec() }, &model);
-        let met = |point: &&SweepPoint| {
-            slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat_ns) == CriterionVerdict::Met)
-        };
+        let met = |point: &&SweepPoint| slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat_ns).is_met());
         let best = points
             .iter()
             .filter(met)

@@ -8,10 +8,10 @@ use fathom_sys::device::DeviceError;
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
     /// Neither a device nor something on one.
-    #[error("there is no block device {}, and nothing of that name to find one under", .0.display())]
+    #[error("no block device or path named {}", .0.display())]
     NoSuch(PathBuf),
     /// A file or directory that lies on no block device.
-    #[error("{} lies on {fs_type}, which has no block device of its own", path.display())]
+    #[error("{} is on {fs_type}, which has no block device", path.display())]
     NoDevice {
         /// As typed.
         path: PathBuf,
@@ -19,13 +19,13 @@ pub enum MonitorError {
         fs_type: String,
     },
     /// The file system it is on does not answer.
-    #[error("{} does not answer", .0.display())]
+    #[error("{} does not respond", .0.display())]
     Silent(PathBuf),
     /// A modelled volume.
-    #[error("{} is a modelled volume: the kernel counts nothing of it, and its time is virtual", .0.display())]
+    #[error("{} is a simulated volume: the kernel has no counters for it, and its time is virtual", .0.display())]
     Simulated(PathBuf),
     /// Not one disk.
-    #[error("this machine shows no disks")]
+    #[error("this machine has no visible disks")]
     NoDisks,
     /// It cannot be looked at.
     #[error("{0}")]
@@ -36,15 +36,11 @@ impl MonitorError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            MonitorError::NoSuch(_) => {
-                "`ls /sys/class/block` lists the kernel's names; without a name all disks are shown"
-            }
-            MonitorError::NoDevice { .. } => "name a device, or a directory on a disk",
-            MonitorError::Silent(_) => "name the device itself, which is not asked",
-            MonitorError::Simulated(_) => {
-                "`fathom fio` and `fathom bench` run on it, and tell second by second what it does"
-            }
-            MonitorError::NoDisks => "is /sys mounted?",
+            MonitorError::NoSuch(_) => "use a name from `ls /sys/class/block`, or none to show all disks",
+            MonitorError::NoDevice { .. } => "use a device, or a directory on a disk",
+            MonitorError::Silent(_) => "use the device itself, which needs no response",
+            MonitorError::Simulated(_) => "use `fathom fio` or `fathom bench` on it; they report each second",
+            MonitorError::NoDisks => "check that /sys is mounted",
             MonitorError::Device(error) => error.hint()?,
         };
         Some(text.to_owned())

@@ -46,11 +46,11 @@ fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEn
     let refused = |reason: String, hint: Option<String>| PingError::Engine { reason, hint };
     let entry = registry::find(name).filter(|entry| entry.traits.needs_files).ok_or_else(|| {
         let names = ENGINES.iter().filter(|entry| entry.traits.needs_files).map(|entry| entry.name);
-        let hint = format!("there are {}", names.collect::<Vec<_>>().join(", "));
-        refused(format!("there is no engine called '{name}' that reads and writes files"), Some(hint))
+        let hint = format!("use one of {}", names.collect::<Vec<_>>().join(", "));
+        refused(format!("unknown engine '{name}', or one that does not access files"), Some(hint))
     })?;
     let max_block = usize::try_from(settings.size).ok().filter(|size| *size <= LARGEST);
-    let max_block = max_block.ok_or_else(|| refused("a request of more than 1 GiB".to_owned(), None))?;
+    let max_block = max_block.ok_or_else(|| refused("request size exceeds 1 GiB".to_owned(), None))?;
     let mut options = BTreeMap::new();
     // The kernel takes the wish to poll from Linux AIO and drops it: nobody is there who would.
     let polls = settings.poll && entry.name != "libaio";
@@ -59,8 +59,8 @@ fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEn
             continue;
         }
         if !entry.options.iter().any(|row| row.name == option) {
-            let hint = Some("leave one of the two out".to_owned());
-            return Err(refused(format!("the engine {name} has no {option}"), hint));
+            let hint = Some("omit one of the two".to_owned());
+            return Err(refused(format!("engine {name} does not support {option}"), hint));
         }
         options.insert(option.to_owned(), "1".to_owned());
     }

@@ -30,13 +30,13 @@ pub enum PingError {
     #[error("think twice, then use -WWW to shred this target")]
     ThinkTwice,
     /// Writing to a device that was not named.
-    #[error("would overwrite the data of {}: only with --destroy-data={}", path.display(), path.display())]
+    #[error("would overwrite the data on {}: requires --destroy-data={}", path.display(), path.display())]
     Unnamed {
         /// The device.
         path: PathBuf,
     },
     /// Consent for something that is not the target.
-    #[error("{} is not what --destroy-data={} names", path.display(), other.display())]
+    #[error("{} is not the target named by --destroy-data={}", path.display(), other.display())]
     OtherNamed {
         /// The target.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum PingError {
     #[error("request size is too big for this target")]
     TooBig,
     /// Too little room for the working file.
-    #[error("{}: {} are asked for, {} may be used", path.display(), bytes(*wanted), bytes(*free))]
+    #[error("{}: needs {}, {} available", path.display(), bytes(*wanted), bytes(*free))]
     NoRoom {
         /// The directory.
         path: PathBuf,
@@ -83,10 +83,10 @@ pub enum PingError {
     #[error("{0}")]
     Simulated(#[source] AssessError),
     /// A modelled volume answers no more; what was measured until then is a result.
-    #[error("the volume has fallen silent")]
+    #[error("the volume stopped responding")]
     Silent,
     /// Nothing would ever end it.
-    #[error("on virtual time this would never end: nothing says how many requests or how long")]
+    #[error("without a count or a time limit this would never end in virtual time")]
     Endless,
     /// The target is refused.
     #[error("{0}")]
@@ -109,10 +109,10 @@ pub enum PingError {
         errno: i32,
     },
     /// A thread could not be started, or ended without a word.
-    #[error("the thread that makes the requests {0}")]
+    #[error("the thread that issues I/Os {0}")]
     Thread(String),
     /// Asked to end before the first request.
-    #[error("broken off by {reason} before the first request")]
+    #[error("interrupted by {reason} before the first request")]
     Stopped {
         /// Why.
         reason: String,
@@ -122,7 +122,7 @@ pub enum PingError {
 /// Why, without the path, which stands before it.
 fn reason(error: &AssessError) -> String {
     let AssessError::Target { reason, .. } = error else { return error.to_string() };
-    reason.strip_prefix("cannot make the working file: ").unwrap_or(reason).to_owned()
+    reason.strip_prefix("cannot create the test file: ").unwrap_or(reason).to_owned()
 }
 
 const EINVAL: i32 = 22;
@@ -131,25 +131,25 @@ impl PingError {
     /// What to do about it, where something can be done.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            PingError::Stat { .. } => "name a directory, an existing file or a block device",
-            PingError::Unsupported { .. } => "name a directory, a regular file or a block device",
-            PingError::ThinkTwice => "what the target holds would be overwritten",
-            PingError::Unnamed { .. } => "leave -W and -G out to read only",
-            PingError::OtherNamed { .. } => "name the target itself, or leave --destroy-data out",
+            PingError::Stat { .. } => "use a directory, an existing file or a block device",
+            PingError::Unsupported { .. } => "use a directory, a regular file or a block device",
+            PingError::ThinkTwice => "this would overwrite the data on the target",
+            PingError::Unnamed { .. } => "omit -W and -G to read only",
+            PingError::OtherNamed { .. } => "use the path of the target, or omit --destroy-data",
             PingError::TooSmall => "use a smaller -S (range) or -o (offset)",
             PingError::TooBig => "use a smaller -s (request) or a larger -S (range)",
             PingError::NoRoom { .. } => "use a smaller -S, or free some space",
             PingError::Open { direct: true, source, .. } if source.raw_os_error() == Some(EINVAL) => {
-                "its file system has no direct I/O: use --buffered"
+                "the file system does not support direct I/O: use --buffered"
             }
             PingError::Open { .. } => "check permissions, or run as root",
-            PingError::Endless => "say how many (-c 10) or how long (-w 1min)",
+            PingError::Endless => "set a count (-c 10) or a time (-w 1min)",
             PingError::Refused(error) | PingError::Simulated(error) => return error.hint(),
             PingError::NoFile { source, .. } => return source.hint(),
             PingError::Engine { hint, .. } => return hint.clone(),
             PingError::EngineFailed(error) => return error.hint().map(str::to_owned),
             PingError::Request { errno: EINVAL } => {
-                "direct I/O wants sizes and offsets in whole sectors: use -s 4k, or go through the cache"
+                "direct I/O requires sizes and offsets in whole sectors: use -s 4k, or --buffered"
             }
             PingError::Silent
             | PingError::Request { .. }

@@ -106,18 +106,18 @@ impl PreparePlan {
     pub fn is_another(&self, earlier: &RunHeader, first_ms: Option<u64>) -> Option<String> {
         if earlier.size_bytes != self.target.size {
             let (was, is) = (bytes(earlier.size_bytes), bytes(self.target.size));
-            return Some(format!("it was to prepare {was}, and this is {is}"));
+            return Some(format!("it prepared {was}, and this is {is}"));
         }
         if self.target.kind == PrepareKind::File {
             let made = std::fs::metadata(&self.target.file).and_then(|metadata| metadata.created()).ok()?;
             let made_ms = made.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as u64;
-            return (made_ms > first_ms?).then(|| "the file was made anew since".to_owned());
+            return (made_ms > first_ms?).then(|| "the file was recreated since".to_owned());
         }
         let stack = TargetStack::of(&self.target.file).ok()?;
         let (now, then) = (stack.devices.first()?, earlier.conditions.target.devices.first()?);
         let serial = now.serial.clone().unwrap_or_default();
         let differs = now.size_bytes != then.size_bytes || (!then.serial.is_empty() && serial != then.serial);
-        differs.then(|| "it is another device by its size or serial number".to_owned())
+        differs.then(|| "the device has another size or serial number".to_owned())
     }
 
     /// The fio command line that does what `stage` does, in one piece or for one round.
@@ -214,23 +214,16 @@ fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Prep
     let stages: Vec<PrepareStage> = PrepareStage::ALL.into_iter().filter(wanted).collect();
     if !target.may_write && stages.iter().any(|stage| stage.modifies()) {
         let path = settings.run.target.display();
-        let hint =
-            format!("add --destroy-data={path} if nothing on it is needed, or --touch alone, which reads");
-        return Err(refused(settings, format!("the {}'s data would be lost", target.noun()), hint));
+        let hint = format!(
+            "use --destroy-data={path} if nothing on it is needed, or --touch alone, which only reads"
+        );
+        return Err(refused(settings, format!("this would destroy the data of the {}", target.noun()), hint));
     }
     if target.kind == PrepareKind::NewFile && (settings.trim || !(fill || passes)) {
-        return Err(refused(
-            settings,
-            "a file that is not there yet can only be filled",
-            "use --fill or --precondition",
-        ));
+        return Err(refused(settings, "a new file can only be filled", "use --fill or --precondition"));
     }
     if settings.trim && target.kind == PrepareKind::BlockDevice && !discards(&settings.run.target) {
-        return Err(refused(
-            settings,
-            "the device has no discard",
-            "leave --trim out, or fill it instead: --fill",
-        ));
+        return Err(refused(settings, "the device does not support discard", "omit --trim, or use --fill"));
     }
     Ok(stages)
 }
@@ -248,13 +241,14 @@ fn check_workload(
     settings: &PrepareSettings,
 ) -> Result<(), AssessError> {
     if workload.block > target.size {
-        let reason = format!("a block of {} does not fit into {}", bytes(workload.block), bytes(target.size));
-        return Err(refused(settings, reason, "choose a smaller block: --precondition=randwrite:4k"));
+        let reason =
+            format!("a block of {} exceeds the size of {}", bytes(workload.block), bytes(target.size));
+        return Err(refused(settings, reason, "use a smaller block: --precondition=randwrite:4k"));
     }
     if !settings.run.buffered && !workload.block.is_multiple_of(target.unit) {
         let (unit, block) = (bytes(target.unit), bytes(workload.block));
-        let reason = format!("takes direct requests in multiples of {unit}, and {block} is none");
-        return Err(refused(settings, reason, "choose another block, or --buffered"));
+        let reason = format!("direct I/O requires multiples of {unit} bytes; got {block}");
+        return Err(refused(settings, reason, "use another block size, or --buffered"));
     }
     Ok(())
 }
@@ -274,23 +268,24 @@ fn as_of_bench(target: &PrepareTarget) -> BenchTarget {
 fn remarks(target: &PrepareTarget, stages: &[PrepareStage]) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(volume) = &target.volume {
-        let kept = "what is prepared is gone when the command ends: this tells how long it takes";
+        let kept =
+            "the simulated volume is lost when the command ends: the result is the time that preparing takes";
         notes.push(kept.to_owned());
         if stages.contains(&PrepareStage::Touch) && volume.model.first_touch.is_none() {
-            notes.push("first accesses cost nothing on this volume; first_touch= sets it".to_owned());
+            notes.push("this volume has no first-touch penalty; set one with first_touch=".to_owned());
         }
     }
     if target.may_write && target.volume.is_none() && target.kind == PrepareKind::BlockDevice {
         notes.extend(TargetHandle::open(&target.file).ok().as_ref().and_then(unknown_data));
     }
     if target.filesystem.as_ref().is_some_and(|filesystem| filesystem.is_root_filesystem) {
-        notes.push("the file is on the root file system: other programs use it too".to_owned());
+        notes.push("the file is on the root file system, which other programs use too".to_owned());
     }
     if target.sparse && stages.contains(&PrepareStage::Touch) && !stages.contains(&PrepareStage::Fill) {
-        notes.push("the file is sparse: reads of its holes never reach a device".to_owned());
+        notes.push("the file is sparse: reads of holes do not reach a device".to_owned());
     }
     if target.size < target.capacity {
-        notes.push(format!("{} of {} are prepared", bytes(target.size), bytes(target.capacity)));
+        notes.push(format!("prepares {} of {}", bytes(target.size), bytes(target.capacity)));
     }
     notes
 }
@@ -354,7 +349,7 @@ mod tests {
         };
         let in_order = ["trim", "precondition-1", "precondition-2", "precondition-workload", "touch"];
         check(File, true, all.clone(), Ok(&in_order));
-        check(File, false, all.clone(), Err("data would be lost"));
+        check(File, false, all.clone(), Err("destroy the data"));
         check(NewFile, true, all, Err("can only be filled"));
         check(NewFile, true, PrepareSettings { touch: true, ..settings() }, Err("can only be filled"));
         check(
@@ -403,7 +398,7 @@ mod tests {
             assert!(error.to_string().contains(expected) && error.hint().is_some(), "{error}");
         };
         let with = |text: &str| Some(text.parse::<PrepareWorkload>().unwrap());
-        check(PrepareSettings { precondition: with("randwrite:1g"), ..settings() }, "does not fit");
+        check(PrepareSettings { precondition: with("randwrite:1g"), ..settings() }, "exceeds the size");
         check(
             PrepareSettings { precondition: with("write"), budget: Some(Nanos::from_secs(5)), ..settings() },
             "5 rounds",

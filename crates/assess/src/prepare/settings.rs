@@ -56,22 +56,21 @@ impl FromStr for PrepareWorkload {
         let mut words = text.split(':').map(str::trim);
         let rw = words.next().unwrap_or_default();
         if !PATTERNS.contains(&rw) {
-            return Err(format!("write RW[:BLOCK[:DEPTH]], RW being one of {}", PATTERNS.join(", ")));
+            return Err(format!("write RW[:BLOCK[:DEPTH]] with RW one of {}", PATTERNS.join(", ")));
         }
         workload.rw = rw.to_owned();
         if let Some(block) = words.next() {
             workload.block = parse_bytes(block).map_err(|error| error.to_string())?;
             if !(512..=1 << 30).contains(&workload.block) || !workload.block.is_multiple_of(512) {
-                return Err(format!("a block of '{block}' is not a multiple of 512 up to 1 GiB"));
+                return Err(format!("block size '{block}' is not a multiple of 512 up to 1 GiB"));
             }
         }
         if let Some(depth) = words.next() {
             let number = depth.parse().ok().filter(|depth| (1..=65_536).contains(depth));
-            workload.depth =
-                number.ok_or_else(|| format!("a depth of '{depth}' is not between 1 and 65536"))?;
+            workload.depth = number.ok_or_else(|| format!("depth '{depth}' is not between 1 and 65536"))?;
         }
         match words.next() {
-            Some(more) => Err(format!("'{more}' is too much: write RW[:BLOCK[:DEPTH]]")),
+            Some(more) => Err(format!("unexpected '{more}': write RW[:BLOCK[:DEPTH]]")),
             None => Ok(workload),
         }
     }

@@ -73,14 +73,14 @@ impl PrepareTarget {
             Err(error) if error.kind() == ErrorKind::NotFound => return new_file(settings),
             Err(error) => {
                 let hint = "check its permissions and those of the directories above it";
-                return Err(refused(path, format!("cannot be looked at: {}", plain(&error)), hint));
+                return Err(refused(path, format!("cannot be inspected: {}", plain(&error)), hint));
             }
         };
         if metadata.is_dir() {
             let name = path.join("fathom.dat");
             let hint =
-                format!("name a file in it, which is made: fathom prepare {} --size 10g", name.display());
-            return Err(refused(path, "is a directory, and what is prepared has to last", hint));
+                format!("use a file in it, which is created: fathom prepare {} --size 10g", name.display());
+            return Err(refused(path, "is a directory; only files and block devices can be prepared", hint));
         }
         if !metadata.is_file() {
             return device(settings);
@@ -101,7 +101,11 @@ fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let path = &settings.run.target;
     let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let BenchTarget::BlockDevice { size: capacity, destroy, .. } = target else {
-        return Err(refused(path, "is neither a regular file nor a block device", "choose one of these"));
+        return Err(refused(
+            path,
+            "is neither a regular file nor a block device",
+            "use a regular file or a block device",
+        ));
     };
     let unit = target.request_unit(path);
     let size = within(settings, capacity, unit)?;
@@ -123,15 +127,14 @@ fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     if settings.resume {
         return Err(AssessError::Simulated {
             target: path.display().to_string(),
-            reason: "a modelled volume begins anew with each command, so nothing of it can be gone on with"
-                .to_owned(),
-            hint: Some("leave --resume out".to_owned()),
+            reason: "a simulated volume starts anew with each command and cannot be resumed".to_owned(),
+            hint: Some("omit --resume".to_owned()),
         });
     }
     let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let unit = target.request_unit(path);
     let BenchTarget::Simulated(volume) = target else {
-        return Err(refused(path, "is no modelled volume", "choose one: sim:ID?size=50GiB"));
+        return Err(refused(path, "is not a simulated volume", "use sim:ID?size=50GiB"));
     };
     let capacity = volume.size();
     Ok(PrepareTarget {
@@ -152,16 +155,12 @@ fn within(settings: &PrepareSettings, capacity: u64, unit: u64) -> Result<u64, A
     let path = &settings.run.target;
     let said = settings.run.size.unwrap_or(capacity);
     if said > capacity {
-        let reason = format!("--size asks for {}, and it has {}", bytes(said), bytes(capacity));
-        return Err(refused(path, reason, "leave --size out to use all of it"));
+        let reason = format!("--size is {}, but the target has {}", bytes(said), bytes(capacity));
+        return Err(refused(path, reason, "omit --size to use all of it"));
     }
     let size = said - said % unit;
     if size < LEAST {
-        return Err(refused(
-            path,
-            format!("{} are too little to prepare", bytes(said)),
-            "the least is 1 MiB",
-        ));
+        return Err(refused(path, format!("{} is too little to prepare", bytes(said)), "use at least 1 MiB"));
     }
     Ok(size)
 }
@@ -171,26 +170,26 @@ fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let parent = absolute(path).parent().map(Path::to_path_buf).unwrap_or_default();
     if settings.resume || !settings.run.destroy.is_empty() {
         let option = if settings.resume { "--resume" } else { "--destroy-data" };
-        let hint = format!("check the name, or leave {option} out to make it");
-        return Err(refused(path, "there is no such file", hint));
+        let hint = format!("check the name, or omit {option} to create it");
+        return Err(refused(path, "no such file", hint));
     }
     if !parent.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(refused(
             path,
-            "there is no such file or directory",
-            "make the directory first, or check the name",
+            "no such file or directory",
+            "create the directory first, or check the name",
         ));
     }
     if let Some(reason) = unfit_for_a_new_file(path) {
         return Err(refused(
             path,
             reason,
-            "check the name (`lsblk` lists the devices); no file is made among device nodes",
+            "check the name (`lsblk` lists the devices); fathom creates no files among device nodes",
         ));
     }
     if settings.run.size.is_none() {
-        let hint = "say how large it shall be: --size 10g";
-        return Err(refused(path, "there is no such file, and it is not said how large to make it", hint));
+        let hint = "give its size: --size 10g";
+        return Err(refused(path, "no such file, and no size to create it with", hint));
     }
     let filesystem = filesystem_of(path)?;
     let unit = 4096;
@@ -218,13 +217,13 @@ fn existing_file(
         return Err(refused(
             path,
             "its name is not valid UTF-8",
-            "rename it, or reach it by a link whose name is",
+            "rename it, or use a symbolic link with a valid name",
         ));
     }
     let permit = WritePermit::own(&settings.run.destroy);
     if let Some(other) = settings.run.destroy.iter().find(|_| !permit.names(path)) {
-        let reason = format!("is not what --destroy-data={} names", other.display());
-        return Err(refused(path, reason, "name the target itself, or leave --destroy-data out"));
+        let reason = format!("is not the target named by --destroy-data={}", other.display());
+        return Err(refused(path, reason, "use the path of the target, or omit --destroy-data"));
     }
     let may_write = !settings.run.destroy.is_empty();
     if may_write {
@@ -257,7 +256,11 @@ fn filesystem_of(path: &Path) -> Result<FilesystemFacts, AssessError> {
         .map_err(|error| refused(path, error.to_string(), error.hint().unwrap_or("check the path")))?;
     match stack.target {
         PathKind::File | PathKind::Missing => Ok(stack.filesystem.unwrap_or_default()),
-        _ => Err(refused(path, "is neither a regular file nor a block device", "choose one of these")),
+        _ => Err(refused(
+            path,
+            "is neither a regular file nor a block device",
+            "use a regular file or a block device",
+        )),
     }
 }
 
@@ -265,15 +268,15 @@ fn filesystem_of(path: &Path) -> Result<FilesystemFacts, AssessError> {
 fn has_room(path: &Path, filesystem: &FilesystemFacts, more: u64) -> Result<(), AssessError> {
     if filesystem.read_only {
         let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
-        return Err(refused(path, reason, "choose a directory that can be written"));
+        return Err(refused(path, reason, "choose a writable directory"));
     }
     let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
     let usable = filesystem.free_bytes.saturating_sub(reserve);
     if more <= usable {
         return Ok(());
     }
-    let kept = if reserve > 0 { ", and 1.0 GiB of it is kept for the system" } else { "" };
-    let reason = format!("{} more are needed, {} are free{kept}", bytes(more), bytes(filesystem.free_bytes));
+    let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
+    let reason = format!("needs {} more, {} free{kept}", bytes(more), bytes(filesystem.free_bytes));
     Err(refused(path, reason, "choose a smaller --size, or free some space"))
 }
 
@@ -316,15 +319,15 @@ mod tests {
             }
         };
         check(&new, Some(2 << 20), &[], Ok((PrepareKind::NewFile, 2 << 20, true)));
-        check(&new, None, &[], Err("how large"));
-        check(&new, Some(1 << 60), &[], Err("more are needed"));
+        check(&new, None, &[], Err("no size to create it"));
+        check(&new, Some(1 << 60), &[], Err(" more, "));
         check(&new, Some(4096), &[], Err("too little"));
         check(&new, Some(2 << 20), &[&new], Err("no such file"));
         check(&dir.path().join("no/new"), Some(2 << 20), &[], Err("no such file or directory"));
         check(&file, None, &[], Ok((PrepareKind::File, 3 << 20, false)));
-        check(&file, Some(5 << 20), &[], Err("it has 3.0 MiB"));
+        check(&file, Some(5 << 20), &[], Err("the target has 3.0 MiB"));
         check(&file, Some(5 << 20), &[&file], Ok((PrepareKind::File, 5 << 20, true)));
-        check(&file, None, &[&new], Err("is not what --destroy-data="));
+        check(&file, None, &[&new], Err("is not the target named by --destroy-data="));
         check(dir.path(), Some(2 << 20), &[], Err("is a directory"));
         check(Path::new("/dev/null"), None, &[], Err("neither"));
     }

@@ -16,7 +16,7 @@ use crate::simulated::{SimulatedVolume, session_for};
 use crate::target::BenchTarget;
 
 /// Why a run ends that would go on.
-const TIME_IS_OVER: &str = "the time is over";
+const TIME_IS_OVER: &str = "the time ended";
 
 /// What the jobs get of the volume, and how many transactions of billed bursts it took.
 pub(super) fn predict(

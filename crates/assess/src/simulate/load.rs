@@ -94,13 +94,13 @@ impl JobLoad {
             self.jobs.iter().any(|job| job.said.iter().any(|(name, _)| names.contains(&name.as_str())))
         };
         if self.files() > 1 {
-            notes.push("every file of the jobs is the volume: they share its offsets".to_owned());
+            notes.push("all files of the jobs map to the volume and share its offsets".to_owned());
         }
         if length.is_some() && !self.is_in_turn() && said(&["runtime", "ramp_time", "loops"]) {
-            notes.push("--for stands for what the jobs say of their time".to_owned());
+            notes.push("--for replaces the runtimes of the jobs".to_owned());
         }
         if length.is_some() && self.is_in_turn() {
-            notes.push("jobs that wait for others: all of them are done again and again".to_owned());
+            notes.push("jobs wait for others: the whole job file repeats".to_owned());
         }
         notes
     }

@@ -41,12 +41,12 @@ pub(super) fn predict(
     let refuse = |reason: String| AssessError::Simulated {
         target: volume.path.display().to_string(),
         reason,
-        hint: Some("choose a larger size=".to_owned()),
+        hint: Some("use a larger size=".to_owned()),
     };
     let largest = trace.events.iter().map(|event| u64::from(event.bytes)).max().unwrap_or(0);
     if largest > volume.size() {
         return Err(refuse(format!(
-            "{} has a request of {largest} bytes, more than the volume has",
+            "{} has an I/O of {largest} bytes, more than the size of the volume",
             trace.name
         )));
     }
@@ -103,7 +103,7 @@ impl<'a> Replay<'a> {
     fn empty(observer: &'a mut dyn SimulateObserver, stop: &'a StopHandle) -> Self {
         Replay {
             volume: Volume::new(&fathom_volume::VolumeModel::unlimited(1), 0)
-                .expect("a volume of one byte is one"),
+                .expect("a volume of one byte is valid"),
             course: ForecastCourse::new(None, Vec::new()),
             observer,
             stop,
@@ -148,7 +148,7 @@ impl Replay<'_> {
                 self.make(event);
                 made += 1;
                 if self.pending.len() > MOST_IN_FLIGHT {
-                    return Err(format!("more than {MOST_IN_FLIGHT} requests were in flight at once"));
+                    return Err(format!("more than {MOST_IN_FLIGHT} I/Os were in flight"));
                 }
             }
             // A pass ends with its last request, and the next one begins there.
@@ -290,15 +290,15 @@ impl Replay<'_> {
         let mut notes = volume_notes(volume);
         notes.extend(trace.notes.iter().cloned());
         if trace.length_ns == 0 && trace.has_times {
-            notes.push("all requests of the trace are made at one instant, so they are made once".to_owned());
+            notes.push("all I/Os of the trace have the same time, so the trace is replayed once".to_owned());
         }
         if self.wrapped > 0 {
             notes.push(format!(
-                "{} requests lay beyond the end of the volume and were put somewhere within",
+                "{} I/Os beyond the end of the volume were moved into it",
                 grouped(self.wrapped)
             ));
         }
-        let failure = (self.never > 0).then(|| format!("{} requests never complete", grouped(self.never)));
+        let failure = (self.never > 0).then(|| format!("{} I/Os never complete", grouped(self.never)));
         let mut response = Latency::default();
         self.ops.iter().for_each(|op| response.merge(&op.lat));
         let mut course = self.course;
@@ -387,10 +387,10 @@ mod tests {
     fn a_trace_that_takes_no_time_is_made_once() {
         let forecast = predicted(HUNDRED, &reads(3, 0), Some(86_400));
         assert_eq!(forecast.ops[0].ios, 3);
-        assert!(forecast.notes.iter().any(|note| note.contains("at one instant")), "{:?}", forecast.notes);
+        assert!(forecast.notes.iter().any(|note| note.contains("the same time")), "{:?}", forecast.notes);
         let never = "sim:custom?latency=1ms&size=1GiB&stall=0s+inf";
         let forecast = predicted(never, "fio version 2 iolog\n/t read 0 4096\n", Some(86_400));
-        assert_eq!(forecast.failure.as_deref(), Some("1 requests never complete"));
+        assert_eq!(forecast.failure.as_deref(), Some("1 I/Os never complete"));
     }
 
     #[test]
@@ -421,11 +421,7 @@ mod tests {
         // The wait is longer than what stands before it.
         assert_eq!(forecast.elapsed_ns, 2_020_000_000);
         assert!(forecast.own_pace.is_none());
-        assert!(
-            forecast.notes.iter().any(|note| note.starts_with("1 requests lay beyond")),
-            "{:?}",
-            forecast.notes
-        );
+        assert!(forecast.notes.iter().any(|note| note.starts_with("1 I/Os beyond")), "{:?}", forecast.notes);
     }
 
     #[test]
@@ -440,7 +436,7 @@ mod tests {
     #[test]
     fn what_never_completes_is_counted() {
         let forecast = predicted("sim:custom?latency=1ms&size=1GiB&stall=1s+inf", &reads(20, 100_000), None);
-        assert_eq!(forecast.failure.as_deref(), Some("10 requests never complete"));
+        assert_eq!(forecast.failure.as_deref(), Some("10 I/Os never complete"));
         assert_eq!(forecast.ops[0].ios, 10);
     }
 }

@@ -96,7 +96,7 @@ impl TraceReader {
             "fio version 2 iolog" => TraceFormat::Iolog2,
             "fio version 3 iolog" => TraceFormat::Iolog3,
             other if is_blkparse(other) => TraceFormat::Blkparse,
-            _ => return Err("it begins neither as an iolog of fio nor as the text of blkparse".to_owned()),
+            _ => return Err("it is neither a fio iolog nor blkparse text".to_owned()),
         };
         Ok(TraceReader {
             format,
@@ -124,7 +124,8 @@ impl TraceReader {
                 self.iolog(at_ns, &words)
             }
             TraceFormat::Iolog3 => {
-                let at = words[0].parse::<u64>().map_err(|_| format!("'{}' is no time in µs", words[0]))?;
+                let at =
+                    words[0].parse::<u64>().map_err(|_| format!("'{}' is not a time in µs", words[0]))?;
                 let at_ns = at.checked_mul(1_000).ok_or_else(|| too_long(&format!("{at} µs")))?;
                 self.iolog(at_ns, &words[1..])
             }
@@ -136,7 +137,7 @@ impl TraceReader {
     fn iolog(&mut self, at_ns: u64, words: &[&str]) -> Result<(), String> {
         let (action, rest) = match words {
             [_, action, rest @ ..] => (*action, rest),
-            _ => return Err("it is not FILE ACTION OFFSET LENGTH".to_owned()),
+            _ => return Err("expected FILE ACTION OFFSET LENGTH".to_owned()),
         };
         let op = match action {
             "add" => {
@@ -146,7 +147,7 @@ impl TraceReader {
             "open" | "close" => return Ok(()),
             "wait" if self.format == TraceFormat::Iolog2 => {
                 let wait = rest.first().and_then(|word| word.parse::<u64>().ok());
-                let wait = wait.ok_or_else(|| "the time of wait is no number of µs".to_owned())?;
+                let wait = wait.ok_or_else(|| "the time of wait is not a number of µs".to_owned())?;
                 let waited_ns =
                     wait.checked_mul(1_000).and_then(|wait_ns| wait_ns.checked_add(self.waited_ns));
                 self.waited_ns = waited_ns
@@ -159,16 +160,17 @@ impl TraceReader {
             "trim" => Op::Trim,
             "sync" => Op::Sync,
             "datasync" => Op::Datasync,
-            other => return Err(format!("'{other}' is no action")),
+            other => return Err(format!("unknown action '{other}'")),
         };
         let (offset, bytes) = match rest {
             _ if op.is_sync() => (0, 0),
             [offset, bytes, ..] => {
-                let number =
-                    |word: &str| word.parse::<u64>().map_err(|_| format!("'{word}' is no number of bytes"));
+                let number = |word: &str| {
+                    word.parse::<u64>().map_err(|_| format!("'{word}' is not a number of bytes"))
+                };
                 (number(offset)?, number(bytes)?)
             }
-            _ => return Err("its offset and length are missing".to_owned()),
+            _ => return Err("offset and length are missing".to_owned()),
         };
         self.check_time(at_ns)?;
         self.events.push(TraceRequest { at_ns, op, offset, bytes: whole(bytes)? });
@@ -195,7 +197,7 @@ impl TraceReader {
         if !is_blkparse(&words.join(" ")) {
             return Ok(());
         }
-        let at_ns = nanoseconds(time).ok_or_else(|| format!("'{time}' is no time in seconds"))?;
+        let at_ns = nanoseconds(time).ok_or_else(|| format!("'{time}' is not a time in seconds"))?;
         let op = match () {
             () if rwbs.contains('D') => Op::Trim,
             () if rwbs.contains('R') => Op::Read,
@@ -205,8 +207,9 @@ impl TraceReader {
         };
         let (offset, bytes) = match rest {
             [sector, "+", count, ..] => {
-                let number =
-                    |word: &str| word.parse::<u64>().map_err(|_| format!("'{word}' is no number of sectors"));
+                let number = |word: &str| {
+                    word.parse::<u64>().map_err(|_| format!("'{word}' is not a number of sectors"))
+                };
                 (number(sector)?.saturating_mul(SECTOR), number(count)?.saturating_mul(SECTOR))
             }
             // A flush by itself.
@@ -231,32 +234,32 @@ impl TraceReader {
         };
         // Several CPUs, or files, may have been written down one after the other.
         self.events.sort_by_key(|event| event.at_ns);
-        let first = self.events.first().ok_or("it has no request")?.at_ns;
+        let first = self.events.first().ok_or("it contains no I/O")?.at_ns;
         for event in &mut self.events {
             event.at_ns -= first;
         }
         if self.files > 1 {
-            notes.push(format!("the {} files of the trace share the volume's offsets", self.files));
+            notes.push(format!("the {} files of the trace share the offsets of the volume", self.files));
         }
         let has_times = self.format != TraceFormat::Iolog2;
         if !has_times {
-            let text = "the trace has no times: each request follows when the one before has completed";
+            let text = "the trace has no times: each I/O is issued when the previous one completes";
             notes.push(text.to_owned());
         }
         let length_ns = self.events.last().map_or(0, |event| event.at_ns);
         if length_ns > LONGEST_NS {
-            return Err("its last request is more than 10 years after the first".to_owned());
+            return Err("the last I/O is more than 10 years after the first".to_owned());
         }
         Ok(Trace { name: name.to_owned(), format, events: self.events, has_times, length_ns, notes })
     }
 }
 
 fn too_long(what: &str) -> String {
-    format!("{what} is more than 10 years from the first request")
+    format!("{what} is more than 10 years after the first I/O")
 }
 
 fn whole(bytes: u64) -> Result<u32, String> {
-    u32::try_from(bytes).map_err(|_| format!("a request of {bytes} bytes is too long"))
+    u32::try_from(bytes).map_err(|_| format!("an I/O of {bytes} bytes is too large"))
 }
 
 /// True for a line of blkparse's usual text.
@@ -340,35 +343,35 @@ mod tests {
     fn what_is_no_trace_is_refused_by_line() {
         for (text, expected) in [
             ("", "t:1: it is empty"),
-            ("fio version 1 iolog\n", "t:1: it begins neither"),
-            ("hello\n", "t:1: it begins neither"),
-            ("fio version 3 iolog\n", "t:1: it has no request"),
-            ("fio version 3 iolog\nx /t read 0 1\n", "t:2: 'x' is no time"),
-            ("fio version 3 iolog\n1 /t read 0\n", "t:2: its offset and length are missing"),
-            ("fio version 3 iolog\n1 /t raed 0 1\n", "t:2: 'raed' is no action"),
-            ("fio version 3 iolog\n1 /t wait 5 0\n", "t:2: 'wait' is no action"),
-            ("fio version 3 iolog\n1 /t read 0 9999999999\n", "t:2: a request of 9999999999 bytes"),
-            ("fio version 2 iolog\n/t\n", "t:2: it is not FILE ACTION"),
+            ("fio version 1 iolog\n", "t:1: it is neither"),
+            ("hello\n", "t:1: it is neither"),
+            ("fio version 3 iolog\n", "t:1: it contains no I/O"),
+            ("fio version 3 iolog\nx /t read 0 1\n", "t:2: 'x' is not a time"),
+            ("fio version 3 iolog\n1 /t read 0\n", "t:2: offset and length are missing"),
+            ("fio version 3 iolog\n1 /t raed 0 1\n", "t:2: unknown action 'raed'"),
+            ("fio version 3 iolog\n1 /t wait 5 0\n", "t:2: unknown action 'wait'"),
+            ("fio version 3 iolog\n1 /t read 0 9999999999\n", "t:2: an I/O of 9999999999 bytes"),
+            ("fio version 2 iolog\n/t\n", "t:2: expected FILE ACTION"),
             (
                 "fio version 3 iolog\n18446744073709551616 /t read 0 1\n",
-                "t:2: '18446744073709551616' is no time",
+                "t:2: '18446744073709551616' is not a time",
             ),
-            ("8,0 1 1 0.5 1 D R x + 8\n", "t:1: 'x' is no number of sectors"),
+            ("8,0 1 1 0.5 1 D R x + 8\n", "t:1: 'x' is not a number of sectors"),
             (
                 "fio version 3 iolog\n1 /t read 0 1\n18446744073709551615 /t read 0 1\n",
-                "t:3: 18446744073709551615 µs is more than 10 years from the first request",
+                "t:3: 18446744073709551615 µs is more than 10 years after the first I/O",
             ),
             (
                 "fio version 3 iolog\n400000000000000 /t read 0 1\n1 /t read 0 1\n",
-                "t:3: its time, 0 s, is more than 10 years from the first request",
+                "t:3: its time, 0 s, is more than 10 years after the first I/O",
             ),
             (
                 "fio version 2 iolog\n/t read 0 1\n/t wait 315360000000000 0\n/t wait 1 0\n",
-                "t:4: the wait of 1 µs is more than 10 years from the first request",
+                "t:4: the wait of 1 µs is more than 10 years after the first I/O",
             ),
             (
                 "8,0 1 1 0.5 1 D R 0 + 8\n8,0 1 1 18446744073.5 1 D R 0 + 8\n",
-                "t:2: its time, 18446744073 s, is more than 10 years from the first request",
+                "t:2: its time, 18446744073 s, is more than 10 years after the first I/O",
             ),
         ] {
             let error = read(text).unwrap_err();

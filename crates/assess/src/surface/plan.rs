@@ -128,22 +128,22 @@ impl SurfacePlan {
         };
         let is_directory = matches!(target, BenchTarget::Directory { .. });
         if let Some(reason) = target.write_refusal().filter(|_| settings.writes) {
-            return Err(refuse(reason, "or leave --write out to read only"));
+            return Err(refuse(reason, "or omit --write to read only"));
         }
         if settings.scan && is_directory {
-            let reason = "is a directory, and the file that would be made in it has nothing to look for";
-            return Err(refuse(reason.to_owned(), "name a block device or a file"));
+            let reason = "is a directory, and a new file has no surface to measure";
+            return Err(refuse(reason.to_owned(), "use a block device or a file"));
         }
         let mut site = Site::on(target, &settings.run, Nanos(settings.budget.0 / LAYOUT_SHARE))?;
         let unit = site.unit;
         if !settings.block.is_multiple_of(unit) {
             let (unit, block) = (bytes(unit), bytes(settings.block));
-            let reason = format!("takes direct requests in multiples of {unit}, and {block} is none");
-            return Err(refuse(reason, "choose another --bs, or --buffered"));
+            let reason = format!("direct I/O requires multiples of {unit} bytes; got {block}");
+            return Err(refuse(reason, "use another --bs, or --buffered"));
         }
         if site.size < settings.block {
             let reason = format!("has {}, less than one block", bytes(site.size));
-            return Err(refuse(reason, "choose a smaller --bs"));
+            return Err(refuse(reason, "use a smaller --bs"));
         }
         let otherwise =
             SurfaceParts { transfer: true, saturated: true, access: true, burst: true, file: is_directory };
@@ -363,7 +363,7 @@ mod tests {
                 run: RunSettings { engine, ..RunSettings::default() },
                 ..SurfaceSettings::default()
             },
-            "no engine called 'warp'",
+            "unknown engine 'warp'",
         );
     }
 }

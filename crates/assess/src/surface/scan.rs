@@ -130,7 +130,7 @@ impl SurfaceRun<'_> {
             block.repeated_lat_ns = look.errno.is_none().then_some(look.time_ns);
         }
         let meta =
-            TestMeta { id: AGAIN.to_owned(), title: "slow blocks once more".to_owned(), fio: String::new() };
+            TestMeta { id: AGAIN.to_owned(), title: "slow blocks again".to_owned(), fio: String::new() };
         self.steps.keep(TestRecord {
             status: TestStatus::Complete,
             reason: None,

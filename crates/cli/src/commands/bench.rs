@@ -1,7 +1,7 @@
 //! `fathom bench`: says what it will do, does it, shows what came out, and keeps it.
 
+mod expected;
 mod profile_list;
-mod promised;
 
 use std::ffi::OsString;
 use std::io;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use fathom_analysis::criterion::parse_percent;
-use fathom_analysis::promise;
-use fathom_assess::{BenchPlan, BenchSettings, Effort, Expecting, PlanCost, PlannedTest};
+use fathom_analysis::expectation;
+use fathom_assess::{BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
-use fathom_record::{PromiseRecord, RunRecord};
+use fathom_record::{ExpectationRecord, RunRecord};
 use fathom_report::formats::Format;
 use fathom_report::{JsonWriter, Style, TextWriter, document, pad, width};
 use serde::Serialize;
@@ -61,16 +61,16 @@ pub struct BenchArguments {
     /// Only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
     only: Vec<String>,
-    /// Hold the results against a promise: TEST.METRIC>=VALUE, or what a type of the catalogue promises (repeatable)
-    #[arg(long, value_name = "PROMISE")]
+    /// Check the results against TEST.METRIC>=VALUE, or against the published specification of a volume type (repeatable)
+    #[arg(long, value_name = "EXPECTATION")]
     expect: Vec<String>,
-    /// Hold them against the promises in this TOML file (repeatable)
+    /// Check the results against the expectations in a TOML file (repeatable)
     #[arg(long, value_name = "FILE")]
     expect_file: Vec<PathBuf>,
-    /// By how much a value may miss a promise that does not say, 5% else
+    /// Tolerance for expectations without one [default: 5%]
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
     tolerance: Option<f64>,
-    /// Which class of machine or volume it is, where a suite expects something else of each
+    /// Class of machine or volume, where expectations depend on it
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
     /// Allow write tests on this block device or file, which must be a target: its data are lost (once per target)
@@ -102,7 +102,7 @@ Examples:
   fathom bench --expect 'rand-read.iops>=5000' /mnt/data
   fathom bench --expect 'lat-read.lat_ns.p99<5ms+-2%' --quick /mnt/data
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
-  fathom bench --runtime 20m --expect-file promise.toml /mnt/data
+  fathom bench --runtime 20m --expect-file expectations.toml /mnt/data
 
 Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed, 130 interrupted.";
 
@@ -133,7 +133,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         |display| BenchProgress::new(shown, display),
         move |record, style, format, out| show(record, &Style { show_fio, ..style.clone() }, format, out),
     )?;
-    Ok(if exit == Exit::Done && promise::is_broken(&record) { Exit::Broken } else { exit })
+    Ok(if exit == Exit::Done && expectation::is_missed(&record) { Exit::Missed } else { exit })
 }
 
 /// Shows what came out.
@@ -163,8 +163,8 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
         until_steady: arguments.until_steady,
         budget: arguments.budget,
         only: arguments.only,
-        expecting: Expecting {
-            said: arguments.expect,
+        expectations: ExpectationSettings {
+            lines: arguments.expect,
             files: arguments.expect_file,
             tolerance_percent: arguments.tolerance,
             class: arguments.class,
@@ -184,7 +184,7 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWrit
         output::paragraph(&rounds, out)?;
     }
     output::paragraph(&writes_text(plan), out)?;
-    promised::announce(plan, out)?;
+    expected::announce(plan, out)?;
     output::notes(&plan.notes, out)?;
     if in_full {
         let wide = plan.tests.iter().map(|test| width(&test.id)).max().unwrap_or(0);
@@ -194,7 +194,7 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWrit
                 writeln!(out.verbatim(), "  {:wide$}  {}", "", plan.fio_command(test, plan.size))?;
             }
         }
-        promised::list(plan, out)?;
+        expected::list(plan, out)?;
     }
     Ok(())
 }
@@ -284,7 +284,7 @@ struct BenchPlanDocument<'a> {
     tests: Vec<PlannedDocument<'a>>,
     /// Left out where there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    promises: &'a [PromiseRecord],
+    expectations: &'a [ExpectationRecord],
     notes: &'a [String],
 }
 
@@ -336,7 +336,7 @@ fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
             writing_bytes: plan.cost.writing_bytes,
         },
         tests: tests.collect(),
-        promises: &plan.promises,
+        expectations: &plan.expectations,
         notes: &plan.notes,
     };
     document::write(&document, &mut out.json())

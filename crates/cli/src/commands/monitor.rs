@@ -241,7 +241,7 @@ impl MonitorObserver for MonitorPrinter {
     fn stalled(&mut self, device: &WatchedDevice, length_ns: u64, in_flight: u64) {
         let length = duration(Nanos(length_ns));
         self.say(&format!(
-            "monitor: {}: stalled: nothing completed for {length}, {in_flight} in flight",
+            "monitor: {}: stalled: no I/O completed for {length}, {in_flight} in flight",
             device.name
         ));
     }

@@ -8,7 +8,6 @@ mod units;
 use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 
-use fathom_analysis::criterion::CriterionVerdict;
 use fathom_analysis::ping::Ping;
 use fathom_assess::ping::{self, PingError};
 use fathom_runner::StopHandle;
@@ -101,7 +100,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     let lost = done.result.counts.errors + unanswered;
     done.slo = invocation.objectives.iter().map(|objective| objective.judge(latency, lost)).collect();
     if front == PingProgram::Own && invocation.form != PingOutput::Text {
-        for verdict in done.slo.iter().filter(|verdict| verdict.verdict == CriterionVerdict::Missed) {
+        for verdict in done.slo.iter().filter(|verdict| verdict.verdict.is_missed()) {
             output::warn(&format!("ping: objective {} is missed", verdict.objective));
         }
     }
@@ -122,9 +121,7 @@ fn exit(front: PingProgram, ping: &Ping, interrupted: bool) -> Exit {
     let counts = &ping.result.counts;
     match front {
         PingProgram::Ioping => Exit::Done,
-        PingProgram::Own if ping.slo.iter().any(|verdict| verdict.verdict == CriterionVerdict::Missed) => {
-            Exit::Broken
-        }
+        PingProgram::Own if ping.slo.iter().any(|verdict| verdict.verdict.is_missed()) => Exit::Missed,
         PingProgram::Own if interrupted => Exit::Interrupted,
         PingProgram::Own if counts.errors > 0 => Exit::Failed,
         PingProgram::Own => Exit::Done,

@@ -130,7 +130,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         show,
     )?;
     let misses = || misses_a_goal(&assess(&record));
-    Ok(if exit == Exit::Done && misses() { Exit::Broken } else { exit })
+    Ok(if exit == Exit::Done && misses() { Exit::Missed } else { exit })
 }
 
 /// Shows a sweep that is kept, with the answers to what its command line asked for.

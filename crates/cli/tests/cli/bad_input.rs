@@ -139,20 +139,17 @@ fn bench_says_what_is_wrong_with_a_target() {
     std::fs::write(dir.path().join("small"), b"hello").unwrap();
     std::fs::write(dir.path().join("large"), vec![1; 20 << 20]).unwrap();
     for (args, parts) in [
-        (
-            &["/no/such/place"][..],
-            &["error: /no/such/place: there is no such file", "hint: name a directory"][..],
-        ),
-        (&["small"], &["error: small: has 5 B", "hint: name the directory"]),
+        (&["/no/such/place"][..], &["error: /no/such/place: no such file", "hint: use a directory"][..]),
+        (&["small"], &["error: small: has 5 B", "hint: use the directory"]),
         (&["/dev/null"], &["error: /dev/null: is neither", "hint: "]),
-        (&["/proc"], &["error: /proc: ", "no room for files", "hint: choose a directory"]),
-        (&["--size", "8000t"], &["error: .: 7.8 PiB are asked for", "hint: use --size"]),
+        (&["/proc"], &["error: /proc: ", "cannot store files", "hint: choose a directory"]),
+        (&["--size", "8000t"], &["error: .: needs 7.8 PiB", "hint: use --size"]),
         (
             &["--size", "1g", "large"],
-            &["error: large: --size asks for 1.0 GiB, and it has 20.0 MiB", "hint: "],
+            &["error: large: --size is 1.0 GiB, but the target has 20.0 MiB", "hint: "],
         ),
-        (&["--destroy-data=small", "."], &["--destroy-data=small", "hint: name the target itself"]),
-        (&["--destroy-data=.", "."], &["is a directory", "leave --destroy-data out"]),
+        (&["--destroy-data=small", "."], &["--destroy-data=small", "hint: use the path of the target"]),
+        (&["--destroy-data=.", "."], &["is a directory", "omit --destroy-data"]),
     ] {
         let mut line = vec!["bench", "--no-history"];
         line.extend(args);
@@ -166,17 +163,17 @@ fn bench_says_what_is_wrong_with_an_option() {
     let dir = scratch();
     std::fs::write(dir.path().join("mine.toml"), "title = 1").unwrap();
     for (args, parts) in [
-        (&["--size", "0"][..], &["error: 0 B is too small", "hint: the least is --size 16m"][..]),
+        (&["--size", "0"][..], &["error: 0 B is too small", "hint: use at least --size 16m"][..]),
         (&["--size", "1"], &["error: 1 B is too small"]),
         (&["--size", "-1"], &["-1"]),
         (&["--size", "4x"], &["'4x' is not a size"]),
         (&["--runtime", "0"], &["needs some time"]),
         (&["--runtime", "1m30s"], &["'1m30s' is not a duration"]),
-        (&["--suite", "standrad"], &["no suite called 'standrad'", "hint: there are standard"]),
+        (&["--suite", "standrad"], &["unknown suite 'standrad'", "hint: use one of standard"]),
         (&["--suite", "/no/such.toml"], &["/no/such.toml", "No such file"]),
         (&["--suite", "mine.toml"], &["mine.toml", "line 1"]),
-        (&["--only", "rand-raed"], &["no test 'rand-raed'", "hint: its tests are lat-read"]),
-        (&["--engine", "warp"], &["no engine called 'warp'", "hint: there are io_uring"]),
+        (&["--only", "rand-raed"], &["no test 'rand-raed'", "hint: use one of lat-read"]),
+        (&["--engine", "warp"], &["unknown engine 'warp'", "hint: use one of io_uring"]),
         (&["--label", "provider"], &["NAME=VALUE"]),
         (&["--quick", "--thorough"], &["cannot be used with"]),
         (&["--frobnicate"], &["--frobnicate"]),
@@ -212,6 +209,6 @@ fn a_directory_that_may_not_be_written_is_refused() {
     let output = command.args(["bench", "--no-history", "target"]).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(BENCH_FAILED), "{stderr}");
-    assert!(stderr.contains("error: target: cannot make the working file: Permission denied"), "{stderr}");
-    assert!(stderr.contains("hint: choose a directory this user may write to"), "{stderr}");
+    assert!(stderr.contains("error: target: cannot create the test file: Permission denied"), "{stderr}");
+    assert!(stderr.contains("hint: choose a directory that this user can write to"), "{stderr}");
 }

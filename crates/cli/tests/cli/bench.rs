@@ -32,7 +32,7 @@ fn a_directory_is_assessed_and_left_as_it_was() {
 }
 
 #[test]
-fn the_document_holds_what_it_promises() {
+fn the_document_has_its_documented_members() {
     let dir = scratch();
     let args = with(&[
         "--no-history",
@@ -113,22 +113,27 @@ fn a_file_is_only_read_unless_it_may_be_destroyed() {
 }
 
 #[test]
-fn expectations_are_judged() {
+fn expectations_of_a_suite_are_checked_for_each_class() {
     let dir = scratch();
     let args = with(&["--no-history", "--json", "--suite", "digitalocean-volumes", "--only", "lat-read"]);
     let document: Value = serde_json::from_str(&run(dir.path(), &args).quietly().stdout).unwrap();
-    let expected = document["tests"][0]["expected"].as_array().unwrap();
-    let classes: Vec<&str> = expected.iter().map(|one| one["class"].as_str().unwrap()).collect();
+    let all = document["expectations"].as_array().unwrap();
+    let classes: Vec<&str> = all.iter().map(|one| one["class"].as_str().unwrap()).collect();
     assert_eq!(classes, ["standard", "high-cpu"]);
-    for one in expected {
-        assert_eq!(one["metric"], "lat-read.read.lat_ns.mean");
-        assert_eq!(one["value"], 5e6);
-        assert_eq!(one["met"].as_bool(), one["observed"].as_f64().map(|observed| observed < 5e6));
+    for one in all {
+        assert_eq!(
+            (one["test"].as_str(), one["metric"].as_str()),
+            (Some("lat-read"), Some("read.lat_ns.mean"))
+        );
+        assert_eq!(
+            (one["expected"].as_f64(), one["source"].as_str()),
+            (Some(5e6), Some("suite digitalocean-volumes"))
+        );
     }
 }
 
 #[test]
-fn promises_are_judged_and_a_missed_one_decides_the_exit() {
+fn expectations_are_checked_and_a_missed_one_decides_the_exit() {
     let dir = scratch();
     let line = [
         "bench",
@@ -146,20 +151,20 @@ fn promises_are_judged_and_a_missed_one_decides_the_exit() {
         ended
     };
     let text = bench(&["--expect", "rand-read.iops>=5000", "--expect", "lat-read.iops>=5000"], 0).stdout;
-    assert!(text.contains("Of 2 promises: 1 met, 1 inconclusive; 3 s were watched at most"), "{text}");
+    assert!(text.contains("1 met, 1 inconclusive (measured for 3 s"), "{text}");
     let broken = bench(&["--json", "--expect", "rand-read.iops>=6000±2%"], 3).stdout;
     let document: Value = serde_json::from_str(&broken).unwrap();
-    let promise = &document["promises"][0];
-    let words = ["test", "metric", "comparison", "verdict"].map(|key| promise[key].as_str().unwrap());
+    let expectation = &document["expectations"][0];
+    let words = ["test", "metric", "comparison", "verdict"].map(|key| expectation[key].as_str().unwrap());
     assert_eq!(words, ["rand-read", "iops", ">=", "missed"]);
     assert_eq!(
-        (promise["promised"].as_f64(), promise["tolerance_percent"].as_f64()),
+        (expectation["expected"].as_f64(), expectation["tolerance_percent"].as_f64()),
         (Some(6000.0), Some(2.0))
     );
-    let [low, measured, high] = ["low", "measured", "high"].map(|key| promise[key].as_f64().unwrap());
-    assert!(low <= measured && measured <= high && (measured - 5000.0).abs() < 10.0, "{promise}");
-    assert!(promise["why"].as_str().unwrap().contains("below what was promised"), "{promise}");
-    assert_eq!(document["promise_broken"], true);
+    let [low, measured, high] = ["low", "measured", "high"].map(|key| expectation[key].as_f64().unwrap());
+    assert!(low <= measured && measured <= high && (measured - 5000.0).abs() < 10.0, "{expectation}");
+    assert!(expectation["basis"].as_str().unwrap().contains("below the expectation"), "{expectation}");
+    assert_eq!(document["expectation_missed"], true);
     // The tolerance of all, and what was kept of the run.
     bench(&["--tolerance", "20%", "--expect", "rand-read.iops>=6000"], 0);
     let shown = run(dir.path(), &["history", "show", "2", "--history", "h.db"]).quietly().stdout;

@@ -128,7 +128,7 @@ fn a_need_that_nothing_serves_is_told_by_the_exit() {
     let dir = scratch();
     let ended = run(dir.path(), &["catalog", "fit", "--iops", "90000000"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""));
-    assert!(ended.stdout.contains("No type serves that need."), "{}", ended.stdout);
+    assert!(ended.stdout.contains("No volume type meets this requirement."), "{}", ended.stdout);
     let all = [
         "catalog",
         "fit",
@@ -139,7 +139,12 @@ fn a_need_that_nothing_serves_is_told_by_the_exit() {
         "--throughput",
     ];
     let ended = run(dir.path(), &[&all[..], &["18446744073709551615B"]].concat());
-    assert_eq!((ended.code, ended.stderr.contains("none is below 512")), (Some(2), true), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, ended.stderr.contains("below the minimum of 512")),
+        (Some(2), true),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(run(dir.path(), &all[..6]).code, Some(3));
 }
 
@@ -156,14 +161,14 @@ fn what_makes_no_sense_is_refused() {
         (&["show", "azure-premium-ssd", "--tier", "P99"], &["it has no tier P99", "P10"]),
         (&["list", "--provider", "amazon"], &["no provider called 'amazon'", "AWS"]),
         (&["list", "--kind", "tape"], &["no type is made of tape", "hdd"]),
-        (&["fit"], &["nothing is asked of a volume", "--iops"]),
+        (&["fit"], &["no requirement given", "--iops"]),
         (&["fit", "--iops", "0"], &["--iops"]),
         (&["fit", "--size", "99999999999999999"], &["too much"]),
-        (&["fit", "--iops", "1", "--profile", "all"], &["one profile"]),
-        (&["fit", "--iops", "1", "--rw", "read", "--rwmixread", "50"], &["no mix"]),
-        (&["fit", "--iops", "5000", "--throughput", "1MiB"], &["none is below 512"]),
+        (&["fit", "--iops", "1", "--profile", "all"], &["only one profile"]),
+        (&["fit", "--iops", "1", "--rw", "read", "--rwmixread", "50"], &["needs a mixed pattern"]),
+        (&["fit", "--iops", "5000", "--throughput", "1MiB"], &["below the minimum of 512"]),
         (&["fit", "--iops", "1", "--provider", "acme"], &["no provider called 'acme'"]),
-        (&["fit", "--iops", "1", "--profile", "oltpp"], &["no profile called 'oltpp'"]),
+        (&["fit", "--iops", "1", "--profile", "oltpp"], &["unknown profile 'oltpp'"]),
         (&["fit", "--iops", "1", "--burst", "30m"], &["TIME/PERIOD"]),
         (&["fit", "--iops", "1", "--latency", "p99"], &["p99<5ms"]),
         (&["fit", "--iops", "1", "--baseline-iops", "1"], &["--burst"]),
@@ -203,7 +208,7 @@ fn types_of_ones_own() {
     assert!((iops / 5000.0 - 1.0).abs() < 0.02, "{iops}");
 
     let ping = ["ping", "-q", "-c", "5", "--catalog", "mine.toml", "sim:mine"];
-    assert!(run(dir.path(), &ping).quietly().stdout.contains("a modelled volume (Me Box"));
+    assert!(run(dir.path(), &ping).quietly().stdout.contains("a simulated volume (Me Box"));
 
     std::fs::write(&file, MINE.replace("5000", "-1")).unwrap();
     let refused = &["mine.toml:12: mine: iops_max -1 is below 0"][..];

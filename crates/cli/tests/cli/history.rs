@@ -87,7 +87,8 @@ fn a_damaged_run_is_named_and_the_others_are_shown() {
     let path = dir.path().join("home/.local/share/fathom/history.db");
     let mut bytes = std::fs::read(&path).unwrap();
     // Pages that are free by now may hold what was stored at first.
-    let (text, kind) = (br#""kind":"bench","suite":"standard"},"target":"sim:custom?iops=102""#, br#""kind":1234567"#);
+    let (text, kind) =
+        (br#""kind":"bench","suite":"standard"},"target":"sim:custom?iops=102""#, br#""kind":1234567"#);
     let found: Vec<usize> =
         (0..bytes.len() - text.len()).filter(|&at| bytes[at..].starts_with(text)).collect();
     assert!(!found.is_empty());

@@ -39,8 +39,8 @@ fn command_lines_are_quoted_as_text() {
     refused(dir.path(), &[HOSTILE], &format!("error: unrecognized subcommand '{SHOWN}'\n\n"));
     refused(dir.path(), &["bench", &value], SHOWN);
     refused(dir.path(), &["monitor", "--interval", HOSTILE], &format!("'{SHOWN}' is not a duration"));
-    refused(dir.path(), &["bench", HOSTILE], &format!("error: {SHOWN}: there is no such file"));
-    refused(dir.path(), &["bench", "--suite", HOSTILE, "."], &format!("no suite called '{SHOWN}'\nhint: "));
+    refused(dir.path(), &["bench", HOSTILE], &format!("error: {SHOWN}: no such file"));
+    refused(dir.path(), &["bench", "--suite", HOSTILE, "."], &format!("unknown suite '{SHOWN}'\nhint: "));
     refused(
         dir.path(),
         &["bench", &format!("sim:{HOSTILE}")],
@@ -82,7 +82,7 @@ fn lines_of_files_are_quoted_as_text() {
     );
     write("c.toml", "[volume.\"x\\nforged\\u001b\"]\n");
     refused(dir.path(), &["catalog", "check", "c.toml"], "c.toml");
-    write("e.toml", "[[promise]]\nexpect = \"a\\nforged\\u001b\"\n");
+    write("e.toml", "[[expectation]]\nexpect = \"a\\nforged\\u001b\"\n");
     refused(dir.path(), &["bench", "--expect-file", "e.toml", "."], "a\\x0aforged\\x1b");
 }
 

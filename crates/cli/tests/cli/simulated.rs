@@ -108,11 +108,11 @@ fn ping_takes_no_real_time_and_prints_what_it_prints_on_a_device() {
     let stalled = run(dir.path(), &["ping", "-c", "4", "sim:custom?latency=1ms&stall=2s+20s"]);
     assert_eq!(stalled.code, Some(0), "{stalled:?}");
     assert!(stalled.stdout.contains("request=3 time=20.0 s"), "{}", stalled.stdout);
-    for part in ["stalled: a request has had no answer for 20.0s\n", "answered after 20.0s\n"] {
+    for part in ["stalled: a request has had no answer for 20.0 s\n", "answered after 20.0 s\n"] {
         assert!(stalled.stderr.contains(part), "{}", stalled.stderr);
     }
     let silent = run(dir.path(), &["ping", "-c", "4", "sim:custom?latency=1ms&stall=2s+inf"]);
-    assert!(silent.code == Some(0) && silent.stdout.contains("1, longest 10.0s"), "{silent:?}");
+    assert!(silent.code == Some(0) && silent.stdout.contains("1, longest 10.0 s"), "{silent:?}");
 }
 
 /// Requests of each job.
@@ -221,7 +221,7 @@ fn the_history_keeps_the_target_as_typed() {
     assert_eq!(targets, [GP2, "sim:custom?iops=100"]);
     for run_id in ["1", "2"] {
         let shown = run(dir.path(), &["history", "show", run_id]).quietly().stdout;
-        assert!(shown.contains("a modelled volume (") && shown.contains("sim:"), "{shown}");
+        assert!(shown.contains("a simulated volume (") && shown.contains("sim:"), "{shown}");
     }
 }
 
@@ -272,29 +272,29 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
             refused(dir.path(), &["fio", "--name=t", &filename], 1, &parts[..1]);
         }
     }
-    refused(dir.path(), &["monitor", "sim:custom"], 2, &["is a modelled volume", "hint: "]);
+    refused(dir.path(), &["monitor", "sim:custom"], 2, &["is a simulated volume", "hint: "]);
     for command in ["prepare", "sweep"] {
-        refused(dir.path(), &[command, "--resume", "sim:custom"], 2, &["begins anew with each command"]);
+        refused(dir.path(), &[command, "--resume", "sim:custom"], 2, &["anew with each command"]);
     }
     refused(dir.path(), &["ping", "-c", "1", "sim:aws-gp9"], 2, &["there is no type aws-gp9", "aws-gp2"]);
     refused(dir.path(), &["ping", "sim:custom?iops=5"], 2, &["would never end", "-c 10"]);
     refused(dir.path(), &["ping", "-c1", "-S1g", "sim:custom?size=16MiB"], 1, &["target is too small"]);
     for command in ["bench", "sweep", "surface", "prepare"] {
-        refused(dir.path(), &[command, "--buffered", "sim:custom"], 2, &["has none before it", "hint: "]);
+        refused(dir.path(), &[command, "--buffered", "sim:custom"], 2, &["has no page cache", "hint: "]);
     }
     let mixed = ["bench", "--no-history", "sim:custom?iops=5", "."];
     refused(dir.path(), &mixed, 2, &["sim:custom?iops=5: is simulated, and . is not", "hint: "]);
     let other = ["bench", "--no-history", "--destroy-data=/dev/x", "sim:custom?iops=5"];
-    refused(dir.path(), &other, 1, &["is not what --destroy-data=/dev/x names"]);
+    refused(dir.path(), &other, 1, &["is not the target named by --destroy-data=/dev/x"]);
     refused(
         dir.path(),
         &["bench", "--no-history", "--engine=sim", "."],
         2,
-        &["serves modelled volumes alone"],
+        &["only serves simulated volumes"],
     );
     refused(dir.path(), &["fio", "--name=t", "--filename=sim:custom:f"], 1, &["is simulated, and f is not"]);
     let engine = ["fio", "--name=t", "--ioengine=sim", "--size=1m"];
-    refused(dir.path(), &engine, 1, &["job 't': ioengine=sim", "none is named", "filename=sim:"]);
+    refused(dir.path(), &engine, 1, &["job 't': ioengine=sim", "needs a simulated volume", "filename=sim:"]);
     let verify = ["fio", "--name=t", "--filename=sim:custom", "--rw=write", "--verify=crc32c"];
     refused(dir.path(), &verify, 1, &["verify is not supported"]);
     assert_eq!(files_in(dir.path()), [] as [&Path; 0]);

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
-use fathom_analysis::promise;
+use fathom_analysis::expectation;
 use fathom_analysis::steady::lasting::lasting;
 use fathom_analysis::together::{Together, together};
-use fathom_record::{ExpectationRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{NeedRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
-use crate::{Style, promises, run_json};
+use crate::{Style, expectations, run_json};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
@@ -18,12 +18,12 @@ pub const SCHEMA: &str = "fathom.bench/1";
 #[derive(Serialize)]
 struct BenchDocument<'a> {
     tests: Vec<Test<'a>>,
-    /// Left out where nothing was promised.
+    /// Left out where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    promises: Option<Vec<promises::PromiseDocument>>,
-    /// Whether any of them is broken, in every class where there are several.
+    expectations: Option<Vec<expectations::ExpectationDocument>>,
+    /// Whether one is missed, in every class where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
-    promise_broken: Option<bool>,
+    expectation_missed: Option<bool>,
     conclusions: Vec<Conclusion>,
     /// What several targets do together; left out where there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,7 +38,7 @@ struct Test<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     fio: &'a str,
-    /// `peak`, `sustained` or `undecided`; null where nothing was measured.
+    /// `peak`, `sustained` or `inconclusive`; null where nothing was measured.
     lasting: Option<&'static str>,
     /// Left out where the test was not repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ struct Test<'a> {
     #[serde(flatten)]
     summary: TestSummary,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    expected: &'a [ExpectationRecord],
+    needs: &'a [NeedRecord],
     notes: &'a [String],
 }
 
@@ -56,11 +56,11 @@ struct Test<'a> {
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let header = &record.header;
-    let promised = !header.promises.is_empty();
+    let is_checked = !header.expectations.is_empty();
     let document = BenchDocument {
         tests: record.tests.iter().map(test).collect(),
-        promises: promised.then(|| promises::documents(record)),
-        promise_broken: promised.then(|| promise::is_broken(record)),
+        expectations: is_checked.then(|| expectations::documents(record)),
+        expectation_missed: is_checked.then(|| expectation::is_missed(record)),
         conclusions: conclusions(record),
         together: together(record),
     };
@@ -77,7 +77,7 @@ fn test(test: &TestRecord) -> Test<'_> {
         lasting: (!test.jobs.is_empty()).then(|| lasting(test).name()),
         rounds: test.rounds.as_ref(),
         summary: TestSummary::new(test),
-        expected: &test.expected,
+        needs: &test.needs,
         notes: &test.notes,
     }
 }

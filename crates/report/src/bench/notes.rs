@@ -7,37 +7,38 @@ use fathom_record::{RunRecord, TestRecord, TestSummary};
 use crate::bench::view::{is_synced, row_latency};
 use crate::run_view::name;
 
-/// How long the rates last, where that can be said of any; else what it would take.
-fn lasting_note(record: &RunRecord) -> Option<String> {
+/// Which rates are sustained, where that is established for any; else what it needs.
+fn sustained_rate(record: &RunRecord) -> Option<String> {
     let measured = record.tests.iter().filter(|test| !test.jobs.is_empty());
     let labels: Vec<(&TestRecord, Lasting)> = measured.map(|test| (test, lasting(test))).collect();
-    let named = |wanted: Lasting| {
+    let known = labels.iter().filter(|(_, label)| *label != Lasting::Inconclusive).count();
+    let of_label = |wanted: Lasting| {
         let tests: Vec<&str> =
             labels.iter().filter(|(_, label)| *label == wanted).map(|(test, _)| name(test)).collect();
-        (!tests.is_empty()).then(|| format!("{}: {}", wanted.name(), tests.join("; ")))
+        (!tests.is_empty()).then(|| format!("{}: {}", wanted.name(), tests.join(", ")))
     };
-    let told: Vec<String> = [Lasting::Sustained, Lasting::Peak].into_iter().filter_map(named).collect();
-    match (labels.is_empty(), told.is_empty()) {
+    let named: Vec<String> = [Lasting::Sustained, Lasting::Peak].into_iter().filter_map(of_label).collect();
+    match (labels.is_empty(), named.is_empty()) {
         (true, _) => None,
         (false, true) => Some(format!(
-            "Whether these rates last is undecided: it takes {} s of an even rate (--until-steady, or --runtime).",
-            SUSTAINED_SECONDS
+            "Sustained rate: not established (needs {SUSTAINED_SECONDS} s at a steady rate; use --until-steady or --runtime)."
         )),
         (false, false) => {
-            Some(format!("Rates that last, and peaks: {}; all others undecided.", told.join(". ")))
+            let others = if labels.len() > known { "; all others: inconclusive" } else { "" };
+            Some(format!("Sustained rate: {}{others}.", named.join("; ")))
         }
     }
 }
 
-/// What the heads of the table mean that do not say it themselves.
+/// The meaning of the columns that need an explanation.
 fn legend(summaries: &[TestSummary]) -> Option<String> {
     let mut parts = Vec::new();
     if summaries.iter().any(|summary| summary.stability.is_some()) {
-        parts.push("±% is the spread of the rate from second to second".to_owned());
+        parts.push("±% is the coefficient of variation between seconds".to_owned());
     }
     let measured = summaries.iter().filter(|summary| summary.total.is_some());
     if let Some(device) = measured.filter_map(|summary| summary.device.as_ref()).next() {
-        parts.push(format!("device is what the kernel counted for {}, per second", device.name));
+        parts.push(format!("device is the IOPS that the kernel counted on {}", device.name));
     }
     (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
 }
@@ -71,7 +72,7 @@ pub(super) fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String
             notes.add(note, Some(test));
         }
         if is_synced(summary) {
-            notes.add("latencies are those of the sync alone, without the write before it.", Some(test));
+            notes.add("latencies are those of the sync, without the write.", Some(test));
         }
         if let Some(total) = summary.total.as_ref().filter(|_| !is_timed(test)) {
             let span = units::duration(fathom_model::Nanos(summary.measured_ns));
@@ -79,11 +80,11 @@ pub(super) fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String
         }
     }
     if summaries.iter().any(shows_thin) {
-        notes.add("~ marks a percentile beyond which fewer than ten samples lie.", None);
+        notes.add("~ marks a percentile with fewer than ten samples beyond it.", None);
     }
-    notes.0.extend(lasting_note(record).map(|note| (note, Vec::new())));
+    notes.0.extend(sustained_rate(record).map(|note| (note, Vec::new())));
     if let Some(why) = &record.header.interrupted {
-        notes.add(format!("The run was broken off: {why}."), None);
+        notes.add(format!("The run was interrupted: {why}."), None);
     }
     let line = |(text, tests): (String, Vec<&str>)| match tests.as_slice() {
         [] => text,

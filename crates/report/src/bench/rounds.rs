@@ -24,7 +24,7 @@ pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let rule = "Steady: the last five rounds range over at most 20 % of their mean and drift by at most 10 %. The figures of \
+    let rule = "Steady state: the last five rounds range over at most 20 % of their mean and drift by at most 10 %. The results of \
                 a test are those of its last five rounds.";
     vec![Block::Table(Table::new(COLUMNS, rows)), Block::note(rule)]
 }

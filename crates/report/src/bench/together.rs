@@ -15,7 +15,7 @@ fn sentence(found: &Together) -> String {
     let verdict = match found.verdict {
         TargetSharing::SharesLimit => "shared limit",
         TargetSharing::Independent => "independent",
-        TargetSharing::Undecided => "inconclusive",
+        TargetSharing::Inconclusive => "inconclusive",
     };
     let apart: Vec<String> = found
         .targets

@@ -24,7 +24,7 @@ pub fn view(fit: &Fit, need: &str) -> View {
     let unpriced = offer_table(&fit.unpriced).without(&PRICES);
     view.push("Volumes without a sourced price", [Block::Table(unpriced)]);
     if fit.offers().next().is_none() {
-        view.push("", [Block::note("No type serves that need.")]);
+        view.push("", [Block::note("No volume type meets this requirement.")]);
     }
     view.push("Notes", [Block::Notes(notes(fit))]);
     let others = fit.others.iter().map(|other| KeyFigure::new(&other.id, other.why.as_str()));
@@ -32,7 +32,7 @@ pub fn view(fit: &Fit, need: &str) -> View {
     view
 }
 
-const PRICES: [&str; 3] = ["a month", "/1,000 IOPS", "/100 MiB/s"];
+const PRICES: [&str; 3] = ["per month", "/1,000 IOPS", "/100 MiB/s"];
 
 fn offer_table(offers: &[VolumeOffer]) -> Table {
     let columns = [

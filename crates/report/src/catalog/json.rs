@@ -35,19 +35,19 @@ pub fn show(entry: &CatalogEntry, sheets: &[Sheet], out: &mut dyn Write) -> io::
         kind: TypeDocument<'a>,
         sources: Vec<&'a str>,
         notes: Option<&'a str>,
-        promise_rate_fraction: Option<f64>,
-        promise_time_fraction: Option<f64>,
+        published_rate_fraction: Option<f64>,
+        published_time_fraction: Option<f64>,
         facts: BTreeMap<&'a str, String>,
         volumes: &'a [Sheet],
     }
-    let (promise_rate_fraction, promise_time_fraction) = entry.promise();
+    let (published_rate_fraction, published_time_fraction) = entry.published_shares();
     let document = CatalogShowDocument {
         schema: "fathom.catalog-show/1",
         kind: TypeDocument::of(entry),
         sources: entry.sources().collect(),
         notes: entry.notes(),
-        promise_rate_fraction,
-        promise_time_fraction,
+        published_rate_fraction,
+        published_time_fraction,
         facts: entry.facts().collect(),
         volumes: sheets,
     };

@@ -33,7 +33,7 @@ pub fn view(shown: &Shown<'_>) -> View {
     let title = format!("{}: {} {}{api}", entry.id(), entry.provider(), entry.type_name());
     let unmodelled = entry
         .unmodelled()
-        .map(|why| format!("It cannot be simulated, and `catalog fit` leaves it out: {why}."))
+        .map(|why| format!("It cannot be simulated, and `catalog fit` excludes it: {why}."))
         .into_iter()
         .collect();
     view.push(title, [Block::KeyFigures(figures(shown)), Block::Notes(unmodelled)]);
@@ -53,11 +53,11 @@ pub fn view(shown: &Shown<'_>) -> View {
 
 fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
     let entry = shown.entry;
-    let lost = if entry.is_persistent() { "" } else { ", its data are lost with the instance" };
+    let lost = if entry.is_persistent() { "" } else { ", data are lost with the instance" };
     let state = match entry.lifecycle() {
         Lifecycle::Current => "",
-        Lifecycle::Previous => ", sold, but its provider recommends another",
-        Lifecycle::Historical => ", no longer sold by these rules",
+        Lifecycle::Previous => ", superseded by the provider",
+        Lifecycle::Historical => ", no longer sold with these rules",
     };
     let mut figures = vec![KeyFigure::new("kind", format!("{}{lost}{state}", entry.media()))];
     let range = sizes(entry);
@@ -79,7 +79,7 @@ fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
         figures.push(KeyFigure::new("latency", text));
     }
     let percent = |share: f64| format!("{} %", (share * 1e4).round() / 100.0);
-    if let (rate, Some(time)) = entry.promise() {
+    if let (rate, Some(time)) = entry.published_shares() {
         let rate =
             rate.map_or_else(|| "the rate".to_owned(), |rate| format!("{} of the rate", percent(rate)));
         figures.push(KeyFigure::new("guaranteed", format!("{rate}, {} of the time", percent(time))));
@@ -128,7 +128,7 @@ fn push_sizes(shown: &Shown<'_>, view: &mut View) {
     view.push(title, [Block::Table(table)]);
 }
 
-const MONTH: &str = "a month";
+const MONTH: &str = "per month";
 
 fn push_blocks(entry: &CatalogEntry, sheet: &Sheet, view: &mut View) {
     let chosen = [
@@ -154,12 +154,12 @@ fn push_blocks(entry: &CatalogEntry, sheet: &Sheet, view: &mut View) {
 fn price(entry: &CatalogEntry) -> String {
     let Some(price) = entry.price() else { return "not known from a source".to_owned() };
     let up_to = price.iops_up_to.map(|most| format!(", up to {} IOPS", grouped(most as u64)));
-    let iops = format!("for each IOPS and month that is not included{}", up_to.unwrap_or_default());
+    let iops = format!("per additional IOPS and month{}", up_to.unwrap_or_default());
     let parts = [
-        (price.per_gib_month, "a GiB and month"),
+        (price.per_gib_month, "per GiB and month"),
         (price.per_iops_month, iops.as_str()),
-        (price.per_throughput_month, "for each unit of bandwidth and month that is not included"),
-        (price.per_million_ios, "for a million I/Os"),
+        (price.per_throughput_month, "per additional unit of bandwidth and month"),
+        (price.per_million_ios, "per million I/Os"),
     ];
     let parts =
         parts.into_iter().filter_map(|(each, what)| Some(format!("{} {} {what}", each?, price.currency)));

@@ -187,7 +187,7 @@ fn size(candidate: &Candidate) -> String {
         parts.push("bursts on demand".to_owned());
     }
     if candidate.size.and_then(|size| size.is_target_size) == Some(false) {
-        parts.push("not the target's size".to_owned());
+        parts.push("differs from the size of the target".to_owned());
     }
     parts.join(", ")
 }

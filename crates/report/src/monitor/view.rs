@@ -88,7 +88,7 @@ fn below(interval: &MonitorInterval) -> Vec<String> {
         parts.push(format!("flush {}/s {}", per_second(flush.ios), wait(flush)));
     }
     let in_flight = &interval.in_flight;
-    parts.push(format!("in flight {} now, {} at most", in_flight.last, in_flight.most));
+    parts.push(format!("in flight {} now, at most {}", in_flight.last, in_flight.most));
     let mut lines = vec![parts.join("; ")];
     lines.extend(traced(interval));
     lines.extend(owners(interval));
@@ -148,15 +148,14 @@ fn owners(interval: &MonitorInterval) -> Option<String> {
 
 /// What the columns mean, and what is known of the devices.
 fn legend(intervals: &[MonitorInterval]) -> Vec<String> {
-    let text = "rawait, wawait: from when a request is made to its completion. queue: requests waiting or served, mean over time. \
-                busy: share of time with any request in flight; a device that serves several at once can be 100 % busy \
-                and take more.";
+    let text = "rawait, wawait: mean time from issue to completion. queue: mean queue depth. busy: share of time \
+         with any I/O in flight; a parallel device can be 100 % busy and still have capacity.";
     let mut notes = vec![text.to_owned()];
     for device in intervals.iter().map(|interval| &interval.device) {
         let mut parts = Vec::new();
-        parts.extend(device.asked.as_ref().map(|asked| format!("asked for as {asked}")));
+        parts.extend(device.asked.as_ref().map(|asked| format!("given as {asked}")));
         if !device.under.is_empty() {
-            parts.push(format!("lies on {}", device.under.join(", ")));
+            parts.push(format!("on {}", device.under.join(", ")));
         }
         if device.stacked {
             parts.push("counts requests before they are merged or split".to_owned());
@@ -264,7 +263,7 @@ mod tests {
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
         }
         let lines = lines(interval(), 80);
-        assert_eq!(lines[3], "  nvme0n1  flush 10/s 2.50ms; in flight 0 now, 0 at most");
+        assert_eq!(lines[3], "  nvme0n1  flush 10/s 2.50 ms; in flight 0 now, 0 at most");
         assert_eq!(lines[4], "  nvme0n1  by a b (77) 48.2 MiB/s read");
     }
 
@@ -297,8 +296,8 @@ mod tests {
             assert_eq!(wait(&OpActivity { ios, ticks_ms, ..OpActivity::default() }), expected);
         };
         check(0, 0, "-");
-        check(20, 0, "<50.0us");
-        check(20, 1, "50.0us");
-        check(1, 0, "<1.00ms");
+        check(20, 0, "<50.0 µs");
+        check(20, 1, "50.0 µs");
+        check(1, 0, "<1.00 ms");
     }
 }

@@ -29,9 +29,7 @@ pub fn error(errno: i32) -> String {
 
 /// What is to be said where a request had no answer to the end.
 pub fn stuck(thread: u32) -> String {
-    format!(
-        "the last request was never answered: thread {thread} is left in the kernel until the device answers"
-    )
+    format!("the last I/O never completed: thread {thread} stays in the kernel until the device responds")
 }
 
 #[cfg(test)]

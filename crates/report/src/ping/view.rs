@@ -1,6 +1,6 @@
 //! What `ping` reports at its end: percentiles, a histogram, where requests were answered, failures, objectives. Pure.
 
-use fathom_analysis::criterion::{CriterionVerdict, ObjectiveVerdict};
+use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::Ping;
 use fathom_analysis::ping::classes::LatencyClass;
 use fathom_model::units::{grouped, latency};
@@ -77,14 +77,14 @@ fn histogram(classes: &[LatencyClass]) -> Table {
 
 fn objective(verdict: &ObjectiveVerdict) -> Row {
     let observed = verdict.observed_ns.map_or_else(|| "none".into(), Cell::latency);
-    let note = match (verdict.verdict, verdict.low_sample) {
-        (CriterionVerdict::Inconclusive, _) => "no I/O completed",
-        (_, true) => "few samples",
-        (_, false) => "",
+    let note = match (verdict.verdict.reason(), verdict.low_sample) {
+        (Some((reason, _)), _) => reason,
+        (None, true) => "few samples",
+        (None, false) => "",
     };
     let row =
         Row::new([verdict.objective.as_str().into(), verdict.verdict.name().into(), observed, note.into()]);
-    row.toned(if verdict.verdict == CriterionVerdict::Missed { Tone::Alarm } else { Tone::Normal })
+    row.toned(if verdict.verdict.is_missed() { Tone::Alarm } else { Tone::Normal })
 }
 
 const EINVAL: i32 = 22;

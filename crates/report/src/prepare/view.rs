@@ -90,7 +90,7 @@ fn steadiness(rounds: &RoundsRecord) -> Vec<KeyFigure> {
         rounds.values.iter().map(|value| figure(&rounds.tracked, *value).text).collect();
     let percent =
         |share: Option<f64>| share.map_or_else(|| "unknown".to_owned(), |share| Cell::percent(share).text);
-    let verdict = if rounds.steady { "the last five agree" } else { "the last five do not agree" };
+    let verdict = if rounds.steady { "the last five are steady" } else { "the last five are not steady" };
     vec![
         KeyFigure::new(format!("rounds of {}", duration(Nanos(rounds.round_ns))), values.join(", ")),
         KeyFigure::new(

@@ -58,7 +58,7 @@ fn course(forecast: &Forecast) -> Table {
         let shown = if alike.len() > FEWEST_ALIKE { 1 } else { alike.len() };
         table.rows.extend(alike[..shown].iter().map(|row| slice_row(forecast, row, is_fine)));
         if let Some(first) = alike.get(shown) {
-            let remark = format!("and {} more like it", alike.len() - shown);
+            let remark = format!("and {} more", alike.len() - shown);
             let row = Row::new([clock(first.start_ns, is_fine)]);
             table.rows.push(Row { remark: Some(remark), ..row });
         }

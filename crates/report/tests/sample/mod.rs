@@ -3,8 +3,8 @@
 use fathom_model::plan::{IoPlan, Mix, TimePlan};
 use fathom_record::{
     Activity, BenchActivity, BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord,
-    DiskCountersRecord, DiskRecord, ErrorCountRecord, ExpectationRecord, FailureRecord, FilesystemRecord,
-    Finding, HistoryRow, HostRecord, IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, OpRecord,
+    DiskCountersRecord, DiskRecord, ErrorCountRecord, FailureRecord, FilesystemRecord, Finding, HistoryRow,
+    HostRecord, IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, NeedRecord, OpRecord,
     PercentileRecord, PhaseRecord, PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta,
     TestRecord, TestStatus,
 };
@@ -117,15 +117,9 @@ fn done(meta: TestMeta, jobs: Vec<JobRecord>, disk: DiskRecord) -> TestRecord {
     }
 }
 
-fn expectation(
-    metric: &str,
-    is: &str,
-    value: f64,
-    observed: Option<f64>,
-    met: Option<bool>,
-) -> ExpectationRecord {
-    ExpectationRecord {
-        class: "standard".to_owned(),
+fn need(metric: &str, is: &str, value: f64, observed: Option<f64>, met: Option<bool>) -> NeedRecord {
+    NeedRecord {
+        class: "yes".to_owned(),
         metric: metric.to_owned(),
         is: is.to_owned(),
         value,
@@ -145,10 +139,10 @@ pub fn tests() -> Vec<TestRecord> {
     let read = with(job("lat-read", "randread", 4096, 1), op(17_420, 4096, 551_000), none());
     let mut lat_read =
         done(meta("lat-read", "read latency", "--rw=randread --bs=4k"), vec![read], disk(17_421, 0));
-    lat_read.expected = vec![
-        expectation("lat-read.read.lat_ns.mean", "<", 5e6, Some(580_000.0), Some(true)),
-        expectation("lat-read.read.iops", ">=", 5_000.0, Some(1_742.0), Some(false)),
-        expectation("lat-read.write.bytes_per_second", ">=", 2e8, None, None),
+    lat_read.needs = vec![
+        need("lat-read.read.lat_ns.mean", "<", 5e6, Some(580_000.0), Some(true)),
+        need("lat-read.read.iops", ">=", 5_000.0, Some(1_742.0), Some(false)),
+        need("lat-read.write.bytes_per_second", ">=", 2e8, None, None),
     ];
     let mut commit = with(job("commit", "randwrite", 4096, 1), none(), op(4_100, 4096, 60_000));
     commit.plan.io.fdatasync_every = 1;
@@ -248,7 +242,7 @@ fn findings() -> Vec<Finding> {
         ..Default::default()
     };
     let on = |test: &str, finding: Finding| Finding { tests: vec![test.to_owned()], ..finding };
-    let psync = "--engine=psync makes the same calls without handing them over, and is cheaper.";
+    let psync = "--engine=psync issues the same calls directly, with less CPU time.";
     vec![
         finding(
             "cache-hits",
@@ -260,8 +254,8 @@ fn findings() -> Vec<Finding> {
             "lat-read",
             finding(
                 "async-is-not",
-                "io_uring was not asynchronous here: a kernel worker carried out requests and used 1.05us of CPU time \
-                 per request beside the job's own 815ns.",
+                "io_uring did not run asynchronously: a kernel worker executed I/Os and used 1.05 µs of CPU time \
+                 per I/O, in addition to 815 ns in the job.",
                 psync,
             ),
         ),
@@ -269,8 +263,8 @@ fn findings() -> Vec<Finding> {
             "rand-mixed",
             finding(
                 "async-is-not",
-                "io_uring was not asynchronous here: 2 kernel workers carried out requests and used 1.24us of CPU time \
-                 per request beside the job's own 1.00us.",
+                "io_uring did not run asynchronously: 2 kernel workers executed I/Os and used 1.24 µs of CPU time \
+                 per I/O, in addition to 1.00 µs in the job.",
                 psync,
             ),
         ),

@@ -1,9 +1,9 @@
-//! `fathom bench --profile list`: the access patterns that come with the program, what decides each, and their sources.
+//! `fathom bench --profile list`: the access patterns of the program, their needs, and their sources.
 
 use std::io;
 
+use fathom_analysis::criterion::Metric;
 use fathom_assess::{Expectation, UseProfile, engine_rows, profiles};
-use fathom_model::units::{bytes, latency};
 use fathom_report::{TextWriter, document};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ struct ProfileDocument {
     needs: Vec<ProfileNeedDocument>,
 }
 
-/// What serves the use, and what serves it at a pinch, in the unit of the metric.
+/// What serves the use, and what serves a small installation, in the unit of the metric.
 #[derive(Serialize)]
 struct ProfileNeedDocument {
     metric: String,
@@ -56,12 +56,10 @@ fn text(all: &[UseProfile], out: &mut TextWriter) -> io::Result<()> {
     Ok(())
 }
 
-/// `total.lat_ns.p99 <= 5.00ms (marginal 20.0ms)`.
+/// `total.lat_ns.p99 <= 5.00 ms (marginal 20.0 ms)`.
 fn need(pair: &[Expectation]) -> String {
-    let shown = |expected: &Expectation| match expected.metric.rsplit('.').next() {
-        Some("iops") => format!("{}", expected.value),
-        Some("bytes_per_second") => format!("{}/s", bytes(expected.value as u64)),
-        _ => latency(expected.value as u64),
+    let shown = |need: &Expectation| {
+        Metric::parse(&need.metric).map(|metric| metric.kind.figure(need.value)).unwrap_or_default()
     };
     let marginal = pair.get(1).map(|marginal| format!(" (marginal {})", shown(marginal)));
     let sign = pair[0].is.sign();

@@ -112,7 +112,7 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
     let document = |out: &mut JsonWriter<'_>| catalog_json::fit(&fit, &said.need, &said.text, out);
     let view = || catalog_fit::view(&fit, &said.text);
     output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
-    Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Broken })
+    Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Missed })
 }
 
 #[cfg(test)]

@@ -445,7 +445,7 @@ mod tests {
             ("--format yaml .", "unknown format 'yaml'"),
             ("--schedule fixed -i 0 .", "needs times to keep"),
             ("--schedule slow .", "there are fixed and waiting"),
-            ("--slo p99 .", "is no objective"),
+            ("--slo p99 .", "is not an objective"),
             ("", "no destination"),
             ("a b", "more than one destination"),
         ] {

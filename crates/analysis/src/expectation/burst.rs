@@ -1,34 +1,41 @@
-//! Bursts are promised for as long as there is credit. How much a volume had when the run began cannot be seen from
-//! within; where the user says that it had rested, its credit is counted from there on.
+//! Expectations of a burst rate hold while burst credits remain. A measurement cannot tell how many a volume had at the
+//! start; where the user says that it was rested, its credits are counted from there.
 
 use fathom_model::{Nanos, units};
 use fathom_record::{CreditRecord, JobRecord, PhaseRecord, RunRecord, TestRecord};
 
-use super::Judged;
-use super::conditions::PromiseCase;
+use super::ExpectationResult;
+use super::conditions::ExpectationCase;
 use super::interval::{self, LEAST_SECONDS};
-use super::judge::against;
+use super::judge::compare;
 use crate::criterion::CriterionVerdict;
 
-pub(super) fn judge(case: &PromiseCase<'_>, credit: CreditRecord, judged: Judged) -> Judged {
+pub(super) fn judge(
+    case: &ExpectationCase<'_>,
+    credit: CreditRecord,
+    result: ExpectationResult,
+) -> ExpectationResult {
     let timed = interval::timed_rates(&case.row.test, case.quantity.kind, case.direction);
     let rates: Vec<f64> = timed.iter().map(|(rate, _)| *rate).collect();
-    let whole = judged.measured.unwrap_or(0.0);
-    let refused = |why: String, remedy: Option<String>| Judged { why: Some(why), remedy, ..judged.clone() };
-    let all = interval::of_rates(&rates, whole).map(|interval| against(case, interval, judged.clone()));
-    // Who bursts throughout had credit throughout.
-    if let Some(held) = all.filter(|judged| judged.verdict == CriterionVerdict::Met) {
-        return held;
+    let whole = result.measured.unwrap_or(0.0);
+    let inconclusive = |reason: &str, remedy: Option<String>| ExpectationResult {
+        verdict: CriterionVerdict::inconclusive(reason, remedy),
+        ..result.clone()
+    };
+    let all = interval::of_rates(&rates, whole).map(|interval| compare(case, interval, result.clone()));
+    // A volume that bursts throughout has credits throughout.
+    if let Some(met) = all.filter(|result| result.verdict.is_met()) {
+        return met;
     }
     if !credit.is_rested {
-        let why = "it holds while there is credit, and whether there was any when the run began is not known";
         let rest = units::duration(Nanos((rest_s(credit) * 1e9) as u64));
-        let remedy = format!("let it rest for {rest}, run again, and add &rested=1");
-        return refused(why.to_owned(), Some(remedy));
+        let remedy = format!("let the volume idle for {rest}, run again, and add &rested=1");
+        let reason = "it applies while burst credits remain, and how many there were at the start is unknown";
+        return inconclusive(reason, Some(remedy));
     }
     let Some(lasts) = lasts_s(case.record, &case.row.test, credit) else {
-        let why = "bursts of this type come by turns, and only the first test of a run finds a rested volume";
-        return refused(why.to_owned(), Some(format!("--only {}", case.promise.test)));
+        let reason = "bursts of this type come in fixed windows: only the first test of a run starts rested";
+        return inconclusive(reason, Some(format!("use --only {}", case.expectation.test)));
     };
     let ramp = case.row.jobs().iter().filter_map(|job| job.ramp.as_ref()).map(PhaseRecord::elapsed_ns).max();
     let mut left = lasts - ramp.unwrap_or(0) as f64 / 1e9;
@@ -38,17 +45,17 @@ pub(super) fn judge(case: &PromiseCase<'_>, credit: CreditRecord, judged: Judged
     });
     let covered: Vec<f64> = within.map(|(rate, _)| *rate).collect();
     if covered.len() < LEAST_SECONDS {
-        let why = "its credit was spent before, as it may be".to_owned();
-        return refused(why, Some(format!("--only {} after a rest", case.promise.test)));
+        let remedy = format!("use --only {} on a rested volume", case.expectation.test);
+        return inconclusive("earlier load exhausted its burst credits", Some(remedy));
     }
     let mean = covered.iter().sum::<f64>() / covered.len().max(1) as f64;
     match interval::of_rates(&covered, mean) {
-        Some(interval) => against(case, interval, Judged { measured: Some(mean), ..judged }),
-        None => refused("too little ran while there was credit".to_owned(), None),
+        Some(interval) => compare(case, interval, ExpectationResult { measured: Some(mean), ..result }),
+        None => inconclusive("too little was measured while burst credits remained", None),
     }
 }
 
-/// How long the credit takes to come back.
+/// How long the credits take to refill.
 fn rest_s(credit: CreditRecord) -> f64 {
     match credit.window_ns {
         Some((_, rest_ns)) => rest_ns as f64 / 1e9,
@@ -56,8 +63,8 @@ fn rest_s(credit: CreditRecord) -> f64 {
     }
 }
 
-/// How long the credit of a volume that had rested when the run began lasts in `test`, at the full rate. `None` where that
-/// cannot be told.
+/// How long the credits of a volume that was rested at the start of the run last in `test`, at the full rate; `None` where
+/// that is unknown.
 fn lasts_s(record: &RunRecord, test: &TestRecord, credit: CreditRecord) -> Option<f64> {
     let before: Vec<&TestRecord> = record
         .tests

@@ -1,7 +1,7 @@
-//! What a bench is held against: promises said on the command line, in files, by suites, and by types of the catalogue.
+//! The expectations of a bench: from the command line, files, suites, and published specifications of the catalogue.
 //!
-//! Makes records of them before anything runs, so that a promise about a test that does not exist is refused then. Whether
-//! they held is told by `fathom_analysis::promise`.
+//! Makes records of them before anything runs, so that an expectation of an unknown test is refused then. The results come
+//! from `fathom_analysis::expectation`.
 
 mod file;
 mod volume;
@@ -10,37 +10,37 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_analysis::criterion::{Criterion, Metric, MetricDirection, MetricKind, Statistic, parse_value};
-use fathom_analysis::promise;
+use fathom_analysis::expectation;
 use fathom_catalog::SimulatedTarget;
 use fathom_model::{JobPlan, RunPlan};
-use fathom_record::PromiseRecord;
+use fathom_record::ExpectationRecord;
 
 use crate::AssessError;
 use crate::catalogue::VolumeTypes;
 use crate::planned::PlannedTest;
 use crate::simulated::{SimulatedVolume, is_simulated};
 use crate::suite::Suite;
-use volume::{Promising, Shape};
+use volume::{PublishedSpecification, Shape};
 
-/// By how much a value may miss where nothing else is said, in percent.
+/// The default tolerance, percent.
 pub(crate) const TOLERANCE_PERCENT: f64 = 5.0;
 /// The label that names the class of machine or volume.
 pub(crate) const CLASS: &str = "class";
 
-/// What the results are to be held against.
+/// The expectations that the results are checked against.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Expecting {
-    /// Promises in one line each, or types of the catalogue (`--expect`).
-    pub said: Vec<String>,
-    /// Files of promises.
+pub struct ExpectationSettings {
+    /// Expectations in one line each, or volume types of the catalogue (`--expect`).
+    pub lines: Vec<String>,
+    /// Expectation files.
     pub files: Vec<PathBuf>,
-    /// By how much a value may miss where a promise does not say.
+    /// The tolerance of expectations without one of their own, percent.
     pub tolerance_percent: Option<f64>,
-    /// The class of machine or volume, where promises differ by that.
+    /// The class of machine or volume, where expectations depend on it.
     pub class: Option<String>,
 }
 
-/// The tests that are going to run, and what each means.
+/// The tests that run, and their plans.
 pub(crate) struct Tests<'a> {
     pub(crate) suite: &'a Suite,
     pub(crate) planned: &'a [PlannedTest],
@@ -59,59 +59,59 @@ impl Tests<'_> {
     }
 }
 
-/// What is held against the results, and what a reader should know of it.
+/// The expectations of a plan, with notes for the reader.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Promised {
-    pub(crate) promises: Vec<PromiseRecord>,
+pub(crate) struct PlannedExpectations {
+    pub(crate) expectations: Vec<ExpectationRecord>,
     pub(crate) notes: Vec<String>,
 }
 
-/// All promises; of those for classes only the chosen one's, where one is chosen.
+/// All expectations; of those for classes only the chosen class's, where one is chosen.
 ///
 /// # Errors
-/// One makes no sense, or is about something that there is not.
-pub(crate) fn promises(
-    expecting: &Expecting,
+/// One is not valid, or names something unknown.
+pub(crate) fn determine(
+    settings: &ExpectationSettings,
     tests: &Tests<'_>,
     labels: &BTreeMap<String, String>,
-) -> Result<Promised, AssessError> {
+) -> Result<PlannedExpectations, AssessError> {
     let (mut all, mut notes) = (Vec::new(), Vec::new());
-    for text in &expecting.said {
+    for text in &settings.lines {
         match text.contains(['<', '>']) {
-            true => all.push(of_line(text, expecting, tests)?),
-            false => all.extend(of_volume(text, expecting, tests, &mut notes)?),
+            true => all.push(of_line(text, settings, tests)?),
+            false => all.extend(of_volume(text, settings, tests, &mut notes)?),
         }
     }
-    for path in &expecting.files {
-        all.extend(of_filed(&path.display().to_string(), file::read(path)?, expecting, tests)?);
+    for path in &settings.files {
+        all.extend(of_filed(&path.display().to_string(), file::read(path)?, settings, tests)?);
     }
     all.extend(of_suite(tests));
-    for promise in &mut all {
-        add_machine(promise, tests)?;
+    for expectation in &mut all {
+        add_machine(expectation, tests)?;
     }
     if !all.is_empty() {
         check_labels(labels)?;
     }
-    let promises = match &expecting.class {
+    let expectations = match &settings.class {
         Some(class) => choose(all, class)?,
-        // Whoever labels runs may mean something else by it.
-        None => match labels.get(CLASS).filter(|_| !promise::classes(&all).is_empty()) {
+        // Where no expectation depends on a class, the label may mean something else.
+        None => match labels.get(CLASS).filter(|_| !expectation::classes(&all).is_empty()) {
             Some(class) => choose(all, class)?,
             None => all,
         },
     };
-    Ok(Promised { promises, notes })
+    Ok(PlannedExpectations { expectations, notes })
 }
 
-/// Adds what the machine lets through, where the target is a modelled volume and its name says so.
-fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), AssessError> {
-    let measure = Metric::parse(&promise.metric).map(|quantity| quantity.kind);
+/// Adds the limit of the machine, where the target is a simulated volume whose name gives one.
+fn add_machine(expectation: &mut ExpectationRecord, tests: &Tests<'_>) -> Result<(), AssessError> {
+    let measure = Metric::parse(&expectation.metric).map(|quantity| quantity.kind);
     let in_bytes = match measure {
         Some(MetricKind::Iops) => false,
         Some(MetricKind::BytesPerSecond) => true,
         _ => return Ok(()),
     };
-    let Some(job) = tests.job(&promise.test) else { return Ok(()) };
+    let Some(job) = tests.job(&expectation.test) else { return Ok(()) };
     let mut paths = job.clones.iter().flat_map(|clone| &clone.paths);
     let (Some(path), Some(shape)) = (paths.next().filter(|path| is_simulated(path)), Shape::of(job)) else {
         return Ok(());
@@ -121,12 +121,12 @@ fn add_machine(promise: &mut PromiseRecord, tests: &Tests<'_>) -> Result<(), Ass
         return Ok(());
     }
     let known = volume::instance_limit(&SimulatedVolume::named(path, tests.types)?.model, &shape, in_bytes);
-    let limit = &mut promise.conditions.instance_limit;
+    let limit = &mut expectation.conditions.instance_limit;
     *limit = limit.iter().copied().chain(known).reduce(f64::min);
     Ok(())
 }
 
-/// What is said of the machine counts when promises are judged, so it has to be a number.
+/// Labels with limits of the machine must be numbers, because checks depend on them.
 fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AssessError> {
     let numbers = [("instance_iops", MetricKind::Iops), ("instance_bandwidth", MetricKind::BytesPerSecond)];
     for (name, measure) in numbers {
@@ -137,36 +137,40 @@ fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AssessError> {
     Ok(())
 }
 
-fn choose(mut all: Vec<PromiseRecord>, class: &str) -> Result<Vec<PromiseRecord>, AssessError> {
-    let classes = promise::classes(&all);
+fn choose(mut all: Vec<ExpectationRecord>, class: &str) -> Result<Vec<ExpectationRecord>, AssessError> {
+    let classes = expectation::classes(&all);
     if !classes.contains(&class) {
-        return Err(AssessError::Promise {
+        return Err(AssessError::Expectation {
             said: class.to_owned(),
-            reason: "is no class that anything is promised to".to_owned(),
+            reason: "no expectation has this class".to_owned(),
             hint: Some(match classes.as_slice() {
-                [] => "leave --class out: nothing is promised to classes here".to_owned(),
-                classes => format!("there are {}", classes.join(", ")),
+                [] => "omit --class: these expectations have no classes".to_owned(),
+                classes => format!("use one of {}", classes.join(", ")),
             }),
         });
     }
-    all.retain(|promise| promise.class.is_empty() || promise.class == class);
+    all.retain(|expectation| expectation.class.is_empty() || expectation.class == class);
     Ok(all)
 }
 
 fn refuse(text: &str, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
-    AssessError::Promise { said: text.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
+    AssessError::Expectation { said: text.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
 }
 
 const FORM: &str = "write TEST.METRIC>=VALUE, such as rand-read.iops>=5000 or lat-read.lat_ns.p99<5ms+-2%, \
-                    or a type of the catalogue, such as aws-gp3?size=100GiB";
+                    or a volume type, such as aws-gp3?size=100GiB";
 
-fn of_line(text: &str, expecting: &Expecting, tests: &Tests<'_>) -> Result<PromiseRecord, AssessError> {
+fn of_line(
+    text: &str,
+    settings: &ExpectationSettings,
+    tests: &Tests<'_>,
+) -> Result<ExpectationRecord, AssessError> {
     let (test, criterion) = parse(text, text, tests)?;
     check(text, &test, criterion.metric, tests)?;
-    Ok(record("--expect", test, &criterion, expecting.tolerance_percent))
+    Ok(record("--expect", test, &criterion, settings.tolerance_percent))
 }
 
-/// The criterion `expect`, said in `text`, and its test: the only one where it names none.
+/// The criterion `expect`, given in `text`, and its test: the only one where it names none.
 fn parse(text: &str, expect: &str, tests: &Tests<'_>) -> Result<(String, Criterion), AssessError> {
     let mut criterion = Criterion::parse(expect).map_err(|reason| refuse(text, reason, FORM))?;
     if let MetricKind::Latency(_, statistic) = criterion.metric.kind
@@ -189,34 +193,34 @@ fn parse(text: &str, expect: &str, tests: &Tests<'_>) -> Result<(String, Criteri
         (None, [only]) => Ok((only.id.clone(), criterion)),
         (None, _) => {
             let all: Vec<&str> = tests.planned.iter().map(|test| test.id.as_str()).collect();
-            let reason = format!("it names no test, and {} run", all.len());
+            let reason = format!("it names no test, and the plan has {}", all.len());
             Err(refuse(
                 text,
                 reason,
-                format!("write TEST.{}; the tests are {}", criterion.metric, all.join(", ")),
+                format!("write TEST.{} with one of the tests {}", criterion.metric, all.join(", ")),
             ))
         }
     }
 }
 
-fn record(source: &str, test: String, criterion: &Criterion, tolerance: Option<f64>) -> PromiseRecord {
-    PromiseRecord {
+fn record(source: &str, test: String, criterion: &Criterion, tolerance: Option<f64>) -> ExpectationRecord {
+    ExpectationRecord {
         source: source.to_owned(),
         test,
         metric: criterion.metric.to_string(),
         is: criterion.comparison.sign().to_owned(),
         value: criterion.value,
         tolerance_percent: criterion.tolerance_percent.or(tolerance).unwrap_or(TOLERANCE_PERCENT),
-        ..PromiseRecord::default()
+        ..ExpectationRecord::default()
     }
 }
 
-/// Refuses what is about a test that does not run, or about something that it does not do.
+/// Refuses an expectation of a test that does not run, or of a direction that the test does not have.
 fn check(text: &str, test: &str, quantity: Metric, tests: &Tests<'_>) -> Result<(), AssessError> {
     let ids: Vec<&str> = tests.planned.iter().map(|test| test.id.as_str()).collect();
     let Some(job) = tests.job(test) else {
         let reason = match tests.is_in_suite(test) {
-            true => format!("the test '{test}' is not among those that run"),
+            true => format!("the test '{test}' is not part of this run"),
             false => format!("there is no test '{test}'"),
         };
         return Err(refuse(text, reason, format!("the tests are {}", ids.join(", "))));
@@ -232,68 +236,71 @@ fn check(text: &str, test: &str, quantity: Metric, tests: &Tests<'_>) -> Result<
     };
     let Some(direction) = quantity.direction.filter(|_| !does) else { return Ok(()) };
     let reason = format!("the test '{test}' ({}) has no {}", pattern.name(), direction.name());
-    Err(refuse(text, reason, "leave the direction out: the one that the test has is meant"))
+    Err(refuse(text, reason, "omit the direction; it defaults to the one of the test"))
 }
 
-/// What the text of a file called `name` promises.
+/// The expectations in the text of a file called `name`.
 ///
 /// # Errors
 /// As for a file.
 pub(crate) fn of_text(
     name: &str,
     text: &str,
-    expecting: &Expecting,
+    settings: &ExpectationSettings,
     tests: &Tests<'_>,
-) -> Result<Vec<PromiseRecord>, AssessError> {
-    of_filed(name, file::of_text(name, text)?, expecting, tests)
+) -> Result<Vec<ExpectationRecord>, AssessError> {
+    of_filed(name, file::of_text(name, text)?, settings, tests)
 }
 
 fn of_filed(
     name: &str,
     all_filed: Vec<file::Filed>,
-    expecting: &Expecting,
+    settings: &ExpectationSettings,
     tests: &Tests<'_>,
-) -> Result<Vec<PromiseRecord>, AssessError> {
+) -> Result<Vec<ExpectationRecord>, AssessError> {
     let mut all = Vec::new();
     for filed in all_filed {
         let text = format!("{name}: {}", filed.expect);
-        let (test, said) = parse(&text, &filed.expect, tests)?;
-        // A file is for the whole suite, and what is left out today is judged another time.
+        let (test, criterion) = parse(&text, &filed.expect, tests)?;
+        // A file covers the whole suite; tests that this run omits stay inconclusive.
         let is_left_out = tests.job(&test).is_none() && tests.is_in_suite(&test);
-        let is_rate = said.metric.kind == MetricKind::Iops;
-        if filed.depth_per_iops.is_some() && !is_rate || filed.share.is_some() && said.metric.is_latency() {
-            let hint = "time is for rates, and depth_per_iops for requests a second";
-            return Err(refuse(&text, "it is not said of a rate of requests", hint));
+        let is_rate = criterion.metric.kind == MetricKind::Iops;
+        if filed.depth_per_iops.is_some() && !is_rate
+            || filed.share.is_some() && criterion.metric.is_latency()
+        {
+            let hint = "use time with rates, and depth_per_iops with iops";
+            return Err(refuse(&text, "time or depth_per_iops does not apply to this metric", hint));
         }
         if !is_left_out {
-            check(&text, &test, said.metric, tests)?;
+            check(&text, &test, criterion.metric, tests)?;
         }
         let mut conditions = filed.conditions;
-        conditions.depth = conditions.depth.or(filed.depth_per_iops.map(|per_iops| per_iops * said.value));
-        let promise =
-            record(&filed.source, test, &said, filed.tolerance_percent.or(expecting.tolerance_percent));
-        all.push(PromiseRecord {
+        conditions.depth =
+            conditions.depth.or(filed.depth_per_iops.map(|per_iops| per_iops * criterion.value));
+        let expectation =
+            record(&filed.source, test, &criterion, filed.tolerance_percent.or(settings.tolerance_percent));
+        all.push(ExpectationRecord {
             class: filed.class,
             share: filed.share,
             conditions,
-            cannot: is_left_out.then(|| "the test was left out".to_owned()),
-            ..promise
+            cannot: is_left_out.then(|| "the test was not part of this run".to_owned()),
+            ..expectation
         });
     }
     Ok(all)
 }
 
-/// What a type of volume promises of each test.
+/// The published specification of a volume type, applied to each test.
 fn of_volume(
     text: &str,
-    expecting: &Expecting,
+    settings: &ExpectationSettings,
     tests: &Tests<'_>,
     notes: &mut Vec<String>,
-) -> Result<Vec<PromiseRecord>, AssessError> {
+) -> Result<Vec<ExpectationRecord>, AssessError> {
     let looks_like_a_line =
         text.split('?').next().is_some_and(|id| id.is_empty() || id.contains(['.', ' ', '=']));
     if looks_like_a_line {
-        return Err(refuse(text, "it is neither a comparison nor a type of volume", FORM));
+        return Err(refuse(text, "it is neither a comparison nor a volume type", FORM));
     }
     let (id, rest) = text.split_once('?').unwrap_or((text, ""));
     let (rested, rest): (Vec<&str>, Vec<&str>) =
@@ -302,41 +309,45 @@ fn of_volume(
         [] | ["rested=0"] => false,
         ["rested=1"] => true,
         _ => {
-            return Err(refuse(text, "rested is 0 or 1", "rested=1 says that the volume has all its credit"));
+            return Err(refuse(
+                text,
+                "rested must be 0 or 1",
+                "use rested=1 where the burst bucket is full when the run starts",
+            ));
         }
     };
     let named = if rest.is_empty() { id.to_owned() } else { format!("{id}?{}", rest.join("&")) };
     let catalog = tests.types.catalogue()?;
-    let target = SimulatedTarget::parse(catalog, &named).map_err(|error| AssessError::Promise {
+    let target = SimulatedTarget::parse(catalog, &named).map_err(|error| AssessError::Expectation {
         said: text.to_owned(),
         hint: error.hint(),
         reason: error.reason,
     })?;
-    // How long requests take is no part of what is promised of their number.
-    let told = target.assumptions.iter().filter(|assumption| !assumption.starts_with("its latency"));
-    notes.extend(told.map(|assumption| format!("{named}, as it is promised: {assumption}")));
-    let promising = Promising {
+    // Latency is not part of the published specification of a rate.
+    let shown = target.assumptions.iter().filter(|assumption| !assumption.starts_with("its latency"));
+    notes.extend(shown.map(|assumption| format!("published specification of {named}: {assumption}")));
+    let specification = PublishedSpecification {
         source: text,
         model: &target.model,
         entry: catalog.get(&target.id),
-        tolerance_percent: expecting.tolerance_percent,
+        tolerance_percent: settings.tolerance_percent,
         is_rested,
     };
     let alone = tests.planned.iter().zip(&tests.plans).filter(|(test, _)| test.targets.len() == 1);
     let shaped = alone.filter_map(|(test, plan)| Some((test, Shape::of(plan.jobs.first()?)?)));
-    let all: Vec<PromiseRecord> =
-        shaped.flat_map(|(test, shape)| volume::promises(&promising, &test.id, &shape)).collect();
+    let all: Vec<ExpectationRecord> =
+        shaped.flat_map(|(test, shape)| volume::determine(&specification, &test.id, &shape)).collect();
     match all.is_empty() {
-        true => Err(refuse(text, "it promises nothing of these tests", "choose others with --only")),
+        true => Err(refuse(text, "it specifies nothing for these tests", "choose other tests with --only")),
         false => Ok(all),
     }
 }
 
-/// What a suite expects; what a use needs is not promised by anybody.
-fn of_suite(tests: &Tests<'_>) -> Vec<PromiseRecord> {
+/// The expectations of a suite, without the needs of a use.
+fn of_suite(tests: &Tests<'_>) -> Vec<ExpectationRecord> {
     let judged = tests.planned.iter().filter(|test| test.purpose.is_none() && test.targets.len() == 1);
     let of_test = |test: &PlannedTest| {
-        let of = |expected: &crate::Expectation| PromiseRecord {
+        let of = |expected: &crate::Expectation| ExpectationRecord {
             source: format!("suite {}", tests.suite.name),
             class: expected.class.clone(),
             test: test.id.clone(),
@@ -344,7 +355,7 @@ fn of_suite(tests: &Tests<'_>) -> Vec<PromiseRecord> {
             is: expected.is.sign().to_owned(),
             value: expected.value,
             tolerance_percent: tests.suite.tolerance_percent,
-            ..PromiseRecord::default()
+            ..ExpectationRecord::default()
         };
         test.expected.iter().map(of).collect::<Vec<_>>()
     };

@@ -1,4 +1,4 @@
-//! Promises about a real device whose limit is known: above it they are missed, at and below it they are met.
+//! Expectations of a real device whose limit is known: above it they are missed, at and below it they are met.
 
 use fathom_tests::{
     Cap, LoopDevice, Throttle, fathom_under, loading, measuring_capped, must_run, need, run, scratch,
@@ -10,32 +10,32 @@ use crate::ours::{steadily, within};
 const CAP: u64 = 400;
 const MIB: u64 = 1 << 20;
 
-/// The exit of a bench of random reads, and what became of each promise: its words and what was measured.
+/// The exit of a bench of random reads, and of each expectation its verdict and measured value.
 fn judged(
     throttle: &Throttle,
     (device, test): (&LoopDevice, &str),
-    promises: &[&str],
+    expectations: &[&str],
 ) -> (i32, Vec<(String, f64)>) {
     let home = scratch();
     let mut command = fathom_under(throttle, home.path());
     command.args(["bench", "--only", test, "--runtime", "6s", "--json"]).arg(device.path());
-    for promise in promises {
-        command.args(["--expect", promise]);
+    for expectation in expectations {
+        command.args(["--expect", expectation]);
     }
     let output = command.output().expect("the program runs");
     let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
-    let all = document["promises"].as_array().expect("promises");
+    let all = document["expectations"].as_array().expect("expectations");
     let of = |one: &Value| {
         let verdict = one["verdict"].as_str().expect("a verdict").to_owned();
-        let why = one["why"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
-        let verdict = if verdict == "inconclusive" { verdict + &why } else { verdict };
+        let reason = one["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let verdict = if verdict == "inconclusive" { verdict + &reason } else { verdict };
         (verdict, one["measured"].as_f64().expect("a figure"))
     };
-    // What is kept says the same.
+    // The stored run gives the same verdicts.
     let mut again = fathom_under(throttle, home.path());
     let kept: Value =
         serde_json::from_str(&must_run(again.args(["history", "show", "--json"]))).expect("one document");
-    assert_eq!(kept["promises"], document["promises"]);
+    assert_eq!(kept["expectations"], document["expectations"]);
     (output.status.code().expect("it ended by itself"), all.iter().map(of).collect())
 }
 
@@ -48,15 +48,15 @@ fn check(found: &(i32, Vec<(String, f64)>), cap: u64, exit: i32, verdicts: &[&st
 }
 
 #[test]
-fn a_capped_device_misses_what_is_promised_above_its_cap() {
+fn a_capped_device_misses_expectations_above_its_cap() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(256 << 20);
     let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
     steadily(|| {
-        let promises =
+        let expectations =
             ["rand-read.iops>=600", "rand-read.iops>=400+-10%", "custom?iops=800", "custom?iops=360"];
-        let above = judged(&throttle, (&device, "rand-read"), &promises);
+        let above = judged(&throttle, (&device, "rand-read"), &expectations);
         check(&above, CAP, 3, &["missed", "met", "missed", "met"])?;
         let below = judged(&throttle, (&device, "rand-read"), &["rand-read.iops>=300", "custom?iops=360"]);
         check(&below, CAP, 0, &["met", "met"])
@@ -64,14 +64,14 @@ fn a_capped_device_misses_what_is_promised_above_its_cap() {
     // Bandwidth, where requests of 4k say nothing of it.
     throttle.set(&Cap::bytes_per_second(20 * MIB));
     steadily(|| {
-        let promises = ["seq-read.bytes_per_second>=30MiB", "seq-read.bytes_per_second>=20MiB/s±10%"];
-        let found = judged(&throttle, (&device, "seq-read"), &promises);
+        let expectations = ["seq-read.bytes_per_second>=30MiB", "seq-read.bytes_per_second>=20MiB/s±10%"];
+        let found = judged(&throttle, (&device, "seq-read"), &expectations);
         check(&found, 20 * MIB, 3, &["missed", "met"])
     });
 }
 
 #[test]
-fn promises_that_make_no_sense_end_before_anything_is_measured() {
+fn invalid_expectations_end_before_anything_is_measured() {
     let _loading = loading();
     let directory = scratch();
     let refused = |more: &[&str], told: &[&str]| {

@@ -1,25 +1,25 @@
-//! What a type of volume promises of a test: what its limits let through for requests like those of the test. Pure.
+//! The published specification of a volume type, applied to a test: its limits for I/Os like those of the test. Pure.
 //!
-//! The rate that is there at any time is promised always, a burst for as long as its credit lasts, and a share of the time
-//! where the provider says one.
+//! The baseline applies always, the burst rate while burst credits remain, and a share of the time where the provider
+//! publishes one.
 
 use fathom_catalog::CatalogEntry;
 use fathom_model::BlockSize;
 use fathom_model::plan::{JobPlan, Mix, OpenSync};
-use fathom_record::{CreditRecord, PromiseConditions, PromiseRecord, ShareRecord};
+use fathom_record::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
 use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeModel};
 
-/// Limits of whatever the volume is attached to bear this name.
+/// The name of limits of the instance that the volume is attached to.
 const INSTANCE: &str = "instance";
 /// ns of a year.
 const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
-/// What a test asks of a volume.
+/// The load of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shape {
     /// `read`, `write` or `total`.
     direction: &'static str,
-    /// Bytes of a read and the share of all requests that are reads; the same for writes.
+    /// Bytes of a read and the share of all I/Os that are reads; the same for writes.
     reads: (u64, f64),
     writes: (u64, f64),
     sequential: bool,
@@ -27,7 +27,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// That of a test; `None` where no provider promises anything of it: trims, mixed sizes, writes made durable one by one.
+    /// The load of a test; `None` where no provider specifies it: trims, mixed sizes, synchronous writes.
     pub(super) fn of(job: &JobPlan) -> Option<Shape> {
         let io = &job.io;
         let fixed = |size: &BlockSize| match size {
@@ -51,38 +51,38 @@ impl Shape {
         })
     }
 
-    /// Bytes of a request on average.
+    /// Mean bytes per I/O.
     fn bytes(&self) -> f64 {
         self.reads.0 as f64 * self.reads.1 + self.writes.0 as f64 * self.writes.1
     }
 }
 
-/// A type of volume, and what is said of this one.
-pub(super) struct Promising<'a> {
+/// A volume type with its parameters.
+pub(super) struct PublishedSpecification<'a> {
     pub(super) source: &'a str,
     pub(super) model: &'a VolumeModel,
     pub(super) entry: Option<&'a CatalogEntry>,
-    /// Where the user gave one.
+    /// From the user.
     pub(super) tolerance_percent: Option<f64>,
     pub(super) is_rested: bool,
 }
 
-/// A limit as a test meets it.
+/// A limit that applies to a test.
 #[derive(Clone, Copy)]
 struct TestLimit {
     limit: Limit,
-    /// Tokens that each request takes on average.
+    /// Mean tokens per I/O.
     cost: f64,
     is_bytes: bool,
     accounting: Accounting,
 }
 
 impl TestLimit {
-    /// Requests a second at a level of the limit.
+    /// IOPS that the limit allows.
     fn requests(&self, level: RateAvailability) -> f64 {
         let rate = match level {
             RateAvailability::Always => Some(self.limit.baseline()),
-            // What is billed is not promised.
+            // Bursts that are billed are not part of the specification.
             RateAvailability::Burst => match self.limit {
                 Limit::OnDemand { base, .. } => Some(base),
                 limit => limit.peak(),
@@ -98,19 +98,23 @@ enum RateAvailability {
     Burst,
 }
 
-/// What is promised of a test that asks for `shape`.
-pub(super) fn promises(promising: &Promising<'_>, test: &str, shape: &Shape) -> Vec<PromiseRecord> {
-    let usual = |metric: String, is: &str, value: f64| PromiseRecord {
-        source: promising.source.to_owned(),
+/// The expectations of a test with the load `shape`.
+pub(super) fn determine(
+    specification: &PublishedSpecification<'_>,
+    test: &str,
+    shape: &Shape,
+) -> Vec<ExpectationRecord> {
+    let usual = |metric: String, is: &str, value: f64| ExpectationRecord {
+        source: specification.source.to_owned(),
         test: test.to_owned(),
         metric,
         is: is.to_owned(),
         value,
-        tolerance_percent: tolerance(promising),
-        ..PromiseRecord::default()
+        tolerance_percent: tolerance(specification),
+        ..ExpectationRecord::default()
     };
-    let mut all = rates(promising, shape, &usual);
-    let most = promising.entry.map(CatalogEntry::latency_limits_ns).unwrap_or_default();
+    let mut all = rates(specification, shape, &usual);
+    let most = specification.entry.map(CatalogEntry::latency_limits_ns).unwrap_or_default();
     let most = match shape.direction {
         "read" => most.0,
         "write" => most.1,
@@ -122,69 +126,70 @@ pub(super) fn promises(promising: &Promising<'_>, test: &str, shape: &Shape) -> 
     all
 }
 
-/// What was given, else what the provider says, else 5 %.
-fn tolerance(promising: &Promising<'_>) -> f64 {
-    let vendor = promising.entry.and_then(|entry| entry.promise().0).map(|share| (1.0 - share) * 100.0);
+/// The tolerance of the user, else that of the provider, else the default.
+fn tolerance(specification: &PublishedSpecification<'_>) -> f64 {
+    let vendor =
+        specification.entry.and_then(|entry| entry.published_shares().0).map(|share| (1.0 - share) * 100.0);
     // Nine tenths are not exactly 10 % less than all.
     let vendor = vendor.map(|percent| (percent * 1e6).round() / 1e6);
-    promising.tolerance_percent.or(vendor).unwrap_or(super::TOLERANCE_PERCENT)
+    specification.tolerance_percent.or(vendor).unwrap_or(super::TOLERANCE_PERCENT)
 }
 
 fn rates(
-    promising: &Promising<'_>,
+    specification: &PublishedSpecification<'_>,
     shape: &Shape,
-    usual: &dyn Fn(String, &str, f64) -> PromiseRecord,
-) -> Vec<PromiseRecord> {
-    let limits = met(promising.model, shape, |stage| stage.name != INSTANCE);
+    usual: &dyn Fn(String, &str, f64) -> ExpectationRecord,
+) -> Vec<ExpectationRecord> {
+    let limits = met(specification.model, shape, |stage| stage.name != INSTANCE);
     let Some((requests, binding)) = least(&limits, RateAvailability::Always) else { return Vec::new() };
-    let instance = met(promising.model, shape, |stage| stage.name == INSTANCE);
+    let instance = met(specification.model, shape, |stage| stage.name == INSTANCE);
     let machine = least(&instance, RateAvailability::Always).map(|(requests, _)| requests);
-    let promise = |requests: f64, binding: TestLimit, credit: Option<CreditRecord>| {
+    let expectation = |requests: f64, binding: TestLimit, credit: Option<CreditRecord>| {
         let per_request = if binding.is_bytes { shape.bytes() } else { 1.0 };
         let name = if binding.is_bytes { "bytes_per_second" } else { "iops" };
         let asked =
-            promising.entry.and_then(CatalogEntry::asked_depth_per_iops).filter(|_| !binding.is_bytes);
+            specification.entry.and_then(CatalogEntry::asked_depth_per_iops).filter(|_| !binding.is_bytes);
         let plain = usual(format!("{}.{name}", shape.direction), ">=", requests * per_request);
-        PromiseRecord {
-            conditions: PromiseConditions {
+        ExpectationRecord {
+            conditions: ExpectationConditions {
                 block_size_bytes: Some(shape.reads.0.max(shape.writes.0)),
                 depth: asked.map(|per_iops| per_iops * requests * binding.cost),
                 instance_limit: machine.filter(|limit| *limit < requests).map(|limit| limit * per_request),
                 credit,
-                ..PromiseConditions::default()
+                ..ExpectationConditions::default()
             },
             ..plain
         }
     };
-    let always = promise(requests, binding, None);
-    let share = promising.entry.and_then(|entry| entry.promise().1).map(|fraction| {
-        let is_yearly = promising.entry.is_some_and(CatalogEntry::promises_for_a_year);
+    let always = expectation(requests, binding, None);
+    let share = specification.entry.and_then(|entry| entry.published_shares().1).map(|fraction| {
+        let is_yearly = specification.entry.is_some_and(CatalogEntry::is_yearly);
         let share = Some(ShareRecord { fraction, period_ns: is_yearly.then_some(YEAR_NS) });
-        PromiseRecord { share, ..always.clone() }
+        ExpectationRecord { share, ..always.clone() }
     });
     let burst = least(&limits, RateAvailability::Burst)
         .filter(|(burst, _)| *burst > requests * 1.01)
         .and_then(|(burst, binding)| {
-            let credits = limits.iter().filter_map(|met| credit(met, burst, promising.is_rested));
+            let credits = limits.iter().filter_map(|met| credit(met, burst, specification.is_rested));
             let shortest = credits.min_by(|one, other| lasts(one).total_cmp(&lasts(other)))?;
-            Some(promise(burst, binding, Some(shortest)))
+            Some(expectation(burst, binding, Some(shortest)))
         });
     std::iter::once(always).chain(share).chain(burst).collect()
 }
 
-/// What the machine that `model` is attached to lets through of requests of `shape`: requests a second, or bytes.
+/// The limit of the instance that `model` is attached to for I/Os of `shape`, in IOPS or bytes per second.
 pub(super) fn instance_limit(model: &VolumeModel, shape: &Shape, in_bytes: bool) -> Option<f64> {
     let (requests, _) = least(&met(model, shape, |stage| stage.name == INSTANCE), RateAvailability::Always)?;
     Some(if in_bytes { requests * shape.bytes() } else { requests })
 }
 
-/// The limit that lets the least through.
+/// The lowest limit.
 fn least(limits: &[TestLimit], level: RateAvailability) -> Option<(f64, TestLimit)> {
     let all = limits.iter().map(|met| (met.requests(level), *met));
     all.filter(|(requests, _)| requests.is_finite()).min_by(|one, other| one.0.total_cmp(&other.0))
 }
 
-/// The limits that a test meets, of the stages that are `wanted`.
+/// The limits of the `wanted` stages that apply to a test.
 fn met(model: &VolumeModel, shape: &Shape, wanted: fn(&LimitStage) -> bool) -> Vec<TestLimit> {
     let (reads, writes) = (vec![shape.reads], vec![shape.writes]);
     let both = vec![shape.reads, shape.writes];
@@ -209,7 +214,7 @@ fn met(model: &VolumeModel, shape: &Shape, wanted: fn(&LimitStage) -> bool) -> V
     all
 }
 
-/// I/Os that a request of so many bytes counts for.
+/// I/Os that an I/O of so many bytes is accounted as.
 fn ios(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
     match accounting.unit_bytes.map(u64::from) {
         Some(unit) if sequential && accounting.merges_sequential => bytes as f64 / unit as f64,
@@ -218,7 +223,7 @@ fn ios(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
     }
 }
 
-/// Bytes that it counts for.
+/// Bytes that it is accounted as.
 fn bytes(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
     match accounting.unit_bytes.map(u64::from) {
         Some(unit) if accounting.whole_units && !(sequential && accounting.merges_sequential) => {
@@ -228,7 +233,7 @@ fn bytes(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
     }
 }
 
-/// The credit that a limit keeps, and what a rate of requests spends of it.
+/// The burst credits of a limit, and how a rate spends them.
 fn credit(met: &TestLimit, requests: f64, is_rested: bool) -> Option<CreditRecord> {
     let spends = requests * met.cost;
     let (base, full, window_ns) = match met.limit {
@@ -266,27 +271,32 @@ mod tests {
         Shape { direction: "read", reads: (bytes, 1.0), writes: (0, 0.0), sequential, depth }
     }
 
-    fn promised(source: &str, shape: &Shape) -> Vec<PromiseRecord> {
+    fn specified(source: &str, shape: &Shape) -> Vec<ExpectationRecord> {
         let target = SimulatedTarget::parse(Catalog::shipped(), source).unwrap();
         let entry = Catalog::shipped().get(&target.id);
-        let promising =
-            Promising { source, model: &target.model, entry, tolerance_percent: None, is_rested: true };
-        promises(&promising, "t", shape)
+        let specification = PublishedSpecification {
+            source,
+            model: &target.model,
+            entry,
+            tolerance_percent: None,
+            is_rested: true,
+        };
+        determine(&specification, "t", shape)
     }
 
     fn told(source: &str, shape: &Shape) -> Vec<String> {
-        let text = |promise: &PromiseRecord| {
+        let text = |expectation: &ExpectationRecord| {
             let share =
-                promise.share.map(|share| format!(" {} %", share.fraction * 100.0)).unwrap_or_default();
-            let credit = promise.conditions.credit.map(|credit| format!(" for {:.0} s", lasts(&credit)));
-            let PromiseRecord { metric, is, value, tolerance_percent, .. } = promise;
+                expectation.share.map(|share| format!(" {} %", share.fraction * 100.0)).unwrap_or_default();
+            let credit = expectation.conditions.credit.map(|credit| format!(" for {:.0} s", lasts(&credit)));
+            let ExpectationRecord { metric, is, value, tolerance_percent, .. } = expectation;
             format!("{metric}{is}{value:.0}±{tolerance_percent}%{share}{}", credit.unwrap_or_default())
         };
-        promised(source, shape).iter().map(text).collect()
+        specified(source, shape).iter().map(text).collect()
     }
 
     #[test]
-    fn limits_become_promises_at_the_size_of_the_requests() {
+    fn limits_become_expectations_at_the_block_size() {
         let k = 1024;
         for (source, shape, expected) in [
             ("custom?iops=5000&bandwidth=200MB", reads(4 * k, false, 64), vec!["read.iops>=5000±5%"]),
@@ -338,10 +348,11 @@ mod tests {
     }
 
     #[test]
-    fn conditions_come_with_the_promise() {
-        let io1 = promised("aws-io1-2012?size=100GiB&iops=1000", &reads(4096, false, 1)).remove(0).conditions;
+    fn conditions_come_with_the_expectation() {
+        let io1 =
+            specified("aws-io1-2012?size=100GiB&iops=1000", &reads(4096, false, 1)).remove(0).conditions;
         assert_eq!((io1.depth, io1.block_size_bytes), (Some(5.0), Some(4096)));
-        let behind = promised("custom?iops=5000&instance_iops=4000", &reads(4096, false, 64)).remove(0);
+        let behind = specified("custom?iops=5000&instance_iops=4000", &reads(4096, false, 64)).remove(0);
         assert_eq!((behind.value, behind.conditions.instance_limit), (5000.0, Some(4000.0)));
     }
 }

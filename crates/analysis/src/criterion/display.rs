@@ -1,0 +1,117 @@
+//! Metrics and their values as people read them.
+
+use fathom_model::units;
+
+use super::{LatencySpan, Metric, MetricKind, Statistic};
+use crate::say::count;
+
+impl Statistic {
+    /// `p99.9`, `mean`.
+    pub fn label(self) -> String {
+        match self {
+            Statistic::Percentile(per_million) => format!("p{}", f64::from(per_million) / 1e4),
+            other => other.name(),
+        }
+    }
+}
+
+impl LatencySpan {
+    fn label(self) -> &'static str {
+        match self {
+            LatencySpan::Submission => "slat",
+            LatencySpan::Completion => "clat",
+            LatencySpan::Total => "lat",
+        }
+    }
+}
+
+impl MetricKind {
+    /// `IOPS`, `bandwidth`, `lat p99.9`.
+    pub fn label(self) -> String {
+        match self {
+            MetricKind::Iops => "IOPS".to_owned(),
+            MetricKind::BytesPerSecond => "bandwidth".to_owned(),
+            MetricKind::Latency(span, statistic) => format!("{} {}", span.label(), statistic.label()),
+        }
+    }
+
+    /// A value for a column whose head names the metric: `5,000`, `200 MB/s`, `556 µs`.
+    pub fn figure(self, value: f64) -> String {
+        match self {
+            MetricKind::Iops if value < 99.95 => tenths(value),
+            MetricKind::Iops => count(value),
+            // A value without its unit, `>=200`, has to be noticed.
+            MetricKind::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
+            MetricKind::BytesPerSecond if value < 99_950.0 => format!("{} kB/s", tenths(value / 1e3)),
+            MetricKind::BytesPerSecond => format!("{} MB/s", tenths(value / 1e6)),
+            MetricKind::Latency(..) => units::latency(value.max(0.0).round() as u64),
+        }
+    }
+
+    /// A value for a sentence, with its unit: `5,000 IOPS`, `200 MB/s`.
+    pub fn quantity(self, value: f64) -> String {
+        match self {
+            MetricKind::Iops => format!("{} IOPS", self.figure(value)),
+            _ => self.figure(value),
+        }
+    }
+
+    /// A range with one unit: `4,990-5,006`, `199.1-200 MB/s`; `None` where both ends read the same.
+    pub fn range(self, low: f64, high: f64) -> Option<String> {
+        let (from, to) = (self.figure(low), self.figure(high));
+        let unit = to.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
+        (from != to).then(|| format!("{}-{to}", from.strip_suffix(unit).unwrap_or(&from)))
+    }
+}
+
+impl Metric {
+    /// The name in a table: `IOPS`, `read lat p99`.
+    pub fn label(self) -> String {
+        let name = self.kind.label();
+        match self.direction {
+            Some(direction) => format!("{} {name}", direction.name()),
+            None => name,
+        }
+    }
+}
+
+/// One decimal below 1,000, where it is not 0.
+fn tenths(value: f64) -> String {
+    let tenths = (value * 10.0).round() / 10.0;
+    if tenths >= 1000.0 || tenths.fract() == 0.0 { count(tenths) } else { format!("{tenths:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_figures() {
+        for (text, value, name, shown) in [
+            ("iops", 4_998.4, "IOPS", "4,998"),
+            ("iops", 37.5, "IOPS", "37.5"),
+            ("bytes_per_second", 200.0, "bandwidth", "200 B/s"),
+            ("bytes_per_second", 65_536.0, "bandwidth", "65.5 kB/s"),
+            ("read.bytes_per_second", 200_158_000.0, "read bandwidth", "200.2 MB/s"),
+            ("bytes_per_second", 2_000_158_000.0, "bandwidth", "2,000 MB/s"),
+            ("lat_ns.p999", 5e6, "lat p99.9", "5.00 ms"),
+            ("write.clat_ns.mean", 556_000.0, "write clat mean", "556 µs"),
+        ] {
+            let metric = Metric::parse(text).unwrap();
+            assert_eq!((metric.label(), metric.kind.figure(value)), (name.to_owned(), shown.to_owned()));
+        }
+    }
+
+    #[test]
+    fn ranges_have_one_unit() {
+        let check = |kind: MetricKind, low: f64, high: f64, expected: Option<&str>| {
+            assert_eq!(kind.range(low, high).as_deref(), expected);
+        };
+        let latency = MetricKind::Latency(LatencySpan::Total, Statistic::Mean);
+        check(MetricKind::Iops, 4990.0, 5006.0, Some("4,990-5,006"));
+        check(MetricKind::Iops, 5000.1, 5000.2, None);
+        check(MetricKind::BytesPerSecond, 199.1e6, 200e6, Some("199.1-200 MB/s"));
+        check(latency, 9e5, 1.1e6, Some("900 µs-1.10 ms"));
+        check(latency, 1.2e6, 1.31e6, Some("1.20-1.31 ms"));
+    }
+}

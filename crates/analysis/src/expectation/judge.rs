@@ -1,0 +1,499 @@
+//! One expectation: its measured value, the confidence interval, and whether its conditions allow a verdict.
+
+use fathom_record::{ExpectationRecord, RunRecord, ShareRecord, TestStatus};
+
+use super::conditions::{self, Doubt, ExpectationCase};
+use super::interval::{self, ConfidenceInterval, LEAST_SECONDS};
+use super::{ExpectationResult, burst, share};
+use crate::criterion::{
+    Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind, Statistic, too_few_samples,
+};
+use crate::rows::RecordRow;
+use crate::say::{percent, seconds};
+
+/// Longer runs than this are not advised.
+const LONGEST_ADVICE_S: f64 = 7200.0;
+
+pub(super) fn judge_one(
+    record: &RunRecord,
+    rows: &[RecordRow<'_>],
+    expectation: &ExpectationRecord,
+) -> ExpectationResult {
+    let with_verdict = |verdict: CriterionVerdict| ExpectationResult {
+        expectation: expectation.clone(),
+        measured: None,
+        interval: None,
+        verdict,
+        basis: None,
+        seconds: 0,
+    };
+    let because = |reason: String| with_verdict(CriterionVerdict::inconclusive(reason, None));
+    if let Some(reason) = &expectation.cannot {
+        return because(reason.clone());
+    }
+    let (Some(quantity), Some(comparison)) =
+        (Metric::parse(&expectation.metric), Comparison::of(&expectation.is))
+    else {
+        return because(format!("'{} {}' is unknown to this version", expectation.metric, expectation.is));
+    };
+    let Some(row) = rows.iter().find(|row| row.test.id == expectation.test) else {
+        return because("the test did not run".to_owned());
+    };
+    if row.test.status != TestStatus::Complete {
+        let reason = row.test.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        return because(format!("test {}{reason}", row.test.status.name()));
+    }
+    let direction = quantity.direction_in(&row.summary);
+    let case = ExpectationCase { record, rows, row, expectation, quantity, direction, comparison };
+    let measured_s: f64 = row.seconds.iter().map(|second| second.elapsed_ns as f64 / 1e9).sum();
+    ExpectationResult { seconds: measured_s.round() as u64, ..of_case(&case, with_verdict) }
+}
+
+fn of_case(
+    case: &ExpectationCase<'_>,
+    with_verdict: impl Fn(CriterionVerdict) -> ExpectationResult,
+) -> ExpectationResult {
+    let ExpectationCase { row, expectation, quantity, direction, .. } = *case;
+    let Some(measured) = quantity.of(&row.summary) else {
+        return with_verdict(unmeasured(case));
+    };
+    // Where a share of the time is expected, that share is the measured value, not the rate.
+    let measured_rate = expectation.share.is_none().then_some(measured);
+    let inconclusive = |reason: String, remedy: Option<String>| ExpectationResult {
+        measured: measured_rate,
+        ..with_verdict(CriterionVerdict::inconclusive(reason, remedy))
+    };
+    if let Some(doubt) = conditions::elsewhere(case) {
+        return inconclusive(doubt.reason, doubt.remedy);
+    }
+    if row.seconds.len() < LEAST_SECONDS {
+        let reason = format!("{} is too short to determine the variation", seconds(row.summary.measured_ns));
+        return inconclusive(reason, Some(longer_run()));
+    }
+    let no_interval = inconclusive("too few samples to determine the variation".to_owned(), None);
+    if let Some(credit) = expectation.conditions.credit {
+        return burst::judge(case, credit, no_interval);
+    }
+    if let Some(expected) = expectation.share {
+        return of_share(case, expected, no_interval);
+    }
+    match interval::around(&row.test, quantity, direction, measured) {
+        Some(interval) => compare(case, interval, no_interval),
+        None => no_interval,
+    }
+}
+
+/// The remedy for too few samples.
+pub(super) fn longer_run() -> String {
+    "use a longer --runtime".to_owned()
+}
+
+/// Compares a confidence interval with the bound, and takes the conditions into account.
+pub(super) fn compare(
+    case: &ExpectationCase<'_>,
+    interval: ConfidenceInterval,
+    result: ExpectationResult,
+) -> ExpectationResult {
+    let ExpectationCase { expectation, comparison, quantity, .. } = *case;
+    let bound = comparison.bound(expectation.value, expectation.tolerance_percent);
+    let (worst, best) = match comparison.wants_more() {
+        true => (interval.low, interval.high),
+        false => (interval.high, interval.low),
+    };
+    let result = ExpectationResult { interval: Some(interval), ..result };
+    if comparison.holds(worst, bound) {
+        let verdict = conditions::flatters(case).map_or(CriterionVerdict::Met, Doubt::verdict);
+        return ExpectationResult { verdict, ..result };
+    }
+    if let Some(excuse) = conditions::excuses(case, bound) {
+        return ExpectationResult { verdict: excuse.verdict(), ..result };
+    }
+    let kind = quantity.kind;
+    let value = result.measured.unwrap_or(f64::midpoint(interval.low, interval.high));
+    let range = kind.range(interval.low, interval.high).unwrap_or_else(|| kind.figure(value));
+    if !comparison.holds(best, bound) {
+        let off = percent((value / expectation.value - 1.0).abs());
+        let side = if comparison.wants_more() { "below" } else { "above" };
+        let basis = format!("{range} (95 % confidence interval), {off} {side} the expectation");
+        return ExpectationResult { verdict: CriterionVerdict::Missed, basis: Some(basis), ..result };
+    }
+    let bound_text = kind.figure(bound);
+    let reason = format!("too close to call: the 95 % confidence interval {range} includes {bound_text}");
+    let verdict = CriterionVerdict::inconclusive(reason, Some(needed_runtime(case, interval, bound)));
+    ExpectationResult { verdict, ..result }
+}
+
+/// The runtime that would decide: intervals shrink with the root of the time.
+fn needed_runtime(case: &ExpectationCase<'_>, interval: ConfidenceInterval, bound: f64) -> String {
+    let value = (interval.low + interval.high) / 2.0;
+    let (half, off) = ((interval.high - interval.low) / 2.0, (value - bound).abs());
+    let now = case.row.summary.measured_ns as f64 / 1e9;
+    let needed = now * (half / off.max(f64::MIN_POSITIVE)).powi(2) * 1.5;
+    match needed.is_finite() && needed <= LONGEST_ADVICE_S {
+        true => format!("use --runtime {}", (needed.max(now * 2.0).ceil() as u64)),
+        false => "use a longer --runtime; a value this close to the bound may need hours".to_owned(),
+    }
+}
+
+fn of_share(
+    case: &ExpectationCase<'_>,
+    expected: ShareRecord,
+    result: ExpectationResult,
+) -> ExpectationResult {
+    let ExpectationCase { row, expectation, quantity, direction, comparison, .. } = *case;
+    let bound = comparison.bound(expectation.value, expectation.tolerance_percent);
+    let rates = interval::timed_rates(&row.test, quantity.kind, direction);
+    // An interval longer than a second counts as that many seconds.
+    let good = rates.iter().flat_map(|&(rate, seconds)| {
+        std::iter::repeat_n(comparison.holds(rate, bound), seconds.round().max(1.0) as usize)
+    });
+    let good: Vec<bool> = good.collect();
+    let share::Share { measured, interval, verdict, basis } = share::of(&good, expected);
+    let doubt = match verdict {
+        CriterionVerdict::Met => conditions::flatters(case),
+        CriterionVerdict::Missed => conditions::excuses(case, bound),
+        CriterionVerdict::Inconclusive { .. } => None,
+    };
+    let (verdict, basis) = match doubt {
+        Some(doubt) => (doubt.verdict(), None),
+        None => (verdict, basis),
+    };
+    ExpectationResult { measured, interval, verdict, basis, ..result }
+}
+
+/// Why the metric has no value.
+fn unmeasured(case: &ExpectationCase<'_>) -> CriterionVerdict {
+    let ExpectationCase { row, quantity, direction, .. } = *case;
+    let MetricKind::Latency(_, statistic @ Statistic::Percentile(_)) = quantity.kind else {
+        let reason = format!("the test has no {} of {}", quantity.label(), direction.name());
+        return CriterionVerdict::inconclusive(reason, None);
+    };
+    let ios = match direction {
+        MetricDirection::Read => row.summary.read.as_ref().map(|op| op.ios),
+        MetricDirection::Write => row.summary.write.as_ref().map(|op| op.ios),
+        MetricDirection::Trim => row.summary.trim.as_ref().map(|op| op.ios),
+        MetricDirection::Total => row.summary.total.as_ref().map(|op| op.ios),
+        MetricDirection::Sync => row.summary.sync.as_ref().map(|sync| sync.ios),
+    };
+    too_few_samples(statistic, ios.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::Nanos;
+    use fathom_record::{
+        CreditRecord, ExpectationConditions, ExpectationRecord, Finding, RunRecord, ShareRecord,
+    };
+
+    use crate::expectation::{ExpectationResult, is_missed, judge};
+    use crate::fixture::{TestLoad, plan, record};
+
+    fn expectation(metric: &str, is: &str, value: f64, tolerance_percent: f64) -> ExpectationRecord {
+        ExpectationRecord {
+            test: "t".to_owned(),
+            metric: metric.to_owned(),
+            is: is.to_owned(),
+            value,
+            tolerance_percent,
+            ..ExpectationRecord::default()
+        }
+    }
+
+    /// Where many are under way most of the time is waiting, but for the first.
+    fn begin_without_queue(run: &mut RunRecord) {
+        for job in run.tests.iter_mut().flat_map(|test| &mut test.jobs).filter(|job| job.iodepth > 8) {
+            job.measured.read.lat.moments.min = 100_000;
+        }
+    }
+
+    fn judged(run: &mut RunRecord, expectation: ExpectationRecord) -> ExpectationResult {
+        begin_without_queue(run);
+        run.header.expectations = vec![expectation];
+        judge(run).remove(0)
+    }
+
+    /// The verdict on a expectation of a run at depth 64, and a part of the reason.
+    fn check(run: &mut RunRecord, expectation: ExpectationRecord, expected: &str, why: &str) {
+        let judged = judged(run, expectation);
+        assert_eq!(judged.verdict.name(), expected, "{judged:?}");
+        assert!(because(&judged).contains(why), "{judged:?}\nand not {why}");
+    }
+
+    fn because(result: &ExpectationResult) -> &str {
+        let reason = result.verdict.reason().map(|(reason, _)| reason);
+        reason.or(result.basis.as_deref()).unwrap_or_default()
+    }
+
+    fn deep(iops: f64) -> TestLoad {
+        TestLoad { depth: 64, iops, ..TestLoad::default() }
+    }
+
+    #[test]
+    fn three_verdicts_on_a_rate() {
+        for (metric, is, value, tolerance, expected) in [
+            ("iops", ">=", 5000.0, 5.0, "met"),
+            ("read.iops", ">=", 5000.0, 0.0, "met"),
+            ("iops", ">=", 5200.0, 5.0, "met"),
+            ("iops", ">=", 5300.0, 5.0, "missed"),
+            ("iops", ">", 5000.0, 0.0, "missed"),
+            ("iops", ">", 5000.0, 1.0, "met"),
+            ("iops", "<=", 4900.0, 5.0, "met"),
+            ("iops", "<=", 4700.0, 5.0, "missed"),
+            ("bytes_per_second", ">=", 20.48e6, 0.0, "met"),
+            ("lat_ns.mean", "<", 13e6, 0.0, "met"),
+            ("lat_ns.mean", "<", 12e6, 5.0, "missed"),
+            ("lat_ns.p99", "<", 13e6, 0.0, "met"),
+            ("lat_ns.p99", "<=", 10e6, 5.0, "missed"),
+            ("lat_ns.max", "<", 13e6, 0.0, "met"),
+            ("write.iops", ">=", 1.0, 5.0, "inconclusive"),
+            ("sync.iops", ">=", 1.0, 5.0, "inconclusive"),
+        ] {
+            let judged = judged(&mut record(&[deep(5000.0)]), expectation(metric, is, value, tolerance));
+            assert_eq!(judged.verdict.name(), expected, "{metric} {is} {value}: {judged:?}");
+        }
+    }
+
+    #[test]
+    fn verdicts_do_not_depend_on_the_unit_of_things() {
+        let seconds: Vec<f64> = (0..20).map(|second| [0.97, 1.0, 1.02, 0.99, 1.02][second * 3 % 5]).collect();
+        for share in [0.9, 0.99, 1.0, 1.02, 1.1] {
+            let verdict = |scale: f64| {
+                let run = &mut record(&[TestLoad { seconds: seconds.clone(), ..deep(1000.0 * scale) }]);
+                judged(run, expectation("iops", ">=", 1000.0 * scale * share, 1.0)).verdict.name()
+            };
+            let all: Vec<&str> = [1.0, 3.0, 100.0].map(verdict).to_vec();
+            assert!(all.iter().all(|one| *one == all[0]), "{share}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn what_straddles_the_bound_is_too_close() {
+        let restless = TestLoad { seconds: [0.8, 1.2, 1.1, 0.9].repeat(5), ..deep(1000.0) };
+        let run = &mut record(std::slice::from_ref(&restless));
+        check(run, expectation("iops", ">=", 1000.0, 0.0), "inconclusive", "too close to call");
+        assert!(
+            judge(run)[0]
+                .verdict
+                .reason()
+                .and_then(|(_, remedy)| remedy)
+                .is_some_and(|remedy| remedy.contains("--runtime"))
+        );
+        check(run, expectation("iops", ">=", 800.0, 0.0), "met", "");
+        check(run, expectation("iops", ">=", 1300.0, 0.0), "missed", "23 % below");
+        // Each second was enough, whatever their mean.
+        let fallen = TestLoad { seconds: [vec![3.0; 10], vec![1.0; 20]].concat(), ..deep(1000.0) };
+        check(&mut record(&[fallen]), expectation("iops", ">=", 1000.0, 0.0), "met", "");
+    }
+
+    #[test]
+    fn a_shortfall_is_judged_where_nothing_else_explains_it() {
+        let wanted = || expectation("iops", ">=", 5000.0, 5.0);
+        check(&mut record(&[deep(1000.0)]), wanted(), "missed", "80 % below");
+        check(
+            &mut record(&[TestLoad { seconds: vec![1.0; 2], ..deep(1000.0) }]),
+            wanted(),
+            "inconclusive",
+            "too short",
+        );
+        // 1 ms each: five have to be under way, and two were.
+        let shallow = TestLoad { depth: 2, iops: 2000.0, ..TestLoad::default() };
+        check(
+            &mut record(std::slice::from_ref(&shallow)),
+            wanted(),
+            "inconclusive",
+            "needs queue depth 5; this test had 2",
+        );
+        let alone = TestLoad { id: "alone", iops: 8000.0, ..TestLoad::default() };
+        check(
+            &mut record(&[TestLoad { iops: 2000.0, ..shallow }, alone]),
+            wanted(),
+            "inconclusive",
+            "needs queue depth",
+        );
+        let mut paced = record(&[deep(1000.0)]);
+        plan(&mut paced, |plan| plan.time.think_time.pause = Nanos(1000));
+        check(&mut paced, wanted(), "inconclusive", "settings of the test");
+        let mut run = record(&[deep(1000.0)]);
+        run.header.labels.insert("instance_iops".to_owned(), "3000".to_owned());
+        check(&mut run, wanted(), "inconclusive", "lower: 3,000 IOPS");
+        // What was reached needs no excuse.
+        check(&mut run, expectation("iops", ">=", 1000.0, 5.0), "met", "");
+        check(&mut RunRecord::default(), wanted(), "inconclusive", "did not run");
+        check(
+            &mut record(&[deep(1000.0)]),
+            ExpectationRecord { cannot: Some("no rule".to_owned()), ..wanted() },
+            "inconclusive",
+            "no rule",
+        );
+    }
+
+    #[test]
+    fn conditions_of_the_expectation_itself() {
+        let with = |metric: &str, value: f64, conditions: ExpectationConditions| ExpectationRecord {
+            conditions,
+            ..expectation(metric, ">=", value, 5.0)
+        };
+        let blocks = |bytes: u64| ExpectationConditions {
+            block_size_bytes: Some(bytes),
+            ..ExpectationConditions::default()
+        };
+        let large = || record(&[TestLoad { bs: 32 << 10, ..deep(500.0) }]);
+        check(
+            &mut large(),
+            with("iops", 1000.0, blocks(16 << 10)),
+            "inconclusive",
+            "up to 16k; this test issues 32k",
+        );
+        check(&mut large(), with("iops", 1000.0, blocks(32 << 10)), "missed", "50 %");
+        check(&mut large(), with("bytes_per_second", 200e6, blocks(1 << 20)), "inconclusive", "at least 1m");
+        check(
+            &mut large(),
+            with("bytes_per_second", 200e6, ExpectationConditions::default()),
+            "inconclusive",
+            "measure IOPS",
+        );
+        check(&mut large(), with("bytes_per_second", 200e6, blocks(32 << 10)), "missed", "below");
+        let depth = ExpectationConditions { depth: Some(100.0), ..ExpectationConditions::default() };
+        check(&mut large(), with("iops", 1000.0, depth), "inconclusive", "needs queue depth 100");
+        let instance = || ExpectationConditions {
+            instance: Some("m1.large".to_owned()),
+            ..ExpectationConditions::default()
+        };
+        check(&mut large(), with("iops", 400.0, instance()), "inconclusive", "is unknown");
+        for (label, verdict) in [("m1.large", "met"), ("m1.small", "inconclusive")] {
+            let mut run = large();
+            run.header.labels.insert("instance".to_owned(), label.to_owned());
+            check(&mut run, with("iops", 400.0, instance()), verdict, "");
+        }
+        let limit = ExpectationConditions { instance_limit: Some(400.0), ..ExpectationConditions::default() };
+        check(&mut large(), with("iops", 1000.0, limit), "inconclusive", "lower: 400 IOPS");
+        // 31.25 MB/s are fewer I/Os of 32 KiB than expected.
+        for (label, value, found) in [
+            ("instance_bandwidth", "31.25MB", "lower: 954 IOPS"),
+            ("instance_iops", "60", "lower: 60 IOPS"),
+            ("instance_bandwidth", "2GB", ""),
+        ] {
+            let mut run = large();
+            run.header.labels.insert(label.to_owned(), value.to_owned());
+            let expected = if found.is_empty() { "missed" } else { "inconclusive" };
+            check(&mut run, with("iops", 1200.0, ExpectationConditions::default()), expected, found);
+        }
+    }
+
+    #[test]
+    fn findings_count_against_the_verdict_that_they_would_spoil() {
+        let check = |id: &str, value: f64, expected: &str| {
+            let mut run = record(&[deep(1000.0)]);
+            run.findings =
+                vec![Finding { id: id.to_owned().into(), tests: vec!["t".to_owned()], ..Finding::default() }];
+            check(
+                &mut run,
+                expectation("iops", ">=", value, 5.0),
+                expected,
+                if expected == "inconclusive" { id } else { "" },
+            );
+            // Of another test it says nothing.
+            run.findings[0].tests = vec!["other".to_owned()];
+            assert_ne!(judge(&run)[0].verdict.name(), "inconclusive");
+        };
+        for id in ["cache-served", "small-working-set", "host-cache"] {
+            check(id, 500.0, "inconclusive");
+            check(id, 5000.0, "missed");
+        }
+        for id in
+            ["client-cpu-bound", "cpu-steal", "cgroup-throttled", "foreign-io", "first-touch", "instance-cap"]
+        {
+            check(id, 500.0, "met");
+            check(id, 5000.0, "inconclusive");
+        }
+        check("buffered", 500.0, "inconclusive");
+        check("buffered", 5000.0, "inconclusive");
+        check("queueing", 5000.0, "missed");
+    }
+
+    #[test]
+    fn a_share_of_the_time_is_counted_in_seconds() {
+        let share = |fraction: f64, period_ns: Option<u64>| ExpectationRecord {
+            share: Some(ShareRecord { fraction, period_ns }),
+            ..expectation("iops", ">=", 1000.0, 10.0)
+        };
+        let run = |missed: usize, seconds: usize| {
+            let rates = (0..seconds).map(|second| if second < missed { 0.5 } else { 0.95 });
+            record(&[TestLoad { seconds: rates.collect(), ..deep(1000.0) }])
+        };
+        check(&mut run(0, 100), share(0.99, None), "met", "100 of 100 seconds");
+        check(&mut run(20, 100), share(0.99, None), "missed", "80 of 100 seconds");
+        check(&mut run(0, 100), share(0.999, None), "inconclusive", "needs 1,000 s");
+        check(
+            &mut run(20, 100),
+            share(0.99, Some(crate::expectation::share::YEAR_NS)),
+            "inconclusive",
+            "of a year",
+        );
+        assert_eq!(judge(&run(0, 100)).len(), 0);
+        // An expectation of a share that is not judged has no rate for its figure.
+        let elsewhere = ExpectationConditions {
+            instance: Some("m1.large".to_owned()),
+            ..ExpectationConditions::default()
+        };
+        let unjudged =
+            judged(&mut run(0, 100), ExpectationRecord { conditions: elsewhere, ..share(0.99, None) });
+        assert_eq!((unjudged.verdict.name(), unjudged.measured), ("inconclusive", None));
+    }
+
+    #[test]
+    fn a_burst_is_judged_while_its_credit_lasts() {
+        let of = |full: f64, is_rested: bool| ExpectationRecord {
+            conditions: ExpectationConditions {
+                credit: Some(CreditRecord {
+                    base: 100.0,
+                    burst: 1000.0,
+                    full,
+                    is_rested,
+                    ..CreditRecord::default()
+                }),
+                ..ExpectationConditions::default()
+            },
+            ..expectation("iops", ">=", 1000.0, 5.0)
+        };
+        let run = |high: usize, low: usize| {
+            record(&[TestLoad { seconds: [vec![1.0; high], vec![0.1; low]].concat(), ..deep(1000.0) }])
+        };
+        check(&mut run(20, 0), of(9_000.0, false), "met", "");
+        check(&mut run(10, 20), of(9_000.0, false), "inconclusive", "unknown");
+        check(&mut run(10, 20), of(9_000.0, true), "met", "");
+        check(&mut run(1, 29), of(9_000.0, true), "missed", "below");
+        check(&mut run(0, 30), of(1_000.0, true), "inconclusive", "exhausted");
+        // What the test before it used is gone: 900 of the credit a second.
+        let before = TestLoad { id: "before", seconds: vec![1.0; 8], ..deep(1000.0) };
+        let mut both = run(0, 30);
+        both.tests.insert(0, record(&[before]).tests.remove(0));
+        check(&mut both, of(9_000.0, true), "inconclusive", "exhausted");
+        check(&mut both, of(27_000.0, true), "missed", "below");
+    }
+
+    #[test]
+    fn classes_are_alternatives() {
+        let run = |expectations: &[(&str, f64)]| {
+            let mut run = record(&[deep(5000.0)]);
+            let of = |&(class, value): &(&str, f64)| ExpectationRecord {
+                class: class.to_owned(),
+                ..expectation("iops", ">=", value, 2.0)
+            };
+            begin_without_queue(&mut run);
+            run.header.expectations = expectations.iter().map(of).collect();
+            is_missed(&run)
+        };
+        for (expectations, missed) in [
+            (&[][..], false),
+            (&[("", 5000.0)], false),
+            (&[("", 6000.0)], true),
+            (&[("standard", 5000.0), ("high-cpu", 6000.0)], false),
+            (&[("standard", 5500.0), ("high-cpu", 6000.0)], true),
+            (&[("high-cpu", 6000.0)], true),
+            (&[("standard", 5000.0), ("high-cpu", 6000.0), ("", 6000.0)], true),
+        ] {
+            assert_eq!(run(expectations), missed, "{expectations:?}");
+        }
+    }
+}
