@@ -407,7 +407,7 @@ mod tests {
         check(Candidate { size: size_of(50, 50, Some(true)), ..Candidate::default() }, "50 GiB");
         check(
             Candidate { size: size_of(1, 33, Some(false)), ..Candidate::default() },
-            "1 GiB to 33 GiB, not the target's size",
+            "1 GiB to 33 GiB, differs from the size of the target",
         );
         let provisioned_iops = Some(5000);
         check(Candidate { provisioned_iops, ..Candidate::default() }, "any size, 5,000 IOPS");

@@ -263,7 +263,7 @@ mod tests {
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
         }
         let lines = lines(interval(), 80);
-        assert_eq!(lines[3], "  nvme0n1  flush 10/s 2.50 ms; in flight 0 now, 0 at most");
+        assert_eq!(lines[3], "  nvme0n1  flush 10/s 2.50 ms; in flight 0 now, at most 0");
         assert_eq!(lines[4], "  nvme0n1  by a b (77) 48.2 MiB/s read");
     }
 
