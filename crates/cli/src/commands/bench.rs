@@ -11,7 +11,9 @@ use std::sync::Arc;
 use clap::Args;
 use fathom_analysis::criterion::parse_percent;
 use fathom_analysis::expectation;
-use fathom_assess::{BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest};
+use fathom_assess::{
+    BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest, is_simulated,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
 use fathom_record::{ExpectationRecord, RunRecord};
@@ -115,7 +117,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         profile_list::print(arguments.run.form.is_json("the list of profiles")?)?;
         return Ok(Exit::Done);
     }
-    let measuring = Measuring::new(&arguments.run);
+    let measuring =
+        Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
     let (dry_run, show_fio) = (arguments.dry_run, arguments.show_fio);
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let plan = BenchPlan::make(settings(arguments, command))?;

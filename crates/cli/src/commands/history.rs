@@ -1,14 +1,15 @@
 //! `fathom history`: list, show, export and remove past runs.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fathom_assess::VolumeTypes;
 use fathom_history::{Error, Filter, History, PATIENCE, RunId};
-use fathom_record::{ActivityKind, TestStatus};
+use fathom_record::{ActivityKind, RunRecord, TestStatus};
+use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
-use fathom_report::{Style, history};
+use fathom_report::{Style, TextWriter, history};
 
 use super::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
@@ -163,9 +164,19 @@ fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -
         }
         ActivityKind::Prepare => super::prepare::show(&record, &style, format, out),
         ActivityKind::Surface => super::surface::show(&record, &style, format, out),
-        ActivityKind::Bench | ActivityKind::Fio => super::bench::show(&record, &style, format, out),
+        ActivityKind::Bench => super::bench::show(&record, &style, format, out),
+        ActivityKind::Fio => show_fio_run(&record, &style, format, out),
     })?;
     Ok(Exit::Done)
+}
+
+/// fio's own text and JSON; the other forms have fathom's table.
+fn show_fio_run(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    match format {
+        Format::Text => fio_normal::render(record, style, out),
+        Format::Json => fio_json::render(record, style, &mut out.json()),
+        Format::Markdown | Format::Csv => super::bench::show(record, style, format, out),
+    }
 }
 
 fn export(history: &History, runs: Vec<RunId>) -> Result<Exit, Complaint> {

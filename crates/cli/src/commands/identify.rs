@@ -8,7 +8,7 @@ use clap::Args;
 use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
-use fathom_assess::{VolumeTypes, candidates, volume_size};
+use fathom_assess::{VolumeTypes, candidates, is_simulated, volume_size};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 use fathom_record::RunRecord;
@@ -61,7 +61,7 @@ Examples:
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let measuring = Measuring::new(&arguments.run);
+    let measuring = Measuring::new(&arguments.run, is_simulated(&arguments.target));
     let plan = IdentifyPlan::make(settings(arguments, command))?;
     // A catalogue of the user's that cannot be read is told of before, not after.
     let types = plan.settings.run.types.clone();

@@ -27,9 +27,9 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// As `arguments` say.
-    pub fn new(arguments: &RunArguments) -> Measuring {
-        let (place, keeps) = (arguments.place(), arguments.keeps());
+    /// As `arguments` say of a run that `is_simulated` or measured.
+    pub fn new(arguments: &RunArguments, is_simulated: bool) -> Measuring {
+        let (place, keeps) = (arguments.place(is_simulated), arguments.keeps(is_simulated));
         Measuring { place, keeps, format: arguments.form.format(), going_on: None }
     }
 

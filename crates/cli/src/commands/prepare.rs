@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use fathom_analysis::pattern::block_name;
 use fathom_analysis::prepare::CompletedPiece;
+use fathom_assess::is_simulated;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, PrepareWorkload, prepare};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
@@ -80,7 +81,7 @@ Examples:
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let mut measuring = Measuring::new(&arguments.run);
+    let mut measuring = Measuring::new(&arguments.run, !arguments.resume && is_simulated(&arguments.target));
     let (resume, dry_run) = (arguments.resume, arguments.dry_run);
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let mut plan = PreparePlan::make(settings(arguments, command))?;

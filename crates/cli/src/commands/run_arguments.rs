@@ -26,6 +26,9 @@ pub struct RunArguments {
     /// Do not keep the run
     #[arg(long, conflicts_with = "history")]
     no_history: bool,
+    /// Keep a simulated run too: without it, --history or FATHOM_HISTORY, only measured runs are kept
+    #[arg(long, conflicts_with = "no_history")]
+    keep: bool,
     /// Through the page cache, for file systems without direct I/O
     #[arg(long)]
     buffered: bool,
@@ -62,13 +65,14 @@ impl RunArguments {
     }
 
     /// Where the run is kept.
-    pub fn place(&self) -> HistoryPath {
-        store::place(self.history.clone(), self.keeps())
+    pub fn place(&self, is_simulated: bool) -> HistoryPath {
+        store::place(self.history.clone(), self.keeps(is_simulated))
     }
 
     /// True where the run is to be kept.
-    pub fn keeps(&self) -> bool {
-        !self.no_history
+    pub fn keeps(&self, is_simulated: bool) -> bool {
+        let is_asked_for = self.keep || store::named(self.history.clone()).is_some();
+        !self.no_history && (is_asked_for || !is_simulated)
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use fathom_analysis::surface::assess;
 use fathom_analysis::surface::plan::{SurfaceParts, VisitOrder};
+use fathom_assess::is_simulated;
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes};
@@ -97,7 +98,7 @@ fn content(text: &str) -> Result<Content, String> {
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let measuring = Measuring::new(&arguments.run);
+    let measuring = Measuring::new(&arguments.run, is_simulated(&arguments.target));
     let plan = SurfacePlan::make(settings(arguments, command))?;
     measuring.announce(|out| plan_text(&plan, out))?;
     // Of a scan it is not known how long it takes.

@@ -10,6 +10,7 @@ use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::offered::Highest;
 use fathom_analysis::sweep::spec::{Axis, depths, first_blocks};
 use fathom_analysis::sweep::{Sweep, assess};
+use fathom_assess::is_simulated;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
@@ -116,7 +117,7 @@ fn axis(
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let measuring = Measuring::new(&arguments.run);
+    let measuring = Measuring::new(&arguments.run, !arguments.resume && is_simulated(&arguments.target));
     let resume = arguments.resume;
     let mut plan = SweepPlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };

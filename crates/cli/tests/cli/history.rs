@@ -82,7 +82,7 @@ fn what_is_no_history_is_said_so() {
 fn a_damaged_run_is_named_and_the_others_are_shown() {
     let dir = scratch();
     for target in ["sim:custom?iops=100", "sim:custom?iops=101", "sim:custom?iops=102"] {
-        run(dir.path(), &["bench", target, "--quick", "--only=rand-read"]).quietly();
+        run(dir.path(), &["bench", target, "--quick", "--only=rand-read", "--keep"]).quietly();
     }
     let path = dir.path().join("home/.local/share/fathom/history.db");
     let mut bytes = std::fs::read(&path).unwrap();

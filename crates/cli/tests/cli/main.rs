@@ -16,6 +16,7 @@ mod identify;
 mod inputs;
 mod outputs;
 mod scale;
+mod shown_again;
 mod signals;
 mod simulate;
 mod simulated;

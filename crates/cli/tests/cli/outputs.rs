@@ -58,7 +58,7 @@ fn output_follows_no_link_in_a_directory_that_others_may_write_to() {
 #[test]
 fn the_history_is_for_its_user_alone() {
     let dir = scratch();
-    run(dir.path(), &["bench", "sim:custom?iops=100", "--quick", "--only=rand-read"]).quietly();
+    run(dir.path(), &["bench", "sim:custom?iops=100", "--quick", "--only=rand-read", "--keep"]).quietly();
     let place = dir.path().join("home/.local/share/fathom");
     assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(place.join("history.db")).unwrap().mode() & 0o777, 0o600);

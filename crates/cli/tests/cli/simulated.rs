@@ -210,6 +210,8 @@ fn the_same_seed_gives_the_same_document() {
 fn the_history_keeps_the_target_as_typed() {
     let dir = scratch();
     let bench = ["bench", "--quick", "--only=rand-read", GP2];
+    assert!(!run(dir.path(), &bench).quietly().stdout.contains("Kept as run"));
+    let bench = [&bench[..], &["--keep"]].concat();
     assert!(run(dir.path(), &bench).quietly().stdout.contains("Kept as run 1."));
     let fio = ["fio", "--keep", "--name=t", "--filename=sim:custom?iops=100", "--size=1m"];
     run(dir.path(), &fio).quietly();

@@ -1,0 +1,60 @@
+//! `history show` prints what the command printed.
+
+use std::path::Path;
+
+use crate::{run, scratch};
+
+const VOLUME: &str = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64&size=1GiB";
+
+const COMMANDS: [&[&str]; 5] = [
+    &["bench", "--quick", "--only=lat-read,commit,rand-mixed", "--expect", "lat-read.iops>=5000"],
+    &["sweep", "--budget=10s", "--slo=p99<5ms", "--reach=iops>=600"],
+    &["surface", "--points=10", "--budget=10s"],
+    &["identify", "--budget=5m"],
+    &["prepare", "--fill", "--touch"],
+];
+
+/// Standard output of a command that is kept, and that of `history show` for its run.
+fn printed_and_shown(dir: &Path, command: &[&str], format: &[&str], shown_as: &str) -> (String, String) {
+    let printed = run(dir, &[command, format].concat());
+    assert!(matches!(printed.code, Some(0 | 3)), "{command:?}: {printed:?}");
+    let shown = run(dir, &["history", "show", "--format", shown_as]).quietly().stdout;
+    assert!(shown.lines().count() > 1, "{command:?}: {shown}");
+    (printed.stdout, shown)
+}
+
+#[test]
+fn every_run_is_shown_again_as_it_was_printed() {
+    let dir = scratch();
+    for command in COMMANDS {
+        let command = [command, &["--keep", VOLUME]].concat();
+        for format in ["markdown", "csv", "json"] {
+            let (printed, shown) = printed_and_shown(dir.path(), &command, &["--format", format], format);
+            assert_eq!(printed, shown, "{command:?} as {format}");
+        }
+        let (printed, shown) = printed_and_shown(dir.path(), &command, &[], "text");
+        let (report, _) = printed.split_once("\nKept as run ").expect("it says where the run is kept");
+        assert!(report.ends_with(&shown), "{command:?}:\n{report}\n--- and again:\n{shown}");
+    }
+}
+
+#[test]
+fn a_run_of_fio_is_shown_again_as_it_was_printed() {
+    let dir = scratch();
+    let target = format!("--filename={VOLUME}");
+    let command = [
+        "fio",
+        "--keep",
+        "--name=t",
+        &target,
+        "--rw=randrw",
+        "--runtime=2",
+        "--time_based",
+        "--ioengine=libaio",
+    ];
+    for (format, shown_as) in [("normal", "text"), ("json", "json")] {
+        let option = format!("--output-format={format}");
+        let (printed, shown) = printed_and_shown(dir.path(), &command, &[&option], shown_as);
+        assert_eq!(printed, shown, "{format}");
+    }
+}
