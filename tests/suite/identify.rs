@@ -205,7 +205,7 @@ fn a_device_keeps_its_data_unless_it_is_named() {
     let home = scratch();
     let mut command = fathom(home.path());
     let ended = run(command.args(["identify", "--budget=30s"]).arg(device.path()));
-    ended.assert_code(0).assert_shown(&["reads alone", "--destroy-data=", "burst credit"]);
+    ended.assert_code(0).assert_shown(&["reads only", "--destroy-data=", "burst credit"]);
     assert!(std::fs::read(device.path()).expect("the device can be read").iter().all(|byte| *byte == 0));
     for wrong in [&["--budget=29s"][..], &["--read-only", "--destroy-data=/dev/null"], &["--bs=4k"]] {
         run(fathom(home.path()).arg("identify").args(wrong).arg(device.path())).assert_code(2);

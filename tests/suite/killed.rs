@@ -548,11 +548,11 @@ fn a_second_signal_ends_a_run_that_hangs_at_once() {
     // Two that come before the first is looked at are one, so a user presses the keys again.
     let is_told = wait_for(Duration::from_secs(3), || {
         program.signal(Signal::INT);
-        program.stderr().contains("stopped at once")
+        program.stderr().contains("stopped immediately")
     });
     disk.resume();
     assert!(is_told, "{}", program.stderr());
-    program.finish_within(END).assert_code(128).assert_told(&["stopped at once"]);
+    program.finish_within(END).assert_code(128).assert_told(&["stopped immediately"]);
 }
 
 #[test]
@@ -567,9 +567,9 @@ fn signals_are_heard_while_the_first_thread_hangs() {
     let has_begun = wait_for(BEGIN, || program.stdout().contains("Starting 1 process"));
     let is_told = wait_for(END, || {
         program.signal(Signal::INT);
-        program.stderr().contains("stopped at once") || program.has_ended()
+        program.stderr().contains("stopped immediately") || program.has_ended()
     });
     disk.resume();
     assert!(has_begun && is_told, "{}\n{}", program.stdout(), program.stderr());
-    program.finish_within(END).assert_code(128).assert_told(&["stopped at once"]);
+    program.finish_within(END).assert_code(128).assert_told(&["stopped immediately"]);
 }

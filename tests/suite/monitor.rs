@@ -240,7 +240,7 @@ fn a_device_that_does_not_answer_is_stalled_and_not_idle() {
     assert!(wait_for(Duration::from_secs(20), in_lines), "{}", monitor.stdout());
     disk.resume();
     assert!(
-        wait_for(Duration::from_secs(20), || monitor.stderr().contains("answers again")),
+        wait_for(Duration::from_secs(20), || monitor.stderr().contains("I/Os complete again")),
         "{}",
         monitor.stderr()
     );
@@ -323,7 +323,7 @@ fn it_ends_well_and_leaves_nothing_whatever_it_is_told() {
     let idle = home.path().join("idle.fio");
     let idle_arguments =
         ["--interval=50ms", "--count=2", "--to-job", idle.to_str().expect("ASCII"), device.name()];
-    asked(&idle_arguments).assert_code(1).assert_told(&["no I/O was seen"]);
+    asked(&idle_arguments).assert_code(1).assert_told(&["the devices completed no I/O"]);
     assert!(!idle.exists());
     let plain = asked(&["--interval=50ms", "--count=2", device.name(), device.name()]);
     plain.assert_code(0);

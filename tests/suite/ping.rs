@@ -216,10 +216,10 @@ fn what_cannot_be_is_refused_with_a_hint() {
         let words: Vec<&str> = words.split(' ').collect();
         run(&mut ping(directory.path(), &words)).assert_code(code).assert_told(told).assert_told(&["hint: "]);
     };
-    check("--json -J file", 2, &["cannot be had together"]);
-    check("--schedule fixed -i 0 file", 2, &["needs times to keep"]);
+    check("--json -J file", 2, &["cannot combine"]);
+    check("--schedule fixed -i 0 file", 2, &["needs an interval"]);
     check("--slo p99>1 file", 2, &["is not an objective"]);
-    check("--live xml file", 2, &["ndjson only"]);
+    check("--live xml file", 2, &["use ndjson"]);
     check("--engine nosuch file", 2, &["unknown engine 'nosuch'"]);
     check("-W file", 2, &["think twice"]);
     check("-W --destroy-data=other file", 2, &["is not the target named by --destroy-data=other"]);

@@ -292,7 +292,9 @@ fn one_that_was_killed_goes_on() {
     assert_eq!((sectors(&device).1 - before) * 512, 128 * MIB);
     let content = std::fs::read(device.path()).expect("the device can be read");
     assert_eq!(different_sectors(&content), (192 * MIB / 512) as usize);
-    run(&mut command(fathom(home.path()), &["--resume"])).assert_code(1).assert_told(&["came to its end"]);
+    run(&mut command(fathom(home.path()), &["--resume"]))
+        .assert_code(1)
+        .assert_told(&["cannot resume run", "it is complete"]);
 }
 
 #[test]

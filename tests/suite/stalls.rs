@@ -194,7 +194,7 @@ fn a_hang_of_twenty_seconds_is_told_of_survived_and_kept() {
     for ended in &ended {
         ended.assert_code(0);
     }
-    ended[0].assert_told(&["requests complete again"]);
+    ended[0].assert_told(&["I/Os complete again"]);
     ended[2].assert_told(&["answered after "]);
     let [bench, sweep, ping] = [0, 1, 2].map(|at| ended[at].document());
     for (document, home) in [(&bench, &homes[0]), (&sweep, &homes[1])] {

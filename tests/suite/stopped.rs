@@ -148,7 +148,7 @@ fn check((words, witness, code): Case, start: fn(&mut Command) -> Program) {
         let ended = program.finish_within(END);
         assert_eq!(ended.status.code(), Some(code), "{signal:?}: {ended}");
         // Of a pipe that nobody reads there is no other end.
-        let was_forced = ended.stderr.contains("stopped at once");
+        let was_forced = ended.stderr.contains("stopped immediately");
         assert!(matches!(witness, Full) || !was_forced, "{signal:?}: {ended}");
     }
 }
@@ -197,7 +197,7 @@ fn a_scan_of_a_device_that_has_gone_ends_when_asked() {
     program.signal(Signal::INT);
     let ended = program.finish_within(END);
     ended.assert_code(130).assert_shown(&["Kept as run"]);
-    assert!(!ended.stderr.contains("stopped at once"), "{ended}");
+    assert!(!ended.stderr.contains("stopped immediately"), "{ended}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_locked_history_holds_nobody_up() {
     bench.signal(Signal::TERM);
     let ended = bench.finish_within(END);
     ended.assert_code(130).assert_told(&["is kept in"]);
-    assert!(!ended.stderr.contains("stopped at once"), "{ended}");
+    assert!(!ended.stderr.contains("stopped immediately"), "{ended}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn a_sweep_that_was_killed_goes_on() {
         })
         .collect();
     assert_eq!(spots, [(4096, 1), (65_536, 1), (4096, 2), (65_536, 2)]);
-    let note = format!("goes on with run 1: its {kept} points count as measured");
+    let note = format!("resumes run 1 with its {kept} measured points");
     assert!(
         document["run"]["notes"].as_array().is_some_and(|notes| notes.contains(&note.as_str().into())),
         "{document:#}"
@@ -183,6 +183,6 @@ fn a_sweep_that_was_killed_goes_on() {
     let shown = run(fathom(home.path()).args(["history", "show", "--json"]));
     shown.assert_code(0);
     assert_eq!(shown.document(), document);
-    // That one came to its end: there is nothing to go on with.
-    run(&mut command(&["--resume"])).assert_code(1).assert_told(&["came to its end"]);
+    // That one is complete: there is nothing to resume.
+    run(&mut command(&["--resume"])).assert_code(1).assert_told(&["cannot resume run", "is complete"]);
 }

@@ -70,7 +70,7 @@ fn targets_are_refused_where_they_are_not_several() {
     let planned = bench(&["a", ".", "--size", "16m", "--show-fio"]);
     planned.assert_code(0).assert_shown(&[
         "Standard assessment: 6 tests",
-        "Writes 32.0 MiB to lay out a working file",
+        "Writes a 32.0 MiB test file",
         "seq-read-together",
         " --name=rand-read-together-2 ",
     ]);

@@ -183,7 +183,7 @@ fn invalid_expectations_are_refused_with_the_alternatives() {
     refused("rand-read.ipos>=1", "is not a metric: use iops");
     refused("rand-read.lat_ns.p99<5", "has no unit");
     refused("rand-read.iops=5000", "neither a comparison nor a volume type");
-    refused("aws-gp9?size=1GiB", "there is no type aws-gp9");
+    refused("aws-gp9?size=1GiB", "unknown volume type 'aws-gp9'");
     refused("aws-gp3?rested=2", "rested must be 0 or 1");
     refused("aws-gp3?size=0", "size");
     let missing =

@@ -83,7 +83,7 @@ impl SimulatedTarget {
         parts: &mut UnusedParts<'_>,
     ) -> Result<SimulatedTarget, String> {
         let Some(entry) = catalog.get(id) else {
-            return Err(format!("there is no type {id} in the catalogue"));
+            return Err(format!("unknown volume type '{id}'"));
         };
         let parameters = Parameters {
             size_bytes: parts.bytes("size")?,
@@ -141,7 +141,7 @@ fn remedy(catalog: &Catalog, id: &str) -> String {
         None => match catalog.nearest(id).as_slice() {
             [] => "write sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000"
                 .to_owned(),
-            near => format!("did you mean {}? `fathom catalog list` names them all", near.join(", ")),
+            near => format!("did you mean {}? run `fathom catalog list` for all types", near.join(", ")),
         },
     }
 }

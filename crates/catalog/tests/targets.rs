@@ -106,7 +106,7 @@ fn types_of_the_catalogue_take_what_can_be_chosen() {
 #[test]
 fn what_cannot_be_is_refused_with_the_reason() {
     for (text, expected) in [
-        ("sim:aws-gp9", "there is no type aws-gp9 in the catalogue"),
+        ("sim:aws-gp9", "unknown volume type 'aws-gp9'"),
         ("sim:", "it names no volume"),
         ("sim:?size=1GiB", "it names no volume"),
         ("sim:aws-io1", "its IOPS must be chosen, between 100 and 5000"),

@@ -102,7 +102,7 @@ impl From<AssessError> for Complaint {
     fn from(error: AssessError) -> Complaint {
         if let AssessError::Run(RunError::Stopped { reason }) = &error {
             let message = format!(
-                "interrupted by {reason} during file layout: nothing was measured and no file remains"
+                "interrupted by {reason} during file layout: nothing was measured, the test file was removed"
             );
             return Complaint { message, excerpt: None, hint: None, exit: Exit::Interrupted };
         }

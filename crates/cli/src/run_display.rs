@@ -23,13 +23,13 @@ impl RunDisplay {
         RunDisplay { bar: Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}"), stall: StallNote::default() }
     }
 
-    /// The working file is being filled, which takes `limit` at most.
+    /// The test file is being laid out, which takes `limit` at most.
     pub fn laying_out(&mut self, progress: &LayoutProgress, limit: Option<Nanos>) {
         let LayoutProgress { done_bytes, total_bytes, elapsed_ns, .. } = *progress;
         let rate = if elapsed_ns > 0 { done_bytes as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
         self.bar.set_length(total_bytes);
         self.bar.set_position(done_bytes);
-        self.bar.set_prefix("laying out");
+        self.bar.set_prefix("file layout");
         let left =
             (rate > 0.0).then(|| Nanos((total_bytes.saturating_sub(done_bytes) as f64 / rate * 1e9) as u64));
         let limit = limit.map(|limit| Nanos(limit.0.saturating_sub(elapsed_ns)));

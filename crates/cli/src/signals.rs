@@ -87,7 +87,7 @@ pub fn start(forced: Exit, end: Sender<u8>) {
 /// # Errors
 /// The handlers cannot be installed.
 pub fn watch(stop: StopHandle) -> io::Result<&'static SignalWatch> {
-    watch_saying(stop, "stopped at once; tests that had finished are kept")
+    watch_saying(stop, "stopped immediately; completed tests are kept")
 }
 
 /// As [`watch`]; a program that is ended is ended with `words`.

@@ -27,7 +27,7 @@ impl StallNote {
         if self.seen_ns == 0 {
             // It went on for a while after it was last seen.
             let after = length(was + TOLD_FROM_NS / 2);
-            return (was > 0).then(|| format!("fathom: requests complete again, after {after}"));
+            return (was > 0).then(|| format!("fathom: I/Os complete again after {after}"));
         }
         (now >= self.next_ns).then(|| {
             self.next_ns = now * 2;
@@ -63,9 +63,9 @@ mod tests {
             "fathom: no I/O completed for 1 s, 4 in flight",
             "fathom: no I/O completed for 2 s, 4 in flight",
             "fathom: no I/O completed for 4 s, 4 in flight",
-            "fathom: requests complete again, after 4 s",
+            "fathom: I/Os complete again after 4 s",
             "fathom: no I/O completed for 1 s, 4 in flight",
-            "fathom: requests complete again, after 1 s",
+            "fathom: I/Os complete again after 1 s",
         ];
         assert_eq!(told, expected);
     }

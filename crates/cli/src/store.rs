@@ -40,8 +40,8 @@ pub fn existing(flag: Option<PathBuf>) -> Result<PathBuf, Complaint> {
 }
 
 /// What a user without a home is told.
-pub const NO_PLACE: &str = "there is no place for a history";
-const NO_PLACE_HINT: &str = "name a file with --history FILE or FATHOM_HISTORY, or set HOME";
+pub const NO_PLACE: &str = "cannot locate the history: HOME is not set";
+const NO_PLACE_HINT: &str = "use --history FILE, or set FATHOM_HISTORY or HOME";
 
 /// Tells a user without a home that the run is going to be shown and then gone.
 pub fn tell_of_no_place() {
@@ -123,7 +123,7 @@ pub fn tell_of_unreadable(errors: &[Error]) {
         output::warn(&format!("warning: {}", exit::with_causes(error)));
     }
     if !errors.is_empty() {
-        output::warn("hint: `fathom history rm NUMBER` removes a run that is of no use");
+        output::warn("hint: `fathom history rm NUMBER` removes an unusable run");
     }
 }
 

@@ -32,35 +32,35 @@ use crate::progress::BenchProgress;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArguments {
-    /// A directory (a working file is made in it and removed), a file, a block device or a modelled volume
-    /// (sim:ID?size=50GiB); several are measured each by itself, then together, to see whether they share a limit
+    /// Directory (for a temporary test file), file, block device or simulated volume
+    /// (sim:ID?size=50GiB); several are measured one by one, then together, to find limits that they share
     #[arg(default_value = ".", value_name = "TARGET")]
     targets: Vec<PathBuf>,
-    /// standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
+    /// Suite: standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
     #[arg(long, default_value = "standard", value_name = "NAME")]
     suite: String,
-    /// Access patterns instead of a suite, judged by what their use needs: names by commas, all, or list to see them
+    /// Run workload profiles instead of a suite and check their requirements: names, all, or list to print them
     #[arg(long = "profile", value_delimiter = ',', value_name = "NAME,...", conflicts_with_all = ["suite", "only"])]
     profiles: Vec<String>,
-    /// Under a minute
+    /// Run shorter tests, under a minute in all
     #[arg(long, conflicts_with = "thorough")]
     quick: bool,
-    /// Two minutes per test over 20 GiB
+    /// Run each test for two minutes over 20 GiB
     #[arg(long)]
     thorough: bool,
-    /// Size of the working file, or of the range used: 512m, 10g, 200MB
+    /// Size of the test file, or of the range to use: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
     /// Measured time of each test, or of each round: 30, 30s, 2m
     #[arg(long, value_parser = positive_duration, value_name = "TIME")]
     runtime: Option<Nanos>,
-    /// Repeat each test in rounds of a minute until the last five agree (SNIA steady state), 25 rounds at most
+    /// Repeat each test in one-minute rounds until the last five agree (SNIA steady state), at most 25 rounds
     #[arg(long)]
     until_steady: bool,
-    /// Longest time for the rounds of one test: 10m, 1h
+    /// Time limit for all rounds of one test: 10m, 1h
     #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "until_steady")]
     budget: Option<Nanos>,
-    /// Only these tests, separated by commas
+    /// Run only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
     only: Vec<String>,
     /// Check the results against TEST.METRIC>=VALUE, or against the published specification of a volume type (repeatable)
@@ -72,16 +72,16 @@ pub struct BenchArguments {
     /// Tolerance for expectations without one [default: 5%]
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
     tolerance: Option<f64>,
-    /// Class of machine or volume, where expectations depend on it
+    /// Class of machine or volume that selects the expectations
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
-    /// Allow write tests on this block device or file, which must be a target: its data are lost (once per target)
+    /// Allow write tests on this block device or file, which must be a target; destroys its data (repeatable)
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Vec<PathBuf>,
     /// Print the exact fio command of each test
     #[arg(long)]
     show_fio: bool,
-    /// Print the plan and its cost, and stop
+    /// Print the plan and its cost without running it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -96,8 +96,8 @@ Examples:
   fathom bench /dev/nvme1n1                 reads only
   fathom bench --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom bench --profile oltp,database-log /mnt/data
-  fathom bench /mnt/a /mnt/b                each by itself, then together: do they share a limit?
-  fathom bench 'sim:aws-gp2-2016?size=50GiB'   a modelled volume, in a moment
+  fathom bench /mnt/a /mnt/b                one by one, then together, to find limits that they share
+  fathom bench 'sim:aws-gp2-2016?size=50GiB'   a simulated volume
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json
   fathom bench --suite digitalocean-volumes --class standard /mnt/volume
@@ -219,9 +219,9 @@ fn describe(test: &PlannedTest) -> String {
     let at_most = test.rounds.map(|rounds| format!(", {} at most", precise(rounds.budget)));
     let time = match (test.runtime, test.io_bytes) {
         (Some(runtime), None) => precise(runtime),
-        (Some(limit), Some(size)) => format!("to the end of {}, {} at most", bytes(size), precise(limit)),
-        (None, Some(size)) => format!("to the end of {}", bytes(size)),
-        (None, None) => "to the end".to_owned(),
+        (Some(limit), Some(size)) => format!("over all of {}, {} at most", bytes(size), precise(limit)),
+        (None, Some(size)) => format!("over all of {}", bytes(size)),
+        (None, None) => "until complete".to_owned(),
     };
     let ramp = if test.ramp > Nanos::ZERO {
         format!(" after {} of ramp", precise(test.ramp))
@@ -239,7 +239,7 @@ fn describe(test: &PlannedTest) -> String {
 /// How long the tests are repeated, where they are.
 fn rounds_text(plan: &BenchPlan) -> Option<String> {
     let rounds = plan.tests.iter().find_map(|test| test.rounds.filter(|_| test.skip.is_none()))?;
-    let each = rounds.round.map_or_else(|| "as long as it takes".to_owned(), precise);
+    let each = rounds.round.map_or_else(|| "no time limit".to_owned(), precise);
     let rule = "until the last five range over at most 20 % of their mean and drift by at most 10 %";
     Some(format!("Repeats each test in rounds ({each}) {rule}; within {}.", duration(rounds.budget)))
 }
@@ -251,8 +251,8 @@ fn time_text(cost: &PlanCost) -> String {
     };
     match (cost.time, cost.tests_time) {
         (Some(time), _) => span(time),
-        (None, Some(tests)) => format!("{} after laying out", span(tests)),
-        (None, None) => "as long as it takes".to_owned(),
+        (None, Some(tests)) => format!("{} after file layout", span(tests)),
+        (None, None) => "no time limit".to_owned(),
     }
 }
 
@@ -260,18 +260,14 @@ fn writes_text(plan: &BenchPlan) -> String {
     let cost = &plan.cost;
     let mut parts = Vec::new();
     if cost.layout_bytes > 0 {
-        let limit = cost.layout_time.map(|time| format!(" (as far as that goes in {})", precise(time)));
-        parts.push(format!(
-            "{} to lay out a working file{}",
-            bytes(cost.layout_bytes),
-            limit.unwrap_or_default()
-        ));
+        let limit = cost.layout_time.map(|time| format!(" (time limit {})", precise(time)));
+        parts.push(format!("a {} test file{}", bytes(cost.layout_bytes), limit.unwrap_or_default()));
     }
     if cost.writing_bytes > 0 {
         parts.push(format!("at most {} in tests", bytes(cost.writing_bytes)));
     }
     if cost.writing_time > Nanos::ZERO {
-        parts.push(format!("as fast as it goes for {}", precise(cost.writing_time)));
+        parts.push(format!("at full rate for {}", precise(cost.writing_time)));
     }
     output::writes(&parts)
 }

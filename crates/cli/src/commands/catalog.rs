@@ -26,13 +26,13 @@ Examples:
 
 #[derive(Subcommand)]
 enum CatalogAction {
-    /// The volume types, with the most that each gives
+    /// List volume types with their maximum rates
     List(list::CatalogListArguments),
-    /// One type: limits, bursts, what each block size gets, price and source
+    /// Show one type: limits, bursts, rates by block size, price and source
     Show(show::ShowArguments),
-    /// Which types and sizes serve a need, the cheapest first, and why the others do not
+    /// Find types and sizes that meet requirements, cheapest first, and why others do not
     Fit(fit::FitArguments),
-    /// Whether a catalogue file of your own can be used
+    /// Validate a catalogue file
     Check(check::CheckArguments),
 }
 

@@ -8,7 +8,7 @@ use fathom_assess::VolumeTypes;
 /// Which catalogue is used.
 #[derive(Args)]
 pub struct CatalogArguments {
-    /// Volume types of your own, beside those shipped (or FATHOM_CATALOG, or fathom/volumes.toml in ~/.config)
+    /// Additional volume types [default: FATHOM_CATALOG, else fathom/volumes.toml in ~/.config]
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
 }

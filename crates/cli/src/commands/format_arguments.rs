@@ -8,10 +8,10 @@ use crate::exit::Complaint;
 /// What is said of the form of a report.
 #[derive(Args)]
 pub struct FormatArguments {
-    /// Form of the report: text, markdown, csv or json
+    /// Report format: text, markdown, csv or json
     #[arg(long, value_name = "FORMAT", default_value_t, conflicts_with = "json")]
     format: Format,
-    /// Print JSON and nothing else: short for --format json
+    /// Print JSON only; short for --format json
     #[arg(long)]
     json: bool,
 }
@@ -31,7 +31,7 @@ impl FormatArguments {
             Format::Text => Ok(false),
             Format::Json => Ok(true),
             format => Err(Complaint::usage(
-                format!("{subject} has no {format} form"),
+                format!("cannot print {subject} as {format}"),
                 Some("use --format text or json".to_owned()),
             )),
         }

@@ -19,7 +19,7 @@ use crate::{output, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct HistoryArguments {
-    /// The history to read instead of the user's own (or FATHOM_HISTORY)
+    /// History file to read [default: FATHOM_HISTORY, else the user's own]
     #[arg(long, global = true, value_name = "FILE")]
     history: Option<PathBuf>,
     #[command(subcommand)]
@@ -38,9 +38,9 @@ Examples:
 enum Action {
     /// List past runs, oldest first
     List(HistoryListArguments),
-    /// Show the table of a run
+    /// Show the report of a run
     Show {
-        /// Its number; the newest run where none is given
+        /// Run number [default: the newest run]
         #[arg(value_parser = number)]
         run: Option<RunId>,
         #[command(flatten)]
@@ -49,15 +49,15 @@ enum Action {
         #[arg(long)]
         show_fio: bool,
     },
-    /// Remove runs for good
+    /// Remove runs permanently
     Rm {
-        /// Their numbers
+        /// Run numbers
         #[arg(required = true, value_parser = number)]
         runs: Vec<RunId>,
     },
     /// Write whole run records as JSON, one per line
     Export {
-        /// Their numbers; all runs where none is given
+        /// Run numbers [default: all runs]
         #[arg(value_parser = number)]
         runs: Vec<RunId>,
     },
@@ -67,22 +67,22 @@ enum Action {
 struct HistoryListArguments {
     #[command(flatten)]
     form: FormatArguments,
-    /// Only the newest so many
+    /// List only the newest COUNT runs
     #[arg(long, value_name = "COUNT")]
     newest: Option<usize>,
-    /// Only runs of this target, as it was named then
+    /// List only runs of this target, as named on the command line
     #[arg(long)]
     target: Option<String>,
-    /// Only runs of this command
+    /// List only runs of this command
     #[arg(long, value_name = "COMMAND", value_parser = activity)]
     kind: Option<ActivityKind>,
-    /// Only runs that ended so
+    /// List only runs with this status
     #[arg(long, value_parser = ["complete", "incomplete", "failed"])]
     status: Option<String>,
 }
 
 fn number(text: &str) -> Result<RunId, String> {
-    text.parse().map_err(|_| "a run is named by its number, as `fathom history list` shows it".to_owned())
+    text.parse().map_err(|_| "expected a run number, as shown by `fathom history list`".to_owned())
 }
 
 /// Does what was asked.
@@ -133,7 +133,7 @@ impl HistoryListArguments {
 }
 
 fn activity(name: &str) -> Result<ActivityKind, String> {
-    ActivityKind::named(name).ok_or_else(|| format!("no command that keeps runs is called '{name}'"))
+    ActivityKind::named(name).ok_or_else(|| format!("no command '{name}' keeps runs"))
 }
 
 fn write_list(list: &HistoryListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {

@@ -27,19 +27,19 @@ use crate::step_progress::StepProgress;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct IdentifyArguments {
-    /// A directory (a working file is made in it and removed), a file, a block device or a modelled volume
+    /// Directory (for a temporary test file), file, block device or simulated volume
     /// (sim:ID?size=50GiB)
     target: PathBuf,
-    /// Time for everything: 90, 10m, 2h; one hour unless said. A bucket that lasts longer does not run dry and is not seen
+    /// Time limit: 90, 10m, 2h [default: 1h]; a burst bucket that outlasts it is not detected
     #[arg(long, value_parser = time_for("identifying", 30), value_name = "TIME")]
     budget: Option<Nanos>,
-    /// Never write, also where it would be allowed: what concerns writes stays open
+    /// Never write; write limits remain unknown
     #[arg(long, conflicts_with = "destroy_data")]
     read_only: bool,
-    /// Size of the working file, or of the range used: 512m, 10g, 200MB
+    /// Size of the test file, or of the range to use: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
-    /// Allow writes to this block device or file, which must be the target: its data are lost
+    /// Allow writes to this block device or file, which must be the target; destroys its data
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
     #[command(flatten)]
@@ -47,14 +47,14 @@ pub struct IdentifyArguments {
 }
 
 const EXAMPLES: &str = "\
-It uses up the burst credit of the volume, if it has any: the volume is slow until that is back.
+Exhausts the burst credits of the volume, if any: the volume is slow until they refill.
 
 Examples:
-  fathom identify /mnt/data                 reads and writes in a working file, an hour at most
-  fathom identify /dev/nvme1n1              reads alone: the device keeps its data
+  fathom identify /mnt/data                 reads and writes in a test file, at most an hour
+  fathom identify /dev/nvme1n1              reads only
   fathom identify --destroy-data=/dev/nvme1n1 /dev/nvme1n1
-  fathom identify --budget 5m /dev/nvme1n1  the limits, and a small bucket
-  fathom identify 'sim:aws-gp2?size=50GiB'  what it finds out of a volume that is known, in a second or two";
+  fathom identify --budget 5m /dev/nvme1n1  limits and small burst buckets
+  fathom identify 'sim:aws-gp2?size=50GiB'  a simulated volume";
 
 /// Identifies a volume.
 ///
@@ -114,7 +114,7 @@ fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySetti
 fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
     let budget = &plan.spec.budget;
     let simulated = if plan.site.target.is_simulated() { " of simulated time" } else { "" };
-    let ways = if plan.spec.writes { "reads and writes" } else { "reads alone" };
+    let ways = if plan.spec.writes { "reads and writes" } else { "reads only" };
     let what = format!(
         "Identifying {}: {ways}; at most {}{simulated}, {} I/Os and {} moved.",
         plan.site.name,
@@ -124,13 +124,12 @@ fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
     );
     output::paragraph(&what, out)?;
     if plan.site.lays_out() {
-        output::paragraph(&format!("Writes {} to lay out a working file.", bytes(plan.site.size)), out)?;
+        output::paragraph(&format!("Writes a {} test file.", bytes(plan.site.size)), out)?;
     }
     if let Some(why) = plan.no_writes.as_ref().filter(|_| !plan.settings.read_only) {
-        output::paragraph(&format!("It does not write: that {why}."), out)?;
+        output::paragraph(&format!("No writes: this {why}."), out)?;
     }
-    let credit =
-        "It uses up the burst credit of the volume, if it has any: the volume is slow until that is back.";
+    let credit = "Exhausts the burst credits of the volume, if any: the volume is slow until they refill.";
     output::paragraph(credit, out)?;
     output::notes(&plan.site.notes, out)
 }

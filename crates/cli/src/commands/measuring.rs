@@ -90,7 +90,7 @@ impl Measuring {
             store::write_kept(&kept, out)?;
             let can_go_on = style.run_id.is_some() && record.status != TestStatus::Complete;
             let going_on = self.going_on.iter().filter(|_| can_go_on);
-            going_on.into_iter().try_for_each(|line| writeln!(out.verbatim(), "To go on: {line}"))
+            going_on.into_iter().try_for_each(|line| writeln!(out.verbatim(), "To resume: {line}"))
         })?;
         let exit = match record.status {
             _ if is_given_up || caught.number().is_some() => Exit::Interrupted,

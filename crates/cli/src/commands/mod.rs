@@ -31,7 +31,7 @@ use crate::output;
     name = "fathom",
     bin_name = "fathom",
     version,
-    about = "Measures what a disk or cloud volume really delivers: IOPS, throughput, latency",
+    about = "Measures the IOPS, throughput and latency that a disk or cloud volume delivers",
     after_help = EXAMPLES,
     arg_required_else_help = true,
     max_term_width = 100
@@ -50,33 +50,33 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Assess a directory, file or block device with a suite of tests
+    /// Measure a directory, file or block device with a suite of tests
     Bench(Box<bench::BenchArguments>),
-    /// fio's own command line and job files (also when this program is called `fio`)
+    /// Run fio's command line and job files (also when invoked as `fio`)
     Fio {
-        /// As fio takes them; `fathom fio --help` lists them
+        /// fio's options; see `fathom fio --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FIO OPTIONS")]
         options: Vec<OsString>,
     },
-    /// Measure over block size, depth, jobs and pattern: knees, limits, crossover
+    /// Sweep block size, queue depth, jobs and pattern to find knees, limits and the crossover block size
     Sweep(Box<sweep::SweepArguments>),
-    /// Find out what a volume is made of: limits, burst credit, which type it is
+    /// Identify a volume: limits, burst credits, type
     Identify(Box<identify::IdentifyArguments>),
-    /// Transfer rate over the whole surface, access time, burst rate; file benchmark; scan for unreadable blocks
+    /// Map the device surface: transfer rate, access time, burst rate; file benchmark; scan for unreadable blocks
     Surface(Box<surface::SurfaceArguments>),
-    /// Latency of single requests, one line each, as ioping shows it (also when this program is called `ioping`)
+    /// Measure the latency of single requests, like ioping (also when invoked as `ioping`)
     Ping {
-        /// As ioping takes them, and some more; `fathom ping --help` lists them
+        /// ioping's options and more; see `fathom ping --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PING OPTIONS")]
         options: Vec<OsString>,
     },
-    /// Bring a device or file into the state that a measurement needs: fill, precondition, touch, trim
+    /// Prepare a device or file for a measurement: fill, precondition, touch, trim
     Prepare(Box<prepare::PrepareArguments>),
-    /// Predict what a load would get of modelled volumes: rates, latency, credit, cost of a month
+    /// Simulate a load on volumes: rates, latency, burst credits, monthly cost
     Simulate(Box<simulate::SimulateArguments>),
-    /// Show what devices do now: rates, sizes, waits, queue, and whose load it is
+    /// Monitor live I/O: rates, sizes, latency, queue depth, and the processes behind it
     Monitor(monitor::MonitorArguments),
-    /// Volume types: what each gives and costs, and which serve a need
+    /// Look up volume types: limits, prices, and which meet requirements
     Catalog(catalog::CatalogCommand),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),

@@ -31,23 +31,23 @@ use crate::{output, signals};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MonitorArguments {
-    /// Devices by name or node, or files and directories on them; without any, all disks
+    /// Devices by name or node, or files and directories on them [default: all disks]
     devices: Vec<PathBuf>,
-    /// Length of an interval: 1, 500ms, 1m
+    /// Length of each interval: 1, 500ms, 1m
     #[arg(long, short, value_parser = interval, default_value = "1s", value_name = "TIME")]
     interval: Nanos,
-    /// End after so many intervals
+    /// Stop after N intervals
     #[arg(long, short, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     count: Option<u64>,
     #[command(flatten)]
     form: FormatArguments,
-    /// Trace single requests (as root): exact sizes, order, and time at the device
+    /// Trace single requests (needs root): exact sizes, order, and latency at the device
     #[arg(long)]
     trace: bool,
-    /// Do not look for the processes behind the load
+    /// Omit the processes behind the load
     #[arg(long)]
     no_owners: bool,
-    /// At the end, write a job file that makes the load of the device again; implies --trace where that is allowed
+    /// Write a job file that reproduces the load; implies --trace where permitted
     #[arg(long, value_name = "FILE")]
     to_job: Option<PathBuf>,
 }
@@ -59,12 +59,12 @@ Examples:
   fathom monitor --count 60 --format csv    means over a minute
   fathom monitor --json --count 60 nvme0n1 > minute.ndjson
   fathom monitor --to-job load.fio --count 60 nvme0n1
-  TARGET=/dev/nvme1n1 fathom fio load.fio   does the same to another device";
+  TARGET=/dev/nvme1n1 fathom fio load.fio   replays it on another device";
 
 fn interval(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
-        Ok(time) if time < Nanos::from_millis(10) => Err("an interval is 10 ms or more".to_owned()),
-        Ok(time) if time > Nanos::from_secs(86_400) => Err("an interval is a day or less".to_owned()),
+        Ok(time) if time < Nanos::from_millis(10) => Err("the shortest interval is 10 ms".to_owned()),
+        Ok(time) if time > Nanos::from_secs(86_400) => Err("the longest interval is one day".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
@@ -84,7 +84,7 @@ impl From<MonitorError> for Complaint {
 /// It could not begin, or the job file cannot be written.
 pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
     let stop = StopHandle::default();
-    let caught = signals::watch_saying(stop.clone(), "stopped at once").map_err(signals::unwatched)?;
+    let caught = signals::watch_saying(stop.clone(), "stopped immediately").map_err(signals::unwatched)?;
     let settings = MonitorSettings {
         devices: arguments.devices,
         interval: arguments.interval,
@@ -247,11 +247,15 @@ impl MonitorObserver for MonitorPrinter {
     }
 
     fn answered(&mut self, device: &WatchedDevice, length_ns: u64) {
-        self.say(&format!("monitor: {}: answers again after {}", device.name, duration(Nanos(length_ns))));
+        self.say(&format!(
+            "monitor: {}: I/Os complete again after {}",
+            device.name,
+            duration(Nanos(length_ns))
+        ));
     }
 
     fn untraced(&mut self, reason: &str, hint: Option<&str>) {
-        self.say(&format!("monitor: only means are known: {reason}"));
+        self.say(&format!("monitor: cannot trace requests, reporting means only: {reason}"));
         if let Some(hint) = hint {
             self.say(&format!("hint: {hint}"));
         }
@@ -277,7 +281,7 @@ impl JobFile {
             Ok(()) => Ok(JobFile { path: path.to_owned() }),
             Err(error) => {
                 let hint = PathRefusal::of(&error).map(PathRefusal::hint);
-                let hint = hint.unwrap_or("--to-job takes the name of a file in a directory that exists");
+                let hint = hint.unwrap_or("name a file in an existing directory");
                 Err(Complaint::usage(unwritable(path, &error), Some(hint.to_owned())))
             }
         }
@@ -289,19 +293,19 @@ impl JobFile {
         loads.sort_by_key(|load| std::cmp::Reverse(load.activity.total().ios));
         let text = loads.first().and_then(|load| Some((load, monitor_job::render(load)?)));
         let Some((load, text)) = text else {
-            let hint = "monitor while the load runs".to_owned();
-            return Err(Complaint::failed("no I/O was seen, so there is no job to write", Some(hint)));
+            let hint = "run fathom monitor while the load runs".to_owned();
+            return Err(Complaint::failed("cannot write a job: the devices completed no I/O", Some(hint)));
         };
         replace_output(&self.path, NEW_FILE_MODE, |out| out.write_all(text.as_bytes())).map_err(|error| {
             let hint = PathRefusal::of(&error).map(|refusal| refusal.hint().to_owned());
             Complaint::failed(unwritable(&self.path, &error), hint)
         })?;
         let others = loads.len() - 1;
-        let more = if others == 0 { String::new() } else { format!(" ({others} other devices did less)") };
+        let more = if others == 0 { String::new() } else { format!(" ({others} other devices had less)") };
         let name = self.path.to_string_lossy();
         let name = shell_quoted(&name);
         output::warn(&format!(
-            "The load of {}{more} is in {name}: TARGET=... fathom fio {name}",
+            "Wrote the load of {}{more} to {name}. To run it: TARGET=... fathom fio {name}",
             load.device.name
         ));
         Ok(())

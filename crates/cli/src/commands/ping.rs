@@ -73,7 +73,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
         output::warn("ioping: nowait without cached or direct I/O is supposed to fail");
     }
     let stop = StopHandle::default();
-    let caught = match signals::watch_saying(stop.clone(), "stopped at once") {
+    let caught = match signals::watch_saying(stop.clone(), "stopped immediately") {
         Ok(caught) => caught,
         Err(error) => {
             let hint = signals::hint(&error);

@@ -32,36 +32,36 @@ use crate::{output, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PrepareArguments {
-    /// A block device, a file, or a file to be made (with --size)
+    /// Block device, file, or file to create (with --size)
     target: PathBuf,
-    /// Tell the device that nothing on it is needed (discard; in a file, punch a hole)
+    /// Discard all blocks (in a file: punch a hole)
     #[arg(long)]
     trim: bool,
-    /// Write every block once with incompressible data; what is done to a new file, and where --destroy-data is said
+    /// Write every block once with incompressible data [default for a new file and with --destroy-data]
     #[arg(long, conflicts_with = "precondition")]
     fill: bool,
-    /// Write every block twice, then this until it is steady (SNIA); RW[:BLOCK[:DEPTH]], randwrite:4k:32 where nothing is said
+    /// Write every block twice, then RW[:BLOCK[:DEPTH]] until steady (SNIA) [default workload: randwrite:4k:32]
     #[arg(long, value_name = "WORKLOAD", num_args = 0..=1, require_equals = true, default_missing_value = "randwrite")]
     precondition: Option<PrepareWorkload>,
-    /// Read every block once; what is done where the target may not be written
+    /// Read every block once [default where writing is not allowed]
     #[arg(long)]
     touch: bool,
-    /// Size of a file to be made, or of the part that is prepared: 512m, 10g, 200MB
+    /// Size of the file to create, or of the range to prepare: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
-    /// Length of a round of the workload
+    /// Length of each round of the workload
     #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precondition", default_value = "1m")]
     round: Nanos,
-    /// Longest time for all rounds; without it there are 25 at most
+    /// Time limit for all rounds [default: 25 rounds]
     #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precondition")]
     budget: Option<Nanos>,
-    /// Go on with the last run for this target, which was broken off or killed; say the rest as it was said then
+    /// Resume the interrupted last run for this target; repeat its other options
     #[arg(long, conflicts_with = "no_history")]
     resume: bool,
-    /// Allow writing to this block device or file, which must be the target: its data are lost
+    /// Allow writes to this block device or file, which must be the target; destroys its data
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
-    /// Print the plan and its cost, and stop
+    /// Print the plan and its cost without running it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ Examples:
   fathom prepare --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom prepare --trim --precondition --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom prepare /mnt/data/fathom.dat --size 10g       a file for bench, sweep and ping
-  fathom prepare --resume /dev/nvme1n1                 go on after a kill";
+  fathom prepare --resume /dev/nvme1n1                 resume an interrupted run";
 
 /// Prepares a target.
 ///
@@ -119,13 +119,16 @@ fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSetting
 /// The pieces that the last run for this target has done.
 fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord>, Complaint> {
     let target = plan.target_name();
-    let anew = || Some("leave --resume out to begin anew".to_owned());
+    let anew = || Some("omit --resume to start from the beginning".to_owned());
     let Some((run, record)) = store::last_run(place, ActivityKind::Prepare, &target)? else {
-        let message = format!("the history knows of nothing done to {target} to go on with");
+        let message = format!("cannot resume: the history has no run of prepare for {target}");
         return Err(Complaint::failed(message, anew()));
     };
     if record.status == TestStatus::Complete {
-        return Err(Complaint::failed(format!("run {run} of {target} came to its end"), anew()));
+        return Err(Complaint::failed(
+            format!("cannot resume run {run}: it is complete for {target}"),
+            anew(),
+        ));
     }
     let done = |test: &&TestRecord| {
         CompletedPiece::of(test).is_some_and(|done| plan.stages.contains(&done.piece.stage))
@@ -133,10 +136,10 @@ fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord
     let tests: Vec<TestRecord> = record.tests.iter().filter(done).cloned().collect();
     let first_ms = tests.iter().map(|test| test.started_unix_ms).min();
     if let Some(why) = plan.is_another(&record.header, first_ms) {
-        return Err(Complaint::failed(format!("cannot go on with run {run}: {why}"), anew()));
+        return Err(Complaint::failed(format!("cannot resume run {run}: {why}"), anew()));
     }
     let moved = tests.iter().filter_map(CompletedPiece::of).map(|done| done.piece.length).sum();
-    plan.notes.push(format!("goes on with run {run}, which has done {} of it", bytes(moved)));
+    plan.notes.push(format!("resumes run {run}, which completed {}", bytes(moved)));
     Ok(tests)
 }
 
@@ -171,7 +174,7 @@ fn plan_text(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
         let (round, most) = (rounds.round.unwrap_or_default(), rounds.budget);
         output::paragraph(
             &format!(
-                "Then {} of {} with {} in flight, in rounds of {} until the last five agree: {} at least, {} at most.",
+                "Then {} of {} at queue depth {}, in rounds of {} until the last five agree: {} at least, {} at most.",
                 workload.rw,
                 block_name(workload.block),
                 workload.depth,
@@ -184,7 +187,7 @@ fn plan_text(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
     }
     let has_data = !matches!(plan.target.kind, PrepareKind::NewFile | PrepareKind::Simulated);
     if has_data && plan.stages.iter().any(|stage| stage.modifies()) {
-        output::paragraph(&format!("All data on {name} are lost."), out)?;
+        output::paragraph(&format!("Destroys all data on {name}."), out)?;
     }
     output::notes(&plan.notes, out)
 }
@@ -200,7 +203,7 @@ fn cost_text(plan: &PreparePlan) -> String {
     let moved = read + written;
     let time = |bytes_per_second: u64| duration(Nanos((moved as f64 * 1e9 / bytes_per_second as f64) as u64));
     let pace = if moved == 0 {
-        "as long as the device takes".to_owned()
+        "no time limit".to_owned()
     } else {
         format!("{} at 100 MiB/s, {} at 1 GiB/s", time(100 << 20), time(1 << 30))
     };

@@ -16,11 +16,11 @@ use crate::store;
 pub struct RunArguments {
     #[command(flatten)]
     pub form: FormatArguments,
-    /// Something to know about the run; provider and instance fill in what the machine does not tell, type=aws-gp2 says
-    /// what volume it is, by the catalogue (repeatable)
+    /// Label of the run (repeatable); provider and instance override detection, type=aws-gp2 names the volume type
+    /// in the catalogue
     #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
     labels: Vec<(String, String)>,
-    /// Keep the run in this history instead of the user's own (or FATHOM_HISTORY)
+    /// History file to keep the run in [default: FATHOM_HISTORY, else the user's own]
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
     /// Do not keep the run
@@ -29,13 +29,13 @@ pub struct RunArguments {
     /// Keep a simulated run too: without it, --history or FATHOM_HISTORY, only measured runs are kept
     #[arg(long, conflicts_with = "no_history")]
     keep: bool,
-    /// Through the page cache, for file systems without direct I/O
+    /// Use the page cache, for file systems without direct I/O
     #[arg(long)]
     buffered: bool,
-    /// This engine instead of the usual one, io_uring: libaio, psync, ...
+    /// I/O engine: io_uring, libaio, psync, ... [default: io_uring]
     #[arg(long)]
     engine: Option<String>,
-    /// What all random choices derive from, to repeat a run exactly
+    /// Seed of all random choices, to repeat a run exactly
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     #[command(flatten)]

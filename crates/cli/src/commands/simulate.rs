@@ -26,24 +26,24 @@ use crate::{output, signals};
 #[derive(Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("load").required(true))]
 pub struct SimulateArguments {
-    /// Volumes, each by itself: ID?size=50GiB&…, an ID of `fathom catalog list`, or custom?iops=3000&…
+    /// Volumes to simulate, one by one: ID?size=50GiB&…, an ID of `fathom catalog list`, or custom?iops=3000&…
     #[arg(required = true, value_name = "VOLUME")]
     volumes: Vec<String>,
-    /// The load: the jobs of this fio job file (- is standard input), all on the volume
+    /// Load: the jobs of this fio job file (- for standard input), all on the volume
     #[arg(long, group = "load", value_name = "FILE")]
     job: Option<PathBuf>,
-    /// The load: an access pattern that comes with the program; `fathom bench --profile list` tells of each
+    /// Load: a built-in workload profile; see `fathom bench --profile list`
     #[arg(long, group = "load", value_name = "NAME")]
     profile: Option<String>,
-    /// The load: requests at the times at which they were made; an iolog of fio, or the text of blkparse (- is standard input)
+    /// Load: recorded requests at their times, from an fio iolog or blkparse text (- for standard input)
     #[arg(long, group = "load", value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// For how long: 90, 30m, 24h, 7d. Without it jobs and profiles go on for 24h, and a trace as long as it is
+    /// Simulated time: 90, 30m, 24h, 7d [default: 24h; for a trace its length]
     #[arg(long = "for", value_parser = length, value_name = "TIME")]
     length: Option<Nanos>,
     #[command(flatten)]
     form: FormatArguments,
-    /// Volume types of your own, beside those shipped (or FATHOM_CATALOG)
+    /// Additional volume types [default: FATHOM_CATALOG, else fathom/volumes.toml in ~/.config]
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ Examples:
   fathom simulate 'aws-gp2?size=100GiB' 'aws-gp3?size=100GiB' --job nightly.fio --for 7d
   fathom simulate 'custom?iops=500&burst_iops=3000&bucket_ios=1000000&latency=1ms' --trace app.iolog
 
-Nothing real is touched: time is virtual, and a day takes seconds. Quote names with ? and &.";
+Accesses no device: time is virtual, and a day takes seconds. Quote names with ? and &.";
 
 /// Longest time: ten years.
 const LONGEST: Nanos = Nanos::from_secs(10 * 365 * 86_400);
@@ -63,8 +63,8 @@ const A_DAY: Nanos = Nanos::from_secs(86_400);
 
 fn length(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
-        Ok(time) if time < Nanos::from_secs(1) => Err("the least is 1 s".to_owned()),
-        Ok(time) if time > LONGEST => Err("the most is 10 years (3650d)".to_owned()),
+        Ok(time) if time < Nanos::from_secs(1) => Err("the shortest time is 1 s".to_owned()),
+        Ok(time) if time > LONGEST => Err("the longest time is 10 years (3650d)".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
@@ -87,7 +87,7 @@ pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
     };
     let settings = SimulateSettings { volumes: arguments.volumes, types, load, length: asked };
     let stop = StopHandle::default();
-    let words = "stopped at once";
+    let words = "stopped immediately";
     let caught = signals::watch_saying(stop.clone(), words).map_err(signals::unwatched)?;
     let mut progress = SimulateProgress::new(settings.volumes.len(), asked);
     caught.answer_status(progress.bar.status());
@@ -121,10 +121,7 @@ fn load(arguments: &SimulateArguments) -> Result<(SimulatedLoad, String), Compla
         return Ok((SimulatedLoad::Jobs(load), said));
     }
     let Some(path) = &arguments.trace else {
-        return Err(Complaint::usage(
-            "a load is missing",
-            Some("give --job, --profile or --trace".to_owned()),
-        ));
+        return Err(Complaint::usage("no load given", Some("add --job, --profile or --trace".to_owned())));
     };
     let trace = trace(path)?;
     let said =

@@ -27,41 +27,41 @@ use crate::step_progress::StepProgress;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SurfaceArguments {
-    /// A block device or file, whose places are measured, a directory (a working file is made in it and removed), or a
-    /// modelled volume, sim:ID?size=50GiB
+    /// Block device, file, directory (for a temporary test file) or simulated volume
+    /// (sim:ID?size=50GiB)
     target: PathBuf,
-    /// Only these parts: transfer, saturated, access, burst, file; without it all but file, and in a directory all
+    /// Run only these parts: transfer, saturated, access, burst, file [default: all but file; all in a directory]
     #[arg(long, value_delimiter = ',', value_parser = ["transfer", "saturated", "access", "burst", "file"], value_name = "PART,...")]
     only: Vec<String>,
-    /// Read every block once instead: what cannot be read, to the sector, and what is slow
+    /// Read every block once and list unreadable sectors and slow blocks
     #[arg(long, conflicts_with_all = ["only", "write", "points", "bs", "order", "iodepth", "budget", "pattern"])]
     scan: bool,
-    /// Write instead of read (a device or file needs --destroy-data)
+    /// Write instead of read (requires --destroy-data on a device or file)
     #[arg(long)]
     write: bool,
-    /// Places; without it 200, or as many as suit the size and the time
+    /// Number of positions [default: 200, or fewer to suit size and time]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
     points: Option<u32>,
-    /// Bytes per request of the transfer: 512 to 8m [default: 64k]
+    /// Block size of the transfer part: 512 to 8m [default: 64k]
     #[arg(long, value_parser = block, value_name = "SIZE")]
     bs: Option<u64>,
-    /// The order of the places: random, so that time and place are told apart, ascending or descending
+    /// Order of the positions: random (separates effects of time from those of position), ascending or descending
     #[arg(long, value_parser = order, default_value = "random", value_name = "ORDER")]
     order: VisitOrder,
-    /// Requests under way in the saturated and the file part
+    /// Queue depth of the saturated and file parts
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096), default_value_t = DEPTH, value_name = "DEPTH")]
     iodepth: u32,
-    /// Time for everything: 90, 3m, 1h [default: 1m, with the file benchmark 2m]
+    /// Time limit: 90, 3m, 1h [default: 1m, with the file benchmark 2m]
     #[arg(long, value_parser = time_for("a surface", 2), value_name = "TIME")]
     budget: Option<Nanos>,
-    /// Only so much from the beginning of the target, or the size of the working file: 512m, 10g, 200MB
+    /// Range from the start of the target, or size of the test file: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
-    /// What the file benchmark writes: random, zero or mixed
+    /// Data pattern of the file benchmark: random, zero or mixed
     #[arg(long, value_parser = content, default_value = "random", value_name = "PATTERN")]
     pattern: Content,
-    /// Allow --write and the writing rows of the file benchmark on this block device or file, which must be the target: its
-    /// data are lost
+    /// Allow --write and the write rows of the file benchmark on this block device or file, which must be the target;
+    /// destroys its data
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
     #[command(flatten)]
@@ -70,11 +70,11 @@ pub struct SurfaceArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom surface /dev/nvme1n1                  200 places of the whole volume, about a minute, nothing written
-  fathom surface /mnt/data                     a working file in there, and the file benchmark
+  fathom surface /dev/nvme1n1                  200 positions across the volume in about a minute; writes nothing
+  fathom surface /mnt/data                     a test file in the directory, and the file benchmark
   fathom surface --order ascending --bs 1m --budget 5m /dev/sdb
   fathom surface --size 100g --only transfer,access /dev/sdb
-  fathom surface --scan /dev/sdb               every block once: what cannot be read, what is slow
+  fathom surface --scan /dev/sdb               every block once: unreadable sectors, slow blocks
   fathom surface --write --destroy-data=/dev/nvme1n1 /dev/nvme1n1";
 
 fn block(text: &str) -> Result<u64, String> {
@@ -160,10 +160,10 @@ fn plan_text(plan: &SurfacePlan, out: &mut TextWriter) -> io::Result<()> {
     } else {
         let places = plan.visits(settings.budget.0).len();
         let parts = [
-            (plan.parts.transfer, format!("{places} places in {} order", settings.order.name())),
+            (plan.parts.transfer, format!("{places} positions in {} order", settings.order.name())),
             (plan.parts.access, "access time".to_owned()),
             (plan.parts.burst, "burst rate".to_owned()),
-            (plan.parts.saturated, format!("{} requests at a time", settings.depth)),
+            (plan.parts.saturated, format!("queue depth {}", settings.depth)),
             (plan.parts.file, "file benchmark".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
@@ -172,14 +172,14 @@ fn plan_text(plan: &SurfacePlan, out: &mut TextWriter) -> io::Result<()> {
         output::paragraph(&format!("Surface of {name}, {size}: {}; about {budget}.", parts.join(", ")), out)?;
         let mut writes = Vec::new();
         if lays_out {
-            writes.push(format!("{size} to lay out a working file"));
+            writes.push(format!("a {size} test file"));
         }
         if settings.writes {
-            writes.push("all over it, as fast as it goes".to_owned());
+            writes.push("over the whole target at full rate".to_owned());
         }
         let may_write = lays_out || !settings.run.destroy.is_empty();
         if plan.parts.file && may_write {
-            writes.push("as fast as it goes in the writing half of the file benchmark".to_owned());
+            writes.push("at full rate in the write half of the file benchmark".to_owned());
         }
         output::paragraph(&output::writes(&writes), out)?;
     }

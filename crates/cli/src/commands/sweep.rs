@@ -31,37 +31,37 @@ use crate::{output, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SweepArguments {
-    /// A directory (a working file is made in it and removed), a file, a block device or a modelled volume
+    /// Directory (for a temporary test file), file, block device or simulated volume
     /// (sim:ID?size=50GiB)
     target: PathBuf,
     /// Patterns: randread, read, randwrite, write
     #[arg(long, value_delimiter = ',', value_parser = pattern, default_value = "randread", value_name = "PATTERN,...")]
     rw: Vec<AccessPattern>,
-    /// Block sizes: a range to choose from (4k-1m) or exactly these (4k,8k,64k); without it 4k to 256k, and more as needed
+    /// Block sizes: a range (4k-1m) or a list (4k,8k,64k) [default: 4k-256k, and more as needed]
     #[arg(long, value_parser = blocks, value_name = "SIZES")]
     bs: Option<Axis>,
-    /// Requests in flight per job: a range (1-64) or exactly these (1,8,32)
+    /// Queue depths per job: a range (1-64) or a list (1,8,32)
     #[arg(long, value_parser = depth_axis, default_value = "1-256", value_name = "DEPTHS")]
     iodepth: Axis,
-    /// Numbers of jobs; each is swept
+    /// Numbers of jobs to sweep
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024), default_value = "1", value_name = "JOBS,...")]
     numjobs: Vec<u32>,
-    /// Time for everything: 90, 3m, 1h
+    /// Time limit: 90, 3m, 1h
     #[arg(long, value_parser = time_for("a sweep", 5), default_value = "3m", value_name = "TIME")]
     budget: Nanos,
-    /// Look for the highest rate under this latency, also where requests come at their own pace: 'p99<5ms', 'mean<=800us'
+    /// Find the highest rate within this latency, closed and open loop: 'p99<5ms', 'mean<=800us'
     #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
     slo: Option<LatencyObjective>,
-    /// Look for the least depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
+    /// Find the lowest queue depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
     #[arg(long, value_parser = RateGoal::parse, value_name = "RATE")]
     reach: Option<RateGoal>,
-    /// Go on with the last sweep of this target, which was broken off; say the rest as it was said then
+    /// Resume the interrupted last sweep of this target; repeat its other options
     #[arg(long, conflicts_with = "no_history")]
     resume: bool,
-    /// Size of the working file, or of the range used: 512m, 10g, 200MB
+    /// Size of the test file, or of the range to use: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_bytes)]
     size: Option<u64>,
-    /// Allow write patterns on this block device or file, which must be the target: its data are lost
+    /// Allow write patterns on this block device or file, which must be the target; destroys its data
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct SweepArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom sweep /mnt/data                    random reads in a working file, about three minutes at most
+  fathom sweep /mnt/data                    random reads in a test file, at most about three minutes
   fathom sweep --rw randread,randwrite --budget 10m /mnt/data
   fathom sweep --bs 4k,64k --iodepth 1-32 /dev/nvme1n1
   fathom sweep --reach 'iops>=5000' --slo 'p99<10ms' /dev/nvme1n1
@@ -102,7 +102,7 @@ fn axis(
     if let Some((from, to)) = text.split_once('-') {
         let (from, to) = (value(from)?, value(to)?);
         if from > to {
-            return Err("write the smaller end of a range first".to_owned());
+            return Err("write the lower end of the range first".to_owned());
         }
         return Ok(Axis::Within(from, to));
     }
@@ -182,21 +182,22 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
 fn earlier(plan: &mut SweepPlan, place: &HistoryPath) -> Result<Vec<TestRecord>, Complaint> {
     let target = &plan.site.name;
     if plan.site.target.is_simulated() {
-        let message = format!("{target}: a modelled volume begins anew with each command");
-        return Err(Complaint::usage(message, Some("leave --resume out".to_owned())));
+        let message =
+            format!("{target}: a simulated volume starts anew with each command and cannot be resumed");
+        return Err(Complaint::usage(message, Some("omit --resume".to_owned())));
     }
-    let anew = || Some("leave --resume out to begin a new one".to_owned());
+    let anew = || Some("omit --resume to start a new one".to_owned());
     let Some((run, record)) = store::last_run(place, ActivityKind::Sweep, target)? else {
-        let message = format!("the history has no sweep of {target} to go on with");
+        let message = format!("cannot resume: the history has no sweep of {target}");
         return Err(Complaint::failed(message, anew()));
     };
     if record.status == TestStatus::Complete {
-        let message = format!("the last sweep of {target}, run {run}, came to its end");
+        let message = format!("cannot resume run {run}: the last sweep of {target} is complete");
         return Err(Complaint::failed(message, anew()));
     }
     let tests: Vec<TestRecord> =
         record.tests.into_iter().filter(|test| test.status == TestStatus::Complete).collect();
-    plan.site.notes.push(format!("goes on with run {run}: its {} points count as measured", tests.len()));
+    plan.site.notes.push(format!("resumes run {run} with its {} measured points", tests.len()));
     Ok(tests)
 }
 
@@ -205,11 +206,10 @@ fn plan_text(plan: &SweepPlan, out: &mut TextWriter) -> io::Result<()> {
     let spec = &plan.spec;
     let names: Vec<&str> = spec.patterns.iter().map(|pattern| pattern.title()).collect();
     let sizes: Vec<String> = first_blocks(spec).into_iter().map(block_name).collect();
-    let more =
-        if matches!(spec.blocks, Axis::Within(..)) { ", and others where they tell something" } else { "" };
+    let more = if matches!(spec.blocks, Axis::Within(..)) { ", and others as needed" } else { "" };
     let deepest = depths(spec).last().copied().unwrap_or(1);
     let what = format!(
-        "Sweep of {}: {}; blocks of {}{more}; up to {deepest} requests in flight; {}{} at most.",
+        "Sweep of {}: {}; blocks of {}{more}; queue depth up to {deepest}; {}{} at most.",
         plan.site.name,
         names.join(", "),
         sizes.join(", "),
@@ -219,12 +219,12 @@ fn plan_text(plan: &SweepPlan, out: &mut TextWriter) -> io::Result<()> {
     output::paragraph(&what, out)?;
     let mut writes = Vec::new();
     if plan.site.lays_out() {
-        writes.push(format!("{} to lay out a working file", bytes(plan.site.size)));
+        writes.push(format!("a {} test file", bytes(plan.site.size)));
     }
     if spec.patterns.iter().any(|pattern| pattern.writes()) {
-        writes.push("as fast as it goes in each point of a write pattern".to_owned());
+        writes.push("at full rate in each point of a write pattern".to_owned());
     }
-    let order = "Cheap points come first and hungry ones last, so that burst credits are spent at the end.";
+    let order = "Runs light points first and heavy ones last, so that burst credits are spent at the end.";
     output::paragraph(&format!("{} {order}", output::writes(&writes)), out)?;
     output::notes(&plan.site.notes, out)
 }

@@ -10,7 +10,7 @@ pub fn time_for(
 ) -> impl Fn(&str) -> Result<Nanos, String> + Clone + Send + Sync + 'static {
     let least = Nanos::from_secs(least_s);
     move |text| match parse_duration(text) {
-        Ok(time) if time < least => Err(format!("{what} needs {} or more", duration(least))),
+        Ok(time) if time < least => Err(format!("{what} needs at least {}", duration(least))),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
@@ -19,7 +19,7 @@ pub fn time_for(
 /// A time that is not nothing.
 pub fn positive_duration(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
-        Ok(Nanos(0)) => Err("a test needs some time to run".to_owned()),
+        Ok(Nanos(0)) => Err("the time must be above 0".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
@@ -29,7 +29,7 @@ pub fn positive_duration(text: &str) -> Result<Nanos, String> {
 pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
     all.iter().copied().find(|&one| name(one) == text.trim()).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|&one| name(one)).collect();
-        format!("there are {}", names.join(", "))
+        format!("use one of {}", names.join(", "))
     })
 }
 
@@ -44,7 +44,7 @@ mod tests {
         {
             assert_eq!(time_for("it", 30)(text).ok(), expected.map(Nanos::from_secs), "{text}");
         }
-        assert_eq!(time_for("a sweep", 5)("4s"), Err("a sweep needs 5 s or more".to_owned()));
+        assert_eq!(time_for("a sweep", 5)("4s"), Err("a sweep needs at least 5 s".to_owned()));
         assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
     }
 
@@ -52,6 +52,6 @@ mod tests {
     fn names_are_said_where_none_fits() {
         let name = |one: bool| if one { "yes" } else { "no" };
         assert_eq!(one_of(&[true, false], name, " no "), Ok(false));
-        assert_eq!(one_of(&[true, false], name, "maybe"), Err("there are yes, no".to_owned()));
+        assert_eq!(one_of(&[true, false], name, "maybe"), Err("use one of yes, no".to_owned()));
     }
 }

@@ -167,7 +167,7 @@ fn bench_says_what_is_wrong_with_an_option() {
         (&["--size", "1"], &["error: 1 B is too small"]),
         (&["--size", "-1"], &["-1"]),
         (&["--size", "4x"], &["'4x' is not a size"]),
-        (&["--runtime", "0"], &["needs some time"]),
+        (&["--runtime", "0"], &["the time must be above 0"]),
         (&["--runtime", "1m30s"], &["'1m30s' is not a duration"]),
         (&["--suite", "standrad"], &["unknown suite 'standrad'", "hint: use one of standard"]),
         (&["--suite", "/no/such.toml"], &["/no/such.toml", "No such file"]),

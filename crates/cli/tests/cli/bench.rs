@@ -19,7 +19,7 @@ fn a_directory_is_assessed_and_left_as_it_was() {
     let text = run(dir.path(), &args).quietly().stdout;
     for part in [
         "Standard assessment: 3 tests on /",
-        "Writes 16.0 MiB to lay out a working file",
+        "Writes a 16.0 MiB test file",
         "read latency",
         "commit",
         "sequential write, 8 jobs",

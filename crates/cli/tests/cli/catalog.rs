@@ -152,18 +152,18 @@ fn a_need_that_nothing_serves_is_told_by_the_exit() {
 fn what_makes_no_sense_is_refused() {
     let dir = scratch();
     for (args, parts) in [
-        (&["show", "aws-gp9"][..], &["there is no type aws-gp9", "did you mean aws-gp2, aws-gp3?"][..]),
-        (&["show", "sim:aws-gp9"], &["there is no type aws-gp9"]),
+        (&["show", "aws-gp9"][..], &["unknown volume type 'aws-gp9'", "did you mean aws-gp2, aws-gp3?"][..]),
+        (&["show", "sim:aws-gp9"], &["unknown volume type 'aws-gp9'"]),
         (&["show", "nothing-like-it"], &["catalog list"]),
         (&["show", "aws-gp2", "--size", "17TiB"], &["there are none of 17408 GiB, only from 1 to 16384 GiB"]),
         (&["show", "aws-gp2", "--iops", "500"], &["its IOPS cannot be chosen"]),
-        (&["show", "aws-gp2", "--size", "0"], &["more than nothing"]),
+        (&["show", "aws-gp2", "--size", "0"], &["the size must be above 0"]),
         (&["show", "azure-premium-ssd", "--tier", "P99"], &["it has no tier P99", "P10"]),
         (&["list", "--provider", "amazon"], &["no provider called 'amazon'", "AWS"]),
-        (&["list", "--kind", "tape"], &["no type is made of tape", "hdd"]),
+        (&["list", "--kind", "tape"], &["unknown kind of medium 'tape'", "hdd"]),
         (&["fit"], &["no requirement given", "--iops"]),
         (&["fit", "--iops", "0"], &["--iops"]),
-        (&["fit", "--size", "99999999999999999"], &["too much"]),
+        (&["fit", "--size", "99999999999999999"], &["too large"]),
         (&["fit", "--iops", "1", "--profile", "all"], &["only one profile"]),
         (&["fit", "--iops", "1", "--rw", "read", "--rwmixread", "50"], &["needs a mixed pattern"]),
         (&["fit", "--iops", "5000", "--throughput", "1MiB"], &["below the minimum of 512"]),
@@ -191,7 +191,7 @@ fn types_of_ones_own() {
     let by_variable =
         program(dir.path()).env("FATHOM_CATALOG", &file).args(["catalog", "list"]).output().unwrap();
     assert!(String::from_utf8(by_variable.stdout).unwrap().contains("mine "));
-    assert_eq!(run(dir.path(), &["catalog", "check", "mine.toml"]).quietly().stdout, "mine: can be used\n");
+    assert_eq!(run(dir.path(), &["catalog", "check", "mine.toml"]).quietly().stdout, "mine: valid\n");
     // A target may name it too.
     let bench = [
         "bench",
@@ -225,5 +225,5 @@ fn types_of_ones_own() {
         &["cannot read the catalogue none.toml"],
     );
     std::fs::write(&file, "").unwrap();
-    check(dir.path(), &["catalog", "check", "mine.toml"], &["no volume type is in it"]);
+    check(dir.path(), &["catalog", "check", "mine.toml"], &["it defines no volume type"]);
 }

@@ -65,9 +65,9 @@ fn what_is_no_history_is_said_so() {
         (&["history", "list", "--history", "junk"][..], 1, &["junk", "not a fathom history", "hint: "][..]),
         (&["history", "show", "--history", "none"], 1, &["none", "no such file", "hint: "]),
         (&["history", "list", "--history", "."], 1, &["is a directory", "hint: "]),
-        (&["history", "show", "first"], 2, &["named by its number"]),
+        (&["history", "show", "first"], 2, &["expected a run number"]),
         (&["history"], 2, &["Usage: fathom history"]),
-        (&["history", "list", "--kind", "ping"], 2, &["no command that keeps runs is called 'ping'"]),
+        (&["history", "list", "--kind", "ping"], 2, &["no command 'ping' keeps runs"]),
         (&["history", "rm"], 2, &["<RUNS>"]),
     ] {
         let ended = run(dir.path(), args);

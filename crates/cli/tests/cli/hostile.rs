@@ -41,12 +41,8 @@ fn command_lines_are_quoted_as_text() {
     refused(dir.path(), &["monitor", "--interval", HOSTILE], &format!("'{SHOWN}' is not a duration"));
     refused(dir.path(), &["bench", HOSTILE], &format!("error: {SHOWN}: no such file"));
     refused(dir.path(), &["bench", "--suite", HOSTILE, "."], &format!("unknown suite '{SHOWN}'\nhint: "));
-    refused(
-        dir.path(),
-        &["bench", &format!("sim:{HOSTILE}")],
-        &format!("no type {SHOWN} in the catalogue\n"),
-    );
-    refused(dir.path(), &["catalog", "show", HOSTILE], &format!("no type {SHOWN} in"));
+    refused(dir.path(), &["bench", &format!("sim:{HOSTILE}")], &format!("unknown volume type '{SHOWN}'\n"));
+    refused(dir.path(), &["catalog", "show", HOSTILE], &format!("unknown volume type '{SHOWN}'"));
     refused(dir.path(), &["history", "show", "--history", HOSTILE], SHOWN);
     refused(dir.path(), &["ping", &option], &format!("unrecognized option '--{SHOWN}'\n"));
     refused(dir.path(), &["ping", HOSTILE], SHOWN);

@@ -55,7 +55,7 @@ fn reads_alone_leave_writes_open() {
     let args = ["identify", "--no-history", "--read-only", "--budget=5m", volume];
     let page = run(dir.path(), &args).quietly().stdout;
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["reads alone; at most 5 min of simulated time", "read IOPS", "writes not measured."] {
+    for part in ["reads only; at most 5 min of simulated time", "read IOPS", "writes not measured."] {
         assert!(words.contains(part), "no {part:?} in\n{page}");
     }
     assert!(!page.contains("write IOPS"), "{page}");

@@ -51,7 +51,10 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     std::fs::write(dir.path().join("large.fio"), "[a]\nrw=read\nbs=2g\n").unwrap();
     std::fs::write(dir.path().join("bad.iolog"), "fio version 3 iolog\n5 /x raed 0 1\n").unwrap();
     for (args, parts) in [
-        (&["aws-gp9", "--profile", "oltp"][..], &["no type aws-gp9", "hint: did you mean aws-gp2"][..]),
+        (
+            &["aws-gp9", "--profile", "oltp"][..],
+            &["unknown volume type 'aws-gp9'", "hint: did you mean aws-gp2"][..],
+        ),
         (&["qingcloud-capacity", "--profile", "oltp"], &["publishes no limits"]),
         (&["aws-io1?size=100GiB", "--profile", "oltp"], &["its IOPS must be chosen"]),
         (&["custom?iosp=5", "--profile", "oltp"], &["iosp is not known here"]),
@@ -64,7 +67,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         (&["aws-gp2", "--trace", "bad.iolog"], &["bad.iolog:2: unknown action 'raed'"]),
         (&["aws-gp2"], &["--job <FILE>|--profile <NAME>|--trace <FILE>"]),
         (&["--profile", "oltp"], &["<VOLUME>"]),
-        (&["aws-gp2", "--profile", "oltp", "--for", "0"], &["the least is 1 s"]),
+        (&["aws-gp2", "--profile", "oltp", "--for", "0"], &["the shortest time is 1 s"]),
         (&["aws-gp2", "--profile", "oltp", "--trace", "x"], &["cannot be used with"]),
     ] {
         let mut line = vec!["simulate"];

@@ -257,7 +257,7 @@ fn refused(dir: &Path, args: &[&str], code: i32, parts: &[&str]) {
 fn what_cannot_be_simulated_is_refused_with_the_reason() {
     let dir = scratch();
     for (target, parts) in [
-        ("sim:aws-gp9", &["there is no type aws-gp9", "did you mean aws-gp2, aws-gp3?"][..]),
+        ("sim:aws-gp9", &["unknown volume type 'aws-gp9'", "did you mean aws-gp2, aws-gp3?"][..]),
         ("sim:", &["names no volume", "hint: write sim:ID"]),
         ("sim:custom?iosp=5", &["iosp is not known here; there are size"]),
         ("sim:custom?iops=0", &["iops=0 is not a whole number above 0"]),
@@ -278,7 +278,12 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     for command in ["prepare", "sweep"] {
         refused(dir.path(), &[command, "--resume", "sim:custom"], 2, &["anew with each command"]);
     }
-    refused(dir.path(), &["ping", "-c", "1", "sim:aws-gp9"], 2, &["there is no type aws-gp9", "aws-gp2"]);
+    refused(
+        dir.path(),
+        &["ping", "-c", "1", "sim:aws-gp9"],
+        2,
+        &["unknown volume type 'aws-gp9'", "aws-gp2"],
+    );
     refused(dir.path(), &["ping", "sim:custom?iops=5"], 2, &["would never end", "-c 10"]);
     refused(dir.path(), &["ping", "-c1", "-S1g", "sim:custom?size=16MiB"], 1, &["target is too small"]);
     for command in ["bench", "sweep", "surface", "prepare"] {

@@ -12,7 +12,7 @@ use crate::output;
 /// What `fathom catalog check` takes.
 #[derive(Args)]
 pub struct CheckArguments {
-    /// The file
+    /// Catalogue file
     file: PathBuf,
 }
 
@@ -21,22 +21,22 @@ pub fn run(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let count = own.entries().count();
     if count == 0 {
         let hint =
-            "an entry begins with [volume.ID]; `fathom catalog show ID` shows one that is shipped".to_owned();
+            "start each entry with [volume.ID]; `fathom catalog show ID` shows a built-in one".to_owned();
         return Err(Complaint::usage(
-            format!("{}: no volume type is in it", arguments.file.display()),
+            format!("cannot use {}: it defines no volume type", arguments.file.display()),
             Some(hint),
         ));
     }
     output::print(|out| {
         for entry in own.entries() {
             let shipped = if Catalog::shipped().get(entry.id()).is_some() {
-                ", instead of the one that is shipped"
+                ", overrides the built-in type"
             } else {
                 ""
             };
             let told = match entry.unmodelled() {
-                Some(why) => format!("without a model: {why}"),
-                None => "can be used".to_owned(),
+                Some(why) => format!("cannot be simulated: {why}"),
+                None => "valid".to_owned(),
             };
             writeln!(out, "{}: {told}{shipped}", entry.id())?;
         }

@@ -18,40 +18,40 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FitArguments {
-    /// I/Os a second
+    /// Required IOPS
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "NUMBER")]
     iops: Option<u64>,
-    /// Bytes a second; with --iops at the same time, so that both tell how large requests are: 200MiB
+    /// Required bandwidth per second: 200MiB; together with --iops it sets the block size
     #[arg(long, value_parser = rate, value_name = "BYTES")]
     throughput: Option<u64>,
-    /// Space: 500GiB (a plain number is GiB)
+    /// Required capacity: 500GiB (a plain number is GiB)
     #[arg(long, value_parser = size, value_name = "SIZE")]
     size: Option<u64>,
-    /// Size of a request, where the rates do not tell it; without it 4k, or 1m where there are bytes a second alone
+    /// Block size [default: from the rates, else 4k; 1m with --throughput only]
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     bs: Option<u64>,
-    /// randread, randwrite, randrw, read, write or rw; without it in random order, and any share of reads
+    /// Pattern: randread, randwrite, randrw, read, write or rw [default: random, any mix]
     #[arg(long, value_name = "PATTERN")]
     rw: Option<String>,
-    /// Percent of reads in a mix; without it whatever their share
+    /// Percentage of reads in a mix [default: any]
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT")]
     rwmixread: Option<u8>,
-    /// What a request may take, by what is published or taken for its kind: 'p99<5ms', 'mean<1ms' (repeatable)
+    /// Latency objective, checked against published or typical latencies: 'p99<5ms', 'mean<1ms' (repeatable)
     #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
     latency: Vec<LatencyObjective>,
-    /// The need lasts so long in each hour, day or week, so that credit may serve it: 30m/day
+    /// Time under load per hour, day or week, so that burst credits may serve it: 30m/day
     #[arg(long, value_parser = burst, value_name = "TIME/PERIOD")]
     burst: Option<(Nanos, Nanos)>,
-    /// I/Os a second that are needed between bursts
+    /// Required IOPS between bursts
     #[arg(long, requires = "burst", value_name = "NUMBER")]
     baseline_iops: Option<u64>,
-    /// Data must outlive the instance
+    /// Require volumes that outlive the instance
     #[arg(long)]
     persistent: bool,
-    /// What this use needs, as `fathom bench --profile list` tells; --iops and the others say otherwise
+    /// Requirements of a workload profile (see `fathom bench --profile list`); other options override them
     #[arg(long)]
     profile: Option<String>,
-    /// Only types of this provider
+    /// List only types of this provider
     #[arg(long)]
     provider: Option<String>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ Examples:
   fathom catalog fit --profile oltp --size 200GiB --provider aws
   fathom catalog fit --throughput 500MiB --size 2TiB --persistent --json
 
-Exits with 3 where nothing serves.";
+Exit status: 3 if no volume type meets the requirements.";
 
 /// `30m/day`.
 fn burst(text: &str) -> Result<(Nanos, Nanos), String> {
@@ -81,9 +81,9 @@ fn burst(text: &str) -> Result<(Nanos, Nanos), String> {
         other => parse_duration(other).map_err(|_| wrong())?,
     };
     match length {
-        Nanos::ZERO => Err("a need lasts longer than no time".to_owned()),
+        Nanos::ZERO => Err("the time must be above 0".to_owned()),
         length if length >= every => {
-            Err("a need that fills its period is one for ever: leave --burst out".to_owned())
+            Err("the time must be shorter than its period; for a continuous load omit --burst".to_owned())
         }
         length => Ok((length, every)),
     }

@@ -13,13 +13,13 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CatalogListArguments {
-    /// Only those of this provider: aws, gcp, linode, ...
+    /// List only types of this provider: aws, gcp, linode, ...
     #[arg(long)]
     provider: Option<String>,
-    /// Only those made of this: ssd, hdd, nvme, hybrid, local
+    /// List only this kind of medium: ssd, hdd, nvme, hybrid, local
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Leave out those that are no longer sold
+    /// Omit types that are no longer sold
     #[arg(long)]
     current: bool,
     #[command(flatten)]
@@ -50,8 +50,8 @@ pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
         let mut kinds: Vec<&str> = catalog.entries().map(CatalogEntry::media).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let hint = format!("there are {}", kinds.join(", "));
-        return Err(Complaint::usage(format!("no type is made of {kind}"), Some(hint)));
+        let hint = format!("use one of {}", kinds.join(", "));
+        return Err(Complaint::usage(format!("unknown kind of medium '{kind}'"), Some(hint)));
     }
     let wanted = |entry: &&CatalogEntry| {
         arguments.provider.as_ref().is_none_or(|name| entry.is_of(name))
@@ -74,5 +74,5 @@ pub fn known_provider(catalog: &Catalog, name: &str) -> Result<(), Complaint> {
     names.sort_unstable();
     names.dedup();
     let message = format!("the catalogue has no provider called '{name}'");
-    Err(Complaint::usage(message, Some(format!("there are {}", names.join(", ")))))
+    Err(Complaint::usage(message, Some(format!("use one of {}", names.join(", ")))))
 }

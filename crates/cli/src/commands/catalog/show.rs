@@ -14,25 +14,25 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArguments {
-    /// A type as `fathom catalog list` names it
+    /// Volume type (see `fathom catalog list`)
     #[arg(value_name = "TYPE")]
     id: String,
-    /// Sizes instead of those at which the type is worth looking at: 50GiB,1TiB (a plain number is GiB)
+    /// Sizes to show: 50GiB,1TiB (a plain number is GiB) [default: sizes where the limits change]
     #[arg(long, value_delimiter = ',', value_parser = size, value_name = "SIZE,...")]
     size: Vec<u64>,
-    /// Provisioned IOPS, where they can be chosen
+    /// Provisioned IOPS, for types that offer them
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "NUMBER")]
     iops: Option<u64>,
-    /// Provisioned bandwidth, where it can be chosen: 250MiB
+    /// Provisioned bandwidth, for types that offer it: 250MiB
     #[arg(long, value_parser = rate, value_name = "BYTES")]
     bandwidth: Option<u64>,
-    /// The tier, where the size does not decide it
+    /// Performance tier, for types where the size does not set it
     #[arg(long)]
     tier: Option<String>,
-    /// With bursts that are billed
+    /// Include on-demand bursting, which is billed
     #[arg(long)]
     on_demand: bool,
-    /// Tell everything that was found about it
+    /// Show all details and notes
     #[arg(long)]
     facts: bool,
     #[command(flatten)]
@@ -51,16 +51,16 @@ Examples:
 /// A size; a plain number is GiB, as providers sell them.
 pub fn size(text: &str) -> Result<u64, String> {
     let whole = match text.trim().parse::<u64>() {
-        Ok(gib) => gib.checked_mul(1 << 30).ok_or_else(|| format!("'{text}' is too much"))?,
+        Ok(gib) => gib.checked_mul(1 << 30).ok_or_else(|| format!("'{text}' is too large"))?,
         Err(_) => parse_bytes(text).map_err(|error| error.to_string())?,
     };
-    if whole == 0 { Err("a volume has more than nothing".to_owned()) } else { Ok(whole) }
+    if whole == 0 { Err("the size must be above 0".to_owned()) } else { Ok(whole) }
 }
 
 /// Bytes a second; `/s` may follow.
 pub fn rate(text: &str) -> Result<u64, String> {
     match parse_bytes(text.strip_suffix("/s").unwrap_or(text)) {
-        Ok(0) => Err("a rate is above 0".to_owned()),
+        Ok(0) => Err("the rate must be above 0".to_owned()),
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }
@@ -72,10 +72,10 @@ pub fn entry<'a>(catalog: &'a Catalog, id: &str) -> Result<&'a CatalogEntry, Com
     let id = id.strip_prefix("sim:").unwrap_or(id);
     catalog.get(id).ok_or_else(|| {
         let hint = match catalog.nearest(id).as_slice() {
-            [] => "`fathom catalog list` names them all".to_owned(),
-            near => format!("did you mean {}? `fathom catalog list` names them all", near.join(", ")),
+            [] => "run `fathom catalog list` for all types".to_owned(),
+            near => format!("did you mean {}? run `fathom catalog list` for all types", near.join(", ")),
         };
-        Complaint::usage(format!("there is no type {id} in the catalogue"), Some(hint))
+        Complaint::usage(format!("unknown volume type '{id}'"), Some(hint))
     })
 }
 
@@ -94,7 +94,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let refused = |refusal: ModelRefusal| {
         Complaint::usage(
             refusal.to_string(),
-            Some("without --size, --iops, --bandwidth and --tier it is shown as it is sold".to_owned()),
+            Some("omit --size, --iops, --bandwidth and --tier to show the type as sold".to_owned()),
         )
     };
     let (mut sheets, mut told) = (Vec::new(), None);

@@ -64,59 +64,63 @@ const fn ours(long: &'static str, value: &'static str, help: &'static str) -> Pi
 
 /// ioping's options.
 pub const IOPING: &[PingOption] = &[
-    flag("async", 'A', "Linux AIO"),
-    flag("cached", 'C', "leave the cache alone: drop nothing, flush nothing"),
-    flag("direct", 'D', "past the page cache (O_DIRECT)"),
-    flag("read-write", 'G', "a write and a read in turn"),
-    flag("linear", 'L', "in order instead of at random; 256k each"),
-    flag("nowait", 'N', "fail rather than wait (RWF_NOWAIT)"),
-    flag("hipri", 'H', "poll for the answer (RWF_HIPRI)"),
-    flag("write", 'W', "writes; -WWW overwrites a file"),
-    flag("sync", 'Y', "synchronous writes (O_SYNC)"),
-    flag("dsync", 'y', "synchronous data (O_DSYNC)"),
-    flag("rapid", 'R', "as fast as it goes for 3 s, over 64m (-q -i 0 -w 3)"),
+    flag("async", 'A', "use Linux AIO"),
+    flag("cached", 'C', "use cached I/O: neither drop nor flush the cache"),
+    flag("direct", 'D', "use direct I/O (O_DIRECT)"),
+    flag("read-write", 'G', "alternate writes and reads"),
+    flag("linear", 'L', "sequential offsets instead of random; 256k requests"),
+    flag("nowait", 'N', "fail instead of waiting (RWF_NOWAIT)"),
+    flag("hipri", 'H', "poll for completions (RWF_HIPRI)"),
+    flag("write", 'W', "write instead of read; -WWW overwrites a file"),
+    flag("sync", 'Y', "use synchronous I/O (O_SYNC)"),
+    flag("dsync", 'y', "use synchronous data I/O (O_DSYNC)"),
+    flag("rapid", 'R', "no delay between requests, 3 s, range 64m (-q -i 0 -w 3)"),
     flag("keep", 'k', "keep and reuse ioping.tmp in the directory"),
-    valued("warmup", 'a', "COUNT", "requests at the start that do not count (1)"),
-    valued("burst", 'b', "COUNT", "so many at once, then the interval (0)"),
-    valued("count", 'c', "COUNT", "end after so many requests"),
-    valued("entropy", 'e', "SEED", "what random offsets derive from (the clock)"),
-    valued("interval", 'i', "TIME", "from one request to the next (1s)"),
-    valued("size", 's', "SIZE", "of each request (4k)"),
-    valued("work-size", 'S', "SIZE", "of the range (1m in a directory, else all)"),
-    valued("work-offset", 'o', "SIZE", "where the range begins (0)"),
-    valued("work-time", 'w', "TIME", "end after this"),
-    valued("speed-limit", 'l', "SIZE", "bytes per second"),
-    valued("rate-limit", 'r', "COUNT", "requests per second"),
-    valued("min-time", 't', "TIME", "faster requests do not count"),
-    valued("max-time", 'T', "TIME", "slower requests do not count"),
-    flag("batch", 'B', "one raw line of numbers at the end"),
+    valued("warmup", 'a', "COUNT", "requests to ignore at the start [default: 1]"),
+    valued("burst", 'b', "COUNT", "requests without delay before each interval [default: 0]"),
+    valued("count", 'c', "COUNT", "stop after COUNT requests"),
+    valued("entropy", 'e', "SEED", "seed of random offsets [default: the clock]"),
+    valued("interval", 'i', "TIME", "time between requests [default: 1s]"),
+    valued("size", 's', "SIZE", "request size [default: 4k]"),
+    valued("work-size", 'S', "SIZE", "size of the range [default: 1m in a directory, else all]"),
+    valued("work-offset", 'o', "SIZE", "start of the range [default: 0]"),
+    valued("work-time", 'w', "TIME", "stop after TIME"),
+    valued("speed-limit", 'l', "SIZE", "bandwidth limit in bytes per second"),
+    valued("rate-limit", 'r', "COUNT", "IOPS limit"),
+    valued("min-time", 't', "TIME", "ignore faster requests"),
+    valued("max-time", 'T', "TIME", "ignore slower requests"),
+    flag("batch", 'B', "print one raw line of numbers at the end"),
     PingOption {
         long: "time",
         short: Some('I'),
         takes: ValueUse::Glued,
         value: "FORMAT",
-        help: "the time before each line (-I%T)",
+        help: "print the time before each line (-I%T)",
     },
-    flag("json", 'J', "a JSON array"),
-    valued("print-count", 'p', "COUNT", "a raw line every so many requests"),
-    valued("print-interval", 'P', "TIME", "a raw line each time this has passed"),
-    flag("quiet", 'q', "no line per request"),
-    flag("help", 'h', "this text"),
-    flag("version", 'v', "the version"),
+    flag("json", 'J', "print a JSON array"),
+    valued("print-count", 'p', "COUNT", "print a raw line every COUNT requests"),
+    valued("print-interval", 'P', "TIME", "print a raw line every TIME"),
+    flag("quiet", 'q', "omit the line per request"),
+    flag("help", 'h', "print this help"),
+    flag("version", 'v', "print the version"),
 ];
 
 /// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's.
 const OWN: &[PingOption] = &[
-    ours("json", "", "one JSON document (fathom.ping/1) and nothing else"),
-    ours("format", "FORMAT", "a report as markdown, csv or json at the end and nothing else (text)"),
-    ours("live", "ndjson", "a line of JSON per request"),
-    ours("buffered", "", "through the page cache instead of past it"),
-    ours("engine", "NAME", "io_uring, libaio, psync, ... (io_uring where direct)"),
-    ours("schedule", "fixed", "keep the times at which requests are due, and count from them"),
-    ours("slo", "P<TIME", "an objective such as 'p99<5ms,max<1s'; exit 3 where missed"),
-    ours("timeout", "TIME", "requests that take longer are counted as timed out (10s)"),
-    ours("catalog", "FILE", "volume types of your own for sim: targets (FATHOM_CATALOG)"),
-    ours("destroy-data", "DEVICE", "allow writes to this device or file, which must be the target"),
+    ours("json", "", "print one JSON document (fathom.ping/1) only"),
+    ours("format", "FORMAT", "print only a report at the end: text, markdown, csv, json [default: text]"),
+    ours("live", "ndjson", "print a line of JSON per request"),
+    ours("buffered", "", "use the page cache instead of direct I/O"),
+    ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
+    ours("schedule", "fixed", "issue requests at fixed times and measure latency from them"),
+    ours("slo", "P<TIME", "latency objective such as 'p99<5ms,max<1s'; exit 3 if missed"),
+    ours("timeout", "TIME", "count slower requests as timed out [default: 10s]"),
+    ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),
+    ours(
+        "destroy-data",
+        "DEVICE",
+        "allow writes to this device or file, which must be the target; destroys its data",
+    ),
 ];
 
 /// The options of a front.
@@ -125,7 +129,7 @@ pub fn rows(front: PingProgram) -> Vec<PingOption> {
         PingProgram::Ioping => IOPING.to_vec(),
         PingProgram::Own => {
             let theirs = IOPING.iter().map(|row| match row.long {
-                "json" => PingOption { long: "ioping-json", help: "ioping's JSON array", ..*row },
+                "json" => PingOption { long: "ioping-json", help: "print ioping's JSON array", ..*row },
                 _ => *row,
             });
             theirs.chain(OWN.iter().copied()).collect()
@@ -151,12 +155,12 @@ pub fn help(front: PingProgram) -> String {
     if front == PingProgram::Own {
         text.push_str(
             "\n Sizes: 4k, 1.5m, 2page. Times: 100us, 10ms, 2s, 1min; a plain number is seconds.\n \
-             Ends by -c, -w or Ctrl-C. Requests go past the page cache; a directory gets a\n \
-             temporary file. Exit: 0 done, 1 failed, 2 usage, 3 objective missed, 130 Ctrl-C.\n\n \
+             Stops by -c, -w or Ctrl-C. Uses direct I/O; in a directory, a temporary test\n \
+             file. Exit: 0 done, 1 failed, 2 usage, 3 objective missed, 130 interrupted.\n\n \
              fathom ping -c 10 /mnt/data                     ten requests, one a second\n \
              fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data\n \
-             fathom ping -W -c 100 -i 10ms /mnt/data         writes, each flushed\n \
-             fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a modelled volume, in no time\n",
+             fathom ping -W -c 100 -i 10ms /mnt/data         writes, each synchronous\n \
+             fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a simulated volume\n",
         );
     }
     text.push('\n');
@@ -206,7 +210,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
                 objectives.extend(parsed?);
             }
             "schedule" => settings.schedule = schedule(text)?,
-            "live" if text != "ndjson" => return Err(format!("--live {text}: there is ndjson only")),
+            "live" if text != "ndjson" => return Err(format!("--live {text}: use ndjson")),
             "format" => gathered.forms.push((report(text)?, "--format")),
             "engine" => settings.engine = Some(text.to_owned()),
             "catalog" => settings.types = VolumeTypes::new(Some(PathBuf::from(text))),
@@ -239,7 +243,7 @@ fn schedule(text: &str) -> Result<LatePolicy, String> {
     match text {
         "fixed" => Ok(LatePolicy::Fixed),
         "waiting" => Ok(LatePolicy::Waiting),
-        other => Err(format!("--schedule {other}: there are fixed and waiting")),
+        other => Err(format!("--schedule {other}: use fixed or waiting")),
     }
 }
 
@@ -314,7 +318,7 @@ fn form(forms: &[(PingOutput, &str)], front: PingProgram) -> Result<PingOutput, 
         let own = forms.iter().find(|(form, _)| is_own(form));
         if let Some((own, name)) = own {
             return match forms.iter().find(|(form, _)| form != own) {
-                Some((_, other)) => Err(format!("{name} and {other} cannot be had together")),
+                Some((_, other)) => Err(format!("cannot combine {name} and {other}")),
                 None => Ok(*own),
             };
         }
@@ -358,7 +362,7 @@ fn settle(settings: &mut PingSettings, gathered: &PingValues) -> Result<(), Stri
         settings.range = if is_directory { Some(RAPID_RANGE) } else { settings.range };
     }
     if settings.schedule == LatePolicy::Fixed && settings.interval_ns == 0 {
-        return Err("--schedule fixed needs times to keep: say -r, -l or -i".to_owned());
+        return Err("--schedule fixed needs an interval: add -r, -l or -i".to_owned());
     }
     Ok(())
 }
@@ -438,13 +442,13 @@ mod tests {
             said.settings.schedule == LatePolicy::Fixed
         });
         for (words, part) in [
-            ("--json --live ndjson .", "cannot be had together"),
-            ("--json -B .", "cannot be had together"),
-            ("--format text --json .", "cannot be had together"),
-            ("--format csv -B .", "cannot be had together"),
+            ("--json --live ndjson .", "cannot combine"),
+            ("--json -B .", "cannot combine"),
+            ("--format text --json .", "cannot combine"),
+            ("--format csv -B .", "cannot combine"),
             ("--format yaml .", "unknown format 'yaml'"),
-            ("--schedule fixed -i 0 .", "needs times to keep"),
-            ("--schedule slow .", "there are fixed and waiting"),
+            ("--schedule fixed -i 0 .", "needs an interval"),
+            ("--schedule slow .", "use fixed or waiting"),
             ("--slo p99 .", "is not an objective"),
             ("", "no destination"),
             ("a b", "more than one destination"),
