@@ -277,8 +277,8 @@ mod tests {
         check("sim:aws-gp2-2016?size=50GiB", Ok("AWS EBS General Purpose SSD, 50.0 GiB"));
         check("sim:custom?iops=700&size=20MiB", Ok("own limits, 20.0 MiB"));
         check("sim:aws-gp9", Err("unknown volume type 'aws-gp9'"));
-        check("sim:custom?iosp=5", Err("iosp is not known here"));
-        check("sim:", Err("names no volume"));
+        check("sim:custom?iosp=5", Err("unknown parameter iosp"));
+        check("sim:", Err("no volume type given"));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct CatalogError {
 impl CatalogError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
-        Some("`fathom catalog show ID` shows the fields of an entry that is shipped")
+        Some("`fathom catalog show ID` shows the fields of a built-in entry")
     }
 }
 
@@ -133,9 +133,9 @@ impl Catalog {
 fn unnameable(id: &str) -> Option<String> {
     let is_fit = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     match id {
-        CUSTOM => Some(format!("sim:{CUSTOM} stands for limits of one's own: call it something else")),
+        CUSTOM => Some(format!("sim:{CUSTOM} is reserved for custom limits: use another id")),
         id if id.is_empty() || !id.chars().all(is_fit) => {
-            Some("an id has letters, digits, '-' and '_' alone, as sim:ID?… names it".to_owned())
+            Some("an id consists of letters, digits, '-' and '_'".to_owned())
         }
         _ => None,
     }
@@ -206,21 +206,25 @@ mod tests {
     #[test]
     fn bad_files_are_refused_by_line_and_field() {
         check("iops_max = 5000", "iops_max = -1", "mine.toml:12: mine: iops_max -1 is below 0");
-        check("iops_max = 5000", "iops_max = nan", "mine.toml:12: mine: iops_max NaN is no number");
-        let unknown = "mine.toml:12: mine: there is no field iops_mx; did you mean iops_max?";
+        check("iops_max = 5000", "iops_max = nan", "mine.toml:12: mine: iops_max NaN is not a number");
+        let unknown = "mine.toml:12: mine: unknown field iops_mx; did you mean iops_max?";
         check("iops_max = 5000", "iops_mx = 5000", unknown);
-        check("iops_max = 5000", "rotations = 5000", "mine.toml:12: mine: there is no field rotations");
+        check("iops_max = 5000", "rotations = 5000", "mine.toml:12: mine: unknown field rotations");
         let text = "mine.toml:12: mine: iops_max: invalid type: string \"many\", expected a number";
         check("iops_max = 5000", "iops_max = \"many\"", text);
         check("\"fixed\"", "\"magic\"", "mine.toml:11: mine: iops_model: unknown variant `magic`");
         check("as_of = \"2026-11\"\n", "", "mine.toml:2: mine: as_of is missing");
-        check("volume.mine", "volume.custom", "mine.toml:2: custom: sim:custom stands for limits");
-        check("volume.mine", "volume.\"my box\"", "mine.toml:2: my box: an id has letters");
+        check(
+            "volume.mine",
+            "volume.custom",
+            "mine.toml:2: custom: sim:custom is reserved for custom limits",
+        );
+        check("volume.mine", "volume.\"my box\"", "mine.toml:2: my box: an id consists of letters");
         let currency = "burst_model = \"none\"\nprice_per_gib_month = 0.1\nprice_currency = \"euro\"";
         check(
             "burst_model = \"none\"",
             currency,
-            "mine.toml:17: mine: price_currency \"euro\" is no currency",
+            "mine.toml:17: mine: price_currency \"euro\" is not a currency",
         );
         check("iops_max = 5000", "iops_max = ", "mine.toml:12: mine: ");
         check("iops_max = 5000\n", "", "mine.toml:2: mine: iops_max is missing");

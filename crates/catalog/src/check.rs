@@ -32,7 +32,7 @@ fn said(wire: &Wire) -> Option<(&'static str, String)> {
         return Some(("as_of", format!("{:?} does not begin with a year", wire.as_of)));
     }
     let is_known = MEDIA.contains(&wire.media.as_str());
-    (!is_known).then(|| ("media", format!("{:?} is none of {}", wire.media, MEDIA.join(", "))))
+    (!is_known).then(|| ("media", format!("{:?} is not one of {}", wire.media, MEDIA.join(", "))))
 }
 
 /// A field that is a number, and what it says.
@@ -104,25 +104,24 @@ fn numbers(wire: &Wire) -> Option<(&'static str, String)> {
     let (positive, any) = figures(wire);
     for (field, figure) in positive.iter().chain(&any) {
         let reason = match figure {
-            Some(figure) if !figure.is_finite() => format!("{figure} is no number"),
+            Some(figure) if !figure.is_finite() => format!("{figure} is not a number"),
             Some(figure) if *figure < 0.0 => format!("{figure} is below 0"),
-            Some(figure) if *figure > 1e12 => format!("{figure} is too much"),
+            Some(figure) if *figure > 1e12 => format!("{figure} is too large"),
             Some(figure) if field.starts_with("size_") && !SIZES_GIB.contains(figure) => {
                 format!("{figure} is not between {} and {}", SIZES_GIB.start(), SIZES_GIB.end())
             }
             Some(figure) if field.ends_with("_fraction") && *figure > 1.0 => {
-                format!("{figure} is more than all")
+                format!("{figure} is above 1")
             }
             _ => continue,
         };
         return Some((field, reason));
     }
     if wire.first_touch_penalty_fraction.is_some_and(|lost| lost >= 1.0) {
-        return Some(("first_touch_penalty_fraction", "leaves nothing".to_owned()));
+        return Some(("first_touch_penalty_fraction", "must be below 1".to_owned()));
     }
     let zero = positive.into_iter().find(|(_, figure)| *figure == Some(0.0));
-    zero.map(|(field, _)| (field, "is 0: leave it out where there is none".to_owned()))
-        .or_else(|| tiers(wire))
+    zero.map(|(field, _)| (field, "is 0: omit it if there is none".to_owned())).or_else(|| tiers(wire))
 }
 
 fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
@@ -141,11 +140,11 @@ fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
         .any(is_bad)
     });
     if let Some(tier) = bad {
-        return Some(("tiers", format!("{} has a figure that cannot be", tier.name)));
+        return Some(("tiers", format!("{} has an invalid value", tier.name)));
     }
     let falls = wire.tiers.windows(2).find(|pair| pair[0].size_gib > pair[1].size_gib);
     if let Some(pair) = falls {
-        return Some(("tiers", format!("{} is smaller than the one before it", pair[1].name)));
+        return Some(("tiers", format!("{} is smaller than the tier before it", pair[1].name)));
     }
     let steps = wire
         .throughput_by_size
@@ -161,7 +160,7 @@ fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
         step.above_iops < 0.0 || is_bad(Some(step.per_iops)) || is_bad(Some(step.throughput_max))
     };
     let bad = wire.throughput_by_iops.iter().any(is_bad_step);
-    bad.then(|| ("throughput_by_iops", "has a figure that cannot be".to_owned()))
+    bad.then(|| ("throughput_by_iops", "has an invalid value".to_owned()))
 }
 
 /// What is the least is not above what is the most.
@@ -180,13 +179,13 @@ fn ordered(wire: &Wire) -> Option<(&'static str, String)> {
         .into_iter()
         .find(|(_, least, most)| matches!((least, most), (Some(least), Some(most)) if least > most));
     if let Some((field, Some(least), Some(most))) = found {
-        return Some((field, format!("{least} is above the most, which is {most}")));
+        return Some((field, format!("{least} is above the maximum of {most}")));
     }
     let is_fixed = wire.iops_model == IopsModel::Fixed && wire.burst_model == BurstModel::TimedWindow;
     let slower = |burst: Option<f64>, base: Option<f64>| {
         is_fixed && matches!((burst, base), (Some(burst), Some(base)) if burst < base)
     };
-    let reason = || "is below what there is without a burst".to_owned();
+    let reason = || "is below the baseline".to_owned();
     if slower(wire.burst_iops, wire.iops_max) {
         return Some(("burst_iops", reason()));
     }
@@ -248,7 +247,7 @@ fn priced(wire: &Wire) -> Option<(&'static str, String)> {
     match (&wire.price_currency, wire.price_confidence) {
         (None, _) => Some(("price_currency", "is missing".to_owned())),
         (Some(currency), _) if !is_currency(currency) => {
-            Some(("price_currency", format!("{currency:?} is no currency: write USD, EUR, CNY …")))
+            Some(("price_currency", format!("{currency:?} is not a currency: use USD, EUR, CNY …")))
         }
         (_, Some(Confidence::FromMemory)) => {
             Some(("price_confidence", "is from memory: prices need a source".to_owned()))
@@ -287,10 +286,7 @@ fn comes_to_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
             parameters.bytes_per_second = Some(least.max(by_size));
         }
         if let Err(refusal) = entry.resolve(&parameters) {
-            return Some((
-                "iops_model",
-                format!("comes to nothing at {size_bytes} bytes: {}", refusal.reason),
-            ));
+            return Some(("iops_model", format!("is invalid at {size_bytes} bytes: {}", refusal.reason)));
         }
     }
     None

@@ -67,22 +67,20 @@ fn limit(
     [base_key, burst_key, bucket_key]: &[String; 3],
 ) -> Result<Option<Limit>, String> {
     let rate = |key: &str, level: u64| {
-        TokenRate::per_second(level).ok_or_else(|| format!("{key}={level} is too fast"))
+        TokenRate::per_second(level).ok_or_else(|| format!("{key}={level} is too large"))
     };
     match (base, burst, bucket) {
         (None, None, None) => Ok(None),
         (Some(base), None, None) => Ok(Some(Limit::Rate(rate(base_key, base)?))),
         (Some(base), Some(burst), _) if burst < base => {
-            Err(format!("{burst_key}={burst} is below {base_key}={base}: a burst gives more"))
+            Err(format!("{burst_key}={burst} is below the baseline {base_key}={base}"))
         }
         (Some(base), burst, Some(capacity)) => {
             let burst = burst.map(|burst| rate(burst_key, burst)).transpose()?;
             Ok(Some(Limit::Credit { base: rate(base_key, base)?, burst, capacity, initial: capacity }))
         }
-        (None, _, _) => Err(format!("a burst needs a baseline: give {base_key}")),
-        (Some(_), Some(_), None) => {
-            Err(format!("{burst_key} needs the credit it lasts for: give {bucket_key}"))
-        }
+        (None, _, _) => Err(format!("a burst rate needs a baseline: add {base_key}")),
+        (Some(_), Some(_), None) => Err(format!("{burst_key} needs a burst bucket: add {bucket_key}")),
     }
 }
 

@@ -34,7 +34,7 @@ impl fmt::Display for Confidence {
 pub enum Lifecycle {
     /// It is.
     Current,
-    /// It is, but its provider recommends another.
+    /// It is, but its provider recommends another type.
     Previous,
     /// Its rules are no longer those of any volume.
     Historical,

@@ -233,7 +233,7 @@ impl CatalogEntry {
     pub fn offer(&self, need: &VolumeNeed) -> Result<VolumeOffer, Other> {
         let other = |reason, why: String| Other { id: self.id().to_owned(), reason, why };
         if self.lifecycle() == Lifecycle::Historical {
-            let why = format!("its rules are those of {} and of no volume that is sold", self.as_of());
+            let why = format!("its rules are those of {}; no longer sold", self.as_of());
             return Err(other(Reason::Historical, why));
         }
         if let Some(why) = self.unmodelled() {
@@ -245,7 +245,7 @@ impl CatalogEntry {
         if let (_, Some(most)) = self.size_range_gib()
             && need.size_bytes > most * GIB
         {
-            let why = format!("there are none above {most} GiB");
+            let why = format!("not available above {most} GiB");
             return Err(other(Reason::Size, why));
         }
         let Some(parameters) = fit_size::least(self, need) else {
@@ -304,9 +304,9 @@ fn too_slow(model: &VolumeModel, assumptions: &[String], need: &VolumeNeed) -> O
         let is_slow = slowest >= asked.most_ns as f64;
         let time = fathom_model::units::latency(slowest as u64);
         let how = match (is_assumed, asked.per_million) {
-            (true, _) => "which is assumed from its kind: none is published",
+            (true, _) => "assumed for its kind: none is published",
             (false, None) => "as published",
-            (false, Some(_)) => "taken from the mean that is published",
+            (false, Some(_)) => "estimated from the published mean",
         };
         is_slow.then(|| format!("its {} is about {time}, {how}", asked.statistic))
     })

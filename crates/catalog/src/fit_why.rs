@@ -26,19 +26,19 @@ pub(crate) fn why_not(entry: &CatalogEntry, need: &VolumeNeed) -> (Reason, Strin
     // In a spell a burst may do; for ever it may not.
     let merit = |reach: &ReachedRate| if need.spell.is_some() { peak(reach) } else { level(reach) };
     let Some((best, resolved)) = best.max_by(|one, other| merit(&one.0).total_cmp(&merit(&other.0))) else {
-        return (Reason::Size, "there is no volume of it of that size".to_owned());
+        return (Reason::Size, "not available in that size".to_owned());
     };
     let sustained = level(&best);
     let lasting = told(best.limited_by, sustained, need);
     if let Some(burst) = best.burst.filter(|burst| burst.iops >= need.iops * (1.0 - 1e-9)) {
         let lasts = match burst.lasts_ns {
             Some(ns) => format!("for {} at most", duration(Nanos(ns))),
-            None => "for money".to_owned(),
+            None => "at extra cost".to_owned(),
         };
         let why = match need.spell {
-            None => format!("{lasting} for ever; {} {lasts}", told(burst.limited_by, burst.iops, need)),
+            None => format!("{lasting} sustained; {} {lasts}", told(burst.limited_by, burst.iops, need)),
             Some(_) => format!(
-                "{} {lasts}, {lasting} without: that is not enough for each spell, or comes back too slowly",
+                "{} {lasts}, {lasting} at baseline: not enough for each burst, or refills too slowly",
                 told(burst.limited_by, burst.iops, need)
             ),
         };
@@ -100,13 +100,13 @@ pub(crate) fn unpublished(model: &VolumeModel, need: &VolumeNeed) -> Option<Stri
 pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     if entry.lifecycle() == Lifecycle::Previous {
-        notes.push("its provider recommends another".to_owned());
+        notes.push("its provider recommends another type".to_owned());
     }
     if !entry.is_persistent() {
         notes.push("its data are lost with the instance".to_owned());
     }
     if !entry.named_tiers().is_empty() {
-        notes.push("its size goes with what it belongs to and is not in the catalogue".to_owned());
+        notes.push("its size depends on the instance and is not in the catalogue".to_owned());
     }
     let leans = need.load.mixes().into_iter().any(|reads| {
         let beyond = |met: &crate::reach::LoadLimit| {
@@ -115,7 +115,8 @@ pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved
         met(&resolved.model, &need.load, reads).iter().any(beyond)
     });
     if leans && let Some(burst) = reach(&resolved.model, &need.load).burst {
-        let lasts = burst.lasts_ns.map(|ns| format!("; at its most that lasts {}", duration(Nanos(ns))));
+        let lasts =
+            burst.lasts_ns.map(|ns| format!("; the burst lasts {} at full rate", duration(Nanos(ns))));
         notes.push(format!("by burst{}", lasts.unwrap_or_default()));
     }
     let told = |text: &&String| !text.starts_with(ASSUMED_LATENCY) || !need.latency.is_empty();

@@ -36,7 +36,7 @@ pub(crate) fn of(wire: &Wire, wanted: Wanted<'_>) -> Result<(Directions, Directi
     let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
     if let Some(per_throughput) = wire.iops_per_provisioned_throughput {
         if wanted.iops.is_some() {
-            return Err("its IOPS follow from its bandwidth: leave out the IOPS".to_owned());
+            return Err("its IOPS follow from its bandwidth: omit the IOPS".to_owned());
         }
         let bytes = provisioned_bytes(wire, wanted, unit, 0)?;
         let ratio = amount::of(per_throughput, bytes) / unit;
@@ -57,7 +57,7 @@ fn iops(wire: &Wire, wanted: Wanted<'_>) -> Result<Directions, String> {
         return provisioned_iops(wire, wanted).map(|iops| Directions::shared(Some(iops)));
     }
     if wanted.iops.is_some() {
-        return Err("its IOPS cannot be chosen: leave them out".to_owned());
+        return Err("its IOPS cannot be chosen: omit them".to_owned());
     }
     let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
     if let Some(tier) = wanted.tier {
@@ -104,7 +104,7 @@ fn throughput(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> Result<D
         return provisioned_bytes(wire, wanted, unit, iops).map(|bytes| Directions::shared(Some(bytes)));
     }
     if wanted.bytes_per_second.is_some() {
-        return Err("its bandwidth cannot be chosen: leave it out".to_owned());
+        return Err("its bandwidth cannot be chosen: omit it".to_owned());
     }
     if let Some(tier) = wanted.tier {
         return Ok(Directions::shared(bytes(tier.throughput)));
@@ -192,7 +192,7 @@ fn choose(what: &str, chosen: Option<u64>, least: u64, most: u64, unit: u64) -> 
     let range = format!("between {} and {}{name}", least / unit, most / unit);
     match chosen {
         Some(chosen) if (least..=most).contains(&chosen) => Ok(chosen),
-        Some(chosen) => Err(format!("{what} of {}{name} are not {range}, as they must be", chosen / unit)),
+        Some(chosen) => Err(format!("{what} must be {range}; got {}{name}", chosen / unit)),
         None => Err(format!("its {what} must be chosen, {range}")),
     }
 }

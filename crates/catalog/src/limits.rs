@@ -27,7 +27,7 @@ pub(crate) fn plain(level: Option<u64>) -> Result<Option<Limit>, String> {
 }
 
 fn rate(level: u64) -> Result<TokenRate, String> {
-    TokenRate::per_second(level).ok_or_else(|| format!("its rules come to {level} a second"))
+    TokenRate::per_second(level).ok_or_else(|| format!("its rules result in {level} per second"))
 }
 
 /// The limits of a volume with the baselines `ios` and `bytes`.
@@ -43,10 +43,10 @@ pub(crate) fn of(
     match wire.burst_model {
         BurstModel::None => {}
         BurstModel::Unspecified => {
-            limits.assumptions.push("its burst rule is not published and left out".to_owned())
+            limits.assumptions.push("its burst rule is not published: bursts are omitted".to_owned())
         }
         BurstModel::OnDemandBilled => {
-            limits.assumptions.push("bursts on demand, which are billed, are left out".to_owned());
+            limits.assumptions.push("on-demand bursts, which are billed, are omitted".to_owned());
         }
         BurstModel::IoCreditBucket => {
             let ends = wire.burst_applies_below_gib.map_or(u64::MAX, amount::gib);
@@ -99,7 +99,7 @@ fn dual(
         return Ok(());
     }
     if !on_demand {
-        limits.assumptions.push("bursts on demand, which have to be ordered, are left out".to_owned());
+        limits.assumptions.push("on-demand bursts, which must be ordered, are omitted".to_owned());
         return Ok(());
     }
     let billed = |base: Option<u64>, burst: Option<u64>| match (base, burst) {
@@ -121,12 +121,13 @@ fn windows(
     limits: &mut AssumedLimits,
 ) -> Result<(), String> {
     if wire.burst_duration_s.is_none() {
-        limits.assumptions.push("how long its bursts last is not published: taken as 60 s".to_owned());
+        limits.assumptions.push("its burst duration is not published: assumed 60 s".to_owned());
     }
     let lasts = wire.burst_duration_s.unwrap_or(USUAL_BURST_S);
     if wire.burst_cooldown_s.is_none() {
-        let text =
-            format!("how long no burst follows another is not published: taken as the {lasts} s of a burst");
+        let text = format!(
+            "the pause between its bursts is not published: assumed {lasts} s, the length of a burst"
+        );
         limits.assumptions.push(text);
     }
     let (burst_ns, rest_ns) =

@@ -48,8 +48,8 @@ fn in_words(message: &str, field: Option<&str>) -> String {
     }
     if let Some((unknown, known)) = unknown(message) {
         return match nearest(unknown, known) {
-            Some(near) => format!("there is no field {unknown}; did you mean {near}?"),
-            None => format!("there is no field {unknown}"),
+            Some(near) => format!("unknown field {unknown}; did you mean {near}?"),
+            None => format!("unknown field {unknown}"),
         };
     }
     let message = message.replace("expected f64", "expected a number");

@@ -83,17 +83,17 @@ impl<'a> UnusedParts<'a> {
                 };
                 Some(Fault { at_ns: parse_duration(at).ok()?.0, length_ns, kind: FaultKind::Stall })
             });
-            let wanted = "is not AT+LENGTH, as in 30s+20s, or 30s+inf for a volume that never answers again";
+            let wanted = "is not AT+LENGTH, as in 30s+20s, or 30s+inf for a volume that stops responding";
             let fault = fault.ok_or_else(|| format!("stall={text} {wanted}"))?;
             if fault.length_ns == 0 {
-                return Err(format!("stall={text} takes no time"));
+                return Err(format!("stall={text} has no length"));
             }
             faults.push(fault);
         }
         faults.sort_by_key(|fault| fault.at_ns);
         let ends = |fault: &Fault| fault.at_ns.saturating_add(fault.length_ns);
         match faults.windows(2).any(|pair| pair[1].at_ns < ends(&pair[0])) {
-            true => Err("one stall begins while another lasts".to_owned()),
+            true => Err("two stalls overlap".to_owned()),
             false => Ok(faults),
         }
     }
@@ -102,7 +102,7 @@ impl<'a> UnusedParts<'a> {
     pub(crate) fn finish(self) -> Result<(), String> {
         match self.left.first() {
             None => Ok(()),
-            Some((key, _)) => Err(format!("{key} is not known here; there are {}", self.known.join(", "))),
+            Some((key, _)) => Err(format!("unknown parameter {key}; use one of {}", self.known.join(", "))),
         }
     }
 

@@ -53,7 +53,7 @@ pub struct ModelRefusal {
 impl ModelRefusal {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
-        Some("`fathom catalog show ID` tells what can be chosen; `sim:custom` takes limits of your own")
+        Some("`fathom catalog show ID` lists the choices; use `sim:custom` for other limits")
     }
 }
 
@@ -89,9 +89,9 @@ impl CatalogEntry {
     /// Why no volume of this type can be modelled, whatever is chosen.
     pub fn unmodelled(&self) -> Option<&'static str> {
         match self.wire.iops_model {
-            IopsModel::MeasuredOnly => Some("its provider publishes no limits: there are measurements alone"),
-            IopsModel::Range => Some("its provider publishes a range and no rule"),
-            IopsModel::Unspecified => Some("no rule of its provider was found"),
+            IopsModel::MeasuredOnly => Some("its provider publishes no limits: only measurements exist"),
+            IopsModel::Range => Some("its provider publishes a range, not a rule"),
+            IopsModel::Unspecified => Some("its provider publishes no rule"),
             _ => None,
         }
     }
@@ -103,7 +103,7 @@ impl CatalogEntry {
         let wire = &self.wire;
         let mut assumptions = Vec::new();
         if self.confidence() == Confidence::FromMemory {
-            assumptions.push("its rules are from memory and were not found in a source".to_owned());
+            assumptions.push("its rules have no published source".to_owned());
         }
         let size_bytes = self.size(parameters.size_bytes, &mut assumptions)?;
         let tier = self.tier(size_bytes, parameters.tier.as_deref())?;
@@ -112,7 +112,7 @@ impl CatalogEntry {
         let (mut ios, mut bytes) = levels::of(wire, wanted)?;
         match wire.limits_shared_read_write {
             SharedBudget::Known(true) if ios.read.is_some() || ios.write.is_some() => assumptions.push(
-                "reads and writes share its limits by a rule that is not published: each is held to its own limit, and a mix \
+                "reads and writes share its limits by a rule that is not published: each has its own limit, and a mix \
                  may get less"
                     .to_owned(),
             ),
@@ -120,7 +120,7 @@ impl CatalogEntry {
             SharedBudget::Known(false) => (ios, bytes) = (ios.apart(), bytes.apart()),
             SharedBudget::Unknown(_) => {
                 assumptions.push(
-                    "whether reads and writes share its limits is not published: taken as shared".to_owned(),
+                    "whether reads and writes share its limits is not published: assumed shared".to_owned(),
                 );
             }
         }
@@ -128,7 +128,7 @@ impl CatalogEntry {
         let is_ordered =
             [shared.ios, shared.bytes].iter().flatten().any(|limit| matches!(limit, Limit::OnDemand { .. }));
         if parameters.on_demand && !is_ordered {
-            return Err("it has no bursts that are ordered and billed, or none of a published rate: leave on_demand out".to_owned());
+            return Err("it has no on-demand bursts of a published rate: omit on_demand".to_owned());
         }
         assumptions.append(&mut shared.assumptions);
         let accounting = self.accounting();
@@ -159,7 +159,7 @@ impl CatalogEntry {
         let (least, most) = (least.unwrap_or(1), most.unwrap_or(u64::MAX));
         let size = asked.unwrap_or_else(|| USUAL_SIZE.clamp(least, most.max(least)));
         if asked.is_none() {
-            assumptions.push(format!("no size was given: {} GiB", size / GIB));
+            assumptions.push(format!("no size given: assumed {} GiB", size / GIB));
         }
         if (least..=most).contains(&size) {
             return Ok(size);
@@ -170,7 +170,7 @@ impl CatalogEntry {
             (None, _) => format!("up to {}", bytes(most)),
         };
         let size = if size.is_multiple_of(GIB) { format!("{} GiB", size / GIB) } else { bytes(size) };
-        Err(format!("there are none of {size}, only {range}"))
+        Err(format!("not available with {size}, only {range}"))
     }
 
     fn tier(&self, size_bytes: u64, name: Option<&str>) -> Result<Option<&Tier>, String> {
@@ -179,24 +179,24 @@ impl CatalogEntry {
         let by_size = |tier: &&Tier| tier.size_gib.is_some_and(|size| size_bytes <= amount::gib(size));
         match (self.wire.iops_model, name) {
             (IopsModel::TieredBySize, None) => {
-                tiers.iter().find(by_size).map(Some).ok_or_else(|| "it has no tier of that size".to_owned())
+                tiers.iter().find(by_size).map(Some).ok_or_else(|| "no tier has that size".to_owned())
             }
             (IopsModel::TieredByInstance | IopsModel::TieredByCount, None) => {
-                Err(format!("what it gives depends on what it belongs to; choose a tier of {}", names()))
+                Err(format!("its limits depend on the instance: choose a tier of {}", names()))
             }
             (
                 IopsModel::TieredBySize | IopsModel::TieredByInstance | IopsModel::TieredByCount,
                 Some(name),
             ) => {
                 let found = tiers.iter().find(|tier| tier.name == name);
-                let found = found.ok_or_else(|| format!("it has no tier {name}, only {}", names()))?;
+                let found = found.ok_or_else(|| format!("unknown tier {name}; use one of {}", names()))?;
                 // A higher tier may be bought for a size, a lower one may not.
                 match found.size_gib.filter(|size| size_bytes > amount::gib(*size)) {
-                    Some(size) => Err(format!("its tier {name} holds {size} GiB at the most")),
+                    Some(size) => Err(format!("its tier {name} holds at most {size} GiB")),
                     None => Ok(Some(found)),
                 }
             }
-            (_, Some(_)) => Err("it has no tiers: leave the tier out".to_owned()),
+            (_, Some(_)) => Err("it has no tiers: omit the tier".to_owned()),
             (_, None) => Ok(None),
         }
     }
@@ -226,7 +226,7 @@ impl CatalogEntry {
             "nvme" | "local" | "local_ssd" | "local_nvme" => 0.2,
             _ => 0.5,
         };
-        assumptions.push(format!("its latency is not published: taken as about {usual} ms"));
+        assumptions.push(format!("its latency is not published: assumed about {usual} ms"));
         let below = |most: Option<f64>| {
             let typical = most.map_or(usual, |most| usual.min(most));
             VolumeLatency::around(amount::milliseconds(typical))
@@ -244,9 +244,9 @@ impl CatalogEntry {
             return Ok(None);
         }
         let Some(lost) = self.wire.first_touch_penalty_fraction else {
-            return Err("what a first access costs on it is not published: leave first_touch out".to_owned());
+            return Err("its first-touch penalty is not published: omit first_touch".to_owned());
         };
-        assumptions.push("how much a first access brings is not published: taken as 512 KiB".to_owned());
+        assumptions.push("the first-touch block size is not published: assumed 512 KiB".to_owned());
         // Of a rate of which that share is lost, each counts for as many.
         let counts_as = (1.0 / (1.0 - lost)).round() as u32;
         Ok(Some(FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns: 0 }))

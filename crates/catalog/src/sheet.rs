@@ -137,9 +137,7 @@ impl CatalogEntry {
         let accounting = stage.map(|stage| stage.accounting).unwrap_or_default();
         assumed.extend(resolved.assumptions);
         if !limits_bytes(model) {
-            assumed.push(
-                "its bandwidth is not published, so that nobody knows how larger requests fare".to_owned(),
-            );
+            assumed.push("its bandwidth is not published: rates of large requests are unknown".to_owned());
         }
         Ok(Sheet {
             size_bytes: model.size_bytes,
@@ -163,18 +161,18 @@ impl CatalogEntry {
         let mut whole = parameters.clone();
         let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
         if let Some(tier) = wire.tiers.first().filter(|_| is_named && whole.tier.is_none()) {
-            told.push(format!("what it belongs to was not said: shown for {}", tier.name));
+            told.push(format!("no instance given: shown for {}", tier.name));
             whole.tier = Some(tier.name.clone());
         }
         let size_bytes = whole.size_bytes.unwrap_or_else(|| self.usual_size());
         if chooses_iops(wire) && whole.iops.is_none() && wire.iops_included.is_none() {
             let (_, most) = levels::iops_range(wire, size_bytes);
-            told.push(format!("its IOPS must be chosen: shown with {most}, the most at this size"));
+            told.push(format!("its IOPS must be chosen: shown with {most}, the maximum at this size"));
             whole.iops = Some(most);
         }
         if chooses_bytes(wire) && whole.bytes_per_second.is_none() && wire.throughput_included.is_none() {
             let (_, most) = levels::bytes_range(wire, size_bytes, whole.iops.unwrap_or_default());
-            told.push("its bandwidth must be chosen: shown with the most at this size".to_owned());
+            told.push("its bandwidth must be chosen: shown with the maximum at this size".to_owned());
             whole.bytes_per_second = Some(most);
         }
         whole

@@ -62,7 +62,7 @@ impl SimulatedTarget {
         let (id, rest) = named.split_once('?').unwrap_or((named, ""));
         let refuse = |reason| TargetError { target: text.to_owned(), reason, remedy: remedy(catalog, id) };
         if id.is_empty() {
-            return Err(refuse("it names no volume".to_owned()));
+            return Err(refuse("no volume type given".to_owned()));
         }
         let mut parts = UnusedParts::read(rest).map_err(refuse)?;
         let target = if id == CUSTOM {
@@ -130,16 +130,16 @@ impl SimulatedTarget {
 fn remedy(catalog: &Catalog, id: &str) -> String {
     match catalog.get(id) {
         Some(entry) if entry.unmodelled().is_some() => {
-            format!("`fathom catalog show {id}` tells what is known; sim:custom takes limits of your own")
+            format!("see `fathom catalog show {id}`, or use sim:custom for other limits")
         }
         Some(_) => {
-            format!(
-                "choose by size=, iops=, bandwidth= or tier=; `fathom catalog show {id}` tells what there is"
-            )
+            format!("choose by size=, iops=, bandwidth= or tier=; see `fathom catalog show {id}`")
         }
-        None if id == CUSTOM => "sim:custom?iops=3000&bandwidth=128MiB&latency=500us is one".to_owned(),
+        None if id == CUSTOM => {
+            "use, for example, sim:custom?iops=3000&bandwidth=128MiB&latency=500us".to_owned()
+        }
         None => match catalog.nearest(id).as_slice() {
-            [] => "write sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000"
+            [] => "use sim:ID?size=50GiB with an ID of `fathom catalog list`, or sim:custom?iops=3000"
                 .to_owned(),
             near => format!("did you mean {}? run `fathom catalog list` for all types", near.join(", ")),
         },

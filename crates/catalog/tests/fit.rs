@@ -83,8 +83,8 @@ fn iops_and_throughput_at_once() {
             // P30 has 5,000 and 200 MB/s, which are 190.7 MiB/s: P40, 7,500 and 250 MB/s.
             ("azure-premium-ssd", "2048"),
             ("aws-st1", "at most 500 IOPS of 41.0 KiB at 16.0 TiB"),
-            ("aws-gp2-2016", "its rules are those of 2018-02-02 and of no volume that is sold"),
-            ("aws-ebs-standard", "its provider publishes a range and no rule"),
+            ("aws-gp2-2016", "its rules are those of 2018-02-02; no longer sold"),
+            ("aws-ebs-standard", "its provider publishes a range, not a rule"),
             ("gcp-local-ssd", "its bandwidth is not published"),
         ],
     );
@@ -139,7 +139,7 @@ fn iops_alone() {
             ("alibaba-essd-pl0", "684"),
             (
                 "linode-block-storage",
-                "8,000 IOPS of 4.0 KiB for ever; 12,000 IOPS of 4.0 KiB for 1 min at most",
+                "8,000 IOPS of 4.0 KiB sustained; 12,000 IOPS of 4.0 KiB for 1 min at most",
             ),
             // P60 has 16,000, the smallest with 10,000 or more.
             ("azure-premium-ssd", "8192"),
@@ -210,8 +210,8 @@ fn half_an_hour_a_day() {
     // Windows of a minute: a minute in five, but not two.
     let minutes = |count: u64| spell(random(12_000.0, 4.0 * KIB, 100), count * MINUTE, 5 * MINUTE);
     check(&minutes(1), &[("linode-block-storage", "100")]);
-    let why = "12,000 IOPS of 4.0 KiB for 1 min at most, 8,000 IOPS of 4.0 KiB without: that is not enough for each \
-               spell, or comes back too slowly";
+    let why = "12,000 IOPS of 4.0 KiB for 1 min at most, 8,000 IOPS of 4.0 KiB at baseline: not enough for each \
+               burst, or refills too slowly";
     check(&minutes(2), &[("linode-block-storage", why)]);
 }
 
@@ -222,14 +222,14 @@ fn latency() {
             LatencyNeed { statistic: name.to_owned(), per_million, most_ns, of_reads: true, of_writes: true };
         VolumeNeed { latency: vec![latency], ..random(500.0, 4.0 * KIB, 500) }
     };
-    let assumed = "which is assumed from its kind: none is published";
+    let assumed = "assumed for its kind: none is published";
     check(
         &below("mean", None, 400_000),
         &[
             ("alibaba-essd-pl1", "500"),
-            ("aws-gp2", &format!("its mean is about 500us, {assumed}")),
-            ("aws-st1", &format!("its mean is about 5.00ms, {assumed}")),
-            ("gcp-hyperdisk-balanced", "its mean is about 2.00ms, as published"),
+            ("aws-gp2", &format!("its mean is about 500 µs, {assumed}")),
+            ("aws-st1", &format!("its mean is about 5.00 ms, {assumed}")),
+            ("gcp-hyperdisk-balanced", "its mean is about 2.00 ms, as published"),
         ],
     );
     let fit =
@@ -264,7 +264,7 @@ fn space_alone() {
     check(
         &need,
         &[
-            ("aws-gp2", "there are none above 16384 GiB"),
+            ("aws-gp2", "not available above 16384 GiB"),
             ("aws-gp3", "20000 3000 125"),
             ("azure-standard-hdd", "32767"),
             ("aws-io2-block-express", "20000 100"),

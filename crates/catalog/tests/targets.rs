@@ -107,40 +107,34 @@ fn types_of_the_catalogue_take_what_can_be_chosen() {
 fn what_cannot_be_is_refused_with_the_reason() {
     for (text, expected) in [
         ("sim:aws-gp9", "unknown volume type 'aws-gp9'"),
-        ("sim:", "it names no volume"),
-        ("sim:?size=1GiB", "it names no volume"),
+        ("sim:", "no volume type given"),
+        ("sim:?size=1GiB", "no volume type given"),
         ("sim:aws-io1", "its IOPS must be chosen, between 100 and 5000"),
         ("sim:custom?iops", "\"iops\" is not KEY=VALUE"),
         ("sim:custom?iops=0", "iops=0 is not a whole number above 0"),
         ("sim:custom?iops=many", "iops=many is not a whole number above 0"),
         ("sim:custom?iops=1&iops=2", "iops is given twice"),
         ("sim:custom?size=0", "size=0 is not a number of bytes above 0, as in 200MB or 50GiB"),
-        ("sim:custom?burst_iops=5", "a burst needs a baseline: give iops"),
-        ("sim:custom?iops=5&burst_iops=9", "burst_iops needs the credit it lasts for: give bucket_ios"),
+        ("sim:custom?burst_iops=5", "a burst rate needs a baseline: add iops"),
+        ("sim:custom?iops=5&burst_iops=9", "burst_iops needs a burst bucket: add bucket_ios"),
         (
             "sim:custom?write_iops=5&write_burst_iops=9",
-            "write_burst_iops needs the credit it lasts for: give write_bucket_ios",
+            "write_burst_iops needs a burst bucket: add write_bucket_ios",
         ),
-        ("sim:custom?iops=9&burst_iops=5&bucket_ios=1", "burst_iops=5 is below iops=9: a burst gives more"),
+        ("sim:custom?iops=9&burst_iops=5&bucket_ios=1", "burst_iops=5 is below the baseline iops=9"),
         ("sim:custom?parallelism=99999999999", "parallelism 4294967295 is not between 1 and 1048576"),
         ("sim:custom?shared=yes", "shared=yes is not 0 or 1"),
         ("sim:custom?first_touch=2x", "first_touch=2x is not 0, 1 or a time, as in 5ms"),
-        ("sim:custom?stall=5s+0s", "stall=5s+0s takes no time"),
-        ("sim:custom?stall=5s+9s&stall=6s+1s", "one stall begins while another lasts"),
+        ("sim:custom?stall=5s+0s", "stall=5s+0s has no length"),
+        ("sim:custom?stall=5s+9s&stall=6s+1s", "two stalls overlap"),
         ("sim:custom?latency=2h", "latency=2h is not a time of at most an hour, as in 500us or 2s"),
-        ("sim:aws-gp2?size=50", "there are none of 50 B, only from 1 to 16384 GiB"),
-        ("sim:azure-premium-ssd?size=1TiB&tier=P20", "its tier P20 holds 512 GiB at the most"),
-        (
-            "sim:aws-gp2?first_touch=1",
-            "what a first access costs on it is not published: leave first_touch out",
-        ),
-        (
-            "sim:aws-gp2?on_demand=1",
-            "it has no bursts that are ordered and billed, or none of a published rate: leave on_demand out",
-        ),
+        ("sim:aws-gp2?size=50", "not available with 50 B, only from 1 to 16384 GiB"),
+        ("sim:azure-premium-ssd?size=1TiB&tier=P20", "its tier P20 holds at most 512 GiB"),
+        ("sim:aws-gp2?first_touch=1", "its first-touch penalty is not published: omit first_touch"),
+        ("sim:aws-gp2?on_demand=1", "it has no on-demand bursts of a published rate: omit on_demand"),
         (
             "sim:azure-premium-ssd?size=500GiB&on_demand=1",
-            "it has no bursts that are ordered and billed, or none of a published rate: leave on_demand out",
+            "it has no on-demand bursts of a published rate: omit on_demand",
         ),
     ] {
         assert_eq!(parse(text).unwrap_err(), expected, "{text}");
@@ -148,15 +142,15 @@ fn what_cannot_be_is_refused_with_the_reason() {
     let hint = |text: &str| SimulatedTarget::parse(Catalog::shipped(), text).unwrap_err().hint().unwrap();
     for (text, expected) in [
         ("sim:aws-gp9", "did you mean aws-gp2, aws-gp3?"),
-        ("sim:aws-io1", "choose by size=, iops=, bandwidth= or tier=; `fathom catalog show aws-io1`"),
-        ("sim:tencent-cbs-basic", "`fathom catalog show tencent-cbs-basic` tells what is known"),
-        ("sim:custom?iops=0", "sim:custom?iops=3000"),
-        ("sim:", "write sim:ID?size=50GiB"),
+        ("sim:aws-io1", "choose by size=, iops=, bandwidth= or tier=; see `fathom catalog show aws-io1`"),
+        ("sim:tencent-cbs-basic", "see `fathom catalog show tencent-cbs-basic`"),
+        ("sim:custom?iops=0", "use, for example, sim:custom?iops=3000"),
+        ("sim:", "use sim:ID?size=50GiB"),
     ] {
         assert!(hint(text).starts_with(expected), "{text}: {}", hint(text));
     }
     let unknown = parse("sim:custom?iosp=5").unwrap_err();
-    assert!(unknown.starts_with("iosp is not known here; there are size, io_unit,"), "{unknown}");
+    assert!(unknown.starts_with("unknown parameter iosp; use one of size, io_unit,"), "{unknown}");
     assert!(SimulatedTarget::is_one("sim:custom") && !SimulatedTarget::is_one("/dev/sim:custom"));
 }
 

@@ -38,7 +38,7 @@ impl Client {
             cpus => return Err(("cpus", format!("{cpus} is not between 1 and 4096"))),
         };
         if self.steal_per_mille >= 1000 {
-            return Err(("steal_per_mille", format!("{} leaves nothing of a CPU", self.steal_per_mille)));
+            return Err(("steal_per_mille", format!("{} leaves no CPU time", self.steal_per_mille)));
         }
         let full = TokenRate::ratio(cpus * u64::from(1000 - self.steal_per_mille), 1000);
         let Some(full) = full else { return Err(("cpus", "gives no rate".to_owned())) };

@@ -48,9 +48,9 @@ pub(crate) fn fault_of(faults: &[Fault]) -> Option<(usize, &'static str, String)
     for (index, fault) in faults.iter().enumerate() {
         let follows = index == 0 || faults[index - 1].at_ns <= fault.at_ns;
         let problem = match fault.kind {
-            _ if !follows => Some(("at_ns", "is before the one above it")),
+            _ if !follows => Some(("at_ns", "is before the previous one")),
             _ if fault.length_ns == 0 => Some(("length_ns", "is 0")),
-            FaultKind::Stall if fault.at_ns < stalled_until => Some(("at_ns", "lies in another stall")),
+            FaultKind::Stall if fault.at_ns < stalled_until => Some(("at_ns", "overlaps another stall")),
             FaultKind::Error { per_million: 0 | 1_000_001.., .. } => {
                 Some(("per_million", "must be between 1 and a million"))
             }

@@ -111,9 +111,7 @@ impl Limit {
             }
             Limit::Credit { base, burst, .. } => burst.and_then(|burst| slower(base, burst)),
             Limit::Window { burst_ns: 0, .. } => Some(("burst_ns", "is 0".to_owned())),
-            Limit::Window { rest_ns: 0, .. } => {
-                Some(("rest_ns", "is 0: the burst would never end".to_owned()))
-            }
+            Limit::Window { rest_ns: 0, .. } => Some(("rest_ns", "is 0: the burst never ends".to_owned())),
             Limit::Window { burst_ns, .. } if burst_ns > LONGEST_NS => Some(("burst_ns", too_long(burst_ns))),
             Limit::Window { rest_ns, .. } if rest_ns > LONGEST_NS => Some(("rest_ns", too_long(rest_ns))),
             Limit::Window { base, burst, burst_ns, rest_ns } => slower(base, burst).or_else(|| {

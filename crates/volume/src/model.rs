@@ -54,7 +54,7 @@ pub struct ModelError {
 impl ModelError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
-        Some("limits are whole numbers above 0; leave out those that do not exist")
+        Some("use whole numbers above 0; omit limits that do not exist")
     }
 }
 

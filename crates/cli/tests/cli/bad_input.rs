@@ -57,7 +57,7 @@ fn fio_says_what_is_wrong_with_a_target() {
     for (args, parts) in [
         (
             &["--filename=/no/such/f", "--size=1m"][..],
-            &["/no/such/f", "No such file", "directory must exist"][..],
+            &["/no/such/f", "No such file", "create its directory"][..],
         ),
         (&["--filename=.", "--size=1m"], &["is a directory", "filename="]),
         (&["--filename=/dev/null", "--size=1m"], &["/dev/null", "neither"]),

@@ -258,11 +258,11 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     let dir = scratch();
     for (target, parts) in [
         ("sim:aws-gp9", &["unknown volume type 'aws-gp9'", "did you mean aws-gp2, aws-gp3?"][..]),
-        ("sim:", &["names no volume", "hint: write sim:ID"]),
-        ("sim:custom?iosp=5", &["iosp is not known here; there are size"]),
+        ("sim:", &["no volume type given", "hint: use sim:ID"]),
+        ("sim:custom?iosp=5", &["unknown parameter iosp; use one of size"]),
         ("sim:custom?iops=0", &["iops=0 is not a whole number above 0"]),
         ("sim:custom?iops=5&iops=6", &["iops is given twice"]),
-        ("sim:aws-gp2-2016?size=50TiB", &["there are none of 51200 GiB"]),
+        ("sim:aws-gp2-2016?size=50TiB", &["not available with 51200 GiB"]),
         ("sim:custom?iops=5&size=1MiB", &["has 1.0 MiB", "at least 16 MiB"]),
         ("sim:custom?stall=5", &["stall=5 is not AT+LENGTH"]),
     ] {
