@@ -247,7 +247,7 @@ fn depths_that_the_kernel_cannot_do() {
         let ended = run(place.fio(&deep).arg(format!("--ioengine={engine}")));
         ended.assert_code(1).assert_told(parts);
     };
-    check("io_uring", &["iodepth=100000", "32768", "lower it"]);
+    check("io_uring", &["iodepth=100000", "32768", "use more jobs"]);
     check("libaio", &["100000", "fs.aio-max-nr", "lower iodepth"]);
     // An engine that waits for each request has a depth of one, and says so.
     let ended = run(place.fio(&deep).arg("--ioengine=psync"));
@@ -265,8 +265,8 @@ fn targets_that_are_not_there() {
             assert_refused(&ended, 1, parts);
         }
     };
-    check("--filename=/nope/file", &["/nope/file", "No such file or directory", "directory must exist"]);
-    check("--directory=/nope", &["/nope/bad.0.0", "directory must exist"]);
+    check("--filename=/nope/file", &["/nope/file", "No such file or directory", "create its directory"]);
+    check("--directory=/nope", &["/nope/bad.0.0", "create its directory"]);
     check("--filename=%", &["is a directory", "name a file in it"]);
     check("--filename=/dev/null", &["/dev/null", "neither a regular file nor a block device"]);
     check("--filename=/dev/fathom-test-none", &["there is no such device", "lsblk"]);
@@ -339,7 +339,7 @@ fn a_user_without_permission() {
     assert_refused(
         &as_nobody(&[&fio[..], &[&directory]].concat()),
         1,
-        &["bad.0.0", "Permission denied", "run as its owner"],
+        &["bad.0.0", "Permission denied", "run as the owner"],
     );
     assert_refused(&as_nobody(&fio), 1, &["bad.0.0", "Permission denied"]);
     let name = |path: &str| format!("--filename={path}");

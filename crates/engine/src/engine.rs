@@ -139,11 +139,11 @@ pub struct EngineEntry {
 
 /// The engine itself failed (not a request: those fail in their [`Completion`]).
 #[derive(Debug, thiserror::Error)]
-#[error("{engine}: {attempted}: {}", fathom_sys::io::describe(source))]
+#[error("{engine}: cannot {attempted}: {}", fathom_sys::io::describe(source))]
 pub struct EngineError {
     /// The engine's name.
     pub engine: &'static str,
-    /// What was attempted on what.
+    /// What was attempted: an infinitive and its object.
     pub attempted: String,
     /// The system's answer.
     pub source: std::io::Error,

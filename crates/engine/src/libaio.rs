@@ -26,7 +26,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
 
 const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     flag_row!("userspace_reap", "1", "Read completions from the mapped ring; 0 asks the kernel each time."),
-    bool_row!("nowait", "0", "Fail with EAGAIN where a request would have to wait (RWF_NOWAIT)."),
+    bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
 ];
 
 struct Libaio {
@@ -65,10 +65,10 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
             limit("aio-nr")
         ),
         ErrorKind::InvalidInput | ErrorKind::OutOfMemory => {
-            format!("the kernel cannot hold iodepth={depth}: lower it, or use more jobs")
+            format!("lower iodepth={depth}, which the kernel does not support, or use more jobs")
         }
         ErrorKind::Unsupported => {
-            "this kernel has no AIO: use ioengine=io_uring or ioengine=psync".to_owned()
+            "use ioengine=io_uring or ioengine=psync: this kernel has no AIO".to_owned()
         }
         _ => return None,
     })

@@ -31,9 +31,9 @@ fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
     if setup.direct {
         let source = io::Error::from(io::ErrorKind::InvalidInput);
         return Err(failed(
-            "mapping files for direct I/O",
+            "map files for direct I/O",
             source,
-            "a mapping is the page cache: use direct=0",
+            "use direct=0: a mapping is in the page cache",
         ));
     }
     let mut maps = Vec::with_capacity(setup.files.len());
@@ -47,30 +47,32 @@ fn map(index: usize, open: &OpenFile, setup: &EngineSetup) -> Result<FileMap, En
     let attempted = |what: &str| format!("{what} file {index} ({} bytes)", open.size);
     let Some(file) = &open.file else {
         let source = io::Error::from(io::ErrorKind::NotFound);
-        return Err(failed(&attempted("mapping"), source, "the file is not open"));
+        return Err(failed(&attempted("map"), source, "open the file first"));
     };
     let there = file
         .metadata()
-        .map_err(|source| failed(&attempted("sizing"), source, "see the system's answer"))?
+        .map_err(|source| {
+            failed(&attempted("determine the size of"), source, "check that the file still exists")
+        })?
         .len();
     if open.size == 0 || (!open.is_block_device && there < open.size) {
         let source = io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file has {there} bytes"));
         return Err(failed(
-            &attempted("mapping"),
+            &attempted("map"),
             source,
-            "a mapping cannot make a file longer: lay it out first",
+            "create the file with its full size first: a mapping cannot extend it",
         ));
     }
     // A mapping reads whole pages even where it only writes, so a file opened for writing alone cannot be mapped.
     let flags = flags_of(file)
-        .map_err(|source| failed(&attempted("inspecting"), source, "see the system's answer"))?;
+        .map_err(|source| failed(&attempted("inspect"), source, "check that the file still exists"))?;
     let file = if flags.read {
         Arc::clone(file)
     } else {
         let both = OpenFlags { read: true, ..flags };
         let opened = reopen(file, both);
         Arc::new(opened.map_err(|source| {
-            failed(&attempted("opening for reading too"), source, "a mapping needs read permission")
+            failed(&attempted("open for reading"), source, "grant read permission, which a mapping needs")
         })?)
     };
     FileMap::new(file, open.size, setup.writes, setup.random)

@@ -33,7 +33,7 @@ pub const PVSYNC2: EngineEntry = EngineEntry {
 
 const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     flag_row!("hipri", "0", "Poll for completions (RWF_HIPRI); needs direct=1 and a driver that can."),
-    bool_row!("nowait", "0", "Fail with EAGAIN where a request would have to wait (RWF_NOWAIT)."),
+    bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
     bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
 ];
 

@@ -18,7 +18,7 @@ use crate::{Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTra
 pub const ENTRY: EngineEntry = EngineEntry {
     name: "sim",
     aliases: &[],
-    doc: "Modelled volumes on virtual time, for filename=sim:ID?size=50GiB; other engines' names mean it there, too.",
+    doc: "Simulated volumes in virtual time, for filename=sim:ID?size=50GiB; replaces other engines there.",
     traits: EngineTraits { synchronous: false, needs_files: false, trims: true, synchronous_alone: false },
     options: &[],
     open,
@@ -29,7 +29,7 @@ fn open(_: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
         engine: ENTRY.name,
         attempted: "open a target on real time".to_owned(),
         source: std::io::ErrorKind::Unsupported.into(),
-        hint: Some("name a modelled volume, filename=sim:ID?size=50GiB, or another engine".to_owned()),
+        hint: Some("use a simulated volume, filename=sim:ID?size=50GiB, or another engine".to_owned()),
     })
 }
 

@@ -28,7 +28,7 @@ fn open(mut setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
     for (index, open) in setup.files.iter_mut().enumerate() {
         reopen_own(open).map_err(|source| EngineError {
             engine: ENTRY.name,
-            attempted: format!("opening file {index} a second time, for a position of its own"),
+            attempted: format!("open file {index} a second time"),
             source,
             hint: Some("use ioengine=psync, which needs no position".to_owned()),
         })?;

@@ -31,7 +31,7 @@ impl Targets {
             Some(file) => Ok(EngineTarget { file: Arc::clone(file), is_block_device: open.is_block_device }),
             None => Err(EngineError {
                 engine,
-                attempted: format!("using file {index}, which is not open"),
+                attempted: format!("use file {index}, which is not open"),
                 source: std::io::Error::from_raw_os_error(EBADF as i32),
                 hint: None,
             }),
@@ -81,7 +81,7 @@ impl EngineTarget {
 pub(crate) fn buffers(engine: &'static str, setup: &EngineSetup) -> Result<BufferPool, EngineError> {
     BufferPool::new(setup.depth, setup.max_block).map_err(|source| EngineError {
         engine,
-        attempted: format!("allocating {} buffers of {} bytes", setup.depth, setup.max_block),
+        attempted: format!("allocate {} buffers of {} bytes", setup.depth, setup.max_block),
         source,
         hint: Some(BUFFER_HINT.to_owned()),
     })

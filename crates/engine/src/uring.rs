@@ -42,7 +42,7 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     count_row!("sqthread_poll_cpu", "", "The CPU that the submitting kernel thread is bound to."),
     bool_row!("nonvectored", "1", "READ and WRITE; 0 means READV and WRITEV, without registered buffers."),
     count_row!("force_async", "0", "Hand every so many requests to a kernel worker at once; 0 means none."),
-    bool_row!("nowait", "0", "Fail with EAGAIN where a request would have to wait (RWF_NOWAIT)."),
+    bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
     bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
 ];
 
@@ -98,14 +98,14 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
     use std::io::ErrorKind;
     let memlock = "raise RLIMIT_MEMLOCK (ulimit -l)";
     Some(match (error.step, error.source.kind()) {
-        (SetupStep::Depth, _) => format!("iodepth={depth} is above {MAX_DEPTH}; lower it, or use more jobs"),
+        (SetupStep::Depth, _) => format!("lower iodepth={depth} to at most {MAX_DEPTH}, or use more jobs"),
         (SetupStep::Kernel, ErrorKind::PermissionDenied) => {
             "io_uring is forbidden here: sysctl kernel.io_uring_disabled=0 (or the container's seccomp profile), \
              or use ioengine=libaio"
                 .to_owned()
         }
         (SetupStep::Kernel, ErrorKind::Unsupported) => {
-            "this kernel has no io_uring, or a container's seccomp profile hides it: use ioengine=libaio".to_owned()
+            "use ioengine=libaio: this kernel has no io_uring, or a container's seccomp profile blocks it".to_owned()
         }
         // ENFILE and EMFILE: a ring is a descriptor.
         (SetupStep::Kernel, _) if matches!(error.source.raw_os_error(), Some(23 | 24)) => {
@@ -113,11 +113,11 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
         }
         (SetupStep::Kernel, ErrorKind::OutOfMemory) => format!("{memlock}, or lower iodepth"),
         (SetupStep::Kernel, ErrorKind::InvalidInput) => {
-            "the kernel does not know the ring's options: leave hipri, sqthread_poll and sqthread_poll_cpu out"
+            "omit hipri, sqthread_poll and sqthread_poll_cpu, which this kernel does not support"
                 .to_owned()
         }
-        (SetupStep::RegisterBuffers, _) => format!("{memlock}, or leave fixedbufs out"),
-        (SetupStep::RegisterFiles, _) => "raise RLIMIT_NOFILE (ulimit -n), or leave registerfiles out".to_owned(),
+        (SetupStep::RegisterBuffers, _) => format!("{memlock}, or omit fixedbufs"),
+        (SetupStep::RegisterFiles, _) => "raise RLIMIT_NOFILE (ulimit -n), or omit registerfiles".to_owned(),
         _ => return None,
     })
 }
@@ -154,7 +154,7 @@ impl Engine for Uring {
 
     #[inline]
     fn submit(&mut self) -> Result<u32, EngineError> {
-        self.ring.submit().map_err(|error| targets::run_failed(ENTRY.name, "submitting to the ring", error))
+        self.ring.submit().map_err(|error| targets::run_failed(ENTRY.name, "submit to the ring", error))
     }
 
     #[inline]
@@ -169,7 +169,7 @@ impl Engine for Uring {
         self.ring
             .reap(min, max, wait, |slot, result| done.push(Completion { slot, result }))
             .map(Reaped::Some)
-            .map_err(|error| targets::run_failed(ENTRY.name, "waiting for completions", error))
+            .map_err(|error| targets::run_failed(ENTRY.name, "wait for completions", error))
     }
 
     fn payload(&mut self, slot: u32) -> &mut [u8] {

@@ -565,11 +565,11 @@ fn setups_that_cannot_be_are_refused_with_a_remedy() {
     type Change = &'static dyn Fn(&mut EngineSetup);
     let table: [(&str, Change, &str, &str); 6] = [
         ("io_uring", &|setup| setup.depth = 100_000, "100000", "iodepth=100000"),
-        ("libaio", &|setup| setup.depth = 400_000_000, "depth of 400000000", "iodepth=400000000"),
+        ("libaio", &|setup| setup.depth = 400_000_000, "queue depth 400000000", "iodepth=400000000"),
         ("psync", &|setup| setup.max_block = 1 << 47, "140737488355328", "bs"),
         ("mmap", &|setup| setup.direct = true, "direct", "direct=0"),
-        ("mmap", &|setup| setup.files[0].size = 1 << 20, "8192", "lay it out"),
-        ("mmap", &|setup| setup.files[0].size = 0, "0 bytes", "lay it out"),
+        ("mmap", &|setup| setup.files[0].size = 1 << 20, "8192", "create the file"),
+        ("mmap", &|setup| setup.files[0].size = 0, "0 bytes", "create the file"),
     ];
     for (name, change, message, hint) in table {
         let Some(error) = refused(name, change) else { continue };

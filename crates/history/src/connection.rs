@@ -100,7 +100,7 @@ fn connect_immutable(real: &Path) -> rusqlite::Result<Connection> {
 fn explain(error: Error, path: &Path, real: &Path) -> Error {
     let reason = error.is_cannot_open().then(|| place::why_not_writable(real)).flatten();
     match reason {
-        Some(source) => Error::Io { action: "make the history", path: path.to_path_buf(), source },
+        Some(source) => Error::Io { action: "create the history", path: path.to_path_buf(), source },
         None => error,
     }
 }
@@ -160,7 +160,7 @@ fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<Da
 
 /// Takes the steps that are missing, in one transaction: a killed process leaves the old format or the new one.
 fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<DatabaseOwner, Error> {
-    let failed = |error| Error::from_sqlite(path, "bring it to the present format", error);
+    let failed = |error| Error::from_sqlite(path, "migrate it to the current format", error);
     // Heeded only while the database is empty. Removed runs give their pages back one by one, without the
     // exclusive lock and the second copy of the whole file that VACUUM needs.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;

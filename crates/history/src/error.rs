@@ -75,7 +75,7 @@ pub enum Error {
         application_id: i32,
     },
     /// The file was written by a newer fathom.
-    #[error("history {}: has format {found}, this fathom knows formats up to {known}", path.display())]
+    #[error("history {}: has format {found}; this version of fathom supports formats up to {known}", path.display())]
     Newer {
         /// The history.
         path: PathBuf,
@@ -146,7 +146,7 @@ pub enum Error {
     #[error(transparent)]
     Input(#[from] InputError),
     /// A tag without a visible character, or one that reads as a run id.
-    #[error("`{tag}` cannot name a run")]
+    #[error("cannot name a run `{tag}`")]
     BadTag {
         /// The tag.
         tag: String,
@@ -182,25 +182,24 @@ impl Error {
 
     /// What to do about it, where there is something to do.
     pub fn hint(&self) -> Option<String> {
-        const ANOTHER: &str = "name another file with --history FILE or FATHOM_HISTORY";
+        const ANOTHER: &str = "use another file with --history FILE or FATHOM_HISTORY";
         Some(match self {
             Error::IsDirectory { path } => {
                 format!("name a file in it: --history {}", path.join("history.db").display())
             }
             Error::NotAFile { .. } | Error::Foreign { .. } => ANOTHER.to_owned(),
             Error::Missing { .. } => {
-                format!("`fathom bench` makes it when it keeps its first run; or {ANOTHER}")
+                format!("run `fathom bench`, which creates it; or {ANOTHER}")
             }
             Error::NotADatabase { path, .. } | Error::Corrupt { path, .. } => format!(
-                "keep it aside (mv '{0}' '{0}.damaged') and a new one is made; `sqlite3 '{0}.damaged' .recover` shows what can be saved",
+                "move it away (mv '{0}' '{0}.damaged') to start a new one; recover it with `sqlite3 '{0}.damaged' .recover`",
                 path.display()
             ),
-            Error::Newer { .. } => format!("use the fathom that wrote it, or a newer one; or {ANOTHER}"),
+            Error::Newer { .. } => {
+                format!("use the version of fathom that wrote it or a newer one; or {ANOTHER}")
+            }
             Error::Locked { path, .. } => {
-                format!(
-                    "`fuser '{}'` shows who uses it; try again when they are done, or {ANOTHER}",
-                    path.display()
-                )
+                format!("wait for the other process (see `fuser '{}'`), or {ANOTHER}", path.display())
             }
             Error::ReadOnly { path } => {
                 format!("make '{}' and its directory writable for this user, or {ANOTHER}", path.display())
@@ -211,15 +210,15 @@ impl Error {
             }
             Error::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    format!("give this user the right to write there, or {ANOTHER}")
+                    format!("make the directory writable for this user, or {ANOTHER}")
                 }
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     format!("free some space, or {ANOTHER}")
                 }
                 _ => ANOTHER.to_owned(),
             },
-            Error::UnknownRun { .. } => "`fathom history list` shows the runs there are".to_owned(),
-            Error::BadTag { .. } => "a tag is a word that is not a number".to_owned(),
+            Error::UnknownRun { .. } => "use a run listed by `fathom history list`".to_owned(),
+            Error::BadTag { .. } => "use a word that is not a number".to_owned(),
             Error::Database { .. } => ANOTHER.to_owned(),
             Error::Input(error) => error.hint(),
             Error::Unreadable { source, .. } => return source.hint().map(str::to_owned),

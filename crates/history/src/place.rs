@@ -53,7 +53,7 @@ fn refused(path: &Path, access: PrivateAccess, source: io::Error) -> Error {
         None if source.kind() == io::ErrorKind::IsADirectory => Error::IsDirectory { path },
         _ => {
             let making = access == PrivateAccess::Create && PathRefusal::of(&source).is_none();
-            Error::Io { action: if making { "make the history" } else { "open the history" }, path, source }
+            Error::Io { action: if making { "create the history" } else { "open the history" }, path, source }
         }
     }
 }

@@ -253,7 +253,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
 
 /// fio's options of the command that are refused, with what to do instead.
 pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
-    ("aux-path", OptionArity::Value("DIR"), "leave it out: no state files are written"),
+    ("aux-path", OptionArity::Value("DIR"), "omit it: no state files are written"),
     ("bandwidth-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
     ("client", OptionArity::Value("HOST"), "run it on each machine"),
     ("cpuclock-test", OptionArity::Nothing, ""),

@@ -26,7 +26,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
         return Err(refused(
             section,
             format!("has a rate with rw={}, where trims and writes take turns", io.pattern.name()),
-            "leave the rate out, or use a job of trims and one of writes".to_owned(),
+            "omit the rate, or use a job of trims and one of writes".to_owned(),
         ));
     }
     let rate = |op: Op| {

@@ -211,7 +211,7 @@ impl<'a> Draft<'a> {
         if engines::FIO_ENGINE_OPTIONS.contains(&word.name) {
             return OptionError::NotSupported {
                 option: word.name.to_owned(),
-                instead: format!("leave it out, or see --enghelp={engine} for what the engine takes"),
+                instead: format!("omit it, or see --enghelp={engine} for what the engine takes"),
                 place: word.place(),
             };
         }

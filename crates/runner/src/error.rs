@@ -52,7 +52,7 @@ pub enum RunError {
         hint: String,
     },
     /// No engine of this name.
-    #[error("job '{job}': no engine called '{engine}'")]
+    #[error("job '{job}': unknown engine '{engine}'")]
     UnknownEngine {
         /// The job.
         job: String,
@@ -107,7 +107,7 @@ fn target_hint(source: &io::Error, direct: bool) -> Option<&'static str> {
     const EINVAL: i32 = 22;
     match source.raw_os_error()? {
         EINVAL if direct => {
-            Some("the file system does not support O_DIRECT: use direct=0 (--buffered) or another target")
+            Some("use direct=0 (--buffered) or another target: the file system does not support O_DIRECT")
         }
         errno => errno_hint(errno),
     }
@@ -116,22 +116,20 @@ fn target_hint(source: &io::Error, direct: bool) -> Option<&'static str> {
 /// What to do about an errno met on a target.
 pub(crate) fn errno_hint(errno: i32) -> Option<&'static str> {
     Some(match errno {
-        1 => "the file or device does not permit this: check its attributes and your privileges",
-        2 => "check the path; its directory must exist",
-        5 => "the device reported an I/O error: see the kernel log (dmesg)",
-        12 => "not enough memory: lower iodepth, bs or numjobs",
-        13 => "you lack the permission: choose a target you may access, or run as its owner or root",
-        16 => "the device is in use exclusively: unmount or release it first",
+        1 => "check the attributes of the file or device and your privileges",
+        2 => "check the path and create its directory",
+        5 => "check the kernel log (dmesg): the device reported an I/O error",
+        12 => "lower iodepth, bs or numjobs to use less memory",
+        13 => "run as the owner or root, or choose another target",
+        16 => "unmount or release the device, which is in exclusive use",
         22 => "with direct=1, bs, offset and size must be multiples of the device's logical block size",
-        23 | 24 => "too many open files: raise `ulimit -n` or lower numjobs",
-        26 => "the file is in use: choose another target",
-        27 => {
-            "the file would be too large for the file system or for `ulimit -f`: lower size or raise the limit"
-        }
-        28 => "no space is left: lower size or choose another target",
-        30 => "the target is read-only: choose another target, or only read",
+        23 | 24 => "raise `ulimit -n` or lower numjobs",
+        26 => "choose another target: the file is in use",
+        27 => "lower size, or raise `ulimit -f`: the file would exceed it or the limit of the file system",
+        28 => "lower size or choose another target",
+        30 => "choose a writable target, or only read",
         95 => "the target does not support this operation",
-        122 => "the disk quota is used up: lower size or choose another target",
+        122 => "lower size or choose another target: the disk quota is exceeded",
         _ => return None,
     })
 }

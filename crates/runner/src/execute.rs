@@ -229,12 +229,12 @@ impl Run<'_> {
                 let (thread, requests) = (live.thread_id.get(), live.in_flight.get());
                 let stuck =
                     format!("thread {thread} is stuck in the kernel with {requests} requests in flight");
-                let hint = "the device does not answer: see the kernel log (dmesg)".to_owned();
+                let hint = "check the kernel log (dmesg): the device does not respond".to_owned();
                 outcome.failure = Some(match self.prepared.session.is_simulated() {
                     false => WorkerFailure { errno: 0, message: stuck, hint: Some(hint) },
                     true => {
                         let message =
-                            format!("the volume has fallen silent with {requests} requests in flight");
+                            format!("the volume stopped responding with {requests} requests in flight");
                         WorkerFailure { errno: 0, message, hint: None }
                     }
                 });

@@ -21,7 +21,7 @@ pub(crate) fn remove(path: &Path, identity: TargetIdentity) -> std::io::Result<(
     let now = std::fs::symlink_metadata(path)?;
     let (major, minor) = fathom_sys::device::numbers_of(now.dev());
     if TargetIdentity::File(major, minor, now.ino()) != identity && !now.is_symlink() {
-        return Err(std::io::Error::other("another file has taken its place"));
+        return Err(std::io::Error::other("another file has replaced it"));
     }
     std::fs::remove_file(path)
 }
@@ -87,7 +87,7 @@ pub(crate) fn needs(
                 return Err(RunError::Unsuitable {
                     path: path.clone(),
                     reason: "does not exist, and allow_file_create=0".to_owned(),
-                    hint: "name an existing file or allow it to be made".to_owned(),
+                    hint: "name an existing file, or set allow_file_create=1".to_owned(),
                 });
             }
             let size = (offset + len).max(job.io.file_size.unwrap_or(0));
@@ -157,8 +157,8 @@ fn create(session: &Session, path: &Path) -> Result<(Arc<TargetHandle>, bool), R
     if handle.kind() != HandleKind::File {
         return Err(RunError::Unsuitable {
             path: path.to_owned(),
-            reason: "became something else while the run was prepared".to_owned(),
-            hint: "find out what replaces it, and try again".to_owned(),
+            reason: "was replaced during preparation".to_owned(),
+            hint: "find the process that replaces it, and retry".to_owned(),
         });
     }
     guard::admit(&session.permit, &[Written { handle: &handle, allow_mounted_write: false }])?;

@@ -74,7 +74,7 @@ pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String
     let root = SysRoot::real();
     let unknown = |path: &Path, error: &dyn std::fmt::Display| RunError::Refused {
         path: path.to_owned(),
-        reasons: vec![format!("what it holds cannot be found out: {error}")],
+        reasons: vec![format!("cannot inspect its content: {error}")],
         hint: "run as root, or choose another target".to_owned(),
     };
     let survey = Survey::of(&root, &handles).map_err(|error| unknown(handles[0].path(), &error))?;

@@ -119,7 +119,7 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
     if let Some(what) = zero {
         return Err(RunError::Plan {
             job: job.name.clone(),
-            reason: format!("{what}=0 moves nothing"),
+            reason: format!("{what}=0 transfers no data"),
             hint: format!("set {what} to 1 or more"),
         });
     }
@@ -127,7 +127,7 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
         return Err(RunError::Plan {
             job: job.name.clone(),
             reason: format!(
-                "a block of {} bytes is more than one request can move",
+                "a block of {} bytes exceeds the maximum request size",
                 targets::largest_block(job)
             ),
             hint: "lower bs below 2g".to_owned(),

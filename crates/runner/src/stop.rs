@@ -67,10 +67,10 @@ mod tests {
     fn a_part_ends_with_the_whole_and_not_the_other_way_round() {
         let whole = StopHandle::default();
         let (first, second) = (whole.part(), whole.part());
-        first.request("the time is over");
+        first.request("the time limit");
         assert!(first.is_requested() && !second.is_requested() && !whole.is_requested());
         whole.request("signal 2");
         let reasons = [&first, &second, &whole.part()].map(StopHandle::reason);
-        assert_eq!(reasons, ["the time is over", "signal 2", "signal 2"].map(|it| Some(it.to_owned())));
+        assert_eq!(reasons, ["the time limit", "signal 2", "signal 2"].map(|it| Some(it.to_owned())));
     }
 }

@@ -66,8 +66,8 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
     };
     if let Time::Virtual { world, names } = &session.time {
         let Some(volume) = names.find(path) else {
-            let reason = "is none of the modelled volumes of this run".to_owned();
-            let hint = "a run is on modelled volumes or on real ones, never on both".to_owned();
+            let reason = "is not one of the simulated volumes of this run".to_owned();
+            let hint = "run simulated and real volumes separately".to_owned();
             return Err(RunError::Unsuitable { path: path.to_owned(), reason, hint });
         };
         let (path, size) = (path.to_owned(), world.size_of(volume));
@@ -97,7 +97,7 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
             return match unfit_for_a_new_file(path) {
                 Some(reason) => Err(unsuitable(
                     reason,
-                    "check the name (`lsblk` lists the devices); no file is made among device nodes",
+                    "check the name (`lsblk` lists the devices); fathom creates no files in /dev",
                 )),
                 None => target(TargetKind::Missing, 0, None),
             };

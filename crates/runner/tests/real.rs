@@ -195,7 +195,7 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     let mut small = on(&file, read(), "psync", 1);
     small.io.size = Some(SizeSpec::Bytes(100));
     check(small, "smaller than the block size");
-    check(on(&file, read(), "warp", 1), "no engine called 'warp'");
+    check(on(&file, read(), "warp", 1), "unknown engine 'warp'");
     check(on(Path::new("/dev/null"), read(), "psync", 1), "neither a regular file nor a block device");
     check(on(&dir.path().join("no/such"), read(), "psync", 1), "No such file");
     let mut huge = on(&file, read(), "psync", 1);

@@ -56,11 +56,11 @@ impl Context {
         let depth = options.depth.max(1);
         // The cheap refusal first: a depth beyond fs.aio-max-nr must not cost its buffers.
         let id = ContextId::new(depth).map_err(|source| {
-            let attempted = format!("making an AIO context for a depth of {depth}");
+            let attempted = format!("create an AIO context for queue depth {depth}");
             SetupError::new(SetupStep::Kernel, attempted, source)
         })?;
         let pool = BufferPool::new(depth, options.block).map_err(|source| {
-            let attempted = format!("allocating {depth} buffers of {} bytes", options.block);
+            let attempted = format!("allocate {depth} buffers of {} bytes", options.block);
             SetupError::new(SetupStep::Buffers, attempted, source)
         })?;
         Ok(Context {

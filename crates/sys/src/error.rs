@@ -2,7 +2,7 @@
 
 /// What was attempted, and the system's answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{attempted}: {}", crate::io::describe(source))]
+#[error("cannot {attempted}: {}", crate::io::describe(source))]
 pub struct SetupError {
     /// The step that failed.
     pub step: SetupStep,

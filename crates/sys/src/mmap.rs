@@ -30,8 +30,7 @@ impl FileMap {
     /// Maps `len` bytes of `file`; `random` turns read-ahead off. The file must be open for reading, and for writing
     /// too where the mapping is to be.
     pub fn new(file: Arc<File>, len: u64, writable: bool, random: bool) -> Result<FileMap, SetupError> {
-        let failed =
-            |source| SetupError::new(SetupStep::Map, format!("mapping {len} bytes of a file"), source);
+        let failed = |source| SetupError::new(SetupStep::Map, format!("map {len} bytes of a file"), source);
         guard::install().map_err(failed)?;
         let access = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         let advice = if random { libc::MADV_RANDOM } else { libc::MADV_SEQUENTIAL };

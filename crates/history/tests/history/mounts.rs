@@ -106,7 +106,7 @@ fn a_read_only_file_system() {
     let new = mounted.path().join("new.db");
     let error = History::open(&new, PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error:?}");
-    assert!(error.hint().unwrap().contains("right to write"), "{error}");
+    assert!(error.hint().unwrap().contains("writable for this user"), "{error}");
     let (store, warning) = Store::begin(&HistoryPath::new(Some(new)), &header("/mnt"));
     let Kept::File(file) = store.kept() else { panic!("{:?}", store.kept()) };
     fs::remove_file(&file).unwrap();

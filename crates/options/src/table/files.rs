@@ -40,7 +40,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Text,
         default: "",
-        doc: "Files or devices to use, separated by colons (a colon in a name is written \\:), shared by all clones; sim:ID?size=50GiB is a modelled volume.",
+        doc: "Files or devices to use, separated by colons (a colon in a name is written \\:), shared by all clones; sim:ID?size=50GiB is a simulated volume.",
         apply: filename,
     },
     OptionRow {

@@ -33,12 +33,12 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { inert: &["0"], instead: "limit the bytes with io_size", ..row(1, "number_ios") },
     UnsupportedOption {
         inert: &["tausworthe"],
-        instead: "leave it out: every block is visited once without a map anyway",
+        instead: "omit it: every block is visited once without a map anyway",
         ..row(1, "random_generator")
     },
     UnsupportedOption {
         inert: &["random"],
-        instead: "leave it out for a uniform distribution",
+        instead: "omit it for a uniform distribution",
         ..row(1, "random_distribution")
     },
     UnsupportedOption {
@@ -47,10 +47,7 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
         ..row(1, "percentage_random")
     },
     UnsupportedOption { inert: &["0"], instead: "use end_fsync=1", ..row(1, "fsync_on_close") },
-    UnsupportedOption {
-        instead: "use zero_buffers, or leave it out for random data",
-        ..row(1, "buffer_pattern")
-    },
+    UnsupportedOption { instead: "use zero_buffers, or omit it for random data", ..row(1, "buffer_pattern") },
     UnsupportedOption {
         instead: "use zero_buffers for fully compressible data, refill_buffers for none",
         ..row(1, "buffer_compress_percentage")
@@ -61,7 +58,7 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
         instead: "use scramble_buffers=0 for repeating buffers, refill_buffers for unique ones",
         ..row(1, "dedupe_percentage")
     },
-    UnsupportedOption { inert: &["0"], instead: "leave it out: data is not read back", ..row(1, "verify") },
+    UnsupportedOption { inert: &["0"], instead: "omit it: data is not read back", ..row(1, "verify") },
     UnsupportedOption { inert: &["0", "1"], ..row(1, "do_verify") },
     row(1, "verify_interval"),
     row(1, "verify_pattern"),
@@ -100,7 +97,7 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { aliases: &["log_unix_epoch"], ..row(1, "log_alternate_epoch") },
     row(1, "per_job_logs"),
     UnsupportedOption { aliases: &["log_max_value"], ..row(1, "log_window_value") },
-    UnsupportedOption { inert: &["1"], instead: "leave it out", ..row(1, "disk_util") },
+    UnsupportedOption { inert: &["1"], instead: "omit it", ..row(1, "disk_util") },
     UnsupportedOption { instead: "use cpus_allowed with the CPUs of the node", ..row(1, "numa_cpu_nodes") },
     row(1, "numa_mem_policy"),
     UnsupportedOption { inert: &["0"], instead: "use nice(1)", ..row(1, "nice") },
@@ -109,12 +106,12 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     row(1, "openfiles"),
     UnsupportedOption {
         inert: &["roundrobin"],
-        instead: "leave it out: files take turns",
+        instead: "omit it: files take turns",
         ..row(1, "file_service_type")
     },
     UnsupportedOption {
         inert: &["0"],
-        instead: "leave it out: files are laid out before the start",
+        instead: "omit it: files are laid out before the start",
         ..row(1, "create_on_open")
     },
     UnsupportedOption { inert: &["1"], ..row(1, "create_serialize") },
@@ -132,13 +129,13 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     },
     UnsupportedOption {
         inert: &["clock_gettime"],
-        instead: "leave it out: the best clock is chosen",
+        instead: "omit it: the best clock is chosen",
         ..row(1, "clocksource")
     },
     UnsupportedOption {
         aliases: &["iomem"],
         inert: &["malloc"],
-        instead: "leave it out: buffers are aligned and, where possible, huge pages",
+        instead: "omit it: buffers are aligned and, where possible, huge pages",
         ..row(1, "mem")
     },
     UnsupportedOption { inert: &["4"], ..row(1, "significant_figures") },
@@ -153,7 +150,7 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { instead: "list the files with filename", ..row(2, "opendir") },
     UnsupportedOption {
         aliases: &["blockalign"],
-        instead: "leave it out: random offsets are aligned to the block size",
+        instead: "omit it: random offsets are aligned to the block size",
         ..row(2, "ba")
     },
     UnsupportedOption { aliases: &["blocksize_unaligned"], flag: true, ..row(2, "bs_unaligned") },

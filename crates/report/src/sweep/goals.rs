@@ -16,7 +16,7 @@ pub(super) fn push(sweep: &Sweep, view: &mut View) {
                 .to_owned(),
         ];
         if sweep.offered.is_empty() {
-            let text = "No rate was offered: the time budget was used up. Raise --budget to find the highest offered rate.";
+            let text = "No rate was offered: the time budget ended. Raise --budget to find the highest offered rate.";
             notes.push(text.to_owned());
         }
         view.push(format!("Maximum under {objective}"), [answers_table(answers), Block::Notes(notes)]);

@@ -138,7 +138,9 @@ fn notes(record: &RunRecord, sweep: &Sweep) -> Vec<String> {
         let title = point.spot.title();
         if let Some(ns) = point.stalled_ns {
             let length = units::duration(Nanos(ns));
-            notes.push(format!("{title}: stalled, no completion for {length}; left out of all conclusions."));
+            notes.push(format!(
+                "{title}: stalled, no completion for {length}; excluded from all conclusions."
+            ));
         } else if let Some(reason) = point.reason.as_ref().filter(|_| point.status != TestStatus::Complete) {
             notes.push(format!("{title}: {}: {reason}", point.status.name()));
         }
@@ -158,7 +160,7 @@ fn depths_not_held(points: &[SweepPoint]) -> Option<String> {
     let held = worst.queue_depth_mean.unwrap_or(0.0);
     let points = if off.len() == 1 { "1 point".to_owned() } else { format!("{} points", off.len()) };
     Some(format!(
-        "{points} did not hold the queue depth asked for (worst: {}, mean {held:.1}); left out of all conclusions.",
+        "{points} did not hold the queue depth asked for (worst: {}, mean {held:.1}); excluded from all conclusions.",
         worst.spot.title()
     ))
 }

@@ -153,7 +153,7 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     let end = spawned.err().map(|error| {
         live.finish();
         let hint = Some("lower numjobs, or raise `ulimit -u`");
-        ended_early(&format!("starting a thread: {}", describe(&error)), error.raw_os_error(), hint)
+        ended_early(&format!("cannot start a thread: {}", describe(&error)), error.raw_os_error(), hint)
     });
     Running { spec, live, started_unix_ms: 0, end }
 }
@@ -186,11 +186,11 @@ fn own_files(files: &mut [OpenFile]) {
 fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> WorkerEnd {
     live.thread_id.set(u64::from(thread_id()));
     if let Err(error) = pin(&spec.cpus) {
-        let message = format!("pinning to CPUs {:?}: {}", spec.cpus, describe(&error));
+        let message = format!("cannot pin to CPUs {:?}: {}", spec.cpus, describe(&error));
         return ended_early(
             &message,
             error.raw_os_error(),
-            Some("name CPUs this process may use in cpus_allowed"),
+            Some("set cpus_allowed to CPUs this process may use"),
         );
     }
     let mut setup = spec.setup.clone();

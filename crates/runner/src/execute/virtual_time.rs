@@ -155,8 +155,9 @@ fn turn(
         if standstill.is_reached(world.now(), requests) {
             worker.fail(WorkerFailure {
                 errno: 0,
-                message: "simulated time stands still: the volume completes requests in no time".to_owned(),
-                hint: Some("give the volume a latency, or a limit that counts these requests".to_owned()),
+                message: "simulated time does not advance: the volume completes requests in no time"
+                    .to_owned(),
+                hint: Some("set a latency for the volume, or a limit that counts these requests".to_owned()),
             });
             return Turn::Finished;
         }

@@ -57,16 +57,16 @@ pub struct BlockEvent {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// No trace file system, or none for us.
-    #[error("the kernel's trace events cannot be read: {0}")]
+    #[error("cannot read the kernel's trace events: {0}")]
     NoEvents(#[source] DeviceError),
     /// An event is not described as this program understands it.
-    #[error("the kernel describes the event {name} in a way this program does not understand")]
+    #[error("cannot parse the kernel's description of the event {name}")]
     Format {
         /// The event.
         name: &'static str,
     },
     /// The kernel refuses to record.
-    #[error("the kernel does not let requests be traced: {}", crate::io::describe(.0))]
+    #[error("cannot trace requests: {}", crate::io::describe(.0))]
     Refused(#[source] std::io::Error),
 }
 
@@ -75,7 +75,7 @@ impl TraceError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             TraceError::NoEvents(_) => {
-                Some("run as root, and where it is not there: mount -t tracefs tracefs /sys/kernel/tracing")
+                Some("run as root; if tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
             }
             TraceError::Refused(_) => {
                 Some("run as root (CAP_PERFMON), outside a container that forbids perf_event_open")

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The path itself could not be looked at.
-    #[error("cannot look at {path}: {}", crate::io::describe(source), path = path.display())]
+    #[error("cannot inspect {path}: {}", crate::io::describe(source), path = path.display())]
     Stat {
         /// The path as given.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum DeviceError {
         source: io::Error,
     },
     /// Counters that do not look like the kernel's.
-    #[error("{path} has no disk counters this program understands: {text:?}", path = path.display())]
+    #[error("cannot parse the disk counters of {path}: {text:?}", path = path.display())]
     Counters {
         /// The file.
         path: PathBuf,
@@ -42,13 +42,13 @@ pub enum DeviceError {
         text: String,
     },
     /// The kernel has no block device of that name.
-    #[error("there is no block device named {name:?} in /sys/class/block")]
+    #[error("no block device named {name:?} in /sys/class/block")]
     UnknownDevice {
         /// The kernel name asked for.
         name: String,
     },
     /// No mount was found that holds the path.
-    #[error("no mounted file system was found for {path}", path = path.display())]
+    #[error("cannot find the mounted file system of {path}", path = path.display())]
     NoMount {
         /// The path as given.
         path: PathBuf,
@@ -70,16 +70,14 @@ impl DeviceError {
             | DeviceError::Open { source, .. }
             | DeviceError::Read { source, .. } => source.kind(),
             DeviceError::UnknownDevice { .. } => {
-                return Some("`ls /sys/class/block` lists the kernel's names");
+                return Some("use a name listed by `ls /sys/class/block`");
             }
-            DeviceError::NoMount { .. } => return Some("/proc must be mounted to tell file systems apart"),
+            DeviceError::NoMount { .. } => return Some("mount /proc"),
             DeviceError::Counters { .. } => return None,
         };
         match kind {
             io::ErrorKind::NotFound => Some("check the spelling, or create it first"),
-            io::ErrorKind::PermissionDenied => Some(
-                "block devices are readable for root and the group `disk`: run as root or join that group",
-            ),
+            io::ErrorKind::PermissionDenied => Some("run as root, or add yourself to the disk group"),
             _ => None,
         }
     }

@@ -24,7 +24,7 @@ pub enum Locality {
 
 impl Default for Locality {
     fn default() -> Locality {
-        Locality::Unknown("the device does not tell".to_string())
+        Locality::Unknown("the device does not report it".to_string())
     }
 }
 

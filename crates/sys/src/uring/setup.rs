@@ -88,7 +88,7 @@ impl Ring {
         let depth = options.depth.max(1);
         if depth > MAX_DEPTH {
             let attempted =
-                format!("making a ring for a depth of {depth} (the kernel's limit is {MAX_DEPTH})");
+                format!("create a ring for queue depth {depth} (the kernel's limit is {MAX_DEPTH})");
             return Err(SetupError::new(
                 SetupStep::Depth,
                 attempted,
@@ -96,11 +96,11 @@ impl Ring {
             ));
         }
         let (ring, deferred) = build_patiently(depth, &options).map_err(|source| {
-            let attempted = format!("making a ring for a depth of {depth}");
+            let attempted = format!("create a ring for queue depth {depth}");
             SetupError::new(SetupStep::Kernel, attempted, source)
         })?;
         let pool = BufferPool::new(depth, options.block).map_err(|source| {
-            let attempted = format!("allocating {depth} buffers of {} bytes", options.block);
+            let attempted = format!("allocate {depth} buffers of {} bytes", options.block);
             SetupError::new(SetupStep::Buffers, attempted, source)
         })?;
         let fixed_files = register_files(&ring, &files, options.fixed_files)?;
@@ -247,7 +247,7 @@ fn register_files(ring: &IoUring, files: &[Arc<File>], wish: Wish) -> Result<boo
         Ok(()) => Ok(true),
         Err(_) if wish == Wish::IfGranted => Ok(false),
         Err(source) => {
-            let attempted = format!("registering {} files with the ring", files.len());
+            let attempted = format!("register {} files with the ring", files.len());
             Err(SetupError::new(SetupStep::RegisterFiles, attempted, source))
         }
     }
@@ -277,7 +277,7 @@ fn register_buffers(ring: &IoUring, pool: &BufferPool, wish: Wish) -> Result<Opt
         Ok(()) => Ok(Some(locked)),
         Err(_) if wish == Wish::IfGranted => Ok(None),
         Err(source) => {
-            let attempted = format!("registering {bytes} bytes of buffers with the ring");
+            let attempted = format!("register {bytes} bytes of buffers with the ring");
             Err(SetupError::new(SetupStep::RegisterBuffers, attempted, source))
         }
     }
