@@ -5,6 +5,7 @@ mod attributes;
 mod dependencies;
 mod imports;
 mod links;
+mod phrases;
 mod registries;
 mod sizes;
 mod tools;
@@ -52,6 +53,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     for file in &tree.rust {
         findings.extend(sizes::check(file));
         findings.extend(attributes::check(file));
+        findings.extend(phrases::check(file));
     }
     let resolved = tree::resolved_metadata(root, "Cargo.toml")?;
     findings.extend(dependencies::check("Cargo.toml", &resolved));

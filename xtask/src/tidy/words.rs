@@ -37,7 +37,7 @@ pub fn check(path: &str, text: &str) -> Vec<TidyFinding> {
 
 /// True where `word` stands in `line` with no letter, digit or underscore directly before or, for words that end in a
 /// letter, after it.
-fn has_word(line: &str, word: &str) -> bool {
+pub(super) fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let ends_in_letter = word.ends_with(is_part);
     line.match_indices(word).any(|(at, _)| {
