@@ -64,7 +64,7 @@ fn check_record(record: &Value, what: &str) -> u128 {
         for job in list(&test["jobs"]) {
             let phase = &job["measured"];
             let has_ramp = job["plan"]["time"]["ramp_time_ns"] != 0;
-            let carried = if has_ramp { int(&job["iodepth"]) } else { 0 };
+            let carried = if has_ramp { int(&job["plan"]["depth"]["iodepth"]) } else { 0 };
             for op in ["read", "write", "trim"] {
                 check_op(phase, op, carried, &format!("{what}, {op}s of {}", job["name"]));
                 ios += int(&phase[op]["ios"]);

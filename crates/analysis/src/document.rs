@@ -1,6 +1,6 @@
 //! How results show in documents what they keep as counts: latencies as summaries.
 
-use fathom_record::{LatencyRecord, LatencySummary};
+use fathom_record::{Latency, LatencySummary};
 use fathom_stats::Moments;
 use serde::{Serialize, Serializer};
 
@@ -10,16 +10,16 @@ pub(crate) fn rate<S: Serializer>(rate: &f64, serializer: S) -> Result<S::Ok, S:
 }
 
 /// Latencies as their summary.
-pub(crate) fn summary<S: Serializer>(latency: &LatencyRecord, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn summary<S: Serializer>(latency: &Latency, serializer: S) -> Result<S::Ok, S::Error> {
     latency.summary().serialize(serializer)
 }
 
 /// The same; null without them.
 pub(crate) fn summary_or_null<S: Serializer>(
-    latency: &Option<LatencyRecord>,
+    latency: &Option<Latency>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    latency.as_ref().map(LatencyRecord::summary).serialize(serializer)
+    latency.as_ref().map(Latency::summary).serialize(serializer)
 }
 
 /// Moments as a summary without percentiles.

@@ -95,7 +95,8 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{ErrorCountRecord, Severity};
+    use fathom_model::Op;
+    use fathom_record::{ErrorCount, Severity};
 
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};
@@ -137,7 +138,7 @@ mod tests {
         let short = TestLoad { seconds: vec![1.0], ..TestLoad::default() };
         let mut run = record(&[TestLoad { id: "a", ..short.clone() }, TestLoad { id: "b", ..short }]);
         plan(&mut run, |plan| plan.io.direct = false);
-        let error = ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 1 };
+        let error = ErrorCount { op: Op::Read, errno: 5, count: 1 };
         run.tests[1].jobs[0].errors = vec![error];
         let found = findings(&run);
         assert_eq!(ids(&found), ["errors", "short-run", "short-run", "buffered", "buffered"]);

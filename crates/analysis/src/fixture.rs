@@ -2,12 +2,13 @@
 //!
 //! Figures follow from each other (Little, counters of the device), as those of a real run do.
 
-use fathom_model::plan::{IoPlan, TimePlan};
+use fathom_model::PerOp;
+use fathom_model::plan::{DepthPlan, EnginePlan, IoPlan, Pattern, TimePlan};
 use fathom_record::{
-    BlockSizes, CpuRecord, DeviceRecord, DiskCountersRecord, DiskRecord, Finding, IntervalOpRecord,
-    IntervalRecord, JobRecord, LatencyRecord, MomentsRecord, OpRecord, PhaseRecord, PlanRecord, RunRecord,
-    TestRecord, TestStatus,
+    CpuUsage, DeviceRecord, DiskCounters, DiskOutcome, Finding, HostRecord, Interval, IntervalOp, JobRecord,
+    Latency, OpOutcome, PhaseOutcome, PlanRecord, RunRecord, TestRecord, TestStatus,
 };
+use fathom_stats::histogram;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -50,7 +51,7 @@ impl TestLoad {
 pub(crate) fn record(loads: &[TestLoad]) -> RunRecord {
     let mut record = RunRecord { status: TestStatus::Complete, ..RunRecord::default() };
     record.header.size_bytes = 100 << 30;
-    record.header.conditions.host.cpus_allowed = 2;
+    record.header.hosts = vec![HostRecord { cpus_allowed: 2, ..HostRecord::default() }];
     record.header.conditions.target.kind = "block_device".to_owned();
     record.header.conditions.target.devices = vec![DeviceRecord {
         name: "sdx".to_owned(),
@@ -69,7 +70,7 @@ fn test(load: &TestLoad) -> TestRecord {
     let end_ns = load.seconds.len() as u64 * SECOND_NS;
     let ios = load.ios() * u64::from(load.jobs);
     let sectors = ios * load.bs / 512;
-    let mut counters = DiskCountersRecord { busy_ms: end_ns / 1_000_000, ..Default::default() };
+    let mut counters = DiskCounters { busy_ms: end_ns / 1_000_000, ..Default::default() };
     match load.writes() {
         true => (counters.write_ios, counters.write_sectors) = (ios, sectors),
         false => (counters.read_ios, counters.read_sectors) = (ios, sectors),
@@ -80,50 +81,48 @@ fn test(load: &TestLoad) -> TestRecord {
         status: TestStatus::Complete,
         elapsed_ns: end_ns,
         jobs: (0..load.jobs).map(|clone| job(load, clone)).collect(),
-        disks: vec![DiskRecord {
+        disks: vec![DiskOutcome {
             name: "sdx".to_owned(),
             counters,
             elapsed_ns: end_ns,
-            ..DiskRecord::default()
+            ..DiskOutcome::default()
         }],
         ..TestRecord::default()
     }
 }
 
 /// A latency of `count` samples, all of `ns`.
-pub(crate) fn latency(count: u64, ns: u64) -> LatencyRecord {
-    let mut all = fathom_stats::Latency::default();
-    all.record(ns);
-    let mut record = LatencyRecord::from_stats(&all);
-    record.bins.iter_mut().for_each(|bin| bin.1 = count);
-    let (wide, square) = (u128::from(count), u128::from(ns) * u128::from(ns));
-    record.moments =
-        MomentsRecord { count, sum: wide * u128::from(ns), sum_squares: wide * square, min: ns, max: ns };
-    record
+pub(crate) fn latency(count: u64, ns: u64) -> Latency {
+    Latency::alike(count, ns)
+}
+
+/// The same in the form of an interval.
+pub(crate) fn clat_bins(count: u64, ns: u64) -> Vec<(u16, u64)> {
+    vec![(histogram::bin(ns) as u16, count)]
 }
 
 fn job(load: &TestLoad, clone: u32) -> JobRecord {
     let ios = load.ios();
     let lat_ns = (f64::from(load.depth * load.jobs) * 1e9 / load.iops) as u64;
-    let op = OpRecord {
+    let op = OpOutcome {
         issued: ios,
         ios,
         bytes: ios * load.bs,
         clat: latency(ios, lat_ns),
         lat: latency(ios, lat_ns),
-        ..OpRecord::default()
+        ..OpOutcome::default()
     };
     let interval = |(second, share): (usize, &f64)| {
         let ios = load.ios_of(*share);
-        let op = IntervalOpRecord {
+        let op = IntervalOp {
             ios,
             bytes: ios * load.bs,
             clat_sum_ns: ios * lat_ns,
-            clat_bins: latency(ios, lat_ns).bins,
+            clat_bins: clat_bins(ios, lat_ns),
         };
         let start_ns = second as u64 * SECOND_NS;
         let (read, write) = if load.writes() { (Default::default(), op) } else { (op, Default::default()) };
-        IntervalRecord {
+        Interval {
             tick: second as u32,
             start_ns,
             end_ns: start_ns + SECOND_NS,
@@ -133,25 +132,28 @@ fn job(load: &TestLoad, clone: u32) -> JobRecord {
         }
     };
     let end_ns = load.seconds.len() as u64 * SECOND_NS;
-    let (read, write) = if load.writes() { (OpRecord::default(), op) } else { (op, OpRecord::default()) };
-    let measured = PhaseRecord {
+    let (read, write) = if load.writes() { (OpOutcome::default(), op) } else { (op, OpOutcome::default()) };
+    let measured = PhaseOutcome {
         end_ns,
         read,
         write,
-        cpu: CpuRecord { user_ns: end_ns / 50, system_ns: end_ns / 20, ..CpuRecord::default() },
+        cpu: CpuUsage { user_ns: end_ns / 50, system_ns: end_ns / 20, ..CpuUsage::default() },
         series: load.seconds.iter().enumerate().map(interval).collect(),
-        ..PhaseRecord::default()
+        ..PhaseOutcome::default()
     };
-    let io = IoPlan { direct: true, ..IoPlan::default() };
+    let engine = EnginePlan { name: "io_uring".to_owned(), ..EnginePlan::default() };
+    let io = IoPlan {
+        pattern: Pattern::named(load.rw).unwrap(),
+        block_size: PerOp::splat(load.bs.into()),
+        direct: true,
+        ..IoPlan::default()
+    };
+    let depth = DepthPlan::new(load.depth);
     let time = TimePlan { time_based: true, ..TimePlan::default() };
     JobRecord {
         name: load.id.to_owned(),
         clone,
-        engine: "io_uring".to_owned(),
-        iodepth: load.depth,
-        rw: load.rw.to_owned(),
-        block_sizes: BlockSizes { read: load.bs, write: load.bs, trim: load.bs },
-        plan: PlanRecord { io, time, ..PlanRecord::default() },
+        plan: PlanRecord { engine, io, depth, time, ..PlanRecord::default() },
         measured,
         ..JobRecord::default()
     }

@@ -5,7 +5,6 @@
 
 mod credit;
 
-use fathom_record::LatencyRecord;
 use fathom_stats::{DATA_OPS, Histogram, Latency};
 use serde::Serialize;
 
@@ -146,11 +145,6 @@ impl Forecast {
     pub fn scaled_to(&self, length_ns: u64, count: u64) -> f64 {
         self.per_second(count) * length_ns as f64 / 1e9
     }
-}
-
-/// Latencies in the shape that reports show.
-pub fn record_of(latency: &Latency) -> LatencyRecord {
-    LatencyRecord::from_stats(latency)
 }
 
 /// What completed between two instants.

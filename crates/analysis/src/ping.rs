@@ -9,7 +9,6 @@ mod how;
 use std::collections::BTreeMap;
 
 use fathom_model::Op;
-use fathom_record::LatencyRecord;
 use fathom_stats::{Latency, Moments};
 use serde::Serialize;
 
@@ -317,14 +316,13 @@ impl PingTally {
     pub fn result(&self) -> PingResult {
         let wall = self.whole.wall_ns();
         let rate = |count: u64| if wall > 0 { count as f64 * 1e9 / wall as f64 } else { 0.0 };
-        let latency = LatencyRecord::from_stats(&self.time);
         PingResult {
             whole: self.whole,
             iops: rate(self.whole.answered),
             bytes_per_second: rate(self.whole.answered_bytes),
-            histogram: classes::classes(&latency),
-            lat_ns: latency,
-            response_ns: self.response.as_ref().map(LatencyRecord::from_stats),
+            histogram: classes::classes(&self.time),
+            lat_ns: self.time.clone(),
+            response_ns: self.response.clone(),
             counts: self.counts.clone(),
         }
     }
@@ -348,10 +346,10 @@ pub struct PingResult {
     pub bytes_per_second: f64,
     /// Times of the requests that count: without warm-up and what is too fast or too slow.
     #[serde(serialize_with = "document::summary")]
-    pub lat_ns: LatencyRecord,
+    pub lat_ns: Latency,
     /// The same from the moments they were due; `None` where no schedule was kept.
     #[serde(serialize_with = "document::summary_or_null")]
-    pub response_ns: Option<LatencyRecord>,
+    pub response_ns: Option<Latency>,
     /// Those times in classes.
     pub histogram: Vec<LatencyClass>,
 }

@@ -4,10 +4,10 @@
 
 use std::borrow::Cow;
 
-use fathom_model::Nanos;
 use fathom_model::plan::{IoPlan, OpenSync, TimePlan};
+use fathom_model::{Nanos, PerOp};
 use fathom_record::stability::{Second, seconds};
-use fathom_record::{Activity, JobRecord, OpRecord, RunRecord, TestRecord, TestSummary};
+use fathom_record::{Activity, JobRecord, OpOutcome, RunRecord, TestRecord, TestSummary};
 
 /// Full seconds that a rate takes to be told from one that moves.
 pub(crate) const LEAST_SECONDS: usize = 3;
@@ -100,17 +100,16 @@ impl<'a> RecordRow<'a> {
 
     /// True where every job was told the same, so that one depth and one block size describe the row.
     pub(crate) fn is_uniform(&self) -> bool {
-        let told = |job: &JobRecord| {
-            let sizes = (job.block_sizes, job.smallest_block_sizes);
-            (job.rw.clone(), sizes, job.iodepth, job.engine.clone())
-        };
+        fn told(job: &JobRecord) -> (&str, [PerOp<u64>; 2], u32, &str) {
+            (job.rw(), [job.largest_blocks(), job.smallest_blocks()], job.iodepth(), job.engine())
+        }
         self.jobs().windows(2).all(|pair| told(&pair[0]) == told(&pair[1]))
     }
 
     /// Bytes of every request; `None` where they differ.
     pub(crate) fn block_bytes(&self) -> Option<u64> {
         let job = self.jobs().first()?;
-        let (least, most) = (job.smallest_blocks(), job.block_sizes);
+        let (least, most) = (job.smallest_blocks(), job.largest_blocks());
         let (least, most) = match self.kind()? {
             RowKind::Read => (least.read, most.read),
             RowKind::Write => (least.write, most.write),
@@ -173,7 +172,7 @@ impl<'a> RecordRow<'a> {
     }
 
     pub(crate) fn is_random(&self) -> bool {
-        self.jobs().iter().all(|job| job.rw.starts_with("rand"))
+        self.jobs().iter().all(|job| job.rw().starts_with("rand"))
     }
 
     /// The planned `size` in bytes, the largest of all jobs; 0 where none was given in bytes.
@@ -182,7 +181,7 @@ impl<'a> RecordRow<'a> {
     }
 
     /// Sum over the measured part of all jobs.
-    pub(crate) fn sum(&self, field: fn(&OpRecord) -> u64, of: fn(&JobRecord) -> &OpRecord) -> u64 {
+    pub(crate) fn sum(&self, field: fn(&OpOutcome) -> u64, of: fn(&JobRecord) -> &OpOutcome) -> u64 {
         self.jobs().iter().map(|job| field(of(job))).sum()
     }
 }
@@ -218,7 +217,7 @@ mod tests {
     fn what_jobs_differ_in_is_not_said_of_all() {
         let mut run = record(&[TestLoad { jobs: 2, ..TestLoad::default() }]);
         assert!(rows(&run)[0].is_uniform());
-        run.tests[0].jobs[1].block_sizes.read = 8192;
+        run.tests[0].jobs[1].plan.io.block_size.read = 8192.into();
         run.tests[0].jobs[1].plan.time.think_time.pause = Nanos(5);
         let rows = rows(&run);
         assert_eq!((rows[0].is_uniform(), rows[0].block_bytes(), rows[0].is_paced()), (false, None, true));

@@ -7,7 +7,7 @@ pub mod plan;
 pub mod point;
 pub mod scan;
 
-use fathom_record::{JobRecord, LatencyRecord, LatencySummary, RunRecord, TestRecord, TestStatus};
+use fathom_record::{JobRecord, Latency, LatencySummary, RunRecord, TestRecord, TestStatus};
 use serde::Serialize;
 
 use crate::surface::file::FileRow;
@@ -76,8 +76,8 @@ pub struct SaturatedRate {
 impl SaturatedRate {
     fn add(&mut self, test: &TestRecord) {
         let job = test.jobs.first();
-        self.iodepth = job.map(|job| job.iodepth);
-        self.block_size_bytes = job.map(|job| job.block_sizes.read.max(job.block_sizes.write));
+        self.iodepth = job.map(JobRecord::iodepth);
+        self.block_size_bytes = job.map(JobRecord::largest_blocks).map(|sizes| sizes.read.max(sizes.write));
         self.points.push(rate(test, mean_rate));
         let rates: Vec<f64> = self.points.iter().filter_map(|point| point.bytes_per_second).collect();
         self.mean = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
@@ -122,7 +122,7 @@ pub fn assess(record: &RunRecord) -> Surface {
     let began = record.tests.first().map_or(0, |test| test.started_unix_ms);
     let mut elapsed_ns = 0;
     let mut surface = Surface::default();
-    let mut access = fathom_stats::Latency::default();
+    let mut access = Latency::default();
     for test in &record.tests {
         if test.started_unix_ms > 0 {
             elapsed_ns = test.started_unix_ms.saturating_sub(began).saturating_mul(1_000_000);
@@ -131,7 +131,7 @@ pub fn assess(record: &RunRecord) -> Surface {
         surface.file_benchmark.extend(FileRow::of(test));
         if let Some(probed) = job(test, ACCESS) {
             let times = moved(probed).lat;
-            access.merge(&times.to_stats());
+            access.merge(&times);
             // A record keeps the slowest requests; where those are not all, they would tell of the others' places.
             let kept = probed.slowest.iter().filter(|_| probed.slowest.len() as u64 == times.samples());
             surface.probes.extend(kept.map(|slow| SingleAccess {
@@ -149,7 +149,7 @@ pub fn assess(record: &RunRecord) -> Surface {
     }
     name_the_unwritten(&mut surface.points);
     surface.transfer_rate = spread(&surface.points);
-    surface.access_lat_ns = LatencyRecord::from_stats(&access).summary();
+    surface.access_lat_ns = access.summary();
     surface.cpu_fraction = cpu_fraction(record);
     surface.machine_busy_fraction = machine_busy_fraction(record);
     surface.scan = Scan::of(record);
@@ -272,15 +272,15 @@ fn cpu_fraction(record: &RunRecord) -> Option<f64> {
 
 fn machine_busy_fraction(record: &RunRecord) -> Option<f64> {
     let of_points = record.tests.iter().filter(|test| job(test, TRANSFER).is_some());
-    let (busy, all) = of_points
-        .flat_map(|test| &test.host_load)
-        .fold((0, 0), |(busy, all), interval| (busy + interval.busy_ns, all + interval.cpu_ns));
+    let (busy, all) = of_points.flat_map(|test| &test.host_load).fold((0, 0), |(busy, all), interval| {
+        (busy + interval.counters.busy_ns, all + interval.counters.cpu_ns)
+    });
     (all > 0).then(|| busy as f64 / all as f64)
 }
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{ContentRecord, IntervalOpRecord, IntervalRecord, StallRecord};
+    use fathom_record::{ContentRecord, Interval, IntervalOp, Stall};
 
     use super::*;
     use crate::surface::point::tests::point;
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_spread_is_over_points_that_are_the_mediums() {
         let mut stalled = point(1 << 30, 1);
-        stalled.jobs[0].stalls = vec![StallRecord { length_ns: 20_000_000_000, ..StallRecord::default() }];
+        stalled.jobs[0].stalls = vec![Stall { length_ns: 20_000_000_000, ..Stall::default() }];
         let mut tests: Vec<TestRecord> = [100, 80, 120, 100].map(|mib| point(mib << 20, mib)).to_vec();
         tests.extend([stalled, zeros(point(2 << 30, 900)), zeros(point(3 << 30, 100))]);
         let surface = assess(&record(tests));
@@ -348,11 +348,11 @@ mod tests {
     fn the_burst_is_its_best_half_second() {
         let mut test = TestRecord { id: BURST.to_owned(), ..point(0, 100) };
         test.jobs.truncate(1);
-        let interval = |start_ns, end_ns, bytes| IntervalRecord {
+        let interval = |start_ns, end_ns, bytes| Interval {
             start_ns,
             end_ns,
-            read: IntervalOpRecord { bytes, ..IntervalOpRecord::default() },
-            ..IntervalRecord::default()
+            read: IntervalOp { bytes, ..IntervalOp::default() },
+            ..Interval::default()
         };
         test.jobs[0].measured.series = vec![
             interval(0, 500_000_000, 40 << 20),

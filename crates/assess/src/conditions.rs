@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fathom_record::RunHeader;
 use fathom_record::conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
     TargetRecord,
@@ -12,10 +13,14 @@ use fathom_sys::device::cgroup::{IoThrottle, ThrottleKind};
 use fathom_sys::device::{DeviceFacts, FilesystemFacts, HostFacts, Locality, PathKind, TargetStack};
 use fathom_sys::files::SYSTEM_TEXT;
 
-/// The conditions of a run on `target`; what cannot be found out stays empty. `labels` say what the firmware does not
-/// (`provider`, `instance`).
-pub fn conditions(target: &Path, clock: ClockFacts, labels: &BTreeMap<String, String>) -> Conditions {
-    Conditions { host: host(&HostFacts::read(), clock, labels), target: target_record(target) }
+/// Enters this machine and the target into the header of a run that begins now; what cannot be found out stays empty. Labels of the
+/// header say what the firmware does not (`provider`, `instance`).
+pub fn enter_conditions(header: &mut RunHeader, target: Option<&Path>, clock: ClockFacts) {
+    header.started_unix_ms = fathom_sys::clock::unix_ms();
+    let started_monotonic_ns = fathom_sys::clock::monotonic_ns();
+    let host = host(&HostFacts::read(), clock, &header.labels);
+    header.hosts = vec![HostRecord { started_monotonic_ns, ..host }];
+    header.conditions = Conditions { target: target.map(target_record).unwrap_or_default() };
 }
 
 fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>) -> HostRecord {
@@ -39,6 +44,7 @@ fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>)
         clocksource: text(&facts.clocksource),
         clock: clock.source.to_owned(),
         boot_id: text(&facts.boot_id),
+        started_monotonic_ns: 0,
         virtualization: match (&facts.hypervisor, facts.virtualized) {
             (Some(name), _) => Some(name.clone()),
             (None, Some(false)) => Some("none".to_owned()),
@@ -215,11 +221,13 @@ mod tests {
 
     #[test]
     fn this_machine_tells_of_itself() {
-        let found = conditions(Path::new("/"), CLOCK, &BTreeMap::new());
-        assert!(!found.host.kernel.is_empty() && found.host.cpus_online > 0 && found.host.memory_bytes > 0);
-        assert_eq!((found.target.path.as_str(), found.target.kind.as_str()), ("/", "directory"));
-        assert!(found.target.filesystem.is_some_and(|filesystem| !filesystem.fs_type.is_empty()));
-        let missing = conditions(Path::new("/no/such/place/at/all"), CLOCK, &BTreeMap::new());
-        assert_eq!(missing.target.kind, "none");
+        let mut found = RunHeader::default();
+        enter_conditions(&mut found, Some(Path::new("/")), CLOCK);
+        let (host, target) = (found.host(), &found.conditions.target);
+        assert!(!host.kernel.is_empty() && host.cpus_online > 0 && host.memory_bytes > 0);
+        assert_eq!((target.path.as_str(), target.kind.as_str()), ("/", "directory"));
+        assert!(target.filesystem.as_ref().is_some_and(|filesystem| !filesystem.fs_type.is_empty()));
+        enter_conditions(&mut found, Some(Path::new("/no/such/place/at/all")), CLOCK);
+        assert_eq!(found.conditions.target.kind, "none");
     }
 }

@@ -3,7 +3,7 @@
 use fathom_record::{Activity, RunHeader};
 use fathom_runner::Session;
 
-use crate::conditions;
+use crate::conditions::enter_conditions;
 use crate::settings::RunSettings;
 
 /// What a command knows of its run before it begins.
@@ -22,7 +22,7 @@ pub(crate) struct Heading<'a> {
 
 /// The header of a run that begins now. One on virtual time says nothing of this machine.
 pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
-    let header = RunHeader {
+    let mut header = RunHeader {
         command: heading.said.command.clone(),
         activity: heading.activity.clone(),
         target: heading.target_name.clone(),
@@ -32,16 +32,8 @@ pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
         notes: heading.notes.to_vec(),
         ..RunHeader::default()
     };
-    if session.is_simulated() {
-        return header;
+    if !session.is_simulated() {
+        enter_conditions(&mut header, Some(&heading.said.target), session.clock_facts());
     }
-    let conditions =
-        conditions::conditions(&heading.said.target, session.clock_facts(), &heading.said.labels);
-    RunHeader {
-        started_unix_ms: fathom_sys::clock::unix_ms(),
-        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
-        boot_id: conditions.host.boot_id.clone(),
-        conditions,
-        ..header
-    }
+    header
 }

@@ -43,7 +43,7 @@ mod working_file;
 pub use bench::run;
 pub use candidates::{candidates, volume_size};
 pub use catalogue::{VolumeTypes, read_catalogue};
-pub use conditions::conditions;
+pub use conditions::enter_conditions;
 pub use control::{
     MeasurementEnd, MeasurementEvent, MeasurementHandle, TestKeeper, begin_measurement, follow, stuck_note,
 };

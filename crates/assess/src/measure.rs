@@ -71,9 +71,9 @@ pub(crate) fn measure_plan(
     };
     match session.run(&plan, observer) {
         Ok(outcome) => {
-            let mut record = test_record(meta, &plan, &outcome);
+            let mut record = test_record(meta, &plan, outcome);
             // A reader of the table has no other place to learn the remedy from.
-            if let Some(failure) = outcome.workers.iter().find_map(|worker| worker.failure.as_ref()) {
+            if let Some(failure) = record.jobs.iter().find_map(|job| job.error.as_ref()) {
                 record.reason = Some(with_hint(failure.message.clone(), failure.hint.clone()));
             }
             record

@@ -77,14 +77,14 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
     let value = finding.evidence.get(value)?.as_f64()?;
     let test = record.tests.iter().find(|test| finding.tests.contains(&test.id))?;
     let job = test.jobs.first()?;
-    let reads = match job.rw.trim_start_matches("rand") {
+    let reads = match job.rw().trim_start_matches("rand") {
         "read" => Some(1.0),
         "write" => Some(0.0),
         _ => None,
     };
-    let block = if reads == Some(0.0) { job.block_sizes.write } else { job.block_sizes.read };
+    let block = if reads == Some(0.0) { job.largest_blocks().write } else { job.largest_blocks().read };
     let load =
-        OfferedLoad { read_fraction: reads, ..OfferedLoad::of(block as f64, !job.rw.starts_with("rand")) };
+        OfferedLoad { read_fraction: reads, ..OfferedLoad::of(block as f64, !job.rw().starts_with("rand")) };
     Some(VolumeNeed {
         size_bytes: parameters.size_bytes?,
         iops: if in_bytes { value / block as f64 } else { value },
@@ -182,7 +182,9 @@ fn price(offer: &VolumeOffer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{BlockSizes, DeviceRecord, JobRecord, TestRecord};
+    use fathom_model::PerOp;
+    use fathom_model::plan::{IoPlan, Pattern};
+    use fathom_record::{DeviceRecord, JobRecord, PlanRecord, TestRecord};
 
     use super::*;
 
@@ -194,8 +196,10 @@ mod tests {
     }
 
     fn advised(target: &str, label: Option<&str>, finding: Finding) -> String {
-        let block_sizes = BlockSizes { read: 4096, write: 4096, ..BlockSizes::default() };
-        let job = JobRecord { rw: "randread".to_owned(), block_sizes, ..JobRecord::default() };
+        let pattern = Pattern { random: true, ..Pattern::default() };
+        let io = IoPlan { pattern, block_size: PerOp::splat(4096.into()), ..IoPlan::default() };
+        let plan = PlanRecord { io, ..PlanRecord::default() };
+        let job = JobRecord { plan, ..JobRecord::default() };
         let finding =
             Finding { tests: vec!["rand-read".to_owned()], remedy: Some("general".to_owned()), ..finding };
         let mut record = RunRecord {

@@ -101,8 +101,8 @@ pub(crate) fn until_steady(
 fn figure(test: &TestRecord) -> (&'static str, f64) {
     let summary = TestSummary::new(test);
     let total = summary.total.unwrap_or_default();
-    let is_single = matches!(test.jobs.as_slice(), [job] if job.iodepth == 1) && summary.sync.is_none();
-    let is_sequential = test.jobs.iter().all(|job| !job.rw.starts_with("rand"));
+    let is_single = matches!(test.jobs.as_slice(), [job] if job.iodepth() == 1) && summary.sync.is_none();
+    let is_sequential = test.jobs.iter().all(|job| !job.rw().starts_with("rand"));
     match total.lat_ns.mean.or(total.clat_ns.mean) {
         Some(mean) if is_single => ("lat_ns", mean),
         _ if is_sequential => ("bytes_per_second", total.bytes_per_second),
@@ -114,7 +114,8 @@ fn figure(test: &TestRecord) -> (&'static str, f64) {
 mod tests {
     use super::*;
     use fathom_engine::sim::FixedLatency;
-    use fathom_record::{IntervalOpRecord, IntervalRecord, JobRecord, OpRecord, PhaseRecord};
+    use fathom_model::plan::DepthPlan;
+    use fathom_record::{Interval, IntervalOp, JobRecord, OpOutcome, PhaseOutcome, PlanRecord};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -128,11 +129,13 @@ mod tests {
 
     /// A round of a second with these requests.
     fn round(ios: u64) -> TestRecord {
-        let op = IntervalOpRecord { ios, bytes: ios * 4096, ..Default::default() };
-        let series = vec![IntervalRecord { end_ns: SECOND, read: op, ..Default::default() }];
-        let read = OpRecord { issued: ios, ios, bytes: ios * 4096, ..Default::default() };
-        let measured = PhaseRecord { end_ns: SECOND, read, series, ..Default::default() };
-        let job = JobRecord { rw: "randread".to_owned(), iodepth: 8, measured, ..Default::default() };
+        let op = IntervalOp { ios, bytes: ios * 4096, ..Default::default() };
+        let series = vec![Interval { end_ns: SECOND, read: op, ..Default::default() }];
+        let read = OpOutcome { issued: ios, ios, bytes: ios * 4096, ..Default::default() };
+        let measured = PhaseOutcome { end_ns: SECOND, read, series, ..Default::default() };
+        let mut plan = PlanRecord { depth: DepthPlan::new(8), ..Default::default() };
+        plan.io.pattern.random = true;
+        let job = JobRecord { plan, measured, ..Default::default() };
         TestRecord { status: TestStatus::Complete, jobs: vec![job], ..Default::default() }
     }
 

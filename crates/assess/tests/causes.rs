@@ -8,7 +8,7 @@ use fathom_analysis::identify::script::identified_of;
 use fathom_assess::RunSettings;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_model::Nanos;
-use fathom_record::{HostIntervalRecord, RunRecord};
+use fathom_record::{HostCounters, HostInterval, RunRecord};
 
 fn run(target: &str) -> (RunRecord, Identified) {
     let settings = IdentifySettings {
@@ -32,11 +32,15 @@ fn given_away(record: &RunRecord, bound: f64, (low, before): (f64, f64)) -> Iden
         let rate = measured.read.ios as f64 * 1e9 / measured.elapsed_ns().max(1) as f64;
         let share = if rate < bound { low } else { before };
         let cpu_ns = 2 * test.elapsed_ns;
-        test.host_load = vec![HostIntervalRecord {
+        test.host_load = vec![HostInterval {
+            host: 0,
+            start_ns: 0,
             end_ns: test.elapsed_ns,
-            cpu_ns,
-            steal_ns: (cpu_ns as f64 * share) as u64,
-            ..HostIntervalRecord::default()
+            counters: HostCounters {
+                cpu_ns,
+                steal_ns: (cpu_ns as f64 * share) as u64,
+                ..HostCounters::default()
+            },
         }];
     }
     identified_of(&record).unwrap()

@@ -95,6 +95,7 @@ pub(crate) fn text_of<'row>(row: &'row Row<'_>, index: usize, name: &str) -> Res
 }
 
 fn history_row(id: RunId, status: &str, tests: u64, header: RunHeader) -> HistoryRow {
+    let hostname = header.host().hostname.clone();
     HistoryRow {
         id: id.0 as u64,
         started: rfc3339(header.started_unix_ms),
@@ -104,7 +105,7 @@ fn history_row(id: RunId, status: &str, tests: u64, header: RunHeader) -> Histor
         command: header.command.join(" "),
         status: status_named(status),
         tests,
-        hostname: header.conditions.host.hostname,
+        hostname,
         labels: header.labels,
         tool_version: header.tool_version,
     }

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// One kind of request. `Sync` stands for fsync, `Datasync` for fdatasync; neither moves data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+/// One kind of request. `Sync` stands for fsync, `Datasync` for fdatasync; neither moves data. The default is fio's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Op {
     /// Read data from the target.
+    #[default]
     Read = 0,
     /// Write data to the target.
     Write = 1,

@@ -26,6 +26,11 @@ impl<T: Clone> PerOp<T> {
 }
 
 impl<T> PerOp<T> {
+    /// References to the values.
+    pub fn as_ref(&self) -> PerOp<&T> {
+        PerOp { read: &self.read, write: &self.write, trim: &self.trim }
+    }
+
     /// The values with their operations, in report order.
     pub fn iter(&self) -> impl Iterator<Item = (Op, &T)> {
         [(Op::Read, &self.read), (Op::Write, &self.write), (Op::Trim, &self.trim)].into_iter()

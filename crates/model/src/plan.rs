@@ -275,6 +275,17 @@ pub struct MeasurePlan {
 pub const DEFAULT_PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
+impl MeasurePlan {
+    /// Whether fio's outputs show percentiles of slat, clat and lat: of those that are recorded.
+    pub fn shown_percentiles(&self) -> [bool; 3] {
+        [
+            self.slat && self.slat_percentiles,
+            self.clat && self.clat_percentiles,
+            self.lat && self.lat_percentiles,
+        ]
+    }
+}
+
 impl Default for MeasurePlan {
     fn default() -> Self {
         MeasurePlan {

@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
 
-/// Host and target as they were when the run began.
+/// The target as it was when the run began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// The machine; empty for simulated runs.
-    pub host: HostRecord,
     /// What was measured.
     pub target: TargetRecord,
 }
@@ -44,6 +42,9 @@ pub struct HostRecord {
     pub clock: String,
     /// The kernel's boot id.
     pub boot_id: String,
+    /// Monotonic clock at the start of the run, ns; comparable within one `boot_id` only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub started_monotonic_ns: u64,
     /// Kind of virtualization, where it can be told (`kvm`, `none`, …).
     pub virtualization: Option<String>,
     /// What the firmware says of the machine.

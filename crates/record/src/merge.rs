@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fathom_model::Op;
-use fathom_stats::{Latency, OpOutcome, PhaseOutcome};
+use fathom_model::plan::OnError;
 
-use crate::{ErrorCountRecord, JobRecord, LatencyClasses, MomentsRecord, PhaseRecord, TestRecord};
+use crate::{ErrorCount, JobRecord, LatencyClasses, Moments, PhaseOutcome, PlanRecord, TestRecord};
 
 /// All workers as one job. Counters and histograms are added; what cannot be added is taken from the first (name,
 /// description, thread), from the last (options, depth, as fio does), or from the first that has it (error).
@@ -15,14 +15,18 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
     if jobs.len() == 1 {
         return (*first).clone();
     }
-    let ramps: Vec<&PhaseRecord> = jobs.iter().filter_map(|job| job.ramp.as_ref()).collect();
-    let measured: Vec<&PhaseRecord> = jobs.iter().map(|job| &job.measured).collect();
+    let ramps: Vec<&PhaseOutcome> = jobs.iter().filter_map(|job| job.ramp.as_ref()).collect();
+    let measured: Vec<&PhaseOutcome> = jobs.iter().map(|job| &job.measured).collect();
     let kept = jobs.iter().map(|job| job.slowest.len()).max().unwrap_or(0);
     let mut slowest: Vec<_> = jobs.iter().flat_map(|job| job.slowest.iter().cloned()).collect();
     slowest.sort_by_key(|slow| std::cmp::Reverse(slow.lat_ns));
     slowest.truncate(kept);
     let mut stalls: Vec<_> = jobs.iter().flat_map(|job| job.stalls.iter().cloned()).collect();
     stalls.sort_by_key(|stall| stall.start_ns);
+    let on_error = OnError {
+        continue_read: jobs.iter().any(|job| job.plan.on_error.continue_read),
+        continue_write: jobs.iter().any(|job| job.plan.on_error.continue_write),
+    };
     let least = |known: u64, other: u64| if known == 0 { other } else { known.min(other) };
     JobRecord {
         name: first.name.clone(),
@@ -30,22 +34,16 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         group: first.group,
         phase: first.phase,
         group_reporting: last.group_reporting,
+        host: first.host,
         job: first.job,
         clone: first.clone,
         thread_id: first.thread_id,
         said_thread: first.said_thread,
         started_unix_ms: jobs.iter().map(|job| job.started_unix_ms).fold(0, least),
-        engine: first.engine.clone(),
-        iodepth: last.iodepth,
-        rw: first.rw.clone(),
-        block_sizes: first.block_sizes,
-        smallest_block_sizes: first.smallest_block_sizes,
         global_options: last.global_options.clone(),
         options: last.options.clone(),
-        plan: first.plan.clone(),
+        plan: PlanRecord { depth: last.plan.depth, on_error, ..first.plan.clone() },
         worker: first.worker.clone(),
-        percentiles: first.percentiles.clone(),
-        continue_on_error: jobs.iter().any(|job| job.continue_on_error),
         error: jobs.iter().find_map(|job| job.error.clone()),
         stuck: jobs.iter().any(|job| job.stuck),
         ramp: (!ramps.is_empty()).then(|| merge_phases(&ramps)),
@@ -56,59 +54,20 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
     }
 }
 
-fn merge_errors(jobs: &[&JobRecord]) -> Vec<ErrorCountRecord> {
-    let mut counts: BTreeMap<(&str, i32), u64> = BTreeMap::new();
+fn merge_errors(jobs: &[&JobRecord]) -> Vec<ErrorCount> {
+    let mut counts: BTreeMap<(Op, i32), u64> = BTreeMap::new();
     for error in jobs.iter().flat_map(|job| &job.errors) {
-        *counts.entry((&error.op, error.errno)).or_default() += error.count;
+        *counts.entry((error.op, error.errno)).or_default() += error.count;
     }
-    let record =
-        |((op, errno), count): ((&str, i32), u64)| ErrorCountRecord { op: op.to_owned(), errno, count };
-    counts.into_iter().map(record).collect()
+    counts.into_iter().map(|((op, errno), count)| ErrorCount { op, errno, count }).collect()
 }
 
-/// Phases of several workers as one: from the first start to the last end, counters added.
-pub fn merge_phases(phases: &[&PhaseRecord]) -> PhaseRecord {
-    let mut phases = phases.iter().map(|phase| phase.to_stats());
-    let Some(mut sum) = phases.next() else { return PhaseRecord::default() };
-    for phase in phases {
-        merge_into(&mut sum, &phase);
-    }
-    PhaseRecord::from_stats(&sum)
-}
-
-fn merge_into(sum: &mut PhaseOutcome, phase: &PhaseOutcome) {
-    sum.start_ns = sum.start_ns.min(phase.start_ns);
-    sum.end_ns = sum.end_ns.max(phase.end_ns);
-    sum.schedule_end_ns = sum.schedule_end_ns.max(phase.schedule_end_ns);
-    for (mine, theirs) in sum.ops.iter_mut().zip(&phase.ops) {
-        merge_op(mine, theirs);
-    }
-    sum.syncs += phase.syncs;
-    sum.sync_lat.merge(&phase.sync_lat);
-    sum.syncs_failed += phase.syncs_failed;
-    sum.depth.merge(&phase.depth);
-    sum.submit.merge(&phase.submit);
-    sum.complete.merge(&phase.complete);
-    sum.cpu.merge(&phase.cpu);
-    sum.kernel_threads.merge(&phase.kernel_threads);
-    sum.series.merge(&phase.series);
-}
-
-/// Adds the counters of one operation to those of another.
-pub(crate) fn merge_op(mine: &mut OpOutcome, theirs: &OpOutcome) {
-    mine.issued += theirs.issued;
-    mine.ios += theirs.ios;
-    mine.bytes += theirs.bytes;
-    mine.short += theirs.short;
-    mine.failed += theirs.failed;
-    let latencies: [(&mut Latency, &Latency); 3] =
-        [(&mut mine.slat, &theirs.slat), (&mut mine.clat, &theirs.clat), (&mut mine.lat, &theirs.lat)];
-    for (mine, theirs) in latencies {
-        mine.merge(theirs);
-    }
-    mine.bandwidth_windows.merge(&theirs.bandwidth_windows);
-    mine.iops_windows.merge(&theirs.iops_windows);
-    mine.open_loop.merge(&theirs.open_loop);
+/// Phases of several workers as one.
+fn merge_phases(phases: &[&PhaseOutcome]) -> PhaseOutcome {
+    let mut phases = phases.iter().copied();
+    let Some(mut sum) = phases.next().cloned() else { return PhaseOutcome::default() };
+    phases.for_each(|phase| sum.merge(phase));
+    sum
 }
 
 /// Window statistics of one report entry. Over several workers they are sums, as fio gives them: of the least, the
@@ -129,7 +88,7 @@ pub struct Windows {
 
 impl Windows {
     /// Adds the windows of one worker.
-    pub fn add(&mut self, moments: &MomentsRecord) {
+    pub fn add(&mut self, moments: &Moments) {
         if moments.count == 0 {
             return;
         }

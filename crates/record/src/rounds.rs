@@ -4,9 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::merge::merge_jobs;
 use crate::wire::is_default;
-use crate::{
-    DiskCountersRecord, DiskRecord, HostIntervalRecord, IntervalRecord, JobRecord, PhaseRecord, TestRecord,
-};
+use crate::{DiskOutcome, HostInterval, Interval, JobRecord, PhaseOutcome, TestRecord};
 
 /// The rounds of a test, and what they came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,7 +97,7 @@ fn moved(round: &TestRecord, end: End) -> TestRecord {
         (interval.start_ns, interval.end_ns) = (shift.time(interval.start_ns), shift.time(interval.end_ns));
         interval.tick = shift.tick(interval.tick);
     }
-    for HostIntervalRecord { start_ns, end_ns, .. } in &mut moved.host_load {
+    for HostInterval { start_ns, end_ns, .. } in &mut moved.host_load {
         (*start_ns, *end_ns) = (shift.time(*start_ns), shift.time(*end_ns));
     }
     moved
@@ -121,27 +119,26 @@ impl Shift {
         self.end.tick + tick.saturating_sub(self.begin_tick)
     }
 
-    fn phase(&self, phase: &mut PhaseRecord) {
+    fn phase(&self, phase: &mut PhaseOutcome) {
         (phase.start_ns, phase.end_ns) = (self.time(phase.start_ns), self.time(phase.end_ns));
         if phase.schedule_end_ns > 0 {
             phase.schedule_end_ns = self.time(phase.schedule_end_ns);
         }
         for interval in &mut phase.series {
-            let IntervalRecord { tick, start_ns, end_ns, .. } = interval;
+            let Interval { tick, start_ns, end_ns, .. } = interval;
             (*start_ns, *end_ns) = (self.time(*start_ns), self.time(*end_ns));
             *tick = self.tick(*tick);
         }
     }
 }
 
-fn add_disks(sum: &mut [DiskRecord], disks: &[DiskRecord]) {
+fn add_disks(sum: &mut [DiskOutcome], disks: &[DiskOutcome]) {
     for disk in disks {
         let Some(mine) = sum.iter_mut().find(|mine| mine.name == disk.name && mine.under == disk.under)
         else {
             continue;
         };
-        let counters = mine.counters.to_stats().plus(&disk.counters.to_stats());
-        mine.counters = DiskCountersRecord::from_stats(&counters);
+        mine.counters = mine.counters.plus(&disk.counters);
         mine.elapsed_ns += disk.elapsed_ns;
         mine.intervals.extend(disk.intervals.iter().cloned());
     }
@@ -151,40 +148,40 @@ fn add_disks(sum: &mut [DiskRecord], disks: &[DiskRecord]) {
 mod tests {
     use super::*;
     use crate::stability::seconds;
-    use crate::{IntervalOpRecord, OpRecord, StallRecord, TestSummary};
+    use crate::{DiskCounters, IntervalOp, OpOutcome, Stall, TestSummary};
 
     const SECOND: u64 = 1_000_000_000;
 
     /// A round of `ticks` halves of a second with these requests each, after a ramp of one second.
     fn round(ticks: u32, ios: u64) -> TestRecord {
         let at = |tick: u32| SECOND + u64::from(tick) * SECOND / 2;
-        let interval = |tick: u32| IntervalRecord {
+        let interval = |tick: u32| Interval {
             tick: tick + 2,
             start_ns: at(tick),
             end_ns: at(tick + 1),
-            read: IntervalOpRecord { ios, bytes: ios * 4096, ..Default::default() },
+            read: IntervalOp { ios, bytes: ios * 4096, ..Default::default() },
             ..Default::default()
         };
         let all = ios * u64::from(ticks);
-        let measured = PhaseRecord {
+        let measured = PhaseOutcome {
             start_ns: at(0),
             end_ns: at(ticks),
-            read: OpRecord { issued: all, ios: all, bytes: all * 4096, ..Default::default() },
+            read: OpOutcome { issued: all, ios: all, bytes: all * 4096, ..Default::default() },
             series: (0..ticks).map(interval).collect(),
             ..Default::default()
         };
-        let stall = StallRecord { start_ns: at(1), length_ns: 5, ..Default::default() };
-        let counters = DiskCountersRecord { read_ios: all, ..Default::default() };
+        let stall = Stall { start_ns: at(1), length_ns: 5, ..Default::default() };
+        let counters = DiskCounters { read_ios: all, ..Default::default() };
         TestRecord {
             id: "t".to_owned(),
             elapsed_ns: at(ticks),
             jobs: vec![JobRecord {
-                ramp: Some(PhaseRecord { end_ns: SECOND, ..Default::default() }),
+                ramp: Some(PhaseOutcome { end_ns: SECOND, ..Default::default() }),
                 measured,
                 stalls: vec![stall],
                 ..Default::default()
             }],
-            disks: vec![DiskRecord {
+            disks: vec![DiskOutcome {
                 name: "sdx".to_owned(),
                 counters,
                 elapsed_ns: at(ticks) - at(0),

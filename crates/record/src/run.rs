@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::plausible;
 use crate::wire::is_default;
-use crate::{Activity, Conditions, ExpectationRecord, Finding, RecordError, TestRecord, TestStatus};
+use crate::{
+    Activity, Conditions, ExpectationRecord, Finding, HostRecord, RecordError, TestRecord, TestStatus,
+};
 
 /// The record version this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -56,10 +59,8 @@ pub struct RunHeader {
     pub tool_version: String,
     /// Wall clock at the start, ms since the epoch; 0 in virtual time.
     pub started_unix_ms: u64,
-    /// Monotonic clock at the start, ns; comparable within one `boot_id` only.
-    pub started_monotonic_ns: u64,
-    /// The kernel's boot id, empty in virtual time.
-    pub boot_id: String,
+    /// The machines that the load came from; none for simulated runs. Workers, disks and intervals name theirs by its index.
+    pub hosts: Vec<HostRecord>,
     /// What a fair comparison needs to know.
     pub conditions: Conditions,
     /// What the user said about the run (`provider`, `volume`, …).
@@ -82,6 +83,14 @@ pub struct RunHeader {
     /// The signal or other reason that ended the run before its time.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: Option<String>,
+}
+
+impl RunHeader {
+    /// The first host; one without facts where the run was simulated.
+    pub fn host(&self) -> &HostRecord {
+        static NONE: LazyLock<HostRecord> = LazyLock::new(HostRecord::default);
+        self.hosts.first().unwrap_or(&NONE)
+    }
 }
 
 /// Only what tells whether the rest can be read.

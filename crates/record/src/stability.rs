@@ -1,10 +1,9 @@
 //! How even the rate was: from the intervals of all workers together, second by second.
 
+use fathom_stats::series;
 use serde::{Deserialize, Serialize};
 
-use fathom_stats::Series;
-
-use crate::{IntervalRecord, JobRecord};
+use crate::{Interval, IntervalOp, JobRecord};
 
 /// One full second (or one interval, where those are longer) of all workers together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,15 +48,15 @@ const LEAST_SECONDS: usize = 3;
 /// the cut intervals at the start and the end do not.
 pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
     let Some(merged) = merged_series(jobs) else { return Vec::new() };
-    let mut lengths: Vec<u64> = merged.iter().map(length).collect();
+    let mut lengths: Vec<u64> = merged.iter().map(Interval::elapsed_ns).collect();
     lengths.sort_unstable();
     let Some(&usual) = lengths.get(lengths.len() / 2) else { return Vec::new() };
     // Where workers start apart, the first common moment is the latest start, the last the earliest end.
     let from =
         jobs.iter().filter_map(|job| job.measured.series.first()).map(|i| i.start_ns).max().unwrap_or(0);
     let to = jobs.iter().filter_map(|job| job.measured.series.last()).map(|i| i.end_ns).min().unwrap_or(0);
-    let is_full = |interval: &IntervalRecord| {
-        interval.start_ns >= from && interval.end_ns <= to && length(interval) >= usual - usual / 10
+    let is_full = |interval: &Interval| {
+        interval.start_ns >= from && interval.end_ns <= to && interval.elapsed_ns() >= usual - usual / 10
     };
     let mut seconds = Vec::new();
     let mut open: Option<(Second, u32)> = None;
@@ -66,10 +65,10 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
             open = None;
             continue;
         }
-        let ops = [&interval.read, &interval.write, &interval.trim];
+        let ops = interval.ops();
         let mut second = Second {
             start_ns: interval.start_ns,
-            elapsed_ns: length(interval),
+            elapsed_ns: interval.elapsed_ns(),
             ios: ops.iter().map(|op| op.ios).sum(),
             bytes: ops.iter().map(|op| op.bytes).sum(),
         };
@@ -112,34 +111,30 @@ pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
     })
 }
 
-fn length(interval: &IntervalRecord) -> u64 {
-    interval.end_ns.saturating_sub(interval.start_ns)
-}
-
 /// The intervals of all workers, added tick by tick; `None` where a worker has none to add.
-fn merged_series(jobs: &[&JobRecord]) -> Option<Vec<IntervalRecord>> {
-    let series = |job: &JobRecord| {
-        let bare = |interval: &IntervalRecord| {
-            let mut bare = interval.to_stats();
-            bare.ops.iter_mut().for_each(|op| op.clat_bins = Vec::new());
-            bare
+fn merged_series(jobs: &[&JobRecord]) -> Option<Vec<Interval>> {
+    let series_of = |job: &JobRecord| {
+        let bare = |interval: &Interval| {
+            let op = |op: &IntervalOp| IntervalOp { clat_bins: Vec::new(), ..*op };
+            let Interval { tick, start_ns, end_ns, ref read, ref write, ref trim } = *interval;
+            Interval { tick, start_ns, end_ns, read: op(read), write: op(write), trim: op(trim) }
         };
-        Series { intervals: job.measured.series.iter().map(bare).collect() }
+        job.measured.series.iter().map(bare).collect::<Vec<Interval>>()
     };
     if jobs.iter().any(|job| job.measured.series.is_empty()) {
         return None;
     }
-    let mut merged = series(jobs.first()?);
+    let mut merged = series_of(jobs.first()?);
     for job in &jobs[1..] {
-        merged.merge(&series(job));
+        series::merge(&mut merged, &series_of(job));
     }
-    Some(merged.intervals.iter().map(IntervalRecord::from_stats).collect())
+    Some(merged)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{IntervalOpRecord, PhaseRecord};
+    use crate::{IntervalOp, PhaseOutcome};
 
     const TICK: u64 = 500_000_000;
 
@@ -148,11 +143,11 @@ mod tests {
         let mut from = start;
         let mut series = Vec::new();
         for &(tick, end_ns, ios) in intervals {
-            let read = IntervalOpRecord { ios, bytes: ios * 4096, ..Default::default() };
-            series.push(IntervalRecord { tick, start_ns: from, end_ns, read, ..Default::default() });
+            let read = IntervalOp { ios, bytes: ios * 4096, ..Default::default() };
+            series.push(Interval { tick, start_ns: from, end_ns, read, ..Default::default() });
             from = end_ns;
         }
-        JobRecord { measured: PhaseRecord { series, ..Default::default() }, ..Default::default() }
+        JobRecord { measured: PhaseOutcome { series, ..Default::default() }, ..Default::default() }
     }
 
     fn even(ticks: u32, ios: &[u64]) -> Vec<(u32, u64, u64)> {

@@ -3,13 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use fathom_model::Op;
-use fathom_stats::OpOutcome;
 
-use crate::merge::{merge_jobs, merge_op};
+use crate::merge::merge_jobs;
 use crate::stability::{Stability, stability};
 use crate::{
-    DiskCountersRecord, DiskRecord, ErrorCountRecord, JobRecord, LatencySummary, OpRecord, OpenLoopRecord,
-    PhaseRecord, TestRecord,
+    DiskCounters, DiskOutcome, ErrorCount, JobRecord, LatencySummary, OpOutcome, OpenLoop, PhaseOutcome,
+    TestRecord,
 };
 
 /// One direction of a test.
@@ -61,8 +60,8 @@ impl ScheduleSummary {
     const LEAST_SHARE: f64 = 0.98;
 
     /// How the schedule of `op` was kept in `phase`; `None` where there was none.
-    pub fn new(phase: &PhaseRecord, op: &OpRecord) -> Option<ScheduleSummary> {
-        let OpenLoopRecord { response, late, latest_ns, backlog } = &op.open_loop;
+    pub fn new(phase: &PhaseOutcome, op: &OpOutcome) -> Option<ScheduleSummary> {
+        let OpenLoop { response, late, latest_ns, backlog } = &op.open_loop;
         if response.samples() == 0 && *backlog == 0 {
             return None;
         }
@@ -175,7 +174,7 @@ pub struct TestSummary {
     /// The measured part, ns: what the rates are counted over.
     pub measured_ns: u64,
     /// Failed requests by operation and errno.
-    pub errors: Vec<ErrorCountRecord>,
+    pub errors: Vec<ErrorCount>,
 }
 
 impl TestSummary {
@@ -185,7 +184,7 @@ impl TestSummary {
         let merged = merge_jobs(&workers);
         let measured_ns = workers.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
         let rate = |count: u64| if measured_ns == 0 { 0.0 } else { count as f64 * 1e9 / measured_ns as f64 };
-        let summary = |op: &OpRecord| OpSummary {
+        let summary = |op: &OpOutcome| OpSummary {
             ios: op.ios,
             bytes: op.bytes,
             iops: rate(op.ios),
@@ -202,14 +201,14 @@ impl TestSummary {
         };
         let mut total = OpOutcome::default();
         for op in Op::DATA {
-            merge_op(&mut total, &merged.measured.op(op).to_stats());
+            total.merge(merged.measured.op(op));
         }
         let measured = &merged.measured;
         TestSummary {
             read: direction(Op::Read),
             write: direction(Op::Write),
             trim: direction(Op::Trim),
-            total: (total.ios > 0).then(|| summary(&OpRecord::from_stats(&total))),
+            total: (total.ios > 0).then(|| summary(&total)),
             sync: (measured.syncs > 0).then(|| SyncSummary {
                 ios: measured.syncs,
                 iops: rate(measured.syncs),
@@ -225,8 +224,8 @@ impl TestSummary {
     }
 }
 
-fn cpu_summary(measured: &PhaseRecord, ios: u64) -> Option<CpuSummary> {
-    let PhaseRecord { cpu, kernel_threads, .. } = measured;
+fn cpu_summary(measured: &PhaseOutcome, ios: u64) -> Option<CpuSummary> {
+    let PhaseOutcome { cpu, kernel_threads, .. } = measured;
     let all = cpu.user_ns + cpu.system_ns + kernel_threads.workers_ns + kernel_threads.submitter_ns;
     (all > 0).then(|| CpuSummary {
         user_ns: cpu.user_ns,
@@ -239,12 +238,11 @@ fn cpu_summary(measured: &PhaseRecord, ios: u64) -> Option<CpuSummary> {
 }
 
 /// The target's own devices (those that lie under no other) added up.
-fn device_summary(disks: &[DiskRecord]) -> Option<DeviceSummary> {
-    let own: Vec<&DiskRecord> = disks.iter().filter(|disk| disk.under.is_none()).collect();
+fn device_summary(disks: &[DiskOutcome]) -> Option<DeviceSummary> {
+    let own: Vec<&DiskOutcome> = disks.iter().filter(|disk| disk.under.is_none()).collect();
     let elapsed_ns = own.iter().map(|disk| disk.elapsed_ns).max()?;
     let names: Vec<&str> = own.iter().map(|disk| disk.name.as_str()).collect();
-    let sum =
-        |field: fn(&DiskCountersRecord) -> u64| own.iter().map(|disk| field(&disk.counters)).sum::<u64>();
+    let sum = |field: fn(&DiskCounters) -> u64| own.iter().map(|disk| field(&disk.counters)).sum::<u64>();
     let moved = sum(|c| c.read_ios) + sum(|c| c.write_ios) + sum(|c| c.discard_ios);
     let busy_ns = own.iter().map(|disk| disk.counters.busy_ms).max().unwrap_or(0) as f64 * 1e6;
     let over = |value: f64| if elapsed_ns == 0 { 0.0 } else { value / elapsed_ns as f64 };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{ContentRecord, DiskRecord, HostIntervalRecord, JobRecord, RoundsRecord, ScanRecord};
+use crate::{ContentRecord, DiskOutcome, HostInterval, JobRecord, RoundsRecord, ScanRecord};
 
 /// How a test or a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,10 +55,10 @@ pub struct TestRecord {
     pub jobs: Vec<JobRecord>,
     /// The devices under the target, uppermost first.
     #[serde(skip_serializing_if = "is_default")]
-    pub disks: Vec<DiskRecord>,
+    pub disks: Vec<DiskOutcome>,
     /// What the machine did over the measured part, interval by interval.
     #[serde(skip_serializing_if = "is_default")]
-    pub host_load: Vec<HostIntervalRecord>,
+    pub host_load: Vec<HostInterval>,
     /// The rounds it was repeated in, where it was.
     #[serde(skip_serializing_if = "is_default")]
     pub rounds: Option<RoundsRecord>,

@@ -1,28 +1,6 @@
-//! How values are written where serde's own way would lose something: 128-bit sums as decimal text.
+//! What is left out where it says nothing.
 
 /// For `skip_serializing_if`: true where the value is what a missing field would be read as.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// `u128` as a decimal string, because JSON readers keep no more than 53 bits of a number.
-pub(crate) mod wide {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    /// The largest sum: 1,024 of them can be added up.
-    const MAX: u128 = 1 << 118;
-
-    pub(crate) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(value)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let number =
-            text.parse().map_err(|_| D::Error::custom(format_args!("'{text}' is not a whole number")))?;
-        if number > MAX {
-            return Err(D::Error::custom(format_args!("{number} is larger than any sum of a run")));
-        }
-        Ok(number)
-    }
 }

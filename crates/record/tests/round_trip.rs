@@ -6,14 +6,14 @@ use fathom_model::plan::{
     ClonePlan, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, OpenSync, Pattern,
     Payload, SizeSpec, TimePlan,
 };
-use fathom_model::{BlockSize, JobPlan, Nanos, PerOp, Rate, RateProcess, RunPlan};
+use fathom_model::{BlockSize, JobPlan, Nanos, Op, PerOp, Rate, RateProcess, RunPlan};
 use fathom_record::{
-    Activity, Conditions, DeviceRecord, FilesystemRecord, Finding, HostRecord, JobRecord, RunHeader,
-    RunRecord, Severity, TargetRecord, TestMeta, TestRecord, TestStatus, entries, merge_jobs, test_record,
+    Activity, Conditions, DeviceRecord, FilesystemRecord, Finding, HostRecord, RunHeader, RunRecord,
+    Severity, TargetRecord, TestMeta, TestRecord, TestStatus, entries, merge_jobs, test_record,
 };
 use fathom_stats::{
-    BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskOutcome, ErrorCount, Interval, IntervalOp,
-    KernelThreads, Latency, Moments, OpOutcome, OpenLoop, PhaseOutcome, RunOutcome, Series, SlowRequest,
+    BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount, Interval,
+    IntervalOp, KernelThreads, Latency, Moments, OpOutcome, OpenLoop, PhaseOutcome, RunOutcome, SlowRequest,
     Stall, WorkerFailure, WorkerOutcome,
 };
 use proptest::prelude::*;
@@ -111,17 +111,16 @@ fn phase(values: &[u64]) -> PhaseOutcome {
         tick,
         start_ns: u64::from(tick) * 500_000_000,
         end_ns: u64::from(tick + 1) * 500_000_000,
-        ops: [
-            IntervalOp { ios: 3, bytes: 12_288, clat_sum_ns: 900, clat_bins: vec![(100, 1), (200, 2)] },
-            IntervalOp::default(),
-            IntervalOp::default(),
-        ],
+        read: IntervalOp { ios: 3, bytes: 12_288, clat_sum_ns: 900, clat_bins: vec![(100, 1), (200, 2)] },
+        ..Interval::default()
     };
     PhaseOutcome {
         start_ns: 0,
         end_ns: 4_000_123_456,
         schedule_end_ns: 3_999_000_000,
-        ops: [op(values), op(&values[..values.len() / 2]), OpOutcome::default()],
+        read: op(values),
+        write: op(&values[..values.len() / 2]),
+        trim: OpOutcome::default(),
         syncs: 2,
         sync_lat: latency(&[5_000, 7_000]),
         syncs_failed: 1,
@@ -137,7 +136,7 @@ fn phase(values: &[u64]) -> PhaseOutcome {
             minor_faults: 6,
         },
         kernel_threads: KernelThreads { workers: 14, workers_ns: 1 << 40, submitter_ns: 7 },
-        series: Series { intervals: (0..8).map(interval).collect() },
+        series: (0..8).map(interval).collect(),
     }
 }
 
@@ -149,8 +148,8 @@ fn worker(clone: usize, values: &[u64]) -> WorkerOutcome {
         started_unix_ms: 1_790_000_000_123,
         ramp: Some(phase(&values[..values.len() / 3])),
         measured: phase(values),
-        errors: vec![ErrorCount { op: "write", errno: 5, count: 2 }],
-        slowest: vec![SlowRequest { start_ns: 17, lat_ns: 1 << 36, op: 3, offset: 4096, depth: 64 }],
+        errors: vec![ErrorCount { op: Op::Write, errno: 5, count: 2 }],
+        slowest: vec![SlowRequest { start_ns: 17, lat_ns: 1 << 36, op: Op::Sync, offset: 4096, depth: 64 }],
         failure: (clone == 1).then(|| WorkerFailure {
             errno: 5,
             message: "write at 4096 of /data/file.1: Input/output error".to_owned(),
@@ -170,11 +169,12 @@ fn worker(clone: usize, values: &[u64]) -> WorkerOutcome {
 fn outcome(workers: Vec<WorkerOutcome>) -> RunOutcome {
     let counters = DiskCounters { read_ios: 10, read_sectors: 80, busy_ms: 17, ..Default::default() };
     let disk = DiskOutcome {
+        host: 0,
         name: "vda".to_owned(),
         under: None,
         counters,
         elapsed_ns: 4_000_000_000,
-        intervals: vec![(0, 0, 500_000_000, counters)],
+        intervals: vec![DiskInterval { tick: 0, start_ns: 0, end_ns: 500_000_000, counters }],
     };
     let below = DiskOutcome { name: "sda".to_owned(), under: Some("vda".to_owned()), ..disk.clone() };
     RunOutcome {
@@ -198,14 +198,18 @@ fn meta() -> TestMeta {
 
 /// Through JSON text and back to what was counted.
 fn check_round_trip(outcome: &RunOutcome, clones: usize) {
-    let record = test_record(meta(), &plan(clones, false), outcome);
+    let record = test_record(meta(), &plan(clones, false), outcome.clone());
     let run = RunRecord { tests: vec![record], ..Default::default() };
     let read = RunRecord::from_json(&run.to_json()).expect("just written");
     assert_eq!(read, run);
-    let workers: Vec<WorkerOutcome> = read.tests[0].jobs.iter().map(JobRecord::to_stats).collect();
-    assert_eq!(workers, outcome.workers);
-    let disks: Vec<DiskOutcome> = read.tests[0].disks.iter().map(|disk| disk.to_stats()).collect();
-    assert_eq!(disks, outcome.disks);
+    for (job, worker) in read.tests[0].jobs.iter().zip(&outcome.workers) {
+        assert_eq!(
+            (&job.measured, &job.ramp, &job.slowest),
+            (&worker.measured, &worker.ramp, &worker.slowest)
+        );
+        assert_eq!((&job.errors, &job.error, &job.stalls), (&worker.errors, &worker.failure, &worker.stalls));
+    }
+    assert_eq!((read.tests[0].jobs.len(), &read.tests[0].disks), (outcome.workers.len(), &outcome.disks));
 }
 
 #[test]
@@ -229,7 +233,7 @@ fn a_test_ends_as_its_outcome_says() {
     let status = |change: fn(&mut RunOutcome)| {
         let mut outcome = outcome(vec![worker(0, &values)]);
         change(&mut outcome);
-        let record = test_record(meta(), &plan(1, false), &outcome);
+        let record = test_record(meta(), &plan(1, false), outcome);
         (record.status, record.reason)
     };
     assert_eq!(status(|_| ()), (TestStatus::Complete, None));
@@ -249,10 +253,10 @@ fn a_test_ends_as_its_outcome_says() {
 #[test]
 fn merging_adds_counts_and_keeps_the_spread() {
     let (a, b) = ([10_000, 20_000, 30_000], [40_000, 50_000, 60_000, 70_000]);
-    let record = test_record(meta(), &plan(2, true), &outcome(vec![worker(0, &a), worker(1, &b)]));
+    let record = test_record(meta(), &plan(2, true), outcome(vec![worker(0, &a), worker(1, &b)]));
     let merged = merge_jobs(&record.jobs.iter().collect::<Vec<_>>());
     let together: Vec<u64> = a.iter().chain(&b).copied().collect();
-    assert_eq!(merged.measured.read.clat.to_stats(), latency(&together));
+    assert_eq!(merged.measured.read.clat, latency(&together));
     assert_eq!((merged.measured.read.ios, merged.measured.syncs, merged.errors[0].count), (7, 4, 4));
     assert_eq!(merged.measured.series[3].read.clat_bins, [(100, 2), (200, 4)]);
     assert_eq!(merged.error.as_ref().map(|error| error.errno), Some(5));
@@ -263,13 +267,13 @@ fn group_reporting_joins_the_entry_before() {
     let values = [10_000, 20_000, 30_000];
     for (group_reporting, expected) in [(false, vec![1, 1, 1]), (true, vec![3])] {
         let workers = (0..3).map(|clone| worker(clone, &values)).collect();
-        let record = test_record(meta(), &plan(3, group_reporting), &outcome(workers));
+        let record = test_record(meta(), &plan(3, group_reporting), outcome(workers));
         let found: Vec<u32> = entries(&record).iter().map(|entry| entry.workers).collect();
         assert_eq!(found, expected);
     }
     // As fio does it: the flag of the worker that comes decides, and the group must be the same.
     let workers = (0..3).map(|clone| worker(clone, &values)).collect();
-    let mut record = test_record(meta(), &plan(3, false), &outcome(workers));
+    let mut record = test_record(meta(), &plan(3, false), outcome(workers));
     record.jobs[1].group_reporting = true;
     record.jobs[2].group_reporting = true;
     record.jobs[2].group = 1;
@@ -281,7 +285,7 @@ fn group_reporting_joins_the_entry_before() {
 fn window_statistics_of_a_group_are_sums() {
     let values = [10_000, 20_000, 30_000];
     let workers = (0..3).map(|clone| worker(clone, &values)).collect();
-    let record = test_record(meta(), &plan(3, true), &outcome(workers));
+    let record = test_record(meta(), &plan(3, true), outcome(workers));
     let entry = &entries(&record)[0];
     let windows = entry.ops[0].bandwidth;
     assert_eq!((windows.samples, windows.min, windows.max, windows.mean), (6, 300, 360, 330.0));
@@ -293,7 +297,7 @@ fn window_statistics_of_a_group_are_sums() {
 
 fn sample_run() -> RunRecord {
     let values: Vec<u64> = (1..60).map(|i| i * i * 37).collect();
-    let test = test_record(meta(), &plan(2, true), &outcome(vec![worker(0, &values), worker(1, &values)]));
+    let test = test_record(meta(), &plan(2, true), outcome(vec![worker(0, &values), worker(1, &values)]));
     let skipped = TestRecord::skipped(meta(), "the target is a block device");
     let host = HostRecord {
         hostname: "bench-1".to_owned(),
@@ -318,7 +322,8 @@ fn sample_run() -> RunRecord {
             target: "/data".to_owned(),
             tool_version: "0.1.0".to_owned(),
             started_unix_ms: 1_790_000_000_000,
-            conditions: Conditions { host, target },
+            hosts: vec![host],
+            conditions: Conditions { target },
             labels: [("provider".to_owned(), "example".to_owned())].into(),
             seed: Some(7),
             ..Default::default()
@@ -365,7 +370,7 @@ fn plans_with_every_kind_of_value_are_read_back() {
     job.time.rate.rates.read = Rate::bytes_per_second(1 << 30, &(1 << 30).into());
     job.time.rate.process = RateProcess::Poisson;
     job.clones[0].seed = u64::MAX;
-    let test = test_record(meta(), &planned, &outcome(vec![worker(0, &[1])]));
+    let test = test_record(meta(), &planned, outcome(vec![worker(0, &[1])]));
     let record = RunRecord { tests: vec![test], ..RunRecord::default() };
     let read = RunRecord::from_json(&record.to_json()).unwrap();
     assert_eq!(read, record);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use fathom_record::{Activity, Conditions, Finding, RunRecord, TestStatus};
+use fathom_record::{Activity, Finding, HostRecord, RunRecord, TargetRecord, TestStatus};
 use serde::Serialize;
 
 use crate::{Style, document, history};
@@ -37,15 +37,23 @@ struct DocumentHead<'a> {
     schema: &'static str,
     run: RunDocument<'a>,
     target: &'a str,
-    conditions: &'a Conditions,
+    conditions: ConditionsDocument<'a>,
 }
 
 impl<'a> DocumentHead<'a> {
     fn new(schema: &'static str, record: &'a RunRecord, style: &Style) -> Self {
         let header = &record.header;
         let run = RunDocument::new(record, style);
-        DocumentHead { schema, run, target: &header.target, conditions: &header.conditions }
+        let conditions = ConditionsDocument { host: header.host(), target: &header.conditions.target };
+        DocumentHead { schema, run, target: &header.target, conditions }
     }
+}
+
+/// The member `conditions`: those of the first host.
+#[derive(Serialize)]
+struct ConditionsDocument<'a> {
+    host: &'a HostRecord,
+    target: &'a TargetRecord,
 }
 
 /// The member `run`.

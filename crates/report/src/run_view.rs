@@ -54,7 +54,7 @@ fn target(record: &RunRecord) -> Vec<String> {
 /// `fathom 0.1.0`, `Linux 6.8.0`, `2 CPUs`, `4.0 GiB used`.
 fn host(record: &RunRecord) -> Vec<String> {
     let header = &record.header;
-    let host = &header.conditions.host;
+    let host = header.host();
     let mut parts = Vec::new();
     if !header.tool_version.is_empty() {
         parts.push(format!("fathom {}", header.tool_version));

@@ -46,7 +46,7 @@ fn turn(mix: Mix, iodepth: u32, requests: u64) {
     job.io.io_size = Some(SizeSpec::Bytes(requests * BLOCK));
     let plan = RunPlan { jobs: vec![job], ..RunPlan::default() };
     let outcome = run_alone(&plan, TARGET_BYTES).expect("the plan fits the target");
-    let done: u64 = outcome.measured.ops.iter().map(|op| op.ios).sum();
+    let done: u64 = outcome.measured.ops().into_iter().map(|op| op.ios).sum();
     assert_eq!((outcome.failure, done), (None, requests));
 }
 

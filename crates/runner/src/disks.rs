@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use fathom_stats::{DiskCounters, DiskOutcome, Series};
+use fathom_stats::{DiskCounters, DiskInterval, DiskOutcome, series};
 use fathom_sys::device::{DiskSampler, DiskStats, TargetStack};
 
 /// Samples every device under a run's targets. A run without block devices has none.
@@ -62,9 +62,11 @@ impl Disks {
     pub fn tick(&mut self, tick: u32, now: u64) {
         let (Some((since, before)), Some(sample)) = (self.previous.take(), self.sample()) else { return };
         for ((disk, now_counters), earlier) in self.outcomes.iter_mut().zip(&sample).zip(&before) {
-            disk.push_interval((tick >> self.coarser, since, now, now_counters.since(earlier)));
+            let counters = now_counters.since(earlier);
+            let tick = tick >> self.coarser;
+            disk.push_interval(DiskInterval { tick, start_ns: since, end_ns: now, counters });
         }
-        if self.outcomes.iter().any(|disk| disk.intervals.len() >= Series::MAX) {
+        if self.outcomes.iter().any(|disk| disk.intervals.len() >= series::MAX) {
             self.coarser += 1;
             self.outcomes.iter_mut().for_each(DiskOutcome::halve_intervals);
         }

@@ -249,7 +249,7 @@ impl Run<'_> {
 fn fill_in(phase: &mut fathom_stats::PhaseOutcome, seen: PhaseSeen) {
     phase.series = seen.series;
     phase.kernel_threads = seen.kernel_threads;
-    for (op, (bandwidth, iops)) in phase.ops.iter_mut().zip(seen.windows) {
+    for (op, (bandwidth, iops)) in phase.ops_mut().into_iter().zip(seen.windows) {
         (op.bandwidth_windows, op.iops_windows) = (bandwidth, iops);
     }
 }

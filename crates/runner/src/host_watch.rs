@@ -2,7 +2,7 @@
 //!
 //! Read by the session's own thread, so that it costs the workers nothing.
 
-use fathom_stats::{HostCounters, HostInterval, Series, halve_host};
+use fathom_stats::{HostCounters, HostInterval, halve_host, series};
 use fathom_sys::device::SysRoot;
 use fathom_sys::device::host_load::{HostLoad, HostLoadSampler};
 
@@ -42,14 +42,14 @@ impl HostWatch {
 
     fn add(&mut self, now: u64, sample: Option<HostCounters>) {
         let (Some((start_ns, before)), Some(sample)) = (self.before, sample) else { return };
-        let interval = HostInterval { start_ns, end_ns: now, counters: sample.since(&before) };
+        let interval = HostInterval { host: 0, start_ns, end_ns: now, counters: sample.since(&before) };
         let joins = !self.ticks.is_multiple_of(1 << self.coarser);
         match self.intervals.last_mut().filter(|_| joins) {
             Some(last) => (last.end_ns, last.counters) = (now, last.counters.plus(&interval.counters)),
             None => self.intervals.push(interval),
         }
         self.ticks += 1;
-        if self.intervals.len() >= Series::MAX && self.ticks.is_multiple_of(1 << self.coarser) {
+        if self.intervals.len() >= series::MAX && self.ticks.is_multiple_of(1 << self.coarser) {
             halve_host(&mut self.intervals);
             self.coarser += 1;
         }
@@ -89,7 +89,7 @@ mod tests {
             }
             let sum: u64 = watch.intervals.iter().map(|interval| interval.counters.cpu_ns).sum();
             assert_eq!(sum, ticks * ticks, "{ticks} ticks");
-            assert!(watch.intervals.len() <= Series::MAX, "{}", watch.intervals.len());
+            assert!(watch.intervals.len() <= series::MAX, "{}", watch.intervals.len());
             let joined = watch.intervals.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns);
             assert!(joined && watch.intervals.last().map_or(0, |last| last.end_ns) == ticks * 10);
         }

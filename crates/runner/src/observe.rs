@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fathom_stats::live::{LivePhase, LiveWorker};
 use fathom_stats::{
-    DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, RunOutcome, Series, Snapshot, Stall,
+    DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, RunOutcome, Snapshot, Stall, series,
 };
 use fathom_sys::kernel_workers::KernelThread;
 
@@ -55,14 +55,14 @@ struct PhaseWatch {
     readings: [Reading; DATA_OPS],
     last_end: u64,
     closed: bool,
-    series: Series,
+    series: Vec<Interval>,
     windows: [(Moments, Moments); DATA_OPS],
 }
 
 /// What the observer has gathered of one phase.
 #[derive(Debug, Default)]
 pub(crate) struct PhaseSeen {
-    pub series: Series,
+    pub series: Vec<Interval>,
     /// Bandwidth (KiB/s) and IOPS per full window.
     pub windows: [(Moments, Moments); DATA_OPS],
     pub kernel_threads: KernelThreads,
@@ -84,7 +84,8 @@ impl PhaseWatch {
             // Nothing lies between two readings of the same moment; what completed in it belongs to the next interval.
             return;
         }
-        let ops = std::array::from_fn(|op| self.readings[op].advance(&live.ops[op], self.closed));
+        let ops: [IntervalOp; DATA_OPS] =
+            std::array::from_fn(|op| self.readings[op].advance(&live.ops[op], self.closed));
         if span >= SHORTEST_WINDOW_NS {
             for ((bandwidth, iops), op) in self.windows.iter_mut().zip(&ops) {
                 let per_second = |count: u64| (u128::from(count) * 1_000_000_000 / u128::from(span)) as u64;
@@ -95,7 +96,8 @@ impl PhaseWatch {
             }
         }
         let (start_ns, end_ns) = (from.saturating_sub(time.origin), to.saturating_sub(time.origin));
-        self.series.push(Interval { tick: time.number, start_ns, end_ns, ops });
+        let [read, write, trim] = ops;
+        series::push(&mut self.series, Interval { tick: time.number, start_ns, end_ns, read, write, trim });
         self.last_end = to;
     }
 }
@@ -180,7 +182,7 @@ impl Observer {
 
     /// Intervals kept per worker: fewer where there are many workers, so that the sum stays bounded.
     fn most_intervals(&self) -> usize {
-        (Series::MAX * FULL_SERIES / self.watches.len().max(1)).clamp(FEWEST_INTERVALS, Series::MAX)
+        (series::MAX * FULL_SERIES / self.watches.len().max(1)).clamp(FEWEST_INTERVALS, series::MAX)
     }
 
     /// Adds a worker. `state` is fio's letter for what it does.
@@ -229,15 +231,14 @@ impl Observer {
                 watch.ramp.tick(ramp, &time);
             }
             watch.measured.tick(&watch.live.measured, &time);
-            longest =
-                longest.max(watch.measured.series.intervals.len()).max(watch.ramp.series.intervals.len());
+            longest = longest.max(watch.measured.series.len()).max(watch.ramp.series.len());
         }
         self.tick += 1;
         if longest >= self.most_intervals() {
             self.coarser += 1;
             for watch in &mut self.watches {
-                watch.ramp.series.halve();
-                watch.measured.series.halve();
+                series::halve(&mut watch.ramp.series);
+                series::halve(&mut watch.measured.series);
             }
         }
         self.snapshot(now)

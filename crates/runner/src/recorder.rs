@@ -73,13 +73,13 @@ pub(crate) struct Recorder {
     /// Only where a schedule makes requests.
     pub responses: Option<Box<Responses>>,
     on_error: OnError,
-    errors: BTreeMap<(&'static str, i32), u64>,
+    errors: BTreeMap<(Op, i32), u64>,
     failure: Option<WorkerFailure>,
 }
 
 /// What is left of a recorder besides the counters.
 pub(crate) struct Kept {
-    pub errors: BTreeMap<(&'static str, i32), u64>,
+    pub errors: BTreeMap<(Op, i32), u64>,
     pub slowest: Vec<SlowRequest>,
     pub failure: Option<WorkerFailure>,
 }
@@ -187,7 +187,8 @@ impl Recorder {
         self.live.resume(completed.at, STALL_NS);
         let (Completed { request, stamp, .. }, lat_ns) = (completed, completed.lat_ns());
         if self.pace(lat_ns) == Pace::Slow {
-            let (op, start_ns, offset) = (slowest_index(request.op), stamp.start, request.offset);
+            let Request { op, offset, .. } = *request;
+            let start_ns = stamp.start;
             self.slowest.insert(SlowRequest { start_ns, lat_ns, op, offset, depth });
         }
     }
@@ -201,7 +202,7 @@ impl Recorder {
 
     /// Counts a request that failed.
     pub fn record_failed(&mut self, request: &Request, errno: i32) -> AfterError {
-        *self.errors.entry((request.op.name(), errno)).or_insert(0) += 1;
+        *self.errors.entry((request.op, errno)).or_insert(0) += 1;
         let phase = self.phase();
         match phase.ops.get(request.op as usize) {
             Some(op) => op.failed.add(1),
@@ -235,10 +236,4 @@ impl Recorder {
         let slowest = if self.has_measured() { self.slowest.into_vec() } else { Vec::new() };
         Kept { errors: self.errors, slowest, failure: self.failure }
     }
-}
-
-/// The number of an operation in [`SlowRequest`].
-fn slowest_index(op: Op) -> u8 {
-    const SYNC: u8 = 3;
-    if op.is_sync() { SYNC } else { op as u8 }
 }

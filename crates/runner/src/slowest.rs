@@ -35,6 +35,8 @@ impl Slowest {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Op;
+
     use super::*;
 
     #[test]
@@ -42,7 +44,7 @@ mod tests {
         let mut slowest = Slowest::default();
         for lat_ns in (0..1000).map(|i| (i * 7919) % 1000) {
             if lat_ns > slowest.threshold_ns {
-                slowest.insert(SlowRequest { start_ns: 0, lat_ns, op: 0, offset: 0, depth: 1 });
+                slowest.insert(SlowRequest { start_ns: 0, lat_ns, op: Op::Read, offset: 0, depth: 1 });
             }
         }
         let kept: Vec<u64> = slowest.into_vec().iter().map(|r| r.lat_ns).collect();

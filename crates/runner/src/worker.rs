@@ -57,7 +57,7 @@ impl WorkerSpec {
 /// What a worker leaves behind besides its counters.
 #[derive(Clone)]
 pub(crate) struct WorkerEnd {
-    pub errors: BTreeMap<(&'static str, i32), u64>,
+    pub errors: BTreeMap<(Op, i32), u64>,
     pub slowest: Vec<SlowRequest>,
     pub failure: Option<WorkerFailure>,
     pub usage_of_ramp: CpuUsage,

@@ -59,7 +59,7 @@ fn wait_until_ready(handle: &mut Handle, number: u64) -> u64 {
 fn a_run_without_a_gate_ends_by_itself() {
     let mut handle = begin(RunControl::default(), &[2, 3]);
     let (outcome, snapshots) = finish(&mut handle);
-    assert_eq!(outcome.workers.iter().map(|it| it.measured.ops[0].ios).collect::<Vec<_>>(), [2000, 3000]);
+    assert_eq!(outcome.workers.iter().map(|it| it.measured.read.ios).collect::<Vec<_>>(), [2000, 3000]);
     assert!(snapshots >= 10, "{snapshots} of 5 s");
     assert_eq!((outcome.interrupted, handle.stop_reason()), (None, None));
     assert!(handle.snapshot().is_some_and(|snapshot| snapshot.elapsed_ns >= 5_000_000_000));
@@ -79,7 +79,7 @@ fn every_phase_is_held_until_it_is_started() {
     assert!(handle.start_at(0));
     let (outcome, _) = finish(&mut handle);
     let measured = |index: usize| &outcome.workers[index].measured;
-    assert_eq!([0, 1].map(|index| measured(index).ops[0].ios), [2000, 3000]);
+    assert_eq!([0, 1].map(|index| measured(index).read.ios), [2000, 3000]);
     assert_eq!(measured(1).start_ns, measured(0).end_ns);
     assert!(!handle.start_at(0), "nothing is held");
 }
@@ -93,7 +93,7 @@ fn a_stop_ends_a_held_phase_and_keeps_those_before() {
     handle.stop("enough");
     let (outcome, _) = finish(&mut handle);
     assert_eq!(outcome.interrupted.as_deref(), Some("enough"));
-    assert_eq!(outcome.workers.iter().map(|it| it.measured.ops[0].ios).collect::<Vec<_>>(), [2000, 0]);
+    assert_eq!(outcome.workers.iter().map(|it| it.measured.read.ios).collect::<Vec<_>>(), [2000, 0]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_stop_while_running_gives_the_partial_result() {
     };
     handle.stop("enough");
     let (outcome, _) = finish(&mut handle);
-    let ios = |outcome: &RunOutcome| outcome.workers[0].measured.ops[0].ios;
+    let ios = |outcome: &RunOutcome| outcome.workers[0].measured.read.ios;
     assert!(0 < ios(&so_far) && ios(&so_far) <= ios(&outcome) && ios(&outcome) < 10_000_000);
     assert_eq!(outcome.interrupted.as_deref(), Some("enough"));
 }
@@ -125,11 +125,11 @@ fn two_runs_in_one_process_do_not_meet() {
     }
     let [short, long] = &mut handles;
     assert!(short.start_at(0));
-    assert_eq!(finish(short).0.workers[0].measured.ops[0].ios, 2000);
+    assert_eq!(finish(short).0.workers[0].measured.read.ios, 2000);
     assert!(long.ready().is_some() && long.stop_reason().is_none() && long.snapshot().is_none());
     long.stop("enough");
     let (outcome, _) = finish(long);
-    assert_eq!((outcome.workers[0].measured.ops[0].ios, short.stop_reason()), (0, None));
+    assert_eq!((outcome.workers[0].measured.read.ios, short.stop_reason()), (0, None));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn percentile(op: &OpOutcome, share: f64) -> u64 {
 fn a_rate_below_what_the_device_can_is_kept_exactly() {
     for depth in [1, 64] {
         let measured = run(paced(Mix::Read, depth, 10, (1_000, 0)));
-        let read = &measured.ops[0];
+        let read = &measured.read;
         assert_eq!((read.ios, read.issued), (10_000, 10_000), "depth {depth}");
         let response = &read.open_loop.response.moments;
         assert_eq!((response.count, response.min, response.max), (10_000, 500_000, 500_000));
@@ -60,7 +60,7 @@ fn a_rate_below_what_the_device_can_is_kept_exactly() {
 fn what_the_device_cannot_do_waits_and_is_counted_from_when_it_was_due() {
     // One server's worth, 2,000 a second, for 2,500 offered: a fifth of them is left over, the last taken are 2 s late.
     let measured = run(paced(Mix::Read, 1, 10, (2_500, 0)));
-    let read = &measured.ops[0];
+    let read = &measured.read;
     assert_eq!((read.ios, read.open_loop.backlog), (20_000, 5_000));
     assert_eq!(read.lat.moments.max, 500_000, "the device's own time stays what it is");
     assert_eq!(read.open_loop.response.moments.max, 2_000_400_000);
@@ -72,15 +72,15 @@ fn what_the_device_cannot_do_waits_and_is_counted_from_when_it_was_due() {
 #[test]
 fn both_directions_keep_their_own_rate_whatever_the_mix() {
     let measured = run(paced(Mix::ReadWrite { read_percent: 75 }, 16, 10, (300, 200)));
-    assert_eq!((measured.ops[0].ios, measured.ops[1].ios), (3_000, 2_000));
-    assert_eq!(measured.ops[1].open_loop.response.moments.min, 1_000_000);
-    assert_eq!(measured.ops[1].open_loop.response.moments.count, 2_000);
+    assert_eq!((measured.read.ios, measured.write.ios), (3_000, 2_000));
+    assert_eq!(measured.write.open_loop.response.moments.min, 1_000_000);
+    assert_eq!(measured.write.open_loop.response.moments.count, 2_000);
 }
 
 #[test]
 fn a_direction_without_a_rate_takes_the_depth() {
     let measured = run(paced(Mix::ReadWrite { read_percent: 50 }, 8, 10, (0, 100)));
-    let [read, write, _] = &measured.ops;
+    let [read, write, _] = measured.ops();
     assert_eq!(write.ios, 1_000);
     // 4 servers for 10 s, less 1,000 writes of 1 ms.
     assert!((76_000..=78_100).contains(&read.ios), "{}", read.ios);
@@ -93,8 +93,8 @@ fn syncs_follow_their_writes_and_have_no_time_of_their_own() {
     let mut job = paced(Mix::Write, 4, 10, (0, 100));
     job.io.fsync_every = 1;
     let measured = run(job);
-    assert_eq!((measured.ops[1].ios, measured.syncs), (1_000, 1_000));
-    assert_eq!(measured.ops[1].open_loop.response.moments.max, 1_000_000);
+    assert_eq!((measured.write.ios, measured.syncs), (1_000, 1_000));
+    assert_eq!(measured.write.open_loop.response.moments.max, 1_000_000);
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn the_schedule_goes_on_through_the_ramp() {
     let outcome = Session::simulated(MODEL, 1 << 30).run(&plan, &mut ()).expect("the plan fits the target");
     let worker = &outcome.workers[0];
     let ramp = worker.ramp.as_ref().expect("there is one");
-    assert_eq!(ramp.ops[0].ios + worker.measured.ops[0].ios, 6_000);
-    assert_eq!(worker.measured.ops[0].open_loop.response.moments.max, 500_000);
+    assert_eq!(ramp.read.ios + worker.measured.read.ios, 6_000);
+    assert_eq!(worker.measured.read.open_loop.response.moments.max, 500_000);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn work_that_ends_by_itself_leaves_nothing_over() {
     let mut job = paced(Mix::Read, 4, 5, (1_000, 0));
     (job.time.runtime, job.time.time_based) = (None, false);
     job.io.io_size = Some(fathom_model::plan::SizeSpec::Bytes(500 * 4096));
-    let read = run(job).ops[0].clone();
+    let read = run(job).read.clone();
     assert_eq!((read.ios, read.open_loop.backlog), (500, 0));
 }
 
@@ -124,7 +124,7 @@ fn random_arrivals_queue_as_theory_says() {
     // M/D/1 at half load: the mean wait is half a service time, by Pollaczek and Khinchine.
     let mut job = paced(Mix::Read, 1, 200, (1_000, 0));
     job.time.rate.process = RateProcess::Poisson;
-    let read = run(job).ops[0].clone();
+    let read = run(job).read.clone();
     let mean = read.open_loop.response.moments.sum as f64 / read.open_loop.response.moments.count as f64;
     assert!((read.ios as f64 / 200_000.0 - 1.0).abs() < 0.01, "{}", read.ios);
     assert!((mean / 750_000.0 - 1.0).abs() < 0.02, "{mean}");

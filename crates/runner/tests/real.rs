@@ -32,7 +32,7 @@ fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
                 run(vec![on(&path, job("job", mix, true, depth), entry.name, 256)]).expect("it runs");
             let worker = &outcome.workers[0];
             assert_eq!(worker.failure, None, "{}", entry.name);
-            let [read, write, _] = &worker.measured.ops;
+            let [read, write, _] = worker.measured.ops();
             assert_eq!(read.ios + write.ios, 256, "{}", entry.name);
             assert_eq!(read.issued + write.issued, 256);
             assert_eq!((read.ios, write.ios).max((0, 0)), (read.ios, write.ios));
@@ -46,8 +46,7 @@ fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
                 "{}",
                 entry.name
             );
-            let series: u64 =
-                worker.measured.series.intervals.iter().map(|i| i.ops[0].ios + i.ops[1].ios).sum();
+            let series: u64 = worker.measured.series.iter().map(|i| i.read.ios + i.write.ios).sum();
             assert_eq!(series, 256);
             assert_eq!(path.exists(), entry.traits.needs_files, "{}", entry.name);
         }
@@ -128,8 +127,8 @@ fn a_file_that_shrinks_under_the_run_is_an_error_of_the_job_not_of_the_program()
         let worker = &outcome.workers[0];
         let failure = worker.failure.as_ref().expect("the worker failed");
         assert_eq!(failure.errno, 5, "{engine}: {}", failure.message);
-        assert_eq!(worker.measured.ops[0].ios, 10, "{engine}");
-        assert_eq!(worker.errors.iter().map(|error| error.count).sum::<u64>(), worker.measured.ops[0].failed);
+        assert_eq!(worker.measured.read.ios, 10, "{engine}");
+        assert_eq!(worker.errors.iter().map(|error| error.count).sum::<u64>(), worker.measured.read.failed);
         file.set_len(64 * 4096).expect("it grows");
     }
 }
@@ -147,7 +146,7 @@ fn phases_and_runtime_in_real_time() {
     let [first, second] = &outcome.workers[..] else { panic!("two workers") };
     assert!(first.measured.end_ns - first.measured.start_ns >= 200_000_000);
     assert!(second.measured.start_ns >= first.measured.end_ns, "a phase waits for the one before");
-    assert_eq!(second.measured.ops[1].ios, 64);
+    assert_eq!(second.measured.write.ios, 64);
     assert!(first.measured.cpu.user_ns + first.measured.cpu.system_ns > 0);
     assert!(first.thread_id > 0 && first.started_unix_ms > 0);
 }
@@ -171,7 +170,7 @@ fn a_stop_ends_the_run_with_what_was_measured() {
     };
     let outcome = session.run(&plan, &mut StopAtOnce(session.stop_handle())).expect("it runs");
     assert_eq!(outcome.interrupted.as_deref(), Some("signal 2"));
-    assert!(outcome.workers[0].measured.ops[0].ios > 0);
+    assert!(outcome.workers[0].measured.read.ios > 0);
     assert!(!outcome.workers[0].stuck);
 }
 
@@ -237,7 +236,7 @@ fn reads_do_not_spoil_what_writes_carry() {
         let outcome = run(vec![mixed]).expect("it runs");
         let data = std::fs::read(&path).expect("still there");
         let written: Vec<&[u8]> = data.chunks(4096).filter(|b| b.iter().any(|&x| x != old)).collect();
-        assert_eq!(written.len() as u64, outcome.workers[0].measured.ops[1].ios, "{payload:?}");
+        assert_eq!(written.len() as u64, outcome.workers[0].measured.write.ios, "{payload:?}");
         let zeroes = |block: &&[u8]| block.iter().filter(|&&byte| byte == 0).count();
         let expected = if payload == Payload::Zero { 4096..=4096 } else { 0..=100 };
         assert!(written.iter().all(|block| expected.contains(&zeroes(block))), "{payload:?}");
@@ -263,7 +262,7 @@ fn a_mapping_is_laid_out_before_it_is_written() {
     let mut writer = on(&dir.path().join("data"), job("writer", Mix::Write, true, 1), "mmap", 64);
     writer.files.fallocate = fathom_model::plan::Fallocate::None;
     let outcome = run(vec![writer]).expect("it runs");
-    assert_eq!((&outcome.workers[0].failure, outcome.workers[0].measured.ops[1].ios), (&None, 64));
+    assert_eq!((&outcome.workers[0].failure, outcome.workers[0].measured.write.ios), (&None, 64));
 }
 
 #[test]
@@ -300,6 +299,6 @@ fn a_held_file_is_not_removed_by_its_name() {
     let mut reader = on(&path, job("reader", Mix::Read, true, 1), "psync", 4);
     reader.files.unlink = true;
     let outcome = session.run(&RunPlan { jobs: vec![reader], ..RunPlan::default() }, &mut ());
-    assert_eq!(outcome.expect("it runs").workers[0].measured.ops[0].ios, 4);
+    assert_eq!(outcome.expect("it runs").workers[0].measured.read.ios, 4);
     assert_eq!(std::fs::read(&path).expect("still there"), b"somebody's");
 }

@@ -7,7 +7,7 @@ mod plans;
 
 use fathom_engine::sim::{BEGIN_NS, Volume};
 use fathom_model::plan::{DepthPlan, Mix, OnError, SizeSpec, ThinkTime};
-use fathom_model::{BlockSize, JobPlan, Nanos, PerOp, Rate as JobRate, RateProcess, RunPlan};
+use fathom_model::{BlockSize, JobPlan, Nanos, Op, PerOp, Rate as JobRate, RateProcess, RunPlan};
 use fathom_runner::Session;
 use fathom_stats::{Latency as Latencies, Moments, PhaseOutcome, RunOutcome, WorkerOutcome};
 use fathom_volume::{
@@ -39,7 +39,8 @@ impl Digest {
 
     fn moments(&mut self, it: &Moments) {
         let halves = |wide: u128| [wide as u64, (wide >> 64) as u64];
-        self.numbers([it.count, it.min, it.max]);
+        let min = if it.count == 0 { u64::MAX } else { it.min };
+        self.numbers([it.count, min, it.max]);
         self.numbers(halves(it.sum).into_iter().chain(halves(it.sum_squares)));
     }
 
@@ -52,7 +53,7 @@ impl Digest {
         self.numbers([it.start_ns, it.end_ns, it.schedule_end_ns, it.syncs, it.syncs_failed]);
         self.latency(&it.sync_lat);
         self.numbers(it.depth.0.into_iter().chain(it.submit.0).chain(it.complete.0));
-        for op in &it.ops {
+        for op in it.ops() {
             self.numbers([op.issued, op.ios, op.bytes, op.short, op.failed]);
             [&op.slat, &op.clat, &op.lat, &op.open_loop.response, &op.open_loop.late]
                 .into_iter()
@@ -61,9 +62,9 @@ impl Digest {
             self.moments(&op.bandwidth_windows);
             self.moments(&op.iops_windows);
         }
-        for interval in &it.series.intervals {
+        for interval in &it.series {
             self.numbers([u64::from(interval.tick), interval.start_ns, interval.end_ns]);
-            for op in &interval.ops {
+            for op in interval.ops() {
                 self.numbers([op.ios, op.bytes, op.clat_sum_ns]);
                 self.numbers(op.clat_bins.iter().flat_map(|&(bin, count)| [u64::from(bin), count]));
             }
@@ -72,15 +73,17 @@ impl Digest {
 
     fn worker(&mut self, it: &WorkerOutcome) {
         it.ramp.iter().chain([&it.measured]).for_each(|phase| self.phase(phase));
-        for error in &it.errors {
-            self.text(error.op);
+        let mut errors: Vec<_> = it.errors.iter().collect();
+        errors.sort_by_key(|error| error.op.name());
+        for error in errors {
+            self.text(error.op.name());
             self.numbers([error.errno as u64, error.count]);
         }
         for slow in &it.slowest {
             self.numbers([
                 slow.start_ns,
                 slow.lat_ns,
-                u64::from(slow.op),
+                (slow.op as u64).min(Op::Sync as u64),
                 slow.offset,
                 u64::from(slow.depth),
             ]);

@@ -24,9 +24,9 @@ fn check_conservation(outcome: &RunOutcome) {
     for worker in &outcome.workers {
         for phase in worker.ramp.iter().chain([&worker.measured]) {
             let series = |op: usize, of: fn(&fathom_stats::IntervalOp) -> u64| -> u64 {
-                phase.series.intervals.iter().map(|interval| of(&interval.ops[op])).sum()
+                phase.series.iter().map(|interval| of(interval.ops()[op])).sum()
             };
-            for (index, op) in phase.ops.iter().enumerate() {
+            for (index, op) in phase.ops().into_iter().enumerate() {
                 assert_eq!(series(index, |op| op.ios), op.ios, "series and total agree");
                 assert_eq!(series(index, |op| op.bytes), op.bytes);
                 assert_eq!(series(index, |op| op.clat_sum_ns), op.clat.moments.sum as u64);
@@ -40,7 +40,7 @@ fn check_conservation(outcome: &RunOutcome) {
             }
         }
         let total = |of: fn(&OpOutcome) -> u64| -> u64 {
-            worker.ramp.iter().chain([&worker.measured]).flat_map(|phase| &phase.ops).map(of).sum()
+            worker.ramp.iter().chain([&worker.measured]).flat_map(|phase| phase.ops()).map(of).sum()
         };
         assert_eq!(
             total(|op| op.issued),
@@ -55,7 +55,7 @@ fn one_job_below_the_parallelism_sees_the_service_time() {
     let plan = RunPlan { jobs: vec![timed(job("read", Mix::Read, true, 4), 10)], ..RunPlan::default() };
     let outcome = run(&plan);
     check_conservation(&outcome);
-    let read = &outcome.workers[0].measured.ops[0];
+    let read = &outcome.workers[0].measured.read;
     // Four servers at 500 us each give 8,000 reads a second. The last four are issued just before the end and drained.
     assert_eq!(read.ios, 80_000);
     assert_eq!((read.clat.moments.min, read.clat.moments.max), (500_000, 500_000));
@@ -70,12 +70,12 @@ fn several_jobs_share_one_device_and_one_clock() {
     }
     let outcome = run(&plan);
     check_conservation(&outcome);
-    let ios: Vec<u64> = outcome.workers.iter().map(|worker| worker.measured.ops[0].ios).collect();
+    let ios: Vec<u64> = outcome.workers.iter().map(|worker| worker.measured.read.ios).collect();
     let total: u64 = ios.iter().sum();
     assert!((159_990..=160_030).contains(&total), "8,000 a second for 20 s, plus what drains: {ios:?}");
     for (worker, depth) in outcome.workers.iter().zip([1.0, 4.0, 16.0]) {
         // Little: each job holds its share of the depth.
-        let read = &worker.measured.ops[0];
+        let read = &worker.measured.read;
         let seconds = (worker.measured.end_ns - worker.measured.start_ns) as f64 / 1e9;
         let in_flight = read.ios as f64 / seconds * read.lat.moments.mean() / 1e9;
         assert!((in_flight - depth).abs() < 0.01 * depth, "{in_flight} in flight at depth {depth}");
@@ -91,7 +91,7 @@ fn the_mix_holds_and_both_directions_are_counted() {
     };
     let outcome = run(&plan);
     check_conservation(&outcome);
-    let [read, write, _] = &outcome.workers[0].measured.ops;
+    let [read, write, _] = outcome.workers[0].measured.ops();
     let share = read.ios as f64 / (read.ios + write.ios) as f64;
     assert!((share - 0.75).abs() < 0.001, "{share}");
     assert!(write.lat.moments.mean() > read.lat.moments.mean());
@@ -107,9 +107,9 @@ fn a_ramp_is_kept_apart() {
     let ramp = worker.ramp.as_ref().expect("there is a ramp");
     assert_eq!((ramp.start_ns, ramp.end_ns), (0, 2_000_000_000));
     assert_eq!(worker.measured.start_ns, 2_000_000_000);
-    assert_eq!(ramp.ops[0].ios + worker.measured.ops[0].ios, 48_000);
-    assert_eq!(worker.measured.series.intervals.len(), 8, "half-second ticks");
-    assert_eq!(worker.measured.ops[0].iops_windows.min, 8_000);
+    assert_eq!(ramp.read.ios + worker.measured.read.ios, 48_000);
+    assert_eq!(worker.measured.series.len(), 8, "half-second ticks");
+    assert_eq!(worker.measured.read.iops_windows.min, 8_000);
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn a_ramp_uses_up_the_jobs_size_as_in_fio() {
     let outcome = run(&RunPlan { jobs: vec![ramped], ..RunPlan::default() });
     check_conservation(&outcome);
     let worker = &outcome.workers[0];
-    let in_ramp = worker.ramp.as_ref().map_or(0, |ramp| ramp.ops[0].ios);
+    let in_ramp = worker.ramp.as_ref().map_or(0, |ramp| ramp.read.ios);
     // Half a millisecond each: 39 end within the ramp, the fortieth at its very end.
-    assert_eq!((in_ramp, worker.measured.ops[0].ios), (39, 61));
+    assert_eq!((in_ramp, worker.measured.read.ios), (39, 61));
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn sized_jobs_end_with_their_bytes_and_loops_repeat_them() {
     sized.io.loops = 3;
     let outcome = run(&RunPlan { jobs: vec![sized], ..RunPlan::default() });
     check_conservation(&outcome);
-    assert_eq!(outcome.workers[0].measured.ops[1].ios, 300);
-    assert_eq!(outcome.workers[0].measured.ops[1].bytes, 300 * 4096);
+    assert_eq!(outcome.workers[0].measured.write.ios, 300);
+    assert_eq!(outcome.workers[0].measured.write.bytes, 300 * 4096);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn syncs_follow_writes_and_end_the_job() {
     let outcome = run(&RunPlan { jobs: vec![synced], ..RunPlan::default() });
     let measured = &outcome.workers[0].measured;
     // After five writes; after ten the work is done. The final fsync takes its time but is not counted, as in fio.
-    assert_eq!((measured.ops[1].ios, measured.syncs), (10, 1));
+    assert_eq!((measured.write.ios, measured.syncs), (10, 1));
     assert_eq!((measured.sync_lat.moments.min, measured.sync_lat.moments.max), (2_000_000, 2_000_000));
     assert_eq!(measured.end_ns, 10 * 1_000_000 + 2 * 2_000_000);
 }
@@ -170,7 +170,7 @@ fn think_time_pauses_between_blocks() {
     let outcome = run(&RunPlan { jobs: vec![thoughtful], ..RunPlan::default() });
     check_conservation(&outcome);
     // Four reads at depth 2 take 1 ms, then 10 ms of pause: 11 ms a turn.
-    assert_eq!(outcome.workers[0].measured.ops[0].ios, 364);
+    assert_eq!(outcome.workers[0].measured.read.ios, 364);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn think_time_pauses_between_spans_of_time() {
     let counted = |job: &JobPlan| {
         let outcome = run(&RunPlan { jobs: vec![job.clone()], ..RunPlan::default() });
         check_conservation(&outcome);
-        outcome.workers[0].measured.ops[0].ios
+        outcome.workers[0].measured.read.ios
     };
     // 600 rounds of two reads in 300 ms; then 100 ms of pause: 300, 300 and 200 ms of a second.
     assert_eq!(counted(&thoughtful), 2 * (600 + 600 + 400));
@@ -226,7 +226,7 @@ fn think_time_counts_blocks_not_syncs() {
     synced.time.think_time.pause = Nanos::from_millis(100);
     let outcome = run(&RunPlan { jobs: vec![synced], ..RunPlan::default() });
     let measured = &outcome.workers[0].measured;
-    assert_eq!((measured.ops[1].ios, measured.syncs), (10, 9));
+    assert_eq!((measured.write.ios, measured.syncs), (10, 9));
     // Ten writes of 1 ms, each with a pause, and nine flushes of 2 ms: fio pauses after the last block too.
     assert_eq!(measured.end_ns, 10 * 101_000_000 + 9 * 2_000_000);
 }
@@ -246,8 +246,8 @@ fn what_is_stopped_before_it_began_leaves_no_times() {
     let [_, delayed, ramping] = &outcome.workers[..] else { panic!("three workers") };
     assert_eq!((times(delayed.ramp.as_ref().unwrap()), times(&delayed.measured)), ((0, 0), (0, 0)));
     assert_eq!(times(ramping.ramp.as_ref().unwrap()), (0, 1_000_000_000));
-    assert_eq!((times(&ramping.measured), ramping.measured.ops[0].ios), ((0, 0), 0));
-    assert!(ramping.ramp.as_ref().unwrap().ops[0].ios > 0 && ramping.slowest.is_empty());
+    assert_eq!((times(&ramping.measured), ramping.measured.read.ios), ((0, 0), 0));
+    assert!(ramping.ramp.as_ref().unwrap().read.ios > 0 && ramping.slowest.is_empty());
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_start_delay_is_not_measured() {
     let outcome = run(&RunPlan { jobs: vec![delayed], ..RunPlan::default() });
     let measured = &outcome.workers[0].measured;
     assert_eq!((measured.start_ns, measured.end_ns), (3_000_000_000, 4_000_000_000));
-    assert_eq!(measured.ops[0].ios, 2_000);
+    assert_eq!(measured.read.ios, 2_000);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn little_holds_over_the_whole_run() {
             RunPlan { jobs: vec![timed(job("little", Mix::Read, true, depth), 10)], ..RunPlan::default() };
         let outcome = run(&plan);
         let measured = &outcome.workers[0].measured;
-        let read = &measured.ops[0];
+        let read = &measured.read;
         let seconds = (measured.end_ns - measured.start_ns) as f64 / 1e9;
         let in_flight = read.ios as f64 / seconds * read.lat.moments.mean() / 1e9;
         assert!((in_flight / f64::from(depth) - 1.0).abs() < 0.001, "depth {depth}: {in_flight}");

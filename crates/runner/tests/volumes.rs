@@ -40,7 +40,7 @@ fn run(session: &Session, jobs: Vec<JobPlan>) -> RunOutcome {
 }
 
 fn ios(outcome: &RunOutcome) -> Vec<u64> {
-    outcome.workers.iter().map(|worker| worker.measured.ops[0].ios).collect()
+    outcome.workers.iter().map(|worker| worker.measured.read.ios).collect()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn three_jobs_on_one_bucket_get_its_rate_together_and_little_holds() {
     // What was in flight at the end drains: 21 more at the most.
     assert!((180_000..=180_021).contains(&total), "{:?}", ios(&outcome));
     for (worker, depth) in outcome.workers.iter().zip([1.0, 4.0, 16.0]) {
-        let read = &worker.measured.ops[0];
+        let read = &worker.measured.read;
         let seconds = (worker.measured.end_ns - worker.measured.start_ns) as f64 / 1e9;
         let held = read.ios as f64 / seconds * read.lat.moments.mean() / 1e9;
         assert!((held / depth - 1.0).abs() < 1e-3, "{held} of {depth}");
@@ -136,7 +136,7 @@ fn a_volume_that_falls_silent_is_given_up_and_told_as_stalled() {
     assert!(stuck.stuck && stuck.failure.is_some() && !other.stuck, "{:?}", stuck.failure);
     let stall = stuck.stalls.first().expect("nothing completed for seconds");
     assert!(!stall.over && stall.depth == 8 && stall.length_ns >= 6_000_000_000, "{stall:?}");
-    let [asked, answered] = [stuck, other].map(|worker| worker.measured.ops[0].ios);
+    let [asked, answered] = [stuck, other].map(|worker| worker.measured.read.ios);
     assert!((5_990..=6_010).contains(&asked) && answered >= 15_000, "{asked} {answered}");
 }
 
@@ -148,7 +148,7 @@ fn a_failing_volume_ends_the_run_and_is_counted() {
     let outcome = run(&session(&[("v", failing)]), vec![reading("v", 4, 3)]);
     let worker = &outcome.workers[0];
     assert_eq!(worker.failure.as_ref().map(|failure| failure.errno), Some(5));
-    let read = &worker.measured.ops[0];
+    let read = &worker.measured.read;
     assert_eq!(read.issued, read.ios + read.failed);
     assert!((2_990..=3_010).contains(&read.ios), "{}", read.ios);
 }

@@ -1,7 +1,10 @@
 //! How deep the queue was and how large the batches were, in fio's buckets.
 
+use serde::{Deserialize, Serialize};
+
 /// Share of requests by the depth at which they were issued: 1, 2-3, 4-7, 8-15, 16-31, 32-63, 64 and more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct DepthCounts(pub [u64; 7]);
 
 impl DepthCounts {
@@ -25,7 +28,8 @@ impl DepthCounts {
 }
 
 /// Calls by the number of requests they moved: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct BatchCounts(pub [u64; 7]);
 
 impl BatchCounts {

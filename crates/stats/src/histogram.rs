@@ -100,22 +100,21 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The value below or at which `percent` of the samples lie (a bin's midpoint, in ns), as fio picks it: the first
-    /// bin where the cumulative count reaches `percent * samples / 100`. `None` without samples.
-    pub fn percentile(&self, percent: f64) -> Option<u64> {
+    /// The first bin where the cumulative count reaches `percent * samples / 100`, as fio picks it. `None` without samples.
+    pub fn percentile_bin(&self, percent: f64) -> Option<usize> {
         let samples = self.samples();
-        if samples == 0 {
-            return None;
-        }
         let mut cumulative = 0u64;
-        for (bin, count) in self.sparse() {
+        let mut reached = self.sparse().skip_while(|&(_, count)| {
             cumulative += count;
             // One rounding only: 99.95 is stored a little too large, and 5,997 of 6,000 do not reach it.
-            if percent.mul_add(samples as f64, -100.0 * cumulative as f64) <= 0.0 {
-                return Some(midpoint(bin));
-            }
-        }
-        self.sparse().last().map(|(bin, _)| midpoint(bin))
+            percent.mul_add(samples as f64, -100.0 * cumulative as f64) > 0.0
+        });
+        reached.next().or_else(|| self.sparse().last()).map(|(bin, _)| bin)
+    }
+
+    /// The value below or at which `percent` of the samples lie: the midpoint of that bin, ns. `None` without samples.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        self.percentile_bin(percent).map(midpoint)
     }
 }
 

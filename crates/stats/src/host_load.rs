@@ -1,23 +1,35 @@
 //! What the machine did per interval of time: plain sums, so that intervals add up.
 
+use serde::{Deserialize, Serialize};
+
+use crate::wire::is_default;
+
 /// Counters of the machine and of the process's control groups; all only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostCounters {
     /// Time of all CPUs together, idle or not, ns.
     pub cpu_ns: u64,
     /// The part of it in which they worked, ns.
+    #[serde(skip_serializing_if = "is_default")]
     pub busy_ns: u64,
     /// The part of it that the host gave to others, ns.
+    #[serde(skip_serializing_if = "is_default")]
     pub steal_ns: u64,
     /// The part of it in which they were idle while a thread waited for I/O, ns.
+    #[serde(skip_serializing_if = "is_default")]
     pub iowait_ns: u64,
     /// Time for which a control group of this process withheld CPUs from its threads, ns.
+    #[serde(skip_serializing_if = "is_default")]
     pub throttled_ns: u64,
     /// Periods of the group's quota in which that happened.
+    #[serde(skip_serializing_if = "is_default")]
     pub throttled_periods: u64,
     /// Time in which some thread of the machine waited for a CPU, ns.
+    #[serde(skip_serializing_if = "is_default")]
     pub cpu_pressure_ns: u64,
     /// Time in which some thread of the machine waited for I/O, ns.
+    #[serde(skip_serializing_if = "is_default")]
     pub io_pressure_ns: u64,
 }
 
@@ -50,8 +62,12 @@ impl HostCounters {
 }
 
 /// One interval of the machine. Times are ns since the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostInterval {
+    /// Index of the host among those of the run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub host: u32,
     /// Start.
     pub start_ns: u64,
     /// End.
@@ -63,11 +79,9 @@ pub struct HostInterval {
 /// Halves the number of intervals by adding up neighbours.
 pub fn halve(intervals: &mut Vec<HostInterval>) {
     let joined = intervals.chunks(2).map(|pair| match pair {
-        [one, next] => HostInterval {
-            start_ns: one.start_ns,
-            end_ns: next.end_ns,
-            counters: one.counters.plus(&next.counters),
-        },
+        [one, next] => {
+            HostInterval { end_ns: next.end_ns, counters: one.counters.plus(&next.counters), ..*one }
+        }
         alone => alone[0],
     });
     *intervals = joined.collect();
@@ -83,6 +97,7 @@ mod tests {
             start_ns: number * 10,
             end_ns: number * 10 + 10,
             counters: HostCounters { cpu_ns: number, ..HostCounters::default() },
+            ..HostInterval::default()
         };
         let mut intervals: Vec<HostInterval> = (0..5).map(at).collect();
         halve(&mut intervals);

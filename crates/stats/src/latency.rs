@@ -1,25 +1,32 @@
 //! A latency: its histogram and its exact moments together.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Histogram, Moments, histogram};
 
 /// Latencies of one kind (slat, clat or lat), in ns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Latency {
-    /// Log-linear counts.
-    pub histogram: Histogram,
     /// Exact count, sum, squares, min and max.
     pub moments: Moments,
+    /// Log-linear counts.
+    #[serde(rename = "bins")]
+    pub histogram: Histogram,
 }
 
 impl Latency {
-    /// So many latencies of 0 ns.
-    pub fn of_nothing(count: u64) -> Self {
-        let mut latency = Latency::default();
-        if count > 0 {
-            latency.histogram.add(histogram::bin(0), count);
-            latency.moments = Moments { count, sum: 0, sum_squares: 0, min: 0, max: 0 };
+    /// `count` latencies of `ns` each.
+    pub fn alike(count: u64, ns: u64) -> Self {
+        if count == 0 {
+            return Latency::default();
         }
-        latency
+        let (wide, samples) = (u128::from(ns), u128::from(count));
+        let (sum, sum_squares) = (samples * wide, samples * wide * wide);
+        Latency {
+            moments: Moments { count, sum, sum_squares, min: ns, max: ns },
+            histogram: Histogram::from_sparse([(histogram::bin(ns), count)]),
+        }
     }
 
     /// Counts one latency in ns.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod depth;
+mod disk;
 pub mod histogram;
 mod host_load;
 mod latency;
@@ -13,21 +14,24 @@ pub mod live;
 mod moments;
 mod open_loop;
 mod outcome;
-mod series;
+mod phase;
+pub mod series;
 mod stall;
+mod summary;
+mod wire;
 
 pub use depth::{BatchCounts, DepthCounts};
+pub use disk::{DiskCounters, DiskInterval, DiskOutcome};
 pub use histogram::Histogram;
 pub use host_load::{HostCounters, HostInterval, halve as halve_host};
 pub use latency::Latency;
 pub use moments::Moments;
 pub use open_loop::{LiveOpenLoop, Offered, OpenLoop};
-pub use outcome::{
-    CpuUsage, DiskCounters, DiskOutcome, ErrorCount, KernelThreads, OpOutcome, PhaseOutcome, RunOutcome,
-    SlowRequest, Snapshot, WorkerFailure, WorkerOutcome,
-};
-pub use series::{Interval, IntervalOp, Series};
+pub use outcome::{ErrorCount, RunOutcome, SlowRequest, Snapshot, WorkerFailure, WorkerOutcome};
+pub use phase::{CpuUsage, KernelThreads, OpOutcome, PhaseOutcome};
+pub use series::{Interval, IntervalOp};
 pub use stall::Stall;
+pub use summary::{LatencyClasses, LatencySummary, ThinPercentiles};
 
 /// Index of read, write and trim in arrays of three.
 pub const DATA_OPS: usize = 3;

@@ -119,7 +119,7 @@ impl LiveLatency {
                 count,
                 sum: u128::from(self.sum_high.get()) << 64 | u128::from(self.sum.get()),
                 sum_squares: u128::from(self.squares_high.get()) << 64 | u128::from(self.squares_low.get()),
-                min: self.min.get(),
+                min: if count == 0 { 0 } else { self.min.get() },
                 max: self.max.get(),
             },
         }
@@ -204,8 +204,7 @@ impl LiveOp {
     fn read(&self) -> OpOutcome {
         let latency = |live: &Option<LiveLatency>| live.as_ref().map(LiveLatency::read).unwrap_or_default();
         let clat = latency(&self.clat);
-        let slat =
-            if self.slat_is_nothing { Latency::of_nothing(self.ios.get()) } else { latency(&self.slat) };
+        let slat = if self.slat_is_nothing { Latency::alike(self.ios.get(), 0) } else { latency(&self.slat) };
         let lat = if self.lat_is_clat { clat.clone() } else { latency(&self.lat) };
         OpOutcome {
             issued: self.issued.get(),
@@ -280,11 +279,14 @@ impl LivePhase {
     /// The counts so far as plain data, times relative to `origin_ns`; series, windows and CPU are the observer's.
     pub fn read(&self, origin_ns: u64) -> PhaseOutcome {
         let cells = |cells: &[Cell; 7]| std::array::from_fn(|i| cells[i].get());
+        let [read, write, trim] = &self.ops;
         PhaseOutcome {
             start_ns: self.start_ns.get().saturating_sub(origin_ns),
             end_ns: self.end_ns.get().saturating_sub(origin_ns),
             schedule_end_ns: self.schedule_end_ns.get().saturating_sub(origin_ns),
-            ops: std::array::from_fn(|i| self.ops[i].read()),
+            read: read.read(),
+            write: write.read(),
+            trim: trim.read(),
             syncs: self.syncs.get(),
             sync_lat: self.sync_lat.as_ref().map(LiveLatency::read).unwrap_or_default(),
             syncs_failed: self.syncs_failed.get(),

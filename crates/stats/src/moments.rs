@@ -1,42 +1,44 @@
 //! Count, sum, sum of squares, least and greatest of integer samples; exact, and exact to merge.
 
+use serde::{Deserialize, Serialize};
+
+use crate::wire::wide;
+
 /// Exact moments of a set of integers. Mean and deviation are derived only when printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Moments {
     /// Number of samples.
     pub count: u64,
     /// Sum of the samples.
+    #[serde(with = "wide")]
     pub sum: u128,
     /// Sum of the squared samples.
+    #[serde(with = "wide")]
     pub sum_squares: u128,
-    /// Least sample; `u64::MAX` without samples.
+    /// Least sample; 0 without samples.
     pub min: u64,
     /// Greatest sample; 0 without samples.
     pub max: u64,
 }
 
-impl Default for Moments {
-    fn default() -> Self {
-        Moments { count: 0, sum: 0, sum_squares: 0, min: u64::MAX, max: 0 }
-    }
-}
-
 impl Moments {
     /// Counts one sample.
     pub fn record(&mut self, value: u64) {
-        self.count += 1;
-        self.sum += u128::from(value);
-        self.sum_squares += u128::from(value) * u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        let sum = u128::from(value);
+        self.merge(&Moments { count: 1, sum, sum_squares: sum * sum, min: value, max: value });
     }
 
     /// Adds the samples of `other`.
     pub fn merge(&mut self, other: &Moments) {
+        self.min = match (self.count, other.count) {
+            (_, 0) => self.min,
+            (0, _) => other.min,
+            _ => self.min.min(other.min),
+        };
         self.count += other.count;
         self.sum += other.sum;
         self.sum_squares += other.sum_squares;
-        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
@@ -59,11 +61,6 @@ impl Moments {
             _ => (self.sum_squares as f64 - self.sum as f64 * self.mean()).max(0.0),
         };
         (spread / (self.count - 1) as f64).sqrt()
-    }
-
-    /// Least sample, or 0 without samples.
-    pub fn min_or_zero(&self) -> u64 {
-        if self.count == 0 { 0 } else { self.min }
     }
 }
 
@@ -94,9 +91,14 @@ mod tests {
     #[test]
     fn empty_moments_print_as_zero() {
         let empty = Moments::default();
-        assert_eq!((empty.min_or_zero(), empty.mean(), empty.stdev()), (0, 0.0, 0.0));
+        assert_eq!((empty.min, empty.mean(), empty.stdev()), (0, 0.0, 0.0));
         let mut merged = empty;
         merged.merge(&empty);
         assert_eq!(merged, empty);
+        let mut one = Moments::default();
+        one.record(7);
+        merged.merge(&one);
+        one.merge(&empty);
+        assert_eq!((merged.min, one.min), (7, 7));
     }
 }

@@ -3,11 +3,14 @@
 //! Each request has a time at which it is due, which no stall moves. Its response time counts from there, so waiting
 //! behind a stalled request is part of it, as it is for whoever sends requests without asking how the device is.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Latency;
 use crate::live::{Cell, LiveLatency};
 
 /// One operation under a schedule.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OpenLoop {
     /// Due to completed.
     pub response: Latency,

@@ -7,7 +7,7 @@ use super::TidyFinding;
 /// Each crate of ours and those of ours that it may name. `fathom` (the command line) may name them all.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("fathom-model", &[]),
-    ("fathom-stats", &[]),
+    ("fathom-stats", &["fathom-model"]),
     ("fathom-sys", &[]),
     ("fathom-options", &["fathom-model"]),
     ("fathom-workload", &["fathom-model"]),

@@ -1,7 +1,7 @@
 //! Criteria of a command that measures one load: a limit for its latency (`--slo`), a rate to reach (`--reach`).
 
 use fathom_model::units;
-use fathom_record::{LatencyRecord, LatencySummary};
+use fathom_record::{Latency, LatencySummary};
 use serde::Serialize;
 
 use super::{Criterion, CriterionVerdict, LatencySpan, MetricKind, Statistic};
@@ -120,7 +120,7 @@ impl LatencyObjective {
 
     /// Judges `latency` and `lost` I/Os, which failed or were never answered. These count as slower than any objective, so a
     /// percentile is one of all I/Os.
-    pub fn judge(&self, latency: &LatencyRecord, lost: u64) -> ObjectiveVerdict {
+    pub fn judge(&self, latency: &Latency, lost: u64) -> ObjectiveVerdict {
         let all = latency.samples() + lost;
         let observed_ns = self.observed(latency, lost);
         let verdict = match observed_ns {
@@ -133,7 +133,7 @@ impl LatencyObjective {
         ObjectiveVerdict { objective: self.criterion.to_string(), observed_ns, verdict, low_sample }
     }
 
-    fn observed(&self, latency: &LatencyRecord, lost: u64) -> Option<u64> {
+    fn observed(&self, latency: &Latency, lost: u64) -> Option<u64> {
         let samples = latency.samples();
         if samples == 0 {
             return None;
@@ -199,10 +199,10 @@ mod tests {
     use super::*;
     use fathom_stats::Latency;
 
-    fn of(times: impl IntoIterator<Item = u64>) -> LatencyRecord {
+    fn of(times: impl IntoIterator<Item = u64>) -> Latency {
         let mut latency = Latency::default();
         times.into_iter().for_each(|ns| latency.record(ns));
-        LatencyRecord::from_stats(&latency)
+        latency
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn verdicts() {
-        let check = |text: &str, times: &LatencyRecord, lost: u64, met: Option<bool>, low: bool| {
+        let check = |text: &str, times: &Latency, lost: u64, met: Option<bool>, low: bool| {
             let judged = LatencyObjective::parse(text).unwrap().judge(times, lost);
             assert_eq!(
                 (judged.verdict.decided(), judged.low_sample),

@@ -2,7 +2,7 @@
 //! start; where the user says that it was rested, its credits are counted from there.
 
 use fathom_model::{Nanos, units};
-use fathom_record::{CreditRecord, JobRecord, PhaseRecord, RunRecord, TestRecord};
+use fathom_record::{CreditRecord, JobRecord, PhaseOutcome, RunRecord, TestRecord};
 
 use super::ExpectationResult;
 use super::conditions::ExpectationCase;
@@ -37,7 +37,7 @@ pub(super) fn judge(
         let reason = "bursts of this type come in fixed windows: only the first test of a run starts rested";
         return inconclusive(reason, Some(format!("use --only {}", case.expectation.test)));
     };
-    let ramp = case.row.jobs().iter().filter_map(|job| job.ramp.as_ref()).map(PhaseRecord::elapsed_ns).max();
+    let ramp = case.row.jobs().iter().filter_map(|job| job.ramp.as_ref()).map(PhaseOutcome::elapsed_ns).max();
     let mut left = lasts - ramp.unwrap_or(0) as f64 / 1e9;
     let within = timed.iter().take_while(|(_, seconds)| {
         left -= seconds;
@@ -94,8 +94,8 @@ fn lasts_s(record: &RunRecord, test: &TestRecord, credit: CreditRecord) -> Optio
 fn spent(test: &TestRecord, credit: CreditRecord) -> f64 {
     let phases = |job: &JobRecord| job.ramp.iter().chain([&job.measured]).cloned().collect::<Vec<_>>();
     let of_job = |job: &JobRecord| {
-        let sizes = job.block_sizes;
-        let of_phase = |phase: PhaseRecord| {
+        let sizes = job.largest_blocks();
+        let of_phase = |phase: PhaseOutcome| {
             [(phase.read, sizes.read), (phase.write, sizes.write), (phase.trim, sizes.trim)]
                 .iter()
                 .map(|(op, size)| tokens(credit, *size, op.bytes, op.ios))

@@ -65,7 +65,7 @@ impl ExpectationCase<'_> {
     /// Mean queue depth; the configured one where latencies were not recorded.
     fn depth(&self) -> f64 {
         let mean = self.row.mean_queue_depth();
-        let configured: f64 = self.row.jobs().iter().map(|job| f64::from(job.iodepth)).sum();
+        let configured: f64 = self.row.jobs().iter().map(|job| f64::from(job.iodepth())).sum();
         if mean > 0.0 { mean } else { configured }
     }
 }
@@ -73,7 +73,7 @@ impl ExpectationCase<'_> {
 /// Why the expectation does not apply to this machine.
 pub(super) fn elsewhere(case: &ExpectationCase<'_>) -> Option<Doubt> {
     let wanted = case.expectation.conditions.instance.as_deref()?;
-    let known = case.record.header.conditions.host.provider.instance_type.as_deref();
+    let known = case.record.header.host().provider.instance_type.as_deref();
     let remedy = format!("use --label instance={wanted} if it is one");
     match case.label("instance").or(known) {
         Some(found) if found == wanted => None,

@@ -4,10 +4,7 @@
 //! leaves. What several hours would add to that no run of minutes can know.
 
 use fathom_record::stability::{Second, seconds};
-use fathom_record::{
-    IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, MomentsRecord, PhaseRecord, TestRecord,
-    merge_jobs,
-};
+use fathom_record::{Interval, IntervalOp, JobRecord, Latency, PhaseOutcome, TestRecord, merge_jobs};
 use fathom_stats::histogram;
 
 use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
@@ -69,18 +66,18 @@ pub(super) fn timed_rates(
 
 /// The series of a worker as if it had done nothing else. Syncs have no series: the writes before them stand for them.
 fn alone(job: &JobRecord, direction: MetricDirection) -> JobRecord {
-    let keep = |kept: bool, op: &IntervalOpRecord| match kept {
-        true => IntervalOpRecord { ios: op.ios, bytes: op.bytes, ..IntervalOpRecord::default() },
-        false => IntervalOpRecord::default(),
+    let keep = |kept: bool, op: &IntervalOp| match kept {
+        true => IntervalOp { ios: op.ios, bytes: op.bytes, ..IntervalOp::default() },
+        false => IntervalOp::default(),
     };
     let all = matches!(direction, MetricDirection::Total | MetricDirection::Sync);
-    let series = job.measured.series.iter().map(|interval| IntervalRecord {
+    let series = job.measured.series.iter().map(|interval| Interval {
         read: keep(all || direction == MetricDirection::Read, &interval.read),
         write: keep(all || direction == MetricDirection::Write, &interval.write),
         trim: keep(all || direction == MetricDirection::Trim, &interval.trim),
         ..*interval
     });
-    let measured = PhaseRecord { series: series.collect(), ..PhaseRecord::default() };
+    let measured = PhaseOutcome { series: series.collect(), ..PhaseOutcome::default() };
     JobRecord { measured, ..JobRecord::default() }
 }
 
@@ -149,9 +146,9 @@ fn of_latency(
 }
 
 /// By how much the share of requests below a percentile may be another one, from interval to interval.
-fn rank_half_width(intervals: &[IntervalOpRecord], share: f64, value: f64, samples: u64) -> f64 {
+fn rank_half_width(intervals: &[IntervalOp], share: f64, value: f64, samples: u64) -> f64 {
     let at = histogram::bin(value as u64);
-    let beyond = |span: &IntervalOpRecord| {
+    let beyond = |span: &IntervalOp| {
         let above = span.clat_bins.iter().filter(|(bin, _)| usize::from(*bin) > at);
         above.map(|(_, count)| count).sum::<u64>() as f64
     };
@@ -161,7 +158,7 @@ fn rank_half_width(intervals: &[IntervalOpRecord], share: f64, value: f64, sampl
 }
 
 /// The latencies of one direction, or of all together.
-fn latency(phase: &PhaseRecord, span: LatencySpan, direction: MetricDirection) -> LatencyRecord {
+fn latency(phase: &PhaseOutcome, span: LatencySpan, direction: MetricDirection) -> Latency {
     let ops = match direction {
         MetricDirection::Sync => return phase.sync_lat.clone(),
         MetricDirection::Read => vec![&phase.read],
@@ -174,33 +171,22 @@ fn latency(phase: &PhaseRecord, span: LatencySpan, direction: MetricDirection) -
         LatencySpan::Completion => &op.clat,
         LatencySpan::Total => &op.lat,
     });
-    let mut bins = std::collections::BTreeMap::<u16, u64>::new();
-    let mut moments = MomentsRecord::default();
-    for part in parts.filter(|part| part.samples() > 0) {
-        part.bins.iter().for_each(|&(bin, count)| *bins.entry(bin).or_default() += count);
-        let more = &part.moments;
-        moments = MomentsRecord {
-            min: if moments.count == 0 { more.min } else { moments.min.min(more.min) },
-            max: moments.max.max(more.max),
-            count: moments.count + more.count,
-            sum: moments.sum + more.sum,
-            sum_squares: moments.sum_squares.saturating_add(more.sum_squares),
-        };
-    }
-    LatencyRecord { moments, bins: bins.into_iter().collect() }
+    let mut sum = Latency::default();
+    parts.for_each(|part| sum.merge(part));
+    sum
 }
 
 /// The intervals of the series in which anything completed; none for syncs.
-fn spans(phase: &PhaseRecord, direction: MetricDirection) -> Vec<IntervalOpRecord> {
-    let of = |interval: &IntervalRecord| {
-        let ops: &[&IntervalOpRecord] = match direction {
+fn spans(phase: &PhaseOutcome, direction: MetricDirection) -> Vec<IntervalOp> {
+    let of = |interval: &Interval| {
+        let ops: &[&IntervalOp] = match direction {
             MetricDirection::Read => &[&interval.read],
             MetricDirection::Write => &[&interval.write],
             MetricDirection::Trim => &[&interval.trim],
             MetricDirection::Total => &[&interval.read, &interval.write, &interval.trim],
             MetricDirection::Sync => &[],
         };
-        let mut sum = IntervalOpRecord::default();
+        let mut sum = IntervalOp::default();
         for op in ops {
             sum.ios += op.ios;
             sum.clat_sum_ns += op.clat_sum_ns;

@@ -201,7 +201,7 @@ mod tests {
 
     /// Where many are under way most of the time is waiting, but for the first.
     fn begin_without_queue(run: &mut RunRecord) {
-        for job in run.tests.iter_mut().flat_map(|test| &mut test.jobs).filter(|job| job.iodepth > 8) {
+        for job in run.tests.iter_mut().flat_map(|test| &mut test.jobs).filter(|job| job.iodepth() > 8) {
             job.measured.read.lat.moments.min = 100_000;
         }
     }

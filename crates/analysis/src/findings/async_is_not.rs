@@ -4,7 +4,7 @@
 //! The measurements behind each threshold are in docs/adr/0014.
 
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, JobRecord, OpRecord, PhaseRecord, Severity, TestRecord};
+use fathom_record::{Finding, FindingId, JobRecord, OpOutcome, PhaseOutcome, Severity, TestRecord};
 
 use super::Words;
 
@@ -89,7 +89,7 @@ fn way(job: &JobRecord, sums: &Sums) -> Option<FallbackPath> {
     {
         return (!syncs && !asked_for && sums.requests > 0).then_some(FallbackPath::KernelWorkers);
     }
-    if job.iodepth < 2 || sums.requests < LEAST_REQUESTS || sums.submission_share() < SUBMISSION_SHARE {
+    if job.iodepth() < 2 || sums.requests < LEAST_REQUESTS || sums.submission_share() < SUBMISSION_SHARE {
         return None;
     }
     let waits = share(sums.waits as f64, sums.requests as f64) >= WAITS_PER_REQUEST;
@@ -103,8 +103,8 @@ impl Sums {
         sums
     }
 
-    fn add(&mut self, phase: &PhaseRecord) {
-        let PhaseRecord { cpu, kernel_threads, .. } = phase;
+    fn add(&mut self, phase: &PhaseOutcome) {
+        let PhaseOutcome { cpu, kernel_threads, .. } = phase;
         self.syncs += phase.syncs;
         self.elapsed_ns += phase.elapsed_ns();
         // A thread that submits does the job's own work.
@@ -113,7 +113,7 @@ impl Sums {
         self.workers_cpu_ns += kernel_threads.workers_ns;
         self.waits += cpu.voluntary_switches;
         for op in [&phase.read, &phase.write, &phase.trim] {
-            let OpRecord { ios, slat, clat, .. } = op;
+            let OpOutcome { ios, slat, clat, .. } = op;
             self.requests += ios;
             self.slat_ns += slat.moments.sum;
             self.clat_ns += clat.moments.sum;
@@ -145,8 +145,8 @@ fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, words: Words, on_dis
     finding
         .with("way", way.name())
         .with("job", job.name.as_str())
-        .with("engine", job.engine.as_str())
-        .with("iodepth", job.iodepth)
+        .with("engine", job.engine())
+        .with("iodepth", job.iodepth())
         .with("numjobs", sums.clones)
         .with("requests", sums.requests)
 }
@@ -164,7 +164,7 @@ fn kernel_workers(job: &JobRecord, sums: &Sums, words: Words, may_pass: bool) ->
     let claim = format!(
         "{} did not run asynchronously: {who} executed I/Os and used {} of CPU time per I/O, in addition to \
          {} in the job.",
-        job.engine,
+        job.engine(),
         units::latency(theirs.round() as u64),
         units::latency(own.round() as u64),
     );
@@ -190,12 +190,12 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     let claim = format!(
         "{} did not run asynchronously: submission blocked for {} % of the latency, and the queue depth was \
          {} instead of {}.",
-        job.engine,
+        job.engine(),
         percent(sums.submission_share()),
         few(sums.in_flight()),
-        job.iodepth,
+        job.iodepth(),
     );
-    let depth = u64::from(job.iodepth) * sums.clones;
+    let depth = u64::from(job.iodepth()) * sums.clones;
     let remedy = match (words, job.plan.io.direct) {
         (Words::Own, true) => None,
         (Words::Own, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
@@ -211,9 +211,9 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
 fn submission_completes(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     let claim = format!(
         "{} completed I/Os during submission: the queue depth was {} instead of {}.",
-        job.engine,
+        job.engine(),
         few(sums.in_flight()),
-        job.iodepth,
+        job.iodepth(),
     );
     let remedy = match (words, job.plan.io.direct) {
         (_, true) => None,
@@ -252,7 +252,8 @@ fn few(count: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{CpuRecord, DiskRecord, KernelThreadsRecord, LatencyRecord, MomentsRecord};
+    use fathom_model::plan::{DepthPlan, EnginePlan};
+    use fathom_record::{CpuUsage, DiskOutcome, KernelThreads, Latency, Moments, PlanRecord};
 
     use super::*;
 
@@ -273,39 +274,35 @@ mod tests {
 
     fn job(of: &Measured) -> JobRecord {
         let slat_ns = (of.lat_ns as f64 * of.slat_share) as u64;
-        let latency = |ns: u64| LatencyRecord {
-            moments: MomentsRecord { count: REQUESTS, sum: u128::from(ns * REQUESTS), ..Default::default() },
+        let latency = |ns: u64| Latency {
+            moments: Moments { count: REQUESTS, sum: u128::from(ns * REQUESTS), ..Default::default() },
             ..Default::default()
         };
-        let read = OpRecord {
+        let read = OpOutcome {
             ios: REQUESTS,
             slat: latency(slat_ns),
             clat: latency(of.lat_ns - slat_ns),
             ..Default::default()
         };
-        let measured = PhaseRecord {
+        let measured = PhaseOutcome {
             end_ns: 1_000_000_000,
             read,
-            cpu: CpuRecord {
+            cpu: CpuUsage {
                 user_ns: REQUESTS * 10,
                 system_ns: REQUESTS * (of.own_cpu_ns - 10),
                 voluntary_switches: (REQUESTS as f64 * of.waits) as u64,
                 ..Default::default()
             },
-            kernel_threads: KernelThreadsRecord {
+            kernel_threads: KernelThreads {
                 workers: of.workers,
                 workers_ns: of.workers_cpu_ns * REQUESTS,
                 ..Default::default()
             },
             ..Default::default()
         };
-        JobRecord {
-            name: "q".to_owned(),
-            engine: of.engine.to_owned(),
-            iodepth: of.depth,
-            measured,
-            ..Default::default()
-        }
+        let engine = EnginePlan { name: of.engine.to_owned(), ..Default::default() };
+        let plan = PlanRecord { engine, depth: DepthPlan::new(of.depth), ..Default::default() };
+        JobRecord { name: "q".to_owned(), plan, measured, ..Default::default() }
     }
 
     fn test(jobs: Vec<JobRecord>) -> TestRecord {
@@ -385,7 +382,7 @@ mod tests {
         check(|job| job.plan.engine.options = vec![("force_async".to_owned(), "0".to_owned())], 1);
         check(|job| job.stuck = true, 0);
         check(|job| job.measured.kernel_threads.workers_ns = LEAST_WORKERS_NS - 1, 0);
-        check(|job| job.measured.read = OpRecord::default(), 0);
+        check(|job| job.measured.read = OpOutcome::default(), 0);
         // Another thread submits: that is the job's own work.
         check(|job| job.measured.kernel_threads.submitter_ns = REQUESTS * 4000, 0);
     }
@@ -396,7 +393,7 @@ mod tests {
             let mut job = job(&measured(row));
             job.plan.io.direct = direct;
             let mut test = test(vec![job]);
-            test.disks.extend(on_disk.then(DiskRecord::default));
+            test.disks.extend(on_disk.then(DiskOutcome::default));
             let found = findings(&test, words).remove(0);
             let said: Vec<String> = [Some(found.claim), found.remedy].into_iter().flatten().collect();
             assert_eq!(said, expected);

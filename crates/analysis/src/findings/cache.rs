@@ -27,7 +27,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> 
 /// What stays in flight at both ends of the span in which the device was watched.
 fn slack(row: &RecordRow<'_>) -> u64 {
     let in_flight = |job: &fathom_record::JobRecord| {
-        u64::from(job.iodepth) * job.block_sizes.read.max(job.block_sizes.write)
+        u64::from(job.iodepth()) * job.largest_blocks().read.max(job.largest_blocks().write)
     };
     row.jobs().iter().map(in_flight).sum()
 }
@@ -74,7 +74,7 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
 }
 
 fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
-    let moves = row.jobs().iter().any(|job| !NO_TARGET.contains(&job.engine.as_str()));
+    let moves = row.jobs().iter().any(|job| !NO_TARGET.contains(&job.engine()));
     let buffered = row.jobs().iter().filter(|job| !job.plan.io.direct);
     let jobs = buffered.count();
     if jobs == 0 || !moves || row.kind().is_none() {
@@ -162,7 +162,7 @@ mod tests {
         let mut run = record(&[TestLoad::default()]);
         plan(&mut run, |plan| plan.io.direct = false);
         check(&run, &["buffered"]);
-        run.tests[0].jobs[0].engine = "null".to_owned();
+        run.tests[0].jobs[0].plan.engine.name = "null".to_owned();
         check(&run, &[]);
     }
 

@@ -135,7 +135,7 @@ fn group_limits(record: &RunRecord, kind: RowKind, unit: &str) -> Vec<u64> {
         let mut words = line.split(' ').skip(1);
         if words.next()? == name { words.next()?.parse().ok() } else { None }
     };
-    record.header.conditions.host.cgroup.io_limits.iter().filter_map(value).collect()
+    record.header.host().cgroup.io_limits.iter().filter_map(value).collect()
 }
 
 /// What the limits tell.
@@ -387,7 +387,7 @@ mod tests {
     fn one_point_is_enough_where_the_limit_is_known() {
         let check = |line: &str, expected: &[&str]| {
             let mut run = record(&[load("randread", 4, 16, 1003.0)]);
-            run.header.conditions.host.cgroup.io_limits = vec![line.to_owned()];
+            run.header.hosts[0].cgroup.io_limits = vec![line.to_owned()];
             assert_eq!(ids(&check(&run)), expected, "{line}");
         };
         check("7:0 read_iops 1000", &["iops-cap"]);

@@ -1,6 +1,6 @@
 //! A client that could not ask for more: its threads busy, its CPU time taken by the host or withheld by its group.
 
-use fathom_record::{Finding, FindingId, HostIntervalRecord, JobRecord, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, HostInterval, JobRecord, RunRecord, Severity};
 
 use crate::rows::RecordRow;
 use crate::say::{count, finding, of, percent};
@@ -36,7 +36,7 @@ pub(crate) fn is_bound(row: &RecordRow<'_>) -> bool {
 
 /// True where a thread, or all CPUs, had nothing left to give.
 pub(crate) fn has_no_more(record: &RunRecord, row: &RecordRow<'_>) -> bool {
-    let host = &record.header.conditions.host;
+    let host = record.header.host();
     let cpus = f64::from(if host.cpus_allowed > 0 { host.cpus_allowed } else { host.cpus_online });
     let busy: f64 = row.jobs().iter().map(share).sum();
     is_bound(row) || cpus > 0.0 && busy >= BUSY_MACHINE * cpus
@@ -54,7 +54,7 @@ fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     }
     let shares: Vec<f64> = row.jobs().iter().map(share).collect();
     let busy = shares.iter().filter(|&&share| share >= BUSY_THREAD).count();
-    let host = &record.header.conditions.host;
+    let host = record.header.host();
     let cpus = f64::from(if host.cpus_allowed > 0 { host.cpus_allowed } else { host.cpus_online });
     let all_busy = cpus > 0.0 && shares.iter().sum::<f64>() >= BUSY_MACHINE * cpus;
     let most = shares.iter().copied().fold(0.0, f64::max);
@@ -80,21 +80,17 @@ fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
 }
 
 /// A sum over intervals as a share of another.
-fn portion(
-    load: &[HostIntervalRecord],
-    part: fn(&HostIntervalRecord) -> u64,
-    whole: fn(&HostIntervalRecord) -> u64,
-) -> f64 {
-    let sum = |field: fn(&HostIntervalRecord) -> u64| load.iter().map(field).sum::<u64>() as f64;
+fn portion(load: &[HostInterval], part: fn(&HostInterval) -> u64, whole: fn(&HostInterval) -> u64) -> f64 {
+    let sum = |field: fn(&HostInterval) -> u64| load.iter().map(field).sum::<u64>() as f64;
     sum(part) / sum(whole).max(1.0)
 }
 
-fn stolen(load: &[HostIntervalRecord]) -> f64 {
-    portion(load, |interval| interval.steal_ns, |interval| interval.cpu_ns)
+fn stolen(load: &[HostInterval]) -> f64 {
+    portion(load, |interval| interval.counters.steal_ns, |interval| interval.counters.cpu_ns)
 }
 
 /// The largest stolen share over five seconds or the whole, where that is shorter than half of it.
-fn worst(load: &[HostIntervalRecord]) -> f64 {
+fn worst(load: &[HostInterval]) -> f64 {
     let window = |from: usize| {
         let end = load[from].start_ns + WORST_SPAN_NS;
         let length =
@@ -127,13 +123,13 @@ fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let load = &row.test.host_load;
     let share = portion(
         load,
-        |interval| interval.throttled_ns,
+        |interval| interval.counters.throttled_ns,
         |interval| interval.end_ns - interval.start_ns.min(interval.end_ns),
     );
     if !row.has_host_load() || share <= THROTTLED {
         return None;
     }
-    let limit = record.header.conditions.host.cgroup.cpu_limit;
+    let limit = record.header.host().cgroup.cpu_limit;
     let of_cpus = limit.map(|cpus| format!(", {} CPUs,", count(cpus))).unwrap_or_default();
     let claim = format!(
         "the CPU limit of the control group{of_cpus} throttled threads for {} of the time: it limits the \
@@ -145,7 +141,10 @@ fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     Some(
         of(found, [row])
             .with("throttled_fraction", share)
-            .with("throttled_periods", load.iter().map(|interval| interval.throttled_periods).sum::<u64>())
+            .with(
+                "throttled_periods",
+                load.iter().map(|interval| interval.counters.throttled_periods).sum::<u64>(),
+            )
             .with("cpu_limit", limit),
     )
 }
@@ -153,12 +152,12 @@ fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
 /// Stolen time that came during the run and stayed: what a machine whose CPU credit is spent shows.
 pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
     let tests: Vec<_> = record.tests.iter().filter(|test| !test.host_load.is_empty()).collect();
-    let all: Vec<&HostIntervalRecord> = tests.iter().flat_map(|test| &test.host_load).collect();
-    let of = |interval: &&HostIntervalRecord| stolen(std::slice::from_ref(*interval));
-    let length = |span: &[&HostIntervalRecord]| {
+    let all: Vec<&HostInterval> = tests.iter().flat_map(|test| &test.host_load).collect();
+    let of = |interval: &&HostInterval| stolen(std::slice::from_ref(*interval));
+    let length = |span: &[&HostInterval]| {
         span.iter().map(|interval| interval.end_ns.saturating_sub(interval.start_ns)).sum::<u64>()
     };
-    let mean = |span: &[&HostIntervalRecord]| span.iter().map(of).sum::<f64>() / span.len().max(1) as f64;
+    let mean = |span: &[&HostInterval]| span.iter().map(of).sum::<f64>() / span.len().max(1) as f64;
     let came = all.iter().position(|interval| of(interval) >= STOLEN_AT_WORST)?;
     let (before, after) = all.split_at(came);
     let lasts = length(before) >= WORST_SPAN_NS && length(after) >= WORST_SPAN_NS;
@@ -166,7 +165,7 @@ pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
     if !lasts || !stayed || mean(before) > STOLEN {
         return None;
     }
-    let instance = &record.header.conditions.host.provider.instance_type;
+    let instance = &record.header.host().provider.instance_type;
     let machine = instance.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
     let claim = format!(
         "CPU steal rose from {} to {} during the run and stayed: the machine{machine} has probably exhausted \
@@ -185,6 +184,7 @@ pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use fathom_model::Nanos;
+    use fathom_record::HostCounters;
 
     use super::*;
     use crate::fixture::{SECOND_NS, TestLoad, ids, plan, record};
@@ -196,13 +196,16 @@ mod tests {
     }
 
     /// Seconds on two CPUs with these shares stolen.
-    fn load(stolen: &[f64]) -> Vec<HostIntervalRecord> {
-        let interval = |(at, share): (usize, &f64)| HostIntervalRecord {
+    fn load(stolen: &[f64]) -> Vec<HostInterval> {
+        let interval = |(at, share): (usize, &f64)| HostInterval {
+            host: 0,
             start_ns: at as u64 * SECOND_NS,
             end_ns: (at as u64 + 1) * SECOND_NS,
-            cpu_ns: 2 * SECOND_NS,
-            steal_ns: (2e9 * share) as u64,
-            ..HostIntervalRecord::default()
+            counters: HostCounters {
+                cpu_ns: 2 * SECOND_NS,
+                steal_ns: (2e9 * share) as u64,
+                ..HostCounters::default()
+            },
         };
         stolen.iter().enumerate().map(interval).collect()
     }
@@ -265,9 +268,9 @@ mod tests {
     fn time_withheld_by_the_group() {
         let check = |throttled_ns: u64, expected: &[&str]| {
             let mut run = record(&[TestLoad::default()]);
-            run.header.conditions.host.cgroup.cpu_limit = Some(0.5);
+            run.header.hosts[0].cgroup.cpu_limit = Some(0.5);
             run.tests[0].host_load = load(&[0.0; 12]);
-            run.tests[0].host_load[3].throttled_ns = throttled_ns;
+            run.tests[0].host_load[3].counters.throttled_ns = throttled_ns;
             assert_eq!(ids(&check(&run)), expected, "{throttled_ns}");
         };
         check(0, &[]);

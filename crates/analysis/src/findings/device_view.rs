@@ -70,7 +70,7 @@ fn of_others(row: &RecordRow<'_>) -> Option<Foreign> {
     let read = row.sum(|op| op.bytes, |job| &job.measured.read);
     let written = row.sum(|op| op.bytes, |job| &job.measured.write);
     let trimmed = row.sum(|op| op.ios, |job| &job.measured.trim);
-    let in_flight: u64 = jobs.iter().map(|job| u64::from(job.iodepth) * job.block_sizes.read).sum();
+    let in_flight: u64 = jobs.iter().map(|job| u64::from(job.iodepth()) * job.largest_blocks().read).sum();
     let beyond = |theirs: u64, ours: u64| theirs.saturating_sub(ours + in_flight) as f64;
     let (mut requests, mut bytes) = (0.0, 0.0);
     // Writes smaller than a block of the device make it read: that is told by itself.

@@ -68,7 +68,8 @@ fn not_steady(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
 
 fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
     let FinalDrop { before: high, after: low } = fall(rates)?;
-    let held_back = row.test.host_load.iter().any(|load| load.throttled_ns > 0) || client::is_bound(row);
+    let held_back =
+        row.test.host_load.iter().any(|load| load.counters.throttled_ns > 0) || client::is_bound(row);
     if low.cv > EVEN || held_back {
         return None;
     }

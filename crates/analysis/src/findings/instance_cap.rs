@@ -40,8 +40,7 @@ pub(crate) fn apart<'r, 'a>(
     }
     let alone = |name: &String| {
         let mine: Vec<&JobRecord> = together.jobs().iter().filter(|job| target(job) == *name).collect();
-        let asked =
-            |job: &JobRecord| (job.rw.clone(), job.block_sizes, job.smallest_block_sizes, job.iodepth);
+        let asked = |job: &JobRecord| (job.rw(), job.largest_blocks(), job.smallest_blocks(), job.iodepth());
         let alike = |job: &JobRecord| asked(job) == asked(mine[0]);
         rows.iter().find(|row| {
             self::targets(row) == std::slice::from_ref(name)

@@ -88,33 +88,32 @@ fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{LatencyRecord, OpRecord, OpenLoopRecord, PhaseRecord};
-    use fathom_stats::Latency;
+    use fathom_record::{Latency, OpOutcome, OpenLoop, PhaseOutcome};
 
     use super::*;
 
-    fn times(count: u64, ns: u64) -> LatencyRecord {
+    fn times(count: u64, ns: u64) -> Latency {
         let mut latency = Latency::default();
         (0..count).for_each(|_| latency.record(ns));
-        LatencyRecord::from_stats(&latency)
+        latency
     }
 
     /// A job of 10 s under a rate: requests done and left over, usual service time, lateness of the driver.
     fn ids(done: u64, backlog: u64, service_ns: u64, late_ns: u64) -> Vec<String> {
-        let open_loop = OpenLoopRecord {
+        let open_loop = OpenLoop {
             response: times(done, service_ns + late_ns),
             late: times(done, late_ns),
             latest_ns: late_ns,
             backlog,
         };
-        let read = OpRecord {
+        let read = OpOutcome {
             issued: done,
             ios: done,
             clat: times(done, service_ns),
             open_loop,
             ..Default::default()
         };
-        let measured = PhaseRecord {
+        let measured = PhaseOutcome {
             end_ns: 10_000_000_000,
             schedule_end_ns: 10_000_000_000,
             read,
@@ -144,9 +143,9 @@ mod tests {
 
     #[test]
     fn a_job_without_a_rate_has_none_to_keep() {
-        let read = OpRecord { issued: 5, ios: 5, clat: times(5, 100), ..Default::default() };
+        let read = OpOutcome { issued: 5, ios: 5, clat: times(5, 100), ..Default::default() };
         let job = JobRecord {
-            measured: PhaseRecord { end_ns: 9, read, ..Default::default() },
+            measured: PhaseOutcome { end_ns: 9, read, ..Default::default() },
             ..Default::default()
         };
         assert_eq!(findings(&TestRecord { jobs: vec![job], ..Default::default() }), []);

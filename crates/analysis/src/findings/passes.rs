@@ -1,10 +1,8 @@
 //! Reads that are slow the first time and quick afterwards: blocks that are fetched on first use, or a cache beyond this
 //! machine that has them by then.
 
-use std::collections::BTreeMap;
-
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, IntervalRecord, LatencyRecord, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, Histogram, Interval, Latency, RunRecord, Severity};
 
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{count, finding, of};
@@ -64,7 +62,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
 
 /// Median latencies of the first pass over `size` bytes and of those after it, ns, where both have enough requests and
 /// the first is slower all the way: a machine that was busy for a moment at the start is no cache.
-fn medians(series: &[IntervalRecord], before: u64, size: u64) -> Option<(u64, u64)> {
+fn medians(series: &[Interval], before: u64, size: u64) -> Option<(u64, u64)> {
     let (mut first, mut later) = (Vec::new(), Vec::new());
     let mut moved = before;
     for interval in series {
@@ -78,25 +76,22 @@ fn medians(series: &[IntervalRecord], before: u64, size: u64) -> Option<(u64, u6
     }
     let (first_ns, later_ns) = (median(&first, LEAST)?, median(&later, LEAST)?);
     let slow_ns = (later_ns as f64 * SLOWER) as u64;
-    let is_slow = |interval: &&IntervalRecord| median(&[interval], 1).is_none_or(|ns| ns >= slow_ns);
+    let is_slow = |interval: &&Interval| median(&[interval], 1).is_none_or(|ns| ns >= slow_ns);
     (first.len() >= LEAST_INTERVALS && first.iter().all(is_slow)).then_some((first_ns, later_ns))
 }
 
 /// The median over intervals with at least so many requests, ns.
-fn median(intervals: &[&IntervalRecord], least: u64) -> Option<u64> {
-    let mut bins = BTreeMap::new();
-    for &(bin, count) in intervals.iter().flat_map(|interval| &interval.read.clat_bins) {
-        *bins.entry(bin).or_insert(0) += count;
-    }
-    let samples: u64 = bins.values().sum();
-    let all = LatencyRecord { bins: bins.into_iter().collect(), ..LatencyRecord::default() };
-    if samples < least { None } else { all.fio_percentile(50.0) }
+fn median(intervals: &[&Interval], least: u64) -> Option<u64> {
+    let bins = intervals.iter().flat_map(|interval| &interval.read.clat_bins);
+    let histogram = Histogram::from_sparse(bins.map(|&(bin, count)| (usize::from(bin), count)));
+    let all = Latency { histogram, ..Latency::default() };
+    if all.histogram.samples() < least { None } else { all.fio_percentile(50.0) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{TestLoad, latency, record};
+    use crate::fixture::{TestLoad, clat_bins, record};
     use crate::rows::rows;
 
     /// 12 seconds of 2000 reads, of which the first five go over the target once.
@@ -104,7 +99,7 @@ mod tests {
         let mut run = record(&[TestLoad::default()]);
         run.header.size_bytes = 5 * 2000 * 4096;
         for interval in &mut run.tests[0].jobs[0].measured.series[..5] {
-            interval.read.clat_bins = latency(2000, first_ns).bins;
+            interval.read.clat_bins = clat_bins(2000, first_ns);
         }
         run
     }
@@ -132,7 +127,7 @@ mod tests {
         // A moment at the start, however slow; most of the pass, but not all of it.
         assert_eq!(spoilt(|run| run.header.size_bytes = 2000 * 4096), None);
         let quick = |run: &mut RunRecord| {
-            run.tests[0].jobs[0].measured.series[3].read.clat_bins = latency(2000, 500_000).bins;
+            run.tests[0].jobs[0].measured.series[3].read.clat_bins = clat_bins(2000, 500_000);
         };
         assert_eq!(spoilt(quick), None);
         assert_eq!(spoilt(|run| crate::fixture::plan(run, |plan| plan.io.random_map = false)), None);

@@ -25,7 +25,7 @@ fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
         let claim = format!("{} {} {requests} failed: {text}.", units::grouped(error.count), error.op);
         let remedy = "Check the kernel log (dmesg) for device errors.";
         of(finding(FindingId::Errors, Severity::Error, claim, Some(remedy.to_owned())), [row])
-            .with("op", error.op.as_str())
+            .with("op", error.op.name())
             .with("errno", error.errno)
             .with("failed", error.count)
             .with("completed", ios)
@@ -69,7 +69,8 @@ fn low_sample(row: &RecordRow<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{ErrorCountRecord, RunRecord};
+    use fathom_model::Op;
+    use fathom_record::{ErrorCount, RunRecord};
 
     use super::*;
     use crate::fixture::{TestLoad, ids, record};
@@ -86,7 +87,7 @@ mod tests {
         let mut run = record(&[TestLoad { jobs: 2, ..TestLoad::default() }]);
         check(&run, &[]);
         for job in &mut run.tests[0].jobs {
-            job.errors = vec![ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 700 }];
+            job.errors = vec![ErrorCount { op: Op::Read, errno: 5, count: 700 }];
         }
         let found = check(&run, &["errors"]);
         assert_eq!(found[0].claim, "1,400 read requests failed: Input/output error.");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, IntervalRecord, JobRecord, Severity, SlowRecord, StallRecord};
+use fathom_record::{Finding, FindingId, Interval, JobRecord, Severity, SlowRequest, Stall};
 
 use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
@@ -109,23 +109,23 @@ fn exact(row: &RecordRow<'_>, span: &StalledSpan) -> Option<StalledSpan> {
     }
 }
 
-fn whether_idle(interval: &IntervalRecord) -> (StalledSpan, bool) {
+fn whether_idle(interval: &Interval) -> (StalledSpan, bool) {
     let ios = interval.read.ios + interval.write.ios + interval.trim.ios;
     (StalledSpan { start_ns: interval.start_ns, end_ns: interval.end_ns }, ios == 0)
 }
 
 /// What the runner told of a span while it lasted, worker by worker.
-fn seen<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r StallRecord> {
-    let within = |stall: &&StallRecord| {
+fn seen<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r Stall> {
+    let within = |stall: &&Stall| {
         stall.start_ns < span.end_ns && stall.start_ns.saturating_add(stall.length_ns) > span.start_ns
     };
     row.jobs().iter().filter_map(|job| job.stalls.iter().find(within)).collect()
 }
 
 /// The requests that waited through a span.
-fn waiting<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r SlowRecord> {
+fn waiting<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r SlowRequest> {
     let length = span.end_ns - span.start_ns;
-    let covers = |slow: &&SlowRecord| {
+    let covers = |slow: &&SlowRequest| {
         let end = slow.start_ns.saturating_add(slow.lat_ns).min(span.end_ns);
         end.saturating_sub(slow.start_ns.max(span.start_ns)) >= length / 10 * 9
     };
@@ -135,6 +135,7 @@ fn waiting<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r SlowRecord
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Op;
     use fathom_record::RunRecord;
 
     use super::*;
@@ -144,8 +145,8 @@ mod tests {
     fn with(zeros: usize, lat_s: u64) -> RunRecord {
         let seconds = [vec![1.0; 3], vec![0.0; zeros], vec![1.0; 4]].concat();
         let mut run = record(&[TestLoad { seconds, depth: 16, ..TestLoad::default() }]);
-        run.tests[0].jobs[0].slowest = vec![SlowRecord {
-            op: "read".to_owned(),
+        run.tests[0].jobs[0].slowest = vec![SlowRequest {
+            op: Op::Read,
             start_ns: 3 * SECOND_NS - 1000,
             lat_ns: lat_s * SECOND_NS,
             offset: 8192,
@@ -187,13 +188,8 @@ mod tests {
         run.tests[0].jobs[0].stuck = true;
         assert_eq!(told(&run).unwrap().severity, Severity::Error);
         let (start_ns, length_ns) = (3 * SECOND_NS, 5 * SECOND_NS);
-        run.tests[0].jobs[0].stalls = vec![StallRecord {
-            start_ns,
-            length_ns,
-            depth: 7,
-            offsets: vec![4096],
-            ..StallRecord::default()
-        }];
+        run.tests[0].jobs[0].stalls =
+            vec![Stall { start_ns, length_ns, depth: 7, offsets: vec![4096], ..Stall::default() }];
         let found = told(&run).unwrap();
         assert!(found.claim.contains("with 7 in flight (at offset 4,096)"), "{}", found.claim);
     }

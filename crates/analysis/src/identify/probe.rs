@@ -1,6 +1,6 @@
 //! One measurement of identifying: what it asks for, and what was seen, read back from a stored test.
 
-use fathom_record::{HostIntervalRecord, JobRecord, LatencyRecord, PhaseRecord, TestRecord, TestStatus};
+use fathom_record::{HostInterval, JobRecord, Latency, PhaseOutcome, TestRecord, TestStatus};
 
 use crate::pattern::block_name;
 
@@ -199,7 +199,7 @@ impl Seen {
             ..Seen::default()
         };
         for job in &test.jobs {
-            if job.rw.ends_with("write") {
+            if job.rw().ends_with("write") {
                 seen.write = done(job, true);
             } else {
                 seen.read = done(job, false);
@@ -220,13 +220,16 @@ impl Seen {
     }
 }
 
-fn cpu(load: &[HostIntervalRecord]) -> Cpu {
-    let sum = |of: fn(&HostIntervalRecord) -> u64| load.iter().map(of).sum::<u64>() as f64;
-    Cpu { all_ns: sum(|one| one.cpu_ns), withheld_ns: sum(|one| one.steal_ns + one.throttled_ns) }
+fn cpu(load: &[HostInterval]) -> Cpu {
+    let sum = |of: fn(&HostInterval) -> u64| load.iter().map(of).sum::<u64>() as f64;
+    Cpu {
+        all_ns: sum(|one| one.counters.cpu_ns),
+        withheld_ns: sum(|one| one.counters.steal_ns + one.counters.throttled_ns),
+    }
 }
 
 fn done(job: &JobRecord, is_write: bool) -> ProbeCounts {
-    let op = |phase: &PhaseRecord| if is_write { phase.write.clone() } else { phase.read.clone() };
+    let op = |phase: &PhaseOutcome| if is_write { phase.write.clone() } else { phase.read.clone() };
     let measured = op(&job.measured);
     let mut slices = Vec::new();
     for phase in job.ramp.iter().chain([&job.measured]) {
@@ -244,7 +247,7 @@ fn done(job: &JobRecord, is_write: bool) -> ProbeCounts {
     let cpu =
         job.measured.cpu.user_ns + job.measured.cpu.system_ns + job.measured.kernel_threads.submitter_ns;
     ProbeCounts {
-        block: if is_write { job.block_sizes.write } else { job.block_sizes.read },
+        block: if is_write { job.largest_blocks().write } else { job.largest_blocks().read },
         ios: measured.ios,
         start_ns: job.measured.start_ns,
         end_ns: job.measured.end_ns,
@@ -255,7 +258,7 @@ fn done(job: &JobRecord, is_write: bool) -> ProbeCounts {
 }
 
 /// Mean, standard deviation, least.
-fn moments(latency: &LatencyRecord) -> (f64, f64, f64) {
+fn moments(latency: &Latency) -> (f64, f64, f64) {
     let moments = &latency.moments;
     if moments.count == 0 {
         return (0.0, 0.0, 0.0);

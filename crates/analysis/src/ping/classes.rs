@@ -1,6 +1,6 @@
 //! A latency in classes with round bounds, for a picture that people read. Pure.
 
-use fathom_record::LatencyRecord;
+use fathom_record::Latency;
 use fathom_stats::histogram;
 use serde::Serialize;
 
@@ -16,10 +16,10 @@ pub struct LatencyClass {
 }
 
 /// The samples in classes bounded by 1, 2 and 5 in each power of ten, without the empty ones.
-pub fn classes(record: &LatencyRecord) -> Vec<LatencyClass> {
+pub fn classes(latency: &Latency) -> Vec<LatencyClass> {
     let mut classes: Vec<LatencyClass> = Vec::new();
-    for &(bin, count) in &record.bins {
-        let ns = histogram::midpoint(usize::from(bin)).max(1);
+    for (bin, count) in latency.histogram.sparse() {
+        let ns = histogram::midpoint(bin).max(1);
         let power = 10_u64.pow(ns.ilog10());
         let (from_ns, below_ns) = match ns / power {
             1 => (power, power * 2),
@@ -37,13 +37,12 @@ pub fn classes(record: &LatencyRecord) -> Vec<LatencyClass> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_stats::Latency;
 
     #[test]
     fn classes_are_bounded_by_round_numbers() {
         let mut latency = Latency::default();
         [1, 5, 1_200, 1_900, 2_100, 60_000, 99_000, 1_000_000_001].iter().for_each(|&ns| latency.record(ns));
-        let found: Vec<_> = classes(&LatencyRecord::from_stats(&latency))
+        let found: Vec<_> = classes(&latency)
             .into_iter()
             .map(|class| (class.from_ns, class.below_ns, class.samples))
             .collect();

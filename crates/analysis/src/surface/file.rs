@@ -121,7 +121,7 @@ impl FileRow {
         if !test.id.starts_with(FILE) {
             return None;
         }
-        let depth = test.jobs.first().map_or(0, |job| job.iodepth);
+        let depth = test.jobs.first().map_or(0, |job| job.iodepth());
         let mut row = file_tests(0, depth).into_iter().find(|row| row.id == test.id)?;
         row.title.clone_from(&test.title);
         let summary = TestSummary::new(test);
@@ -145,7 +145,8 @@ impl FileRow {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{JobRecord, OpRecord, PhaseRecord, StallRecord};
+    use fathom_model::plan::DepthPlan;
+    use fathom_record::{JobRecord, OpOutcome, PhaseOutcome, PlanRecord, Stall};
 
     use super::*;
     use crate::fixture::latency;
@@ -171,16 +172,16 @@ mod tests {
     #[test]
     fn a_row_comes_back_from_its_test_and_a_stall_is_no_number() {
         let job = JobRecord {
-            iodepth: 32,
-            measured: PhaseRecord {
+            plan: PlanRecord { depth: DepthPlan::new(32), ..PlanRecord::default() },
+            measured: PhaseOutcome {
                 end_ns: 2_000_000_000,
-                read: OpRecord {
+                read: OpOutcome {
                     ios: 2_000,
                     bytes: 2_000 * 4096,
                     lat: latency(2_000, 9),
-                    ..OpRecord::default()
+                    ..OpOutcome::default()
                 },
-                ..PhaseRecord::default()
+                ..PhaseOutcome::default()
             },
             ..JobRecord::default()
         };
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!((row.test.kind, row.test.iodepth, row.iops), (FileRowKind::Multi, 32, Some(1000.0)));
         test.jobs.push(test.jobs[0].clone());
         assert_eq!(FileRow::of(&test).unwrap().iops, Some(1000.0));
-        test.jobs[0].stalls = vec![StallRecord { length_ns: 20_000_000_000, ..StallRecord::default() }];
+        test.jobs[0].stalls = vec![Stall { length_ns: 20_000_000_000, ..Stall::default() }];
         let row = FileRow::of(&test).unwrap();
         assert_eq!((row.iops, row.stalled_ns, row.lat_ns.samples), (None, Some(20_000_000_000), 0));
         test.id = "file-odd".to_owned();

@@ -1,7 +1,7 @@
 //! One point of a surface: where it lies and what was measured there. Read back from a stored test, so that a surface
 //! can be assessed again from the history alone.
 
-use fathom_record::{JobRecord, OpRecord, TestRecord, TestStatus};
+use fathom_record::{JobRecord, OpOutcome, TestRecord, TestStatus};
 use serde::Serialize;
 
 /// The request before the measured ones, which takes the way to the place.
@@ -136,9 +136,9 @@ pub(crate) fn job<'a>(test: &'a TestRecord, name: &str) -> Option<&'a JobRecord>
 }
 
 /// Reads, or writes where those were made.
-pub(crate) fn moved(job: &JobRecord) -> OpRecord {
+pub(crate) fn moved(job: &JobRecord) -> OpOutcome {
     let measured = &job.measured;
-    if job.rw.ends_with("write") { measured.write.clone() } else { measured.read.clone() }
+    if job.rw().ends_with("write") { measured.write.clone() } else { measured.read.clone() }
 }
 
 /// The longest time of a job without a completion, where it was a stall.
@@ -171,9 +171,10 @@ fn is_cached(test: &TestRecord) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use fathom_model::Op;
     use fathom_model::plan::{IoPlan, SizeSpec};
     use fathom_record::{
-        ContentRecord, DiskCountersRecord, DiskRecord, ErrorCountRecord, PhaseRecord, PlanRecord, StallRecord,
+        ContentRecord, DiskCounters, DiskOutcome, ErrorCount, PhaseOutcome, PlanRecord, Stall,
     };
 
     use super::*;
@@ -188,12 +189,11 @@ pub(crate) mod tests {
     pub(crate) fn point(offset: u64, mib: u64) -> TestRecord {
         let job = |name: &str, ios: u64, bytes: u64, ns: u64| JobRecord {
             name: name.to_owned(),
-            rw: "read".to_owned(),
             plan: at(offset),
-            measured: PhaseRecord {
+            measured: PhaseOutcome {
                 end_ns: 1_000_000_000,
-                read: OpRecord { ios, bytes, lat: latency(ios, ns), ..OpRecord::default() },
-                ..PhaseRecord::default()
+                read: OpOutcome { ios, bytes, lat: latency(ios, ns), ..OpOutcome::default() },
+                ..PhaseOutcome::default()
             },
             ..JobRecord::default()
         };
@@ -205,9 +205,9 @@ pub(crate) mod tests {
             status: TestStatus::Complete,
             elapsed_ns: 1_000_000_000,
             jobs,
-            disks: vec![DiskRecord {
-                counters: DiskCountersRecord { read_sectors: sectors, ..Default::default() },
-                ..DiskRecord::default()
+            disks: vec![DiskOutcome {
+                counters: DiskCounters { read_sectors: sectors, ..Default::default() },
+                ..DiskOutcome::default()
             }],
             ..TestRecord::default()
         }
@@ -235,7 +235,7 @@ pub(crate) mod tests {
         check(&in_part, State::Unwritten, false);
         // Nobody counted: nothing is said.
         check(&|test| test.disks.clear(), State::Measured, true);
-        let stall = |length_ns| StallRecord { length_ns, ..StallRecord::default() };
+        let stall = |length_ns| Stall { length_ns, ..Stall::default() };
         check(
             &|test| test.jobs[0].stalls.push(stall(20_000_000_000)),
             State::Stalled { stalled_ns: 20_000_000_000 },
@@ -243,8 +243,8 @@ pub(crate) mod tests {
         );
         check(&|test| test.jobs[0].stalls.push(stall(1_100_000_000)), State::Measured, true);
         let failed = |test: &mut TestRecord| {
-            test.jobs[0].measured.read = OpRecord::default();
-            test.jobs[0].errors = vec![ErrorCountRecord { op: "read".to_owned(), errno: 5, count: 3 }];
+            test.jobs[0].measured.read = OpOutcome::default();
+            test.jobs[0].errors = vec![ErrorCount { op: Op::Read, errno: 5, count: 3 }];
         };
         check(&failed, State::Failed { reason: "every read failed, errno 5".to_owned() }, false);
         let never = |test: &mut TestRecord| {

@@ -1,6 +1,6 @@
 //! A scan: every block read once. What could not be read, found to the sector by halves, and what was slow.
 
-use fathom_record::{LatencyRecord, LatencySummary, RunRecord, SlowBlockRecord, UnreadableRecord};
+use fathom_record::{Latency, LatencySummary, RunRecord, SlowBlockRecord, UnreadableRecord};
 use serde::Serialize;
 
 use crate::surface::point::{TRANSFER, job, moved};
@@ -125,13 +125,13 @@ impl Scan {
     pub fn of(record: &RunRecord) -> Option<Scan> {
         let tests = || record.tests.iter().filter(|test| test.scan.is_some());
         tests().next()?;
-        let mut all = fathom_stats::Latency::default();
+        let mut all = Latency::default();
         let mut scan = Scan::default();
         let mut unreadable = Vec::new();
         for test in tests() {
             if let Some(job) = job(test, TRANSFER) {
                 let read = moved(job);
-                all.merge(&read.lat.to_stats());
+                all.merge(&read.lat);
                 scan.scanned_bytes += read.bytes;
             }
             let Some(found) = &test.scan else { continue };
@@ -144,9 +144,8 @@ impl Scan {
         scan.scanned_bytes += scan.unreadable_bytes;
         unreadable.into_iter().for_each(|range| add(&mut scan.unreadable, range));
         scan.slow.sort_by_key(|block| block.offset_bytes);
-        let block = LatencyRecord::from_stats(&all);
-        scan.slow_from_ns = slow_from(&block);
-        scan.block_lat_ns = block.summary();
+        scan.slow_from_ns = slow_from(&all);
+        scan.block_lat_ns = all.summary();
         Some(scan)
     }
 
@@ -154,9 +153,9 @@ impl Scan {
     pub fn slow_blocks(record: &RunRecord, block: u64) -> Vec<SlowBlockRecord> {
         let jobs =
             || record.tests.iter().filter(|test| test.scan.is_some()).filter_map(|test| job(test, TRANSFER));
-        let mut all = fathom_stats::Latency::default();
-        jobs().for_each(|job| all.merge(&moved(job).lat.to_stats()));
-        let from = slow_from(&LatencyRecord::from_stats(&all));
+        let mut all = Latency::default();
+        jobs().for_each(|job| all.merge(&moved(job).lat));
+        let from = slow_from(&all);
         let slow = jobs().flat_map(|job| &job.slowest).filter(|slow| slow.lat_ns >= from);
         slow.map(|slow| SlowBlockRecord {
             offset_bytes: slow.offset,
@@ -173,13 +172,13 @@ impl Scan {
     }
 }
 
-fn slow_from(block: &LatencyRecord) -> u64 {
+fn slow_from(block: &Latency) -> u64 {
     (block.percentile(50.0).unwrap_or(0).saturating_mul(SLOW_TIMES)).max(SLOW_FROM_NS)
 }
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{ScanRecord, SlowRecord};
+    use fathom_record::{ScanRecord, SlowRequest};
 
     use super::*;
     use crate::surface::point::tests::point;
@@ -242,7 +241,7 @@ mod tests {
         };
         tests[0].scan = Some(with(unreadable(67_108_352, 512)));
         tests[1].scan = Some(with(unreadable(67_108_864, 1024)));
-        let slow = |offset, lat_ns| SlowRecord { offset, lat_ns, ..SlowRecord::default() };
+        let slow = |offset, lat_ns| SlowRequest { offset, lat_ns, ..SlowRequest::default() };
         tests[1].jobs[0].slowest = vec![slow(70 << 20, 900_000_000), slow(71 << 20, 40_000_000)];
         let mut record = RunRecord { tests, ..RunRecord::default() };
         let slow = Scan::slow_blocks(&record, 1 << 20);

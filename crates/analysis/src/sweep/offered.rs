@@ -96,7 +96,7 @@ impl OfferedPoint {
         let late = schedule.as_ref().and_then(|schedule| schedule.late_ns.p99).zip(service);
         let summary = TestSummary::new(test);
         Some(OfferedPoint {
-            offer: OfferedRate { iodepth: job.map_or(0, |job| job.iodepth), ..offer },
+            offer: OfferedRate { iodepth: job.map_or(0, |job| job.iodepth()), ..offer },
             status: test.status,
             iops: summary.total.unwrap_or_default().iops,
             measured_ns: summary.measured_ns,

@@ -151,12 +151,12 @@ fn queue_depth_mean(iops: f64, lat_ns: &LatencySummary) -> Option<f64> {
 fn spot_of(test: &TestRecord) -> Option<SweepSpot> {
     // A point that could not be started has no jobs; its name is all there is.
     let Some(job) = test.jobs.first() else { return parse_id(&test.id) };
-    let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == job.rw)?;
-    let block = if rw.writes() { job.block_sizes.write } else { job.block_sizes.read };
+    let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == job.rw())?;
+    let block = if rw.writes() { job.largest_blocks().write } else { job.largest_blocks().read };
     Some(SweepSpot {
         rw,
         block_size_bytes: block,
-        iodepth: job.iodepth,
+        iodepth: job.iodepth(),
         numjobs: u32::try_from(test.jobs.len()).ok()?,
     })
 }
@@ -260,7 +260,7 @@ pub(crate) mod model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_record::{IntervalOpRecord, IntervalRecord, JobRecord, PhaseRecord};
+    use fathom_record::{Interval, IntervalOp, JobRecord, PhaseOutcome};
 
     #[test]
     fn names_lead_back_to_their_spots() {
@@ -281,13 +281,13 @@ mod tests {
     #[test]
     fn stalls_are_seen_and_slowness_is_none() {
         let check = |completed: &[u64], expected: Option<u64>| {
-            let series = completed.iter().enumerate().map(|(index, &ios)| IntervalRecord {
+            let series = completed.iter().enumerate().map(|(index, &ios)| Interval {
                 start_ns: index as u64 * 500_000_000,
                 end_ns: (index as u64 + 1) * 500_000_000,
-                read: IntervalOpRecord { ios, ..IntervalOpRecord::default() },
-                ..IntervalRecord::default()
+                read: IntervalOp { ios, ..IntervalOp::default() },
+                ..Interval::default()
             });
-            let measured = PhaseRecord { series: series.collect(), ..PhaseRecord::default() };
+            let measured = PhaseOutcome { series: series.collect(), ..PhaseOutcome::default() };
             let job = JobRecord { measured, ..JobRecord::default() };
             let test = TestRecord { jobs: vec![job], ..TestRecord::default() };
             assert_eq!(stalled_ns(&test), expected, "{completed:?}");

@@ -174,7 +174,7 @@ impl RunTotals {
 
     fn add_phase(&mut self, phase: &PhaseOutcome, from: u64, course: &mut ForecastCourse) -> u64 {
         let mut backlog = 0;
-        for (total, op) in self.ops.iter_mut().zip(&phase.ops) {
+        for (total, op) in self.ops.iter_mut().zip(phase.ops()) {
             total.ios += op.ios;
             total.bytes += op.bytes;
             total.failed += op.failed;
@@ -186,9 +186,9 @@ impl RunTotals {
             }
         }
         self.syncs.merge(&phase.sync_lat);
-        for interval in &phase.series.intervals {
+        for interval in &phase.series {
             let span = (from + interval.start_ns, from + interval.end_ns);
-            for op in &interval.ops {
+            for op in interval.ops() {
                 course.add_latencies(span, op.clat_sum_ns, &op.clat_bins);
             }
         }

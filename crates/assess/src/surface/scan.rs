@@ -152,7 +152,8 @@ fn failed_at(test: &TestRecord, offset: u64, end: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{ErrorCountRecord, JobRecord};
+    use fathom_model::Op;
+    use fathom_record::{ErrorCount, JobRecord};
 
     use super::*;
 
@@ -162,7 +163,7 @@ mod tests {
             let mut job = JobRecord::default();
             job.measured.read.bytes = bytes;
             if errors > 0 {
-                job.errors = vec![ErrorCountRecord { op: "read".to_owned(), errno: 5, count: errors }];
+                job.errors = vec![ErrorCount { op: Op::Read, errno: 5, count: errors }];
             }
             let test = TestRecord { jobs: vec![job], ..TestRecord::default() };
             assert_eq!(failed_at(&test, 64 << 20, 128 << 20), expected, "{bytes}");

@@ -138,7 +138,7 @@ impl Measured {
         for worker in &outcome.workers {
             let phase = &worker.measured;
             measured.seconds = measured.seconds.max((phase.end_ns - phase.start_ns) as f64 / 1e9);
-            for (index, op) in phase.ops.iter().enumerate() {
+            for (index, op) in phase.ops().into_iter().enumerate() {
                 measured.ios[index] += op.ios as f64;
                 measured.bytes[index] += op.bytes as f64;
                 measured.lat[index].merge(&op.lat);
@@ -216,10 +216,10 @@ fn after_the_bucket() -> f64 {
     *initial = 28_500;
     let options = timed!("--rw=randread --bs=4k --iodepth=64", 60);
     let outcome = outcome_of(GP2, options, Some(&BenchTarget::Simulated(Box::new(volume))));
-    let late = outcome.workers[0].measured.series.intervals.iter();
+    let late = outcome.workers[0].measured.series.iter();
     let (ios, ns) = late
         .filter(|interval| (30_000_000_000..60_000_000_000).contains(&interval.start_ns))
-        .fold((0, 0), |(ios, ns), one| (ios + one.ops[0].ios, ns + one.end_ns - one.start_ns));
+        .fold((0, 0), |(ios, ns), one| (ios + one.read.ios, ns + one.end_ns - one.start_ns));
     ios as f64 * 1e9 / ns as f64
 }
 

@@ -293,7 +293,7 @@ fn judge(
             let failed = outcome.workers.iter().filter(|worker| worker.failure.is_some()).count();
             let exit = if signalled { Exit::FioInterrupted } else { Exit::FioJobs(failed) };
             tell_failures(&outcome, plan);
-            (test_record(meta, plan, &outcome), exit)
+            (test_record(meta, plan, outcome), exit)
         }
         Err(RunError::Stopped { reason }) => {
             let test = TestRecord { status: TestStatus::Incomplete, ..TestRecord::failed(meta, reason) };

@@ -33,7 +33,7 @@ fn fio(line: &str) -> RunRecord {
     let plan = invocation.plan(&PlanningHost { cpus: 1, entropy: 1 }).unwrap();
     let outcome = Session::simulated(DEVICE, DEVICE_SIZE).run(&plan, &mut ()).unwrap();
     let meta = TestMeta { id: "fio".to_owned(), title: "fio".to_owned(), fio: format!("fio {line}") };
-    RunRecord { tests: vec![test_record(meta, &plan, &outcome)], ..RunRecord::default() }
+    RunRecord { tests: vec![test_record(meta, &plan, outcome)], ..RunRecord::default() }
 }
 
 fn bench(suite: &str, only: &[&str]) -> RunRecord {

@@ -10,7 +10,7 @@ use fathom_analysis::ping::{DeviceCounts, Ping, PingHow, PingResult, PingSample,
 use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
-use fathom_record::{HistoryRow, RunRecord};
+use fathom_record::{HistoryRow, HostRecord, RunRecord};
 use fathom_report::formats::{self, Format};
 use fathom_report::identify::{self, IdentifyReport};
 use fathom_report::view::View;
@@ -62,7 +62,8 @@ struct Template {
 impl Template {
     fn new(json: &str) -> Template {
         let mut record: Value = serde_json::from_str(json).unwrap();
-        // A test of each status, and everything there that need not be.
+        // A host as a run on real time has, a test of each status, and everything there that need not be.
+        record["header"]["hosts"] = serde_json::to_value([HostRecord::default()]).unwrap();
         for (index, status) in ["failed", "skipped"].into_iter().enumerate() {
             if let Some(test) = record["tests"].get_mut(index) {
                 test["status"] = status.into();
@@ -126,7 +127,8 @@ fn paths(record: &Value) -> Vec<String> {
     change(&mut record.clone(), "", &mut |at, _| found.push(at.to_owned()));
     found.sort();
     found.dedup();
-    found.retain(|path| !path.ends_with("schema"));
+    // With spaces behind it, the goal of a sweep is the same; with letters, it is not read.
+    found.retain(|path| !["/schema", "/slo", "/reach"].iter().any(|end| path.ends_with(end)));
     found
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fathom_history::History;
-use fathom_record::{Finding, RunHeader, RunRecord, Severity, TestRecord, TestStatus};
+use fathom_record::{Finding, HostRecord, RunHeader, RunRecord, Severity, TestRecord, TestStatus};
 use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,13 +26,16 @@ pub fn header(target: &str) -> RunHeader {
         target: target.into(),
         tool_version: "0.1.0".into(),
         started_unix_ms: 1_790_000_000_123,
-        started_monotonic_ns: 77,
-        boot_id: "boot".into(),
         ..RunHeader::default()
     };
-    header.conditions.host.hostname = "host".into();
-    // Values that a careless reader of decimal fractions gets wrong in the last bit.
-    header.conditions.host.load = vec![0.1 + 0.2, 5e-324, 1.797_693_134_862_315_7e35, 8.41e21];
+    header.hosts = vec![HostRecord {
+        hostname: "host".into(),
+        boot_id: "boot".into(),
+        started_monotonic_ns: 77,
+        // Values that a careless reader of decimal fractions gets wrong in the last bit.
+        load: vec![0.1 + 0.2, 5e-324, 1.797_693_134_862_315_7e35, 8.41e21],
+        ..HostRecord::default()
+    }];
     header.labels.insert("volume".into(), "gp2 \"fast\" ü\u{0}\n".into());
     header
 }

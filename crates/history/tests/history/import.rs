@@ -55,7 +55,7 @@ fn another_run_is_entered_as_its_own() {
     let mut history = open(&path);
     let first = history.import(&record("/mnt", &["a"])).unwrap();
     let mut later = record("/mnt", &["a"]);
-    later.header.started_monotonic_ns += 1;
+    later.header.hosts[0].started_monotonic_ns += 1;
     assert_ne!(history.import(&later).unwrap(), first);
     let mut differs = record("/mnt", &["a"]);
     differs.tests[0].elapsed_ns = 5;

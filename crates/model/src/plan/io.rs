@@ -56,6 +56,13 @@ impl Pattern {
         matches!(self.mix, Mix::Trim | Mix::TrimWrite)
     }
 
+    /// The pattern that fio's word names, with as many reads as writes where it mixes them.
+    pub fn named(name: &str) -> Option<Pattern> {
+        let mixes = [Mix::Read, Mix::Write, Mix::Trim, Mix::ReadWrite { read_percent: 50 }, Mix::TrimWrite];
+        let patterns = mixes.into_iter().flat_map(|mix| [false, true].map(|random| Pattern { mix, random }));
+        patterns.into_iter().find(|pattern| pattern.name() == name)
+    }
+
     /// fio's word for the pattern.
     pub fn name(self) -> &'static str {
         match (self.random, self.mix) {

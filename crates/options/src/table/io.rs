@@ -1,14 +1,11 @@
 //! Options about what is done to the target: operations, block sizes, order, payload and syncs.
 
-use fathom_model::plan::{Mix, OpenSync};
+use fathom_model::plan::{OpenSync, Pattern};
 use fathom_model::{Op, OptionRow, OptionValueKind};
 
 use super::set;
 use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::{block_split, value};
-
-/// fio's share of reads in a mixed job where none is said.
-pub(crate) const DEFAULT_READ_PERCENT: u8 = 50;
 
 const RW_WORDS: &[&str] = &[
     "read",
@@ -202,15 +199,9 @@ fn direction(text: &str) -> Result<ReadWriteOption, String> {
     if let Some((word, modifier)) = text.split_once(':').filter(|(word, _)| RW_WORDS.contains(word)) {
         return Err(format!("the modifier ':{modifier}' is not supported yet: write {word} alone"));
     }
-    let random = text.starts_with("rand");
-    let mix = match text.strip_prefix("rand").unwrap_or(text) {
-        "read" => Mix::Read,
-        "write" => Mix::Write,
-        "trim" => Mix::Trim,
-        "trimwrite" => Mix::TrimWrite,
-        "rw" => Mix::ReadWrite { read_percent: DEFAULT_READ_PERCENT },
-        "readwrite" if !random => Mix::ReadWrite { read_percent: DEFAULT_READ_PERCENT },
-        _ => return Err(format!("valid values are {}", RW_WORDS.join(", "))),
+    let name = if text == "readwrite" { "rw" } else { text };
+    let Some(Pattern { random, mix }) = Pattern::named(name) else {
+        return Err(format!("valid values are {}", RW_WORDS.join(", ")));
     };
     Ok(ReadWriteOption { random, mix })
 }
@@ -254,7 +245,7 @@ fn block_split(options: &mut JobOptions, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use fathom_model::PerOp;
-    use fathom_model::plan::SizeSpec;
+    use fathom_model::plan::{Mix, SizeSpec};
 
     use super::*;
 

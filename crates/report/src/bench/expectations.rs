@@ -93,9 +93,8 @@ fn test_name(record: &RunRecord, expectation: &ExpectationRecord) -> String {
 /// `IOPS`, `IOPS for 99.9 %`, `IOPS in bursts`. The direction is shown where the test has several.
 fn metric_name(record: &RunRecord, expectation: &ExpectationRecord, quantity: Option<Metric>) -> String {
     let jobs = record.tests.iter().filter(|test| test.id == expectation.test).flat_map(|test| &test.jobs);
-    let is_mixed = jobs
-        .into_iter()
-        .any(|job| matches!(job.rw.as_str(), "rw" | "randrw" | "trimwrite" | "randtrimwrite"));
+    let is_mixed =
+        jobs.into_iter().any(|job| matches!(job.rw(), "rw" | "randrw" | "trimwrite" | "randtrimwrite"));
     let is_sync = |quantity: Metric| quantity.direction == Some(MetricDirection::Sync);
     let quantity = quantity.map(|quantity| match is_mixed || is_sync(quantity) {
         true => quantity,

@@ -120,8 +120,8 @@ fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
             test.id.as_str().into(),
             test.title.as_str().into(),
             test.status.name().into(),
-            job.map(|job| job.rw.as_str()).into(),
-            job.map(|job| Cell::count(job.iodepth.into())).into(),
+            job.map(JobRecord::rw).into(),
+            job.map(|job| Cell::count(job.iodepth().into())).into(),
             Cell::count(test.jobs.len() as u64),
             job.map(|job| Cell::bytes(largest_block(job))).into(),
             rate(total.map(|op| op.iops)),
@@ -145,7 +145,7 @@ fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
 }
 
 fn largest_block(job: &JobRecord) -> u64 {
-    let sizes = job.block_sizes;
+    let sizes = job.largest_blocks();
     sizes.read.max(sizes.write).max(sizes.trim)
 }
 
@@ -169,19 +169,19 @@ pub(super) fn is_synced(summary: &TestSummary) -> bool {
 fn shape(job: Option<&JobRecord>, workers: usize) -> String {
     let Some(job) = job else { return String::new() };
     let io = &job.plan.io;
-    let (least, most) = (job.smallest_blocks(), job.block_sizes);
+    let (least, most) = (job.smallest_blocks(), job.largest_blocks());
     let sizes = |least: u64, most: u64| match () {
         () if least < most => format!("{}-{}", block_name(least), block_name(most)),
         () => block_name(most),
     };
     let (read, write) = (sizes(least.read, most.read), sizes(least.write, most.write));
-    let mut parts = vec![match job.rw.as_str() {
+    let mut parts = vec![match job.rw() {
         "rw" | "randrw" if read != write => format!("{read}/{write}"),
         "write" | "randwrite" => write,
         "trim" | "randtrim" => sizes(least.trim, most.trim),
         _ => read,
     }];
-    parts.push(format!("d{}", job.iodepth));
+    parts.push(format!("d{}", job.iodepth()));
     if workers > 1 {
         parts.push(format!("x{workers}"));
     }

@@ -60,14 +60,14 @@ pub fn render(record: &RunRecord, out: &mut TextWriter) -> io::Result<()> {
             }
             before = Some(worker.job);
             let ran = test.jobs.iter().filter(|other| other.job == worker.job).count();
-            let (least, most) = (worker.smallest_blocks(), worker.block_sizes);
+            let (least, most) = (worker.smallest_blocks(), worker.largest_blocks());
             jobs.push(BannerJob {
                 name: &worker.name,
                 group: worker.group,
-                rw: &worker.rw,
+                rw: worker.rw(),
                 block_sizes: [(least.read, most.read), (least.write, most.write), (least.trim, most.trim)],
-                engine: &worker.engine,
-                iodepth: worker.iodepth,
+                engine: worker.engine(),
+                iodepth: worker.iodepth(),
                 workers: ran.max(worker.plan.numjobs as usize),
                 said_thread: worker.said_thread,
             });

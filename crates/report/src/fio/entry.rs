@@ -4,7 +4,7 @@ use std::io;
 
 use fathom_model::Op;
 use fathom_model::text::errno_text;
-use fathom_record::{EntryOp, OpRecord, ReportEntry};
+use fathom_record::{EntryOp, OpOutcome, ReportEntry};
 
 use crate::fio::latency::{line, percentiles};
 use crate::fio::number::{Family, NumberUnit, bandwidth, bytes, fio_number};
@@ -42,7 +42,7 @@ pub(crate) fn write_entry(
     if measured.sync_lat.samples() > 0 {
         writeln!(out, "  fsync/fdatasync/sync_file_range/syncfs:")?;
         line(out, "sync", &measured.sync_lat, 8)?;
-        percentiles(out, "sync", &measured.sync_lat, &entry.job.percentiles.list)?;
+        percentiles(out, "sync", &measured.sync_lat, &entry.job.plan.measure.percentiles)?;
     }
     tail(out, entry, &shares)
 }
@@ -63,7 +63,7 @@ fn head(out: &mut TextWriter, entry: &ReportEntry, time: &str) -> io::Result<()>
     }
 }
 
-fn direction(out: &mut TextWriter, op: Op, counted: &OpRecord, entry: &EntryOp) -> io::Result<()> {
+fn direction(out: &mut TextWriter, op: Op, counted: &OpOutcome, entry: &EntryOp) -> io::Result<()> {
     let rate = per_second(counted.bytes, entry.runtime_ms);
     writeln!(
         out,
@@ -76,18 +76,15 @@ fn direction(out: &mut TextWriter, op: Op, counted: &OpRecord, entry: &EntryOp) 
     )
 }
 
-fn latencies(out: &mut TextWriter, entry: &ReportEntry, counted: &OpRecord) -> io::Result<()> {
-    let shown = &entry.job.percentiles;
-    let kinds = [
-        ("slat", &counted.slat, shown.slat),
-        ("clat", &counted.clat, shown.clat),
-        ("lat", &counted.lat, shown.lat),
-    ];
+fn latencies(out: &mut TextWriter, entry: &ReportEntry, counted: &OpOutcome) -> io::Result<()> {
+    let measure = &entry.job.plan.measure;
+    let [slat, clat, lat] = measure.shown_percentiles();
+    let kinds = [("slat", &counted.slat, slat), ("clat", &counted.clat, clat), ("lat", &counted.lat, lat)];
     for (name, latency, _) in kinds {
         line(out, name, latency, 8)?;
     }
     for (name, latency, _) in kinds.into_iter().filter(|&(_, _, shown)| shown) {
-        percentiles(out, name, latency, &shown.list)?;
+        percentiles(out, name, latency, &measure.percentiles)?;
     }
     Ok(())
 }
@@ -160,7 +157,7 @@ fn tail(out: &mut TextWriter, entry: &ReportEntry, shares: &EntryShares) -> io::
     writeln!(out, "  IO depths    : {}", labelled(&DEPTH_LABELS, &shares.depth))?;
     writeln!(out, "     submit    : {}", labelled(&BATCH_LABELS, &shares.submit))?;
     writeln!(out, "     complete  : {}", labelled(&BATCH_LABELS, &shares.complete))?;
-    let three = |field: fn(&OpRecord) -> u64| {
+    let three = |field: fn(&OpOutcome) -> u64| {
         let counts = Op::DATA.map(|op| field(measured.op(op)).to_string());
         counts.join(",")
     };
@@ -178,6 +175,6 @@ fn tail(out: &mut TextWriter, entry: &ReportEntry, shares: &EntryShares) -> io::
     writeln!(
         out,
         "     latency   : target=0.00ns, window=0.00ns, percentile=100.00%, depth={}",
-        entry.job.iodepth
+        entry.job.iodepth()
     )
 }

@@ -5,9 +5,7 @@
 use std::io::{self, Write};
 
 use fathom_model::Op;
-use fathom_record::{
-    DiskCountersRecord, EntryOp, LatencyClasses, LatencyRecord, OpRecord, ReportEntry, RunRecord,
-};
+use fathom_record::{DiskCounters, EntryOp, Latency, LatencyClasses, OpOutcome, ReportEntry, RunRecord};
 
 use crate::Style;
 use crate::fio::disk::{listed, utilization};
@@ -138,8 +136,8 @@ fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Object {
     let mut sync = Object::default();
     sync.set("total_ios", measured.syncs);
     // fio's text has them always, its JSON only along with those of the data.
-    let shown = job.percentiles.clat || job.percentiles.lat;
-    let list = shown.then_some(job.percentiles.list.as_slice());
+    let [_, clat, lat] = job.plan.measure.shown_percentiles();
+    let list = (clat || lat).then_some(job.plan.measure.percentiles.as_slice());
     sync.set("lat_ns", latency(&measured.sync_lat, list, bins));
     object.set("sync", sync);
     object.set("job_runtime", entry.job_runtime_ns / 1_000_000);
@@ -158,7 +156,7 @@ fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Object {
         object.set("total_err", total);
         object.set("first_error", first);
     }
-    object.set("latency_depth", job.iodepth);
+    object.set("latency_depth", job.iodepth());
     object.set("latency_target", 0);
     object.set("latency_target_ns", 0);
     object.set("latency_percentile", 100.0);
@@ -174,8 +172,9 @@ fn labelled(labels: &[&str], shares: &[f64]) -> Object {
     Object::of(labels.iter().copied().zip(shares.iter().copied()))
 }
 
-fn direction(entry: &ReportEntry, op: &OpRecord, of: &EntryOp, group: &GroupOp, bins: Bins) -> Object {
-    let shown = &entry.job.percentiles;
+fn direction(entry: &ReportEntry, op: &OpOutcome, of: &EntryOp, group: &GroupOp, bins: Bins) -> Object {
+    let measure = &entry.job.plan.measure;
+    let [slat, clat, lat] = measure.shown_percentiles();
     let rate = per_second(op.bytes, of.runtime_ms);
     let iops = if of.runtime_ms == 0 { 0.0 } else { op.ios as f64 * 1000.0 / of.runtime_ms as f64 };
     let mut object = Object::default();
@@ -189,9 +188,9 @@ fn direction(entry: &ReportEntry, op: &OpRecord, of: &EntryOp, group: &GroupOp, 
     object.set("short_ios", op.short);
     object.set("drop_ios", 0);
     for (name, kind, on) in
-        [("slat_ns", &op.slat, shown.slat), ("clat_ns", &op.clat, shown.clat), ("lat_ns", &op.lat, shown.lat)]
+        [("slat_ns", &op.slat, slat), ("clat_ns", &op.clat, clat), ("lat_ns", &op.lat, lat)]
     {
-        object.set(name, latency(kind, on.then_some(shown.list.as_slice()), bins));
+        object.set(name, latency(kind, on.then_some(measure.percentiles.as_slice()), bins));
     }
     let bandwidth = &of.bandwidth;
     object.set("bw_min", bandwidth.min);
@@ -209,7 +208,7 @@ fn direction(entry: &ReportEntry, op: &OpRecord, of: &EntryOp, group: &GroupOp, 
 }
 
 /// A latency object; with percentiles where a list is given and there are samples.
-fn latency(latency: &LatencyRecord, list: Option<&[f64]>, bins: Bins) -> Object {
+fn latency(latency: &Latency, list: Option<&[f64]>, bins: Bins) -> Object {
     let moments = &latency.moments;
     let mut object = Object::default();
     object.set("min", moments.min);
@@ -240,7 +239,7 @@ fn disks(report: &FioReport) -> Option<Vec<Value>> {
     (!listed.is_empty()).then(|| listed.iter().map(disk).collect())
 }
 
-fn counters(object: &mut Object, prefix: &str, c: &DiskCountersRecord, utilization: f64) {
+fn counters(object: &mut Object, prefix: &str, c: &DiskCounters, utilization: f64) {
     for (name, value) in [
         ("read_ios", c.read_ios),
         ("write_ios", c.write_ios),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_record::LatencyRecord;
+use fathom_record::Latency;
 
 use crate::TextWriter;
 use crate::fio::number::{Family, NumberUnit, fio_number};
@@ -31,12 +31,7 @@ fn scale(min: u64, max: u64, stdev: f64) -> LatencyScale {
 }
 
 /// `clat (usec): min=…` with the name right-aligned to `indent`; nothing without samples.
-pub(crate) fn line(
-    out: &mut TextWriter,
-    name: &str,
-    latency: &LatencyRecord,
-    indent: usize,
-) -> io::Result<()> {
+pub(crate) fn line(out: &mut TextWriter, name: &str, latency: &Latency, indent: usize) -> io::Result<()> {
     let moments = &latency.moments;
     if moments.count == 0 {
         return Ok(());
@@ -57,7 +52,7 @@ pub(crate) fn line(
 pub(crate) fn percentiles(
     out: &mut TextWriter,
     name: &str,
-    latency: &LatencyRecord,
+    latency: &Latency,
     list: &[f64],
 ) -> io::Result<()> {
     let values: Vec<u64> = list.iter().filter_map(|&percent| latency.fio_percentile(percent)).collect();

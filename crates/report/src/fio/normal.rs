@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_record::{DiskCountersRecord, DiskRecord, RunRecord};
+use fathom_record::{DiskCounters, DiskOutcome, RunRecord};
 
 use crate::fio::disk::{ListedDisk, listed, utilization};
 use crate::fio::entry::write_entry;
@@ -75,7 +75,7 @@ fn group_line(out: &mut TextWriter, name: &str, op: &GroupOp) -> io::Result<()> 
     )
 }
 
-fn disk_lines(out: &mut TextWriter, disks: &[DiskRecord]) -> io::Result<()> {
+fn disk_lines(out: &mut TextWriter, disks: &[DiskOutcome]) -> io::Result<()> {
     let disks = listed(disks);
     if disks.is_empty() {
         return Ok(());
@@ -94,7 +94,7 @@ fn disk_lines(out: &mut TextWriter, disks: &[DiskRecord]) -> io::Result<()> {
     Ok(())
 }
 
-fn counters(prefix: &str, c: &DiskCountersRecord, utilization: f64) -> String {
+fn counters(prefix: &str, c: &DiskCounters, utilization: f64) -> String {
     format!(
         "{prefix}ios={}/{}, {prefix}sectors={}/{}, {prefix}merge={}/{}, {prefix}ticks={}/{}, {prefix}in_queue={}, \
          {prefix}util={utilization:3.2}%",

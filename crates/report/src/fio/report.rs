@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_model::Op;
-use fathom_record::{DiskRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries};
+use fathom_record::{DiskOutcome, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries};
 
 /// The fio whose output is imitated.
 pub const FIO_VERSION: &str = "fio-3.42";
@@ -14,7 +14,7 @@ pub struct FioReport {
     /// The entries, in fio's order.
     pub entries: Vec<ReportEntry>,
     /// The devices under the targets.
-    pub disks: Vec<DiskRecord>,
+    pub disks: Vec<DiskOutcome>,
     /// When the run ended, ms since the epoch; 0 in virtual time.
     pub finished_unix_ms: u64,
     /// Options said for all jobs.
@@ -73,7 +73,7 @@ impl FioReport {
     }
 }
 
-fn add_disk(known: &mut DiskRecord, disk: &DiskRecord) {
+fn add_disk(known: &mut DiskOutcome, disk: &DiskOutcome) {
     let (mine, theirs) = (&mut known.counters, &disk.counters);
     mine.read_ios += theirs.read_ios;
     mine.read_merges += theirs.read_merges;
@@ -214,5 +214,5 @@ pub(crate) fn continued_errors(entry: &ReportEntry) -> Option<(u64, i32)> {
     let job = &entry.job;
     let total = job.errors.iter().map(|error| error.count).sum();
     let first = job.errors.first().map_or(errno(entry), |error| error.errno);
-    job.continue_on_error.then_some((total, first))
+    job.continues_on_error().then_some((total, first))
 }

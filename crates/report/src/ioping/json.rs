@@ -47,7 +47,7 @@ impl Pieces {
             ("time", moments.sum.to_string()),
             ("iops", format!("{:.6}", rate(moments.count, sum))),
             ("bps", format!("{:.0}", rate(window.counted_bytes, sum))),
-            ("min", moments.min_or_zero().to_string()),
+            ("min", moments.min.to_string()),
             ("avg", format!("{:.0}", moments.mean())),
             ("max", moments.max.to_string()),
             ("mdev", format!("{:.0}", window.deviation_ns())),

@@ -136,7 +136,7 @@ pub fn statistics(
     writeln!(
         out,
         "min/avg/max/mdev = {} / {} / {} / {}",
-        time(moments.min_or_zero()),
+        time(moments.min),
         time(moments.mean().round() as u64),
         time(moments.max),
         time(whole.deviation_ns().round() as u64)
@@ -152,7 +152,7 @@ pub fn raw(window: &PingWindow) -> String {
         moments.sum,
         per_second(moments.count, moments.sum),
         per_second(window.counted_bytes, moments.sum),
-        moments.min_or_zero(),
+        moments.min,
         moments.mean(),
         moments.max,
         window.deviation_ns(),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use fathom_analysis::monitor::load::OpLoad;
 use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence, ProcessActivity, WatchedDevice};
 use fathom_model::Op;
-use fathom_record::{LatencyRecord, LatencySummary};
+use fathom_record::LatencySummary;
 use serde::Serialize;
 
 /// The `schema` of each line.
@@ -160,7 +160,7 @@ fn request(load: &OpLoad) -> RequestDocument {
         seen: all.requests,
         sequential_share: load.sequential_share(),
         sizes: all.sizes,
-        service_ns: LatencyRecord::from_stats(&load.service).summary(),
+        service_ns: load.service.summary(),
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence, ProcessActivity};
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{Nanos, Op};
-use fathom_record::LatencyRecord;
 
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 
@@ -105,7 +104,7 @@ fn traced(interval: &MonitorInterval) -> Vec<String> {
         if !op.is_sync() {
             parts.push(format!("{:.0} % sequential, {}", share * 100.0, sizes(&seen.all().sizes)));
         }
-        let summary = LatencyRecord::from_stats(&seen.service).summary();
+        let summary = seen.service.summary();
         let known = [("p50", summary.p50), ("p99", summary.p99), ("max", summary.max)];
         let known: Vec<String> =
             known.iter().filter_map(|(name, ns)| Some(format!("{name} {}", latency((*ns)?)))).collect();

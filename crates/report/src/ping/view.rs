@@ -4,7 +4,7 @@ use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::Ping;
 use fathom_analysis::ping::classes::LatencyClass;
 use fathom_model::units::{grouped, latency};
-use fathom_record::{LatencyRecord, LatencySummary};
+use fathom_record::{Latency, LatencySummary};
 
 use super::text::{error, stuck};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead};
@@ -52,7 +52,7 @@ pub fn closing(ping: &Ping) -> View {
     view
 }
 
-fn percentiles(name: &str, record: &LatencyRecord) -> Row {
+fn percentiles(name: &str, record: &Latency) -> Row {
     let LatencySummary { min, mean, max, p50, p90, p95, p99, p999, .. } = record.summary();
     let mean = mean.map(|mean| mean.round() as u64);
     let cell = |ns: Option<u64>| ns.map_or_else(|| "-".into(), Cell::latency);
@@ -175,7 +175,7 @@ fn data(ping: &Ping) -> Table {
     let result = &ping.result;
     let (counts, wall_ns) = (&result.counts, result.whole.wall_ns());
     let rate = |count: u64| if wall_ns > 0 { count as f64 * 1e9 / wall_ns as f64 } else { 0.0 };
-    let whole = |scope: &str, record: &LatencyRecord| {
+    let whole = |scope: &str, record: &Latency| {
         let lat = record.summary();
         let percentiles = [lat.p50, lat.p90, lat.p95, lat.p99, lat.p999, lat.p9999];
         let mut cells = vec![scope.into(), Cell::default(), Cell::default(), Cell::count(lat.samples)];

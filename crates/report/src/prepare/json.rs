@@ -89,9 +89,9 @@ fn stage<'a>(record: &'a RunRecord, result: &StageResult) -> StageDocument<'a> {
 fn workload(test: &TestRecord) -> WorkloadDocument<'_> {
     let job = test.jobs.first();
     WorkloadDocument {
-        rw: job.map_or("", |job| &job.rw),
-        block_size_bytes: job.map_or(0, |job| job.block_sizes.write),
-        iodepth: job.map_or(0, |job| job.iodepth),
+        rw: job.map_or("", |job| job.rw()),
+        block_size_bytes: job.map_or(0, |job| job.largest_blocks().write),
+        iodepth: job.map_or(0, |job| job.iodepth()),
         iops: TestSummary::new(test).total.map(|total| total.iops),
         rounds: test.rounds.as_ref(),
     }

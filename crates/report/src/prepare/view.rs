@@ -148,21 +148,22 @@ mod tests {
     use std::collections::BTreeSet;
 
     use crate::{Style, formats};
+    use fathom_model::Op;
     use fathom_record::{
-        Activity, ErrorCountRecord, JobRecord, OpRecord, PhaseRecord, PrepareActivity, RunHeader, TestRecord,
+        Activity, ErrorCount, JobRecord, OpOutcome, PhaseOutcome, PrepareActivity, RunHeader, TestRecord,
     };
 
     const MIB: u64 = 1 << 20;
 
     /// A piece of 100 MiB that took two seconds.
     fn piece(id: &str, status: TestStatus, errors: u64) -> TestRecord {
-        let op = OpRecord { issued: 100, ios: 100, bytes: 100 * MIB, ..OpRecord::default() };
-        let measured = PhaseRecord { end_ns: 2_000_000_000, write: op, ..PhaseRecord::default() };
+        let op = OpOutcome { issued: 100, ios: 100, bytes: 100 * MIB, ..OpOutcome::default() };
+        let measured = PhaseOutcome { end_ns: 2_000_000_000, write: op, ..PhaseOutcome::default() };
         let errors = match errors {
             0 => Vec::new(),
-            count => vec![ErrorCountRecord { op: "write".to_owned(), errno: 5, count }],
+            count => vec![ErrorCount { op: Op::Write, errno: 5, count }],
         };
-        let job = JobRecord { rw: "write".to_owned(), measured, errors, ..JobRecord::default() };
+        let job = JobRecord { measured, errors, ..JobRecord::default() };
         let reason = (status != TestStatus::Complete).then(|| "signal 2".to_owned());
         TestRecord { id: id.to_owned(), status, reason, jobs: vec![job], ..TestRecord::default() }
     }

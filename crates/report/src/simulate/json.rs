@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use fathom_analysis::forecast::{
-    CreditCourse, CreditUnit, Forecast, ForecastSlice, OpTotal, OwnPace, Stalled, record_of,
+    CreditCourse, CreditUnit, Forecast, ForecastSlice, OpTotal, OwnPace, Stalled,
 };
 use fathom_catalog::MonthlyCost;
 use fathom_record::LatencySummary;
@@ -156,10 +156,7 @@ fn volume<'a>((forecast, cost): &PricedForecast<'a>) -> SimulateVolumeDocument<'
         read: op(forecast, read),
         write: op(forecast, write),
         trim: op(forecast, trim),
-        sync: SyncDocument {
-            syncs: forecast.syncs.moments.count,
-            lat_ns: record_of(&forecast.syncs).summary(),
-        },
+        sync: SyncDocument { syncs: forecast.syncs.moments.count, lat_ns: forecast.syncs.summary() },
         own_pace: forecast.own_pace.as_ref().map(pace),
         stalls: &forecast.stalls,
         credits: credits.iter().map(credit).collect(),
@@ -176,13 +173,13 @@ fn op(forecast: &Forecast, total: &OpTotal) -> SimulateOpDocument {
         failed: total.failed,
         iops: forecast.per_second(total.ios),
         bytes_per_second: forecast.per_second(total.bytes),
-        lat_ns: record_of(&total.lat).summary(),
+        lat_ns: total.lat.summary(),
     }
 }
 
 fn pace(pace: &OwnPace) -> PaceDocument {
     PaceDocument {
-        response_ns: record_of(&pace.response).summary(),
+        response_ns: pace.response.summary(),
         backlog: pace.backlog,
         most_in_flight: pace.most_in_flight,
         late_ns: pace.late_ns,

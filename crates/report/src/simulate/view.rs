@@ -1,9 +1,7 @@
 //! What `simulate` predicts: a row per stretch of time, when credits are exhausted, what a month costs, and the volumes
 //! side by side.
 
-use fathom_analysis::forecast::{
-    CreditCourse, CreditUnit, Forecast, ForecastSlice, OwnPace, Stalled, record_of,
-};
+use fathom_analysis::forecast::{CreditCourse, CreditUnit, Forecast, ForecastSlice, OwnPace, Stalled};
 use fathom_catalog::MonthlyCost;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
@@ -107,7 +105,7 @@ fn slice_row(forecast: &Forecast, row: &ForecastSlice, is_fine: bool) -> Row {
 
 /// Rates and latencies of the whole load.
 fn rates(forecast: &Forecast) -> [Cell; 5] {
-    let lat = record_of(&forecast.total().lat).summary();
+    let lat = forecast.total().lat.summary();
     [
         iops(forecast.iops()),
         Cell::mebibytes(forecast.bytes_per_second()),
@@ -172,7 +170,7 @@ fn figures(forecast: &Forecast, cost: Option<&MonthlyCost>) -> Vec<KeyFigure> {
         figures.push(KeyFigure::new("response time", pace_text(pace)));
     }
     if forecast.syncs.moments.count > 0 {
-        let syncs = record_of(&forecast.syncs).summary();
+        let syncs = forecast.syncs.summary();
         figures.push(KeyFigure::new("flushes", format!("{}, {}", grouped(syncs.samples), latencies(&syncs))));
     }
     let unknown = || Cell::from("unknown: no price is sourced");
@@ -240,7 +238,7 @@ fn credit_figure(credit: &CreditCourse, elapsed_ns: u64) -> KeyFigure {
 
 /// What a load at its own pace adds: how long requests took from when they were due, and what was never issued.
 fn pace_text(pace: &OwnPace) -> String {
-    let mut text = format!("{} from when each I/O was due", latencies(&record_of(&pace.response).summary()));
+    let mut text = format!("{} from when each I/O was due", latencies(&pace.response.summary()));
     if let Some(most) = pace.most_in_flight {
         text.push_str(&format!("; at most {} in flight", grouped(most)));
     }

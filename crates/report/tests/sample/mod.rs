@@ -1,26 +1,26 @@
 //! A bench record made by hand: every kind of row, note and verdict that the reports must show.
 
-use fathom_model::plan::{IoPlan, Mix, TimePlan};
+use fathom_model::Op;
+use fathom_model::PerOp;
+use fathom_model::plan::{DepthPlan, EnginePlan, IoPlan, MeasurePlan, Mix, Pattern, TimePlan};
 use fathom_record::{
-    Activity, BenchActivity, BlockSizes, Conditions, CpuRecord, DepthRecord, DeviceRecord,
-    DiskCountersRecord, DiskRecord, ErrorCountRecord, FailureRecord, FilesystemRecord, Finding, HistoryRow,
-    HostRecord, IntervalOpRecord, IntervalRecord, JobRecord, LatencyRecord, NeedRecord, OpRecord,
-    PercentileRecord, PhaseRecord, PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta,
-    TestRecord, TestStatus,
+    Activity, BenchActivity, Conditions, CpuUsage, DepthCounts, DeviceRecord, DiskCounters, DiskOutcome,
+    ErrorCount, FilesystemRecord, Finding, HistoryRow, HostRecord, Interval, IntervalOp, JobRecord, Latency,
+    NeedRecord, OpOutcome, PhaseOutcome, PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta,
+    TestRecord, TestStatus, WorkerFailure,
 };
-use fathom_stats::Latency;
 
 /// 2026-09-21 14:13:20 UTC.
 pub const STARTED_UNIX_MS: u64 = 1_790_000_000_000;
 
-fn latencies(count: u64, ns: u64) -> LatencyRecord {
+fn latencies(count: u64, ns: u64) -> Latency {
     let mut latency = Latency::default();
     (0..count).for_each(|i| latency.record(ns + (i % 100) * ns / 1_000));
-    LatencyRecord::from_stats(&latency)
+    latency
 }
 
-fn op(count: u64, block: u64, ns: u64) -> OpRecord {
-    OpRecord {
+fn op(count: u64, block: u64, ns: u64) -> OpOutcome {
+    OpOutcome {
         issued: count,
         ios: count,
         bytes: count * block,
@@ -32,11 +32,11 @@ fn op(count: u64, block: u64, ns: u64) -> OpRecord {
 }
 
 /// Ten seconds of half-second intervals with these reads and writes in all, the fifth second a little slower.
-fn series(reads: u64, writes: u64) -> Vec<IntervalRecord> {
+fn series(reads: u64, writes: u64) -> Vec<Interval> {
     let interval = |tick: u32| {
         let share = if tick / 2 == 4 { 25 } else { 20 };
-        let part = |count: u64| IntervalOpRecord { ios: count / share, ..Default::default() };
-        IntervalRecord {
+        let part = |count: u64| IntervalOp { ios: count / share, ..Default::default() };
+        Interval {
             tick,
             start_ns: u64::from(tick) * 500_000_000,
             end_ns: u64::from(tick + 1) * 500_000_000,
@@ -53,29 +53,38 @@ fn meta(id: &str, title: &str, fio: &str) -> TestMeta {
 }
 
 fn job(name: &str, rw: &str, block: u64, iodepth: u32) -> JobRecord {
-    let io = IoPlan { direct: true, ..IoPlan::default() };
+    let engine = EnginePlan { name: "io_uring".to_owned(), ..EnginePlan::default() };
+    let io = IoPlan {
+        pattern: Pattern::named(rw).expect("a pattern"),
+        block_size: PerOp::splat(block.into()),
+        direct: true,
+        ..IoPlan::default()
+    };
+    let measure = MeasurePlan { percentiles: vec![50.0, 99.0, 99.9], ..MeasurePlan::default() };
     let time = TimePlan { time_based: true, ..TimePlan::default() };
     JobRecord {
         name: name.to_owned(),
         thread_id: 4711,
         started_unix_ms: STARTED_UNIX_MS,
-        engine: "io_uring".to_owned(),
-        iodepth,
-        rw: rw.to_owned(),
-        block_sizes: BlockSizes { read: block, write: block, trim: block },
         options: vec![("rw".to_owned(), rw.to_owned()), ("bs".to_owned(), block.to_string())],
-        plan: PlanRecord { io, time, ..PlanRecord::default() },
-        percentiles: PercentileRecord { list: vec![50.0, 99.0, 99.9], clat: true, ..Default::default() },
+        plan: PlanRecord {
+            engine,
+            io,
+            depth: DepthPlan::new(iodepth),
+            time,
+            measure,
+            ..PlanRecord::default()
+        },
         ..Default::default()
     }
 }
 
-fn measured(read: OpRecord, write: OpRecord) -> PhaseRecord {
-    PhaseRecord {
+fn measured(read: OpOutcome, write: OpOutcome) -> PhaseOutcome {
+    PhaseOutcome {
         end_ns: 10_000_000_000,
         series: series(read.ios, write.ios),
-        depth: DepthRecord([read.ios + write.ios, 0, 0, 0, 0, 0, 0]),
-        cpu: CpuRecord {
+        depth: DepthCounts([read.ios + write.ios, 0, 0, 0, 0, 0, 0]),
+        cpu: CpuUsage {
             user_ns: 400_000_000,
             system_ns: 1_300_000_000,
             voluntary_switches: 9,
@@ -87,10 +96,10 @@ fn measured(read: OpRecord, write: OpRecord) -> PhaseRecord {
     }
 }
 
-fn disk(reads: u64, writes: u64) -> DiskRecord {
-    DiskRecord {
+fn disk(reads: u64, writes: u64) -> DiskOutcome {
+    DiskOutcome {
         name: "nvme1n1".to_owned(),
-        counters: DiskCountersRecord {
+        counters: DiskCounters {
             read_ios: reads,
             read_sectors: reads * 8,
             write_ios: writes,
@@ -103,7 +112,7 @@ fn disk(reads: u64, writes: u64) -> DiskRecord {
     }
 }
 
-fn done(meta: TestMeta, jobs: Vec<JobRecord>, disk: DiskRecord) -> TestRecord {
+fn done(meta: TestMeta, jobs: Vec<JobRecord>, disk: DiskOutcome) -> TestRecord {
     TestRecord {
         id: meta.id,
         title: meta.title,
@@ -131,7 +140,7 @@ fn need(metric: &str, is: &str, value: f64, observed: Option<f64>, met: Option<b
 
 /// The tests: whole, committing, mixed, wide, tiny, skipped, failed, broken off.
 pub fn tests() -> Vec<TestRecord> {
-    let none = OpRecord::default;
+    let none = OpOutcome::default;
     let with = |mut job: JobRecord, read, write| {
         job.measured = measured(read, write);
         job
@@ -155,7 +164,7 @@ pub fn tests() -> Vec<TestRecord> {
         op(7_500, 4096, 21_400_000),
     );
     mixed.plan.io.pattern.mix = Mix::ReadWrite { read_percent: 75 };
-    mixed.errors = vec![ErrorCountRecord { op: "write".to_owned(), errno: 5, count: 12 }];
+    mixed.errors = vec![ErrorCount { op: Op::Write, errno: 5, count: 12 }];
     let mut mixed = done(
         meta("rand-mixed", "random mixed", "--rw=randrw --iodepth=64"),
         vec![mixed],
@@ -182,7 +191,7 @@ pub fn tests() -> Vec<TestRecord> {
         "open /mnt/data/x: No such file",
     );
     let mut cut = with(job("seq-write-jobs", "write", 131_072, 1), none(), op(512, 131_072, 1_100_000));
-    cut.error = Some(FailureRecord {
+    cut.error = Some(WorkerFailure {
         errno: 28,
         message: "write of 131072 bytes at 67108864: No space left on device".to_owned(),
         hint: Some("make room, or choose a smaller --size".to_owned()),
@@ -219,7 +228,8 @@ pub fn run() -> RunRecord {
             tool_version: "0.1.0".to_owned(),
             activity: Activity::Bench(BenchActivity { suite: Some("standard".to_owned()) }),
             started_unix_ms: STARTED_UNIX_MS,
-            conditions: Conditions { host, target },
+            hosts: vec![host],
+            conditions: Conditions { target },
             labels: [("provider".to_owned(), "aws".to_owned())].into(),
             size_bytes: 4 << 30,
             notes: vec!["The file was reduced to 4.0 GiB, a tenth of the free space.".to_owned()],

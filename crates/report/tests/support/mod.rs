@@ -1,10 +1,11 @@
 //! Turns a stored output of Debian's fio 3.33 (text and `json+` of the same run) into the report it was made from.
 
 use fathom_model::Op;
+use fathom_model::plan::{DepthPlan, MeasurePlan, OnError};
 use fathom_record::{
-    BatchRecord, CpuRecord, DepthRecord, DiskCountersRecord, DiskRecord, EntryOp, ErrorCountRecord,
-    FailureRecord, JobRecord, LatencyClasses, LatencyRecord, MomentsRecord, OpRecord, PercentileRecord,
-    PhaseRecord, ReportEntry, Windows,
+    BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskOutcome, EntryOp, ErrorCount, Histogram, JobRecord,
+    Latency, LatencyClasses, Moments, OpOutcome, PhaseOutcome, PlanRecord, ReportEntry, Windows,
+    WorkerFailure,
 };
 use fathom_report::FioReport;
 use serde_json::Value;
@@ -96,7 +97,7 @@ fn report(document: &Value, text: &str) -> FioReport {
 
 fn entry(job: &Value, head: &str) -> ReportEntry {
     let job_runtime_ns = int(&job["job_runtime"]) * 1_000_000;
-    let mut measured = PhaseRecord {
+    let mut measured = PhaseOutcome {
         read: op(&job["read"]),
         write: op(&job["write"]),
         trim: op(&job["trim"]),
@@ -110,11 +111,11 @@ fn entry(job: &Value, head: &str) -> ReportEntry {
         shares.map(|share| if share == least { 1 } else { count(share, issued) }).collect()
     };
     // fio prints 0.1 for any smaller share of depths, and 0.01 for any of latencies.
-    measured.depth = DepthRecord(counts(&job["iodepth_level"], 0.1).try_into().expect("seven classes"));
+    measured.depth = DepthCounts(counts(&job["iodepth_level"], 0.1).try_into().expect("seven classes"));
     measured.submit = batches(&job["iodepth_submit"]);
     measured.complete = batches(&job["iodepth_complete"]);
     let cpu = |share: &Value| (float(share) / 100.0 * job_runtime_ns as f64).round() as u64;
-    measured.cpu = CpuRecord {
+    measured.cpu = CpuUsage {
         user_ns: cpu(&job["usr_cpu"]),
         system_ns: cpu(&job["sys_cpu"]),
         voluntary_switches: int(&job["ctx"]),
@@ -133,13 +134,16 @@ fn entry(job: &Value, head: &str) -> ReportEntry {
         description: job["desc"].as_str().map(str::to_owned),
         group: int(&job["groupid"]) as u32,
         thread_id: between(head, " pid=", ":").expect("a pid").parse().expect("a number"),
-        iodepth: int(&job["latency_depth"]) as u32,
-        percentiles: percentiles(job),
-        continue_on_error: job["total_err"].is_u64(),
-        error: (errno != 0).then(|| FailureRecord { errno, ..Default::default() }),
+        plan: PlanRecord {
+            depth: DepthPlan::new(int(&job["latency_depth"]) as u32),
+            measure: measure(job),
+            on_error: OnError { continue_read: job["total_err"].is_u64(), continue_write: false },
+            ..PlanRecord::default()
+        },
+        error: (errno != 0).then(|| WorkerFailure { errno, ..Default::default() }),
         errors: job["total_err"]
             .as_u64()
-            .map(|count| ErrorCountRecord { op: "write".to_owned(), errno, count })
+            .map(|count| ErrorCount { op: Op::Write, errno, count })
             .into_iter()
             .collect(),
         measured,
@@ -156,14 +160,14 @@ fn entry(job: &Value, head: &str) -> ReportEntry {
 }
 
 /// Counts with the shares printed; what the others leave of the whole is shared by those printed as 0.1.
-fn batches(value: &Value) -> BatchRecord {
+fn batches(value: &Value) -> BatchCounts {
     let shares: Vec<f64> = value.as_object().expect("shares").values().map(float).collect();
     let exact: u64 = shares.iter().filter(|&&share| share != 0.1).map(|&share| count(share, CALLS)).sum();
     let least = shares.iter().filter(|&&share| share == 0.1).count() as u64;
     let rest = CALLS.saturating_sub(exact) / least.max(1);
     let counts: Vec<u64> =
         shares.iter().map(|&share| if share == 0.1 { rest.max(1) } else { count(share, CALLS) }).collect();
-    BatchRecord(counts.try_into().expect("seven classes"))
+    BatchCounts(counts.try_into().expect("seven classes"))
 }
 
 /// Calls that batch shares are turned into; fio does not print their number.
@@ -175,28 +179,29 @@ fn count(percent: f64, total: u64) -> u64 {
 }
 
 /// The list that any percentile object of the job was made from.
-fn percentiles(job: &Value) -> PercentileRecord {
-    let mut record = PercentileRecord::default();
+fn measure(job: &Value) -> MeasurePlan {
+    let mut measure =
+        MeasurePlan { clat_percentiles: false, percentiles: Vec::new(), ..MeasurePlan::default() };
     let sync = [("sync", "lat_ns")];
     let data = ["read", "write", "trim"]
         .into_iter()
         .flat_map(|op| ["slat_ns", "clat_ns", "lat_ns"].into_iter().map(move |kind| (op, kind)));
     for (op, kind) in data.chain(sync) {
         let Some(object) = job[op][kind]["percentile"].as_object() else { continue };
-        record.list = object.keys().map(|key| key.parse().expect("a percentage")).collect();
-        record.list.sort_by(f64::total_cmp);
+        measure.percentiles = object.keys().map(|key| key.parse().expect("a percentage")).collect();
+        measure.percentiles.sort_by(f64::total_cmp);
         match (op, kind) {
             ("sync", _) => {}
-            (_, "slat_ns") => record.slat = true,
-            (_, "clat_ns") => record.clat = true,
-            _ => record.lat = true,
+            (_, "slat_ns") => measure.slat_percentiles = true,
+            (_, "clat_ns") => measure.clat_percentiles = true,
+            _ => measure.lat_percentiles = true,
         }
     }
-    record
+    measure
 }
 
-fn op(value: &Value) -> OpRecord {
-    OpRecord {
+fn op(value: &Value) -> OpOutcome {
+    OpOutcome {
         issued: int(&value["total_ios"]),
         ios: int(&value["total_ios"]),
         bytes: int(&value["io_bytes"]),
@@ -209,25 +214,24 @@ fn op(value: &Value) -> OpRecord {
 }
 
 /// Moments whose mean and deviation are those printed.
-fn latency(value: &Value) -> LatencyRecord {
+fn latency(value: &Value) -> Latency {
     let count = int(&value["N"]);
     let (mean, stdev) = (float(&value["mean"]), float(&value["stddev"]));
     let sum = (mean * count as f64).round();
     let squares = stdev * stdev * count.saturating_sub(1) as f64 + sum * sum / count.max(1) as f64;
     let bin = |(ns, count): (&String, &Value)| {
-        (fathom_stats::histogram::bin(ns.parse().expect("a value in ns")) as u16, int(count))
+        (fathom_stats::histogram::bin(ns.parse().expect("a value in ns")), int(count))
     };
-    let mut bins: Vec<(u16, u64)> = value["bins"].as_object().into_iter().flatten().map(bin).collect();
-    bins.sort_unstable();
-    LatencyRecord {
-        moments: MomentsRecord {
+    let bins = value["bins"].as_object().into_iter().flatten().map(bin);
+    Latency {
+        moments: Moments {
             count,
             sum: sum as u128,
             sum_squares: squares.round() as u128,
             min: int(&value["min"]),
             max: int(&value["max"]),
         },
-        bins,
+        histogram: Histogram::from_sparse(bins),
     }
 }
 
@@ -249,9 +253,9 @@ fn entry_op(value: &Value) -> EntryOp {
     }
 }
 
-fn disk(value: &Value) -> DiskRecord {
+fn disk(value: &Value) -> DiskOutcome {
     let busy_ms = 1_000;
-    let counters = DiskCountersRecord {
+    let counters = DiskCounters {
         read_ios: int(&value["read_ios"]),
         write_ios: int(&value["write_ios"]),
         read_merges: int(&value["read_merges"]),
@@ -266,7 +270,7 @@ fn disk(value: &Value) -> DiskRecord {
         0.0 => 1_000_000_000,
         util => (busy_ms as f64 * 1e6 * 100.0 / util) as u64,
     };
-    DiskRecord {
+    DiskOutcome {
         name: value["name"].as_str().expect("a name").to_owned(),
         counters,
         elapsed_ns,

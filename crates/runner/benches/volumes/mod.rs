@@ -25,7 +25,7 @@ pub fn run(model: &VolumeModel, job: &JobPlan, copies: usize) -> u64 {
     let plan = RunPlan { jobs: vec![job.clone(); copies], ..RunPlan::default() };
     let session = Session::on_volumes(vec![("target".into(), volume)]);
     let outcome = session.run(&plan, &mut ()).expect("the plan fits the target");
-    outcome.workers.iter().flat_map(|worker| &worker.measured.ops).map(|op| op.ios).sum()
+    outcome.workers.iter().flat_map(|worker| worker.measured.ops()).map(|op| op.ios).sum()
 }
 
 fn rate(tokens: u64) -> TokenRate {

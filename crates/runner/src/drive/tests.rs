@@ -225,7 +225,7 @@ fn the_short_way_of_synchronous_engines_counts_as_the_long_one_does() {
         let (short, short_seen) = run(&spec, true, results);
         assert_eq!(short_seen, long_seen, "{mix:?}");
         let (mut short, mut long) = (short.measured.read(0), long.measured.read(0));
-        for op in short.ops.iter_mut().chain(&mut long.ops) {
+        for op in short.ops_mut().into_iter().chain(long.ops_mut()) {
             // The long way was asked for submission latencies, which are all 0 here.
             assert_eq!(op.slat.moments.sum, 0);
             op.slat = Default::default();
@@ -267,7 +267,7 @@ fn requests_that_came_back_together_are_recorded_each() {
         assert_eq!(counted.issued.get(), offered, "{op}");
         assert_eq!(counted.ios.get() + counted.failed.get(), offered, "{op}");
         assert_eq!(counted.bytes.get(), counted.ios.get() * 4096, "{op}");
-        let outcome = live.measured.read(0).ops[op as usize].clone();
+        let outcome = live.measured.read(0).op(op).clone();
         for latency in [&outcome.slat, &outcome.clat, &outcome.lat] {
             assert_eq!(latency.moments.count, counted.ios.get(), "{op}");
         }

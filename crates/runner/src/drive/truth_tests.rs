@@ -205,7 +205,7 @@ fn check_recorder(spec: &WorkerSpec, what: &str) {
     let mut exact = replay(&journal.borrow());
     let phase = live.measured.read(0);
     let mut slowest: Vec<u64> = exact.iter().flat_map(|exact| exact.lat.iter().copied()).collect();
-    for (op, counted) in Op::DATA.into_iter().zip(&phase.ops) {
+    for (op, counted) in Op::DATA.into_iter().zip(phase.ops()) {
         let Exact { slat, clat, lat } = std::mem::take(&mut exact[op as usize]);
         let name = |latency: &str| format!("{what}: {latency} of {op}");
         assert_eq!((counted.ios, counted.issued), (lat.len() as u64, lat.len() as u64), "{}", name("count"));
@@ -465,7 +465,7 @@ fn audit(depth: DepthPlan, blocks: u64, engine: Box<dyn Engine>) -> Tally {
     let Tally { whole, failed, short, .. } = tally;
     assert_eq!(tally, Tally { offered: blocks, whole, failed, short, in_flight: 0 }, "{depth:?}");
     let phase = live.measured.read(0);
-    let read = &phase.ops[Op::Read as usize];
+    let read = &phase.read;
     assert_eq!((read.issued, read.ios, read.failed, read.short), (blocks, whole, failed, short), "{depth:?}");
     assert_eq!((read.ios + read.failed, read.bytes), (blocks, whole * BLOCK), "{depth:?}");
     for latency in [&read.clat, &read.lat].into_iter().chain((!at_once).then_some(&read.slat)) {

@@ -1,9 +1,8 @@
 //! Keeping a run under the name of fio: only where that was asked for, and without a word on standard error.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fathom_assess::conditions;
+use fathom_assess::enter_conditions;
 use fathom_history::{Store, Warning};
 use fathom_model::RunPlan;
 use fathom_options::{CommandOptions, Invocation, show_command};
@@ -92,19 +91,12 @@ fn targets(plan: &RunPlan) -> Vec<&PathBuf> {
 }
 
 /// `header` with the time and the conditions under which `plan` is run on `session`; it looks at the target.
-pub fn with_conditions(header: RunHeader, plan: &RunPlan, session: &Session) -> RunHeader {
+pub fn with_conditions(mut header: RunHeader, plan: &RunPlan, session: &Session) -> RunHeader {
     // On virtual time nothing is said of this machine and its time.
     if session.is_simulated() {
         return header;
     }
-    let mut header = RunHeader {
-        started_unix_ms: fathom_sys::clock::unix_ms(),
-        started_monotonic_ns: fathom_sys::clock::monotonic_ns(),
-        ..header
-    };
-    if let Some(first) = targets(plan).first() {
-        header.conditions = conditions(first, session.clock_facts(), &BTreeMap::new());
-        header.boot_id = header.conditions.host.boot_id.clone();
-    }
+    let first = targets(plan).first().map(|path| path.as_path());
+    enter_conditions(&mut header, first, session.clock_facts());
     header
 }

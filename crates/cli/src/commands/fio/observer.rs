@@ -60,7 +60,7 @@ impl RunObserver for FioObserver<'_> {
         if let Some(eta) = &mut self.eta {
             eta.finish();
         }
-        let test = test_record(self.meta.clone(), self.plan, outcome);
+        let test = test_record(self.meta.clone(), self.plan, outcome.clone());
         let record = RunRecord { status: test.status, tests: vec![test], ..RunRecord::default() };
         // The report says so if the output cannot be written.
         let _ = self.sink.report(&record);

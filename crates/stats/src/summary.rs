@@ -1,24 +1,10 @@
-//! Reading stored latencies: moments, percentiles, and the shapes that fio's outputs and our own JSON need.
+//! Reading latencies: percentiles, and the shapes that fio's outputs and our own JSON need.
 
 use serde::{Deserialize, Serialize};
 
-use fathom_stats::histogram;
+use crate::{Latency, Moments, histogram};
 
-use crate::{LatencyRecord, MomentsRecord};
-
-impl MomentsRecord {
-    /// Arithmetic mean; 0 without samples.
-    pub fn mean(&self) -> f64 {
-        self.to_stats().mean()
-    }
-
-    /// Sample standard deviation (n - 1); 0 below two samples.
-    pub fn stdev(&self) -> f64 {
-        self.to_stats().stdev()
-    }
-}
-
-impl LatencyRecord {
+impl Latency {
     /// Number of samples.
     pub fn samples(&self) -> u64 {
         self.moments.count
@@ -27,38 +13,29 @@ impl LatencyRecord {
     /// The percentile as fio prints it, ns: the middle of the first of its 1856 bins at which the cumulative count
     /// reaches `percent` of the samples. `None` without samples.
     pub fn fio_percentile(&self, percent: f64) -> Option<u64> {
-        self.percentile_bin(percent).map(|bin| histogram::midpoint(bin.min(histogram::FIO_BINS - 1)))
+        self.histogram
+            .percentile_bin(percent)
+            .map(|bin| histogram::midpoint(bin.min(histogram::FIO_BINS - 1)))
     }
 
     /// The percentile within our own, longer range, ns, and never outside the least and greatest sample.
     /// `None` without samples, and where it lies among those that are beyond that range.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        let bin = self.percentile_bin(percent)?;
+        let bin = self.histogram.percentile_bin(percent)?;
         let is_beyond =
             bin + 1 >= histogram::BINS && self.moments.max >= histogram::lower_edge(histogram::BINS);
         if is_beyond {
             return None;
         }
-        let value = histogram::midpoint(bin.min(histogram::BINS - 1));
+        let value = histogram::midpoint(bin);
         Some(value.max(self.moments.min).min(self.moments.max.max(self.moments.min)))
-    }
-
-    fn percentile_bin(&self, percent: f64) -> Option<usize> {
-        let samples: u64 = self.bins.iter().map(|&(_, count)| count).sum();
-        let mut cumulative = 0u64;
-        let reached = self.bins.iter().find(|&&(_, count)| {
-            cumulative += count;
-            // One rounding only: 99.95 is stored a little too large, and 5,997 of 6,000 do not reach it.
-            percent.mul_add(samples as f64, -100.0 * cumulative as f64) <= 0.0
-        });
-        reached.or(self.bins.last()).map(|&(bin, _)| usize::from(bin))
     }
 
     /// The non-empty bins in fio's geometry: `(value in ns, count)`, ascending.
     pub fn fio_bins(&self) -> Vec<(u64, u64)> {
-        let mut folded: Vec<(u64, u64)> = Vec::with_capacity(self.bins.len());
-        for &(bin, count) in &self.bins {
-            let value = histogram::midpoint(usize::from(bin).min(histogram::FIO_BINS - 1));
+        let mut folded: Vec<(u64, u64)> = Vec::new();
+        for (bin, count) in self.histogram.sparse() {
+            let value = histogram::midpoint(bin.min(histogram::FIO_BINS - 1));
             match folded.last_mut() {
                 Some(last) if last.0 == value => last.1 += count,
                 _ => folded.push((value, count)),
@@ -69,7 +46,7 @@ impl LatencyRecord {
 
     /// The summary that our own tables and JSON show.
     pub fn summary(&self) -> LatencySummary {
-        let MomentsRecord { count, min, max, .. } = self.moments;
+        let Moments { count, min, max, .. } = self.moments;
         let some = count > 0;
         let with_beyond = |per_10_000: u64, least: u128, most: u128| {
             let beyond = u128::from(count) * u128::from(10_000 - per_10_000);
@@ -159,9 +136,9 @@ impl LatencyClasses {
     const BOUNDS: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
 
     /// Counts the bins of `latency`, each by its middle.
-    pub fn add(&mut self, latency: &LatencyRecord) {
-        for &(bin, count) in &latency.bins {
-            let ns = histogram::midpoint(usize::from(bin).min(histogram::BINS - 1));
+    pub fn add(&mut self, latency: &Latency) {
+        for (bin, count) in latency.histogram.sparse() {
+            let ns = histogram::midpoint(bin);
             let class = |value: u64| Self::BOUNDS.partition_point(|&bound| bound <= value);
             match ns {
                 0..1_000 => self.ns[class(ns)] += count,
@@ -174,14 +151,13 @@ impl LatencyClasses {
 
 #[cfg(test)]
 mod tests {
-    use fathom_stats::Latency;
-
     use super::*;
+    use crate::Histogram;
 
-    fn record(values: impl IntoIterator<Item = u64>) -> LatencyRecord {
+    fn recorded(values: impl IntoIterator<Item = u64>) -> Latency {
         let mut latency = Latency::default();
         values.into_iter().for_each(|ns| latency.record(ns));
-        LatencyRecord::from_stats(&latency)
+        latency
     }
 
     #[test]
@@ -198,7 +174,7 @@ mod tests {
             (10_000, [true, true, true, true, true, false]),
             (100_000, [true; 6]),
         ] {
-            let s = record((0..samples).map(|i| 1_000 + i)).summary();
+            let s = recorded((0..samples).map(|i| 1_000 + i)).summary();
             let shown = [s.p50, s.p90, s.p95, s.p99, s.p999, s.p9999].map(|p| p.is_some());
             assert_eq!(shown, expected, "{samples} samples");
             let thin = [s.thin.p50, s.thin.p99, s.thin.p999].map(|p| p.is_some());
@@ -209,30 +185,30 @@ mod tests {
 
     #[test]
     fn summaries_never_leave_the_range_of_the_samples() {
-        let s = record(vec![1_000_003; 1_000]).summary();
+        let s = recorded(vec![1_000_003; 1_000]).summary();
         assert_eq!(
             (s.min, s.p50, s.p99, s.max),
             (Some(1_000_003), Some(1_000_003), Some(1_000_003), Some(1_000_003))
         );
         assert_eq!((s.mean, s.stdev), (Some(1_000_003.0), Some(0.0)));
-        assert_eq!(record([]).summary(), LatencySummary::default());
-        assert_eq!(record([7]).summary().stdev, None);
+        assert_eq!(recorded([]).summary(), LatencySummary::default());
+        assert_eq!(recorded([7]).summary().stdev, None);
     }
 
     #[test]
     fn fio_values_fold_what_is_past_its_range() {
-        let latency = record([100, 1 << 35, 1 << 40]);
+        let latency = recorded([100, 1 << 35, 1 << 40]);
         let last = histogram::midpoint(histogram::FIO_BINS - 1);
         assert_eq!(latency.fio_bins(), [(100, 1), (last, 2)]);
         assert_eq!(latency.fio_percentile(100.0), Some(last));
         assert!(latency.percentile(100.0) > Some(1 << 39));
-        assert_eq!(record([]).fio_percentile(50.0), None);
+        assert_eq!(recorded([]).fio_percentile(50.0), None);
     }
 
     #[test]
     fn bins_that_do_not_exist_count_as_the_last() {
-        let mut latency = record([100]);
-        latency.bins = vec![(u16::MAX, 1)];
+        let mut latency = recorded([100]);
+        latency.histogram = Histogram::from_sparse([(usize::from(u16::MAX), 1)]);
         latency.moments.max = u64::MAX;
         let mut classes = LatencyClasses::default();
         classes.add(&latency);
@@ -246,7 +222,7 @@ mod tests {
     #[test]
     fn classes_follow_fio() {
         let mut classes = LatencyClasses::default();
-        classes.add(&record([
+        classes.add(&recorded([
             0,
             1,
             2,

@@ -1,0 +1,106 @@
+//! The record of a test from its plan and its outcome, whose counts are stored as they are.
+
+use fathom_model::RunPlan;
+use fathom_stats::{RunOutcome, WorkerOutcome};
+
+use crate::*;
+
+/// What a test is called and said to be; everything else comes from the plan and the outcome.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TestMeta {
+    /// Name of the test, unique within the run.
+    pub id: String,
+    /// The same for people.
+    pub title: String,
+    /// The fio command line that does the same.
+    pub fio: String,
+}
+
+/// The record of one test that ran.
+///
+/// The status follows from the outcome: `failed` where a worker failed, `incomplete` where the run was broken off or
+/// a worker got stuck, `complete` otherwise. Workers of jobs that are not in `plan` are left out.
+pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestRecord {
+    let jobs: Vec<JobRecord> =
+        outcome.workers.into_iter().filter_map(|worker| job_record(plan, worker)).collect();
+    let failure = jobs.iter().find_map(|job| job.error.as_ref());
+    let stuck = jobs.iter().any(|job| job.stuck);
+    let (status, reason) = match (failure, &outcome.interrupted) {
+        (Some(failure), _) => (TestStatus::Failed, Some(failure.message.clone())),
+        (None, Some(why)) => (TestStatus::Incomplete, Some(why.clone())),
+        (None, None) if stuck => (TestStatus::Incomplete, Some(STUCK.to_owned())),
+        (None, None) => (TestStatus::Complete, None),
+    };
+    TestRecord {
+        id: meta.id,
+        title: meta.title,
+        status,
+        reason,
+        fio: meta.fio,
+        started_unix_ms: outcome.started_unix_ms,
+        elapsed_ns: outcome.elapsed_ns,
+        jobs,
+        disks: outcome.disks,
+        host_load: outcome.host_load,
+        rounds: None,
+        purpose: String::new(),
+        needs: Vec::new(),
+        content: None,
+        scan: None,
+        notes: outcome.notes,
+        interrupted: outcome.interrupted,
+    }
+}
+
+const STUCK: &str = "a request did not come back from the kernel";
+
+impl TestRecord {
+    /// The record of a test that was not run, and why.
+    pub fn skipped(meta: TestMeta, reason: impl Into<String>) -> TestRecord {
+        TestRecord::without_jobs(meta, TestStatus::Skipped, reason.into())
+    }
+
+    /// The record of a test that could not be started, and why.
+    pub fn failed(meta: TestMeta, reason: impl Into<String>) -> TestRecord {
+        TestRecord::without_jobs(meta, TestStatus::Failed, reason.into())
+    }
+
+    fn without_jobs(meta: TestMeta, status: TestStatus, reason: String) -> TestRecord {
+        TestRecord {
+            id: meta.id,
+            title: meta.title,
+            fio: meta.fio,
+            status,
+            reason: Some(reason),
+            ..TestRecord::default()
+        }
+    }
+}
+
+fn job_record(run: &RunPlan, worker: WorkerOutcome) -> Option<JobRecord> {
+    let plan = run.jobs.get(worker.job)?;
+    Some(JobRecord {
+        name: plan.name.clone(),
+        description: plan.description.clone(),
+        group: plan.group,
+        phase: plan.phase,
+        group_reporting: plan.group_reporting,
+        host: 0,
+        job: worker.job as u32,
+        clone: worker.clone as u32,
+        thread_id: worker.thread_id,
+        said_thread: plan.said_thread,
+        started_unix_ms: worker.started_unix_ms,
+        global_options: run.global_said.clone(),
+        options: plan.said.clone(),
+        plan: PlanRecord::of(plan),
+        worker: plan.clones.get(worker.clone).map(CloneRecord::of).unwrap_or_default(),
+        error: worker.failure,
+        stuck: worker.stuck,
+        ramp: worker.ramp,
+        measured: worker.measured,
+        errors: worker.errors,
+        slowest: worker.slowest,
+        stalls: worker.stalls,
+    })
+}

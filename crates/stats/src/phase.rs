@@ -1,0 +1,207 @@
+//! What one worker did in one phase: counters, latencies and the series, merged by addition and stored as they are.
+
+use fathom_model::Op;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::is_default;
+use crate::{BatchCounts, DATA_OPS, DepthCounts, Interval, Latency, Moments, OpenLoop, series};
+
+/// One operation of one worker over one phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpOutcome {
+    /// Requests handed to the engine.
+    pub issued: u64,
+    /// Requests that completed without error.
+    pub ios: u64,
+    /// Bytes that completed.
+    pub bytes: u64,
+    /// Requests that were cut short by the device and continued.
+    pub short: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Start to issued.
+    #[serde(skip_serializing_if = "is_default")]
+    pub slat: Latency,
+    /// Issued to completed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub clat: Latency,
+    /// Start to completed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub lat: Latency,
+    /// Bandwidth per full 500 ms window, KiB/s.
+    #[serde(skip_serializing_if = "is_default")]
+    pub bandwidth_windows: Moments,
+    /// IOPS per full 500 ms window.
+    #[serde(skip_serializing_if = "is_default")]
+    pub iops_windows: Moments,
+    /// What a schedule adds; empty where there is none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub open_loop: OpenLoop,
+}
+
+/// Processor use of one worker, or of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CpuUsage {
+    /// User time, ns.
+    pub user_ns: u64,
+    /// System time, ns.
+    pub system_ns: u64,
+    /// Switches because the thread waited.
+    pub voluntary_switches: u64,
+    /// Switches because the scheduler took the CPU away.
+    pub involuntary_switches: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+}
+
+impl CpuUsage {
+    /// What was used since `earlier`.
+    pub fn since(&self, earlier: &CpuUsage) -> CpuUsage {
+        CpuUsage {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+        }
+    }
+
+    /// Adds the use of another worker.
+    pub fn merge(&mut self, other: &CpuUsage) {
+        self.user_ns += other.user_ns;
+        self.system_ns += other.system_ns;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+        self.major_faults += other.major_faults;
+        self.minor_faults += other.minor_faults;
+    }
+}
+
+/// What threads of the kernel did on behalf of one worker. Their CPU time is in no [`CpuUsage`] of the worker's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelThreads {
+    /// Most threads seen at once that carry out requests which would have made the submitter wait.
+    pub workers: u32,
+    /// CPU time of those, ns.
+    pub workers_ns: u64,
+    /// CPU time of the thread that submits in the worker's place, ns; 0 where the worker does so itself.
+    pub submitter_ns: u64,
+}
+
+impl KernelThreads {
+    /// Adds what served another worker.
+    pub fn merge(&mut self, other: &KernelThreads) {
+        self.workers += other.workers;
+        self.workers_ns += other.workers_ns;
+        self.submitter_ns += other.submitter_ns;
+    }
+}
+
+/// One phase (ramp or measured) of one worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PhaseOutcome {
+    /// Start, ns on the session's clock since the start of the run.
+    pub start_ns: u64,
+    /// End, ns on the session's clock since the start of the run; includes draining what was in flight.
+    pub end_ns: u64,
+    /// When a schedule ended and only what was in flight went on, ns since the start of the run; 0 where there is none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub schedule_end_ns: u64,
+    /// Reads.
+    #[serde(skip_serializing_if = "is_default")]
+    pub read: OpOutcome,
+    /// Writes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub write: OpOutcome,
+    /// Trims.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trim: OpOutcome,
+    /// fsync and fdatasync: count and latency.
+    #[serde(skip_serializing_if = "is_default")]
+    pub syncs: u64,
+    /// Latency of fsync and fdatasync.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sync_lat: Latency,
+    /// fsync and fdatasync that failed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub syncs_failed: u64,
+    /// Depth at which requests were issued, syncs included.
+    pub depth: DepthCounts,
+    /// Batch sizes of submissions.
+    pub submit: BatchCounts,
+    /// Batch sizes of completions.
+    pub complete: BatchCounts,
+    /// Processor use.
+    pub cpu: CpuUsage,
+    /// What threads of the kernel did on the worker's behalf.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kernel_threads: KernelThreads,
+    /// Counts per interval, ascending; those in which nothing completed are kept.
+    #[serde(skip_serializing_if = "is_default")]
+    pub series: Vec<Interval>,
+}
+
+impl OpOutcome {
+    /// Adds the counts of another worker, or of another operation.
+    pub fn merge(&mut self, other: &OpOutcome) {
+        self.issued += other.issued;
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.short += other.short;
+        self.failed += other.failed;
+        self.slat.merge(&other.slat);
+        self.clat.merge(&other.clat);
+        self.lat.merge(&other.lat);
+        self.bandwidth_windows.merge(&other.bandwidth_windows);
+        self.iops_windows.merge(&other.iops_windows);
+        self.open_loop.merge(&other.open_loop);
+    }
+}
+
+impl PhaseOutcome {
+    /// Read, write, trim.
+    pub fn ops(&self) -> [&OpOutcome; DATA_OPS] {
+        [&self.read, &self.write, &self.trim]
+    }
+
+    /// The same, to be changed.
+    pub fn ops_mut(&mut self) -> [&mut OpOutcome; DATA_OPS] {
+        [&mut self.read, &mut self.write, &mut self.trim]
+    }
+
+    /// A data operation. Panics for a sync operation, which has none.
+    pub fn op(&self, op: Op) -> &OpOutcome {
+        self.ops()[op as usize]
+    }
+
+    /// Length of the phase, ns.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Adds the phase of another worker: from the first start to the last end, counters added.
+    pub fn merge(&mut self, other: &PhaseOutcome) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.schedule_end_ns = self.schedule_end_ns.max(other.schedule_end_ns);
+        for (mine, theirs) in self.ops_mut().into_iter().zip(other.ops()) {
+            mine.merge(theirs);
+        }
+        self.syncs += other.syncs;
+        self.sync_lat.merge(&other.sync_lat);
+        self.syncs_failed += other.syncs_failed;
+        self.depth.merge(&other.depth);
+        self.submit.merge(&other.submit);
+        self.complete.merge(&other.complete);
+        self.cpu.merge(&other.cpu);
+        self.kernel_threads.merge(&other.kernel_threads);
+        series::merge(&mut self.series, &other.series);
+    }
+}

@@ -1,0 +1,46 @@
+//! How counts are written where serde's own way would lose something or grow: sums of 128 bits as decimal text, and
+//! histograms as the list of their bins that are not empty.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Histogram;
+
+/// For `skip_serializing_if`: true where the value is what a missing field would be read as.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// `u128` as a decimal string, because JSON readers keep no more than 53 bits of a number.
+pub(crate) mod wide {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// The largest sum: 1,024 of them can be added up.
+    const MAX: u128 = 1 << 118;
+
+    pub(crate) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let number =
+            text.parse().map_err(|_| D::Error::custom(format_args!("'{text}' is not a whole number")))?;
+        if number > MAX {
+            return Err(D::Error::custom(format_args!("{number} is larger than any sum of a run")));
+        }
+        Ok(number)
+    }
+}
+
+/// `[[bin, count], …]`, ascending.
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.sparse())
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<(usize, u64)>::deserialize(deserializer).map(Histogram::from_sparse)
+    }
+}
