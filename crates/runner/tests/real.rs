@@ -276,8 +276,8 @@ fn what_moves_nothing_or_does_not_fit_is_refused() {
         assert!(error.to_string().contains(expected) && error.hint().is_some(), "'{error}': {expected}");
         assert!(!path.exists());
     };
-    check(|job| job.depth.iodepth = 0, "iodepth=0 moves nothing");
-    check(|job| job.io.block_size = fathom_model::PerOp::splat(0.into()), "bs=0 moves nothing");
+    check(|job| job.depth.iodepth = 0, "iodepth=0 transfers no data");
+    check(|job| job.io.block_size = fathom_model::PerOp::splat(0.into()), "bs=0 transfers no data");
     check(
         |job| {
             job.depth = fathom_model::plan::DepthPlan::new(30_000);
