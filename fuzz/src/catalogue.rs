@@ -5,7 +5,9 @@ use std::io;
 use fathom_catalog::{
     Catalog, CatalogEntry, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
 };
-use fathom_report::catalog::{fit as catalog_fit, json as catalog_json, list as catalog_list, show as catalog_show};
+use fathom_report::catalog::{
+    fit as catalog_fit, json as catalog_json, list as catalog_list, show as catalog_show,
+};
 use fathom_report::formats::Format;
 use fathom_report::view::View;
 use fathom_report::{JsonWriter, Style, TextWriter};

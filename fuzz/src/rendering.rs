@@ -13,8 +13,9 @@ use fathom_report::formats::Format;
 use fathom_report::identify::{self as identify_report, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
-    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, prepare::json as prepare_json, prepare::view as prepare_view,
-    surface as surface_report, sweep as sweep_report,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal,
+    prepare::json as prepare_json, prepare::view as prepare_view, surface as surface_report,
+    sweep as sweep_report,
 };
 
 /// Tells all that a record of its kind tells.

@@ -24,7 +24,8 @@ pub fn check(data: &[u8]) {
     // So that it is repeated.
     let longer = Nanos(trace.length().0 * 5 / 2);
     for length in [None, Some(longer)] {
-        let settings = SimulateSettings { types: VolumeTypes::default(),
+        let settings = SimulateSettings {
+            types: VolumeTypes::default(),
             volumes: vec![VOLUME.to_owned()],
             load: SimulatedLoad::Trace(trace.clone()),
             length,
