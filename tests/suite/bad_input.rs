@@ -136,7 +136,7 @@ fn command_lines_of_our_own() {
     check(&["bench", "--size=1", "%"], 2, &["1 B", "--size 16m"]);
     check(&["bench", "--size=many", "%"], 2, &["'many'", "k, m, g"]);
     check(&["bench", "--size=99999999999999999999t", "%"], 2, &["--size"]);
-    check(&["bench", "--size=16000000t", "%"], 1, &["are free", "--size"]);
+    check(&["bench", "--size=16000000t", "%"], 1, &["iB free", "--size"]);
     check(&["bench", "--runtime=0", "%"], 2, &["--runtime"]);
     check(&["bench", "--runtime=-3", "%"], 2, &["-3"]);
     check(&["bench", "--label=provider", "%"], 2, &["provider", "NAME=VALUE"]);
@@ -417,7 +417,7 @@ fn no_space_is_left() {
     assert!(job["write"]["io_bytes"].as_u64().is_some_and(|bytes| bytes > 20 * MIB), "{job:#}");
     fs::remove_file(small.join("bad.0.0")).expect("fio's files stay");
     for (more, parts) in [
-        (&["--size=64m"][..], &["are free", "--size"][..]),
+        (&["--size=64m"][..], &["MiB free", "--size"][..]),
         (&[], &["a tenth of it is too little", "--size 16m"]),
     ] {
         let words = [&["bench", "--quick", "--no-history"], more, &[&shown]].concat();
@@ -426,7 +426,7 @@ fn no_space_is_left() {
     // All of it but a little is taken meanwhile.
     fs::write(small.join("taken"), vec![1; 10 << 20]).expect("there is room");
     let words = [SHORT, &[&shown]].concat();
-    assert_refused(&run(&mut place.command(&words)), 1, &["are free", "hint: "]);
+    assert_refused(&run(&mut place.command(&words)), 1, &["MiB free", "hint: "]);
     assert_eq!(names_in(small.path()), ["taken"]);
 }
 
@@ -491,13 +491,13 @@ fn targets_that_are_read_only() {
     assert_refused(
         &fio(&["--rw=write", &directory]),
         1,
-        &["bad.0.0", "Read-only file system", "choose another target"],
+        &["bad.0.0", "Read-only file system", "choose a writable target"],
     );
     let file = format!("--filename={}", mount.join("file").display());
     assert_refused(
         &fio(&["--rw=randrw", &file]),
         1,
-        &["file", "Read-only file system", "choose another target"],
+        &["file", "Read-only file system", "choose a writable target"],
     );
     fio(&["--rw=randread", &file]).assert_code(0);
     assert_refused(&run(&mut place.bench(mount.path(), &[])), 1, &["mounted read-only", "choose"]);

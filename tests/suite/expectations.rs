@@ -84,8 +84,8 @@ fn invalid_expectations_end_before_anything_is_measured() {
         &["there is no test 'rand-raed'", "lat-read, lat-write, commit"],
     );
     refused(&["--expect", "rand-read.iops>=5 apples"], &["'5 apples' is not a number"]);
-    refused(&["--expect", ""], &["neither a comparison nor a type"]);
+    refused(&["--expect", ""], &["neither a comparison nor a volume type"]);
     refused(&["--expect", "gp2"], &["unknown volume type 'gp2'", "aws-gp2"]);
     refused(&["--expect-file", "nothing.toml"], &["cannot read the expectation file nothing.toml"]);
-    refused(&["--expect", "rand-read.iops>=1", "--tolerance", "2"], &["is no percentage"]);
+    refused(&["--expect", "rand-read.iops>=1", "--tolerance", "2"], &["is not a percentage"]);
 }

@@ -502,7 +502,7 @@ fn a_device_that_hangs_does_not_hang_the_report() {
     for (program, disk) in programs.into_iter().zip(&disks) {
         let ended = wait_for_report(program, disk);
         ended.assert_code(128).assert_shown(&["fio: terminating on signal 2", "read: IOPS="]);
-        ended.assert_told(&["hung", "thread", "stuck in the kernel", "does not answer"]);
+        ended.assert_told(&["hung", "thread", "stuck in the kernel", "does not respond"]);
     }
 }
 

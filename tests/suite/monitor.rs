@@ -316,7 +316,7 @@ fn it_ends_well_and_leaves_nothing_whatever_it_is_told() {
     let home = scratch();
     let asked = |arguments: &[&str]| run(fathom(home.path()).arg("monitor").args(arguments));
     asked(&["no-such-device"]).assert_code(1).assert_told(&["no-such-device", "/sys/class/block"]);
-    asked(&["/dev/shm"]).assert_code(1).assert_told(&["tmpfs", "hint: name a device"]);
+    asked(&["/dev/shm"]).assert_code(1).assert_told(&["tmpfs", "hint: use a device"]);
     asked(&["--interval=1ms", device.name()]).assert_code(2);
     asked(&["--count=0", device.name()]).assert_code(2);
     asked(&["--to-job=/nowhere/load.fio", device.name()]).assert_code(2).assert_told(&["/nowhere/load.fio"]);

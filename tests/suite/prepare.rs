@@ -109,7 +109,7 @@ fn nothing_is_written_without_leave() {
     let directory = run(fathom(home.path()).args(["prepare", "--size=10m"]).arg(mount.path()));
     directory.assert_code(1).assert_told(&["is a directory", "use a file in it"]);
     let too_large = run(fathom(home.path()).args(["prepare", "--size=1g"]).arg(mount.join("new")));
-    too_large.assert_code(1).assert_told(&["more are needed"]);
+    too_large.assert_code(1).assert_told(&["needs 1.0 GiB more"]);
     assert!(!mount.join("new").exists());
     for wrong in ["--precondition=randread", "--precondition=write:5", "--size=big", "--round=0"] {
         prepare(&[wrong]).assert_code(2);
@@ -317,7 +317,7 @@ fn a_file_that_was_broken_off_is_short_and_the_told_command_completes_it() {
     drop(throttle);
     let metadata = std::fs::metadata(&file).expect("it was made");
     assert!(metadata.len() < 192 * MIB, "{} bytes", metadata.len());
-    let told = ended.stdout.lines().find_map(|line| line.strip_prefix("To go on: fathom "));
+    let told = ended.stdout.lines().find_map(|line| line.strip_prefix("To resume: fathom "));
     let told = told.unwrap_or_else(|| panic!("no command to go on in {}", ended.stdout));
     assert!(told.contains("'"), "a name with a space is quoted: {told}");
     let mut shell = Command::new("sh");
