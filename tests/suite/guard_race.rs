@@ -93,7 +93,7 @@ fn a_device_is_kept_from_others_while_files_are_laid_out() {
     let (device, home, directory) = (LoopDevice::new(32 * MIB), scratch(), scratch());
     let file: PathBuf = directory.path().join("file");
     let mut command = fathom(home.path());
-    command.args(["fio", "--name=laid-out", "--rw=read", "--bs=1m", "--size=40g"]);
+    command.args(["fio", "--name=laid-out", "--rw=read", "--bs=1m", "--size=40g", "--fallocate=none"]);
     command.arg(format!("--filename={}", file.display()));
     command.args(["--name=device", "--rw=write", "--bs=4k", "--size=64k"]);
     command.arg(format!("--filename={}", device.path().display()));
@@ -134,11 +134,12 @@ fn a_layout_keeps_what_others_append() {
     let file: PathBuf = directory.path().join("log");
     std::fs::write(&file, vec![0; MIB as usize]).expect("the directory is ours");
     let mut command = fathom(home.path());
-    command.args(["fio", "--name=laid-out", "--rw=read", "--bs=1m", "--size=40g"]);
+    command.args(["fio", "--name=laid-out", "--rw=read", "--bs=1m", "--size=40g", "--fallocate=none"]);
     command.arg(format!("--filename={}", file.display()));
-    let program = Program::start(&mut command);
+    let mut program = Program::start(&mut command);
     let length = || std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
-    assert!(wait_for(Duration::from_secs(60), || length() > 2 * MIB), "no layout began");
+    let began = wait_for(Duration::from_secs(60), || length() > 2 * MIB || program.has_ended());
+    assert!(began && !program.has_ended(), "no layout began: {}", program.stderr());
     let mut log = std::fs::OpenOptions::new().append(true).open(&file).expect("it is ours");
     log.write_all(b"IMPORTANT").expect("there is room");
     let end = log.stream_position().expect("it is a file");

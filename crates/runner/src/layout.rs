@@ -4,7 +4,7 @@
 //! time the device takes and leaves nothing behind in memory.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fathom_model::plan::Fallocate;
@@ -134,16 +134,17 @@ pub(crate) fn fill(
     Ok(filled.end)
 }
 
-/// Writes a piece past the page cache where that goes; true where it went through the cache.
-fn write_piece(direct: &mut Option<File>, buffered: &File, piece: &[u8], at: u64) -> std::io::Result<bool> {
+/// Appends a piece past the page cache where the file system allows it; true where it went through the cache. Both files
+/// append, so that a piece never lands on what another process appended a moment before.
+fn append_piece(direct: &mut Option<File>, mut buffered: &File, piece: &[u8]) -> std::io::Result<bool> {
     const EINVAL: i32 = 22;
-    if let Some(file) = direct.as_ref().filter(|_| piece.len().is_multiple_of(ALIGN)) {
-        match file.write_all_at(piece, at) {
+    if let Some(mut file) = direct.as_ref().filter(|_| piece.len().is_multiple_of(ALIGN)) {
+        match file.write_all(piece) {
             Err(error) if error.raw_os_error() == Some(EINVAL) => *direct = None,
             other => return other.map(|()| false),
         }
     }
-    buffered.write_all_at(piece, at).map(|()| true)
+    buffered.write_all(piece).map(|()| true)
 }
 
 /// As [`fill`]; `filled` tells how far it came, also where it failed.
@@ -156,7 +157,8 @@ fn fill_from(
 ) -> Result<(), RunError> {
     let path = target.path();
     let failed = |source| error("lay out", path, source);
-    let buffered = open_for_layout(target)?;
+    let appending = OpenFlags { read: true, write: true, append: true, ..OpenFlags::default() };
+    let buffered = target.reopen(appending).map_err(|source| error("open", path, source))?;
     let has = buffered.metadata().map_err(failed)?.len();
     filled.end = has;
     let began = session.now();
@@ -170,8 +172,7 @@ fn fill_from(
     let start = space.as_ptr().align_offset(ALIGN);
     let chunk = &mut space[start..start + CHUNK];
     payload::fill_random(chunk, &mut rng);
-    let direct =
-        reopen(&buffered, OpenFlags { read: true, write: true, direct: true, ..OpenFlags::default() }).ok();
+    let direct = reopen(&buffered, OpenFlags { direct: true, ..appending }).ok();
     let mut direct = direct.filter(|_| has.is_multiple_of(ALIGN as u64));
     let (mut at, mut unsynced, mut reported) = (has, 0, began);
     while at < size {
@@ -195,7 +196,7 @@ fn fill_from(
         }
         let len = (size - at).min(CHUNK as u64) as usize;
         stamp.apply(&mut chunk[..len]);
-        if write_piece(&mut direct, &buffered, &chunk[..len], at).map_err(failed)? {
+        if append_piece(&mut direct, &buffered, &chunk[..len]).map_err(failed)? {
             unsynced += len as u64;
         }
         at += len as u64;

@@ -25,6 +25,8 @@ pub struct OpenFlags {
     pub exclusive: bool,
     /// Cut an existing file to zero bytes.
     pub truncate: bool,
+    /// O_APPEND: each write goes to the end of the file, wherever others have moved it.
+    pub append: bool,
     /// O_DIRECT.
     pub direct: bool,
     /// O_SYNC.
@@ -43,6 +45,7 @@ impl Default for OpenFlags {
             create: false,
             exclusive: false,
             truncate: false,
+            append: false,
             direct: false,
             sync: false,
             dsync: false,
@@ -65,6 +68,7 @@ impl OpenFlags {
             (self.direct, OFlags::DIRECT),
             (self.sync, OFlags::SYNC),
             (self.dsync, DSYNC),
+            (self.append, OFlags::APPEND),
             (self.no_atime, OFlags::NOATIME),
         ];
         let start = access | OFlags::CLOEXEC | OFlags::LARGEFILE | OFlags::NOCTTY;
@@ -117,6 +121,7 @@ pub fn flags_of(file: &File) -> io::Result<OpenFlags> {
     Ok(OpenFlags {
         read: access != OFlags::WRONLY,
         write: access != OFlags::RDONLY,
+        append: raw.contains(OFlags::APPEND),
         direct: raw.contains(OFlags::DIRECT),
         sync,
         dsync: raw.contains(DSYNC) && !sync,
@@ -298,6 +303,7 @@ mod tests {
             OpenFlags { read: false, ..base },
             OpenFlags { sync: true, ..base },
             OpenFlags { dsync: true, ..base },
+            OpenFlags { append: true, ..base },
             OpenFlags { write: false, create: false, ..base },
             OpenFlags { no_atime: true, ..base },
         ];
