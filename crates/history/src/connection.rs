@@ -16,7 +16,7 @@ use crate::{Error, PATIENCE, place};
 pub(crate) const APPLICATION_ID: i32 = 0x6674_686d;
 
 /// The steps from an empty database to the present format; the format's number is how many were taken.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
 
 /// The newest format this crate knows.
 pub(crate) const FORMAT: i32 = MIGRATIONS.len() as i32;

@@ -15,6 +15,7 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use crate::connection;
 use crate::list::text_of;
+use crate::trend::insert_metrics;
 use crate::{Error, place};
 
 /// Number of a run in its history. Numbers ascend, and one that was removed is not given again.
@@ -85,7 +86,7 @@ impl History {
     /// Those of the database; [`Error::UnknownRun`] where the run was removed meanwhile.
     pub fn append(&mut self, run: RunId, test: &TestRecord) -> Result<(), Error> {
         let body = json(test);
-        self.write_run(run, "store a test", |transaction| insert_test(transaction, run, &body))
+        self.write_run(run, "store a test", |transaction| insert_test(transaction, run, test, &body))
     }
 
     /// Says how a run ended, with its header as it stands at the end and what the numbers tell.
@@ -266,14 +267,19 @@ pub(crate) fn insert_run(transaction: &Transaction<'_>, header: &str) -> rusqlit
     Ok(RunId(transaction.last_insert_rowid()))
 }
 
-pub(crate) fn insert_test(transaction: &Transaction<'_>, run: RunId, body: &str) -> rusqlite::Result<()> {
-    transaction
-        .execute(
-            "INSERT INTO tests (run_id, position, body)
-             SELECT ?1, coalesce(max(position) + 1, 0), ?2 FROM tests WHERE run_id = ?1",
-            params![run.0, body],
-        )
-        .map(drop)
+/// Stores `test`, whose JSON is `body`, and its figures.
+pub(crate) fn insert_test(
+    transaction: &Transaction<'_>,
+    run: RunId,
+    test: &TestRecord,
+    body: &str,
+) -> rusqlite::Result<()> {
+    transaction.execute(
+        "INSERT INTO tests (run_id, position, body)
+         SELECT ?1, coalesce(max(position) + 1, 0), ?2 FROM tests WHERE run_id = ?1",
+        params![run.0, body],
+    )?;
+    insert_metrics(transaction, run, test)
 }
 
 pub(crate) fn update_run(

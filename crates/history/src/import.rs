@@ -28,8 +28,9 @@ impl History {
                     StoredRun { run: insert_run(transaction, &header)?, bodies: Vec::new(), ended: false }
                 }
             };
-            for body in bodies.iter().filter(|body| !stored.bodies.contains(body)) {
-                insert_test(transaction, stored.run, body)?;
+            let tests = record.tests.iter().zip(&bodies);
+            for (test, body) in tests.filter(|(_, body)| !stored.bodies.contains(body)) {
+                insert_test(transaction, stored.run, test, body)?;
             }
             // A file that was left behind must not take back what the history knows of the end.
             if !stored.ended {

@@ -14,6 +14,7 @@ mod list;
 mod place;
 mod side_file;
 mod store;
+mod trend;
 
 pub use connection::hurry;
 pub use error::{Error, SqliteError};
@@ -22,3 +23,4 @@ pub use list::{Filter, Listing};
 pub use place::default_path;
 pub use side_file::SideFile;
 pub use store::{HistoryPath, Kept, Store, Warning};
+pub use trend::TrendPoint;

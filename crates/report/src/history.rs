@@ -2,8 +2,10 @@
 
 use std::io;
 
+use fathom_analysis::criterion::Metric;
 use fathom_record::HistoryRow;
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::view::{Block, Cell, Column, Row, Table, View};
 use crate::{Style, document};
@@ -54,6 +56,65 @@ pub fn view(rows: &[HistoryRow], style: &Style) -> View {
     match rows {
         [] => view.push("", [Block::note("No runs stored.")]),
         _ => view.push("", [Block::Table(if has_labels { table } else { table.without(&["labels"]) })]),
+    }
+    view
+}
+
+/// One point of a trend.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrendRow {
+    /// Number of the run.
+    pub run: u64,
+    /// Start, ms since the epoch; 0 for simulated runs.
+    pub started_unix_ms: u64,
+    /// The target as the user named it.
+    pub target: String,
+    /// Id of the test.
+    pub test: String,
+    /// The metric's name (`read.lat_ns.p99`).
+    pub metric: String,
+    /// IOPS, bytes per second or ns.
+    pub value: f64,
+}
+
+/// `metric` over the runs; times in the zone of `style`.
+pub fn trend_view(metric: Metric, rows: &[TrendRow], style: &Style) -> View {
+    let columns = [
+        Column::right("run"),
+        Column::left("started"),
+        Column::left("target").dispensable(0),
+        Column::left("test"),
+        Column::right("value").drawn(),
+    ];
+    let row = |row: &TrendRow| {
+        let started = match row.started_unix_ms {
+            0 => "simulated".to_owned(),
+            ms => style.time(ms, "%Y-%m-%d %H:%M"),
+        };
+        Row::new([
+            Cell::integer(row.run, row.run.to_string()),
+            started.into(),
+            row.target.as_str().into(),
+            row.test.as_str().into(),
+            Cell::real(row.value, metric.kind.quantity(row.value)),
+        ])
+    };
+    const DATA: [&str; 6] = ["run", "started_unix_ms", "target", "test", "metric", "value"];
+    let data = |row: &TrendRow| {
+        Row::new([
+            Cell::count(row.run),
+            Cell::count(row.started_unix_ms),
+            row.target.as_str().into(),
+            row.test.as_str().into(),
+            row.metric.as_str().into(),
+            Cell::real(row.value, ""),
+        ])
+    };
+    let data = Table::new(DATA.map(Column::left), rows.iter().map(data));
+    let mut view = View { data, ..View::default() };
+    match rows {
+        [] => view.push("", [Block::note("No stored run has this metric.")]),
+        _ => view.push(metric.label(), [Block::Table(Table::new(columns, rows.iter().map(row)))]),
     }
     view
 }

@@ -33,7 +33,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("fathom-report", &["fathom-analysis", "fathom-catalog", "fathom-model", "fathom-record"]),
-    ("fathom-history", &["fathom-record", "fathom-sys"]),
+    ("fathom-history", &["fathom-analysis", "fathom-record", "fathom-sys"]),
     ("fathom-tests", &[]),
     ("xtask", &["fathom-options"]),
 ];

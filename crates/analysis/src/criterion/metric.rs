@@ -247,6 +247,19 @@ impl Metric {
         })
     }
 
+    /// Every metric that `summary` has, with its direction, and its value.
+    pub fn all_of(summary: &TestSummary) -> Vec<(Metric, f64)> {
+        let latencies = SPANS
+            .iter()
+            .flat_map(|&(_, span)| STATISTICS.iter().map(move |&(_, of)| MetricKind::Latency(span, of)));
+        let kinds: Vec<MetricKind> =
+            [MetricKind::Iops, MetricKind::BytesPerSecond].into_iter().chain(latencies).collect();
+        let metrics = DIRECTIONS.iter().flat_map(|&(_, direction)| {
+            kinds.iter().map(move |&kind| Metric { direction: Some(direction), kind })
+        });
+        metrics.filter(Metric::exists).filter_map(|metric| Some((metric, metric.of(summary)?))).collect()
+    }
+
     /// Its value; `None` where nothing was measured or the sample does not carry it.
     pub fn of(&self, summary: &TestSummary) -> Option<f64> {
         let op: &OpSummary = match self.direction_in(summary) {
@@ -308,6 +321,22 @@ mod tests {
             "lat_ns.p1e1",
         ] {
             check(text, None, None);
+        }
+    }
+
+    #[test]
+    fn every_metric_of_a_summary_is_read_back_by_its_name() {
+        let lat_ns =
+            LatencySummary { samples: 9, mean: Some(5.5), p50: Some(5), ..LatencySummary::default() };
+        let read = Some(OpSummary { iops: 3.0, bytes_per_second: 12.0, lat_ns, ..OpSummary::default() });
+        let summary = TestSummary { total: read.clone(), read, ..TestSummary::default() };
+        let all = Metric::all_of(&summary);
+        let names: Vec<String> = all.iter().map(|(metric, _)| metric.to_string()).collect();
+        assert_eq!(names[..4], ["read.iops", "read.bytes_per_second", "read.lat_ns.mean", "read.lat_ns.p50"]);
+        assert_eq!(names.len(), 8);
+        for (metric, value) in all {
+            assert_eq!(Metric::parse(&metric.to_string()), Some(metric));
+            assert_eq!(metric.of(&summary), Some(value));
         }
     }
 

@@ -1,5 +1,7 @@
 //! `fathom history`: list, show, export and remove past runs.
 
+mod trend;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -31,6 +33,7 @@ Examples:
   fathom history list --newest 10
   fathom history show                 the newest run
   fathom history show 17 --show-fio   run 17, with the fio command of each test
+  fathom history trend read.lat_ns.p99 --test rand-read --target /mnt/data
   fathom history export 17 > run17.json
   fathom history rm 3 4 5";
 
@@ -49,6 +52,8 @@ enum Action {
         #[arg(long)]
         show_fio: bool,
     },
+    /// Show one metric over the stored runs
+    Trend(trend::TrendArguments),
     /// Remove runs permanently
     Rm {
         /// Run numbers
@@ -104,6 +109,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
             let history = History::open_existing(&path, PATIENCE)?;
             show(&history, run, form.format(), show_fio)
         }
+        Action::Trend(trend) => trend::run(&trend, &path),
         Action::Rm { runs } => {
             History::open_existing(&path, PATIENCE)?.remove(&runs)?;
             let what = if runs.len() == 1 { "run" } else { "runs" };

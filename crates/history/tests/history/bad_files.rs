@@ -56,7 +56,7 @@ fn from_a_newer_version() {
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("PRAGMA user_version = 1000").unwrap();
     drop(connection);
-    check(&path, "has format 1000; this version of fathom supports formats up to 1");
+    check(&path, "has format 1000; this version of fathom supports formats up to 2");
 }
 
 #[test]
