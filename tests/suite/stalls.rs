@@ -1,6 +1,6 @@
 //! Devices that stop answering: noticed while it lasts, kept in the record, and no reason to hang.
 //!
-//! What is told while it lasts goes by the program's own clock ("no I/O completed for 1 s" was said before two were over),
+//! Messages during the run follow the program's own clock ("no I/O completed for 1 s" was said before two were over),
 //! so a test that is itself held up judges nothing wrongly.
 
 use std::path::Path;

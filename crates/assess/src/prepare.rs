@@ -89,7 +89,7 @@ pub fn prepare(
     Ok(record)
 }
 
-/// What is told of a piece of `stage`, or of all its rounds.
+/// Result line of a piece of `stage`, or of all its rounds.
 fn step(plan: &PreparePlan, stage: PrepareStage, id: String) -> MeasurementStep {
     let number = plan.stages.iter().position(|known| *known == stage).unwrap_or(0) + 1;
     MeasurementStep { id, title: stage.title().to_owned(), number, of: Some(plan.stages.len()), spent_ns: 0 }

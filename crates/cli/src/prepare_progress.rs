@@ -88,7 +88,7 @@ impl RunObserver for PrepareProgress {
 
 impl StepObserver for PrepareProgress {
     fn step_begun(&mut self, step: &MeasurementStep) {
-        // Rounds are told of one by one.
+        // Rounds are reported one by one.
         let Some((stage, offset)) = place(&step.id) else { return };
         let same = self.at.stage == Some(stage);
         let paced = if same { self.at.paced } else { (0, 0) };

@@ -18,7 +18,7 @@ pub struct TestMeta {
 
 /// The record of one test that ran.
 ///
-/// The status follows from the outcome: `failed` where a worker failed, `incomplete` where the run was broken off or
+/// The status follows from the outcome: `failed` where a worker failed, `incomplete` where the run was interrupted or
 /// a worker got stuck, `complete` otherwise. Workers of jobs that are not in `plan` are left out.
 pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestRecord {
     let jobs: Vec<JobRecord> =

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 pub enum PrepareStage {
-    /// The device is told that nothing on it is needed.
+    /// Trim: the device may discard everything on it.
     Trim,
     /// Every block is written once.
     Fill,

@@ -59,7 +59,7 @@ pub enum Progress<E, T> {
     Event(E),
     /// Nothing has happened for a moment.
     Waiting,
-    /// The run was asked to stop and its thread is stuck in what is told here. It is of no use any more.
+    /// The run was asked to stop and its thread is stuck in this action. The handle is of no further use.
     Stuck(RunState),
     /// The run has ended.
     Ended(T),

@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Where many are under way most of the time is waiting, but for the first.
+    /// With many in flight most of the latency is queueing delay, except for the first.
     fn begin_without_queue(run: &mut RunRecord) {
         for job in run.tests.iter_mut().flat_map(|test| &mut test.jobs).filter(|job| job.iodepth() > 8) {
             job.measured.read.lat.moments.min = 100_000;
@@ -295,7 +295,7 @@ mod tests {
             "inconclusive",
             "too short",
         );
-        // 1 ms each: five have to be under way, and two were.
+        // 1 ms each: five must be in flight, and two were.
         let shallow = TestLoad { depth: 2, iops: 2000.0, ..TestLoad::default() };
         check(
             &mut record(std::slice::from_ref(&shallow)),

@@ -63,7 +63,7 @@ Examples:
 pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let measuring = Measuring::new(&arguments.run, is_simulated(&arguments.target));
     let plan = IdentifyPlan::make(settings(arguments, command))?;
-    // A catalogue of the user's that cannot be read is told of before, not after.
+    // A catalogue that cannot be read is reported before the run, not after.
     let types = plan.settings.run.types.clone();
     types.catalogue()?;
     measuring.announce(|out| plan_text(&plan, out))?;

@@ -7,7 +7,7 @@ use crate::catalog::list::whole_iops;
 use crate::catalog::show::month;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View};
 
-/// The answer to a need that is told in words.
+/// The answer to a need given as text.
 pub fn view(fit: &Fit, need: &str) -> View {
     let mut view = View { data: data(fit), ..View::default() };
     view.push("", [Block::note(need)]);

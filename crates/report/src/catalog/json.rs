@@ -96,7 +96,7 @@ struct TypeDocument<'a> {
     size_max_bytes: Option<u64>,
     /// Why there is no model; null where there is one.
     unmodelled: Option<&'static str>,
-    /// Of the largest volume, for ever: 4 KiB in random order.
+    /// Sustained, on the largest volume: 4 KiB in random order.
     iops_max: Option<f64>,
     /// The same in sequential requests of 1 MiB; null where bandwidth is not published.
     bytes_per_second_max: Option<f64>,

@@ -19,7 +19,7 @@ pub struct Shown<'a> {
     pub sheets: &'a [Sheet],
     /// Just these sizes were asked for.
     pub is_asked: bool,
-    /// The one that is told of by block size.
+    /// The limit that is reported per block size.
     pub told: Option<&'a Sheet>,
     /// Everything that was found about it and is not calculated with.
     pub facts: bool,

@@ -197,7 +197,7 @@ mod tests {
                 "  fill: incomplete: signal 2.",
             ]
         );
-        // Where the plan is not known, what was begun is told.
+        // Without a known plan, the stages that were begun are shown.
         assert_eq!(lines(tests, &[]).len(), 5);
         assert_eq!(lines(Vec::new(), &[]), ["  Nothing was done."]);
     }

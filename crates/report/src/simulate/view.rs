@@ -12,7 +12,7 @@ use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHe
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What `volumes` give to a load that is told in words.
+/// What `volumes` give to a load given as text.
 pub fn view(load: &str, volumes: &[PricedForecast<'_>]) -> View {
     let head = ViewHead {
         target: vec![format!("Simulated: {load}")],
@@ -75,7 +75,7 @@ fn course(forecast: &Forecast) -> Table {
     table.without(absent)
 }
 
-/// More rows than these in turn that tell the same are told of in one.
+/// More consecutive equal rows than these are shown as one.
 const FEWEST_ALIKE: usize = 3;
 
 /// True where a row tells nothing that the one before did not.
