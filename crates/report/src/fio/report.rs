@@ -74,17 +74,7 @@ impl FioReport {
 }
 
 fn add_disk(known: &mut DiskOutcome, disk: &DiskOutcome) {
-    let (mine, theirs) = (&mut known.counters, &disk.counters);
-    mine.read_ios += theirs.read_ios;
-    mine.read_merges += theirs.read_merges;
-    mine.read_sectors += theirs.read_sectors;
-    mine.read_ticks_ms += theirs.read_ticks_ms;
-    mine.write_ios += theirs.write_ios;
-    mine.write_merges += theirs.write_merges;
-    mine.write_sectors += theirs.write_sectors;
-    mine.write_ticks_ms += theirs.write_ticks_ms;
-    mine.busy_ms += theirs.busy_ms;
-    mine.queue_ms += theirs.queue_ms;
+    known.counters = known.counters.plus(&disk.counters);
     known.elapsed_ns += disk.elapsed_ns;
 }
 
