@@ -176,12 +176,12 @@ fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -
     Ok(Exit::Done)
 }
 
-/// fio's own text and JSON; the other forms have fathom's table.
+/// fio's own text and JSON; in any other format fathom's table.
 fn show_fio_run(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
     match format {
         Format::Text => fio_normal::render(record, style, out),
         Format::Json => fio_json::render(record, style, &mut out.json()),
-        Format::Markdown | Format::Csv => super::bench::show(record, style, format, out),
+        _ => super::bench::show(record, style, format, out),
     }
 }
 

@@ -13,12 +13,12 @@ use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSetting
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
 use fathom_options::shell_quoted;
-use fathom_report::formats::{Format, csv, markdown, text};
+use fathom_report::formats::{Format, text};
 use fathom_report::monitor::{
     job as monitor_job, json as monitor_json, lines as monitor_lines, view as monitor_view,
 };
 use fathom_report::view::View;
-use fathom_report::{Style, TextWriter, text_writer};
+use fathom_report::{Style, text_writer};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{PathRefusal, check_output, replace_output};
 
@@ -98,8 +98,7 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
         Format::Json => MonitorOutput::Json,
         Format::Text if output::stdout_is_seen() => MonitorOutput::Live(Screen::default()),
         Format::Text => MonitorOutput::Lines,
-        Format::Markdown => MonitorOutput::Means(markdown::render),
-        Format::Csv => MonitorOutput::Means(|view, _, out| csv::render(view, out)),
+        format => MonitorOutput::Means(format),
     };
     let mut printer = MonitorPrinter {
         form,
@@ -129,8 +128,8 @@ enum MonitorOutput {
     Lines,
     /// An object per device and interval.
     Json,
-    /// Nothing but the means at the end, in the form that this writes.
-    Means(fn(&View, &Style, &mut TextWriter<'_>) -> io::Result<()>),
+    /// Only the means at the end, in this format.
+    Means(Format),
 }
 
 /// Shows each interval as it ends.
@@ -158,8 +157,8 @@ impl MonitorPrinter {
         let means = monitor_view(&format!("Means over {}", duration(Nanos(longest))), &self.sums);
         match (&mut self.form, &failed) {
             (MonitorOutput::Live(screen), Ok(())) => draw(screen, &means, &self.style)?,
-            (MonitorOutput::Means(render), Ok(())) => {
-                output::print(|out| render(&means, &self.style, out))?;
+            (MonitorOutput::Means(format), Ok(())) => {
+                output::print(|out| format.write(&self.style, out, || means, |_| Ok(())))?;
             }
             _ => {}
         }
