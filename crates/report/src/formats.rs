@@ -3,6 +3,7 @@
 //! To add one: its module with a `render`, a variant of [`Format`], and its arm in [`Format::write`].
 
 pub mod csv;
+pub mod jsonl;
 pub mod markdown;
 pub mod text;
 
@@ -23,13 +24,15 @@ pub enum Format {
     Markdown,
     /// The values, one row each.
     Csv,
+    /// The same values, one JSON object for each row.
+    Jsonl,
     /// The results as one document.
     Json,
 }
 
 impl Format {
     /// All of them, in the order help shows them.
-    pub const ALL: [Format; 4] = [Format::Text, Format::Markdown, Format::Csv, Format::Json];
+    pub const ALL: [Format; 5] = [Format::Text, Format::Markdown, Format::Csv, Format::Jsonl, Format::Json];
 
     /// The name as typed.
     pub const fn name(self) -> &'static str {
@@ -37,6 +40,7 @@ impl Format {
             Format::Text => "text",
             Format::Markdown => "markdown",
             Format::Csv => "csv",
+            Format::Jsonl => "jsonl",
             Format::Json => "json",
         }
     }
@@ -56,6 +60,7 @@ impl Format {
             Format::Text => text::render(&view(), style, out),
             Format::Markdown => markdown::render(&view(), style, out),
             Format::Csv => csv::render(&view(), out),
+            Format::Jsonl => jsonl::render(&view(), out),
             Format::Json => document(&mut out.json()),
         }
     }

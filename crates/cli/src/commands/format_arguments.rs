@@ -8,7 +8,7 @@ use crate::exit::Complaint;
 /// What is said of the form of a report.
 #[derive(Args)]
 pub struct FormatArguments {
-    /// Report format: text, markdown, csv or json
+    /// Report format: text, markdown, csv, jsonl or json
     #[arg(long, value_name = "FORMAT", default_value_t, conflicts_with = "json")]
     format: Format,
     /// Print JSON only; short for --format json

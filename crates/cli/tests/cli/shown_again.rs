@@ -28,7 +28,7 @@ fn every_run_is_shown_again_as_it_was_printed() {
     let dir = scratch();
     for command in COMMANDS {
         let command = [command, &["--keep", VOLUME]].concat();
-        for format in ["markdown", "csv", "json"] {
+        for format in ["markdown", "csv", "jsonl", "json"] {
             let (printed, shown) = printed_and_shown(dir.path(), &command, &["--format", format], format);
             assert_eq!(printed, shown, "{command:?} as {format}");
         }

@@ -108,7 +108,11 @@ pub const IOPING: &[PingOption] = &[
 /// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's.
 const OWN: &[PingOption] = &[
     ours("json", "", "print one JSON document (fathom.ping/1) only"),
-    ours("format", "FORMAT", "print only a report at the end: text, markdown, csv, json [default: text]"),
+    ours(
+        "format",
+        "FORMAT",
+        "print only a report at the end: text, markdown, csv, jsonl, json [default: text]",
+    ),
     ours("live", "ndjson", "print a line of JSON per request"),
     ours("buffered", "", "use the page cache instead of direct I/O"),
     ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
