@@ -10,6 +10,7 @@ mod device_view;
 mod evenness;
 mod flushes;
 pub(crate) mod instance_cap;
+mod memory_backed;
 mod open_loop;
 mod passes;
 pub(crate) mod samples;
@@ -28,6 +29,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(record.tests.iter().flat_map(|test| async_is_not::findings(test, words)));
     found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
+    found.extend(memory_backed::findings(record, &rows));
     let together = instance_cap::findings(&rows);
     let each = by_target(rows, words);
     found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));

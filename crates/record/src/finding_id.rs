@@ -72,6 +72,7 @@ finding_ids! {
     Buffered, "buffered", [Info], "I/O went through the page cache.";
     SmallWorkingSet, "small-working-set", [Info], "The working set fits into the cache of a drive or controller.";
     HostCache, "host-cache", [Info, Warning], "A cache outside the client served part of the I/O.";
+    MemoryBacked, "memory-backed", [Warning], "The target keeps its data in memory: no storage device was measured.";
     FirstTouch, "first-touch", [Warning], "First access to a block is slower (initialization penalty).";
     ForeignIo, "foreign-io", [Warning], "Other processes issued I/O to the device during the test.";
     AsyncIsNot, "async-is-not", [Info, Warning], "I/O that should be asynchronous was executed synchronously.";

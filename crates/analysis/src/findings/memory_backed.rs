@@ -1,0 +1,102 @@
+//! Whether a storage device was measured at all: a file system or device may keep its data in memory.
+
+use fathom_record::{DeviceRecord, Finding, FindingId, RunRecord, Severity};
+
+use crate::rows::RecordRow;
+use crate::say::{finding, of};
+
+/// File systems whose files are in memory.
+const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+/// The locality of a device that keeps its data in memory.
+const MEMORY: &str = "memory";
+
+/// A finding for all rows where the target of the run is in memory.
+pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Finding> {
+    let target = &record.header.conditions.target;
+    let file_system = target.filesystem.as_ref().map(|filesystem| filesystem.fs_type.as_str());
+    let claim = match file_system.filter(|fs_type| MEMORY_FILE_SYSTEMS.contains(fs_type)) {
+        Some(fs_type) => format!("{fs_type} keeps files in memory"),
+        None => format!("{} keeps its data in memory", memory_device(&target.devices)?),
+    };
+    let measured: Vec<&RecordRow<'_>> = rows.iter().filter(|row| row.summary.total.is_some()).collect();
+    if measured.is_empty() {
+        return None;
+    }
+    let claim = format!("{claim}: these are figures of the host's memory, not of a storage device.");
+    let remedy = "Measure a directory, file or device on the storage in question.";
+    let found = finding(FindingId::MemoryBacked, Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(of(found, measured))
+}
+
+/// The first of the devices at the bottom of the stack, where all of them keep their data in memory.
+fn memory_device(devices: &[DeviceRecord]) -> Option<&str> {
+    let is_bottom =
+        |device: &&DeviceRecord| devices.iter().all(|other| other.under.as_ref() != Some(&device.name));
+    let is_memory = |device: &DeviceRecord| device.locality.as_deref() == Some(MEMORY);
+    let bottom: Vec<&DeviceRecord> = devices.iter().filter(is_bottom).collect();
+    let first = bottom.first()?;
+    bottom.iter().all(|device| is_memory(device)).then_some(first.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::FilesystemRecord;
+
+    use super::*;
+    use crate::fixture::{TestLoad, record};
+    use crate::rows::rows;
+
+    fn claim(record: &RunRecord) -> Option<String> {
+        findings(record, &rows(record)).map(|finding| finding.claim)
+    }
+
+    #[test]
+    fn memory_file_systems_are_reported_and_others_are_not() {
+        let mut run = record(&[
+            TestLoad { id: "a", ..TestLoad::default() },
+            TestLoad { id: "b", ..TestLoad::default() },
+        ]);
+        let mut on = |fs_type: &str| {
+            run.header.conditions.target.filesystem =
+                Some(FilesystemRecord { fs_type: fs_type.to_owned(), ..FilesystemRecord::default() });
+            findings(&run, &rows(&run))
+        };
+        let found = on("tmpfs").expect("tmpfs is memory");
+        assert_eq!(
+            (found.severity, &found.tests[..]),
+            (Severity::Warning, &["a".to_owned(), "b".to_owned()][..])
+        );
+        assert!(found.claim.starts_with("tmpfs keeps files in memory: "), "{}", found.claim);
+        assert!(on("ramfs").is_some());
+        assert_eq!(on("ext4"), None);
+        run.tests.clear();
+        run.header.conditions.target.filesystem =
+            Some(FilesystemRecord { fs_type: "tmpfs".to_owned(), ..FilesystemRecord::default() });
+        assert_eq!(claim(&run), None);
+    }
+
+    #[test]
+    fn a_stack_is_memory_where_every_device_at_its_bottom_is() {
+        let device = |name: &str, under: Option<&str>, locality: Option<&str>| DeviceRecord {
+            name: name.to_owned(),
+            under: under.map(str::to_owned),
+            locality: locality.map(str::to_owned),
+            ..DeviceRecord::default()
+        };
+        let check = |devices: &[DeviceRecord], expected: Option<&str>| {
+            let mut run = record(&[TestLoad::default()]);
+            run.header.conditions.target.devices = devices.to_vec();
+            assert_eq!(
+                claim(&run).and_then(|claim| claim.split(' ').next().map(str::to_owned)).as_deref(),
+                expected
+            );
+        };
+        let over = || device("dm-0", None, None);
+        check(&[device("zram0", None, Some("memory"))], Some("zram0"));
+        check(&[over(), device("zram0", Some("dm-0"), Some("memory"))], Some("zram0"));
+        check(&[device("sda", None, Some("local"))], None);
+        let mixed = [over(), device("ram0", Some("dm-0"), Some("memory")), device("sda", Some("dm-0"), None)];
+        check(&mixed, None);
+        check(&[], None);
+    }
+}
