@@ -35,8 +35,8 @@ pub struct Stability {
     pub worst_second_iops: f64,
     /// Share of the seconds whose rate is within 10 % of the mean, 0 to 1.
     pub within_10_percent: f64,
-    /// Full seconds it rests on.
-    pub seconds: u64,
+    /// Time that it rests on, ns: the full intervals, of a second or more each.
+    pub measured_ns: u64,
 }
 
 /// A bin is closed once it is this long, so that two ticks of slightly less than 500 ms make a second.
@@ -107,7 +107,7 @@ pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
         cv: (squares / (count - 1.0)).sqrt() / mean,
         worst_second_iops: rates.iter().copied().fold(f64::INFINITY, f64::min),
         within_10_percent: near as f64 / count,
-        seconds: rates.len() as u64,
+        measured_ns: seconds.iter().map(|second| second.elapsed_ns).sum(),
     })
 }
 
@@ -191,7 +191,10 @@ mod tests {
         intervals[4].2 = 0;
         intervals[5].2 = 0;
         let measured = stability(&[&worker(0, &intervals)]).expect("five full seconds");
-        assert_eq!((measured.worst_second_iops, measured.within_10_percent, measured.seconds), (0.0, 0.0, 5));
+        assert_eq!(
+            (measured.worst_second_iops, measured.within_10_percent, measured.measured_ns),
+            (0.0, 0.0, 10 * TICK)
+        );
         assert!((measured.cv - 0.559_016_994).abs() < 1e-9, "{}", measured.cv);
     }
 
@@ -203,7 +206,7 @@ mod tests {
         let steady = stability(&[&worker(0, &even(20, &[10]))]).expect("ten full seconds");
         assert_eq!(
             steady,
-            Stability { cv: 0.0, worst_second_iops: 20.0, within_10_percent: 1.0, seconds: 10 }
+            Stability { cv: 0.0, worst_second_iops: 20.0, within_10_percent: 1.0, measured_ns: 20 * TICK }
         );
     }
 }

@@ -41,14 +41,16 @@ fn not_steady(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
         _ => "there is no trend",
     };
     let settled = steady::screening(rates).filter(|last| rates.len() > SCREENED && last.is_steady());
-    let end = settled.map(|last| format!(", steady at {} IOPS over the last {SCREENED} s", count(last.mean)));
+    let last_ns = elapsed_ns(&row.seconds[row.seconds.len().saturating_sub(SCREENED)..]);
+    let end = settled
+        .map(|last| format!(", steady at {} IOPS over the last {}", count(last.mean), seconds(last_ns)));
     let least = spans.iter().copied().fold(f64::MAX, f64::min);
     let most = spans.iter().copied().fold(0.0, f64::max);
     let claim = format!(
         "IOPS ranged from {} to {} ({} windows); {course}{}.",
         count(least),
         count(most),
-        seconds((rates.len() / ROUNDS) as u64 * 1_000_000_000),
+        seconds(elapsed_ns(&row.seconds[..rates.len() / ROUNDS])),
         end.unwrap_or_default(),
     );
     let remedy = "Check for other load (snapshot, scrub, noisy neighbour), or run until the rate is steady: `fathom \
@@ -73,14 +75,17 @@ fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
     if low.cv > EVEN || held_back {
         return None;
     }
-    let used: f64 = rates[..high.length].iter().map(|rate| (rate - low.median).max(0.0)).sum();
+    let above =
+        |interval: &Second| (interval.iops() - low.median).max(0.0) * interval.elapsed_ns as f64 / 1e9;
+    let before = &row.seconds[..high.length];
+    let (used, burst_ns) = (before.iter().map(above).sum::<f64>(), elapsed_ns(before));
     let cache = if row.kind() == Some(RowKind::Read) { "" } else { ", or the write cache is full" };
     let claim = format!(
         "the rate fell from {} to {} IOPS after {} and stayed there: burst credits are probably \
          exhausted{cache}.",
         count(high.median),
         count(low.median),
-        seconds(high.length as u64 * 1_000_000_000),
+        seconds(burst_ns),
     );
     let remedy = "Let the volume idle and run again: burst credits end after the same number of I/Os, noisy \
          neighbours do not.";
@@ -90,13 +95,21 @@ fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
             .with("burst_iops", high.median)
             .with("baseline_iops", low.median)
             .with("credit_used_requests", used)
-            .with("burst_ns", high.length as u64 * 1_000_000_000),
+            .with("burst_ns", burst_ns),
     )
+}
+
+/// The length of all of `intervals`: in a long run each is longer than a second.
+fn elapsed_ns(intervals: &[Second]) -> u64 {
+    intervals.iter().map(|interval| interval.elapsed_ns).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use fathom_model::Nanos;
+    use fathom_record::Interval;
+    use fathom_stats::series;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::fixture::{TestLoad, plan, record};
@@ -168,5 +181,36 @@ mod tests {
         let number = |name: &str| found.evidence[name].as_f64().unwrap();
         assert_eq!((number("burst_iops"), number("baseline_iops")), (3000.0, 300.0));
         assert_eq!((number("credit_used_requests"), number("burst_ns")), (54_000.0, 20e9));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Long runs keep fewer, longer intervals: 200 s at the burst rate stay 200 s, and the credit stays what it was.
+        #[test]
+        fn duration_and_credit_of_a_burst_do_not_depend_on_the_length_of_the_run(
+            length in 230_usize..10_000, burst in 6_usize..200,
+        ) {
+            let mut run = record(&[TestLoad {
+                seconds: fall(burst, length - burst, 0.05),
+                iops: 3000.0,
+                ..TestLoad::default()
+            }]);
+            let series = &mut run.tests[0].jobs[0].measured.series;
+            while series.len() > 1200 {
+                series::halve(series);
+            }
+            let longest = series.iter().map(Interval::elapsed_ns).max().unwrap() as f64;
+            let rows = rows(&run);
+            // A burst of fewer intervals than make a level is not found.
+            prop_assume!(burst as f64 * 1e9 > 6.0 * longest);
+            let found = findings(&rows[0]).expect("the rate fell");
+            let number = |name: &str| found.evidence[name].as_f64().unwrap();
+            prop_assert!((number("burst_ns") - burst as f64 * 1e9).abs() <= longest, "{found:?}");
+            let credit = burst as f64 * 2850.0;
+            prop_assert!((number("credit_used_requests") / credit - 1.0).abs() < 0.02, "{found:?}");
+            let stability = rows[0].summary.stability.expect("a long run");
+            prop_assert!((stability.measured_ns as f64 - length as f64 * 1e9).abs() <= 2.0 * longest);
+        }
     }
 }

@@ -47,12 +47,17 @@ pub(crate) struct FinalDrop {
 /// where what is left is even for long enough that it is no coincidence.
 pub(crate) fn fall(rates: &[f64]) -> Option<FinalDrop> {
     let levels = segments(rates);
-    let (&after, earlier) = levels.split_last()?;
+    let (&last, earlier) = levels.split_last()?;
+    let cut = rates.len() - last.length;
+    // The rate falls within a sample, which belongs to neither level: it counts as the end of the first.
+    let is_mixed = !earlier.is_empty() && rates[cut] > (1.0 + APART) * last.median && last.length > LEAST;
+    let (before, after) = rates.split_at(cut + usize::from(is_mixed));
+    let after = segment(after);
     let least = earlier.iter().map(|level| level.median).reduce(f64::min)?;
     let is_plain = earlier.len() == 1;
     let is_clear = after.length >= LONG && after.cv <= EVEN && after.median <= (1.0 - APART) * least;
     let is_fall = after.median < least && (is_plain || is_clear);
-    is_fall.then(|| FinalDrop { before: segment(&rates[..rates.len() - after.length]), after })
+    is_fall.then(|| FinalDrop { before: segment(before), after })
 }
 
 /// Standard deviation of single samples, from the differences of neighbours, so that levels do not count.
