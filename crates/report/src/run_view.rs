@@ -138,6 +138,9 @@ fn claim(record: &RunRecord, finding: &Finding) -> String {
     let of_finding = record.tests.iter().filter(|test| finding.tests.contains(&test.id));
     match of_finding.map(name).collect::<Vec<_>>().as_slice() {
         [] => finding.claim.clone(),
+        tests if tests.len() > 3 && tests.len() == record.tests.len() => {
+            format!("all {} tests: {}", tests.len(), finding.claim)
+        }
         tests => format!("{}: {}", tests.join("; "), finding.claim),
     }
 }
