@@ -58,7 +58,7 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Row {
     };
     let total = summary.total.as_ref();
     let device = summary.device.as_ref().filter(|_| total.is_some());
-    let cells = [
+    let mut cells = [
         name(test).into(),
         shape(test.jobs.first(), test.jobs.len()).into(),
         iops(summary).into(),
@@ -72,6 +72,10 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Row {
         shown(latency.p999, latency.thin.p999),
         device.map(|device| Cell::iops(device.iops)).into(),
     ];
+    if test.status == TestStatus::Failed {
+        // What completed before the failure is in the data, but it is no result of the test.
+        cells[2..].fill(Cell::default());
+    }
     let tone = match test.status {
         TestStatus::Complete => Tone::Normal,
         TestStatus::Skipped => Tone::Dim,
