@@ -1,12 +1,12 @@
 //! What a bench says of the uses a volume is bought for, in plain words.
 //!
 //! Rules over the rows by what they did, not by their names, so that any suite with such rows gets its conclusions. A
-//! row whose number is in doubt decides nothing.
+//! finding that may have caused a verdict makes it inconclusive.
 
 mod profiles;
 
 use fathom_model::units;
-use fathom_record::{ActivityKind, FindingId, LatencySummary, RunRecord, TestStatus};
+use fathom_record::{ActivityKind, Finding, FindingId, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 
 use crate::rows::{RecordRow, RowKind, rows};
@@ -77,16 +77,24 @@ const STREAM_BYTES: (f64, f64) = (118e6, 40e6);
 /// Blocks of databases, and those that make bandwidth.
 const SMALL_BLOCK: u64 = 16 << 10;
 const LARGE_BLOCK: u64 = 64 << 10;
-/// Findings after which a number is that of something else.
-const DOUBTS: [FindingId; 7] = [
+/// Findings after which the volume may be slower than its figures: they disprove a yes and leave a no.
+const FLATTERING: [FindingId; 5] = [
+    FindingId::MemoryBacked,
     FindingId::CacheServed,
     FindingId::HostCache,
-    FindingId::Errors,
-    FindingId::Stalled,
+    FindingId::Buffered,
+    FindingId::FlushSuspicious,
+];
+/// Findings after which the volume may be faster than its figures: they disprove a no and leave a yes.
+const IMPEDING: [FindingId; 5] = [
     FindingId::CgroupThrottled,
     FindingId::CpuSteal,
     FindingId::ClientCpuBound,
+    FindingId::ForeignIo,
+    FindingId::FirstTouch,
 ];
+/// Findings after which the figures prove neither.
+const DISTORTING: [FindingId; 2] = [FindingId::Errors, FindingId::Stalled];
 
 /// What a bench says of each use that its rows tell of; nothing for records of other commands.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
@@ -185,28 +193,28 @@ fn stream(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
     Some(Conclusion { purpose: "file server, backups".to_owned(), verdict, reason: parts.join(", "), tests })
 }
 
-/// Conclusions from doubtful rows are inconclusive; those from a burst hold while burst credits remain.
+/// A verdict that a finding on its tests may have changed is inconclusive; one from a burst holds while burst credits remain.
 fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
-    let told = |ids: &[FindingId]| {
-        let concerns = |tests: &[String]| tests.iter().any(|test| conclusion.tests.contains(test));
-        record.findings.iter().find(|found| ids.contains(&found.id) && concerns(&found.tests))
+    let concerns = |found: &&Finding| found.tests.iter().any(|test| conclusion.tests.contains(test));
+    let findings: Vec<&Finding> = record.findings.iter().filter(concerns).collect();
+    let doubts = |id: &FindingId| {
+        FLATTERING.contains(id) && conclusion.verdict != Suitability::No
+            || IMPEDING.contains(id) && conclusion.verdict != Suitability::Yes
+            || DISTORTING.contains(id)
     };
-    match (told(&DOUBTS), told(&[FindingId::BurstSuspected])) {
-        (Some(doubt), _) => {
-            let reason = format!("{}; in doubt because of {}", conclusion.reason, doubt.id);
-            Conclusion { verdict: Suitability::Inconclusive, reason, ..conclusion }
-        }
-        (None, Some(_)) => {
-            Conclusion { reason: format!("{}, partly on burst credits", conclusion.reason), ..conclusion }
-        }
-        (None, None) => conclusion,
+    if let Some(doubt) = findings.iter().find(|found| doubts(&found.id)) {
+        let reason = format!("{}; in doubt because of {}", conclusion.reason, doubt.id);
+        return Conclusion { verdict: Suitability::Inconclusive, reason, ..conclusion };
     }
+    if findings.iter().any(|found| found.id == FindingId::BurstSuspected) {
+        let reason = format!("{}, partly on burst credits", conclusion.reason);
+        return Conclusion { reason, ..conclusion };
+    }
+    conclusion
 }
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::Finding;
-
     use super::*;
     use crate::fixture::{self, TestLoad, record};
 
@@ -268,15 +276,31 @@ mod tests {
     }
 
     #[test]
-    fn a_number_in_doubt_decides_nothing() {
-        let mut run = record(&[load("lat-read", "randread", (4096, 1), 1000.0)]);
-        let mut with = |id: FindingId, test: &str| {
-            let finding = Finding { id, tests: vec![test.to_owned()], ..Finding::default() };
-            run.findings = vec![finding];
-            said(&run).remove(0)
+    fn a_finding_disproves_only_the_verdict_that_it_may_have_caused() {
+        let with = |iops: f64, id: FindingId, test: &str| {
+            let mut run = record(&[load("lat-read", "randread", (4096, 1), iops)]);
+            run.findings = vec![Finding { id, tests: vec![test.to_owned()], ..Finding::default() }];
+            conclusions(&run).remove(0)
         };
-        assert!(with(FindingId::CacheServed, "lat-read").starts_with("OLTP: inconclusive, 1,000"));
-        assert!(with(FindingId::CacheServed, "other").starts_with("OLTP: yes"));
-        assert!(with(FindingId::BurstSuspected, "lat-read").ends_with("1.00 ms, partly on burst credits"));
+        let verdict = |iops: f64, id: FindingId| with(iops, id, "lat-read").verdict;
+        let (fast, slow) = (1000.0, 150.0);
+        for id in FLATTERING {
+            assert_eq!(verdict(fast, id.clone()), Suitability::Inconclusive, "{id}");
+            assert_eq!(verdict(slow, id.clone()), Suitability::No, "{id}");
+        }
+        for id in IMPEDING {
+            assert_eq!(verdict(fast, id.clone()), Suitability::Yes, "{id}");
+            assert_eq!(verdict(slow, id.clone()), Suitability::Inconclusive, "{id}");
+        }
+        for id in DISTORTING {
+            assert_eq!(verdict(fast, id.clone()), Suitability::Inconclusive, "{id}");
+            assert_eq!(verdict(slow, id.clone()), Suitability::Inconclusive, "{id}");
+        }
+        let doubted = with(fast, FindingId::CacheServed, "lat-read").reason;
+        assert!(doubted.ends_with("; in doubt because of cache-served"), "{doubted}");
+        assert_eq!(with(fast, FindingId::CacheServed, "other").verdict, Suitability::Yes);
+        assert!(
+            with(fast, FindingId::BurstSuspected, "lat-read").reason.ends_with(", partly on burst credits")
+        );
     }
 }
