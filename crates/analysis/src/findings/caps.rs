@@ -4,7 +4,7 @@
 //! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
 
 use fathom_model::units;
-use fathom_record::{Finding, RunRecord, Severity};
+use fathom_record::{Finding, LatencySummary, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
 
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
@@ -22,6 +22,9 @@ const LARGE_BYTES: u64 = 64 << 10;
 const MOSTLY_WAITING: f64 = 2.0;
 /// A larger block must have moved this many times as much before a smaller one is called too small.
 const WORTHWHILE: f64 = 1.5;
+
+/// Latencies of a queue in front of a limiter differ by at most this share.
+const APART: f64 = 0.10;
 
 /// What more depth does at a limit.
 pub const REQUESTS_WAIT: &str = "More depth or jobs only add queueing delay";
@@ -69,7 +72,49 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
             bytes.clone().filter(|cap| by_bytes(cap) && !held_by_iops(cap)).map(|cap| Cap { kind, ..cap }),
         );
     }
+    if caps.iops.is_empty() && caps.bytes.is_empty() {
+        caps.iops = across_directions(rows);
+    }
     caps
+}
+
+/// The limit that reads, writes and a mix of them share where each was measured once, with the same blocks at the same depth:
+/// their rates agree, and their latencies are those of a queue in front of a limiter.
+fn across_directions(rows: &[RecordRow<'_>]) -> Vec<Cap> {
+    let top = |kind| {
+        let points = (0..rows.len()).filter(|&at| is_point(&rows[at], kind) && is_limited(&rows[at]));
+        points.max_by(|&one, &other| rows[one].settled_iops().total_cmp(&rows[other].settled_iops()))
+    };
+    let Some([read, write, mixed]) =
+        top(RowKind::Read).zip(top(RowKind::Write)).zip(top(RowKind::Mixed)).map(|((r, w), m)| [r, w, m])
+    else {
+        return Vec::new();
+    };
+    let value = rows[mixed].settled_iops();
+    let is_alike = |at: usize| {
+        let row = &rows[at];
+        row.block_bytes() == rows[mixed].block_bytes()
+            && row.block_bytes() < Some(LARGE_BYTES)
+            && (row.settled_iops() / value - 1.0).abs() <= AGREE
+    };
+    if !is_alike(read) || !is_alike(write) {
+        return Vec::new();
+    }
+    let cap =
+        |kind, at: usize| Cap { kind, value: rows[at].settled_iops(), group_limit: None, rows: vec![at] };
+    vec![cap(RowKind::Read, read), cap(RowKind::Write, write)]
+}
+
+/// True where latencies are those of a queue in front of a limiter: all but a few I/Os wait for the same time, the depth over the
+/// rate, and the quickest, which found tokens, for much less. A device without a limit has no such gap.
+fn is_limited(row: &RecordRow<'_>) -> bool {
+    let Some(total) = &row.summary.total else { return false };
+    let LatencySummary { min, p50, p90, .. } = total.lat_ns;
+    let (Some(min), Some(p50), Some(p90)) = (min, p50, p90) else { return false };
+    let waiting_ns = row.mean_queue_depth() * 1e9 / row.iops().max(1.0);
+    min * 2 <= p50
+        && p90 as f64 <= p50 as f64 * (1.0 + APART)
+        && (p50 as f64 / waiting_ns - 1.0).abs() <= APART
 }
 
 /// True where a row can tell of a limit of the device: even, of one kind, held back by nothing on this side.
@@ -318,7 +363,7 @@ mod tests {
     use fathom_record::PlanRecord;
 
     use super::*;
-    use crate::fixture::{TestLoad, ids, plan, record};
+    use crate::fixture::{self, TestLoad, ids, plan, record};
     use crate::rows::rows;
 
     fn load(rw: &'static str, bs_kib: u64, depth: u32, iops: f64) -> TestLoad {
@@ -395,6 +440,41 @@ mod tests {
         check("7:0 read_iops 1100", &[]);
         check("7:0 read_bytes_per_second 4096000", &["bandwidth-cap"]);
         check("7:0 read_iops", &[]);
+    }
+
+    #[test]
+    fn equal_rates_in_all_directions_are_a_shared_limit_where_latencies_are_those_of_a_queue() {
+        let measured = |rates: [f64; 3], quickest_ns: u64| {
+            let [read, write, mixed] = rates;
+            let mut run = record(&[
+                load("randread", 4, 64, read),
+                load("randwrite", 4, 64, write),
+                load("randread", 4, 64, mixed),
+            ]);
+            for test in &mut run.tests {
+                let measured = &mut test.jobs[0].measured;
+                for op in [&mut measured.read, &mut measured.write].into_iter().filter(|op| op.ios > 0) {
+                    op.lat.merge(&fixture::latency(64, quickest_ns));
+                }
+            }
+            let measured = &mut run.tests[2].jobs[0].measured;
+            measured.write = measured.read.clone();
+            measured.read.ios /= 2;
+            measured.write.ios /= 2;
+            check(&run).into_iter().map(|found| found.claim).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            measured([3000.0, 3010.0, 2990.0], 400_000),
+            [
+                "4k reads are limited to 3,000 IOPS; reads and writes share the limit.",
+                "4k writes are limited to 3,010 IOPS; reads and writes share the limit."
+            ]
+        );
+        let none: [&str; 0] = [];
+        assert_eq!(measured([3000.0, 2000.0, 3000.0], 400_000), none);
+        assert_eq!(measured([3000.0, 3000.0, 2800.0], 400_000), none);
+        // A device that takes 21 ms for anything has the same rates without a limit.
+        assert_eq!(measured([3000.0; 3], 20_000_000), none);
     }
 
     #[test]
