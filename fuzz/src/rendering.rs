@@ -14,8 +14,8 @@ use fathom_report::identify::{self as identify_report, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
     Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal,
-    prepare::json as prepare_json, prepare::view as prepare_view, surface as surface_report,
-    sweep as sweep_report,
+    prepare::json as prepare_json, prepare::view as prepare_view, simulate as simulate_report,
+    surface as surface_report, sweep as sweep_report,
 };
 
 /// Tells all that a record of its kind tells.
@@ -62,6 +62,10 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
         ActivityKind::Prepare => {
             prepare_json::render(record, style, &mut out.json())?;
             in_all_formats(style, out, || prepare_view(record))
+        }
+        ActivityKind::Simulate => {
+            in_all_formats(style, out, || simulate_report::view(record))?;
+            simulate_report::json::render(record, style, &mut out.json())
         }
         ActivityKind::Identify => identify(record, style),
         ActivityKind::Bench | ActivityKind::Fio => {

@@ -1,12 +1,13 @@
 //! A trace of requests, fio's or blkparse's.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use fathom_assess::VolumeTypes;
 use fathom_assess::simulate::{SimulateSettings, SimulatedLoad, Trace, simulate};
 use fathom_model::Nanos;
 use fathom_report::formats::Format;
-use fathom_report::simulate::{PricedForecast, json as simulate_json, view};
+use fathom_report::simulate::{json as simulate_json, view};
 use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{Lines, TRACE};
@@ -28,18 +29,18 @@ pub fn check(data: &[u8]) {
             types: VolumeTypes::default(),
             volumes: vec![VOLUME.to_owned()],
             load: SimulatedLoad::Trace(trace.clone()),
+            load_text: "a trace".to_owned(),
             length,
+            labels: BTreeMap::new(),
+            command: Vec::new(),
         };
         match simulate(&settings, &StopHandle::default(), &mut ()) {
-            Ok(simulated) => {
-                let volumes: Vec<PricedForecast<'_>> =
-                    simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
-                let asked = ("a trace", length.map(|length| length.0));
+            Ok(record) => {
                 for format in Format::ALL {
-                    let view = || view("a trace", &volumes);
-                    let document = |out: &mut JsonWriter<'_>| simulate_json::render(asked, &volumes, out);
+                    let style = Style::default();
+                    let document = |out: &mut JsonWriter<'_>| simulate_json::render(&record, &style, out);
                     format
-                        .write(&Style::default(), &mut TextWriter::new(&mut io::sink()), view, document)
+                        .write(&style, &mut TextWriter::new(&mut io::sink()), || view(&record), document)
                         .expect("a sink takes everything");
                 }
             }

@@ -8,9 +8,12 @@ mod load;
 mod replay;
 mod trace;
 
-use fathom_analysis::forecast::Forecast;
-use fathom_catalog::{MonthlyCost, MonthlyUse};
-use fathom_model::Nanos;
+use std::collections::BTreeMap;
+
+use fathom_catalog::MonthlyUse;
+use fathom_model::{MonthlyCost, Nanos};
+use fathom_record::forecast::Forecast;
+use fathom_record::{Activity, Observed, RunHeader, RunRecord, SimulateActivity, TestRecord, TestStatus};
 use fathom_runner::StopHandle;
 
 use crate::AssessError;
@@ -29,25 +32,40 @@ pub struct SimulateSettings {
     pub types: VolumeTypes,
     /// What they are to serve.
     pub load: SimulatedLoad,
+    /// The same for people, with its length.
+    pub load_text: String,
     /// For how long; `None` = as the load says by itself.
     pub length: Option<Nanos>,
+    /// Labels of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The command line, program name first.
+    pub command: Vec<String>,
 }
 
-/// What one volume would give, and what it would cost.
-#[derive(Clone, Debug)]
-pub struct Simulated {
-    /// What it would give.
-    pub forecast: Forecast,
-    /// What it costs in a month of that load; `None` where no price is sourced.
-    pub cost: Option<MonthlyCost>,
+/// What a volume gives, and how it ended.
+#[derive(Debug)]
+struct Predicted {
+    forecast: Forecast,
+    /// What ended it before its time; `None` where nothing did.
+    interrupted: Option<String>,
+    /// What went wrong on the volume, which ended the load or a part of it.
+    failure: Option<String>,
+    /// What a reader should know.
+    notes: Vec<String>,
+    /// Transactions of billed bursts.
+    billed: u64,
 }
 
 /// Is told how a simulation goes on. Every method may be left out.
 pub trait SimulateObserver {
+    /// The volumes are known; simulating begins.
+    fn begun(&mut self, _header: &RunHeader) {}
     /// The volume at `index` begins.
     fn volume_begun(&mut self, _index: usize) {}
     /// It has come so far, ns of virtual time, at so many requests a second.
     fn progress(&mut self, _at_ns: u64, _iops: f64) {}
+    /// It has come to its end.
+    fn volume_ended(&mut self, _test: &TestRecord) {}
 }
 
 impl SimulateObserver for () {}
@@ -64,7 +82,7 @@ pub fn volumes(names: &[String], types: &VolumeTypes) -> Result<Vec<SimulatedVol
     names.iter().map(|name| SimulatedVolume::named(full(name).as_ref(), types)).collect()
 }
 
-/// Puts the load on each volume. One that is stopped by `stop` ends with what it has, and none follows it.
+/// Puts the load on each volume: a test each. One that is stopped by `stop` ends with what it has, and none follows it.
 ///
 /// # Errors
 /// A name means no volume, or the load does not fit one.
@@ -72,21 +90,63 @@ pub fn simulate(
     settings: &SimulateSettings,
     stop: &StopHandle,
     observer: &mut dyn SimulateObserver,
-) -> Result<Vec<Simulated>, AssessError> {
-    let mut results = Vec::new();
-    for (index, volume) in volumes(&settings.volumes, &settings.types)?.iter().enumerate() {
+) -> Result<RunRecord, AssessError> {
+    let SimulateSettings { types, load, length, .. } = settings;
+    let volumes = volumes(&settings.volumes, types)?;
+    let names: Vec<String> = volumes.iter().map(|volume| volume.path.display().to_string()).collect();
+    let asked_ns = length.map(|length| length.0);
+    let activity = SimulateActivity { load: settings.load_text.clone(), asked_ns };
+    let header = RunHeader {
+        command: settings.command.clone(),
+        activity: Activity::Simulate(activity),
+        target: names.join(","),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        labels: settings.labels.clone(),
+        ..RunHeader::default()
+    };
+    observer.begun(&header);
+    let mut record = RunRecord { header, ..RunRecord::default() };
+    for (index, volume) in volumes.iter().enumerate() {
         observer.volume_begun(index);
-        let (forecast, billed) = match &settings.load {
-            SimulatedLoad::Jobs(load) => jobs::predict(load, volume, settings.length, stop, observer)?,
-            SimulatedLoad::Trace(trace) => replay::predict(trace, volume, settings.length, stop, observer)?,
+        let mut predicted = match load {
+            SimulatedLoad::Jobs(load) => jobs::predict(load, volume, *length, stop, observer)?,
+            SimulatedLoad::Trace(trace) => replay::predict(trace, volume, *length, stop, observer)?,
         };
-        let cost = cost(volume, &settings.types, &forecast, billed)?;
-        results.push(Simulated { forecast, cost });
+        predicted.forecast.monthly_cost = cost(volume, types, &predicted.forecast, predicted.billed)?;
+        let test = record.push(test_of(volume, predicted));
+        observer.volume_ended(test);
         if stop.is_requested() {
             break;
         }
     }
-    Ok(results)
+    record.header.interrupted = stop.reason();
+    let ended = |status| record.tests.iter().any(|test| test.status == status);
+    record.status = match () {
+        () if stop.is_requested() || ended(TestStatus::Incomplete) => TestStatus::Incomplete,
+        () if ended(TestStatus::Failed) => TestStatus::Failed,
+        () => TestStatus::Complete,
+    };
+    Ok(record)
+}
+
+fn test_of(volume: &SimulatedVolume, predicted: Predicted) -> TestRecord {
+    let Predicted { forecast, interrupted, failure, notes, .. } = predicted;
+    let status = match (&failure, &interrupted) {
+        (Some(_), _) => TestStatus::Failed,
+        (None, Some(_)) => TestStatus::Incomplete,
+        (None, None) => TestStatus::Complete,
+    };
+    TestRecord {
+        id: forecast.target.clone(),
+        title: volume.title.clone(),
+        status,
+        reason: failure.or_else(|| interrupted.clone()),
+        elapsed_ns: forecast.elapsed_ns,
+        observed: Some(Box::new(Observed::Forecast(forecast))),
+        notes,
+        interrupted,
+        ..TestRecord::default()
+    }
 }
 
 fn cost(
@@ -97,11 +157,8 @@ fn cost(
 ) -> Result<Option<MonthlyCost>, AssessError> {
     let Some((id, parameters)) = &volume.chosen else { return Ok(None) };
     let Some(entry) = types.catalogue()?.get(id) else { return Ok(None) };
-    let ios = forecast.ops.iter().map(|op| op.ios).sum();
-    let used = MonthlyUse {
-        ios: forecast.scaled_to(MONTH_NS, ios),
-        billed_transactions: forecast.scaled_to(MONTH_NS, billed),
-    };
+    let in_a_month = |count: u64| forecast.per_second(count) * MONTH_NS as f64 / 1e9;
+    let used = MonthlyUse { ios: in_a_month(forecast.total().ios), billed_transactions: in_a_month(billed) };
     let refused = |refusal: fathom_catalog::ModelRefusal| {
         let hint = refusal.hint().map(str::to_owned);
         AssessError::Simulated { target: volume.path.display().to_string(), reason: refusal.reason, hint }

@@ -1,9 +1,9 @@
 //! What a volume costs a month, as far as sources tell. A part that is not known is named, never taken as free.
 
-use serde::Serialize;
+use fathom_model::{CostPart, MonthlyCost};
 
 use crate::amount::{self, GIB};
-use crate::entry::{CatalogEntry, Price};
+use crate::entry::CatalogEntry;
 use crate::levels;
 use crate::resolve::{ModelRefusal, Parameters};
 
@@ -14,38 +14,6 @@ pub struct MonthlyUse {
     pub ios: f64,
     /// Transactions of bursts that are billed.
     pub billed_transactions: f64,
-}
-
-/// What a volume costs a month.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MonthlyCost {
-    /// The rates, with their currency and source.
-    #[serde(flatten)]
-    pub price: Price,
-    /// What is known of it.
-    pub total: f64,
-    /// What is paid for, each with its cost.
-    pub parts: Vec<CostPart>,
-    /// What is paid for at a rate that no source tells.
-    pub unknown: Vec<&'static str>,
-}
-
-/// One thing that is paid for.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CostPart {
-    /// What it is: `size`, `provisioned IOPS`, `further provisioned IOPS` whose price is another, `provisioned throughput`, `I/Os`.
-    pub what: &'static str,
-    /// How much of it is paid for: GiB, IOPS, units of throughput, I/Os.
-    pub amount: f64,
-    /// What it costs.
-    pub cost: f64,
-}
-
-impl MonthlyCost {
-    /// True where nothing of it is unknown.
-    pub fn is_whole(&self) -> bool {
-        self.unknown.is_empty()
-    }
 }
 
 impl CatalogEntry {
@@ -74,13 +42,19 @@ impl CatalogEntry {
         let mut cost = MonthlyCost { price, total: 0.0, parts: Vec::new(), unknown: Vec::new() };
         for (what, amount, rate) in wanted.into_iter().filter(|(_, amount, _)| *amount > 0.0) {
             match rate {
-                Some(rate) => cost.parts.push(CostPart { what, amount, cost: amount * rate }),
-                None => cost.unknown.push(what),
+                Some(rate) => {
+                    cost.parts.push(CostPart { what: what.to_owned(), amount, cost: amount * rate })
+                }
+                None => cost.unknown.push(what.to_owned()),
             }
         }
         // Most types are not paid for by the request, and no source would say so of each.
         if let Some(rate) = cost.price.per_million_ios {
-            cost.parts.push(CostPart { what: "I/Os", amount: used.ios, cost: used.ios / 1e6 * rate });
+            cost.parts.push(CostPart {
+                what: "I/Os".to_owned(),
+                amount: used.ios,
+                cost: used.ios / 1e6 * rate,
+            });
         }
         cost.total = cost.parts.iter().map(|part| part.cost).sum();
         Ok(Some(cost))

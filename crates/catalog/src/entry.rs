@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use fathom_model::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Period, Wire};
@@ -55,29 +56,6 @@ impl fmt::Display for Lifecycle {
 pub struct CatalogEntry {
     id: String,
     pub(crate) wire: Wire,
-}
-
-/// What a volume costs a month. A part that is not known is not free.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Price {
-    /// The currency's code.
-    pub currency: String,
-    /// Where it holds.
-    pub region: String,
-    /// When it held, where that is said.
-    pub as_of: Option<String>,
-    /// For each GiB.
-    pub per_gib_month: Option<f64>,
-    /// For each provisioned I/O a second beyond those included.
-    pub per_iops_month: Option<f64>,
-    /// Provisioned IOPS up to which that is the price; what more of them cost is not known.
-    pub iops_up_to: Option<f64>,
-    /// For each unit of provisioned throughput beyond what is included.
-    pub per_throughput_month: Option<f64>,
-    /// For a million I/Os.
-    pub per_million_ios: Option<f64>,
-    /// Where it comes from.
-    pub source: String,
 }
 
 impl CatalogEntry {

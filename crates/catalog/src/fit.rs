@@ -1,13 +1,14 @@
 //! Which volumes serve a need: for each type the smallest size, and the least of what can be chosen, that does, and why
 //! each of the others falls out.
 
+use fathom_model::MonthlyCost;
 use fathom_volume::{VolumeLatency, VolumeModel};
 
 use serde::Serialize;
 
 use crate::amount::GIB;
 use crate::catalog::Catalog;
-use crate::cost::{MonthlyCost, MonthlyUse};
+use crate::cost::MonthlyUse;
 use crate::entry::{CatalogEntry, Lifecycle};
 use crate::fit_size;
 use crate::fit_why;

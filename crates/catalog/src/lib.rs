@@ -30,8 +30,8 @@ mod wire;
 
 pub use alike::{Alike, MeasuredVolume};
 pub use catalog::{Catalog, CatalogError};
-pub use cost::{CostPart, MonthlyCost, MonthlyUse};
-pub use entry::{CatalogEntry, Confidence, Lifecycle, Price};
+pub use cost::MonthlyUse;
+pub use entry::{CatalogEntry, Confidence, Lifecycle};
 pub use fit::{Fit, LatencyNeed, Other, PricedOffers, Reason, Spell, VolumeNeed, VolumeOffer};
 pub use lifts::Lift;
 pub use load::OfferedLoad;

@@ -1,11 +1,12 @@
 //! Everything there is to tell of a volume of a type: its limits, what it gives by block size, its price; and the sizes at
 //! which a type is worth looking at.
 
+use fathom_model::MonthlyCost;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 use serde::Serialize;
 
 use crate::amount::{self, GIB};
-use crate::cost::{MonthlyCost, MonthlyUse};
+use crate::cost::MonthlyUse;
 use crate::entry::CatalogEntry;
 use crate::levels::{self, chooses_bytes, chooses_iops};
 use crate::load::OfferedLoad;

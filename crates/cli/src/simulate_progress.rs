@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
+use fathom_assess::TestKeeper;
 use fathom_assess::simulate::SimulateObserver;
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
+use fathom_record::{RunHeader, TestRecord};
 
+use crate::commands::run_arguments::KeepArguments;
 use crate::output::Bar;
+use crate::store::HistoryKeeper;
 
-/// Shows a simulation.
+/// Shows a simulation and keeps each volume of it.
 pub struct SimulateProgress {
     /// What somebody at a terminal sees.
     pub bar: Bar,
+    /// Where it is kept.
+    pub keeper: HistoryKeeper,
     volumes: usize,
     length: Option<Nanos>,
     index: usize,
@@ -19,7 +25,7 @@ pub struct SimulateProgress {
 
 impl SimulateProgress {
     /// Nothing is shown where nobody looks.
-    pub fn new(volumes: usize, length: Option<Nanos>) -> SimulateProgress {
+    pub fn new(volumes: usize, length: Option<Nanos>, keeping: &KeepArguments) -> SimulateProgress {
         let total = length.map(|length| length.as_millis() * volumes as u64);
         let template = if length.is_some() {
             "{prefix} {bar:20} {wide_msg} {eta} left"
@@ -28,16 +34,20 @@ impl SimulateProgress {
         };
         let bar = Bar::new(total, template);
         bar.enable_steady_tick(Duration::from_millis(500));
-        SimulateProgress { bar, volumes, length, index: 0 }
-    }
-
-    /// Takes the display away.
-    pub fn finish(self) {
-        self.bar.finish_and_clear();
+        let keeper = HistoryKeeper::asked_for(keeping, Some(bar.clone()));
+        SimulateProgress { bar, keeper, volumes, length, index: 0 }
     }
 }
 
 impl SimulateObserver for SimulateProgress {
+    fn begun(&mut self, header: &RunHeader) {
+        self.keeper.begin(header);
+    }
+
+    fn volume_ended(&mut self, test: &TestRecord) {
+        self.keeper.append(test);
+    }
+
     fn volume_begun(&mut self, index: usize) {
         self.index = index;
         self.bar.set_prefix(format!("volume {}/{}", index + 1, self.volumes));

@@ -9,8 +9,10 @@ use fathom_history::{
     Error, Filter, History, HistoryPath, Kept, PATIENCE, RunId, Store, Warning, default_path,
 };
 use fathom_record::{ActivityKind, RunHeader, RunRecord, TestRecord};
-use fathom_report::TextWriter;
+use fathom_report::formats::Format;
+use fathom_report::{Style, TextWriter};
 
+use crate::commands::run_arguments::KeepArguments;
 use crate::exit::{self, Complaint};
 use crate::output::{self, Bar};
 
@@ -83,24 +85,55 @@ pub fn tell(warning: Option<Warning>) {
     }
 }
 
-/// Keeps the tests of a run in the history.
+/// Keeps the tests of a run in the history. Warnings go to standard error.
 pub struct HistoryKeeper {
     place: HistoryPath,
-    bar: Bar,
+    bar: Option<Bar>,
     /// Where they are kept, once the run has begun.
     pub store: Store,
 }
 
 impl HistoryKeeper {
     /// Keeps them in `place`; warnings do not disturb `bar`.
-    pub fn new(place: HistoryPath, bar: Bar) -> HistoryKeeper {
+    pub fn new(place: HistoryPath, bar: Option<Bar>) -> HistoryKeeper {
         HistoryKeeper { place, bar, store: Store::None }
     }
 
-    fn say(&self, warning: Option<Warning>) {
-        if warning.is_some() {
-            self.bar.suspend(|| tell(warning));
+    /// Keeps them where `arguments` ask for it; the user is warned where there is no place for it.
+    pub fn asked_for(arguments: &KeepArguments, bar: Option<Bar>) -> HistoryKeeper {
+        let keeps = arguments.is_asked_for();
+        let place = arguments.place(keeps);
+        if keeps && place.history.is_none() {
+            tell_of_no_place();
         }
+        HistoryKeeper::new(place, bar)
+    }
+
+    fn say(&self, warning: Option<Warning>) {
+        match &self.bar {
+            Some(bar) if warning.is_some() => bar.suspend(|| tell(warning)),
+            _ => tell(warning),
+        }
+    }
+
+    /// Ends the run, prints its report with `show` and, in text, where the run is kept.
+    ///
+    /// # Errors
+    /// Standard output cannot be written to.
+    pub fn finish_and_print(
+        &mut self,
+        record: &RunRecord,
+        format: Format,
+        show: impl FnOnce(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
+    ) -> io::Result<Kept> {
+        tell(self.store.finish(record.status, &record.header, &record.findings));
+        let kept = self.store.kept();
+        let style = Style { run_id: run_id(&kept), ..output::style() };
+        output::print(|out| {
+            show(record, &style, format, out)?;
+            if format == Format::Text { write_kept(&kept, out) } else { Ok(()) }
+        })?;
+        Ok(kept)
     }
 }
 

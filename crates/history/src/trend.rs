@@ -67,9 +67,6 @@ pub(crate) fn insert_metrics(
     run: RunId,
     test: &TestRecord,
 ) -> rusqlite::Result<()> {
-    if test.jobs.is_empty() {
-        return Ok(());
-    }
     let mut insert = transaction.prepare_cached(
         "INSERT OR REPLACE INTO metrics (run_id, test, metric, value) VALUES (?1, ?2, ?3, ?4)",
     )?;

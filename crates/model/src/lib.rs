@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod block_size;
+mod cost;
 mod op;
 mod option_row;
 mod per_op;
@@ -15,6 +16,7 @@ pub mod text;
 pub mod units;
 
 pub use block_size::{BlockSize, BlockSplit};
+pub use cost::{CostPart, MonthlyCost, Price};
 pub use op::{Op, Request};
 pub use option_row::{OptionRow, OptionValueKind};
 pub use per_op::PerOp;

@@ -19,6 +19,8 @@ pub enum Activity {
     Identify(IdentifyActivity),
     /// `prepare`.
     Prepare(PrepareActivity),
+    /// `simulate`.
+    Simulate(SimulateActivity),
     /// `surface`.
     Surface,
     /// `sweep`.
@@ -66,6 +68,16 @@ pub struct PrepareActivity {
     pub stages: Vec<PrepareStage>,
 }
 
+/// The load that was simulated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SimulateActivity {
+    /// The load and its length, for people.
+    pub load: String,
+    /// The length that was asked for, ns; `None` where the load ends by itself.
+    pub asked_ns: Option<u64>,
+}
+
 /// What was looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -91,6 +103,8 @@ pub enum ActivityKind {
     Identify,
     /// `prepare`.
     Prepare,
+    /// `simulate`.
+    Simulate,
     /// `surface`.
     Surface,
     /// `sweep`.
@@ -111,6 +125,7 @@ impl Activity {
             Activity::Fio => ActivityKind::Fio,
             Activity::Identify(_) => ActivityKind::Identify,
             Activity::Prepare(_) => ActivityKind::Prepare,
+            Activity::Simulate(_) => ActivityKind::Simulate,
             Activity::Surface => ActivityKind::Surface,
             Activity::Sweep(_) => ActivityKind::Sweep,
         }
@@ -127,11 +142,12 @@ impl Activity {
 
 impl ActivityKind {
     /// All of them.
-    pub const ALL: [ActivityKind; 6] = [
+    pub const ALL: [ActivityKind; 7] = [
         ActivityKind::Bench,
         ActivityKind::Fio,
         ActivityKind::Identify,
         ActivityKind::Prepare,
+        ActivityKind::Simulate,
         ActivityKind::Surface,
         ActivityKind::Sweep,
     ];
@@ -143,6 +159,7 @@ impl ActivityKind {
             ActivityKind::Fio => "fio",
             ActivityKind::Identify => "identify",
             ActivityKind::Prepare => "prepare",
+            ActivityKind::Simulate => "simulate",
             ActivityKind::Surface => "surface",
             ActivityKind::Sweep => "sweep",
         }

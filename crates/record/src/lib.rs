@@ -16,6 +16,7 @@ mod job;
 mod made;
 pub mod merge;
 mod merge_hosts;
+mod observed;
 mod plan;
 mod plausible;
 mod prepare_stage;
@@ -27,7 +28,9 @@ mod surface;
 mod test;
 mod wire;
 
-pub use activity::{Activity, ActivityKind, BenchActivity, IdentifyActivity, PrepareActivity, SweepActivity};
+pub use activity::{
+    Activity, ActivityKind, BenchActivity, IdentifyActivity, PrepareActivity, SimulateActivity, SweepActivity,
+};
 pub use conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
     TargetRecord,
@@ -40,6 +43,7 @@ pub use history_row::HistoryRow;
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
 pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};
+pub use observed::{Observed, forecast};
 pub use plan::{CloneRecord, PlanRecord};
 pub use prepare_stage::PrepareStage;
 pub use rounds::{RoundsRecord, merge_rounds};

@@ -47,6 +47,7 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestR
         needs: Vec::new(),
         content: None,
         scan: None,
+        observed: None,
         notes: outcome.notes,
         interrupted: outcome.interrupted,
     }

@@ -21,9 +21,10 @@ impl RunRecord {
         self.findings.clear();
         for mut test in other.tests {
             move_hosts(&mut test, shift);
-            match self.tests.iter_mut().find(|mine| mine.id == test.id) {
+            // What is observed of a volume or device of each host stays apart.
+            match self.tests.iter_mut().find(|mine| mine.id == test.id && test.observed.is_none()) {
                 Some(mine) => merge_test(mine, test),
-                None => self.tests.push(test),
+                None => drop(self.push(test)),
             }
         }
     }

@@ -101,6 +101,15 @@ struct Envelope {
 }
 
 impl RunRecord {
+    /// Adds a test; where another has its id, the id gets a number.
+    pub fn push(&mut self, mut test: TestRecord) -> &TestRecord {
+        let id = std::mem::take(&mut test.id);
+        let mut numbered = std::iter::once(id.clone()).chain((2..).map(|number| format!("{id} ({number})")));
+        test.id = numbered.find(|id| self.tests.iter().all(|other| other.id != *id)).unwrap_or(id);
+        self.tests.push(test);
+        &self.tests[self.tests.len() - 1]
+    }
+
     /// Reads a record of this version. Unknown fields are ignored, missing ones take their default.
     ///
     /// # Errors

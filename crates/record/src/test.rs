@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{ContentRecord, DiskOutcome, HostInterval, JobRecord, RoundsRecord, ScanRecord};
+use crate::{ContentRecord, DiskOutcome, HostInterval, JobRecord, Observed, RoundsRecord, ScanRecord};
 
 /// How a test or a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,9 @@ pub struct TestRecord {
     /// What a scan found in the range of this test.
     #[serde(skip_serializing_if = "is_default")]
     pub scan: Option<ScanRecord>,
+    /// The results of a command that runs no jobs of fio.
+    #[serde(skip_serializing_if = "is_default")]
+    pub observed: Option<Box<Observed>>,
     /// Things a reader should know, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,

@@ -1,68 +1,29 @@
-//! A volume's credit over time: what is left, when it was first used up, and for how long in sum.
+//! A volume's credit over time: what is left, when it was first exhausted, and for how long in sum.
 
+use fathom_record::forecast::{CreditCourse, CreditUnit};
 use fathom_volume::{Limit, Standing, VolumeModel};
-
-/// What a credit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CreditUnit {
-    /// I/Os, as the provider counts them.
-    Ios,
-    /// Bytes.
-    Bytes,
-}
-
-/// One credit and its course. A window that bursts and rests is one as well: its credit is the burst that is left.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CreditCourse {
-    /// Which limit: `volume`, or with its direction, `volume reads`.
-    pub of: String,
-    /// What it counts.
-    pub unit: CreditUnit,
-    /// The most that is kept, tokens; `None` for a window.
-    pub capacity: Option<u64>,
-    /// The rate it lets a load have, a second; `None` = no limit.
-    pub burst: Option<f64>,
-    /// The rate without it.
-    pub base: f64,
-    /// The least that was left.
-    pub least: u64,
-    /// What was left at the end.
-    pub left: u64,
-    /// When it was first used up, ns since the load began; `None` = never.
-    pub first_dry_ns: Option<u64>,
-    /// For how long it was used up, ns.
-    pub dry_ns: u64,
-    /// It was used up when it was looked at last.
-    pub is_dry: bool,
-}
 
 /// With less than what the baseline brings in half a second, or than a hundredth of what is kept, the volume gives its
 /// baseline and no more.
-const DRY_SECONDS: f64 = 0.5;
-const DRY_SHARE: f64 = 0.01;
+const EXHAUSTED_SECONDS: f64 = 0.5;
+const EXHAUSTED_SHARE: f64 = 0.01;
 
-impl CreditCourse {
-    /// Takes note of what is left at the end of a span; returns for how much of it the credit counts as used up.
-    pub(crate) fn sample(&mut self, (from, to): (u64, u64), left: u64) -> u64 {
-        self.least = self.least.min(left);
-        self.left = left;
-        let enough =
-            self.capacity.map_or(0.0, |capacity| (self.base * DRY_SECONDS).min(capacity as f64 * DRY_SHARE));
-        let was_dry = std::mem::replace(&mut self.is_dry, left as f64 <= enough);
-        if !self.is_dry {
-            return 0;
-        }
-        self.first_dry_ns.get_or_insert(to);
-        // It was found so at the end of the span; since when in it is not known.
-        let dry_ns = if was_dry { to - from } else { 0 };
-        self.dry_ns += dry_ns;
-        dry_ns
+/// Takes note of what is left of `credit` at the end of a span; returns for how much of it the credit counts as exhausted.
+pub(super) fn sample(credit: &mut CreditCourse, (from, to): (u64, u64), left: u64) -> u64 {
+    credit.left = credit.capacity.map(|_| left);
+    credit.least = credit.capacity.map(|_| credit.least.map_or(left, |least| least.min(left)));
+    let enough = credit.capacity.map_or(0.0, |capacity| {
+        (credit.baseline_rate * EXHAUSTED_SECONDS).min(capacity as f64 * EXHAUSTED_SHARE)
+    });
+    let was_exhausted = std::mem::replace(&mut credit.is_exhausted, left as f64 <= enough);
+    if !credit.is_exhausted {
+        return 0;
     }
-
-    /// The credit as a share of the most that is kept.
-    pub fn share(&self, left: u64) -> Option<f64> {
-        self.capacity.map(|capacity| left as f64 / capacity as f64)
-    }
+    credit.first_exhausted_ns.get_or_insert(to);
+    // It was found so at the end of the span; since when in it is not known.
+    let exhausted_ns = if was_exhausted { to - from } else { 0 };
+    credit.exhausted_ns += exhausted_ns;
+    exhausted_ns
 }
 
 /// The credits of a volume, in the order of its limits. Nothing has been taken of them.
@@ -82,13 +43,9 @@ pub fn credits(model: &VolumeModel) -> Vec<CreditCourse> {
                 of: format!("{}{direction}", stage.name),
                 unit,
                 capacity,
-                burst: burst.map(|burst| burst.as_f64()),
-                base: base.as_f64(),
-                least: u64::MAX,
-                left: u64::MAX,
-                first_dry_ns: None,
-                dry_ns: 0,
-                is_dry: false,
+                burst_rate: burst.map(|burst| burst.as_f64()),
+                baseline_rate: base.as_f64(),
+                ..CreditCourse::default()
             });
         }
     }
@@ -126,7 +83,7 @@ mod tests {
             ..VolumeModel::unlimited(1 << 30)
         };
         let found: Vec<_> =
-            credits(&model).into_iter().map(|one| (one.of, one.unit, one.capacity, one.burst)).collect();
+            credits(&model).into_iter().map(|one| (one.of, one.unit, one.capacity, one.burst_rate)).collect();
         assert_eq!(
             found,
             [
@@ -150,10 +107,10 @@ mod tests {
         for (span, left, expected) in
             [((0, 5), 900, 0), ((5, 10), 10, 0), ((10, 15), 0, 5), ((15, 20), 11, 0), ((20, 25), 10, 0)]
         {
-            assert_eq!(course.sample(span, left), expected, "{left}");
+            assert_eq!(sample(&mut course, span, left), expected, "{left}");
         }
-        assert_eq!((course.first_dry_ns, course.dry_ns, course.least, course.left), (Some(10), 5, 0, 10));
-        assert_eq!(course.share(500), Some(0.5));
+        assert_eq!((course.first_exhausted_ns, course.exhausted_ns), (Some(10), 5));
+        assert_eq!((course.least, course.left, course.share(Some(500))), (Some(0), Some(10), Some(0.5)));
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Jobs on a modelled volume: the real runner in virtual time, watched tick by tick.
 
-use fathom_analysis::forecast::{
-    CompletedRequests, Forecast, ForecastCourse, OpTotal, OwnPace, Stalled, credits, joined, left,
-};
-use fathom_model::Nanos;
+use fathom_analysis::forecast::{ForecastCourse, credits, joined, left};
+use fathom_model::{Nanos, Op, PerOp};
 use fathom_options::resolve;
+use fathom_record::forecast::{CompletedRequests, Forecast, ForecastOp, ForecastStall, OwnPace};
 use fathom_runner::{RunControl, RunError, RunObserver, Session, StopHandle};
 use fathom_stats::{DATA_OPS, Latency, PhaseOutcome, RunOutcome, Snapshot};
 use fathom_volume::Volume;
 
-use super::{JobLoad, SimulateObserver};
+use super::{JobLoad, Predicted, SimulateObserver};
 use crate::AssessError;
 use crate::machine::{engine_rows, host_facts};
 use crate::simulated::{SimulatedVolume, session_for};
@@ -18,14 +17,14 @@ use crate::target::BenchTarget;
 /// Why a run ends that would go on.
 const TIME_IS_OVER: &str = "the time ended";
 
-/// What the jobs get of the volume, and how many transactions of billed bursts it took.
+/// What the jobs get of the volume.
 pub(super) fn predict(
     load: &JobLoad,
     volume: &SimulatedVolume,
     length: Option<Nanos>,
     stop: &StopHandle,
     observer: &mut dyn SimulateObserver,
-) -> Result<(Forecast, u64), AssessError> {
+) -> Result<Predicted, AssessError> {
     let session = session_for([&BenchTarget::Simulated(Box::new(volume.clone()))])
         .controlled(RunControl::default().with_stop(stop.part()));
     let sections = load.on(volume, length, &engine_rows())?;
@@ -59,19 +58,18 @@ pub(super) fn predict(
     gathered.bound(&mut watch.course);
     let forecast = Forecast {
         target: volume.path.display().to_string(),
-        title: volume.title.clone(),
         size_bytes: volume.size(),
-        interrupted: stop.reason(),
-        failure: gathered.failure,
         elapsed_ns: watch.elapsed(),
-        course: watch.course,
+        row_ns: watch.course.row_ns,
+        slices: watch.course.slices,
+        credits: watch.course.credits,
         ops: gathered.ops,
         syncs: gathered.syncs,
         stalls: joined(gathered.stalls),
         own_pace: gathered.own_pace,
-        notes,
+        monthly_cost: None,
     };
-    Ok((forecast, billed))
+    Ok(Predicted { forecast, interrupted: stop.reason(), failure: gathered.failure, notes, billed })
 }
 
 /// What is to be known of a volume, under its name.
@@ -129,11 +127,11 @@ pub(super) fn standings(volume: &Volume, now: u64) -> Vec<u64> {
 /// What the runs amount to.
 #[derive(Default)]
 struct RunTotals {
-    ops: [OpTotal; DATA_OPS],
+    ops: PerOp<ForecastOp>,
     syncs: Latency,
     own_pace: Option<OwnPace>,
     failure: Option<String>,
-    stalls: Vec<Stalled>,
+    stalls: Vec<ForecastStall>,
     notes: Vec<String>,
 }
 
@@ -146,7 +144,7 @@ impl RunTotals {
             for phase in worker.ramp.iter().chain([&worker.measured]) {
                 backlog += self.add_phase(phase, from, course);
             }
-            let since = |stall: &fathom_stats::Stall| Stalled {
+            let since = |stall: &fathom_stats::Stall| ForecastStall {
                 start_ns: from + stall.start_ns,
                 length_ns: stall.length_ns,
             };
@@ -166,7 +164,7 @@ impl RunTotals {
     }
 
     fn bound(&self, course: &mut ForecastCourse) {
-        let moments = self.ops.iter().map(|op| &op.lat.moments).filter(|moments| moments.count > 0);
+        let moments = self.ops.iter().map(|(_, op)| &op.lat.moments).filter(|moments| moments.count > 0);
         let (least, most) =
             moments.fold((u64::MAX, 0), |(least, most), one| (least.min(one.min), most.max(one.max)));
         course.bound(least, most.max(least));
@@ -174,7 +172,8 @@ impl RunTotals {
 
     fn add_phase(&mut self, phase: &PhaseOutcome, from: u64, course: &mut ForecastCourse) -> u64 {
         let mut backlog = 0;
-        for (total, op) in self.ops.iter_mut().zip(phase.ops()) {
+        for (kind, op) in Op::DATA.into_iter().zip(phase.ops()) {
+            let total = &mut self.ops[kind];
             total.ios += op.ios;
             total.bytes += op.bytes;
             total.failed += op.failed;
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
     use crate::catalogue::VolumeTypes;
 
-    fn predicted(volume: &str, job: &str, seconds: Option<u64>) -> Forecast {
+    fn predicted(volume: &str, job: &str, seconds: Option<u64>) -> Predicted {
         let environment = ParseEnvironment {
             engines: &engine_rows(),
             read_file: &|_| Ok(job.as_bytes().to_vec()),
@@ -213,15 +212,16 @@ mod tests {
         let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
         let volume = SimulatedVolume::named(volume.as_ref(), &VolumeTypes::default()).unwrap();
         let stop = StopHandle::default();
-        let forecast = predict(&load, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap().0;
+        let predicted = predict(&load, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap();
+        let forecast = &predicted.forecast;
         // Whatever is predicted, the slices add up to it.
-        for (index, op) in forecast.ops.iter().enumerate() {
-            let counted = forecast.course.slices().iter().map(|slice| &slice.counted);
+        for (index, (_, op)) in forecast.ops.iter().enumerate() {
+            let counted = forecast.slices.iter().map(|slice| &slice.counted);
             let (ios, bytes) =
                 counted.fold((0, 0), |(ios, bytes), one| (ios + one.ios[index], bytes + one.bytes[index]));
             assert_eq!((ios, bytes), (op.ios, op.bytes), "operation {index}");
         }
-        forecast
+        predicted
     }
 
     /// 300 a second for 20 s, then 100: 4,000 above the baseline.
@@ -229,41 +229,47 @@ mod tests {
 
     #[test]
     fn credit_runs_dry_when_it_must() {
-        let forecast = predicted(BURSTS, "[a]\nrw=randread\niodepth=8\nioengine=libaio", Some(60));
-        let credit = &forecast.course.credits[0];
-        assert_eq!(credit.first_dry_ns.map(|at| at / 500_000_000), Some(40), "{credit:?}");
-        assert_eq!((credit.dry_ns / 500_000_000, credit.left), (80, 0), "{credit:?}");
-        let iops: Vec<f64> = forecast.course.slices().iter().map(|slice| slice.iops().round()).collect();
+        let Predicted { forecast, .. } =
+            predicted(BURSTS, "[a]\nrw=randread\niodepth=8\nioengine=libaio", Some(60));
+        let credit = &forecast.credits[0];
+        assert_eq!(credit.first_exhausted_ns.map(|at| at / 500_000_000), Some(40), "{credit:?}");
+        assert_eq!((credit.exhausted_ns / 500_000_000, credit.left), (80, Some(0)), "{credit:?}");
+        let iops: Vec<f64> = forecast.slices.iter().map(|slice| slice.iops().round()).collect();
         // The limit holds over 10 ms, and depth 8 is let in at once.
         assert!(iops[..19].iter().all(|iops| (298.0..=311.0).contains(iops)), "{iops:?}");
         assert!(iops[21..60].iter().all(|iops| (99.0..=101.0).contains(iops)), "{iops:?}");
-        assert!((forecast.iops() / (10_000.0 / 60.0) - 1.0).abs() < 0.01, "{}", forecast.iops());
+        assert!(
+            (forecast.per_second(forecast.total().ios) / (10_000.0 / 60.0) - 1.0).abs() < 0.01,
+            "{forecast:?}"
+        );
         // Eight under way: Little.
-        let late = &forecast.course.slices()[40];
-        assert!(late.mean_ns().is_some_and(|mean| (mean / 80e6 - 1.0).abs() < 0.02), "{:?}", late.mean_ns());
-        assert_eq!(forecast.ops[0].ios, forecast.ops[0].lat.moments.count);
+        let late = &forecast.slices[40];
+        let mean = late.lat.moments.mean();
+        assert!((mean / 80e6 - 1.0).abs() < 0.02, "{mean}");
+        assert_eq!(forecast.ops.read.ios, forecast.ops.read.lat.moments.count);
     }
 
     #[test]
     fn a_load_below_the_baseline_leaves_the_credit() {
         let job = "[a]\nrw=randwrite\nrate_iops=,50\niodepth=4\nioengine=libaio";
-        let forecast = predicted(BURSTS, job, Some(30));
-        let credit = &forecast.course.credits[0];
-        assert_eq!((credit.first_dry_ns, credit.dry_ns), (None, 0));
-        assert!(credit.least >= 3_990, "{credit:?}");
+        let Predicted { forecast, .. } = predicted(BURSTS, job, Some(30));
+        let credit = &forecast.credits[0];
+        assert_eq!((credit.first_exhausted_ns, credit.exhausted_ns), (None, 0));
+        assert!(credit.least >= Some(3_990), "{credit:?}");
         let pace = forecast.own_pace.expect("the load has its own");
-        assert_eq!((pace.backlog, forecast.ops[1].ios), (0, 1_500));
+        assert_eq!((pace.backlog, forecast.ops.write.ios), (0, 1_500));
     }
 
     #[test]
     fn jobs_in_turn_are_done_again_until_the_time_is_over() {
         let job = "[global]\nrw=read\nbs=4k\nruntime=4s\ntime_based\n[a]\nrate_iops=10\n[b]\nstonewall\nrate_iops=20";
-        let forecast = predicted("sim:custom?iops=1000&latency=1ms&size=1GiB", job, Some(20));
-        assert!(forecast.interrupted.is_none());
+        let volume = "sim:custom?iops=1000&latency=1ms&size=1GiB";
+        let Predicted { forecast, interrupted, .. } = predicted(volume, job, Some(20));
+        assert!(interrupted.is_none());
         assert!((20_000_000_000..=20_600_000_000).contains(&forecast.elapsed_ns), "{}", forecast.elapsed_ns);
         // 40 and 80 in eight seconds, and 40 and the first of the last four.
-        assert!((275..=305).contains(&forecast.ops[0].ios), "{}", forecast.ops[0].ios);
-        let slices = forecast.course.slices();
+        assert!((275..=305).contains(&forecast.ops.read.ios), "{}", forecast.ops.read.ios);
+        let slices = &forecast.slices;
         assert_eq!(
             (slices[1].iops().round(), slices[5].iops().round(), slices[9].iops().round()),
             (10.0, 20.0, 10.0)
@@ -273,13 +279,12 @@ mod tests {
     #[test]
     fn a_stall_is_told_as_one() {
         let volume = "sim:custom?iops=1000&latency=1ms&size=1GiB&stall=5s+10s";
-        let forecast = predicted(volume, "[a]\nrw=randread\n[b]\nrw=randread", Some(30));
+        let Predicted { forecast, .. } = predicted(volume, "[a]\nrw=randread\n[b]\nrw=randread", Some(30));
         let [stall] = forecast.stalls[..] else { panic!("{:?}", forecast.stalls) };
         // Its end is seen at the next tick.
         assert!((4_990_000_000..=5_010_000_000).contains(&stall.start_ns), "{stall:?}");
         assert!((10_000_000_000..=10_020_000_000).contains(&stall.length_ns), "{stall:?}");
-        let stalled: Vec<bool> =
-            forecast.course.slices().iter().map(|slice| forecast.is_stalled(slice)).collect();
+        let stalled: Vec<bool> = forecast.slices.iter().map(|slice| forecast.is_stalled(slice)).collect();
         assert!(stalled[6..14].iter().all(|is| *is) && !stalled[3] && !stalled[20], "{stalled:?}");
     }
 

@@ -3,18 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_analysis::forecast::{
-    CompletedRequests, Forecast, ForecastCourse, OpTotal, OwnPace, Stalled, credits, joined,
-};
+use fathom_analysis::forecast::{ForecastCourse, credits, joined};
 use fathom_model::units::grouped;
-use fathom_model::{Nanos, Op};
+use fathom_model::{Nanos, Op, PerOp};
+use fathom_record::forecast::{CompletedRequests, Forecast, ForecastOp, ForecastStall, OwnPace};
 use fathom_runner::StopHandle;
-use fathom_stats::{DATA_OPS, Latency, histogram};
+use fathom_stats::{Latency, histogram};
 use fathom_volume::{RequestOutcome, Volume, VolumeRequest};
 
-use super::SimulateObserver;
 use super::jobs::{standings, volume_notes};
 use super::trace::{Trace, TraceRequest};
+use super::{Predicted, SimulateObserver};
 use crate::AssessError;
 use crate::simulated::SimulatedVolume;
 
@@ -30,14 +29,14 @@ const LOOK_EVERY: u64 = 1 << 16;
 /// Offsets of direct requests are multiples of this.
 const SECTOR: u64 = 512;
 
-/// What the trace gets of the volume, and how many transactions of billed bursts it took.
+/// What the trace gets of the volume.
 pub(super) fn predict(
     trace: &Trace,
     volume: &SimulatedVolume,
     length: Option<Nanos>,
     stop: &StopHandle,
     observer: &mut dyn SimulateObserver,
-) -> Result<(Forecast, u64), AssessError> {
+) -> Result<Predicted, AssessError> {
     let refuse = |reason: String| AssessError::Simulated {
         target: volume.path.display().to_string(),
         reason,
@@ -61,8 +60,7 @@ pub(super) fn predict(
     let ended = replay.run(trace, ends_at).err();
     let reached = replay.now;
     replay.drain();
-    let billed = replay.volume.billed_transactions();
-    Ok((replay.forecast(trace, volume, reached.max(ends_at.unwrap_or(0)), ended), billed))
+    Ok(replay.predicted(trace, volume, reached.max(ends_at.unwrap_or(0)), ended))
 }
 
 /// A request under way, the first to complete first.
@@ -85,7 +83,7 @@ struct Replay<'a> {
     /// What completed since the last tick.
     counted: CompletedRequests,
     latencies: Vec<(u64, u16)>,
-    ops: [OpTotal; DATA_OPS],
+    ops: PerOp<ForecastOp>,
     syncs: Latency,
     now: u64,
     next_tick: u64,
@@ -96,7 +94,7 @@ struct Replay<'a> {
     wrapped: u64,
     /// When the last request completed, or the first after a time without any was made.
     active_at: u64,
-    stalls: Vec<Stalled>,
+    stalls: Vec<ForecastStall>,
 }
 
 impl<'a> Replay<'a> {
@@ -110,7 +108,7 @@ impl<'a> Replay<'a> {
             pending: BinaryHeap::new(),
             counted: CompletedRequests::default(),
             latencies: Vec::new(),
-            ops: Default::default(),
+            ops: PerOp::default(),
             syncs: Latency::default(),
             now: 0,
             next_tick: TICK_NS,
@@ -226,7 +224,7 @@ impl Replay<'_> {
             self.pending.pop();
             let length_ns = first.end.saturating_sub(self.active_at);
             if length_ns >= STALL_NS && self.stalls.len() < MOST_STALLS {
-                self.stalls.push(Stalled { start_ns: self.active_at, length_ns });
+                self.stalls.push(ForecastStall { start_ns: self.active_at, length_ns });
             }
             self.active_at = first.end;
             let ns = first.end - first.start;
@@ -239,7 +237,7 @@ impl Replay<'_> {
                     continue;
                 }
             };
-            let total = &mut self.ops[index];
+            let total = &mut self.ops[first.op];
             if first.failed {
                 total.failed += 1;
                 continue;
@@ -280,13 +278,13 @@ impl Replay<'_> {
         self.now = end;
     }
 
-    fn forecast(
+    fn predicted(
         self,
         trace: &Trace,
         volume: &SimulatedVolume,
         planned_ns: u64,
-        ended: Option<String>,
-    ) -> Forecast {
+        interrupted: Option<String>,
+    ) -> Predicted {
         let mut notes = volume_notes(volume);
         notes.extend(trace.notes.iter().cloned());
         if trace.length_ns == 0 && trace.has_times {
@@ -300,7 +298,7 @@ impl Replay<'_> {
         }
         let failure = (self.never > 0).then(|| format!("{} I/Os never complete", grouped(self.never)));
         let mut response = Latency::default();
-        self.ops.iter().for_each(|op| response.merge(&op.lat));
+        self.ops.iter().for_each(|(_, op)| response.merge(&op.lat));
         let mut course = self.course;
         course.bound(response.moments.min, response.moments.max);
         let own_pace = trace.has_times.then(|| OwnPace {
@@ -309,20 +307,21 @@ impl Replay<'_> {
             most_in_flight: Some(self.most_in_flight as u64),
             late_ns: Some(self.last_end.saturating_sub(planned_ns)),
         });
-        Forecast {
+        let billed = self.volume.billed_transactions();
+        let forecast = Forecast {
             target: volume.path.display().to_string(),
-            title: volume.title.clone(),
             size_bytes: volume.size(),
-            interrupted: ended,
-            failure,
             elapsed_ns: self.now,
-            course,
+            row_ns: course.row_ns,
+            slices: course.slices,
+            credits: course.credits,
             ops: self.ops,
             syncs: self.syncs,
             stalls: joined(self.stalls),
             own_pace,
-            notes,
-        }
+            monthly_cost: None,
+        };
+        Predicted { forecast, interrupted, failure, notes, billed }
     }
 }
 
@@ -333,11 +332,11 @@ mod tests {
     use super::*;
     use crate::catalogue::VolumeTypes;
 
-    fn predicted(volume: &str, text: &str, seconds: Option<u64>) -> Forecast {
+    fn predicted(volume: &str, text: &str, seconds: Option<u64>) -> Predicted {
         let trace = Trace::read(&mut Lines::new(&TRACE, "t", text.as_bytes())).unwrap();
         let volume = SimulatedVolume::named(volume.as_ref(), &VolumeTypes::default()).unwrap();
         let stop = StopHandle::default();
-        predict(&trace, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap().0
+        predict(&trace, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap()
     }
 
     /// So many reads of 4 KiB, so many µs apart.
@@ -351,8 +350,8 @@ mod tests {
     #[test]
     fn a_volume_that_keeps_up_serves_each_at_its_time() {
         // 50 a second for 10 s.
-        let forecast = predicted(HUNDRED, &reads(500, 20_000), None);
-        assert_eq!((forecast.ops[0].ios, forecast.ops[0].lat.moments.max), (500, 1_000_000));
+        let Predicted { forecast, .. } = predicted(HUNDRED, &reads(500, 20_000), None);
+        assert_eq!((forecast.ops.read.ios, forecast.ops.read.lat.moments.max), (500, 1_000_000));
         let pace = forecast.own_pace.unwrap();
         assert_eq!((pace.most_in_flight, pace.late_ns), (Some(1), Some(1_000_000)));
         assert_eq!(forecast.elapsed_ns, 499 * 20_000_000 + 1_000_000);
@@ -361,36 +360,36 @@ mod tests {
     #[test]
     fn a_volume_that_does_not_is_told_by_how_much() {
         // 200 a second for 5 s on half of that: it takes 10 s, and the last waits 5 s.
-        let forecast = predicted(HUNDRED, &reads(1_000, 5_000), None);
+        let Predicted { forecast, .. } = predicted(HUNDRED, &reads(1_000, 5_000), None);
         let pace = forecast.own_pace.as_ref().unwrap();
         let late = pace.late_ns.unwrap() as f64 / 1e9;
         assert!((4.9..5.1).contains(&late), "{late}");
         assert!((490..=510).contains(&pace.most_in_flight.unwrap()), "{pace:?}");
-        let longest = forecast.ops[0].lat.moments.max as f64 / 1e9;
+        let longest = forecast.ops.read.lat.moments.max as f64 / 1e9;
         assert!((4.9..5.1).contains(&longest), "{longest}");
-        assert_eq!(forecast.course.slices().iter().map(|slice| slice.counted.ios[0]).sum::<u64>(), 1_000);
-        let rates: Vec<f64> = forecast.course.slices()[1..].iter().map(|slice| slice.iops()).collect();
+        assert_eq!(forecast.slices.iter().map(|slice| slice.counted.ios[0]).sum::<u64>(), 1_000);
+        let rates: Vec<f64> = forecast.slices[1..].iter().map(|slice| slice.iops()).collect();
         assert!(rates.iter().all(|rate| (99.0..=102.0).contains(rate)), "{rates:?}");
     }
 
     #[test]
     fn a_trace_is_repeated_for_as_long_as_is_asked() {
-        let forecast = predicted(HUNDRED, &reads(50, 20_000), Some(10));
+        let Predicted { forecast, .. } = predicted(HUNDRED, &reads(50, 20_000), Some(10));
         // 50 in 980 ms, the last of each pass together with the first of the next.
-        assert!((505..=512).contains(&forecast.ops[0].ios), "{}", forecast.ops[0].ios);
-        assert_eq!(forecast.course.slices().len(), 10);
+        assert!((505..=512).contains(&forecast.ops.read.ios), "{}", forecast.ops.read.ios);
+        assert_eq!(forecast.slices.len(), 10);
         let shorter = predicted(HUNDRED, &reads(500, 20_000), Some(2));
-        assert_eq!((shorter.ops[0].ios, shorter.interrupted), (100, None));
+        assert_eq!((shorter.forecast.ops.read.ios, shorter.interrupted), (100, None));
     }
 
     #[test]
     fn a_trace_that_takes_no_time_is_made_once() {
-        let forecast = predicted(HUNDRED, &reads(3, 0), Some(86_400));
-        assert_eq!(forecast.ops[0].ios, 3);
-        assert!(forecast.notes.iter().any(|note| note.contains("the same time")), "{:?}", forecast.notes);
+        let Predicted { forecast, notes, .. } = predicted(HUNDRED, &reads(3, 0), Some(86_400));
+        assert_eq!(forecast.ops.read.ios, 3);
+        assert!(notes.iter().any(|note| note.contains("the same time")), "{:?}", notes);
         let never = "sim:custom?latency=1ms&size=1GiB&stall=0s+inf";
-        let forecast = predicted(never, "fio version 2 iolog\n/t read 0 4096\n", Some(86_400));
-        assert_eq!(forecast.failure.as_deref(), Some("1 I/Os never complete"));
+        let ended = predicted(never, "fio version 2 iolog\n/t read 0 4096\n", Some(86_400));
+        assert_eq!(ended.failure.as_deref(), Some("1 I/Os never complete"));
     }
 
     #[test]
@@ -406,8 +405,8 @@ mod tests {
         let trace = Trace::read(&mut Lines::new(&TRACE, "t", reads(2, apart).as_bytes())).unwrap();
         let volume = SimulatedVolume::named(HUNDRED.as_ref(), &VolumeTypes::default()).unwrap();
         let (stop, observer) = (StopHandle::default(), &mut Counting(&mut looks));
-        let forecast = predict(&trace, &volume, None, &stop, observer).unwrap().0;
-        assert_eq!((forecast.ops[0].ios, forecast.elapsed_ns), (2, apart * 1_000 + 1_000_000));
+        let Predicted { forecast, .. } = predict(&trace, &volume, None, &stop, observer).unwrap();
+        assert_eq!((forecast.ops.read.ios, forecast.elapsed_ns), (2, apart * 1_000 + 1_000_000));
         assert!(looks < 10_000, "{looks}");
     }
 
@@ -416,27 +415,28 @@ mod tests {
         let text = "fio version 2 iolog\n/t add\n/t open\n".to_owned()
             + &"/t read 0 4096\n".repeat(50)
             + "/t wait 2000000 0\n/t write 99999999999 4096\n/t sync 0 0\n";
-        let forecast = predicted("sim:custom?latency=10ms&size=1GiB", &text, None);
-        assert_eq!((forecast.ops[0].ios, forecast.ops[1].ios, forecast.syncs.moments.count), (50, 1, 1));
+        let Predicted { forecast, notes, .. } = predicted("sim:custom?latency=10ms&size=1GiB", &text, None);
+        assert_eq!((forecast.ops.read.ios, forecast.ops.write.ios, forecast.syncs.moments.count), (50, 1, 1));
         // The wait is longer than what stands before it.
         assert_eq!(forecast.elapsed_ns, 2_020_000_000);
         assert!(forecast.own_pace.is_none());
-        assert!(forecast.notes.iter().any(|note| note.starts_with("1 I/Os beyond")), "{:?}", forecast.notes);
+        assert!(notes.iter().any(|note| note.starts_with("1 I/Os beyond")), "{:?}", notes);
     }
 
     #[test]
     fn a_stall_is_told_as_one() {
         let volume = "sim:custom?latency=1ms&size=1GiB&stall=2s+3s";
-        let forecast = predicted(volume, &reads(100, 100_000), None);
+        let Predicted { forecast, .. } = predicted(volume, &reads(100, 100_000), None);
         let [stall] = forecast.stalls[..] else { panic!("{:?}", forecast.stalls) };
         assert_eq!((stall.start_ns, stall.length_ns), (2_000_000_000, 3_001_000_000));
-        assert!(forecast.is_stalled(&forecast.course.slices()[3]) && forecast.ops[0].ios == 100);
+        assert!(forecast.is_stalled(&forecast.slices[3]) && forecast.ops.read.ios == 100);
     }
 
     #[test]
     fn what_never_completes_is_counted() {
-        let forecast = predicted("sim:custom?latency=1ms&size=1GiB&stall=1s+inf", &reads(20, 100_000), None);
-        assert_eq!(forecast.failure.as_deref(), Some("10 I/Os never complete"));
-        assert_eq!(forecast.ops[0].ios, 10);
+        let Predicted { forecast, failure, .. } =
+            predicted("sim:custom?latency=1ms&size=1GiB&stall=1s+inf", &reads(20, 100_000), None);
+        assert_eq!(failure.as_deref(), Some("10 I/Os never complete"));
+        assert_eq!(forecast.ops.read.ios, 10);
     }
 }

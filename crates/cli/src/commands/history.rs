@@ -169,6 +169,7 @@ fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -
             super::identify::show(&record, &VolumeTypes::default(), &style, format, out)
         }
         ActivityKind::Prepare => super::prepare::show(&record, &style, format, out),
+        ActivityKind::Simulate => super::simulate::show(&record, &style, format, out),
         ActivityKind::Surface => super::surface::show(&record, &style, format, out),
         ActivityKind::Bench => super::bench::show(&record, &style, format, out),
         ActivityKind::Fio => show_fio_run(&record, &style, format, out),

@@ -4,7 +4,7 @@
 use std::io;
 
 use fathom_assess::{AssessError, MeasurementEnd, StepObserver, begin_measurement, follow};
-use fathom_history::HistoryPath;
+use fathom_history::{HistoryPath, Kept};
 use fathom_record::{RunRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter};
@@ -64,7 +64,7 @@ impl Measuring {
         let bar = display.bar.clone();
         caught.answer_status(bar.status());
         let handle = begin_measurement(control, measure)?;
-        let mut keeper = HistoryKeeper::new(self.place, bar.clone());
+        let mut keeper = HistoryKeeper::new(self.place, Some(bar.clone()));
         let end = follow(handle, &mut keeper, &mut observer(display));
         bar.finish_and_clear();
         let (record, is_given_up) = match end? {
@@ -78,20 +78,11 @@ impl Measuring {
                 (record, true)
             }
         };
-        let mut store = keeper.store;
-        store::tell(store.finish(record.status, &record.header, &record.findings));
-        let kept = store.kept();
-        let style = Style { run_id: store::run_id(&kept), ..output::style() };
-        output::print(|out| {
-            show(&record, &style, self.format, out)?;
-            if self.format != Format::Text {
-                return Ok(());
-            }
-            store::write_kept(&kept, out)?;
-            let can_go_on = style.run_id.is_some() && record.status != TestStatus::Complete;
-            let going_on = self.going_on.iter().filter(|_| can_go_on);
-            going_on.into_iter().try_for_each(|line| writeln!(out.verbatim(), "To resume: {line}"))
-        })?;
+        let kept = keeper.finish_and_print(&record, self.format, show)?;
+        let can_go_on = matches!(kept, Kept::Run(_)) && record.status != TestStatus::Complete;
+        if let Some(line) = self.going_on.filter(|_| can_go_on && self.format == Format::Text) {
+            output::print(|out| writeln!(out.verbatim(), "To resume: {line}"))?;
+        }
         let exit = match record.status {
             _ if is_given_up || caught.number().is_some() => Exit::Interrupted,
             TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,

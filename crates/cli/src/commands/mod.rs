@@ -99,7 +99,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Surface(arguments) => surface::run(*arguments, args),
         Command::Ping { options } => Ok(ping::run(&options)),
         Command::Prepare(arguments) => prepare::run(*arguments, args),
-        Command::Simulate(arguments) => simulate::run(*arguments),
+        Command::Simulate(arguments) => simulate::run(*arguments, args),
         Command::Monitor(arguments) => monitor::run(arguments),
         Command::Catalog(command) => catalog::run(command),
         Command::History(arguments) => history::run(arguments),

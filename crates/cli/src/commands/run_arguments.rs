@@ -1,5 +1,6 @@
 //! The options that every command that runs tests takes.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -11,11 +12,9 @@ use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
 use crate::store;
 
-/// What is said of a run, whatever it measures.
+/// Where a run is kept, and under which labels.
 #[derive(Args)]
-pub struct RunArguments {
-    #[command(flatten)]
-    pub form: FormatArguments,
+pub struct KeepArguments {
     /// Label of the run (repeatable); provider and instance override detection, type=aws-gp2 names the volume type
     /// in the catalogue
     #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
@@ -23,12 +22,38 @@ pub struct RunArguments {
     /// History file to keep the run in [default: FATHOM_HISTORY, else the user's own]
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// Do not keep the run
-    #[arg(long, conflicts_with = "history")]
-    no_history: bool,
-    /// Keep a simulated run too: without it, --history or FATHOM_HISTORY, only measured runs are kept
-    #[arg(long, conflicts_with = "no_history")]
+    /// Keep the run, simulated or not; --history and FATHOM_HISTORY imply it
+    #[arg(long)]
     keep: bool,
+}
+
+impl KeepArguments {
+    /// True where the user asks for it.
+    pub fn is_asked_for(&self) -> bool {
+        self.keep || store::named(self.history.clone()).is_some()
+    }
+
+    /// Where the run is kept, if it `is_kept`.
+    pub fn place(&self, is_kept: bool) -> HistoryPath {
+        store::place(self.history.clone(), is_kept)
+    }
+
+    /// The labels of the run.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.labels.iter().cloned().collect()
+    }
+}
+
+/// The options of commands that run tests.
+#[derive(Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub form: FormatArguments,
+    #[command(flatten)]
+    keeping: KeepArguments,
+    /// Do not keep the run [default: measured runs are kept, simulated ones are not]
+    #[arg(long, conflicts_with_all = ["history", "keep"])]
+    no_history: bool,
     /// Use the page cache, for file systems without direct I/O
     #[arg(long)]
     buffered: bool,
@@ -58,7 +83,7 @@ impl RunArguments {
             buffered: self.buffered,
             destroy,
             seed: self.seed,
-            labels: self.labels.into_iter().collect(),
+            labels: self.keeping.labels(),
             types: self.catalog.types(),
             command: words(command),
         }
@@ -66,18 +91,17 @@ impl RunArguments {
 
     /// Where the run is kept.
     pub fn place(&self, is_simulated: bool) -> HistoryPath {
-        store::place(self.history.clone(), self.keeps(is_simulated))
+        self.keeping.place(self.keeps(is_simulated))
     }
 
     /// True where the run is to be kept.
     pub fn keeps(&self, is_simulated: bool) -> bool {
-        let is_asked_for = self.keep || store::named(self.history.clone()).is_some();
-        !self.no_history && (is_asked_for || !is_simulated)
+        !self.no_history && (self.keeping.is_asked_for() || !is_simulated)
     }
 }
 
 /// A command line for the record, beginning with the name that everybody knows the program by.
-fn words(command: &[OsString]) -> Vec<String> {
+pub fn words(command: &[OsString]) -> Vec<String> {
     let said = command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
     std::iter::once("fathom".to_owned()).chain(said).collect()
 }

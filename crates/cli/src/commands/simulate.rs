@@ -1,26 +1,28 @@
 //! `fathom simulate`: what a load would get of modelled volumes, hour by hour, and what a month of it would cost.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use fathom_assess::simulate::{
-    JobLoad, SimulateSettings, Simulated, SimulatedLoad, Trace, simulate, volumes,
-};
+use fathom_assess::simulate::{JobLoad, SimulateSettings, SimulatedLoad, Trace, simulate, volumes};
 use fathom_assess::{AssessError, VolumeTypes, engine_rows, host_facts};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped, parse_duration};
 use fathom_options::ParseEnvironment;
+use fathom_record::{RunRecord, TestStatus};
 use fathom_report::formats::Format;
-use fathom_report::simulate::{self as report_simulate, PricedForecast, json as simulate_json};
+use fathom_report::simulate::{self as report_simulate, json as simulate_json};
+use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{JOB_FILE, TRACE};
 
 use super::fio::{machine_numbers, read_job_file};
 use super::format_arguments::FormatArguments;
+use super::run_arguments::{KeepArguments, words};
 use crate::exit::{Complaint, Exit};
+use crate::signals;
 use crate::simulate_progress::SimulateProgress;
-use crate::{output, signals};
 
 /// What `fathom simulate` takes.
 #[derive(Args)]
@@ -43,6 +45,8 @@ pub struct SimulateArguments {
     length: Option<Nanos>,
     #[command(flatten)]
     form: FormatArguments,
+    #[command(flatten)]
+    keeping: KeepArguments,
     /// Additional volume types [default: FATHOM_CATALOG, else fathom/volumes.toml in ~/.config]
     #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
@@ -74,31 +78,38 @@ fn length(text: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 /// A volume, the load or the time makes no sense.
-pub fn run(arguments: SimulateArguments) -> Result<Exit, Complaint> {
+pub fn run(arguments: SimulateArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let types = VolumeTypes::new(arguments.catalog.clone());
     types.catalogue()?;
     // Said before a long trace is read.
     volumes(&arguments.volumes, &types)?;
     let (load, name) = load(&arguments)?;
     let asked = arguments.length.or_else(|| matches!(load, SimulatedLoad::Jobs(_)).then_some(A_DAY));
-    let said = match asked {
+    let load_text = match asked {
         Some(length) => format!("{name} over {}", duration(length)),
         None => name,
     };
-    let settings = SimulateSettings { volumes: arguments.volumes, types, load, length: asked };
+    let settings = SimulateSettings {
+        volumes: arguments.volumes,
+        types,
+        load,
+        load_text,
+        length: asked,
+        labels: arguments.keeping.labels(),
+        command: words(command),
+    };
     let stop = StopHandle::default();
-    let words = "stopped immediately";
-    let caught = signals::watch_saying(stop.clone(), words).map_err(signals::unwatched)?;
-    let mut progress = SimulateProgress::new(settings.volumes.len(), asked);
+    let caught = signals::watch_saying(stop.clone(), "stopped immediately").map_err(signals::unwatched)?;
+    let mut progress = SimulateProgress::new(settings.volumes.len(), asked, &arguments.keeping);
     caught.answer_status(progress.bar.status());
-    let simulated = simulate(&settings, &stop, &mut progress);
-    progress.finish();
-    let simulated = simulated?;
-    report(&said, asked, &simulated, arguments.form.format())?;
-    Ok(match () {
-        () if caught.number().is_some() => Exit::Interrupted,
-        () if simulated.iter().any(|one| one.forecast.failure.is_some()) => Exit::Failed,
-        () => Exit::Done,
+    let record = simulate(&settings, &stop, &mut progress);
+    progress.bar.finish_and_clear();
+    let record = record?;
+    progress.keeper.finish_and_print(&record, arguments.form.format(), show)?;
+    Ok(match record.status {
+        _ if caught.number().is_some() => Exit::Interrupted,
+        TestStatus::Failed => Exit::Failed,
+        _ => Exit::Done,
     })
 }
 
@@ -134,17 +145,13 @@ fn trace(path: &Path) -> Result<Trace, Complaint> {
     Ok(Trace::read(&mut lines)?)
 }
 
-fn report(load: &str, asked: Option<Nanos>, simulated: &[Simulated], format: Format) -> io::Result<()> {
-    let volumes: Vec<PricedForecast<'_>> =
-        simulated.iter().map(|one| (&one.forecast, one.cost.as_ref())).collect();
-    output::print(|out| {
-        format.write(
-            &output::style(),
-            out,
-            || report_simulate::view(load, &volumes),
-            |out| simulate_json::render((load, asked.map(|length| length.0)), &volumes, out),
-        )
-    })
+/// Shows what came out.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    let document = |out: &mut JsonWriter<'_>| simulate_json::render(record, style, out);
+    format.write(style, out, || report_simulate::view(record), document)
 }
 
 #[cfg(test)]

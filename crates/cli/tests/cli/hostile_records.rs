@@ -21,7 +21,7 @@ use fathom_report::{
 use fathom_report::{
     monitor::json as monitor_json, monitor::lines as monitor_lines, monitor::view as monitor_view,
     ping::closing as ping_closing, ping::json as ping_json, ping::text as ping_text, ping::view as ping_view,
-    prepare, surface, sweep,
+    prepare, simulate, surface, sweep,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;
@@ -33,12 +33,13 @@ use crate::{run, scratch};
 static RECORDS: LazyLock<Vec<Template>> = LazyLock::new(|| {
     let volume = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64&size=1GiB";
     let quick = ["bench", "--quick", "--only=lat-read,commit,rand-mixed", "--expect", "lat-read.iops>=5000"];
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 6] = [
         &quick,
         &["sweep", "--budget=10s", "--slo=p99<5ms"],
         &["surface", "--points=10", "--budget=10s"],
         &["identify", "--budget=5m"],
         &["prepare", "--fill"],
+        &["simulate", "--profile=oltp", "--for=10s", "aws-gp2?size=100GiB"],
     ];
     let dir = scratch();
     let run = |args: &[&str]| {
@@ -242,13 +243,14 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
 }
 
 /// Activities whose reports are views.
-const VIEWS: [&str; 5] = ["bench", "identify", "prepare", "surface", "sweep"];
+const VIEWS: [&str; 6] = ["bench", "identify", "prepare", "simulate", "surface", "sweep"];
 
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
         "bench" => bench::view(record, show_fio),
         "identify" => of_identified(record, |report| identify::view(report, show_fio)),
         "prepare" => prepare::view(record),
+        "simulate" => simulate::view(record),
         "surface" => surface::view(record, &fathom_analysis::surface::assess(record), show_fio),
         "sweep" => sweep::view(record, &fathom_analysis::sweep::assess(record), show_fio),
         _ => panic!("{activity} has no view"),
@@ -275,6 +277,7 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         "normal" => fio_normal::render(record, style, out),
         "json" => fio_json::render(record, style, &mut out.json()),
         "bench-json" => bench::json::render(record, style, &mut out.json()),
+        "simulate-json" => simulate::json::render(record, style, &mut out.json()),
         "record" => record.write_json(&mut out.json()),
         unknown => unreachable!("{unknown}"),
     }
@@ -299,7 +302,7 @@ proptest! {
         chosen in prop::collection::vec(any::<bool>(), 1..60),
         kind in any::<prop::sample::Index>(),
     ) {
-        let names = ["normal", "json", "json+", "record", "bench-json", "identify-json"];
+        let names = ["normal", "json", "json+", "record", "bench-json", "identify-json", "simulate-json"];
         let names = names.map(str::to_owned).into_iter();
         let views = VIEWS.iter().flat_map(|activity| Format::ALL.map(|format| format!("{activity} as {format}")));
         let template = kind.get(&RECORDS);

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use fathom_catalog::{CatalogEntry, Confidence, Fit, Lifecycle, Price, Sheet, VolumeNeed};
+use fathom_catalog::{CatalogEntry, Confidence, Fit, Lifecycle, Sheet, VolumeNeed};
+use fathom_model::Price;
 use serde::Serialize;
 
 use crate::document::write;

@@ -1,6 +1,7 @@
 //! What `catalog list` shows: a row for each volume type. Pure.
 
-use fathom_catalog::{CatalogEntry, Confidence, Lifecycle, Price};
+use fathom_catalog::{CatalogEntry, Confidence, Lifecycle};
+use fathom_model::Price;
 use fathom_model::units::grouped;
 
 use crate::view::{Block, Cell, Column, Row, Table, Tone, View};

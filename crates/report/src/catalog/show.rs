@@ -2,11 +2,11 @@
 //! block size. Pure.
 
 use fathom_catalog::{
-    BlockRow, BurstReach, CatalogEntry, Lifecycle, LimitDirection, LimitUnit, MonthlyCost, ReachedRate, Rule,
-    Sheet, SheetLimit,
+    BlockRow, BurstReach, CatalogEntry, Lifecycle, LimitDirection, LimitUnit, ReachedRate, Rule, Sheet,
+    SheetLimit,
 };
-use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_model::{MonthlyCost, Nanos};
 
 use crate::catalog::list::{size, sizes, whole_iops};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};

@@ -1,38 +1,38 @@
 //! What `simulate` predicts: a row per stretch of time, when credits are exhausted, what a month costs, and the volumes
 //! side by side.
 
-use fathom_analysis::forecast::{CreditCourse, CreditUnit, Forecast, ForecastSlice, OwnPace, Stalled};
-use fathom_catalog::MonthlyCost;
-use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
-use fathom_record::LatencySummary;
+use fathom_model::{MonthlyCost, Nanos};
+use fathom_record::forecast::{CreditCourse, CreditUnit, Forecast, ForecastSlice, ForecastStall, OwnPace};
+use fathom_record::{Activity, LatencySummary, RunRecord, TestRecord, TestStatus};
 
-use super::PricedForecast;
+use super::VolumeForecast;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What `volumes` give to a load given as text.
-pub fn view(load: &str, volumes: &[PricedForecast<'_>]) -> View {
+/// What the volumes of a run give to its load.
+pub fn view(record: &RunRecord) -> View {
+    let volumes = super::volumes(record);
+    let load = match &record.header.activity {
+        Activity::Simulate(settings) => settings.load.as_str(),
+        _ => "",
+    };
     let head = ViewHead {
         target: vec![format!("Simulated: {load}")],
         host: vec!["virtual time, nothing is measured".to_owned()],
         started_unix_ms: 0,
     };
-    let mut view = View { head: Some(head), data: data(volumes), ..View::default() };
-    for (forecast, cost) in volumes {
-        let notes = forecast.notes.iter().map(|note| format!("Note: {note}.")).collect();
+    let mut view = View { head: Some(head), data: data(&volumes), ..View::default() };
+    for &(test, forecast) in &volumes {
+        let notes = test.notes.iter().map(|note| format!("Note: {note}.")).collect();
         view.push(
-            format!("{}: {}", forecast.target, forecast.title),
-            [
-                Block::Table(course(forecast)),
-                Block::KeyFigures(figures(forecast, *cost)),
-                Block::Notes(notes),
-            ],
+            format!("{}: {}", forecast.target, test.title),
+            [Block::Table(course(forecast)), Block::KeyFigures(figures(test, forecast)), Block::Notes(notes)],
         );
     }
     if volumes.len() > 1 {
-        view.push("Comparison", [Block::Table(comparison(volumes))]);
+        view.push("Comparison", [Block::Table(comparison(&volumes))]);
     }
     view
 }
@@ -49,7 +49,7 @@ fn course(forecast: &Forecast) -> Table {
         Column::right("credits left"),
         Column::right("exhausted").dispensable(1),
     ];
-    let rows = forecast.course.rows();
+    let rows = forecast.rows();
     let is_fine = rows.get(1).is_none_or(|row| row.start_ns < 60 * SECOND);
     let mut table = Table::new(columns, []);
     for alike in rows.chunk_by(|one, next| are_alike(forecast, one, next)) {
@@ -61,13 +61,13 @@ fn course(forecast: &Forecast) -> Table {
             table.rows.push(Row { remark: Some(remark), ..row });
         }
     }
-    let exhausted: u64 = rows.iter().filter_map(|row| row.dry_ns.iter().max()).sum();
+    let exhausted: u64 = rows.iter().map(ForecastSlice::longest_exhausted_ns).sum();
     let [iops, bandwidth, mean, p50, p99] = rates(forecast);
-    let left = least_share(forecast, forecast.course.credits.iter().map(|credit| credit.left));
+    let left = least_share(forecast, forecast.credits.iter().map(|credit| credit.left));
     let exhausted = share(exhausted, forecast.elapsed_ns);
     table.rows.push(Row::new(["whole".into(), iops, bandwidth, mean, p50, p99, left, exhausted]));
-    let has_bucket = forecast.course.credits.iter().any(|credit| credit.capacity.is_some());
-    let absent: &[&str] = match (forecast.course.credits.is_empty(), has_bucket) {
+    let has_bucket = forecast.credits.iter().any(|credit| credit.capacity.is_some());
+    let absent: &[&str] = match (forecast.credits.is_empty(), has_bucket) {
         (true, _) => &["credits left", "exhausted"],
         (false, false) => &["credits left"],
         (false, true) => &[],
@@ -84,20 +84,21 @@ fn are_alike(forecast: &Forecast, one: &ForecastSlice, next: &ForecastSlice) -> 
     let credit_texts = |row: &ForecastSlice| credit_cells(forecast, row).map(|cell| cell.text);
     near(one.iops(), next.iops())
         && near(one.bytes_per_second(), next.bytes_per_second())
-        && near(one.mean_ns().unwrap_or(0.0), next.mean_ns().unwrap_or(0.0))
+        && near(one.lat.moments.mean(), next.lat.moments.mean())
         && credit_texts(one) == credit_texts(next)
 }
 
 fn slice_row(forecast: &Forecast, row: &ForecastSlice, is_fine: bool) -> Row {
     let [left, exhausted] = credit_cells(forecast, row);
     let iops = if forecast.is_stalled(row) { Cell::real(0.0, "stalled") } else { iops(row.iops()) };
+    let lat = row.lat.summary();
     Row::new([
         Cell::integer(row.start_ns, clock(row.start_ns, is_fine)),
         iops,
         Cell::mebibytes(row.bytes_per_second()),
-        row.mean_ns().map(Cell::mean_latency).into(),
-        row.p50_ns().map(Cell::latency).into(),
-        row.p99_ns().map(Cell::latency).into(),
+        lat.mean.map(Cell::mean_latency).into(),
+        lat.p50.map(Cell::latency).into(),
+        lat.p99.map(Cell::latency).into(),
         left,
         exhausted,
     ])
@@ -105,10 +106,11 @@ fn slice_row(forecast: &Forecast, row: &ForecastSlice, is_fine: bool) -> Row {
 
 /// Rates and latencies of the whole load.
 fn rates(forecast: &Forecast) -> [Cell; 5] {
-    let lat = forecast.total().lat.summary();
+    let total = forecast.total();
+    let lat = total.lat.summary();
     [
-        iops(forecast.iops()),
-        Cell::mebibytes(forecast.bytes_per_second()),
+        iops(forecast.per_second(total.ios)),
+        Cell::mebibytes(forecast.per_second(total.bytes)),
         lat.mean.map(Cell::mean_latency).into(),
         lat.p50.map(Cell::latency).into(),
         lat.p99.map(Cell::latency).into(),
@@ -123,12 +125,12 @@ fn iops(rate: f64) -> Cell {
 
 /// The credit of which least is left, and for how much of the time one was exhausted.
 fn credit_cells(forecast: &Forecast, row: &ForecastSlice) -> [Cell; 2] {
-    let exhausted = row.dry_ns.iter().max().copied().unwrap_or(0);
-    [least_share(forecast, row.left.iter().copied()), share(exhausted, row.end_ns - row.start_ns)]
+    let exhausted = share(row.longest_exhausted_ns(), row.end_ns.saturating_sub(row.start_ns));
+    [least_share(forecast, row.credits_left.iter().copied()), exhausted]
 }
 
-fn least_share(forecast: &Forecast, left: impl Iterator<Item = u64>) -> Cell {
-    let shares = forecast.course.credits.iter().zip(left).filter_map(|(credit, left)| credit.share(left));
+fn least_share(forecast: &Forecast, left: impl Iterator<Item = Option<u64>>) -> Cell {
+    let shares = forecast.credits.iter().zip(left).filter_map(|(credit, left)| credit.share(left));
     let least = shares.reduce(f64::min);
     least.map(|least| Cell::real(least, format!("{:.0} %", least * 100.0))).into()
 }
@@ -152,17 +154,18 @@ fn clock(ns: u64, is_fine: bool) -> String {
 }
 
 /// What stands below the table.
-fn figures(forecast: &Forecast, cost: Option<&MonthlyCost>) -> Vec<KeyFigure> {
+fn figures(test: &TestRecord, forecast: &Forecast) -> Vec<KeyFigure> {
     let mut figures = Vec::new();
     let alarm = |label: &str, text: String| KeyFigure { tone: Tone::Alarm, ..KeyFigure::new(label, text) };
-    if let Some(reason) = &forecast.interrupted {
+    if let Some(reason) = &test.interrupted {
         let text = format!("by {reason} after {}", duration(Nanos(forecast.elapsed_ns)));
         figures.push(alarm("interrupted", text));
     }
-    figures.extend(forecast.failure.as_ref().map(|failure| alarm("failed", failure.clone())));
+    let failure = test.reason.as_ref().filter(|_| test.status == TestStatus::Failed);
+    figures.extend(failure.map(|failure| alarm("failed", failure.clone())));
     figures.extend(stalls_text(&forecast.stalls).map(|text| KeyFigure::new("stalled", text)));
-    figures.extend(forecast.course.credits.iter().map(|credit| credit_figure(credit, forecast.elapsed_ns)));
-    let failed: u64 = forecast.ops.iter().map(|op| op.failed).sum();
+    figures.extend(forecast.credits.iter().map(|credit| credit_figure(credit, forecast.elapsed_ns)));
+    let failed = forecast.total().failed;
     if failed > 0 {
         figures.push(alarm("failed I/Os", grouped(failed)));
     }
@@ -174,11 +177,12 @@ fn figures(forecast: &Forecast, cost: Option<&MonthlyCost>) -> Vec<KeyFigure> {
         figures.push(KeyFigure::new("flushes", format!("{}, {}", grouped(syncs.samples), latencies(&syncs))));
     }
     let unknown = || Cell::from("unknown: no price is sourced");
-    figures.push(KeyFigure::new("monthly cost", cost.map_or_else(unknown, cost_cell)));
+    figures
+        .push(KeyFigure::new("monthly cost", forecast.monthly_cost.as_ref().map_or_else(unknown, cost_cell)));
     figures
 }
 
-fn stalls_text(stalls: &[Stalled]) -> Option<String> {
+fn stalls_text(stalls: &[ForecastStall]) -> Option<String> {
     let longest = stalls.iter().max_by_key(|stall| stall.length_ns)?;
     let sum: u64 = stalls.iter().map(|stall| stall.length_ns).sum();
     let times = match stalls.len() {
@@ -215,22 +219,26 @@ fn credit_figure(credit: &CreditCourse, elapsed_ns: u64) -> KeyFigure {
         CreditUnit::Ios => format!("{} IOPS", grouped(level.round() as u64)),
         CreditUnit::Bytes => format!("{}/s", bytes(level.round() as u64)),
     };
-    let share = credit.dry_ns as f64 * 100.0 / elapsed_ns.max(1) as f64;
-    let sum = match credit.dry_ns {
+    let share = credit.exhausted_ns as f64 * 100.0 / elapsed_ns.max(1) as f64;
+    let sum = match credit.exhausted_ns {
         // It may be over just when the time is.
         0..500_000_000 => String::new(),
-        dry_ns => format!(", for {} in total ({share:.0} % of the time)", duration(Nanos(dry_ns))),
+        exhausted_ns => {
+            format!(", for {} in total ({share:.0} % of the time)", duration(Nanos(exhausted_ns)))
+        }
     };
     let (label, size) = match credit.capacity {
         Some(capacity) => (format!("{} burst credits", credit.of), amount(capacity as f64)),
-        None => (format!("{} burst", credit.of), credit.burst.map(per_second).unwrap_or_default()),
+        None => (format!("{} burst", credit.of), credit.burst_rate.map(per_second).unwrap_or_default()),
     };
-    let course = match (credit.first_dry_ns, credit.capacity) {
+    let course = match (credit.first_exhausted_ns, credit.capacity) {
         (Some(first), _) => {
             let first = duration(Nanos(first));
-            format!("exhausted after {first}{sum}; then {}", per_second(credit.base))
+            format!("exhausted after {first}{sum}; then {}", per_second(credit.baseline_rate))
         }
-        (None, Some(_)) => format!("never exhausted; at least {} left", amount(credit.least as f64)),
+        (None, Some(_)) => {
+            format!("never exhausted; at least {} left", amount(credit.least.unwrap_or(0) as f64))
+        }
         (None, None) => "never exhausted".to_owned(),
     };
     KeyFigure::new(label, format!("{size}: {course}"))
@@ -267,7 +275,7 @@ fn cost_cell(cost: &MonthlyCost) -> Cell {
 }
 
 /// The volumes, a row each.
-fn comparison(volumes: &[PricedForecast<'_>]) -> Table {
+fn comparison(volumes: &[VolumeForecast<'_>]) -> Table {
     let columns = [
         Column::left("volume"),
         Column::right("IOPS"),
@@ -279,10 +287,11 @@ fn comparison(volumes: &[PricedForecast<'_>]) -> Table {
         Column::right("exhausted").dispensable(2),
         Column::right("monthly cost"),
     ];
-    let row = |(forecast, cost): &PricedForecast<'_>| {
-        let credits = &forecast.course.credits;
-        let first = credits.iter().filter_map(|credit| credit.first_dry_ns).min();
-        let exhausted = credits.iter().map(|credit| credit.dry_ns).max().unwrap_or(0);
+    let row = |(_, forecast): &VolumeForecast<'_>| {
+        let credits = &forecast.credits;
+        let first = credits.iter().filter_map(|credit| credit.first_exhausted_ns).min();
+        let exhausted = credits.iter().map(|credit| credit.exhausted_ns).max().unwrap_or(0);
+        let cost = forecast.monthly_cost.as_ref();
         let known = cost.filter(|cost| !cost.parts.is_empty()).map(|cost| {
             let (total, more) = (Cell::money(cost.total), if cost.is_whole() { "" } else { "+" });
             Cell { text: format!("{}{more} {}", total.text, cost.price.currency), ..total }
@@ -304,7 +313,7 @@ fn comparison(volumes: &[PricedForecast<'_>]) -> Table {
 }
 
 /// Every slice of every volume and, as `whole`, all of it together.
-fn data(volumes: &[PricedForecast<'_>]) -> Table {
+fn data(volumes: &[VolumeForecast<'_>]) -> Table {
     let columns = [
         Column::left("target"),
         Column::left("scope"),
@@ -325,22 +334,20 @@ fn data(volumes: &[PricedForecast<'_>]) -> Table {
         let ([iops, bandwidth, mean, p50, p99], [left, exhausted]) = (rates, credits);
         Row::new([target.into(), scope.into(), start, end, iops, bandwidth, mean, p50, p99, left, exhausted])
     };
-    let of_volume = |(forecast, cost): &PricedForecast<'_>| {
-        let slices = forecast.course.slices();
-        let exhausted =
-            |slice: &ForecastSlice| Cell::duration(slice.dry_ns.iter().max().copied().unwrap_or(0));
+    let of_volume = |(_, forecast): &VolumeForecast<'_>| {
+        let (slices, cost) = (&forecast.slices, forecast.monthly_cost.as_ref());
         let mut rows: Vec<Row> = slices
             .iter()
             .map(|slice| {
                 let cells = slice_row(forecast, slice, true).cells;
                 let rates = [1, 2, 3, 4, 5].map(|index: usize| cells[index].clone());
-                let credits = [cells[6].clone(), exhausted(slice)];
+                let credits = [cells[6].clone(), Cell::duration(slice.longest_exhausted_ns())];
                 row(&forecast.target, "slice", [slice.start_ns, slice.end_ns], rates, credits)
             })
             .collect();
-        let left = least_share(forecast, forecast.course.credits.iter().map(|credit| credit.left));
-        let dry = slices.iter().filter_map(|slice| slice.dry_ns.iter().max()).sum();
-        let credits = [left, Cell::duration(dry)];
+        let left = least_share(forecast, forecast.credits.iter().map(|credit| credit.left));
+        let exhausted = slices.iter().map(ForecastSlice::longest_exhausted_ns).sum();
+        let credits = [left, Cell::duration(exhausted)];
         let mut whole = row(&forecast.target, "whole", [0, forecast.elapsed_ns], rates(forecast), credits);
         whole.cells.push(cost.map(|cost| Cell::money(cost.total)).into());
         whole.cells.push(cost.map(|cost| cost.price.currency.clone()).into());
@@ -370,17 +377,15 @@ mod tests {
 
     #[test]
     fn credits_in_words() {
-        let credit = |capacity, first_dry_ns| CreditCourse {
+        let credit = |capacity, first_exhausted_ns| CreditCourse {
             of: "volume".to_owned(),
-            unit: CreditUnit::Ios,
             capacity,
-            burst: Some(3000.0),
-            base: 150.0,
-            least: 1_000,
-            left: 0,
-            first_dry_ns,
-            dry_ns: 3_600 * SECOND,
-            is_dry: false,
+            burst_rate: Some(3000.0),
+            baseline_rate: 150.0,
+            least: Some(1_000),
+            first_exhausted_ns,
+            exhausted_ns: 3_600 * SECOND,
+            ..CreditCourse::default()
         };
         let check = |credit: CreditCourse, label: &str, text: &str| {
             let figure = credit_figure(&credit, 2 * 3_600 * SECOND);
@@ -402,7 +407,7 @@ mod tests {
             "3,000 IOPS: exhausted after 1 min, for 1 h in total (50 % of the time); then 150 IOPS",
         );
         check(
-            CreditCourse { dry_ns: 5, ..credit(None, Some(60 * SECOND)) },
+            CreditCourse { exhausted_ns: 5, ..credit(None, Some(60 * SECOND)) },
             "volume burst",
             "3,000 IOPS: exhausted after 1 min; then 150 IOPS",
         );
