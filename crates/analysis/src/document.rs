@@ -1,25 +1,12 @@
 //! How results show in documents what they keep as counts: latencies as summaries.
 
-use fathom_record::{Latency, LatencySummary};
+use fathom_record::LatencySummary;
 use fathom_stats::Moments;
 use serde::{Serialize, Serializer};
 
 /// A rate, null where nothing completed.
 pub(crate) fn rate<S: Serializer>(rate: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     Some(*rate).filter(|rate| *rate > 0.0).serialize(serializer)
-}
-
-/// Latencies as their summary.
-pub(crate) fn summary<S: Serializer>(latency: &Latency, serializer: S) -> Result<S::Ok, S::Error> {
-    latency.summary().serialize(serializer)
-}
-
-/// The same; null without them.
-pub(crate) fn summary_or_null<S: Serializer>(
-    latency: &Option<Latency>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    latency.as_ref().map(Latency::summary).serialize(serializer)
 }
 
 /// Moments as a summary without percentiles.

@@ -4,18 +4,16 @@
 //! its outputs can be made from the same account.
 
 pub mod classes;
-mod how;
-
-use std::collections::BTreeMap;
 
 use fathom_model::Op;
+use fathom_record::{Activity, RunHeader};
 use fathom_stats::{Latency, Moments};
 use serde::Serialize;
 
+use crate::criterion::{LatencyObjective, ObjectiveVerdict};
 use crate::document;
-use classes::LatencyClass;
 
-pub use how::{DeviceCounts, Ping, PingHow, PingTarget};
+pub use fathom_record::ping::{DeviceCounts, Ping, PingCounts, PingHow, PingLoad, PingStall, PingTarget};
 
 /// Where a request was answered, as far as it can be told from this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -114,50 +112,18 @@ pub struct PingWindow {
     /// Times of the requests that count, ns.
     #[serde(serialize_with = "document::moments")]
     pub lat_ns: Moments,
-    /// Bytes they moved.
-    pub counted_bytes: u64,
-    /// Requests that had an answer, whether they count or not.
-    pub answered: u64,
-    /// Bytes they moved.
-    pub answered_bytes: u64,
-    /// Requests that were too fast to count.
-    pub too_fast: u64,
-    /// Requests that were too slow to count.
-    pub too_slow: u64,
-    /// Where it begins, ns since the ping began.
-    pub begin_ns: u64,
-    /// Where it ends.
-    pub end_ns: u64,
+    /// The requests of that time.
+    #[serde(flatten)]
+    pub load: PingLoad,
 }
 
 impl PingWindow {
-    /// From its begin to its end, ns.
-    pub fn wall_ns(&self) -> u64 {
-        self.end_ns.saturating_sub(self.begin_ns)
-    }
-
     /// The deviation of all that counts (population), ns.
     pub fn deviation_ns(&self) -> f64 {
         let n = self.lat_ns.count as f64;
         if n < 1.0 { 0.0 } else { self.lat_ns.stdev() * ((n - 1.0) / n).sqrt() }
     }
 }
-
-/// A request that kept everybody waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PingStall {
-    /// When the request was made, ns since the ping began.
-    pub begin_ns: u64,
-    /// How long it took, or has taken so far, ns.
-    pub length_ns: u64,
-    /// Where it went, bytes.
-    pub offset_bytes: u64,
-    /// It was never answered.
-    pub unanswered: bool,
-}
-
-/// Stalls kept one by one; those beyond are only counted.
-const STALLS_KEPT: usize = 1000;
 
 /// Adds samples up.
 #[derive(Clone, Debug)]
@@ -166,46 +132,10 @@ pub struct PingTally {
     /// Since the last reading of a period.
     pub period: PingWindow,
     /// Since the beginning.
-    pub whole: PingWindow,
+    whole: PingLoad,
     time: Latency,
     response: Option<Latency>,
-    counts: Counts,
-}
-
-/// How many requests were answered where.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ServedCounts {
-    /// By the device.
-    pub device: u64,
-    /// By this machine's memory.
-    pub cache: u64,
-    /// By the file system out of a hole.
-    pub hole: u64,
-}
-
-/// How many requests came to what.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Requests made.
-    pub requests: u64,
-    /// Failed requests.
-    pub errors: u64,
-    /// Failed requests by errno.
-    pub errors_by_errno: BTreeMap<i32, u64>,
-    /// Requests that would have had to wait.
-    pub again: u64,
-    /// Requests that moved less than was asked for.
-    pub short: u64,
-    /// Requests that took longer than the time-out, or were never answered.
-    pub timeouts: u64,
-    /// Where requests were answered.
-    pub served: ServedCounts,
-    /// Time of the first request that was answered, ns.
-    pub first_ns: Option<u64>,
-    /// The first stalls.
-    pub stalls: Vec<PingStall>,
-    /// All stalls.
-    pub stall_count: u64,
+    counts: PingCounts,
 }
 
 impl PingTally {
@@ -214,10 +144,10 @@ impl PingTally {
         PingTally {
             rules,
             period: PingWindow::default(),
-            whole: PingWindow::default(),
+            whole: PingLoad::default(),
             time: Latency::default(),
             response: scheduled.then(Latency::default),
-            counts: Counts::default(),
+            counts: PingCounts::default(),
         }
     }
 
@@ -264,25 +194,23 @@ impl PingTally {
         } else {
             None
         };
-        for window in [&mut self.period, &mut self.whole] {
-            window.answered += 1;
-            window.answered_bytes += len;
-            window.end_ns = sample.elapsed_ns;
-            window.too_fast += u64::from(note == Some(Note::TooFast));
-            window.too_slow += u64::from(note == Some(Note::TooSlow));
-            if note.is_none() {
-                window.lat_ns.record(time);
-                window.counted_bytes += len;
-            }
+        for load in [&mut self.period.load, &mut self.whole] {
+            load.answered += 1;
+            load.answered_bytes += len;
+            load.end_ns = sample.elapsed_ns;
+            load.too_fast += u64::from(note == Some(Note::TooFast));
+            load.too_slow += u64::from(note == Some(Note::TooSlow));
+            load.counted_bytes += if note.is_none() { len } else { 0 };
         }
         if note.is_some() {
             return note;
         }
+        self.period.lat_ns.record(time);
         self.time.record(time);
         if let (Some(response), Some(ns)) = (&mut self.response, sample.response_ns) {
             response.record(ns);
         }
-        let Moments { count, sum, .. } = self.whole.lat_ns;
+        let Moments { count, sum, .. } = self.time.moments;
         let mean = sum / u128::from(count);
         let time = u128::from(time);
         match count {
@@ -295,35 +223,29 @@ impl PingTally {
 
     /// The period that ends at `now_ns`; the next one begins there.
     pub fn close_period(&mut self, now_ns: u64) -> PingWindow {
-        self.period.end_ns = now_ns;
-        let next = PingWindow { begin_ns: now_ns, end_ns: now_ns, ..PingWindow::default() };
-        std::mem::replace(&mut self.period, next)
+        self.period.load.end_ns = now_ns;
+        let load = PingLoad { begin_ns: now_ns, end_ns: now_ns, ..PingLoad::default() };
+        std::mem::replace(&mut self.period, PingWindow { load, ..PingWindow::default() })
     }
 
     /// Notes that a request kept everybody waiting, or still does.
     pub fn stalled(&mut self, stall: PingStall) {
-        self.counts.stall_count += 1;
-        if self.counts.stalls.len() < STALLS_KEPT {
-            self.counts.stalls.push(stall);
-        }
+        self.counts.stalled(stall);
         if stall.unanswered {
             self.counts.requests += 1;
             self.counts.timeouts += 1;
         }
     }
 
-    /// What came of it.
-    pub fn result(&self) -> PingResult {
-        let wall = self.whole.wall_ns();
-        let rate = |count: u64| if wall > 0 { count as f64 * 1e9 / wall as f64 } else { 0.0 };
-        PingResult {
-            whole: self.whole,
-            iops: rate(self.whole.answered),
-            bytes_per_second: rate(self.whole.answered_bytes),
-            histogram: classes::classes(&self.time),
+    /// The results, of a ping that was made like this.
+    pub fn result(&self, how: PingHow) -> Ping {
+        Ping {
+            how,
+            counts: self.counts.clone(),
+            load: self.whole,
             lat_ns: self.time.clone(),
             response_ns: self.response.clone(),
-            counts: self.counts.clone(),
+            ..Ping::default()
         }
     }
 }
@@ -332,26 +254,18 @@ impl PingTally {
 const FEW: u64 = 5;
 const EAGAIN: i64 = 11;
 
-/// What the requests of a ping came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PingResult {
-    /// How many came to what.
-    #[serde(flatten)]
-    pub counts: Counts,
-    /// The sums of all.
-    pub whole: PingWindow,
-    /// Requests that had an answer, a second.
-    pub iops: f64,
-    /// Bytes they moved, a second.
-    pub bytes_per_second: f64,
-    /// Times of the requests that count: without warm-up and what is too fast or too slow.
-    #[serde(serialize_with = "document::summary")]
-    pub lat_ns: Latency,
-    /// The same from the moments they were due; `None` where no schedule was kept.
-    #[serde(serialize_with = "document::summary_or_null")]
-    pub response_ns: Option<Latency>,
-    /// Those times in classes.
-    pub histogram: Vec<LatencyClass>,
+/// The sums of a whole ping.
+pub fn whole(ping: &Ping) -> PingWindow {
+    PingWindow { lat_ns: ping.lat_ns.moments, load: ping.load }
+}
+
+/// The verdicts on the objectives of a run. Requests that failed or had no answer count as slower than any objective.
+pub fn verdicts(header: &RunHeader, ping: &Ping) -> Vec<ObjectiveVerdict> {
+    let Activity::Ping(settings) = &header.activity else { return Vec::new() };
+    let latency = ping.response_ns.as_ref().unwrap_or(&ping.lat_ns);
+    let unanswered = ping.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
+    let objectives = settings.slo.iter().filter_map(|text| LatencyObjective::parse(text).ok());
+    objectives.map(|objective| objective.judge(latency, ping.counts.errors + unanswered)).collect()
 }
 
 #[cfg(test)]
@@ -394,10 +308,10 @@ mod tests {
         check(10, Some(Note::Fast));
         check(1_000, Some(Note::Slow));
         check(200, None);
-        let result = tally.result();
-        assert_eq!((result.whole.answered, result.whole.lat_ns.count, result.lat_ns.samples()), (11, 8, 8));
-        assert_eq!((result.whole.too_fast, result.whole.too_slow), (1, 1));
-        assert_eq!((result.whole.counted_bytes, result.whole.answered_bytes), (8 * 4096, 11 * 4096));
+        let result = tally.result(PingHow::default());
+        assert_eq!((result.load.answered, result.lat_ns.samples()), (11, 8));
+        assert_eq!((result.load.too_fast, result.load.too_slow), (1, 1));
+        assert_eq!((result.load.counted_bytes, result.load.answered_bytes), (8 * 4096, 11 * 4096));
         assert_eq!((result.counts.timeouts, result.counts.served.device), (2, 11));
         assert_eq!(result.counts.first_ns, Some(1_000_000));
     }
@@ -409,10 +323,10 @@ mod tests {
         assert_eq!(tally.take(&PingSample { result: -5, ..sample(2, 50) }), None);
         assert_eq!(tally.take(&PingSample { result: 100, ..sample(3, 50) }), None);
         tally.stalled(PingStall { unanswered: true, ..PingStall::default() });
-        let counts = tally.result().counts;
+        let counts = tally.result(PingHow::default()).counts;
         assert_eq!((counts.requests, counts.errors, counts.again, counts.short), (4, 1, 1, 1));
         assert_eq!((counts.timeouts, counts.stall_count), (1, 1));
-        let whole = tally.result().whole;
+        let whole = tally.result(PingHow::default()).load;
         assert_eq!((whole.answered, whole.answered_bytes), (1, 100));
     }
 
@@ -423,12 +337,12 @@ mod tests {
             tally.take(&sample(number, time));
         }
         let first = tally.close_period(3_000);
-        assert_eq!((first.answered, first.lat_ns.count, first.wall_ns()), (3, 2, 3_000));
+        assert_eq!((first.load.answered, first.lat_ns.count, first.load.wall_ns()), (3, 2, 3_000));
         assert!((first.deviation_ns() - 100.0).abs() < 1e-9);
         tally.take(&sample(4, 500));
         let second = tally.close_period(4_500);
-        assert_eq!((second.answered, second.lat_ns.min, second.wall_ns()), (1, 500, 1_500));
-        assert_eq!((tally.whole.answered, tally.whole.lat_ns.count), (4, 3));
+        assert_eq!((second.load.answered, second.lat_ns.min, second.load.wall_ns()), (1, 500, 1_500));
+        assert_eq!((tally.whole.answered, tally.time.samples()), (4, 3));
     }
 
     #[test]
@@ -437,7 +351,7 @@ mod tests {
         for _ in 0..5_000 {
             tally.stalled(PingStall::default());
         }
-        let counts = tally.result().counts;
-        assert_eq!((counts.stall_count, counts.stalls.len()), (5_000, STALLS_KEPT));
+        let counts = tally.result(PingHow::default()).counts;
+        assert_eq!((counts.stall_count, counts.stalls.len()), (5_000, 1_000));
     }
 }

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use fathom_analysis::ping::{
     DeviceCounts, Note, Ping, PingHow, PingSample, PingStall, PingTally, PingWindow,
 };
+use fathom_record::{Observed, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{InFlight, Progress, RunControl, RunHandle, StopHandle};
 use fathom_sys::clock::unix_us;
 use fathom_sys::device::{DiskSampler, DiskStats};
@@ -34,7 +35,7 @@ const REMIND_NS: u64 = 10_000_000_000;
 /// Is told how a ping goes on. Every method may be left out.
 pub trait PingObserver {
     /// The target is open; requests begin. Samples count their time from `unix_us`.
-    fn ready(&mut self, _how: &PingHow, _unix_us: u64) {}
+    fn ready(&mut self, _header: &RunHeader, _how: &PingHow, _unix_us: u64) {}
     /// A request was answered.
     fn sample(&mut self, _sample: &PingSample, _note: Option<Note>) {}
     /// A period has ended.
@@ -49,7 +50,7 @@ pub trait PingObserver {
 
 impl PingObserver for () {}
 
-/// Pings until the count, the time or `stop` ends it.
+/// Pings until the count, the time or `stop` ends it: a run of one test.
 ///
 /// # Errors
 /// Nothing could be measured, or a request failed where that is the end.
@@ -57,7 +58,7 @@ pub fn run(
     settings: PingSettings,
     stop: &StopHandle,
     observer: &mut dyn PingObserver,
-) -> Result<Ping, PingError> {
+) -> Result<RunRecord, PingError> {
     let fixed = settings.schedule == LatePolicy::Fixed;
     let is_simulated = is_simulated(&settings.target);
     if is_simulated && settings.count.is_none() && settings.work_ns.is_none() {
@@ -110,9 +111,10 @@ impl Watcher<'_> {
 
     fn take(&mut self, event: PingEvent) {
         match event {
-            PingEvent::Ready(ready) => {
+            PingEvent::Ready(mut ready) => {
                 self.unix_us = if self.is_simulated { 0 } else { unix_us() };
-                self.observer.ready(&ready.how, self.unix_us);
+                ready.header.started_unix_ms = self.unix_us / 1000;
+                self.observer.ready(&ready.header, &ready.how, self.unix_us);
                 self.ready = Some(ready);
             }
             PingEvent::Sample(sample, note) => self.observer.sample(&sample, note),
@@ -162,13 +164,13 @@ impl Watcher<'_> {
     }
 
     /// Everything that was measured.
-    fn account(mut self, finish: Option<PingFinish>) -> Result<Ping, PingError> {
+    fn account(mut self, finish: Option<PingFinish>) -> Result<RunRecord, PingError> {
         let interrupted = self.shared.control.stop_handle().reason();
         let Some(ready) = self.ready.take() else {
             let reason = interrupted.unwrap_or_else(|| "nobody".to_owned());
             return Err(PingError::Stopped { reason });
         };
-        let PingReady { how, disk, begin_ns, thread } = *ready;
+        let PingReady { mut header, how, disk, begin_ns, thread } = *ready;
         // Without a finish the thread is stuck in a request.
         let stuck_thread = finish.is_none().then_some(thread);
         let now = finish.as_ref().map(|finish| finish.at_ns).or_else(|| self.shared.control.now_ns());
@@ -183,9 +185,10 @@ impl Watcher<'_> {
             let length_ns = elapsed_ns.saturating_sub(begin_ns);
             tally.stalled(PingStall { begin_ns, length_ns, offset_bytes: offset, unanswered: true });
         }
-        let result = tally.result();
+        let mut ping = tally.result(how);
         drop(tally);
-        let device = disk.as_ref().and_then(|(sampler, before)| {
+        ping.stuck_thread = stuck_thread;
+        ping.device_counts = disk.as_ref().and_then(|(sampler, before)| {
             let since = read(sampler)?.since(before);
             Some(DeviceCounts {
                 name: sampler.names().next()?.to_owned(),
@@ -194,17 +197,31 @@ impl Watcher<'_> {
                 flushes: since.flush_ios,
             })
         });
-        let verdicts = Vec::new();
-        Ok(Ping {
-            how,
-            result,
-            started_unix_us: self.unix_us,
-            elapsed_ns,
-            interrupted,
-            device_counts: device,
-            stuck_thread,
-            slo: verdicts,
-        })
+        header.interrupted.clone_from(&interrupted);
+        let test = test_of(ping, header.started_unix_ms, elapsed_ns, interrupted);
+        let status = test.status;
+        Ok(RunRecord { header, status, tests: vec![test], ..RunRecord::default() })
+    }
+}
+
+fn test_of(ping: Ping, started_unix_ms: u64, elapsed_ns: u64, interrupted: Option<String>) -> TestRecord {
+    let failed = ping.counts.errors;
+    let unanswered = || ping.stuck_thread.map(|_| "the last I/O never completed".to_owned());
+    let (status, reason) = match interrupted.clone().or_else(unanswered) {
+        Some(reason) => (TestStatus::Incomplete, Some(reason)),
+        None if failed > 0 => (TestStatus::Failed, Some(format!("{failed} I/Os failed"))),
+        None => (TestStatus::Complete, None),
+    };
+    TestRecord {
+        id: "ping".to_owned(),
+        title: format!("{}, one I/O at a time", ping.how.operation),
+        status,
+        reason,
+        started_unix_ms,
+        elapsed_ns,
+        observed: Some(Observed::Ping(Box::new(ping))),
+        interrupted,
+        ..TestRecord::default()
     }
 }
 

@@ -142,7 +142,7 @@ fn test_of(volume: &SimulatedVolume, predicted: Predicted) -> TestRecord {
         status,
         reason: failure.or_else(|| interrupted.clone()),
         elapsed_ns: forecast.elapsed_ns,
-        observed: Some(Box::new(Observed::Forecast(forecast))),
+        observed: Some(Observed::Forecast(Box::new(forecast))),
         notes,
         interrupted,
         ..TestRecord::default()

@@ -116,6 +116,13 @@ impl HistoryKeeper {
         }
     }
 
+    /// Ends the run; says where it is kept.
+    pub fn finish(&mut self, record: &RunRecord) -> Kept {
+        let warning = self.store.finish(record.status, &record.header, &record.findings);
+        self.say(warning);
+        self.store.kept()
+    }
+
     /// Ends the run, prints its report with `show` and, in text, where the run is kept.
     ///
     /// # Errors
@@ -126,8 +133,7 @@ impl HistoryKeeper {
         format: Format,
         show: impl FnOnce(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
     ) -> io::Result<Kept> {
-        tell(self.store.finish(record.status, &record.header, &record.findings));
-        let kept = self.store.kept();
+        let kept = self.finish(record);
         let style = Style { run_id: run_id(&kept), ..output::style() };
         output::print(|out| {
             show(record, &style, format, out)?;

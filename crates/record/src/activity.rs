@@ -17,6 +17,8 @@ pub enum Activity {
     Fio,
     /// `identify`.
     Identify(IdentifyActivity),
+    /// `ping`.
+    Ping(PingActivity),
     /// `prepare`.
     Prepare(PrepareActivity),
     /// `simulate`.
@@ -60,6 +62,15 @@ pub struct IdentifyActivity {
     pub budget_bytes: u64,
 }
 
+/// The objectives of a ping.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PingActivity {
+    /// As they were written (`p99<5ms`).
+    #[serde(skip_serializing_if = "is_default")]
+    pub slo: Vec<String>,
+}
+
 /// What was to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -101,6 +112,8 @@ pub enum ActivityKind {
     Fio,
     /// `identify`.
     Identify,
+    /// `ping`.
+    Ping,
     /// `prepare`.
     Prepare,
     /// `simulate`.
@@ -124,6 +137,7 @@ impl Activity {
             Activity::Bench(_) => ActivityKind::Bench,
             Activity::Fio => ActivityKind::Fio,
             Activity::Identify(_) => ActivityKind::Identify,
+            Activity::Ping(_) => ActivityKind::Ping,
             Activity::Prepare(_) => ActivityKind::Prepare,
             Activity::Simulate(_) => ActivityKind::Simulate,
             Activity::Surface => ActivityKind::Surface,
@@ -142,10 +156,11 @@ impl Activity {
 
 impl ActivityKind {
     /// All of them.
-    pub const ALL: [ActivityKind; 7] = [
+    pub const ALL: [ActivityKind; 8] = [
         ActivityKind::Bench,
         ActivityKind::Fio,
         ActivityKind::Identify,
+        ActivityKind::Ping,
         ActivityKind::Prepare,
         ActivityKind::Simulate,
         ActivityKind::Surface,
@@ -158,6 +173,7 @@ impl ActivityKind {
             ActivityKind::Bench => "bench",
             ActivityKind::Fio => "fio",
             ActivityKind::Identify => "identify",
+            ActivityKind::Ping => "ping",
             ActivityKind::Prepare => "prepare",
             ActivityKind::Simulate => "simulate",
             ActivityKind::Surface => "surface",

@@ -29,7 +29,8 @@ mod test;
 mod wire;
 
 pub use activity::{
-    Activity, ActivityKind, BenchActivity, IdentifyActivity, PrepareActivity, SimulateActivity, SweepActivity,
+    Activity, ActivityKind, BenchActivity, IdentifyActivity, PingActivity, PrepareActivity, SimulateActivity,
+    SweepActivity,
 };
 pub use conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
@@ -43,7 +44,7 @@ pub use history_row::HistoryRow;
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
 pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};
-pub use observed::{Observed, forecast};
+pub use observed::{Observed, forecast, ping};
 pub use plan::{CloneRecord, PlanRecord};
 pub use prepare_stage::PrepareStage;
 pub use rounds::{RoundsRecord, merge_rounds};

@@ -1,7 +1,7 @@
 //! The runs of several hosts as one: hosts, workers, disks and their intervals are put one after the other, and every worker
 //! names its host. What is added up is added by whoever reports it, so nothing is lost.
 
-use crate::{RunRecord, TestRecord, TestStatus};
+use crate::{Observed, RunRecord, TestRecord, TestStatus};
 
 impl RunRecord {
     /// Takes in the run of another host that did the same at the same time. Times stay those since each host's own start. Tests
@@ -21,10 +21,9 @@ impl RunRecord {
         self.findings.clear();
         for mut test in other.tests {
             move_hosts(&mut test, shift);
-            // What is observed of a volume or device of each host stays apart.
-            match self.tests.iter_mut().find(|mine| mine.id == test.id && test.observed.is_none()) {
-                Some(mine) => merge_test(mine, test),
-                None => drop(self.push(test)),
+            match self.tests.iter_mut().find(|mine| mine.id == test.id) {
+                Some(mine) if mine.adds_up_with(&test) => merge_test(mine, test),
+                _ => drop(self.push(test)),
             }
         }
     }
@@ -39,6 +38,11 @@ fn merge_test(mine: &mut TestRecord, mut other: TestRecord) {
     mine.jobs.append(&mut other.jobs);
     mine.disks.append(&mut other.disks);
     mine.host_load.append(&mut other.host_load);
+    if let (Some(Observed::Ping(mine)), Some(Observed::Ping(theirs))) =
+        (mine.observed.as_mut(), other.observed.as_mut())
+    {
+        mine.merge(std::mem::take(&mut **theirs));
+    }
     add_missing(&mut mine.notes, other.notes);
     mine.interrupted = mine.interrupted.take().or(other.interrupted);
 }
@@ -74,6 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ping::Ping;
     use crate::{
         DiskOutcome, HostInterval, HostRecord, JobRecord, Latency, OpOutcome, PhaseOutcome, merge_jobs,
     };
@@ -96,11 +101,20 @@ mod tests {
             id: "rand-read".to_owned(),
             status: TestStatus::Complete,
             jobs: workers.iter().map(job).collect(),
+            observed: Some(Observed::Ping(Box::new(ping(workers)))),
             disks: vec![DiskOutcome { name: "vda".to_owned(), ..Default::default() }],
             host_load: vec![HostInterval::default()],
             ..Default::default()
         }];
         run
+    }
+
+    /// A ping with these latencies.
+    fn ping(workers: &[Vec<u64>]) -> Ping {
+        let mut ping = Ping::default();
+        workers.iter().flatten().for_each(|&ns| ping.lat_ns.record(ns));
+        ping.load.answered = ping.lat_ns.samples();
+        ping
     }
 
     fn workers() -> impl Strategy<Value = Vec<Vec<u64>>> {
@@ -118,6 +132,7 @@ mod tests {
             a.iter().chain(&b).flatten().for_each(|&ns| expected.record(ns));
             prop_assert_eq!(sum.ios, expected.samples());
             prop_assert_eq!(sum.bytes, expected.samples() * 4096);
+            prop_assert_eq!(test.ping(), Some(&ping(&[a.concat(), b.concat()])));
             prop_assert_eq!(sum.lat, expected);
             let hosts: Vec<u32> = test.jobs.iter().map(|job| job.host).collect();
             prop_assert_eq!(hosts, [vec![0; a.len()], vec![1; b.len()]].concat());

@@ -1,33 +1,52 @@
 //! The results of commands that do not run jobs of fio: part of a test, in place of its jobs.
 
 pub mod forecast;
+pub mod ping;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{TestRecord, TestSummary};
 use forecast::Forecast;
+use ping::Ping;
 
 /// The results of such a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Observed {
     /// `simulate`: a volume under a load.
-    Forecast(Forecast),
+    Forecast(Box<Forecast>),
+    /// `ping`: single requests.
+    Ping(Box<Ping>),
 }
 
 impl TestRecord {
     /// The forecast of a volume, where this is one.
     pub fn forecast(&self) -> Option<&Forecast> {
-        match self.observed.as_deref()? {
+        match self.observed.as_ref()? {
             Observed::Forecast(forecast) => Some(forecast),
+            Observed::Ping(_) => None,
+        }
+    }
+
+    /// The ping, where this is one.
+    pub fn ping(&self) -> Option<&Ping> {
+        match self.observed.as_ref()? {
+            Observed::Ping(ping) => Some(ping),
+            Observed::Forecast(_) => None,
         }
     }
 
     /// The headline numbers of what was observed; `None` of a test that ran jobs.
     pub(crate) fn observed_summary(&self) -> Option<TestSummary> {
-        let summary = match self.observed.as_deref()? {
+        let summary = match self.observed.as_ref()? {
             Observed::Forecast(forecast) => forecast.summary(),
+            Observed::Ping(ping) => ping.summary(),
         };
         Some(TestSummary { elapsed_ns: self.elapsed_ns, ..summary })
+    }
+
+    /// True where the same test of another host can be added to this one: forecasts stay apart.
+    pub(crate) fn adds_up_with(&self, other: &TestRecord) -> bool {
+        other.observed.is_none() || self.ping().is_some() && other.ping().is_some()
     }
 }

@@ -76,7 +76,7 @@ pub struct TestRecord {
     pub scan: Option<ScanRecord>,
     /// The results of a command that runs no jobs of fio.
     #[serde(skip_serializing_if = "is_default")]
-    pub observed: Option<Box<Observed>>,
+    pub observed: Option<Observed>,
     /// Things a reader should know, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,

@@ -1,11 +1,15 @@
 //! What a ping is asked to do, in plain values: whoever reads a command line fills them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_analysis::ping::Rules;
+use fathom_record::{Activity, PingActivity, RunHeader};
+use fathom_runner::Session;
 
 use super::error::PingError;
 use crate::catalogue::VolumeTypes;
+use crate::enter_conditions;
 
 /// What is asked of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +112,14 @@ pub struct PingSettings {
     pub destroy_named: Option<PathBuf>,
     /// A device is overwritten only where it was named.
     pub devices_by_name: bool,
+    /// Latency objectives, as they were written.
+    pub slo: Vec<String>,
+    /// Labels of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The command line, program name first.
+    pub command: Vec<String>,
+    /// Enter this machine and the target into the record.
+    pub enter_conditions: bool,
 }
 
 impl Default for PingSettings {
@@ -144,6 +156,10 @@ impl Default for PingSettings {
             destroy: false,
             destroy_named: None,
             devices_by_name: true,
+            slo: Vec::new(),
+            labels: BTreeMap::new(),
+            command: Vec::new(),
+            enter_conditions: false,
         }
     }
 }
@@ -159,6 +175,23 @@ impl PingSettings {
             None => size.checked_sub(self.offset).ok_or(PingError::TooSmall)?,
         };
         if self.size > range { Err(PingError::TooBig) } else { Ok(range) }
+    }
+
+    /// The header of the run.
+    pub(super) fn header(&self, session: &Session) -> RunHeader {
+        let mut header = RunHeader {
+            command: self.command.clone(),
+            activity: Activity::Ping(PingActivity { slo: self.slo.clone() }),
+            target: self.target.display().to_string(),
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            labels: self.labels.clone(),
+            seed: self.seed,
+            ..RunHeader::default()
+        };
+        if self.enter_conditions && !session.is_simulated() {
+            enter_conditions(&mut header, Some(&self.target), session.clock_facts());
+        }
+        header
     }
 
     /// Writes are made durable before they count as answered.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_analysis::ping::{Note, PingHow, PingSample, PingStall, PingTally, PingWindow, ServedBy};
 use fathom_model::{Op, Request};
+use fathom_record::RunHeader;
 use fathom_runner::{EventSender, InFlight, Requester, RunControl, Session};
 use fathom_sys::device::{DiskSampler, DiskStats};
 use fathom_sys::io::{Advice, fadvise};
@@ -36,6 +37,7 @@ impl WorkerState {
 
 /// What was opened.
 pub(super) struct PingReady {
+    pub header: RunHeader,
     pub how: PingHow,
     /// The counters of the device beneath, where somebody will want them.
     pub disk: Option<(DiskSampler, DiskStats)>,
@@ -120,7 +122,7 @@ impl<'a> PingWorker<'a> {
         control.set_in_flight(None);
         let how = PingHow {
             target: target.facts.clone(),
-            operation: settings.operation.word(),
+            operation: settings.operation.word().to_owned(),
             block_size_bytes: settings.size,
             range_bytes: target.range,
             direct: settings.direct,
@@ -132,8 +134,9 @@ impl<'a> PingWorker<'a> {
         };
         let wanted = target.disk.take().filter(|_| settings.label);
         let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
+        let header = settings.header(&session);
         let (begin, thread) = (session.now(), fathom_sys::thread::thread_id());
-        events.tell(PingEvent::Ready(Box::new(PingReady { how, disk, begin_ns: begin, thread })));
+        events.tell(PingEvent::Ready(Box::new(PingReady { header, how, disk, begin_ns: begin, thread })));
         let period_end = settings.print_interval_ns;
         Ok(PingWorker { shared, events, target, session, requester, random, next: 0, begin, period_end })
     }

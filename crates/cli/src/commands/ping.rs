@@ -6,10 +6,16 @@ mod printer;
 mod units;
 
 use std::ffi::OsString;
+use std::io;
 use std::sync::atomic::Ordering;
 
-use fathom_analysis::ping::Ping;
+use fathom_analysis::criterion::ObjectiveVerdict;
+use fathom_analysis::ping::{Ping, verdicts};
 use fathom_assess::ping::{self, PingError};
+use fathom_record::RunRecord;
+use fathom_report::formats::Format;
+use fathom_report::ping::{self as report_ping, json as ping_json, text as ping_text};
+use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
 
 use crate::exit::Exit;
@@ -59,7 +65,11 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
         };
     }
     match options::invocation(&said, front) {
-        Ok(invocation) => measure(invocation, front),
+        Ok(mut invocation) => {
+            invocation.settings.command =
+                ["fathom", "ping"].map(str::to_owned).into_iter().chain(words).collect();
+            measure(invocation, front)
+        }
         Err(sentence) => usage(front, &sentence, false),
     }
 }
@@ -72,6 +82,9 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     if front == PingProgram::Ioping && settings.nowait && !settings.cached && !settings.direct {
         output::warn("ioping: nowait without cached or direct I/O is supposed to fail");
     }
+    let mut settings = settings.clone();
+    settings.labels = invocation.keeping.labels();
+    settings.enter_conditions = front == PingProgram::Own && invocation.keeping.is_asked_for();
     let stop = StopHandle::default();
     let caught = match signals::watch_saying(stop.clone(), "stopped immediately") {
         Ok(caught) => caught,
@@ -88,42 +101,51 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     let mut printer = PingPrinter::new(&invocation, front, stop.clone());
     let (name, answered) = (printer.name(), printer.answered.clone());
     caught.answer_status(move || format!("{name}: {} requests so far", answered.load(Ordering::Relaxed)));
-    let mut done = match ping::run(invocation.settings.clone(), &stop, &mut printer) {
-        Ok(done) => done,
+    let record = match ping::run(settings, &stop, &mut printer) {
+        Ok(record) => record,
         Err(error) => {
             printer.abandon();
             return failed(front, &error, caught.number().is_some());
         }
     };
-    let latency = done.result.response_ns.as_ref().unwrap_or(&done.result.lat_ns);
-    let unanswered = done.result.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
-    let lost = done.result.counts.errors + unanswered;
-    done.slo = invocation.objectives.iter().map(|objective| objective.judge(latency, lost)).collect();
+    let Some(ping) = record.tests.first().and_then(|test| test.ping()) else { return Exit::Failed };
+    let verdicts = verdicts(&record.header, ping);
     if front == PingProgram::Own && invocation.form != PingOutput::Text {
-        for verdict in done.slo.iter().filter(|verdict| verdict.verdict.is_missed()) {
+        for verdict in verdicts.iter().filter(|verdict| verdict.verdict.is_missed()) {
             output::warn(&format!("ping: objective {} is missed", verdict.objective));
         }
     }
     let told_in_text = front == PingProgram::Own && invocation.form == PingOutput::Text;
     if let Some(thread) =
-        done.stuck_thread.filter(|_| !told_in_text && (front == PingProgram::Own || output::stderr_is_seen()))
+        ping.stuck_thread.filter(|_| !told_in_text && (front == PingProgram::Own || output::stderr_is_seen()))
     {
-        output::warn(&format!("ping: {}", fathom_report::ping::text::stuck(thread)));
+        output::warn(&format!("ping: {}", ping_text::stuck(thread)));
     }
-    match printer.finish(&done) {
+    match printer.finish(&record, ping) {
         Ok(false) if caught.number().is_none() => Exit::Done,
-        Ok(_) => exit(front, &done, caught.number().is_some()),
+        Ok(_) => exit(front, ping, &verdicts, caught.number().is_some()),
         Err(error) => unwritten(front, &error),
     }
 }
 
-fn exit(front: PingProgram, ping: &Ping, interrupted: bool) -> Exit {
-    let counts = &ping.result.counts;
+/// Shows what came out.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    let document = |out: &mut JsonWriter<'_>| ping_json::render(record, style, out);
+    match format {
+        Format::Text => ping_text::render(record, style, out),
+        _ => format.write(style, out, || report_ping::view(record), document),
+    }
+}
+
+fn exit(front: PingProgram, ping: &Ping, verdicts: &[ObjectiveVerdict], interrupted: bool) -> Exit {
     match front {
         PingProgram::Ioping => Exit::Done,
-        PingProgram::Own if ping.slo.iter().any(|verdict| verdict.verdict.is_missed()) => Exit::Missed,
+        PingProgram::Own if verdicts.iter().any(|verdict| verdict.verdict.is_missed()) => Exit::Missed,
         PingProgram::Own if interrupted => Exit::Interrupted,
-        PingProgram::Own if counts.errors > 0 => Exit::Failed,
+        PingProgram::Own if ping.counts.errors > 0 => Exit::Failed,
         PingProgram::Own => Exit::Done,
     }
 }
@@ -182,7 +204,7 @@ fn fail(front: PingProgram, message: &str, hint: Option<String>, exit: Exit) -> 
     }
 }
 
-fn unwritten(front: PingProgram, error: &std::io::Error) -> Exit {
+fn unwritten(front: PingProgram, error: &io::Error) -> Exit {
     let message = format!("cannot write to standard output: {}", output::plain(error));
     fail(front, &message, None, if front == PingProgram::Own { Exit::Failed } else { Exit::Ioping(3) })
 }

@@ -13,18 +13,18 @@ use super::format_arguments::FormatArguments;
 use crate::store;
 
 /// Where a run is kept, and under which labels.
-#[derive(Args)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct KeepArguments {
     /// Label of the run (repeatable); provider and instance override detection, type=aws-gp2 names the volume type
     /// in the catalogue
     #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
-    labels: Vec<(String, String)>,
+    pub labels: Vec<(String, String)>,
     /// History file to keep the run in [default: FATHOM_HISTORY, else the user's own]
     #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
+    pub history: Option<PathBuf>,
     /// Keep the run, simulated or not; --history and FATHOM_HISTORY imply it
     #[arg(long)]
-    keep: bool,
+    pub keep: bool,
 }
 
 impl KeepArguments {
@@ -106,7 +106,8 @@ pub fn words(command: &[OsString]) -> Vec<String> {
     std::iter::once("fathom".to_owned()).chain(said).collect()
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+/// Reads `NAME=VALUE`.
+pub fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))

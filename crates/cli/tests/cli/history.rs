@@ -67,7 +67,7 @@ fn what_is_no_history_is_said_so() {
         (&["history", "list", "--history", "."], 1, &["is a directory", "hint: "]),
         (&["history", "show", "first"], 2, &["expected a run number"]),
         (&["history"], 2, &["Usage: fathom history"]),
-        (&["history", "list", "--kind", "ping"], 2, &["no command 'ping' keeps runs"]),
+        (&["history", "list", "--kind", "catalog"], 2, &["no command 'catalog' keeps runs"]),
         (&["history", "rm"], 2, &["<RUNS>"]),
     ] {
         let ended = run(dir.path(), args);

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::monitor::{Activity, MonitorInterval, OpActivity, ProcessActivity, WatchedDevice};
-use fathom_analysis::ping::{DeviceCounts, Ping, PingHow, PingResult, PingSample, PingTarget};
+use fathom_analysis::ping::{PingSample, PingTarget};
 use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
@@ -20,8 +20,8 @@ use fathom_report::{
 };
 use fathom_report::{
     monitor::json as monitor_json, monitor::lines as monitor_lines, monitor::view as monitor_view,
-    ping::closing as ping_closing, ping::json as ping_json, ping::text as ping_text, ping::view as ping_view,
-    prepare, simulate, surface, sweep,
+    ping::json as ping_json, ping::text as ping_text, ping::view as ping_view, prepare, simulate, surface,
+    sweep,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;
@@ -33,12 +33,13 @@ use crate::{run, scratch};
 static RECORDS: LazyLock<Vec<Template>> = LazyLock::new(|| {
     let volume = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64&size=1GiB";
     let quick = ["bench", "--quick", "--only=lat-read,commit,rand-mixed", "--expect", "lat-read.iops>=5000"];
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &quick,
         &["sweep", "--budget=10s", "--slo=p99<5ms"],
         &["surface", "--points=10", "--budget=10s"],
         &["identify", "--budget=5m"],
         &["prepare", "--fill"],
+        &["ping", "-q", "-c", "20", "--schedule=fixed", "--slo=p50<5ms"],
         &["simulate", "--profile=oltp", "--for=10s", "aws-gp2?size=100GiB"],
     ];
     let dir = scratch();
@@ -243,12 +244,13 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
 }
 
 /// Activities whose reports are views.
-const VIEWS: [&str; 6] = ["bench", "identify", "prepare", "simulate", "surface", "sweep"];
+const VIEWS: [&str; 7] = ["bench", "identify", "ping", "prepare", "simulate", "surface", "sweep"];
 
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
         "bench" => bench::view(record, show_fio),
         "identify" => of_identified(record, |report| identify::view(report, show_fio)),
+        "ping" => ping_view(record),
         "prepare" => prepare::view(record),
         "simulate" => simulate::view(record),
         "surface" => surface::view(record, &fathom_analysis::surface::assess(record), show_fio),
@@ -277,6 +279,8 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         "normal" => fio_normal::render(record, style, out),
         "json" => fio_json::render(record, style, &mut out.json()),
         "bench-json" => bench::json::render(record, style, &mut out.json()),
+        "ping" => ping_text::render(record, style, out),
+        "ping-json" => ping_json::render(record, style, &mut out.json()),
         "simulate-json" => simulate::json::render(record, style, &mut out.json()),
         "record" => record.write_json(&mut out.json()),
         unknown => unreachable!("{unknown}"),
@@ -302,7 +306,9 @@ proptest! {
         chosen in prop::collection::vec(any::<bool>(), 1..60),
         kind in any::<prop::sample::Index>(),
     ) {
-        let names = ["normal", "json", "json+", "record", "bench-json", "identify-json", "simulate-json"];
+        let names = [
+            "normal", "json", "json+", "record", "bench-json", "identify-json", "ping", "ping-json", "simulate-json",
+        ];
         let names = names.map(str::to_owned).into_iter();
         let views = VIEWS.iter().flat_map(|activity| Format::ALL.map(|format| format!("{activity} as {format}")));
         let template = kind.get(&RECORDS);
@@ -352,19 +358,16 @@ proptest! {
     #[test]
     fn pings_have_a_line_per_request(suffix in hostile(), style in styles()) {
         compare("ping", &suffix, |text, out| {
-            let ping = ping(text);
+            let own = |name: &str| format!("{name}{text}");
+            let (path, fs_type, device) = (own("/mnt"), own("ext4"), own("/dev/sda"));
+            let target = PingTarget { path, fs_type, device, ..PingTarget::default() };
             let sample = PingSample {
                 request: 1, operation: Op::Read, offset_bytes: 0, size_bytes: 4096, result: 4096, lat_ns: 1000, response_ns: None,
                 served: None, elapsed_ns: 0,
             };
-            writeln!(out, "{}", ping_text::line(&ping.how.target, &sample, None, &style))?;
-            writeln!(out, "{}", ioping::stamp(0, text, &style))?;
-            ioping::statistics(&ping.how.target, ping.how.operation, &ping.result.whole, out)?;
-            formats::text::render(&ping_closing(&ping), &style, out)
+            writeln!(out, "{}", ping_text::line(&target, &sample, None, &style))?;
+            writeln!(out, "{}", ioping::stamp(0, text, &style))
         });
-        compare("ping-markdown", &suffix, |text, out| formats::markdown::render(&ping_view(&ping(text)), &style, out));
-        compare("ping-csv", &suffix, |text, out| formats::csv::render(&ping_view(&ping(text)), out));
-        compare("json", &suffix, |text, out| ping_json::render(&ping(text), &mut out.json()));
     }
 }
 
@@ -391,36 +394,5 @@ fn interval(text: &str) -> MonitorInterval {
         activity: Activity { ops: PerOp { read, ..PerOp::default() }, ..Activity::default() },
         owners: vec![owner.clone(), owner],
         ..MonitorInterval::default()
-    }
-}
-
-fn ping(text: &str) -> Ping {
-    let own = |name: &str| format!("{name}{text}");
-    let target = PingTarget {
-        path: own("/mnt"),
-        fs_type: own("ext4"),
-        device: own("/dev/sda"),
-        ..PingTarget::default()
-    };
-    Ping {
-        how: PingHow {
-            target,
-            operation: "read",
-            block_size_bytes: 4096,
-            range_bytes: 1 << 20,
-            direct: true,
-            flushed: false,
-            engine: own("psync"),
-            fixed_schedule: false,
-            interval_ns: 1,
-            notes: vec![own("note")],
-        },
-        result: PingResult::default(),
-        started_unix_us: 0,
-        elapsed_ns: 1,
-        interrupted: Some(own("signal")),
-        device_counts: Some(DeviceCounts { name: own("sda"), reads: 1, ..DeviceCounts::default() }),
-        stuck_thread: None,
-        slo: Vec::new(),
     }
 }

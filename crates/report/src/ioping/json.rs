@@ -39,14 +39,14 @@ impl Pieces {
     pub fn window(&mut self, window: &PingWindow, unix_us: u64) -> String {
         let moments = &window.lat_ns;
         let rate = |count: u64, ns: f64| if ns > 0.0 { count as f64 * 1e9 / ns } else { 0.0 };
-        let (sum, wall) = (moments.sum as f64, window.wall_ns() as f64);
+        let (sum, wall) = (moments.sum as f64, window.load.wall_ns() as f64);
         let mut text = self.head(unix_us);
         let stat = [
             ("count", moments.count.to_string()),
-            ("size", window.counted_bytes.to_string()),
+            ("size", window.load.counted_bytes.to_string()),
             ("time", moments.sum.to_string()),
             ("iops", format!("{:.6}", rate(moments.count, sum))),
-            ("bps", format!("{:.0}", rate(window.counted_bytes, sum))),
+            ("bps", format!("{:.0}", rate(window.load.counted_bytes, sum))),
             ("min", moments.min.to_string()),
             ("avg", format!("{:.0}", moments.mean())),
             ("max", moments.max.to_string()),
@@ -54,11 +54,11 @@ impl Pieces {
         ];
         object(&mut text, "stat", &stat);
         let load = [
-            ("count", window.answered.to_string()),
-            ("size", window.answered_bytes.to_string()),
-            ("time", window.wall_ns().to_string()),
-            ("iops", format!("{:.6}", rate(window.answered, wall))),
-            ("bps", format!("{:.0}", rate(window.answered_bytes, wall))),
+            ("count", window.load.answered.to_string()),
+            ("size", window.load.answered_bytes.to_string()),
+            ("time", window.load.wall_ns().to_string()),
+            ("iops", format!("{:.6}", rate(window.load.answered, wall))),
+            ("bps", format!("{:.0}", rate(window.load.answered_bytes, wall))),
         ];
         // Behind another object.
         text.truncate(text.trim_end().len());
@@ -111,6 +111,7 @@ fn object(text: &mut String, name: &str, fields: &[(&str, String)]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fathom_analysis::ping::PingLoad;
     use fathom_model::Op;
 
     #[test]
@@ -133,13 +134,14 @@ mod tests {
             served: None,
             elapsed_ns: 0,
         };
-        let mut window = PingWindow {
+        let load = PingLoad {
             counted_bytes: 4096,
             answered: 2,
             answered_bytes: 8192,
             end_ns: 10_179_066,
-            ..PingWindow::default()
+            ..PingLoad::default()
         };
+        let mut window = PingWindow { load, ..PingWindow::default() };
         window.lat_ns.record(1324);
         let mut pieces = Pieces::new(place, TimeZone::UTC);
         let mut text = pieces.sample(&sample, Some(Note::Warmup), 1_795_213_535_882_301);

@@ -116,22 +116,22 @@ pub fn statistics(
         "{} requests completed in {}, {}{verb}, {} iops, {}/s",
         count(moments.count),
         time(moments.sum as u64),
-        size(whole.counted_bytes),
+        size(whole.load.counted_bytes),
         count(per_second(moments.count, moments.sum) as u64),
-        size(per_second(whole.counted_bytes, moments.sum) as u64)
+        size(per_second(whole.load.counted_bytes, moments.sum) as u64)
     )?;
-    let odd = [(whole.too_fast, "too fast"), (whole.too_slow, "too slow")];
+    let odd = [(whole.load.too_fast, "too fast"), (whole.load.too_slow, "too slow")];
     let odd = odd.iter().filter(|(number, _)| *number > 0);
     let odd: String = odd.map(|(number, words)| format!("{} {words}, ", count(*number))).collect();
-    let wall = u128::from(whole.wall_ns());
+    let wall = u128::from(whole.load.wall_ns());
     writeln!(
         out,
         "{odd}generated {} requests in {}, {}, {} iops, {}/s",
-        count(whole.answered),
-        time(whole.wall_ns()),
-        size(whole.answered_bytes),
-        count(per_second(whole.answered, wall) as u64),
-        size(per_second(whole.answered_bytes, wall) as u64)
+        count(whole.load.answered),
+        time(whole.load.wall_ns()),
+        size(whole.load.answered_bytes),
+        count(per_second(whole.load.answered, wall) as u64),
+        size(per_second(whole.load.answered_bytes, wall) as u64)
     )?;
     writeln!(
         out,
@@ -151,18 +151,20 @@ pub fn raw(window: &PingWindow) -> String {
         moments.count,
         moments.sum,
         per_second(moments.count, moments.sum),
-        per_second(window.counted_bytes, moments.sum),
+        per_second(window.load.counted_bytes, moments.sum),
         moments.min,
         moments.mean(),
         moments.max,
         window.deviation_ns(),
-        window.answered,
-        window.wall_ns()
+        window.load.answered,
+        window.load.wall_ns()
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use fathom_analysis::ping::PingLoad;
+
     use super::*;
 
     fn place() -> PingTarget {
@@ -177,11 +179,12 @@ mod tests {
     }
 
     fn window(times: &[u64], all: u64, wall: u64) -> PingWindow {
-        let mut window =
-            PingWindow { answered: all, answered_bytes: all * 4096, end_ns: wall, ..PingWindow::default() };
+        let load =
+            PingLoad { answered: all, answered_bytes: all * 4096, end_ns: wall, ..PingLoad::default() };
+        let mut window = PingWindow { load, ..PingWindow::default() };
         for &ns in times {
             window.lat_ns.record(ns);
-            window.counted_bytes += 4096;
+            window.load.counted_bytes += 4096;
         }
         window
     }
@@ -263,7 +266,8 @@ mod tests {
              min/avg/max/mdev = 230 us / 316 us / 402 us / 60.8 us\n"
         );
         let mut out = Vec::new();
-        let none = PingWindow { too_slow: 4, ..window(&[], 5, 1_000_000_000) };
+        let mut none = window(&[], 5, 1_000_000_000);
+        none.load.too_slow = 4;
         statistics(&place(), "mixed", &none, &mut TextWriter::new(&mut out)).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(

@@ -2,11 +2,16 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::ping::{Note, Ping, PingSample, PingStall, PingWindow};
+use fathom_analysis::criterion::ObjectiveVerdict;
+use fathom_analysis::ping::classes::{LatencyClass, classes};
+use fathom_analysis::ping::{
+    DeviceCounts, Note, PingCounts, PingHow, PingLoad, PingSample, PingStall, PingWindow,
+};
+use fathom_record::{Latency, LatencySummary, RunRecord, TestStatus};
 use serde::Serialize;
 
-use crate::document;
-use crate::{history, ping::text as ping_text};
+use super::PingReport;
+use crate::{Style, document, history, ping::text as ping_text};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.ping/1";
@@ -14,18 +19,54 @@ pub const SCHEMA: &str = "fathom.ping/1";
 #[derive(Serialize)]
 struct PingDocument<'a> {
     schema: &'static str,
+    /// Number in the history; null where the run is not kept.
+    run_id: Option<u64>,
     /// Null on virtual time.
     started: Option<String>,
     started_unix_ms: u64,
+    status: TestStatus,
+    interrupted: Option<&'a str>,
+    elapsed_ns: u64,
     #[serde(flatten)]
-    ping: &'a Ping,
+    how: &'a PingHow,
+    #[serde(flatten)]
+    counts: &'a PingCounts,
+    /// All requests that were answered.
+    whole: &'a PingLoad,
+    iops: f64,
+    bytes_per_second: f64,
+    lat_ns: LatencySummary,
+    response_ns: Option<LatencySummary>,
+    histogram: Vec<LatencyClass>,
+    device_counts: Option<&'a DeviceCounts>,
+    stuck_thread: Option<u32>,
+    slo: Vec<ObjectiveVerdict>,
 }
 
 impl<'a> PingDocument<'a> {
-    fn new(ping: &'a Ping) -> Self {
-        let started_unix_ms = ping.started_unix_us / 1000;
-        let started = (ping.started_unix_us > 0).then(|| history::started(started_unix_ms));
-        PingDocument { schema: SCHEMA, started, started_unix_ms, ping }
+    fn new(record: &'a RunRecord, style: &Style) -> Self {
+        let PingReport { test, ping, slo } = PingReport::of(record);
+        let started_unix_ms = record.header.started_unix_ms;
+        PingDocument {
+            schema: SCHEMA,
+            run_id: style.run_id,
+            started: (started_unix_ms > 0).then(|| history::started(started_unix_ms)),
+            started_unix_ms,
+            status: test.status,
+            interrupted: test.interrupted.as_deref(),
+            elapsed_ns: test.elapsed_ns,
+            how: &ping.how,
+            counts: &ping.counts,
+            whole: &ping.load,
+            iops: ping.load.per_second(ping.load.answered),
+            bytes_per_second: ping.load.per_second(ping.load.answered_bytes),
+            lat_ns: ping.lat_ns.summary(),
+            response_ns: ping.response_ns.as_ref().map(Latency::summary),
+            histogram: classes(&ping.lat_ns),
+            device_counts: ping.device_counts.as_ref(),
+            stuck_thread: ping.stuck_thread,
+            slo,
+        }
     }
 }
 
@@ -33,8 +74,8 @@ impl<'a> PingDocument<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(ping: &Ping, out: &mut dyn Write) -> io::Result<()> {
-    document::write(&PingDocument::new(ping), out)
+pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    document::write(&PingDocument::new(record, style), out)
 }
 
 #[derive(Serialize)]
@@ -53,7 +94,7 @@ enum PingEvent<'a> {
     Answered {
         length_ns: u64,
     },
-    Summary(PingDocument<'a>),
+    Summary(Box<PingDocument<'a>>),
 }
 
 impl PingEvent<'_> {
@@ -87,44 +128,29 @@ pub fn answered_line(length_ns: u64) -> String {
 }
 
 /// The last live line: the document.
-pub fn summary_line(ping: &Ping) -> String {
-    PingEvent::Summary(PingDocument::new(ping)).line()
+pub fn summary_line(record: &RunRecord, style: &Style) -> String {
+    PingEvent::Summary(Box::new(PingDocument::new(record, style))).line()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_analysis::ping::{PingHow, PingResult, PingTarget, ServedBy};
+    use fathom_analysis::ping::{Ping, ServedBy};
     use fathom_model::Op;
+    use fathom_record::{Observed, TestRecord};
 
-    fn ping() -> Ping {
-        Ping {
-            how: PingHow {
-                target: PingTarget { path: "/mnt".to_owned(), ..PingTarget::default() },
-                operation: "read",
-                block_size_bytes: 4096,
-                range_bytes: 1 << 20,
-                direct: true,
-                flushed: false,
-                engine: "io_uring".to_owned(),
-                fixed_schedule: true,
-                interval_ns: 5_000_000,
-                notes: Vec::new(),
-            },
-            result: PingResult { response_ns: Some(Default::default()), ..PingResult::default() },
-            started_unix_us: 1_795_213_535_882_301,
-            elapsed_ns: 7,
-            interrupted: None,
-            device_counts: None,
-            stuck_thread: Some(7),
-            slo: Vec::new(),
-        }
+    fn record() -> RunRecord {
+        let how = PingHow { operation: "read".to_owned(), fixed_schedule: true, ..PingHow::default() };
+        let response_ns = Some(Latency::default());
+        let ping = Ping { how, response_ns, stuck_thread: Some(7), ..Ping::default() };
+        let observed = Some(Observed::Ping(Box::new(ping)));
+        RunRecord { tests: vec![TestRecord { observed, ..TestRecord::default() }], ..RunRecord::default() }
     }
 
     #[test]
     fn the_document_has_the_fixed_names() {
         let mut out = Vec::new();
-        render(&ping(), &mut out).unwrap();
+        render(&record(), &Style::default(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("{\n  \"schema\": \"fathom.ping/1\",") && text.ends_with("}\n"), "{text}");
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -152,7 +178,8 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&sample_line(&sample, None, 5_000_000)).unwrap();
         assert_eq!((&value["event"], &value["error"]), (&"request".into(), &"Input/output error".into()));
         assert_eq!((&value["served"], &value["unix_ms"]), (&"device".into(), &5000.into()));
-        let value: serde_json::Value = serde_json::from_str(&summary_line(&ping())).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&summary_line(&record(), &Style::default())).unwrap();
         assert_eq!((&value["event"], &value["schema"]), (&"summary".into(), &"fathom.ping/1".into()));
         for (line, event) in [
             (stalled_line(&PingStall::default()), "stalled"),

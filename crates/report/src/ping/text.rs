@@ -2,9 +2,22 @@
 
 use std::io;
 
-use fathom_analysis::ping::{Note, PingSample, PingTarget};
+use fathom_analysis::ping::{Note, PingSample, PingTarget, whole};
+use fathom_record::RunRecord;
 
-use crate::{Style, ioping};
+use super::{PingReport, closing};
+use crate::{Style, TextWriter, formats, ioping};
+
+/// The report at the end: ioping's statistics and what stands below them.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    let ping = PingReport::of(record).ping;
+    ioping::statistics(&ping.how.target, &ping.how.operation, &whole(ping), out)?;
+    writeln!(out)?;
+    formats::text::render(&closing(record), style, out)
+}
 
 /// The line of one request, without its end: ioping's, then where it was answered.
 pub fn line(place: &PingTarget, sample: &PingSample, note: Option<Note>, style: &Style) -> String {

@@ -1,17 +1,19 @@
 //! What `ping` reports at its end: percentiles, a histogram, where requests were answered, failures, objectives. Pure.
 
 use fathom_analysis::criterion::ObjectiveVerdict;
-use fathom_analysis::ping::Ping;
-use fathom_analysis::ping::classes::LatencyClass;
+use fathom_analysis::ping::classes::{LatencyClass, classes};
+use fathom_analysis::ping::{Ping, whole};
 use fathom_model::units::{grouped, latency};
-use fathom_record::{Latency, LatencySummary};
+use fathom_record::{Latency, LatencySummary, RunRecord};
 
+use super::PingReport;
 use super::text::{error, stuck};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead};
 use crate::{ioping, text_writer};
 
 /// The whole report.
-pub fn view(ping: &Ping) -> View {
+pub fn view(record: &RunRecord) -> View {
+    let ping = PingReport::of(record).ping;
     let how = &ping.how;
     let direct = if how.direct { "direct I/O" } else { "buffered I/O" };
     let head = ViewHead {
@@ -21,33 +23,33 @@ pub fn view(ping: &Ping) -> View {
             how.engine.clone(),
             direct.to_owned(),
         ],
-        started_unix_ms: ping.started_unix_us / 1000,
+        started_unix_ms: record.header.started_unix_ms,
     };
     let mut view = View { head: Some(head), data: data(ping), ..View::default() };
     let statistics =
-        text_writer::text(|out| ioping::statistics(&how.target, how.operation, &ping.result.whole, out));
+        text_writer::text(|out| ioping::statistics(&how.target, &how.operation, &whole(ping), out));
     // Its own head stands above already.
     let statistics = statistics.unwrap_or_default().lines().skip(2).map(str::to_owned).collect();
     view.push("", [Block::Notes(statistics)]);
-    view.sections.extend(closing(ping).sections);
+    view.sections.extend(closing(record).sections);
     view
 }
 
 /// What stands below ioping's statistics.
-pub fn closing(ping: &Ping) -> View {
+pub fn closing(record: &RunRecord) -> View {
     let mut view = View::default();
-    let result = &ping.result;
-    if result.lat_ns.samples() > 0 {
-        let series = [("time", Some(&result.lat_ns)), ("response", result.response_ns.as_ref())];
+    let PingReport { ping, slo, .. } = PingReport::of(record);
+    if ping.lat_ns.samples() > 0 {
+        let series = [("time", Some(&ping.lat_ns)), ("response", ping.response_ns.as_ref())];
         let rows = series.into_iter().filter_map(|(name, record)| Some(percentiles(name, record?)));
         let numbers = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"].map(Column::right);
         let columns = std::iter::once(Column::left("")).chain(numbers).collect::<Vec<_>>();
         view.push("", [Block::Table(Table::new(columns, rows))]);
-        view.push("", [Block::Table(histogram(&result.histogram))]);
+        view.push("", [Block::Table(histogram(&classes(&ping.lat_ns)))]);
     }
     view.push("", [Block::KeyFigures(figures(ping))]);
     let objectives = ["objective", "result", "measured", ""].map(Column::left);
-    view.push("", [Block::Table(Table::new(objectives, ping.slo.iter().map(objective)).without_empty())]);
+    view.push("", [Block::Table(Table::new(objectives, slo.iter().map(objective)).without_empty())]);
     view.push("Notes", [Block::Notes(ping.how.notes.clone())]);
     view
 }
@@ -92,7 +94,7 @@ const EINVAL: i32 = 22;
 const FEW: u64 = 10;
 
 fn figures(ping: &Ping) -> Vec<KeyFigure> {
-    let counts = &ping.result.counts;
+    let counts = &ping.counts;
     let mut figures = Vec::new();
     let mut add = |label: &str, text: String| figures.push(KeyFigure::new(label, text));
     let answered = [
@@ -172,10 +174,8 @@ fn data(ping: &Ping) -> Table {
         "iops",
         "bytes_per_second",
     ];
-    let result = &ping.result;
-    let (counts, wall_ns) = (&result.counts, result.whole.wall_ns());
-    let rate = |count: u64| if wall_ns > 0 { count as f64 * 1e9 / wall_ns as f64 } else { 0.0 };
-    let whole = |scope: &str, record: &Latency| {
+    let (counts, load) = (&ping.counts, &ping.load);
+    let scope = |scope: &str, record: &Latency| {
         let lat = record.summary();
         let percentiles = [lat.p50, lat.p90, lat.p95, lat.p99, lat.p999, lat.p9999];
         let mut cells = vec![scope.into(), Cell::default(), Cell::default(), Cell::count(lat.samples)];
@@ -188,16 +188,16 @@ fn data(ping: &Ping) -> Table {
         cells.extend(percentiles.map(|ns| Cell::from(ns.map(Cell::latency))));
         cells.extend([counts.requests, counts.errors, counts.timeouts].map(Cell::count));
         cells.extend([
-            Cell::iops(rate(result.whole.answered)),
-            Cell::mebibytes(rate(result.whole.answered_bytes)),
+            Cell::iops(load.per_second(load.answered)),
+            Cell::mebibytes(load.per_second(load.answered_bytes)),
         ]);
         Row::new(cells)
     };
-    let class = |&LatencyClass { from_ns, below_ns, samples: count }: &LatencyClass| {
+    let class = |LatencyClass { from_ns, below_ns, samples: count }| {
         Row::new(["class".into(), Cell::latency(from_ns), Cell::latency(below_ns), Cell::count(count)])
     };
-    let rows = std::iter::once(whole("time", &result.lat_ns))
-        .chain(result.response_ns.as_ref().map(|response| whole("response", response)))
-        .chain(result.histogram.iter().map(class));
+    let rows = std::iter::once(scope("time", &ping.lat_ns))
+        .chain(ping.response_ns.as_ref().map(|response| scope("response", response)))
+        .chain(classes(&ping.lat_ns).into_iter().map(class));
     Table::new(COLUMNS.map(Column::right), rows)
 }

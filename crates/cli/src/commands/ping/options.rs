@@ -9,6 +9,7 @@ use fathom_report::formats::Format;
 
 use super::grammar::{ParsedWords, PingOption, ValueUse};
 use super::units::{COUNT, SIZE, Suffixes, TIME, parse};
+use crate::commands::run_arguments::{KeepArguments, label};
 
 /// Under which name the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,8 @@ pub struct PingInvocation {
     pub quiet: bool,
     /// Put the time before each line, in this form.
     pub stamp: Option<String>,
-    /// What the times are held against.
-    pub objectives: Vec<LatencyObjective>,
+    /// Where the run is kept.
+    pub keeping: KeepArguments,
 }
 
 const fn flag(long: &'static str, short: char, help: &'static str) -> PingOption {
@@ -105,7 +106,8 @@ pub const IOPING: &[PingOption] = &[
     flag("version", 'v', "print the version"),
 ];
 
-/// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's.
+/// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's, and so does `-k` where a
+/// long `--keep` keeps the run.
 const OWN: &[PingOption] = &[
     ours("json", "", "print one JSON document (fathom.ping/1) only"),
     ours(
@@ -119,6 +121,9 @@ const OWN: &[PingOption] = &[
     ours("schedule", "fixed", "issue requests at fixed times and measure latency from them"),
     ours("slo", "P<TIME", "latency objective such as 'p99<5ms,max<1s'; exit 3 if missed"),
     ours("timeout", "TIME", "count slower requests as timed out [default: 10s]"),
+    ours("keep", "", "keep the run in the history; --history and FATHOM_HISTORY imply it"),
+    ours("history", "FILE", "history file to keep the run in [default: FATHOM_HISTORY, else the user's own]"),
+    ours("label", "NAME=VALUE", "label of the run (repeatable)"),
     ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),
     ours(
         "destroy-data",
@@ -134,6 +139,7 @@ pub fn rows(front: PingProgram) -> Vec<PingOption> {
         PingProgram::Own => {
             let theirs = IOPING.iter().map(|row| match row.long {
                 "json" => PingOption { long: "ioping-json", help: "print ioping's JSON array", ..*row },
+                "keep" => PingOption { long: "keep-file", ..*row },
                 _ => *row,
             });
             theirs.chain(OWN.iter().copied()).collect()
@@ -204,18 +210,22 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         ..PingSettings::default()
     };
     settings.rules.timeout_ns = TIMEOUT_NS;
-    let (mut gathered, mut stamp, mut objectives) = (PingValues::default(), None, Vec::new());
+    let (mut gathered, mut stamp, mut keeping) = (PingValues::default(), None, KeepArguments::default());
     for (name, value) in &said.options {
         let text = value.as_deref().unwrap_or_default();
         match *name {
             "time" => stamp = Some(if text.is_empty() { "%b %d %T" } else { text }.to_owned()),
             "slo" => {
-                let parsed: Result<Vec<_>, String> = text.split(',').map(LatencyObjective::parse).collect();
-                objectives.extend(parsed?);
+                for objective in text.split(',') {
+                    settings.slo.push(LatencyObjective::parse(objective)?.text().to_owned());
+                }
             }
             "schedule" => settings.schedule = schedule(text)?,
             "live" if text != "ndjson" => return Err(format!("--live {text}: use ndjson")),
             "format" => gathered.forms.push((report(text)?, "--format")),
+            "keep" if front == PingProgram::Own => keeping.keep = true,
+            "history" => keeping.history = Some(PathBuf::from(text)),
+            "label" => keeping.labels.push(label(text)?),
             "engine" => settings.engine = Some(text.to_owned()),
             "catalog" => settings.types = VolumeTypes::new(Some(PathBuf::from(text))),
             "destroy-data" => settings.destroy_named = Some(PathBuf::from(text)),
@@ -233,7 +243,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
     let quiet =
         gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == PingOutput::Raw);
     settings.each = !quiet && !matches!(form, PingOutput::Report(_));
-    Ok(PingInvocation { settings, form, quiet, stamp, objectives })
+    Ok(PingInvocation { settings, form, quiet, stamp, keeping })
 }
 
 fn report(text: &str) -> Result<PingOutput, String> {
@@ -303,7 +313,7 @@ fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, g
         "sync" => settings.sync = true,
         "dsync" => settings.dsync = true,
         "rapid" => gathered.rapid = true,
-        "keep" => settings.keep = true,
+        "keep" | "keep-file" => settings.keep = true,
         "quiet" => gathered.quiet = true,
         "batch" => gathered.forms.push((PingOutput::Raw, "-B")),
         "ioping-json" => gathered.forms.push((PingOutput::Array, "-J")),
@@ -442,6 +452,9 @@ mod tests {
         check(PingProgram::Own, "--live ndjson .", &|said| {
             said.form == PingOutput::Live && said.settings.each
         });
+        check(PingProgram::Own, "--keep --label a=b .", &|said| said.keeping.keep && !said.settings.keep);
+        check(PingProgram::Own, "-k .", &|said| said.settings.keep && !said.keeping.keep);
+        check(PingProgram::Ioping, "--keep .", &|said| said.settings.keep && !said.keeping.keep);
         check(PingProgram::Own, "--schedule fixed -r 5 .", &|said| {
             said.settings.schedule == LatePolicy::Fixed
         });

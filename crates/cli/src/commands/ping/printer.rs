@@ -4,16 +4,21 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_analysis::ping::{Note, Ping, PingHow, PingSample, PingStall, PingWindow};
+use fathom_analysis::ping::{Note, Ping, PingHow, PingSample, PingStall, PingWindow, whole};
+use fathom_assess::TestKeeper;
 use fathom_assess::ping::PingObserver;
 use fathom_model::units::latency;
+use fathom_record::{RunHeader, RunRecord};
+use fathom_report::formats::Format;
 use fathom_report::ioping::json::Pieces;
-use fathom_report::ping::{self as report_ping, json as ping_json, text as ping_text};
-use fathom_report::{Style, TextWriter, formats, ioping};
+use fathom_report::ping::{json as ping_json, text as ping_text};
+use fathom_report::{Style, TextWriter, ioping};
 use fathom_runner::StopHandle;
 
 use super::options::{PingInvocation, PingOutput, PingProgram};
+use super::show;
 use crate::output;
+use crate::store::{self, HistoryKeeper};
 
 /// Writes to standard output as things happen.
 pub struct PingPrinter {
@@ -28,6 +33,7 @@ pub struct PingPrinter {
     pub answered: Arc<AtomicU64>,
     how: Option<(PingHow, u64)>,
     pieces: Option<Pieces>,
+    keeper: Option<HistoryKeeper>,
     /// What went wrong with writing; nothing more is written then.
     failed: Option<io::Error>,
 }
@@ -47,38 +53,45 @@ impl PingPrinter {
             answered: Arc::new(AtomicU64::new(0)),
             how: None,
             pieces: None,
+            keeper: (front == PingProgram::Own).then(|| HistoryKeeper::asked_for(&invocation.keeping, None)),
             failed: None,
         }
     }
 
-    /// What is left to say at the end; true where somebody still listens.
+    /// Keeps the run and prints what is left to print at the end; true where somebody still listens.
     ///
     /// # Errors
     /// Standard output cannot be written, other than because its reader has gone away.
-    pub fn finish(mut self, ping: &Ping) -> io::Result<bool> {
-        let (front, style) = (self.front, self.style.clone());
-        let whole = &ping.result.whole;
+    pub fn finish(mut self, record: &RunRecord, ping: &Ping) -> io::Result<bool> {
+        let mut keeper = self.keeper.take();
+        let kept = keeper.as_mut().map(|keeper| {
+            record.tests.iter().for_each(|test| keeper.append(test));
+            keeper.finish(record)
+        });
+        let style = Style { run_id: kept.as_ref().and_then(store::run_id), ..self.style.clone() };
+        let whole = whole(ping);
         match self.form {
-            PingOutput::Text if self.quiet && self.periods => {}
-            PingOutput::Text => self.write(|out| {
-                ioping::statistics(&ping.how.target, ping.how.operation, whole, out)?;
-                if front == PingProgram::Ioping {
-                    return Ok(());
-                }
-                writeln!(out)?;
-                formats::text::render(&report_ping::closing(ping), &style, out)
-            }),
-            PingOutput::Raw => self.line(&ioping::raw(whole)),
+            PingOutput::Text if self.front == PingProgram::Ioping && !(self.quiet && self.periods) => {
+                self.write(|out| ioping::statistics(&ping.how.target, &ping.how.operation, &whole, out));
+            }
+            PingOutput::Text => {
+                let shows = !(self.quiet && self.periods);
+                self.write(|out| {
+                    if shows {
+                        show(record, &style, Format::Text, out)?;
+                    }
+                    kept.iter().try_for_each(|kept| store::write_kept(kept, out))
+                });
+            }
+            PingOutput::Raw => self.line(&ioping::raw(&whole)),
             PingOutput::Array => {
-                let at = ping.started_unix_us + whole.end_ns / 1000;
-                let last = self.pieces.as_mut().map(|pieces| pieces.window(whole, at)).unwrap_or_default();
+                let at = self.how.as_ref().map_or(0, |(_, began)| began + whole.load.end_ns / 1000);
+                let last = self.pieces.as_mut().map(|pieces| pieces.window(&whole, at)).unwrap_or_default();
                 let end = self.pieces.take().map_or("[]\n", Pieces::end);
                 self.json(&format!("{last}{end}"));
             }
-            PingOutput::Report(format) => self.write(|out| {
-                format.write(&style, out, || report_ping::view(ping), |out| ping_json::render(ping, out))
-            }),
-            PingOutput::Live => self.json_line(&ping_json::summary_line(ping)),
+            PingOutput::Report(format) => self.write(|out| show(record, &style, format, out)),
+            PingOutput::Live => self.json_line(&ping_json::summary_line(record, &style)),
         }
         let is_read = self.failed.is_none();
         output::forgive_closed_pipe(self.failed.map_or(Ok(()), Err)).map(|()| is_read)
@@ -121,7 +134,10 @@ impl PingPrinter {
 }
 
 impl PingObserver for PingPrinter {
-    fn ready(&mut self, how: &PingHow, unix_us: u64) {
+    fn ready(&mut self, header: &RunHeader, how: &PingHow, unix_us: u64) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.begin(header);
+        }
         if self.form == PingOutput::Array {
             self.pieces = Some(Pieces::new(how.target.clone(), self.style.time_zone.clone()));
         }
@@ -152,7 +168,7 @@ impl PingObserver for PingPrinter {
     }
 
     fn period(&mut self, period: &PingWindow) {
-        let at = self.how.as_ref().map_or(0, |(_, began)| began + period.end_ns / 1000);
+        let at = self.how.as_ref().map_or(0, |(_, began)| began + period.load.end_ns / 1000);
         match self.form {
             PingOutput::Text | PingOutput::Raw => self.line(&ioping::raw(period)),
             PingOutput::Live => self.json_line(&ping_json::period_line(period)),
