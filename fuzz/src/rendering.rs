@@ -13,7 +13,7 @@ use fathom_report::formats::Format;
 use fathom_report::identify::{self as identify_report, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
-    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, ping,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, monitor, ping,
     prepare::json as prepare_json, prepare::view as prepare_view, simulate as simulate_report,
     surface as surface_report, sweep as sweep_report,
 };
@@ -62,6 +62,13 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
         ActivityKind::Prepare => {
             prepare_json::render(record, style, &mut out.json())?;
             in_all_formats(style, out, || prepare_view(record))
+        }
+        ActivityKind::Monitor => {
+            monitor::lines::render(record, style, out)?;
+            in_all_formats(style, out, || monitor::means(record))?;
+            monitor::intervals(record)
+                .into_iter()
+                .try_for_each(|interval| monitor::json::line(interval, &mut out.json()))
         }
         ActivityKind::Ping => {
             ping::text::render(record, style, out)?;

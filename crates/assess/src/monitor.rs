@@ -8,16 +8,20 @@ mod error;
 mod owners;
 mod requests;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
+use fathom_analysis::monitor::{MonitorInterval, MonitorTally, WatchedDevice};
 use fathom_model::Nanos;
-use fathom_runner::StopHandle;
+use fathom_record::{Activity, RunHeader, RunRecord, TestStatus};
+use fathom_runner::{ClockFacts, StopHandle};
 use fathom_sys::clock::{RealClock, unix_ms};
 use fathom_sys::device::SysRoot;
 
 pub use error::MonitorError;
+
+use crate::enter_conditions;
 
 use devices::{DeviceSelection, DeviceWatch};
 use owners::Owners;
@@ -47,10 +51,18 @@ pub struct MonitorSettings {
     pub trace: bool,
     /// Look for the processes behind the load.
     pub owners: bool,
+    /// The run is kept: enter this machine and the single intervals into its record.
+    pub keeps: bool,
+    /// Labels of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The command line, program name first.
+    pub command: Vec<String>,
 }
 
 /// Is told what devices do.
 pub trait MonitorObserver {
+    /// The devices are known; watching begins.
+    fn begun(&mut self, _header: &RunHeader) {}
     /// An interval has ended; one entry per device.
     fn interval(&mut self, intervals: &[MonitorInterval]);
     /// A device with requests in flight has not answered for `length_ns`.
@@ -61,7 +73,7 @@ pub trait MonitorObserver {
     fn untraced(&mut self, _reason: &str, _hint: Option<&str>) {}
 }
 
-/// Watches until the count is reached or `stop` asks for the end.
+/// Watches until the count is reached or `stop` asks for the end: a test for each device.
 ///
 /// # Errors
 /// A device that was named is not there, or there is none at all.
@@ -69,7 +81,7 @@ pub fn run(
     settings: &MonitorSettings,
     stop: &StopHandle,
     observer: &mut dyn MonitorObserver,
-) -> Result<(), MonitorError> {
+) -> Result<RunRecord, MonitorError> {
     let root = SysRoot::real();
     let choice = DeviceSelection::of(&root, &settings.devices)?;
     let clock = RealClock::start();
@@ -85,14 +97,20 @@ pub fn run(
         root,
         clock,
     };
+    let mut header = monitor.header(settings);
+    observer.begun(&header);
     if settings.trace {
         match Requests::start(&monitor.root, &monitor.watches) {
             Ok(requests) => monitor.requests = Some(requests),
             Err(error) => observer.untraced(&error.to_string(), error.hint()),
         }
     }
-    monitor.go(settings, stop, observer);
-    Ok(())
+    let mut tally = MonitorTally::new(settings.keeps);
+    monitor.go(settings, stop, observer, &mut tally);
+    header.interrupted = stop.reason();
+    let status = if stop.is_requested() { TestStatus::Incomplete } else { TestStatus::Complete };
+    let tests = tally.tests(header.interrupted.as_deref());
+    Ok(RunRecord { header, status, tests, ..RunRecord::default() })
 }
 
 struct Monitor {
@@ -105,7 +123,30 @@ struct Monitor {
 }
 
 impl Monitor {
-    fn go(&mut self, settings: &MonitorSettings, stop: &StopHandle, observer: &mut dyn MonitorObserver) {
+    fn header(&self, settings: &MonitorSettings) -> RunHeader {
+        let names: Vec<&str> = self.watches.iter().map(|watch| watch.device.name.as_str()).collect();
+        let mut header = RunHeader {
+            command: settings.command.clone(),
+            activity: Activity::Monitor,
+            target: names.join(","),
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            labels: settings.labels.clone(),
+            ..RunHeader::default()
+        };
+        if settings.keeps {
+            // Of the target nothing is asked: a file system that does not answer would hold everything up.
+            enter_conditions(&mut header, None, ClockFacts { source: self.clock.source().name() });
+        }
+        header
+    }
+
+    fn go(
+        &mut self,
+        settings: &MonitorSettings,
+        stop: &StopHandle,
+        observer: &mut dyn MonitorObserver,
+        tally: &mut MonitorTally,
+    ) {
         let began = self.clock.now();
         let mut number = 0;
         while settings.count.is_none_or(|count| number < count) && !stop.is_requested() {
@@ -119,6 +160,7 @@ impl Monitor {
                 break;
             }
             let intervals = self.end_interval(number);
+            tally.add(&intervals);
             observer.interval(&intervals);
         }
     }

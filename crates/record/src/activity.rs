@@ -17,6 +17,8 @@ pub enum Activity {
     Fio,
     /// `identify`.
     Identify(IdentifyActivity),
+    /// `monitor`.
+    Monitor,
     /// `ping`.
     Ping(PingActivity),
     /// `prepare`.
@@ -112,6 +114,8 @@ pub enum ActivityKind {
     Fio,
     /// `identify`.
     Identify,
+    /// `monitor`.
+    Monitor,
     /// `ping`.
     Ping,
     /// `prepare`.
@@ -137,6 +141,7 @@ impl Activity {
             Activity::Bench(_) => ActivityKind::Bench,
             Activity::Fio => ActivityKind::Fio,
             Activity::Identify(_) => ActivityKind::Identify,
+            Activity::Monitor => ActivityKind::Monitor,
             Activity::Ping(_) => ActivityKind::Ping,
             Activity::Prepare(_) => ActivityKind::Prepare,
             Activity::Simulate(_) => ActivityKind::Simulate,
@@ -156,10 +161,11 @@ impl Activity {
 
 impl ActivityKind {
     /// All of them.
-    pub const ALL: [ActivityKind; 8] = [
+    pub const ALL: [ActivityKind; 9] = [
         ActivityKind::Bench,
         ActivityKind::Fio,
         ActivityKind::Identify,
+        ActivityKind::Monitor,
         ActivityKind::Ping,
         ActivityKind::Prepare,
         ActivityKind::Simulate,
@@ -173,6 +179,7 @@ impl ActivityKind {
             ActivityKind::Bench => "bench",
             ActivityKind::Fio => "fio",
             ActivityKind::Identify => "identify",
+            ActivityKind::Monitor => "monitor",
             ActivityKind::Ping => "ping",
             ActivityKind::Prepare => "prepare",
             ActivityKind::Simulate => "simulate",

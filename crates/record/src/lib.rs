@@ -44,7 +44,7 @@ pub use history_row::HistoryRow;
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
 pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};
-pub use observed::{Observed, forecast, ping};
+pub use observed::{Observed, forecast, load, monitor, ping};
 pub use plan::{CloneRecord, PlanRecord};
 pub use prepare_stage::PrepareStage;
 pub use rounds::{RoundsRecord, merge_rounds};

@@ -1,12 +1,15 @@
 //! The results of commands that do not run jobs of fio: part of a test, in place of its jobs.
 
 pub mod forecast;
+pub mod load;
+pub mod monitor;
 pub mod ping;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{TestRecord, TestSummary};
 use forecast::Forecast;
+use monitor::MonitoredDevice;
 use ping::Ping;
 
 /// The results of such a test.
@@ -15,6 +18,8 @@ use ping::Ping;
 pub enum Observed {
     /// `simulate`: a volume under a load.
     Forecast(Box<Forecast>),
+    /// `monitor`: a device.
+    Monitor(Box<MonitoredDevice>),
     /// `ping`: single requests.
     Ping(Box<Ping>),
 }
@@ -24,7 +29,15 @@ impl TestRecord {
     pub fn forecast(&self) -> Option<&Forecast> {
         match self.observed.as_ref()? {
             Observed::Forecast(forecast) => Some(forecast),
-            Observed::Ping(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The device that was monitored, where this is one.
+    pub fn monitored(&self) -> Option<&MonitoredDevice> {
+        match self.observed.as_ref()? {
+            Observed::Monitor(device) => Some(device),
+            _ => None,
         }
     }
 
@@ -32,7 +45,7 @@ impl TestRecord {
     pub fn ping(&self) -> Option<&Ping> {
         match self.observed.as_ref()? {
             Observed::Ping(ping) => Some(ping),
-            Observed::Forecast(_) => None,
+            _ => None,
         }
     }
 
@@ -40,12 +53,13 @@ impl TestRecord {
     pub(crate) fn observed_summary(&self) -> Option<TestSummary> {
         let summary = match self.observed.as_ref()? {
             Observed::Forecast(forecast) => forecast.summary(),
+            Observed::Monitor(device) => device.summary(),
             Observed::Ping(ping) => ping.summary(),
         };
         Some(TestSummary { elapsed_ns: self.elapsed_ns, ..summary })
     }
 
-    /// True where the same test of another host can be added to this one: forecasts stay apart.
+    /// True where the same test of another host can be added to this one: forecasts and devices stay apart.
     pub(crate) fn adds_up_with(&self, other: &TestRecord) -> bool {
         other.observed.is_none() || self.ping().is_some() && other.ping().is_some()
     }

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use fathom_analysis::monitor::load::LoadWatch;
-use fathom_analysis::monitor::{Activity, InFlight, MonitorInterval, OpActivity, Presence, WatchedDevice};
+use fathom_analysis::monitor::{
+    DeviceActivity, InFlight, MonitorInterval, OpActivity, Presence, WatchedDevice,
+};
 use fathom_model::PerOp;
 use fathom_sys::clock::{RealClock, monotonic_ns};
 use fathom_sys::device::diskstats::SECTOR_BYTES;
@@ -147,7 +148,7 @@ fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Optio
 
 /// One device between two readings.
 pub(super) struct DeviceWatch {
-    pub device: Arc<WatchedDevice>,
+    pub device: WatchedDevice,
     /// None while the device is away.
     sampler: Option<DiskSampler>,
     presence: Presence,
@@ -166,7 +167,7 @@ impl DeviceWatch {
     /// Begins to watch; a device that is not there is waited for.
     pub fn start(device: WatchedDevice, now: u64) -> DeviceWatch {
         let mut watch = DeviceWatch {
-            device: Arc::new(device),
+            device,
             sampler: None,
             presence: Presence::There,
             before: (now, DiskStats::default()),
@@ -256,7 +257,7 @@ fn completed(stats: &DiskStats) -> u64 {
     stats.read_ios + stats.write_ios + stats.discard_ios + stats.flush_ios
 }
 
-fn activity(grown: &DiskStats) -> Activity {
+fn activity(grown: &DiskStats) -> DeviceActivity {
     let read = OpActivity {
         ios: grown.read_ios,
         merges: grown.read_merges,
@@ -277,5 +278,5 @@ fn activity(grown: &DiskStats) -> Activity {
     };
     let flush = OpActivity { ios: grown.flush_ios, ticks_ms: grown.flush_ticks_ms, ..OpActivity::default() };
     let ops = PerOp { read, write, trim };
-    Activity { ops, flush, busy_ms: grown.busy_ms, queue_ms: grown.queue_ms }
+    DeviceActivity { ops, flush, busy_ms: grown.busy_ms, queue_ms: grown.queue_ms }
 }

@@ -168,6 +168,7 @@ fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -
         ActivityKind::Identify => {
             super::identify::show(&record, &VolumeTypes::default(), &style, format, out)
         }
+        ActivityKind::Monitor => super::monitor::show(&record, &style, format, out),
         ActivityKind::Ping => super::ping::show(&record, &style, format, out),
         ActivityKind::Prepare => super::prepare::show(&record, &style, format, out),
         ActivityKind::Simulate => super::simulate::show(&record, &style, format, out),

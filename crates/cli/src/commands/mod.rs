@@ -75,7 +75,7 @@ enum Command {
     /// Simulate a load on volumes: rates, latency, burst credits, monthly cost
     Simulate(Box<simulate::SimulateArguments>),
     /// Monitor live I/O: rates, sizes, latency, queue depth, and the processes behind it
-    Monitor(monitor::MonitorArguments),
+    Monitor(Box<monitor::MonitorArguments>),
     /// Look up volume types: limits, prices, and which meet requirements
     Catalog(catalog::CatalogCommand),
     /// List, show, export and remove past runs
@@ -100,7 +100,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Ping { options } => Ok(ping::run(&options)),
         Command::Prepare(arguments) => prepare::run(*arguments, args),
         Command::Simulate(arguments) => simulate::run(*arguments, args),
-        Command::Monitor(arguments) => monitor::run(arguments),
+        Command::Monitor(arguments) => monitor::run(*arguments, args),
         Command::Catalog(command) => catalog::run(command),
         Command::History(arguments) => history::run(arguments),
     }

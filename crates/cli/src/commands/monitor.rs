@@ -1,6 +1,7 @@
 //! `fathom monitor`: shows what devices do now, and writes the job that would do it again.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,23 +9,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use fathom_analysis::monitor::capture::Capture;
-use fathom_analysis::monitor::{MonitorInterval, Presence, WatchedDevice};
+use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
+use fathom_assess::TestKeeper;
 use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
 use fathom_options::shell_quoted;
+use fathom_record::{RunHeader, RunRecord};
 use fathom_report::formats::{Format, text};
 use fathom_report::monitor::{
-    job as monitor_job, json as monitor_json, lines as monitor_lines, view as monitor_view,
+    intervals as monitor_intervals, job as monitor_job, json as monitor_json, lines as monitor_lines,
+    means as monitor_means, view as monitor_view,
 };
 use fathom_report::view::View;
-use fathom_report::{Style, text_writer};
+use fathom_report::{Style, TextWriter, text_writer};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{PathRefusal, check_output, replace_output};
 
 use super::format_arguments::FormatArguments;
+use super::run_arguments::{KeepArguments, words};
 use crate::exit::{Complaint, Exit};
 use crate::screen::Screen;
+use crate::store::{self, HistoryKeeper};
 use crate::{output, signals};
 
 /// What `fathom monitor` takes.
@@ -41,6 +47,8 @@ pub struct MonitorArguments {
     count: Option<u64>,
     #[command(flatten)]
     form: FormatArguments,
+    #[command(flatten)]
+    keeping: KeepArguments,
     /// Trace single requests (needs root): exact sizes, order, and latency at the device
     #[arg(long)]
     trace: bool,
@@ -82,7 +90,7 @@ impl From<MonitorError> for Complaint {
 ///
 /// # Errors
 /// It could not begin, or the job file cannot be written.
-pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
+pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let stop = StopHandle::default();
     let caught = signals::watch_saying(stop.clone(), "stopped immediately").map_err(signals::unwatched)?;
     let settings = MonitorSettings {
@@ -91,6 +99,9 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
         count: arguments.count,
         trace: arguments.trace || arguments.to_job.is_some(),
         owners: !arguments.no_owners,
+        keeps: arguments.keeping.is_asked_for(),
+        labels: arguments.keeping.labels(),
+        command: words(command),
     };
     // Now rather than after hours of watching.
     let job_file = arguments.to_job.as_ref().map(|path| JobFile::check(path)).transpose()?;
@@ -106,19 +117,39 @@ pub fn run(arguments: MonitorArguments) -> Result<Exit, Complaint> {
         stop: stop.clone(),
         captures: BTreeMap::new(),
         captures_wanted: job_file.is_some(),
-        sums: Vec::new(),
+        keeper: HistoryKeeper::asked_for(&arguments.keeping, None),
         begun: false,
         ended: Arc::new(AtomicU64::new(0)),
         failed: None,
     };
     let ended = printer.ended.clone();
     caught.answer_status(move || format!("monitor: {} intervals so far", ended.load(Ordering::Relaxed)));
-    monitor::run(&settings, &stop, &mut printer)?;
-    let captures = printer.finish()?;
+    let record = monitor::run(&settings, &stop, &mut printer)?;
+    let captures = printer.finish(&record)?;
     if let Some(file) = job_file {
         file.write(&captures)?;
     }
     Ok(if caught.number().is_some() { Exit::Interrupted } else { Exit::Done })
+}
+
+/// Shows what came out: the lines of the intervals, or the means.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    match format {
+        Format::Text => monitor_lines::render(record, style, out),
+        _ => format.write(
+            style,
+            out,
+            || monitor_means(record),
+            |out| {
+                monitor_intervals(record)
+                    .into_iter()
+                    .try_for_each(|interval| monitor_json::line(interval, out))
+            },
+        ),
+    }
 }
 
 enum MonitorOutput {
@@ -140,8 +171,7 @@ struct MonitorPrinter {
     /// What each device did, for the job file.
     captures: BTreeMap<String, Capture>,
     captures_wanted: bool,
-    /// All intervals of each device as one, for the last table.
-    sums: Vec<MonitorInterval>,
+    keeper: HistoryKeeper,
     begun: bool,
     /// Intervals that have ended, for who asks how it goes.
     ended: Arc<AtomicU64>,
@@ -150,30 +180,26 @@ struct MonitorPrinter {
 }
 
 impl MonitorPrinter {
-    /// What was captured. Means over all the time are the report; on a terminal they take the place of the last interval.
-    fn finish(mut self) -> Result<BTreeMap<String, Capture>, Complaint> {
+    /// Keeps the run; returns what was captured. Means over all the time are the report; on a terminal they take the place of the
+    /// last interval.
+    fn finish(mut self, record: &RunRecord) -> Result<BTreeMap<String, Capture>, Complaint> {
+        record.tests.iter().for_each(|test| self.keeper.append(test));
+        let kept = self.keeper.finish(record);
         let failed = self.failed.take().map_or(Ok(()), Err);
-        let longest = self.sums.iter().map(|sum| sum.elapsed_ns).max().unwrap_or(0);
-        let means = monitor_view(&format!("Means over {}", duration(Nanos(longest))), &self.sums);
-        match (&mut self.form, &failed) {
-            (MonitorOutput::Live(screen), Ok(())) => draw(screen, &means, &self.style)?,
-            (MonitorOutput::Means(format), Ok(())) => {
-                output::print(|out| format.write(&self.style, out, || means, |_| Ok(())))?;
+        if failed.is_ok() {
+            match &mut self.form {
+                MonitorOutput::Live(screen) => draw(screen, &monitor_means(record), &self.style)?,
+                MonitorOutput::Means(format) => {
+                    output::print(|out| show(record, &self.style, *format, out))?;
+                }
+                MonitorOutput::Lines | MonitorOutput::Json => {}
             }
-            _ => {}
+            if matches!(self.form, MonitorOutput::Live(_) | MonitorOutput::Lines) {
+                output::print(|out| store::write_kept(&kept, out))?;
+            }
         }
         output::forgive_closed_pipe(failed)?;
         Ok(self.captures)
-    }
-
-    fn sum_up(&mut self, intervals: &[MonitorInterval]) {
-        for interval in intervals {
-            match self.sums.iter_mut().find(|sum| sum.device.name == interval.device.name) {
-                Some(sum) if sum.presence != Presence::Gone => sum.add(interval),
-                Some(sum) => *sum = interval.clone(),
-                None => self.sums.push(interval.clone()),
-            }
-        }
     }
 
     fn show(&mut self, intervals: &[MonitorInterval]) -> io::Result<()> {
@@ -219,11 +245,12 @@ fn draw(screen: &mut Screen, view: &View, style: &Style) -> io::Result<()> {
 }
 
 impl MonitorObserver for MonitorPrinter {
+    fn begun(&mut self, header: &RunHeader) {
+        self.keeper.begin(header);
+    }
+
     fn interval(&mut self, intervals: &[MonitorInterval]) {
         self.ended.fetch_add(1, Ordering::Relaxed);
-        if matches!(self.form, MonitorOutput::Live(_) | MonitorOutput::Means(_)) {
-            self.sum_up(intervals);
-        }
         if self.captures_wanted {
             for interval in intervals {
                 self.captures.entry(interval.device.name.clone()).or_default().add(interval);

@@ -1,27 +1,27 @@
 //! Every report of every kind of record, with text in it that others may have written: nothing of it reaches a terminal but as
 //! text, and it makes no line.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::monitor::{Activity, MonitorInterval, OpActivity, ProcessActivity, WatchedDevice};
+use fathom_analysis::monitor::{
+    DeviceActivity, MonitorInterval, MonitoredDevice, OpActivity, ProcessActivity, WatchedDevice,
+};
 use fathom_analysis::ping::{PingSample, PingTarget};
 use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_model::text::{defused, is_hidden, shown};
 use fathom_model::{Op, PerOp};
-use fathom_record::{HistoryRow, HostRecord, RunRecord};
+use fathom_record::{Activity, HistoryRow, HostRecord, Observed, RunHeader, RunRecord, TestRecord};
 use fathom_report::formats::{self, Format};
 use fathom_report::identify::{self, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
     Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, history, ioping,
-    monitor::job as monitor_job,
 };
 use fathom_report::{
-    monitor::json as monitor_json, monitor::lines as monitor_lines, monitor::view as monitor_view,
-    ping::json as ping_json, ping::text as ping_text, ping::view as ping_view, prepare, simulate, surface,
-    sweep,
+    monitor, ping::json as ping_json, ping::text as ping_text, ping::view as ping_view, prepare, simulate,
+    surface, sweep,
 };
 use fathom_report::{text_writer, width};
 use proptest::prelude::*;
@@ -51,7 +51,9 @@ static RECORDS: LazyLock<Vec<Template>> = LazyLock::new(|| {
     for command in commands {
         run(&[command, &["--label=a=b", volume]].concat());
     }
-    run(&["history", "export"]).lines().map(Template::new).collect()
+    let exported = run(&["history", "export"]);
+    // What is monitored depends on the machine.
+    exported.lines().chain([monitored().to_json().as_str()]).map(Template::new).collect()
 });
 
 /// A record whose texts can be replaced.
@@ -244,12 +246,13 @@ fn compare(name: &str, suffix: &str, render: impl Fn(&str, &mut TextWriter) -> s
 }
 
 /// Activities whose reports are views.
-const VIEWS: [&str; 7] = ["bench", "identify", "ping", "prepare", "simulate", "surface", "sweep"];
+const VIEWS: [&str; 8] = ["bench", "identify", "monitor", "ping", "prepare", "simulate", "surface", "sweep"];
 
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
         "bench" => bench::view(record, show_fio),
         "identify" => of_identified(record, |report| identify::view(report, show_fio)),
+        "monitor" => monitor::means(record),
         "ping" => ping_view(record),
         "prepare" => prepare::view(record),
         "simulate" => simulate::view(record),
@@ -279,6 +282,11 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         "normal" => fio_normal::render(record, style, out),
         "json" => fio_json::render(record, style, &mut out.json()),
         "bench-json" => bench::json::render(record, style, &mut out.json()),
+        "monitor" => monitor::lines::render(record, style, out),
+        "monitor-json" => {
+            let mut intervals = monitor::intervals(record).into_iter();
+            intervals.try_for_each(|interval| monitor::json::line(interval, &mut out.json()))
+        }
         "ping" => ping_text::render(record, style, out),
         "ping-json" => ping_json::render(record, style, &mut out.json()),
         "simulate-json" => simulate::json::render(record, style, &mut out.json()),
@@ -307,7 +315,7 @@ proptest! {
         kind in any::<prop::sample::Index>(),
     ) {
         let names = [
-            "normal", "json", "json+", "record", "bench-json", "identify-json", "ping", "ping-json", "simulate-json",
+            "normal", "json", "json+", "record", "bench-json", "identify-json", "monitor", "monitor-json", "ping", "ping-json", "simulate-json",
         ];
         let names = names.map(str::to_owned).into_iter();
         let views = VIEWS.iter().flat_map(|activity| Format::ALL.map(|format| format!("{activity} as {format}")));
@@ -341,16 +349,16 @@ proptest! {
     fn what_monitor_shows_has_a_line_per_device(suffix in hostile(), style in styles()) {
         compare("monitor", &suffix, |text, out| {
             let interval = interval(text);
-            writeln!(out, "{}", monitor_lines::line(&interval, &style))?;
-            formats::text::render(&monitor_view("Means", &[interval]), &style, out)
+            writeln!(out, "{}", monitor::lines::line(&interval, &style))?;
+            formats::text::render(&monitor::view("Means", &[interval]), &style, out)
         });
         compare("markdown", &suffix, |text, out| {
-            formats::markdown::render(&monitor_view("Means", &[interval(text)]), &style, out)
+            formats::markdown::render(&monitor::view("Means", &[interval(text)]), &style, out)
         });
-        compare("csv", &suffix, |text, out| formats::csv::render(&monitor_view("Means", &[interval(text)]), out));
-        compare("json", &suffix, |text, out| monitor_json::line(&interval(text), &mut out.json()));
-        let job = monitor_job::render(&interval(&suffix)).unwrap();
-        let plain = monitor_job::render(&interval(&harmless(&suffix))).unwrap();
+        compare("csv", &suffix, |text, out| formats::csv::render(&monitor::view("Means", &[interval(text)]), out));
+        compare("json", &suffix, |text, out| monitor::json::line(&interval(text), &mut out.json()));
+        let job = monitor::job::render(&interval(&suffix)).unwrap();
+        let plain = monitor::job::render(&interval(&harmless(&suffix))).unwrap();
         prop_assert_eq!(job.lines().count(), plain.lines().count());
         prop_assert!(!job.chars().any(|c| c != '\n' && is_hidden(c)), "{}", job);
     }
@@ -369,6 +377,15 @@ proptest! {
             writeln!(out, "{}", ioping::stamp(0, text, &style))
         });
     }
+}
+
+/// A run of monitor with one interval of one device.
+fn monitored() -> RunRecord {
+    let interval = interval("");
+    let device = MonitoredDevice { means: interval.clone(), intervals: vec![interval] };
+    let test = TestRecord { observed: Some(Observed::Monitor(Box::new(device))), ..TestRecord::default() };
+    let header = RunHeader { activity: Activity::Monitor, ..RunHeader::default() };
+    RunRecord { header, tests: vec![test], ..RunRecord::default() }
 }
 
 fn interval(text: &str) -> MonitorInterval {
@@ -390,8 +407,8 @@ fn interval(text: &str) -> MonitorInterval {
     };
     MonitorInterval {
         elapsed_ns: 1_000_000_000,
-        device: Arc::new(device),
-        activity: Activity { ops: PerOp { read, ..PerOp::default() }, ..Activity::default() },
+        device,
+        activity: DeviceActivity { ops: PerOp { read, ..PerOp::default() }, ..DeviceActivity::default() },
         owners: vec![owner.clone(), owner],
         ..MonitorInterval::default()
     }

@@ -41,6 +41,22 @@ fn every_run_is_shown_again_as_it_was_printed() {
 }
 
 #[test]
+fn a_monitored_device_is_shown_again_as_it_was_printed() {
+    let first = std::fs::read_dir("/sys/block").ok().and_then(|mut names| names.next()?.ok());
+    let Some(device) = first.and_then(|entry| entry.file_name().into_string().ok()) else { return };
+    let dir = scratch();
+    let command = ["monitor", "--keep", "--count=2", "--interval=50ms", &device];
+    for format in ["markdown", "csv", "json"] {
+        let (printed, shown) = printed_and_shown(dir.path(), &command, &["--format", format], format);
+        assert_eq!(printed, shown, "{format}");
+    }
+    let (printed, shown) = printed_and_shown(dir.path(), &command, &[], "text");
+    let (lines, _) = printed.split_once("\nKept as run ").expect("it says where the run is kept");
+    assert_eq!(lines, shown);
+    run(dir.path(), &["history", "trend", "iops", "--test", &device]).quietly();
+}
+
+#[test]
 fn a_run_of_fio_is_shown_again_as_it_was_printed() {
     let dir = scratch();
     let target = format!("--filename={VOLUME}");

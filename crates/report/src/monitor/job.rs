@@ -109,8 +109,6 @@ fn sizes(section: &ReplaySection) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use fathom_analysis::monitor::WatchedDevice;
     use fathom_analysis::monitor::load::LoadWatch;
 
@@ -121,7 +119,7 @@ mod tests {
         let mut watch = LoadWatch::default();
         let mut seen = MonitorInterval {
             elapsed_ns: 4_000_000_000,
-            device: Arc::new(WatchedDevice { path: "/dev/sdb".into(), ..WatchedDevice::default() }),
+            device: WatchedDevice { path: "/dev/sdb".into(), ..WatchedDevice::default() },
             ..MonitorInterval::default()
         };
         for n in 0..2000 {
@@ -148,10 +146,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
-        seen.device = Arc::new(WatchedDevice {
-            path: "/dev/x\nfilename=/dev/sda\r".into(),
-            ..WatchedDevice::default()
-        });
+        seen.device =
+            WatchedDevice { path: "/dev/x\nfilename=/dev/sda\r".into(), ..WatchedDevice::default() };
         let text = render(&seen).unwrap();
         assert!(text.starts_with("; The load of /dev/x\\x0afilename=/dev/sda\\x0d as `fathom"), "{text}");
         assert_eq!(render(&MonitorInterval { elapsed_ns: 1, ..MonitorInterval::default() }), None);

@@ -27,7 +27,7 @@ struct MonitorLineDocument<'a> {
     read: MonitorOpDocument,
     write: MonitorOpDocument,
     trim: MonitorOpDocument,
-    flush: FlushDocument,
+    flush: MonitorOpDocument,
     total: MonitorOpDocument,
     in_flight: InFlightDocument,
     /// Time spent in the device's queue and in service by the requests that completed, over the interval.
@@ -49,15 +49,6 @@ struct MonitorOpDocument {
     bytes_per_second: Option<f64>,
     /// Null where nothing completed.
     request_bytes_mean: Option<f64>,
-    await_mean_ns: Option<f64>,
-    /// How far off it may be: the kernel counts whole ms.
-    await_error_ns: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct FlushDocument {
-    ios: u64,
-    iops: Option<f64>,
     await_mean_ns: Option<f64>,
     /// How far off it may be: the kernel counts whole ms.
     await_error_ns: Option<f64>,
@@ -110,12 +101,7 @@ pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
         read: op(interval, &activity.ops.read),
         write: op(interval, &activity.ops.write),
         trim: op(interval, &activity.ops.trim),
-        flush: FlushDocument {
-            ios: activity.flush.ios,
-            iops: interval.per_second(activity.flush.ios),
-            await_mean_ns: activity.flush.await_ns(),
-            await_error_ns: activity.flush.await_error_ns(),
-        },
+        flush: op(interval, &activity.flush),
         total: op(interval, &activity.total()),
         in_flight: InFlightDocument {
             last: in_flight.last,
@@ -166,9 +152,7 @@ fn request(load: &OpLoad) -> RequestDocument {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use fathom_analysis::monitor::Activity;
+    use fathom_analysis::monitor::DeviceActivity;
     use fathom_analysis::monitor::load::LoadWatch;
     use fathom_model::PerOp;
     use serde_json::{Value, json};
@@ -191,16 +175,16 @@ mod tests {
         let interval = MonitorInterval {
             number: 3,
             elapsed_ns: 2_000_000_000,
-            device: Arc::new(WatchedDevice {
+            device: WatchedDevice {
                 name: "sda1".into(),
                 under: vec!["sda".into()],
                 ..WatchedDevice::default()
-            }),
-            activity: Activity {
+            },
+            activity: DeviceActivity {
                 ops: PerOp { read, ..PerOp::default() },
                 busy_ms: 90,
                 queue_ms: 100,
-                ..Activity::default()
+                ..DeviceActivity::default()
             },
             load: Some(watch.take()),
             ..MonitorInterval::default()

@@ -1,10 +1,13 @@
 //! What `monitor` writes into a pipe: a line of fixed columns for each interval of a device. Pure.
 
+use std::io;
+
 use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence};
 use fathom_model::Op;
+use fathom_record::RunRecord;
 
 use super::view::stall;
-use crate::{Style, pad};
+use crate::{Style, TextWriter, pad};
 
 /// A column of the lines: its head, and its width, which more digits may exceed.
 const LINE: [(&str, usize); 20] = [
@@ -36,6 +39,19 @@ const WORDS: usize = 2;
 /// The head of the lines.
 pub fn head() -> String {
     join(LINE.iter().map(|(name, _)| (*name).to_owned()).collect())
+}
+
+/// The head and all lines of a run, then what a reader should know.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    writeln!(out, "{}", head())?;
+    super::intervals(record)
+        .into_iter()
+        .try_for_each(|interval| writeln!(out, "{}", line(interval, style)))?;
+    let notes = record.tests.first().map_or(&[][..], |test| &test.notes);
+    notes.iter().try_for_each(|note| writeln!(out, "Note: {note}."))
 }
 
 /// One device in one interval on one line: units as the head says, `-` where there is no value. A stalled device and one
@@ -91,9 +107,7 @@ fn join(cells: Vec<String>) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::Arc;
-
-    use fathom_analysis::monitor::{Activity, ProcessActivity, WatchedDevice};
+    use fathom_analysis::monitor::{DeviceActivity, ProcessActivity, WatchedDevice};
     use fathom_model::PerOp;
 
     use super::*;
@@ -105,8 +119,8 @@ pub(super) mod tests {
         MonitorInterval {
             number: 1,
             elapsed_ns: 1_000_000_000,
-            device: Arc::new(WatchedDevice { name: "nvme0n1".into(), ..WatchedDevice::default() }),
-            activity: Activity { ops, flush, busy_ms: 990, queue_ms: 24_715 },
+            device: WatchedDevice { name: "nvme0n1".into(), ..WatchedDevice::default() },
+            activity: DeviceActivity { ops, flush, busy_ms: 990, queue_ms: 24_715 },
             owners: vec![ProcessActivity {
                 process: 77,
                 command: "a b".into(),
@@ -129,8 +143,11 @@ pub(super) mod tests {
 
     #[test]
     fn unknown_rates_have_a_reason() {
-        let stalled =
-            MonitorInterval { stalled_ns: Some(2_100_000_000), activity: Activity::default(), ..interval() };
+        let stalled = MonitorInterval {
+            stalled_ns: Some(2_100_000_000),
+            activity: DeviceActivity::default(),
+            ..interval()
+        };
         assert!(line(&stalled, &Style::default()).ends_with("stalled for 2 s, 0 in flight"));
         let gone = MonitorInterval { presence: Presence::Gone, ..interval() };
         assert!(line(&gone, &Style::default()).ends_with(" gone"));

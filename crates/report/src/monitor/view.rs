@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence, ProcessActivity};
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{Nanos, Op};
+use fathom_record::RunRecord;
 
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 
@@ -32,6 +33,17 @@ pub fn view(title: &str, intervals: &[MonitorInterval]) -> View {
     });
     view.push(title, [Block::Table(table), Block::KeyFigures(details.collect())]);
     view.push("", [Block::Notes(legend(intervals))]);
+    view
+}
+
+/// The means of a run over all its time.
+pub fn means(record: &RunRecord) -> View {
+    let devices = record.tests.iter().filter_map(|test| test.monitored());
+    let means: Vec<MonitorInterval> = devices.map(|device| device.means.clone()).collect();
+    let longest = means.iter().map(|means| means.elapsed_ns).max().unwrap_or(0);
+    let mut view = view(&format!("Means over {}", duration(Nanos(longest))), &means);
+    let notes = record.tests.first().map(|test| test.notes.clone()).unwrap_or_default();
+    view.push("", [Block::Notes(notes)]);
     view
 }
 
@@ -242,7 +254,7 @@ fn data(intervals: &[MonitorInterval]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::monitor::Activity;
+    use fathom_analysis::monitor::DeviceActivity;
 
     use super::*;
     use crate::monitor::lines::tests::interval;
@@ -268,8 +280,11 @@ mod tests {
 
     #[test]
     fn devices_without_rates_have_a_remark() {
-        let stalled =
-            MonitorInterval { stalled_ns: Some(2_100_000_000), activity: Activity::default(), ..interval() };
+        let stalled = MonitorInterval {
+            stalled_ns: Some(2_100_000_000),
+            activity: DeviceActivity::default(),
+            ..interval()
+        };
         assert_eq!(lines(stalled, 120)[2], "  nvme0n1  stalled for 2 s, 0 in flight");
         let gone = MonitorInterval { presence: Presence::Gone, ..interval() };
         assert_eq!(lines(gone, 120)[2], "  nvme0n1  not present");
