@@ -24,7 +24,7 @@ pub fn check(data: &[u8]) {
     };
     for line in text.lines().filter(|line| !line.is_empty()).take(MOST_LINES) {
         let given = ExpectationSettings { lines: vec![line.to_owned()], ..ExpectationSettings::default() };
-        match BenchPlan::of_suite(standard().clone(), suite::target(), settings(given)) {
+        match BenchPlan::of_suite(standard().clone(), vec![suite::target()], settings(given)) {
             Ok(plan) => expectations.extend(plan.expectations),
             Err(error) => messages::check(&error, error.hint().as_deref()),
         }
@@ -51,7 +51,7 @@ fn standard() -> &'static Suite {
 fn plan() -> &'static BenchPlan {
     static PLAN: OnceLock<BenchPlan> = OnceLock::new();
     PLAN.get_or_init(|| {
-        BenchPlan::of_suite(standard().clone(), suite::target(), settings(ExpectationSettings::default()))
+        BenchPlan::of_suite(standard().clone(), vec![suite::target()], settings(ExpectationSettings::default()))
             .expect("the shipped suite has a plan")
     })
 }

@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
     };
     for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
         let settings = BenchSettings { effort, ..settings() };
-        match BenchPlan::of_suite(suite.clone(), target(), settings) {
+        match BenchPlan::of_suite(suite.clone(), vec![target()], settings) {
             Ok(plan) => check_plan(&plan),
             Err(error) => messages::check(&error, error.hint().as_deref()),
         }

@@ -13,7 +13,7 @@ use crate::machine::engine_rows;
 use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
-use crate::steps::{MeasurementStep, StepObserver};
+use crate::steps::{StepObserver, Steps};
 use crate::until_steady::until_steady;
 use crate::{AssessError, expect};
 
@@ -38,27 +38,20 @@ pub fn run(
     }
     header.size_bytes = size;
     header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
-    observer.begun(&header);
-    let mut record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
-    for (index, test) in plan.tests.iter().enumerate() {
-        observer.step_begun(&MeasurementStep {
-            id: test.id.clone(),
-            title: test.title.clone(),
-            number: index + 1,
-            of: Some(plan.tests.len()),
-            spent_ns: 0,
-        });
-        let ended = run_test(plan, test, size, session, observer);
-        observer.step_ended(&ended);
-        if ended.status == TestStatus::Failed {
-            record.status = TestStatus::Failed;
-        }
-        record.tests.push(ended);
-        if let Some(reason) = session.stop_handle().reason() {
-            record.header.interrupted = Some(reason);
-            record.status = TestStatus::Incomplete;
+    let mut steps = Steps::begin(header, session, observer);
+    steps.of = Some(plan.tests.len());
+    for test in &plan.tests {
+        steps.next(&test.id, &test.title, 0);
+        let ended = run_test(plan, test, size, steps.session, steps.observer);
+        steps.add(ended);
+        if steps.is_over() {
             break;
         }
+    }
+    let mut record = steps.end();
+    let has_failed = record.tests.iter().any(|test| test.status == TestStatus::Failed);
+    if has_failed && record.status == TestStatus::Complete {
+        record.status = TestStatus::Failed;
     }
     record.findings = fathom_analysis::findings(&record);
     crate::remedies::name_types(&mut record, &plan.settings.run.types);
@@ -126,7 +119,7 @@ mod tests {
         fn begun(&mut self, header: &RunHeader) {
             self.0.push(format!("begun {}", header.size_bytes));
         }
-        fn step_begun(&mut self, step: &MeasurementStep) {
+        fn step_begun(&mut self, step: &crate::MeasurementStep) {
             self.0.push(format!("{} {}", step.number, step.id));
         }
         fn step_ended(&mut self, test: &TestRecord) {
@@ -148,9 +141,11 @@ mod tests {
             only: only.iter().map(|id| id.to_string()).collect(),
             ..BenchSettings::default()
         };
-        let plan =
-            BenchPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings)
-                .unwrap();
+        let plan = BenchPlan::on(
+            vec![BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30))],
+            settings,
+        )
+        .unwrap();
         let mut session = Session::simulated(model, 1 << 30);
         let mut heard = Heard::default();
         let record = run(&plan, &mut session, &mut heard).unwrap();
@@ -193,9 +188,11 @@ mod tests {
             only: vec!["lat-read".to_owned()],
             ..BenchSettings::default()
         };
-        let plan =
-            BenchPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings)
-                .unwrap();
+        let plan = BenchPlan::on(
+            vec![BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30))],
+            settings,
+        )
+        .unwrap();
         assert_eq!(plan.cost.least_time, Some(Nanos(plan.tests[0].ramp.0 + 300 * 1_000_000_000)));
         assert_eq!(plan.cost.time, Some(Nanos(plan.tests[0].ramp.0 + 1500 * 1_000_000_000)));
         let millis = Nanos::from_millis(1);
@@ -241,9 +238,11 @@ mod tests {
         }
         let settings =
             BenchSettings { suite: "standard".to_owned(), effort: Effort::Quick, ..BenchSettings::default() };
-        let plan =
-            BenchPlan::on(BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30)), settings)
-                .unwrap();
+        let plan = BenchPlan::on(
+            vec![BenchTarget::simulated("simulated", VolumeModel::unlimited(1 << 30))],
+            settings,
+        )
+        .unwrap();
         let instant = FixedLatency {
             read: Nanos::from_millis(10),
             write: Nanos::from_millis(10),

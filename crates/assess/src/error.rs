@@ -1,10 +1,9 @@
 //! Why an assessment could not be made.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fathom_catalog::CatalogError;
-use fathom_engine::registry::ENGINES;
 use fathom_model::Nanos;
 use fathom_model::text::{defused, shown};
 use fathom_model::units::{bytes, duration};
@@ -15,17 +14,15 @@ use fathom_sys::files::InputError;
 /// An assessment that could not begin or go on. The failure of a single test is a result, not one of these.
 #[derive(Debug, thiserror::Error)]
 pub enum AssessError {
-    /// Neither a shipped suite nor a file.
-    #[error("unknown suite '{name}'")]
-    UnknownSuite {
+    /// No suite, profile or engine of this name.
+    #[error("unknown {kind} '{name}'")]
+    Unknown {
+        /// `suite`, `profile` or `engine`.
+        kind: &'static str,
         /// As typed.
         name: String,
-    },
-    /// No profile of this name.
-    #[error("unknown profile '{name}'")]
-    UnknownProfile {
-        /// As typed.
-        name: String,
+        /// The names that exist.
+        hint: String,
     },
     /// A file that was named cannot be read.
     #[error("{0}")]
@@ -119,12 +116,6 @@ pub enum AssessError {
         /// What is wrong with it.
         reason: String,
     },
-    /// No engine of this name.
-    #[error("unknown engine '{name}'")]
-    UnknownEngine {
-        /// As typed.
-        name: String,
-    },
     /// An expectation that is not valid, or names something unknown.
     #[error("{said}: {reason}")]
     Expectation {
@@ -160,19 +151,31 @@ pub enum AssessError {
 }
 
 impl AssessError {
+    /// A target that cannot be used, with a remedy.
+    pub(crate) fn target(path: &Path, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
+        AssessError::Target { path: path.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
+    }
+
+    /// No `kind` is called `name`; `known` are the names, `more` what else may be given.
+    pub(crate) fn unknown<'a>(
+        kind: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'a str>,
+        more: &str,
+    ) -> AssessError {
+        let known: Vec<&str> = known.collect();
+        AssessError::Unknown {
+            kind,
+            name: name.to_owned(),
+            hint: format!("use one of {}{more}", known.join(", ")),
+        }
+    }
+
     /// What to do about it, where something can be done.
     pub fn hint(&self) -> Option<String> {
         match self {
-            AssessError::UnknownSuite { .. } => {
-                let names: Vec<&str> = crate::SUITES.iter().map(|(name, _)| *name).collect();
-                Some(format!("use one of {}, or the path of a TOML file", names.join(", ")))
-            }
-            AssessError::UnknownProfile { .. } => {
-                let names: Vec<&str> = crate::PROFILES.iter().map(|(name, _)| *name).collect();
-                Some(format!("use one of {}, or all; --profile list describes them", names.join(", ")))
-            }
             AssessError::Input(error) => Some(error.hint()),
-            AssessError::Need { hint, .. } => Some(hint.clone()),
+            AssessError::Unknown { hint, .. } | AssessError::Need { hint, .. } => Some(hint.clone()),
             AssessError::Catalogue(error) => error.hint().map(str::to_owned),
             AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => {
                 Some("see the suites in the source of the program (suites/*.toml) for the format".to_owned())
@@ -185,10 +188,6 @@ impl AssessError {
             AssessError::Target { hint, .. }
             | AssessError::Simulated { hint, .. }
             | AssessError::Expectation { hint, .. } => hint.clone(),
-            AssessError::UnknownEngine { .. } => {
-                let names: Vec<&str> = ENGINES.iter().map(|entry| entry.name).collect();
-                Some(format!("use one of {}", names.join(", ")))
-            }
             AssessError::TooSmall { .. } => Some("use at least --size 16m".to_owned()),
             AssessError::Budget { round, rounds, .. } => {
                 let least = duration(Nanos(round.0 * u64::from(*rounds)));
@@ -218,8 +217,7 @@ impl AssessError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            AssessError::UnknownSuite { .. }
-                | AssessError::UnknownProfile { .. }
+            AssessError::Unknown { .. }
                 | AssessError::Input(_)
                 | AssessError::Catalogue(_)
                 | AssessError::Need { .. }
@@ -231,7 +229,6 @@ impl AssessError {
                 | AssessError::JobFile { .. }
                 | AssessError::Trace { .. }
                 | AssessError::Expectation { .. }
-                | AssessError::UnknownEngine { .. }
                 | AssessError::TooSmall { .. }
                 | AssessError::Budget { .. }
         )

@@ -5,17 +5,6 @@
 pub use fathom_analysis::criterion::Comparison;
 use fathom_analysis::criterion::{Metric, parse_value};
 use fathom_record::{NeedRecord, TestSummary};
-use serde::Deserialize;
-
-/// As written in a suite.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawExpectation {
-    pub(crate) class: String,
-    pub(crate) metric: String,
-    pub(crate) is: String,
-    pub(crate) value: String,
-}
 
 /// What a volume of one class is expected to reach.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,16 +23,15 @@ pub struct Expectation {
 pub(crate) use fathom_analysis::conclusions::{MARGINAL, YES};
 
 /// Reads an expectation; the error says what is wrong with which field.
-pub(crate) fn read(raw: &RawExpectation) -> Result<Expectation, String> {
-    let is = Comparison::of(&raw.is)
-        .ok_or_else(|| format!("'{}' is not a comparison: use >=, <=, > or <", raw.is))?;
-    let quantity =
-        Metric::parse(&raw.metric).filter(|metric| metric.direction.is_some() && metric.is_recorded());
-    let quantity = quantity.ok_or_else(|| {
-        format!("'{}' is not a metric: write one such as read.iops or write.lat_ns.p99", raw.metric)
+pub(crate) fn read(class: &str, metric: &str, is: &str, value: &str) -> Result<Expectation, String> {
+    let comparison =
+        Comparison::of(is).ok_or_else(|| format!("'{is}' is not a comparison: use >=, <=, > or <"))?;
+    let recorded = Metric::parse(metric).filter(|metric| metric.direction.is_some() && metric.is_recorded());
+    let quantity = recorded.ok_or_else(|| {
+        format!("'{metric}' is not a metric: write one such as read.iops or write.lat_ns.p99")
     })?;
-    let value = parse_value(quantity.kind, &raw.value)?;
-    Ok(Expectation { class: raw.class.clone(), metric: quantity.to_string(), is, value })
+    let value = parse_value(quantity.kind, value)?;
+    Ok(Expectation { class: class.to_owned(), metric: quantity.to_string(), is: comparison, value })
 }
 
 /// Holds what was measured against what was expected. Nothing measured = no verdict.
@@ -75,11 +63,6 @@ mod tests {
 
     use super::*;
 
-    fn raw(metric: &str, is: &str, value: &str) -> RawExpectation {
-        let owned = |text: &str| text.to_owned();
-        RawExpectation { class: owned("c"), metric: owned(metric), is: owned(is), value: owned(value) }
-    }
-
     #[test]
     fn values_are_read_in_the_unit_of_their_metric() {
         for (metric, value, expected) in [
@@ -95,7 +78,7 @@ mod tests {
             ("iops", "1", None),
             ("read.iops.mean", "1", None),
         ] {
-            let read = read(&raw(metric, ">=", value));
+            let read = read("c", metric, ">=", value);
             assert_eq!(
                 read.as_ref().ok().map(|expectation| expectation.value),
                 expected,
@@ -124,7 +107,7 @@ mod tests {
             ("read.lat_ns.p99", "<", "6ms", None),
             ("write.iops", ">", "1", None),
         ] {
-            let expectation = read(&raw(metric, is, value)).unwrap();
+            let expectation = read("c", metric, is, value).unwrap();
             let judged = judge("t", &[expectation], 2.0, &summary).remove(0);
             assert_eq!(judged.met, met, "{metric} {is} {value}");
             assert_eq!(judged.metric, format!("t.{metric}"));

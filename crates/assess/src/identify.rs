@@ -12,7 +12,7 @@ use fathom_runner::Session;
 
 use crate::AssessError;
 use crate::measure::{NamedJob, measure_together};
-use crate::planned::time_word;
+use crate::planned::{pair, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
@@ -87,7 +87,6 @@ impl IdentifyPlan {
 
     /// fio's options for one direction of `probe`.
     fn said(&self, probe: &IdentifyProbe, way: IoDirection) -> JobWords {
-        let pair = |name: &str, value: String| (name.to_owned(), value);
         let (rw, salt) = match way {
             IoDirection::Read => ("randread", 1),
             IoDirection::Write => ("randwrite", 2),

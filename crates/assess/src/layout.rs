@@ -48,11 +48,9 @@ pub(crate) fn lay_out(
     let size = got - got % (1 << 20);
     let Some(limit) = layout.limit.filter(|_| size < layout.size) else { return Ok(size) };
     if size < working_file::LEAST_SIZE {
-        return Err(AssessError::Target {
-            path: path.clone(),
-            reason: format!("accepted only {} in {}, too little for the tests", bytes(got), duration(limit)),
-            hint: Some("use --size 16m and more time (--runtime, --budget)".to_owned()),
-        });
+        let reason = format!("accepted only {} in {}, too little for the tests", bytes(got), duration(limit));
+        let hint = "use --size 16m and more time (--runtime, --budget)";
+        return Err(AssessError::target(path, reason, hint));
     }
     notes.push(format!(
         "the test file has {} instead of {}, limited by a layout time of {}; set the size with --size",

@@ -9,6 +9,7 @@ use fathom_options::{EngineRow, OptionError, Section};
 use fathom_record::ExpectationRecord;
 use fathom_runner::{Session, unknown_data};
 use fathom_sys::device::TargetHandle;
+use serde::Serialize;
 
 use crate::AssessError;
 use crate::expectations::{self, CLASS, ExpectationSettings, PlannedExpectations, Tests};
@@ -59,19 +60,24 @@ pub enum Effort {
 }
 
 /// What a plan costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlanCost {
     /// Longest time, layout included; `None` where something takes as long as it takes.
+    #[serde(rename = "time_ns")]
     pub time: Option<Nanos>,
     /// Longest time of the tests alone; `None` where one takes as long as it takes.
+    #[serde(rename = "tests_time_ns")]
     pub tests_time: Option<Nanos>,
     /// Shortest time of the tests alone, where they may end early.
+    #[serde(rename = "least_time_ns")]
     pub least_time: Option<Nanos>,
     /// Bytes written to lay the working file out.
     pub layout_bytes: u64,
     /// Longest time of the layout; `None` = as long as it takes.
+    #[serde(rename = "layout_time_ns")]
     pub layout_time: Option<Nanos>,
     /// Time in which tests write as fast as they can.
+    #[serde(rename = "writing_time_ns")]
     pub writing_time: Nanos,
     /// Bytes written by tests that end with their size.
     pub writing_bytes: u64,
@@ -115,40 +121,27 @@ impl BenchPlan {
         settings.run.types.check_named()?;
         let targets = together::inspect(&paths, &settings.run.destroy, &settings.run.types)?;
         simulated::check_cache(&settings.run.target, settings.run.buffered)?;
-        BenchPlan::on_all(targets, settings)
+        BenchPlan::on(targets, settings)
     }
 
-    /// Plans what was asked for on a target already looked at.
+    /// Plans on inspected targets: those that the settings name, in that order, at least one.
     ///
     /// # Errors
     /// As for [`BenchPlan::make`].
-    pub fn on(target: BenchTarget, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
-        BenchPlan::on_all(vec![target], settings)
-    }
-
-    /// Plans on targets already looked at: those that the settings name, in that order, at least one.
-    fn on_all(targets: Vec<BenchTarget>, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
+    pub fn on(targets: Vec<BenchTarget>, settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let engines = engine_rows();
         let suite = match settings.profiles.as_slice() {
             [] => Suite::load(&settings.suite, &engines)?,
             names => Suite::of_profiles(names, &engines)?,
         };
-        BenchPlan::of_suite_on_all(suite, targets, settings)
+        BenchPlan::of_suite(suite, targets, settings)
     }
 
-    /// Plans a suite already read, whichever the settings name, on a target already looked at.
+    /// Plans a suite that has been read, whichever the settings name, on inspected targets.
     ///
     /// # Errors
     /// As for [`BenchPlan::make`].
     pub fn of_suite(
-        suite: Suite,
-        target: BenchTarget,
-        settings: BenchSettings,
-    ) -> Result<BenchPlan, AssessError> {
-        BenchPlan::of_suite_on_all(suite, vec![target], settings)
-    }
-
-    fn of_suite_on_all(
         suite: Suite,
         targets: Vec<BenchTarget>,
         mut settings: BenchSettings,
@@ -316,16 +309,10 @@ pub(crate) fn size_on(
         BenchTarget::Simulated(volume) => volume.size(),
     };
     let size = said.unwrap_or(has);
-    let fail = |reason: String, hint: String| AssessError::Target {
-        path: typed.to_owned(),
-        reason,
-        hint: Some(hint),
-    };
     if size > has {
-        return Err(fail(
-            format!("--size is {}, but the target has {}", bytes(size), bytes(has)),
-            format!("use --size {}m or less, or omit it", has / (1 << 20)),
-        ));
+        let reason = format!("--size is {}, but the target has {}", bytes(size), bytes(has));
+        let hint = format!("use --size {}m or less, or omit it", has / (1 << 20));
+        return Err(AssessError::target(typed, reason, hint));
     }
     let size = size - size % (1 << 20);
     if size < working_file::LEAST_SIZE {
@@ -407,7 +394,7 @@ mod tests {
     fn plan(settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let suite = if settings.suite.is_empty() { "standard".to_owned() } else { settings.suite.clone() };
         BenchPlan::on(
-            BenchTarget::simulated("simulated", VolumeModel::unlimited(8 << 30)),
+            vec![BenchTarget::simulated("simulated", VolumeModel::unlimited(8 << 30))],
             BenchSettings { run: RunSettings { seed: Some(7), ..settings.run }, suite, ..settings },
         )
     }

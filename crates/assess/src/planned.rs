@@ -96,7 +96,8 @@ impl PlannedTest {
 
 const MIB: u64 = 1 << 20;
 
-fn pair(name: &str, value: impl Into<String>) -> (String, String) {
+/// An option of fio with its value.
+pub(crate) fn pair(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_owned(), value.into())
 }
 

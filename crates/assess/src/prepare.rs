@@ -119,10 +119,9 @@ fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn StepObserver
 fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessError> {
     let PrepareTarget { kind: PrepareKind::NewFile, file, size, .. } = &plan.target else { return Ok(()) };
     let flags = OpenFlags { write: true, create: true, exclusive: true, ..OpenFlags::default() };
-    let fail = |what: &str, error: std::io::Error, hint: &str| AssessError::Target {
-        path: plan.settings.run.target.clone(),
-        reason: format!("cannot be {what}: {}", plain(&error)),
-        hint: Some(hint.to_owned()),
+    let fail = |what: &str, error: std::io::Error, hint: &str| {
+        let reason = format!("cannot be {what}: {}", plain(&error));
+        AssessError::target(&plan.settings.run.target, reason, hint)
     };
     let made = open_target(file, flags)
         .map_err(|error| fail("made", error, "choose a directory that this user can write to"))?;

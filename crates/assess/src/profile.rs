@@ -10,7 +10,7 @@ use fathom_options::{EngineRow, MachineNumbers, OptionError, ParseEnvironment, S
 use serde::Deserialize;
 
 use crate::AssessError;
-use crate::expect::{self, Expectation, RawExpectation};
+use crate::expect::{self, Expectation};
 use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest};
 
 /// The profiles that come with the program: name and text.
@@ -63,15 +63,7 @@ struct RawNeed {
 
 impl RawNeed {
     fn expectations(&self) -> Result<[Expectation; 2], String> {
-        let read = |class: &str, value: &str| {
-            let owned = |text: &str| text.to_owned();
-            expect::read(&RawExpectation {
-                class: owned(class),
-                metric: owned(&self.metric),
-                is: owned(&self.is),
-                value: owned(value),
-            })
-        };
+        let read = |class: &str, value: &str| expect::read(class, &self.metric, &self.is, value);
         Ok([read(expect::YES, &self.yes)?, read(expect::MARGINAL, &self.marginal)?])
     }
 }
@@ -85,7 +77,7 @@ pub fn profiles(names: &[String], engines: &[EngineRow]) -> Result<Vec<UseProfil
     for name in names {
         let found: Vec<_> = PROFILES.iter().filter(|(known, _)| name == ALL || known == name).collect();
         if found.is_empty() {
-            return Err(AssessError::UnknownProfile { name: name.clone() });
+            return Err(unknown(name));
         }
         for profile in found {
             if !chosen.contains(profile) {
@@ -94,6 +86,12 @@ pub fn profiles(names: &[String], engines: &[EngineRow]) -> Result<Vec<UseProfil
         }
     }
     chosen.into_iter().map(|(name, text)| read(name, text, engines)).collect()
+}
+
+/// No profile is called `name`.
+pub(crate) fn unknown(name: &str) -> AssessError {
+    let known = PROFILES.iter().map(|(known, _)| *known);
+    AssessError::unknown("profile", name, known, ", or all; --profile list describes them")
 }
 
 fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProfile, AssessError> {

@@ -231,7 +231,9 @@ pub(crate) fn check_cache(path: &Path, is_buffered: bool) -> Result<(), AssessEr
 pub(crate) fn check_engine(name: Option<&str>, target: &BenchTarget) -> Result<(), AssessError> {
     let Some(name) = name else { return Ok(()) };
     match registry::find(name) {
-        None => Err(AssessError::UnknownEngine { name: name.to_owned() }),
+        None => {
+            Err(AssessError::unknown("engine", name, registry::ENGINES.iter().map(|entry| entry.name), ""))
+        }
         Some(entry) if entry.name == sim::ENTRY.name && !target.is_simulated() => {
             Err(AssessError::Simulated {
                 target: "engine sim".to_owned(),

@@ -57,8 +57,8 @@ impl<'a> Steps<'a> {
         self.observer.step_begun(&MeasurementStep { id, title, number, of, spent_ns });
     }
 
-    /// Keeps a measurement that another run made.
-    pub fn keep_earlier(&mut self, test: TestRecord) {
+    /// Adds a measurement whose command the job text has, or that another run made.
+    pub fn add(&mut self, test: TestRecord) {
         self.observer.step_ended(&test);
         self.record.tests.push(test);
     }
@@ -69,7 +69,7 @@ impl<'a> Steps<'a> {
             self.record.header.job_text.push_str(&test.fio);
             self.record.header.job_text.push('\n');
         }
-        self.keep_earlier(test);
+        self.add(test);
     }
 
     /// ns that the measurements took.

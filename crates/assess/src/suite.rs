@@ -13,7 +13,7 @@ use fathom_sys::files::SUITE;
 use serde::Deserialize;
 
 use crate::AssessError;
-use crate::expect::{self, Expectation, RawExpectation};
+use crate::expect::{self, Expectation};
 
 /// The suites that come with the program: name and text.
 pub const SUITES: &[(&str, &str)] = &[
@@ -171,6 +171,21 @@ struct RawTest {
     expect: Vec<RawExpectation>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExpectation {
+    class: String,
+    metric: String,
+    is: String,
+    value: String,
+}
+
+impl RawExpectation {
+    fn read(&self) -> Result<Expectation, String> {
+        expect::read(&self.class, &self.metric, &self.is, &self.value)
+    }
+}
+
 /// Where in a suite something is wrong.
 struct SuitePosition<'a> {
     suite: &'a str,
@@ -200,7 +215,8 @@ impl Suite {
         let path = Path::new(name);
         let looks_like_a_path = name.contains('/') || path.extension().is_some_and(|end| end == "toml");
         if !looks_like_a_path && !path.exists() {
-            return Err(AssessError::UnknownSuite { name: name.to_owned() });
+            let known = SUITES.iter().map(|(known, _)| *known);
+            return Err(AssessError::unknown("suite", name, known, ", or the path of a TOML file"));
         }
         Suite::parse(name, &SUITE.read_text(path)?, engines)
     }
@@ -301,8 +317,7 @@ fn read_test(
         return Err(spot.error("time_share", "must be a factor above 0 and up to 100"));
     }
     let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
-    let expected =
-        raw.expect.iter().map(|raw| expect::read(raw).map_err(|reason| spot.error("expect", reason)));
+    let expected = raw.expect.iter().map(|raw| raw.read().map_err(|reason| spot.error("expect", reason)));
     Ok(SuiteTest {
         id: raw.id.clone(),
         title: raw.title.clone(),

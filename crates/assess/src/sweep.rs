@@ -14,7 +14,7 @@ use fathom_runner::Session;
 
 use crate::AssessError;
 use crate::measure::measure;
-use crate::planned::{size_word, time_word};
+use crate::planned::{pair, size_word, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
@@ -88,8 +88,8 @@ impl SweepPlan {
         if let Some(reason) =
             target.write_refusal().filter(|_| settings.patterns.iter().any(|pattern| pattern.writes()))
         {
-            let hint = "or sweep reads only: --rw randread".to_owned();
-            return Err(AssessError::Target { path: settings.run.target, reason, hint: Some(hint) });
+            let hint = "or sweep reads only: --rw randread";
+            return Err(AssessError::target(&settings.run.target, reason, hint));
         }
         let site = Site::on(target, &settings.run, Nanos(settings.budget.0 / LAYOUT_SHARE))?;
         let spec = spec(&settings, site.unit)?;
@@ -98,12 +98,11 @@ impl SweepPlan {
 
     /// fio's options for the point at `spot`, the `turn`th of those that are alike.
     fn said(&self, spot: &SweepSpot, runtime_ns: u64, turn: u64) -> JobWords {
-        let pair = |name: &str, value: String| (name.to_owned(), value);
         let (apart, size) = (spot.rw.is_sequential() && spot.numjobs > 1, self.site.size);
         let range = if apart { (size / u64::from(spot.numjobs)) & !0xf_ffff } else { size };
         let mut said = self.site.job(spot.rw.name(), spot.block_size_bytes, spot.iodepth, Some(range));
         if spot.numjobs > 1 {
-            said.extend([pair("numjobs", spot.numjobs.to_string()), pair("group_reporting", "1".to_owned())]);
+            said.extend([pair("numjobs", spot.numjobs.to_string()), pair("group_reporting", "1")]);
         }
         if apart {
             said.push(pair("offset_increment", size_word(range)));
@@ -111,7 +110,7 @@ impl SweepPlan {
         let place =
             spot.block_size_bytes.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight())) ^ (turn << 40);
         said.extend([
-            pair("time_based", "1".to_owned()),
+            pair("time_based", "1"),
             pair("startdelay", time_word(Nanos(SETTLE_NS))),
             pair("runtime", time_word(Nanos(runtime_ns))),
             pair("randseed", (self.site.seed ^ place.wrapping_mul(SEED_STEP)).to_string()),
@@ -127,7 +126,7 @@ impl SweepPlan {
             }
             NextPoint::Offer(offer, runtime_ns) => {
                 let mut said = self.said(&offer.spot(), runtime_ns, offers + 1);
-                said.push(("rate_iops".to_owned(), offer.rate_iops.to_string()));
+                said.push(pair("rate_iops", offer.rate_iops.to_string()));
                 Some(SweepJob { id: offer.id(), title: offer.title(), said })
             }
             NextPoint::Done | NextPoint::OutOfTime => None,
@@ -143,11 +142,12 @@ fn spec(settings: &SweepSettings, unit: u64) -> Result<SweepSpec, AssessError> {
         Axis::Within(least, most) => vec![*least, *most],
     };
     if let Some(odd) = said.iter().find(|block| !block.is_multiple_of(unit)) {
-        return Err(AssessError::Target {
-            path: settings.run.target.clone(),
-            reason: format!("direct I/O requires multiples of {} bytes; got {}", bytes(unit), bytes(*odd)),
-            hint: Some("use other block sizes, or --buffered".to_owned()),
-        });
+        let reason = format!("direct I/O requires multiples of {} bytes; got {}", bytes(unit), bytes(*odd));
+        return Err(AssessError::target(
+            &settings.run.target,
+            reason,
+            "use other block sizes, or --buffered",
+        ));
     }
     Ok(SweepSpec {
         patterns: settings.patterns.clone(),
@@ -187,7 +187,7 @@ pub fn sweep(
     for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {
         points.extend(SweepPoint::of(&test));
         offered.extend(OfferedPoint::of(&test));
-        steps.keep_earlier(test);
+        steps.add(test);
     }
     loop {
         let step = match next(&spec, &points) {

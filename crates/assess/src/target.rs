@@ -71,9 +71,13 @@ impl BenchTarget {
         if path.to_str().is_none() {
             // Tests are written as options, which are text; a name that is none would become another one.
             let hint = "rename it, or use a symbolic link with a valid name";
-            return Err(refused(path, "its name is not valid UTF-8", Some(hint)));
+            return Err(AssessError::target(path, "its name is not valid UTF-8", hint));
         }
-        let stack = TargetStack::of(path).map_err(|error| refused(path, error.to_string(), error.hint()))?;
+        let stack = TargetStack::of(path).map_err(|error| AssessError::Target {
+            path: path.to_owned(),
+            reason: error.to_string(),
+            hint: error.hint().map(str::to_owned),
+        })?;
         let permit = WritePermit::own(destroy);
         if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {
             return Err(not_named(path, other));
@@ -92,7 +96,7 @@ impl BenchTarget {
                 let open = open_target(path, OpenFlags::default());
                 let size = open.and_then(|device| block_device_size(&device)).map_err(|error| {
                     let hint = "run as root, or add yourself to the disk group";
-                    refused(path, format!("cannot be opened: {}", plain(&error)), Some(hint))
+                    AssessError::target(path, format!("cannot be opened: {}", plain(&error)), hint)
                 })?;
                 if destroy {
                     never_overruled(path)?;
@@ -101,7 +105,11 @@ impl BenchTarget {
             }
             PathKind::CharDevice | PathKind::Missing | PathKind::Other => {
                 let reason = "is neither a directory, a regular file nor a block device";
-                return Err(refused(path, reason, Some("use a directory, a regular file or a block device")));
+                return Err(AssessError::target(
+                    path,
+                    reason,
+                    "use a directory, a regular file or a block device",
+                ));
             }
         };
         target.large_enough(path)
@@ -129,12 +137,17 @@ impl BenchTarget {
             });
         }
         let hint = "use the directory instead (a test file is created in it and removed), or a larger target";
-        Err(refused(path, format!("has {}; the tests need at least 16 MiB", bytes(size)), Some(hint)))
+        Err(AssessError::target(path, format!("has {}; the tests need at least 16 MiB", bytes(size)), hint))
     }
 
     /// True where time is virtual.
     pub fn is_simulated(&self) -> bool {
         matches!(self, BenchTarget::Simulated(_))
+    }
+
+    /// What follows a time in a sentence: that it is simulated, where it is.
+    pub fn time_note(&self) -> &'static str {
+        if self.is_simulated() { " of simulated time" } else { "" }
     }
 
     /// The word used in records.
@@ -199,34 +212,30 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn refused(path: &Path, reason: impl Into<String>, hint: Option<&str>) -> AssessError {
-    AssessError::Target { path: path.to_owned(), reason: reason.into(), hint: hint.map(str::to_owned) }
-}
-
 fn not_named(path: &Path, other: &Path) -> AssessError {
     let reason = format!("is not the target named by --destroy-data={}", other.display());
-    refused(path, reason, Some("use the path of the target, or omit --destroy-data"))
+    AssessError::target(path, reason, "use the path of the target, or omit --destroy-data")
 }
 
 fn unseen(path: &Path, error: &io::Error) -> AssessError {
     if error.kind() == io::ErrorKind::NotFound {
         let hint =
             "use a directory (a test file is created in it and removed), an existing file or a block device";
-        return refused(path, "no such file or directory", Some(hint));
+        return AssessError::target(path, "no such file or directory", hint);
     }
     let hint = "check its permissions and those of the directories above it";
-    refused(path, format!("cannot be inspected: {}", plain(error)), Some(hint))
+    AssessError::target(path, format!("cannot be inspected: {}", plain(error)), hint)
 }
 
 fn directory(path: &Path, filesystem: FilesystemFacts, destroy: bool) -> Result<BenchTarget, AssessError> {
     if destroy {
         let hint = "omit --destroy-data: bench creates its own test file";
-        return Err(refused(path, "is a directory, which is never overwritten", Some(hint)));
+        return Err(AssessError::target(path, "is a directory, which is never overwritten", hint));
     }
     if filesystem.read_only {
         let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
         let hint = "choose a writable directory, or the device itself";
-        return Err(refused(path, reason, Some(hint)));
+        return Err(AssessError::target(path, reason, hint));
     }
     Ok(BenchTarget::Directory { path: path.to_owned(), filesystem })
 }

@@ -34,11 +34,6 @@ pub(crate) fn inspect(
     types: &VolumeTypes,
 ) -> Result<Vec<BenchTarget>, AssessError> {
     let names = |entry: &PathBuf, path: &Path| WritePermit::own(std::slice::from_ref(entry)).names(path);
-    let refused = |path: &Path, reason: String, hint: &str| AssessError::Target {
-        path: path.to_owned(),
-        reason,
-        hint: Some(hint.to_owned()),
-    };
     if let [path] = paths {
         return Ok(vec![BenchTarget::inspect(path, destroy, types)?]);
     }
@@ -46,12 +41,13 @@ pub(crate) fn inspect(
     for (index, path) in paths.iter().enumerate().filter(|(_, path)| !is_simulated(path)) {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         if paths[..index].iter().any(|other| real(other) == real(path)) {
-            return Err(refused(path, "is given twice".to_owned(), "use different targets"));
+            return Err(AssessError::target(path, "is given twice", "use different targets"));
         }
     }
     if let Some(other) = destroy.iter().find(|entry| !paths.iter().any(|path| names(entry, path))) {
-        let reason = "is named by --destroy-data but is not a target".to_owned();
-        return Err(refused(other, reason, "use the paths of the targets, or omit --destroy-data"));
+        let reason = "is named by --destroy-data but is not a target";
+        let hint = "use the paths of the targets, or omit --destroy-data";
+        return Err(AssessError::target(other, reason, hint));
     }
     let inspect_one = |path: &PathBuf| {
         let own: Vec<PathBuf> = destroy.iter().filter(|entry| names(entry, path)).cloned().collect();

@@ -35,18 +35,11 @@ pub(crate) fn plan_size(
     suite_size: u64,
     said: Option<u64>,
 ) -> Result<SizePlan, AssessError> {
-    let fail = |reason: String, hint: String| AssessError::Target {
-        path: path.to_owned(),
-        reason,
-        hint: Some(hint),
-    };
     let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
     let usable = filesystem.free_bytes.saturating_sub(reserve);
     if filesystem.total_bytes == 0 {
-        return Err(fail(
-            format!("its file system ({}) cannot store files", filesystem.fs_type),
-            "choose a directory on a disk".to_owned(),
-        ));
+        let reason = format!("its file system ({}) cannot store files", filesystem.fs_type);
+        return Err(AssessError::target(path, reason, "choose a directory on a disk"));
     }
     if let Some(said) = said {
         let size = said - said % UNIT;
@@ -55,14 +48,13 @@ pub(crate) fn plan_size(
         }
         if size > usable {
             let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
-            return Err(fail(
-                format!("needs {}, {} free{kept}", bytes(size), bytes(filesystem.free_bytes)),
-                if usable < LEAST_SIZE {
-                    "free some space or choose another directory".to_owned()
-                } else {
-                    format!("use --size {}m or less", usable / UNIT)
-                },
-            ));
+            let hint = if usable < LEAST_SIZE {
+                "free some space or choose another directory".to_owned()
+            } else {
+                format!("use --size {}m or less", usable / UNIT)
+            };
+            let reason = format!("needs {}, {} free{kept}", bytes(size), bytes(filesystem.free_bytes));
+            return Err(AssessError::target(path, reason, hint));
         }
         return Ok(SizePlan { size, note: None });
     }
@@ -70,10 +62,10 @@ pub(crate) fn plan_size(
     let size = suite_size.min(tenth);
     let size = size - size % UNIT;
     if size < LEAST_SIZE {
-        return Err(fail(
-            format!("{} free, and a tenth of it is too little for the tests", bytes(filesystem.free_bytes)),
-            "free some space, choose another directory, or set --size 16m".to_owned(),
-        ));
+        let free = bytes(filesystem.free_bytes);
+        let reason = format!("{free} free, and a tenth of it is too little for the tests");
+        let hint = "free some space, choose another directory, or set --size 16m";
+        return Err(AssessError::target(path, reason, hint));
     }
     let note = (size < suite_size).then(|| {
         format!(
@@ -113,11 +105,11 @@ pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
     if direct {
         let flags = OpenFlags { write: true, direct: true, ..OpenFlags::default() };
         reopen(&file, flags).map_err(|error| match error.raw_os_error() {
-            Some(EINVAL) => AssessError::Target {
-                path: dir.to_owned(),
-                reason: "its file system does not support direct I/O (O_DIRECT)".to_owned(),
-                hint: Some("use --buffered to measure through the page cache, or another target".to_owned()),
-            },
+            Some(EINVAL) => AssessError::target(
+                dir,
+                "its file system does not support direct I/O (O_DIRECT)",
+                "use --buffered to measure through the page cache, or another target",
+            ),
             _ => fail("reopen", error),
         })?;
     }

@@ -160,9 +160,11 @@ mod tests {
 
     #[test]
     fn errors_keep_their_kind() {
-        let usage = Complaint::from(AssessError::UnknownSuite { name: "x".to_owned() });
+        let unknown =
+            AssessError::Unknown { kind: "suite", name: "x".to_owned(), hint: "use standard".to_owned() };
+        let usage = Complaint::from(unknown);
         assert_eq!(usage.exit, Exit::Usage);
-        assert!(usage.hint.is_some_and(|hint| hint.contains("standard")));
+        assert_eq!(usage.hint.as_deref(), Some("use standard"));
         let stopped = AssessError::Run(RunError::Stopped { reason: "signal 2".to_owned() });
         assert_eq!(Complaint::from(stopped).exit, Exit::Interrupted);
     }

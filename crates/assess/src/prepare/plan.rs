@@ -16,7 +16,7 @@ use super::settings::{PrepareSettings, PrepareWorkload};
 use super::target::{PrepareKind, PrepareTarget};
 use crate::AssessError;
 use crate::machine::engine_rows;
-use crate::planned::{engine_or_substitute, escaped, size_word, time_word};
+use crate::planned::{engine_or_substitute, escaped, pair, size_word, time_word};
 use crate::simulated;
 use crate::suite::section_of;
 use crate::target::BenchTarget;
@@ -191,14 +191,6 @@ impl PreparePlan {
     }
 }
 
-fn pair(name: &str, value: impl Into<String>) -> (String, String) {
-    (name.to_owned(), value.into())
-}
-
-fn refused(settings: &PrepareSettings, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
-    AssessError::Target { path: settings.run.target.clone(), reason: reason.into(), hint: Some(hint.into()) }
-}
-
 /// The stages that were asked for, or what suits the target.
 fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<PrepareStage>, AssessError> {
     let passes = settings.precondition.is_some();
@@ -217,13 +209,25 @@ fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Prep
         let hint = format!(
             "use --destroy-data={path} if nothing on it is needed, or --touch alone, which only reads"
         );
-        return Err(refused(settings, format!("this would destroy the data of the {}", target.noun()), hint));
+        return Err(AssessError::target(
+            &settings.run.target,
+            format!("this would destroy the data of the {}", target.noun()),
+            hint,
+        ));
     }
     if target.kind == PrepareKind::NewFile && (settings.trim || !(fill || passes)) {
-        return Err(refused(settings, "a new file can only be filled", "use --fill or --precondition"));
+        return Err(AssessError::target(
+            &settings.run.target,
+            "a new file can only be filled",
+            "use --fill or --precondition",
+        ));
     }
     if settings.trim && target.kind == PrepareKind::BlockDevice && !discards(&settings.run.target) {
-        return Err(refused(settings, "the device does not support discard", "omit --trim, or use --fill"));
+        return Err(AssessError::target(
+            &settings.run.target,
+            "the device does not support discard",
+            "omit --trim, or use --fill",
+        ));
     }
     Ok(stages)
 }
@@ -243,12 +247,20 @@ fn check_workload(
     if workload.block > target.size {
         let reason =
             format!("a block of {} exceeds the size of {}", bytes(workload.block), bytes(target.size));
-        return Err(refused(settings, reason, "use a smaller block: --precondition=randwrite:4k"));
+        return Err(AssessError::target(
+            &settings.run.target,
+            reason,
+            "use a smaller block: --precondition=randwrite:4k",
+        ));
     }
     if !settings.run.buffered && !workload.block.is_multiple_of(target.unit) {
         let (unit, block) = (bytes(target.unit), bytes(workload.block));
         let reason = format!("direct I/O requires multiples of {unit} bytes; got {block}");
-        return Err(refused(settings, reason, "use another block size, or --buffered"));
+        return Err(AssessError::target(
+            &settings.run.target,
+            reason,
+            "use another block size, or --buffered",
+        ));
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ pub struct PrepareTarget {
     pub sparse: bool,
     /// Where a file lies.
     pub filesystem: Option<FilesystemFacts>,
-    /// The modelled volume that it is.
+    /// The simulated volume that it is.
     pub volume: Option<Box<SimulatedVolume>>,
 }
 
@@ -47,16 +47,12 @@ pub enum PrepareKind {
     File,
     /// A block device.
     BlockDevice,
-    /// A modelled volume, on virtual time.
+    /// A simulated volume, on virtual time.
     Simulated,
 }
 
 /// The least that is worth preparing.
 const LEAST: u64 = 1 << 20;
-
-fn refused(path: &Path, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
-    AssessError::Target { path: path.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
-}
 
 impl PrepareTarget {
     /// Looks at the target of `settings`.
@@ -66,26 +62,54 @@ impl PrepareTarget {
     pub fn inspect(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
         let path = &settings.run.target;
         if is_simulated(path) {
-            return modelled(settings);
+            return simulated(settings);
         }
         let metadata = match std::fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return new_file(settings),
             Err(error) => {
                 let hint = "check its permissions and those of the directories above it";
-                return Err(refused(path, format!("cannot be inspected: {}", plain(&error)), hint));
+                return Err(AssessError::target(
+                    path,
+                    format!("cannot be inspected: {}", plain(&error)),
+                    hint,
+                ));
             }
         };
         if metadata.is_dir() {
             let name = path.join("fathom.dat");
             let hint =
                 format!("use a file in it, which is created: fathom prepare {} --size 10g", name.display());
-            return Err(refused(path, "is a directory; only files and block devices can be prepared", hint));
+            return Err(AssessError::target(
+                path,
+                "is a directory; only files and block devices can be prepared",
+                hint,
+            ));
         }
         if !metadata.is_file() {
             return device(settings);
         }
         existing_file(settings, &metadata)
+    }
+
+    /// The part of `file` that `settings` name, of a target of `capacity` bytes whose requests are multiples of `unit`.
+    fn new(
+        settings: &PrepareSettings,
+        kind: PrepareKind,
+        file: PathBuf,
+        (capacity, unit): (u64, u64),
+    ) -> Result<PrepareTarget, AssessError> {
+        Ok(PrepareTarget {
+            kind,
+            file,
+            size: within(settings, capacity, unit)?,
+            capacity,
+            may_write: true,
+            unit,
+            sparse: false,
+            filesystem: None,
+            volume: None,
+        })
     }
 
     /// The word used for it in sentences.
@@ -101,28 +125,18 @@ fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let path = &settings.run.target;
     let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let BenchTarget::BlockDevice { size: capacity, destroy, .. } = target else {
-        return Err(refused(
+        return Err(AssessError::target(
             path,
             "is neither a regular file nor a block device",
             "use a regular file or a block device",
         ));
     };
     let unit = target.request_unit(path);
-    let size = within(settings, capacity, unit)?;
-    Ok(PrepareTarget {
-        kind: PrepareKind::BlockDevice,
-        file: absolute(path),
-        size,
-        capacity,
-        may_write: destroy,
-        unit,
-        sparse: false,
-        filesystem: None,
-        volume: None,
-    })
+    let all = PrepareTarget::new(settings, PrepareKind::BlockDevice, absolute(path), (capacity, unit))?;
+    Ok(PrepareTarget { may_write: destroy, ..all })
 }
 
-fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
+fn simulated(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let path = &settings.run.target;
     if settings.resume {
         return Err(AssessError::Simulated {
@@ -134,20 +148,11 @@ fn modelled(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let unit = target.request_unit(path);
     let BenchTarget::Simulated(volume) = target else {
-        return Err(refused(path, "is not a simulated volume", "use sim:ID?size=50GiB"));
+        return Err(AssessError::target(path, "is not a simulated volume", "use sim:ID?size=50GiB"));
     };
-    let capacity = volume.size();
-    Ok(PrepareTarget {
-        kind: PrepareKind::Simulated,
-        file: volume.path.clone(),
-        size: within(settings, capacity, unit)?,
-        capacity,
-        may_write: true,
-        unit,
-        sparse: false,
-        filesystem: None,
-        volume: Some(volume),
-    })
+    let file = volume.path.clone();
+    let all = PrepareTarget::new(settings, PrepareKind::Simulated, file, (volume.size(), unit))?;
+    Ok(PrepareTarget { volume: Some(volume), ..all })
 }
 
 /// The part of `capacity` that is used.
@@ -156,11 +161,15 @@ fn within(settings: &PrepareSettings, capacity: u64, unit: u64) -> Result<u64, A
     let said = settings.run.size.unwrap_or(capacity);
     if said > capacity {
         let reason = format!("--size is {}, but the target has {}", bytes(said), bytes(capacity));
-        return Err(refused(path, reason, "omit --size to use all of it"));
+        return Err(AssessError::target(path, reason, "omit --size to use all of it"));
     }
     let size = said - said % unit;
     if size < LEAST {
-        return Err(refused(path, format!("{} is too little to prepare", bytes(said)), "use at least 1 MiB"));
+        return Err(AssessError::target(
+            path,
+            format!("{} is too little to prepare", bytes(said)),
+            "use at least 1 MiB",
+        ));
     }
     Ok(size)
 }
@@ -171,17 +180,17 @@ fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     if settings.resume || !settings.run.destroy.is_empty() {
         let option = if settings.resume { "--resume" } else { "--destroy-data" };
         let hint = format!("check the name, or omit {option} to create it");
-        return Err(refused(path, "no such file", hint));
+        return Err(AssessError::target(path, "no such file", hint));
     }
     if !parent.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Err(refused(
+        return Err(AssessError::target(
             path,
             "no such file or directory",
             "create the directory first, or check the name",
         ));
     }
     if let Some(reason) = unfit_for_a_new_file(path) {
-        return Err(refused(
+        return Err(AssessError::target(
             path,
             reason,
             "check the name (`lsblk` lists the devices); fathom creates no files among device nodes",
@@ -189,23 +198,12 @@ fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     }
     if settings.run.size.is_none() {
         let hint = "give its size: --size 10g";
-        return Err(refused(path, "no such file, and no size to create it with", hint));
+        return Err(AssessError::target(path, "no such file, and no size to create it with", hint));
     }
     let filesystem = filesystem_of(path)?;
-    let unit = 4096;
-    let size = within(settings, u64::MAX, unit)?;
-    has_room(path, &filesystem, size)?;
-    Ok(PrepareTarget {
-        kind: PrepareKind::NewFile,
-        file: absolute(path),
-        size,
-        capacity: size,
-        may_write: true,
-        unit,
-        sparse: false,
-        filesystem: Some(filesystem),
-        volume: None,
-    })
+    let all = PrepareTarget::new(settings, PrepareKind::NewFile, absolute(path), (u64::MAX, 4096))?;
+    has_room(path, &filesystem, all.size)?;
+    Ok(PrepareTarget { capacity: all.size, filesystem: Some(filesystem), ..all })
 }
 
 fn existing_file(
@@ -214,7 +212,7 @@ fn existing_file(
 ) -> Result<PrepareTarget, AssessError> {
     let path = &settings.run.target;
     if path.to_str().is_none() {
-        return Err(refused(
+        return Err(AssessError::target(
             path,
             "its name is not valid UTF-8",
             "rename it, or use a symbolic link with a valid name",
@@ -223,7 +221,7 @@ fn existing_file(
     let permit = WritePermit::own(&settings.run.destroy);
     if let Some(other) = settings.run.destroy.iter().find(|_| !permit.names(path)) {
         let reason = format!("is not the target named by --destroy-data={}", other.display());
-        return Err(refused(path, reason, "use the path of the target, or omit --destroy-data"));
+        return Err(AssessError::target(path, reason, "use the path of the target, or omit --destroy-data"));
     }
     let may_write = !settings.run.destroy.is_empty();
     if may_write {
@@ -234,29 +232,21 @@ fn existing_file(
     let capacity = if may_write { has.max(settings.run.size.unwrap_or(has)) } else { has };
     let unit = BenchTarget::File { path: path.clone(), size: has, destroy: may_write, sparse: false }
         .request_unit(path);
-    let size = within(settings, capacity, unit)?;
+    let all = PrepareTarget::new(settings, PrepareKind::File, absolute(path), (capacity, unit))?;
     if may_write {
-        has_room(path, &filesystem, size.saturating_sub(occupied))?;
+        has_room(path, &filesystem, all.size.saturating_sub(occupied))?;
     }
-    Ok(PrepareTarget {
-        kind: PrepareKind::File,
-        file: absolute(path),
-        size,
-        capacity,
-        may_write,
-        unit,
-        sparse: occupied < has / 10 * 9,
-        filesystem: Some(filesystem),
-        volume: None,
-    })
+    let sparse = occupied < has / 10 * 9;
+    Ok(PrepareTarget { may_write, sparse, filesystem: Some(filesystem), ..all })
 }
 
 fn filesystem_of(path: &Path) -> Result<FilesystemFacts, AssessError> {
-    let stack = TargetStack::of(path)
-        .map_err(|error| refused(path, error.to_string(), error.hint().unwrap_or("check the path")))?;
+    let stack = TargetStack::of(path).map_err(|error| {
+        AssessError::target(path, error.to_string(), error.hint().unwrap_or("check the path"))
+    })?;
     match stack.target {
         PathKind::File | PathKind::Missing => Ok(stack.filesystem.unwrap_or_default()),
-        _ => Err(refused(
+        _ => Err(AssessError::target(
             path,
             "is neither a regular file nor a block device",
             "use a regular file or a block device",
@@ -268,7 +258,7 @@ fn filesystem_of(path: &Path) -> Result<FilesystemFacts, AssessError> {
 fn has_room(path: &Path, filesystem: &FilesystemFacts, more: u64) -> Result<(), AssessError> {
     if filesystem.read_only {
         let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
-        return Err(refused(path, reason, "choose a writable directory"));
+        return Err(AssessError::target(path, reason, "choose a writable directory"));
     }
     let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
     let usable = filesystem.free_bytes.saturating_sub(reserve);
@@ -277,7 +267,7 @@ fn has_room(path: &Path, filesystem: &FilesystemFacts, more: u64) -> Result<(), 
     }
     let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
     let reason = format!("needs {} more, {} free{kept}", bytes(more), bytes(filesystem.free_bytes));
-    Err(refused(path, reason, "choose a smaller --size, or free some space"))
+    Err(AssessError::target(path, reason, "choose a smaller --size, or free some space"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use fathom_options::{EngineRow, ParseEnvironment, Section, parse_command_line};
 use super::trace::Trace;
 use crate::AssessError;
 use crate::planned::{escaped, size_word, time_word};
-use crate::profile::profiles;
+use crate::profile::{profiles, unknown};
 use crate::simulated::SimulatedVolume;
 
 /// A load.
@@ -69,7 +69,7 @@ impl JobLoad {
         let found = profiles(&[name.to_owned()], engines)?;
         let several = found.len() > 1;
         let Some(profile) = found.into_iter().next().filter(|_| !several) else {
-            return Err(AssessError::UnknownProfile { name: name.to_owned() });
+            return Err(unknown(name));
         };
         let test = profile.test;
         let job = SimulatedJob {
@@ -237,10 +237,7 @@ mod tests {
         let line = load.on(&volume, None, &engine_rows()).unwrap()[0].command_line();
         assert!(line.contains("--size=128m") && line.contains("--offset_increment=128m"), "{line}");
         for name in ["all", "vidoe"] {
-            assert!(matches!(
-                JobLoad::of_profile(name, &engine_rows()),
-                Err(AssessError::UnknownProfile { .. })
-            ));
+            assert!(matches!(JobLoad::of_profile(name, &engine_rows()), Err(AssessError::Unknown { .. })));
         }
     }
 

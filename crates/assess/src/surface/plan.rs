@@ -9,7 +9,7 @@ use fathom_model::Nanos;
 use fathom_model::units::bytes;
 
 use crate::AssessError;
-use crate::planned::{size_word, time_word};
+use crate::planned::{pair, size_word, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
@@ -121,11 +121,7 @@ impl SurfacePlan {
     /// # Errors
     /// As for [`SurfacePlan::make`].
     pub fn on(target: BenchTarget, settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
-        let refuse = |reason: String, hint: &str| AssessError::Target {
-            path: settings.run.target.clone(),
-            reason,
-            hint: Some(hint.to_owned()),
-        };
+        let refuse = |reason, hint: &str| AssessError::target(&settings.run.target, reason, hint);
         let is_directory = matches!(target, BenchTarget::Directory { .. });
         if let Some(reason) = target.write_refusal().filter(|_| settings.writes) {
             return Err(refuse(reason, "or omit --write to read only"));
@@ -194,9 +190,9 @@ impl SurfacePlan {
         }
         if self.parts.access {
             let mut access = range(self.job(rand, self.site.unit, 1), 0, self.site.size);
-            access.push(("io_size".to_owned(), (u64::from(probes_each) * self.site.unit).to_string()));
+            access.push(pair("io_size", (u64::from(probes_each) * self.site.unit).to_string()));
             let seed = self.site.seed ^ u64::from(place.index).wrapping_mul(SEED_STEP);
-            access.push(("randseed".to_owned(), seed.to_string()));
+            access.push(pair("randseed", seed.to_string()));
             jobs.push((ACCESS, goes_on(ends(access, times.access_ns))));
         }
         jobs
@@ -231,7 +227,7 @@ impl SurfacePlan {
         let length = BURST_RANGE.max(self.settings.block).min(self.site.size);
         let offset = offset.min(self.site.size - length) / self.settings.block * self.settings.block;
         let mut job = range(self.job(self.words().0, self.settings.block, 1), offset, length);
-        job.push(("time_based".to_owned(), "1".to_owned()));
+        job.push(pair("time_based", "1"));
         goes_on(ends(job, runtime_ns))
     }
 
@@ -241,12 +237,12 @@ impl SurfacePlan {
             if row.kind == FileRowKind::Block { self.site.size.min(LADDER_RANGE) } else { self.site.size };
         let job = |offset: u64, length: u64, runtime_ns: u64| {
             let mut job = range(self.job(row.rw.name(), row.block_size_bytes, row.iodepth), offset, length);
-            job.push(("time_based".to_owned(), "1".to_owned()));
-            job.push(("randseed".to_owned(), (self.site.seed ^ row.block_size_bytes).to_string()));
+            job.push(pair("time_based", "1"));
+            job.push(pair("randseed", (self.site.seed ^ row.block_size_bytes).to_string()));
             goes_on(ends(job, runtime_ns))
         };
         let zeros = |mut job: JobWords| {
-            job.push(("zero_buffers".to_owned(), String::new()));
+            job.push(pair("zero_buffers", ""));
             job
         };
         match self.settings.content {
@@ -279,19 +275,19 @@ impl SurfacePlan {
 const SEED_STEP: u64 = 0x9e37_79b9;
 
 fn range(mut job: JobWords, offset: u64, length: u64) -> JobWords {
-    job.push(("offset".to_owned(), size_word(offset)));
-    job.push(("size".to_owned(), size_word(length)));
+    job.push(pair("offset", size_word(offset)));
+    job.push(pair("size", size_word(length)));
     job
 }
 
 fn ends(mut job: JobWords, runtime_ns: u64) -> JobWords {
-    job.push(("runtime".to_owned(), time_word(Nanos(runtime_ns))));
+    job.push(pair("runtime", time_word(Nanos(runtime_ns))));
     job
 }
 
 /// A request that fails is counted, and the next one made.
 fn goes_on(mut job: JobWords) -> JobWords {
-    job.push(("continue_on_error".to_owned(), "all".to_owned()));
+    job.push(pair("continue_on_error", "all"));
     job
 }
 

@@ -45,8 +45,8 @@ fn bench(suite: &str, only: &[&str]) -> RunRecord {
         only: only.iter().map(|id| (*id).to_owned()).collect(),
         ..BenchSettings::default()
     };
-    let plan =
-        BenchPlan::on(BenchTarget::simulated("simulated", DEVICE.model(DEVICE_SIZE)), settings).unwrap();
+    let plan = BenchPlan::on(vec![BenchTarget::simulated("simulated", DEVICE.model(DEVICE_SIZE))], settings)
+        .unwrap();
     let mut record =
         fathom_assess::run(&plan, &mut Session::simulated(DEVICE, DEVICE_SIZE), &mut ()).unwrap();
     // A new version of the program is no reason to change a golden file.
