@@ -91,61 +91,40 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Row {
 
 /// Every test with its values in base units.
 fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
-    let columns = [
-        "test",
-        "title",
-        "status",
-        "rw",
-        "iodepth",
-        "numjobs",
-        "block_size_bytes",
-        "iops",
-        "read_iops",
-        "write_iops",
-        "trim_iops",
-        "bytes_per_second",
-        "iops_cv",
-        "lat_mean_ns",
-        "lat_min_ns",
-        "lat_p50_ns",
-        "lat_p99_ns",
-        "lat_p999_ns",
-        "lat_max_ns",
-        "device_iops",
-        "measured_ns",
-    ];
-    let row = |test: &TestRecord, summary: &TestSummary| {
-        let latency = row_latency(summary);
-        let total = summary.total.as_ref();
-        let rate = |iops: Option<f64>| Cell::from(iops.map(Cell::iops));
-        let ns = |ns: Option<u64>| Cell::from(ns.map(Cell::latency));
-        let job = test.jobs.first();
-        Row::new([
-            test.id.as_str().into(),
-            test.title.as_str().into(),
-            test.status.name().into(),
-            job.map(JobRecord::rw).into(),
-            job.map(|job| Cell::count(job.iodepth().into())).into(),
-            Cell::count(test.jobs.len() as u64),
-            job.map(|job| Cell::bytes(largest_block(job))).into(),
-            rate(total.map(|op| op.iops)),
-            rate(summary.read.as_ref().map(|op| op.iops)),
-            rate(summary.write.as_ref().map(|op| op.iops)),
-            rate(summary.trim.as_ref().map(|op| op.iops)),
-            total.map(|op| Cell::mebibytes(op.bytes_per_second)).into(),
-            summary.stability.map(|stability| Cell::percent(stability.cv)).into(),
-            latency.mean.map(Cell::mean_latency).into(),
-            ns(latency.min),
-            ns(latency.p50.or(latency.thin.p50)),
-            ns(latency.p99.or(latency.thin.p99)),
-            ns(latency.p999.or(latency.thin.p999)),
-            ns(latency.max),
-            rate(summary.device.as_ref().map(|device| device.iops)),
-            Cell::duration(summary.measured_ns),
-        ])
+    let rate = |iops: Option<f64>| Cell::from(iops.map(Cell::iops));
+    let ns = |summary: &TestSummary, of: fn(&LatencySummary) -> Option<u64>| {
+        Cell::from(of(&row_latency(summary)).map(Cell::latency))
     };
-    let rows = record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary));
-    Table::new(columns.map(Column::left), rows)
+    Table::data::<(&TestRecord, &TestSummary)>(
+        &[
+            ("test", &|(test, _)| test.id.as_str().into()),
+            ("title", &|(test, _)| test.title.as_str().into()),
+            ("status", &|(test, _)| test.status.name().into()),
+            ("rw", &|(test, _)| test.jobs.first().map(JobRecord::rw).into()),
+            ("iodepth", &|(test, _)| test.jobs.first().map(|job| Cell::count(job.iodepth().into())).into()),
+            ("numjobs", &|(test, _)| Cell::count(test.jobs.len() as u64)),
+            ("block_size_bytes", &|(test, _)| test.jobs.first().map(largest_block).map(Cell::bytes).into()),
+            ("iops", &|(_, summary)| rate(summary.total.as_ref().map(|op| op.iops))),
+            ("read_iops", &|(_, summary)| rate(summary.read.as_ref().map(|op| op.iops))),
+            ("write_iops", &|(_, summary)| rate(summary.write.as_ref().map(|op| op.iops))),
+            ("trim_iops", &|(_, summary)| rate(summary.trim.as_ref().map(|op| op.iops))),
+            ("bytes_per_second", &|(_, summary)| {
+                summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into()
+            }),
+            ("iops_cv", &|(_, summary)| {
+                summary.stability.map(|stability| Cell::percent(stability.cv)).into()
+            }),
+            ("lat_mean_ns", &|(_, summary)| row_latency(summary).mean.map(Cell::mean_latency).into()),
+            ("lat_min_ns", &|(_, summary)| ns(summary, |lat| lat.min)),
+            ("lat_p50_ns", &|(_, summary)| ns(summary, |lat| lat.p50.or(lat.thin.p50))),
+            ("lat_p99_ns", &|(_, summary)| ns(summary, |lat| lat.p99.or(lat.thin.p99))),
+            ("lat_p999_ns", &|(_, summary)| ns(summary, |lat| lat.p999.or(lat.thin.p999))),
+            ("lat_max_ns", &|(_, summary)| ns(summary, |lat| lat.max)),
+            ("device_iops", &|(_, summary)| rate(summary.device.as_ref().map(|device| device.iops))),
+            ("measured_ns", &|(_, summary)| Cell::duration(summary.measured_ns)),
+        ],
+        record.tests.iter().zip(summaries),
+    )
 }
 
 fn largest_block(job: &JobRecord) -> u64 {

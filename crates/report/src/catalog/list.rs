@@ -91,58 +91,34 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// What is known of each type.
 fn data(entries: &[&CatalogEntry]) -> Table {
-    let columns = [
-        Column::left("id"),
-        Column::left("provider"),
-        Column::left("type_name"),
-        Column::left("api_name"),
-        Column::left("media"),
-        Column::left("persistent"),
-        Column::left("lifecycle"),
-        Column::left("as_of"),
-        Column::left("confidence"),
-        Column::left("source"),
-        Column::right("size_min_bytes"),
-        Column::right("size_max_bytes"),
-        Column::left("unmodelled"),
-        Column::right("iops_max"),
-        Column::right("bytes_per_second_max"),
-        Column::left("burst"),
-        Column::left("currency"),
-        Column::left("region"),
-        Column::right("per_gib_month"),
-        Column::right("per_iops_month"),
-        Column::right("per_throughput_month"),
-        Column::right("per_million_ios"),
-    ];
-    let row = |entry: &&CatalogEntry| {
-        let ((least, most), (iops, bytes), price) = (entry.size_range(), entry.most(), entry.price());
-        let price = price.as_ref();
-        let part = |of: fn(&Price) -> Option<f64>| Cell::from(price.and_then(of).map(Cell::money));
-        Row::new([
-            entry.id().into(),
-            entry.provider().into(),
-            entry.type_name().into(),
-            entry.api_name().into(),
-            entry.media().into(),
-            entry.is_persistent().to_string().into(),
-            entry.lifecycle().to_string().into(),
-            entry.as_of().into(),
-            entry.confidence().to_string().into(),
-            entry.sources().next().into(),
-            least.map(Cell::bytes).into(),
-            most.map(Cell::bytes).into(),
-            entry.unmodelled().into(),
-            iops.map(Cell::iops).into(),
-            bytes.map(Cell::mebibytes).into(),
-            entry.burst_rule().into(),
-            price.map(|price| price.currency.as_str()).into(),
-            price.map(|price| price.region.as_str()).into(),
-            part(|price| price.per_gib_month),
-            part(|price| price.per_iops_month),
-            part(|price| price.per_throughput_month),
-            part(|price| price.per_million_ios),
-        ])
+    let price = |entry: &CatalogEntry, of: fn(&Price) -> Option<f64>| {
+        Cell::from(entry.price().as_ref().and_then(of).map(Cell::money))
     };
-    Table::new(columns, entries.iter().map(row))
+    Table::data::<&&CatalogEntry>(
+        &[
+            ("id", &|entry| entry.id().into()),
+            ("provider", &|entry| entry.provider().into()),
+            ("type_name", &|entry| entry.type_name().into()),
+            ("api_name", &|entry| entry.api_name().into()),
+            ("media", &|entry| entry.media().into()),
+            ("persistent", &|entry| entry.is_persistent().to_string().into()),
+            ("lifecycle", &|entry| entry.lifecycle().to_string().into()),
+            ("as_of", &|entry| entry.as_of().into()),
+            ("confidence", &|entry| entry.confidence().to_string().into()),
+            ("source", &|entry| entry.sources().next().into()),
+            ("size_min_bytes", &|entry| entry.size_range().0.map(Cell::bytes).into()),
+            ("size_max_bytes", &|entry| entry.size_range().1.map(Cell::bytes).into()),
+            ("unmodelled", &|entry| entry.unmodelled().into()),
+            ("iops_max", &|entry| entry.most().0.map(Cell::iops).into()),
+            ("bytes_per_second_max", &|entry| entry.most().1.map(Cell::mebibytes).into()),
+            ("burst", &|entry| entry.burst_rule().into()),
+            ("currency", &|entry| entry.price().map(|price| price.currency).into()),
+            ("region", &|entry| entry.price().map(|price| price.region).into()),
+            ("per_gib_month", &|entry| price(entry, |price| price.per_gib_month)),
+            ("per_iops_month", &|entry| price(entry, |price| price.per_iops_month)),
+            ("per_throughput_month", &|entry| price(entry, |price| price.per_throughput_month)),
+            ("per_million_ios", &|entry| price(entry, |price| price.per_million_ios)),
+        ],
+        entries,
+    )
 }

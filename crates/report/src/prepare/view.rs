@@ -107,39 +107,30 @@ fn steadiness(rounds: &RoundsRecord) -> Vec<KeyFigure> {
 
 /// A row for each stage.
 fn data(record: &RunRecord, results: &[StageResult]) -> Table {
-    let columns = [
-        Column::left("stage"),
-        Column::left("state"),
-        Column::left("complete"),
-        Column::right("covered_bytes"),
-        Column::right("size_bytes"),
-        Column::right("moved_bytes"),
-        Column::right("elapsed_ns"),
-        Column::right("bytes_per_second"),
-        Column::right("errors"),
-        Column::right("rounds"),
-        Column::right("range_fraction"),
-        Column::right("drift_fraction"),
-    ];
-    let row = |result: &StageResult| {
-        let rounds = rounds(record).filter(|_| is_workload(result));
-        let covered = (!is_workload(result)).then(|| Cell::bytes(result.covered_bytes));
-        Row::new([
-            result.stage.id().into(),
-            state(result, rounds).into(),
-            result.complete.to_string().into(),
-            covered.into(),
-            Cell::bytes(record.header.size_bytes),
-            Cell::bytes(result.moved_bytes),
-            Cell::duration(result.elapsed_ns),
-            result.bytes_per_second().map(Cell::mebibytes).into(),
-            Cell::count(result.errors),
-            rounds.map(|rounds| Cell::count(rounds.values.len() as u64)).into(),
-            rounds.and_then(|rounds| rounds.range_fraction).map(Cell::percent).into(),
-            rounds.and_then(|rounds| rounds.drift_fraction).map(Cell::percent).into(),
-        ])
-    };
-    Table::new(columns, results.iter().map(row))
+    let rounds = |result: &StageResult| rounds(record).filter(|_| is_workload(result));
+    Table::data::<&StageResult>(
+        &[
+            ("stage", &|result| result.stage.id().into()),
+            ("state", &|result| state(result, rounds(result)).into()),
+            ("complete", &|result| result.complete.to_string().into()),
+            ("covered_bytes", &|result| {
+                (!is_workload(result)).then(|| Cell::bytes(result.covered_bytes)).into()
+            }),
+            ("size_bytes", &|_| Cell::bytes(record.header.size_bytes)),
+            ("moved_bytes", &|result| Cell::bytes(result.moved_bytes)),
+            ("elapsed_ns", &|result| Cell::duration(result.elapsed_ns)),
+            ("bytes_per_second", &|result| result.bytes_per_second().map(Cell::mebibytes).into()),
+            ("errors", &|result| Cell::count(result.errors)),
+            ("rounds", &|result| rounds(result).map(|rounds| Cell::count(rounds.values.len() as u64)).into()),
+            ("range_fraction", &|result| {
+                rounds(result).and_then(|rounds| rounds.range_fraction).map(Cell::percent).into()
+            }),
+            ("drift_fraction", &|result| {
+                rounds(result).and_then(|rounds| rounds.drift_fraction).map(Cell::percent).into()
+            }),
+        ],
+        results,
+    )
 }
 
 #[cfg(test)]

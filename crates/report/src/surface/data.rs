@@ -6,7 +6,7 @@ use fathom_analysis::surface::scan::Scan;
 use fathom_analysis::surface::{SingleAccess, Surface, SurfaceRate};
 
 use crate::run_view::{LATENCY_COLUMNS, latency_cells};
-use crate::view::{Cell, Column, Row, Table};
+use crate::view::{Cell, Table};
 
 /// What a row has of these; the rest is empty.
 #[derive(Default)]
@@ -31,26 +31,6 @@ struct SurfaceRow {
     latency: [Cell; LATENCY_COLUMNS.len()],
 }
 
-const COLUMNS: [&str; 17] = [
-    "part",
-    "offset_bytes",
-    "length_bytes",
-    "rw",
-    "block_size_bytes",
-    "iodepth",
-    "state",
-    "reason",
-    "iops",
-    "bytes_per_second",
-    "elapsed_ns",
-    "measured_ns",
-    "stalled_ns",
-    "errors",
-    "errno",
-    "lat_ns",
-    "repeated_lat_ns",
-];
-
 pub(super) fn data(surface: &Surface) -> Table {
     let mut rows: Vec<SurfaceRow> = surface.points.iter().map(point).collect();
     rows.extend(surface.saturated_rate.iter().flat_map(|saturated| {
@@ -64,34 +44,33 @@ pub(super) fn data(surface: &Surface) -> Table {
     rows.extend(surface.probes.iter().map(probe));
     rows.extend(surface.file_benchmark.iter().map(file));
     rows.extend(surface.scan.iter().flat_map(scan));
-    let columns = COLUMNS.map(Column::right).into_iter().chain(LATENCY_COLUMNS).collect::<Vec<_>>();
-    Table::new(columns, rows.into_iter().map(row))
-}
-
-fn row(row: SurfaceRow) -> Row {
     let bytes = |bytes: Option<u64>| Cell::from(bytes.map(Cell::bytes));
     let ns = |ns: Option<u64>| Cell::from(ns.map(Cell::latency));
-    let count = |count: Option<u64>| Cell::from(count.map(Cell::count));
-    let cells = [
-        row.part.into(),
-        bytes(row.offset),
-        bytes(row.bytes),
-        row.rw.into(),
-        bytes(row.block_size),
-        count(row.iodepth.map(u64::from)),
-        row.state.into(),
-        row.reason.into(),
-        row.iops.map(Cell::iops).into(),
-        row.bytes_per_second.map(Cell::mebibytes).into(),
-        ns(row.elapsed_ns),
-        ns(row.measured_ns),
-        ns(row.stalled_ns),
-        count(row.errors),
-        row.errno.map(|errno| errno.to_string()).into(),
-        ns(row.lat_ns),
-        ns(row.repeated_lat_ns),
-    ];
-    Row::new(cells.into_iter().chain(row.latency))
+    let mut table = Table::data::<&SurfaceRow>(
+        &[
+            ("part", &|row| row.part.into()),
+            ("offset_bytes", &|row| bytes(row.offset)),
+            ("length_bytes", &|row| bytes(row.bytes)),
+            ("rw", &|row| row.rw.into()),
+            ("block_size_bytes", &|row| bytes(row.block_size)),
+            ("iodepth", &|row| row.iodepth.map(|depth| Cell::count(depth.into())).into()),
+            ("state", &|row| row.state.into()),
+            ("reason", &|row| row.reason.as_deref().into()),
+            ("iops", &|row| row.iops.map(Cell::iops).into()),
+            ("bytes_per_second", &|row| row.bytes_per_second.map(Cell::mebibytes).into()),
+            ("elapsed_ns", &|row| ns(row.elapsed_ns)),
+            ("measured_ns", &|row| ns(row.measured_ns)),
+            ("stalled_ns", &|row| ns(row.stalled_ns)),
+            ("errors", &|row| row.errors.map(Cell::count).into()),
+            ("errno", &|row| row.errno.map(|errno| errno.to_string()).into()),
+            ("lat_ns", &|row| ns(row.lat_ns)),
+            ("repeated_lat_ns", &|row| ns(row.repeated_lat_ns)),
+        ],
+        &rows,
+    );
+    table.columns.extend(LATENCY_COLUMNS);
+    table.rows.iter_mut().zip(rows).for_each(|(row, of)| row.cells.extend(of.latency));
+    table
 }
 
 fn point(point: &SurfacePoint) -> SurfaceRow {

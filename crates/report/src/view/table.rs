@@ -28,6 +28,9 @@ pub struct Column {
     pub takes_remark: bool,
 }
 
+/// The id of a column of values, and the cell that it takes from a record.
+pub type DataColumn<'a, T> = (&'static str, &'a dyn Fn(&T) -> Cell);
+
 /// On which side a column is filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -112,6 +115,13 @@ impl Table {
     /// A table of rows without remarks.
     pub fn new(columns: impl Into<Vec<Column>>, rows: impl IntoIterator<Item = Row>) -> Table {
         Table { columns: columns.into(), rows: rows.into_iter().collect() }
+    }
+
+    /// The values of `records`: the id of each column with the cell that it takes from a record.
+    pub fn data<T>(columns: &[DataColumn<'_, T>], records: impl IntoIterator<Item = T>) -> Table {
+        let heads: Vec<Column> = columns.iter().map(|(id, _)| Column::left(id)).collect();
+        let row = |record: T| Row::new(columns.iter().map(|(_, cell)| cell(&record)));
+        Table::new(heads, records.into_iter().map(row))
     }
 
     /// The same without the columns of these heads.
