@@ -10,14 +10,15 @@ mod objective;
 use std::fmt;
 
 use fathom_model::units::{parse_bytes, parse_duration};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 pub(crate) use objective::too_few_samples;
 pub use objective::{LatencyObjective, ObjectiveVerdict, RateGoal};
 
 /// The result of a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "lowercase")]
 pub enum CriterionVerdict {
     /// The measurement meets the criterion.
     Met,
@@ -28,15 +29,9 @@ pub enum CriterionVerdict {
         /// Why not.
         reason: String,
         /// What would decide it.
+        #[serde(skip_serializing_if = "Option::is_none")]
         remedy: Option<String>,
     },
-}
-
-/// JSON has the name alone.
-impl Serialize for CriterionVerdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
 }
 
 impl CriterionVerdict {

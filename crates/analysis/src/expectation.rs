@@ -13,25 +13,29 @@ mod share_text;
 use fathom_record::{ExpectationRecord, RunRecord};
 
 pub use interval::ConfidenceInterval;
+use serde::Serialize;
 pub use share::of_year;
 
 use crate::criterion::CriterionVerdict;
 use crate::rows::rows;
 
 /// An expectation and its result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExpectationResult {
     /// The expectation.
+    #[serde(flatten)]
     pub expectation: ExpectationRecord,
     /// The measured value in the unit of the metric; the share of the seconds where a share of the time is expected.
     pub measured: Option<f64>,
     /// Its 95 % confidence interval.
     pub interval: Option<ConfidenceInterval>,
     /// The verdict.
+    #[serde(flatten)]
     pub verdict: CriterionVerdict,
     /// What a verdict of met or missed rests on: by how much it is missed, or how much time a share covers.
     pub basis: Option<String>,
     /// Full seconds that were measured.
+    #[serde(rename = "full_seconds")]
     pub seconds: u64,
 }
 

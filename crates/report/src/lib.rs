@@ -9,7 +9,6 @@ pub mod bench;
 pub mod catalog;
 mod columns;
 pub mod document;
-pub mod expectations;
 pub mod fio;
 pub mod formats;
 pub mod history;

@@ -160,6 +160,7 @@ pub struct ObjectiveVerdict {
     /// The measured value, ns; `None` where no I/O completed, or where so many I/Os failed that the statistic has no value.
     pub observed_ns: Option<u64>,
     /// The result.
+    #[serde(flatten)]
     pub verdict: CriterionVerdict,
     /// The sample is too small for a prediction.
     pub low_sample: bool,

@@ -6,6 +6,7 @@
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{Interval, IntervalOp, JobRecord, Latency, PhaseOutcome, TestRecord, merge_jobs};
 use fathom_stats::histogram;
+use serde::Serialize;
 
 use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 
@@ -15,7 +16,7 @@ pub(super) const LEAST_SECONDS: usize = 3;
 const BIN: f64 = 1.0 / 128.0;
 
 /// Where the true value lies, in 95 of 100 cases.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ConfidenceInterval {
     /// From here.
     pub low: f64,

@@ -126,7 +126,7 @@ fn expectations_of_a_suite_are_checked_for_each_class() {
             (Some("lat-read"), Some("read.lat_ns.mean"))
         );
         assert_eq!(
-            (one["expected"].as_f64(), one["source"].as_str()),
+            (one["value"].as_f64(), one["source"].as_str()),
             (Some(5e6), Some("suite digitalocean-volumes"))
         );
     }
@@ -155,13 +155,15 @@ fn expectations_are_checked_and_a_missed_one_decides_the_exit() {
     let broken = bench(&["--json", "--expect", "rand-read.iops>=6000±2%"], 3).stdout;
     let document: Value = serde_json::from_str(&broken).unwrap();
     let expectation = &document["expectations"][0];
-    let words = ["test", "metric", "comparison", "verdict"].map(|key| expectation[key].as_str().unwrap());
+    let words = ["test", "metric", "is", "verdict"].map(|key| expectation[key].as_str().unwrap());
     assert_eq!(words, ["rand-read", "iops", ">=", "missed"]);
     assert_eq!(
-        (expectation["expected"].as_f64(), expectation["tolerance_percent"].as_f64()),
+        (expectation["value"].as_f64(), expectation["tolerance_percent"].as_f64()),
         (Some(6000.0), Some(2.0))
     );
-    let [low, measured, high] = ["low", "measured", "high"].map(|key| expectation[key].as_f64().unwrap());
+    let interval = &expectation["interval"];
+    let [low, measured, high] =
+        [&interval["low"], &expectation["measured"], &interval["high"]].map(|value| value.as_f64().unwrap());
     assert!(low <= measured && measured <= high && (measured - 5000.0).abs() < 10.0, "{expectation}");
     assert!(expectation["basis"].as_str().unwrap().contains("below the expectation"), "{expectation}");
     assert_eq!(document["expectation_missed"], true);

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
-use fathom_analysis::expectation;
+use fathom_analysis::expectation::{self, ExpectationResult};
 use fathom_analysis::steady::lasting::lasting;
 use fathom_analysis::together::{Together, together};
 use fathom_record::{NeedRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
-use crate::{Style, expectations, run_json};
+use crate::{Style, run_json};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.bench/1";
@@ -20,7 +20,7 @@ struct BenchDocument<'a> {
     tests: Vec<Test<'a>>,
     /// Left out where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    expectations: Option<Vec<expectations::ExpectationDocument>>,
+    expectations: Option<Vec<ExpectationResult>>,
     /// Whether one is missed, in every class where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     expectation_missed: Option<bool>,
@@ -59,7 +59,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     let is_checked = !header.expectations.is_empty();
     let document = BenchDocument {
         tests: record.tests.iter().map(test).collect(),
-        expectations: is_checked.then(|| expectations::documents(record)),
+        expectations: is_checked.then(|| expectation::judge(record)),
         expectation_missed: is_checked.then(|| expectation::is_missed(record)),
         conclusions: conclusions(record),
         together: together(record),
