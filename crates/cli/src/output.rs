@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fathom_model::text::shown;
-use fathom_report::{Style, TextWriter, width as columns};
+use fathom_report::{Style, TextWriter, wrap};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::signals;
@@ -134,7 +134,7 @@ fn terminal_width() -> usize {
 /// # Errors
 /// Those of `out`.
 pub fn paragraph(text: &str, out: &mut TextWriter) -> io::Result<()> {
-    wrap(text, style().width).iter().try_for_each(|line| writeln!(out, "{line}"))
+    wrap(text, style().width, 0, 2).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// What a plan writes, one after the other, as a sentence.
@@ -149,24 +149,6 @@ pub fn writes(parts: &[String]) -> String {
 pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, out: &mut TextWriter) -> io::Result<()> {
     notes.into_iter().try_for_each(|note| paragraph(&format!("Note: {note}."), out))?;
     writeln!(out)
-}
-
-/// `text` in lines of at most `width` characters, broken between words; all but the first are indented.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is always a line");
-        let used = columns(line);
-        if used == 0 {
-            line.push_str(word);
-        } else if used + 1 + columns(word) <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(format!("  {word}"));
-        }
-    }
-    lines
 }
 
 /// `NO_COLOR` and dumb terminals say no.
@@ -253,17 +235,5 @@ impl Bar {
     /// Takes the bar away.
     pub fn finish_and_clear(&self) {
         self.0.finish_and_clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paragraphs_are_broken_between_words() {
-        assert_eq!(wrap("one two three four", 9), ["one two", "  three", "  four"]);
-        assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
-        assert_eq!(wrap("", 9), [""]);
     }
 }

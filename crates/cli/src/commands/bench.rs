@@ -151,9 +151,8 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
 fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
     let mut targets = arguments.targets.into_iter();
     let (target, further) = (targets.next().unwrap_or_else(|| PathBuf::from(".")), targets.collect());
-    let destroy = arguments.destroy_data;
     BenchSettings {
-        run: arguments.run.settings(target, arguments.size, destroy, command),
+        run: arguments.run.settings(target, arguments.size, arguments.destroy_data, command),
         further,
         suite: arguments.suite,
         profiles: arguments.profiles,
@@ -179,9 +178,8 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
 fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWriter) -> io::Result<()> {
     let running = plan.tests.iter().filter(|test| test.skip.is_none()).count();
     let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
-    let simulated = if plan.target.is_simulated() { " of simulated time" } else { "" };
     let (title, time) = (&plan.suite.title, time_text(&plan.cost));
-    let what = format!("{title}: {tests} on {}, {time}{simulated}.", plan.target_name());
+    let what = format!("{title}: {tests} on {}, {time}{}.", plan.target_name(), plan.target.time_note());
     output::paragraph(&what, out)?;
     if let Some(rounds) = rounds_text(plan) {
         output::paragraph(&rounds, out)?;
@@ -279,23 +277,12 @@ struct BenchPlanDocument<'a> {
     target: String,
     size_bytes: u64,
     seed: u64,
-    cost: PlanCostDocument,
+    cost: &'a PlanCost,
     tests: Vec<PlannedDocument<'a>>,
     /// Left out where there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     expectations: &'a [ExpectationRecord],
     notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct PlanCostDocument {
-    /// Null where a test takes as long as it takes.
-    time_ns: Option<u64>,
-    /// Null where no test may end early.
-    least_time_ns: Option<u64>,
-    layout_bytes: u64,
-    writing_time_ns: u64,
-    writing_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -327,13 +314,7 @@ fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
         target: plan.target_name(),
         size_bytes: plan.size,
         seed: plan.seed,
-        cost: PlanCostDocument {
-            time_ns: plan.cost.time.map(|time| time.0),
-            least_time_ns: plan.cost.least_time.map(|time| time.0),
-            layout_bytes: plan.cost.layout_bytes,
-            writing_time_ns: plan.cost.writing_time.0,
-            writing_bytes: plan.cost.writing_bytes,
-        },
+        cost: &plan.cost,
         tests: tests.collect(),
         expectations: &plan.expectations,
         notes: &plan.notes,

@@ -1,9 +1,14 @@
 //! The options that choose the form of a report.
 
+use std::io;
+
 use clap::Args;
+use fathom_report::JsonWriter;
 use fathom_report::formats::Format;
+use fathom_report::view::View;
 
 use crate::exit::Complaint;
+use crate::output;
 
 /// What is said of the form of a report.
 #[derive(Args)]
@@ -20,6 +25,18 @@ impl FormatArguments {
     /// The form asked for.
     pub const fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
+    }
+
+    /// Prints `view`, or as JSON what `document` writes.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn print(
+        &self,
+        view: impl FnOnce() -> View,
+        document: impl FnOnce(&mut JsonWriter<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        output::print(|out| self.format().write(&output::style(), out, view, document))
     }
 
     /// Whether what has no table is printed as JSON; else it is text.

@@ -102,9 +102,8 @@ pub fn show(
 }
 
 fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySettings {
-    let destroy = arguments.destroy_data.into_iter().collect();
     IdentifySettings {
-        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
+        run: arguments.run.settings(arguments.target, arguments.size, arguments.destroy_data, command),
         budget: arguments.budget,
         read_only: arguments.read_only,
     }
@@ -113,12 +112,12 @@ fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySetti
 /// What is going to be done and what it costs at most.
 fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
     let budget = &plan.spec.budget;
-    let simulated = if plan.site.target.is_simulated() { " of simulated time" } else { "" };
     let ways = if plan.spec.writes { "reads and writes" } else { "reads only" };
     let what = format!(
-        "Identifying {}: {ways}; at most {}{simulated}, {} I/Os and {} moved.",
+        "Identifying {}: {ways}; at most {}{}, {} I/Os and {} moved.",
         plan.site.name,
         duration(Nanos(budget.time_ns)),
+        plan.site.target.time_note(),
         grouped(budget.ios),
         bytes(budget.bytes)
     );

@@ -103,9 +103,8 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
 }
 
 fn settings(arguments: PrepareArguments, command: &[OsString]) -> PrepareSettings {
-    let destroy = arguments.destroy_data.into_iter().collect();
     PrepareSettings {
-        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
+        run: arguments.run.settings(arguments.target, arguments.size, arguments.destroy_data, command),
         trim: arguments.trim,
         fill: arguments.fill,
         precondition: arguments.precondition,

@@ -73,7 +73,7 @@ impl RunArguments {
         self,
         target: PathBuf,
         size: Option<u64>,
-        destroy: Vec<PathBuf>,
+        destroy: impl IntoIterator<Item = PathBuf>,
         command: &[OsString],
     ) -> RunSettings {
         RunSettings {
@@ -81,7 +81,7 @@ impl RunArguments {
             size,
             engine: self.engine,
             buffered: self.buffered,
-            destroy,
+            destroy: destroy.into_iter().collect(),
             seed: self.seed,
             labels: self.keeping.labels(),
             types: self.catalog.types(),

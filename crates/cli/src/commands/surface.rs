@@ -133,9 +133,8 @@ fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSetting
     });
     let has_file = parts.map_or(arguments.target.is_dir(), |parts| parts.file);
     let otherwise = Nanos::from_secs(if has_file { 120 } else { 60 });
-    let destroy = arguments.destroy_data.into_iter().collect();
     SurfaceSettings {
-        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
+        run: arguments.run.settings(arguments.target, arguments.size, arguments.destroy_data, command),
         parts,
         scan: arguments.scan,
         writes: arguments.write,
@@ -167,8 +166,7 @@ fn plan_text(plan: &SurfacePlan, out: &mut TextWriter) -> io::Result<()> {
             (plan.parts.file, "file benchmark".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
-        let simulated = if plan.site.target.is_simulated() { " of simulated time" } else { "" };
-        let budget = format!("{}{simulated}", duration(settings.budget));
+        let budget = format!("{}{}", duration(settings.budget), plan.site.target.time_note());
         output::paragraph(&format!("Surface of {name}, {size}: {}; about {budget}.", parts.join(", ")), out)?;
         let mut writes = Vec::new();
         if lays_out {

@@ -165,9 +165,8 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
     let mut jobs = arguments.numjobs;
     jobs.sort_unstable();
     jobs.dedup();
-    let destroy = arguments.destroy_data.into_iter().collect();
     SweepSettings {
-        run: arguments.run.settings(arguments.target, arguments.size, destroy, command),
+        run: arguments.run.settings(arguments.target, arguments.size, arguments.destroy_data, command),
         patterns: once(arguments.rw),
         blocks: arguments.bs,
         depths: Some(arguments.iodepth),
@@ -214,7 +213,7 @@ fn plan_text(plan: &SweepPlan, out: &mut TextWriter) -> io::Result<()> {
         names.join(", "),
         sizes.join(", "),
         duration(plan.settings.budget),
-        if plan.site.target.is_simulated() { " of simulated time" } else { "" }
+        plan.site.target.time_note()
     );
     output::paragraph(&what, out)?;
     let mut writes = Vec::new();

@@ -5,14 +5,13 @@ use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
-use fathom_report::{JsonWriter, catalog::fit as catalog_fit, catalog::json as catalog_json};
+use fathom_report::{catalog::fit as catalog_fit, catalog::json as catalog_json};
 
 use super::list::known_provider;
 use super::show::{rate, size};
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
-use crate::output;
 
 /// What `fathom catalog fit` takes.
 #[derive(Args)]
@@ -109,9 +108,10 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
         profile: arguments.profile.clone(),
     })?;
     let fit = catalog.fit(&said.need, arguments.provider.as_deref());
-    let document = |out: &mut JsonWriter<'_>| catalog_json::fit(&fit, &said.need, &said.text, out);
-    let view = || catalog_fit::view(&fit, &said.text);
-    output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
+    arguments.form.print(
+        || catalog_fit::view(&fit, &said.text),
+        |out| catalog_json::fit(&fit, &said.need, &said.text, out),
+    )?;
     Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Missed })
 }
 

@@ -1,13 +1,14 @@
 //! `fathom catalog list`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use fathom_catalog::{Catalog, CatalogEntry, Lifecycle};
-use fathom_report::{JsonWriter, catalog::json as catalog_json, catalog::list as catalog_list};
+use fathom_report::{catalog::json as catalog_json, catalog::list as catalog_list};
 
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
-use crate::output;
 
 /// What `fathom catalog list` takes.
 #[derive(Args)]
@@ -47,10 +48,7 @@ pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
     if let Some(kind) = &arguments.kind
         && !catalog.entries().any(|entry| is_kind(entry, kind))
     {
-        let mut kinds: Vec<&str> = catalog.entries().map(CatalogEntry::media).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        let hint = format!("use one of {}", kinds.join(", "));
+        let hint = one_of_all(catalog, CatalogEntry::media);
         return Err(Complaint::usage(format!("unknown kind of medium '{kind}'"), Some(hint)));
     }
     let wanted = |entry: &&CatalogEntry| {
@@ -59,9 +57,7 @@ pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
             && !(arguments.current && entry.lifecycle() == Lifecycle::Historical)
     };
     let entries: Vec<&CatalogEntry> = catalog.entries().filter(wanted).collect();
-    let (view, document) =
-        (|| catalog_list::view(&entries), |out: &mut JsonWriter<'_>| catalog_json::list(&entries, out));
-    output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
+    arguments.form.print(|| catalog_list::view(&entries), |out| catalog_json::list(&entries, out))?;
     Ok(Exit::Done)
 }
 
@@ -70,9 +66,12 @@ pub fn known_provider(catalog: &Catalog, name: &str) -> Result<(), Complaint> {
     if catalog.entries().any(|entry| entry.is_of(name)) {
         return Ok(());
     }
-    let mut names: Vec<&str> = catalog.entries().map(CatalogEntry::provider).collect();
-    names.sort_unstable();
-    names.dedup();
     let message = format!("the catalogue has no provider called '{name}'");
-    Err(Complaint::usage(message, Some(format!("use one of {}", names.join(", ")))))
+    Err(Complaint::usage(message, Some(one_of_all(catalog, CatalogEntry::provider))))
+}
+
+/// The remedy that lists every value that `of` takes in the catalogue.
+fn one_of_all(catalog: &Catalog, of: fn(&CatalogEntry) -> &str) -> String {
+    let names: BTreeSet<&str> = catalog.entries().map(of).collect();
+    format!("use one of {}", names.into_iter().collect::<Vec<_>>().join(", "))
 }

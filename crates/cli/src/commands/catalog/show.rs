@@ -3,12 +3,11 @@
 use clap::Args;
 use fathom_catalog::{Catalog, CatalogEntry, ModelRefusal, Parameters, Sheet};
 use fathom_model::units::parse_bytes;
-use fathom_report::{JsonWriter, catalog::json as catalog_json, catalog::show as catalog_show};
+use fathom_report::{catalog::json as catalog_json, catalog::show as catalog_show};
 
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
-use crate::output;
 
 /// What `fathom catalog show` takes.
 #[derive(Args)]
@@ -119,9 +118,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let is_asked = !arguments.size.is_empty();
     let shown =
         catalog_show::Shown { entry, sheets: &sheets, is_asked, told: told.as_ref(), facts: arguments.facts };
-    let (view, document) =
-        (|| catalog_show::view(&shown), |out: &mut JsonWriter<'_>| catalog_json::show(entry, &sheets, out));
-    output::print(|out| arguments.form.format().write(&output::style(), out, view, document))?;
+    arguments.form.print(|| catalog_show::view(&shown), |out| catalog_json::show(entry, &sheets, out))?;
     Ok(Exit::Done)
 }
 
