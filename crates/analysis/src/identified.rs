@@ -52,6 +52,13 @@ pub struct EachWay {
     pub write: Option<Figure>,
 }
 
+impl EachWay {
+    /// The figure of one direction.
+    pub fn of(&self, writes: bool) -> Option<&Figure> {
+        if writes { self.write.as_ref() } else { self.read.as_ref() }
+    }
+}
+
 /// What a bucket counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -72,6 +79,17 @@ pub enum BucketScope {
     Reads,
     /// Writes alone.
     Writes,
+}
+
+impl BucketScope {
+    /// True where the I/Os of one direction draw from the bucket.
+    pub(crate) fn counts(self, writes: bool) -> bool {
+        match self {
+            BucketScope::Both => true,
+            BucketScope::Reads => !writes,
+            BucketScope::Writes => writes,
+        }
+    }
 }
 
 /// A rate that holds as long as there is credit, and the one after it. Rates in the unit per second.
@@ -129,17 +147,6 @@ pub struct OtherCause {
     pub text: String,
 }
 
-/// What may be spent at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Budget {
-    /// Time, ns.
-    pub time_ns: u64,
-    /// Requests.
-    pub ios: u64,
-    /// Bytes read and written.
-    pub bytes: u64,
-}
-
 /// What identifying cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
@@ -185,8 +192,6 @@ pub struct Identified {
     pub first_touch_why: Option<String>,
     /// Other explanations of what was seen.
     pub confounders: Vec<OtherCause>,
-    /// What it could take at most; `None` where nothing was measured.
-    pub budget: Option<Budget>,
     /// What it took.
     pub spent: Spent,
 }

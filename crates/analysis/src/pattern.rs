@@ -21,6 +21,11 @@ impl AccessPattern {
     pub const ALL: [AccessPattern; 4] =
         [AccessPattern::RandRead, AccessPattern::Read, AccessPattern::RandWrite, AccessPattern::Write];
 
+    /// The pattern that fio calls so.
+    pub fn named(name: &str) -> Option<AccessPattern> {
+        AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == name)
+    }
+
     /// fio's word for it.
     pub const fn name(self) -> &'static str {
         match self {

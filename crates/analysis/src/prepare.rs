@@ -50,13 +50,7 @@ impl CompletedPiece {
         }
         let (stage, offset) = place(&test.id)?;
         let planned = test.jobs.first().and_then(|job| job.plan.io.size?.bytes());
-        let measured = |job: &fathom_record::JobRecord| {
-            [&job.measured.read, &job.measured.write, &job.measured.trim]
-                .map(|op| op.bytes)
-                .iter()
-                .sum::<u64>()
-        };
-        let moved = test.jobs.iter().map(measured).sum();
+        let moved = test.jobs.iter().flat_map(|job| job.measured.ops()).map(|op| op.bytes).sum();
         let length = planned.unwrap_or(moved).max(moved);
         let elapsed_ns = test.jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
         Some(CompletedPiece { piece: PreparePiece { stage, offset, length }, elapsed_ns })

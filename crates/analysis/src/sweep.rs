@@ -1,7 +1,6 @@
 //! What a sweep tells: its points, the knee of each curve, the limits in each direction, and the answers to what was asked.
 
 mod blocks;
-mod goal;
 pub mod knee;
 pub mod limits;
 pub mod offered;
@@ -14,7 +13,6 @@ use serde::Serialize;
 
 use crate::criterion::{LatencyObjective, RateGoal};
 use crate::pattern::AccessPattern;
-use crate::sweep::goal::is_reached;
 use crate::sweep::knee::{Knee, curve, knee};
 use crate::sweep::limits::{DirectionLimits, limits};
 use crate::sweep::offered::{Highest, OfferedPoint, highest};
@@ -137,7 +135,7 @@ pub fn assess(record: &RunRecord) -> Sweep {
     });
     let reach = reach.map(|reach| {
         let least = |curve: &[&SweepPoint]| {
-            curve.iter().find(|point| is_reached(&reach, point)).map(|&point| point.clone())
+            curve.iter().find(|point| point.reaches(&reach)).map(|&point| point.clone())
         };
         SweepGoal::new(reach.text(), answers(&least, &|_| true))
     });
@@ -173,3 +171,6 @@ fn curves(points: &[SweepPoint]) -> Vec<(AccessPattern, u64, u32)> {
     curves.dedup();
     curves
 }
+
+#[cfg(test)]
+mod goal_tests;

@@ -1,7 +1,6 @@
 //! Runs what finds out of what a volume is made: asks the method what to measure next, measures, and hands each
 //! measurement out as it ends.
 
-use fathom_analysis::identified::Budget;
 use fathom_analysis::identified::Identified;
 use fathom_analysis::identify::probe::{IdentifyProbe, IoDirection, Seen};
 use fathom_analysis::identify::script::{IdentifySpec, IdentifyStep, identified, next};
@@ -118,16 +117,18 @@ fn spec(site: &Site, budget_ns: u64, writes: bool) -> IdentifySpec {
     let of = |(simulated, real): (u64, u64)| if is_simulated { simulated } else { real };
     let largest = of(MOST_BLOCK).min(size / 8);
     let seconds = budget_ns / 1_000_000_000 + 1;
-    IdentifySpec {
-        unit,
-        size,
-        most_block: (largest / unit).max(1) * unit,
+    let limits = IdentifyActivity {
+        unit_bytes: unit,
+        most_block_bytes: (largest / unit).max(1) * unit,
         most_depth: if is_simulated { MOST_DEPTH.0 } else { MOST_DEPTH.1 },
-        most_in_flight: of(MOST_IN_FLIGHT),
+        most_in_flight_bytes: of(MOST_IN_FLIGHT),
         writes,
         probe_ns: if is_simulated { virtual_ns } else { real_ns },
-        budget: Budget { time_ns: budget_ns, ios: MOST_IOPS * seconds, bytes: of(MOST_RATE) * seconds },
-    }
+        budget_ns,
+        budget_ios: MOST_IOPS * seconds,
+        budget_bytes: of(MOST_RATE) * seconds,
+    };
+    IdentifySpec { size, limits }
 }
 
 /// Runs `plan` on `session`; what was found is there also where it was broken off.
@@ -144,9 +145,10 @@ pub fn identify(
     let activity = Activity::Identify(IdentifyActivity::default());
     let mut header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
     let mut spec = IdentifySpec { size: plan.site.size, ..plan.spec.clone() };
-    spec.budget.time_ns = spec.budget.time_ns.saturating_sub(session.now() - began);
-    spec.most_block = spec.most_block.min(spec.size / 8 / spec.unit * spec.unit).max(spec.unit);
-    header.activity = Activity::Identify(spec.activity());
+    let (limits, unit) = (&mut spec.limits, plan.site.unit);
+    limits.budget_ns = limits.budget_ns.saturating_sub(session.now() - began);
+    limits.most_block_bytes = limits.most_block_bytes.min(spec.size / 8 / unit * unit).max(unit);
+    header.activity = Activity::Identify(spec.limits.clone());
     let mut steps = Steps::begin(header, session, observer);
     let mut seen: Vec<Seen> = Vec::new();
     loop {
@@ -154,7 +156,7 @@ pub fn identify(
             IdentifyStep::Run(probe) => probe,
             IdentifyStep::Done => break,
             IdentifyStep::OutOfBudget => {
-                let budget = duration(Nanos(plan.spec.budget.time_ns));
+                let budget = duration(Nanos(plan.spec.limits.budget_ns));
                 steps.note(format!(
                     "the time budget ({budget}) ended before all was measured; use a longer --budget"
                 ));

@@ -13,10 +13,10 @@ mod drawn;
 use drawn::{Drawn, Way};
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::{BucketScope, BucketUnit, Figure, Identified};
-use fathom_analysis::identify::script::IdentifySpec;
 use fathom_assess::RunSettings;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_model::Nanos;
+use fathom_record::IdentifyActivity;
 
 /// What became of one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,12 +136,12 @@ fn identified(seed: u64) -> (String, Vec<Told>) {
 /// As on a device, where each rate takes seconds and requests are no larger than the kernel leaves them.
 fn identified_slowly(seed: u64) -> (String, Vec<Told>) {
     told_of(&Drawn::device(seed), |spec| {
-        spec.probe_ns = (spec.budget.time_ns / 40).clamp(4_000_000_000, 6_000_000_000);
-        (spec.most_block, spec.most_depth, spec.most_in_flight) = (512 << 10, 256, 128 << 20);
+        spec.probe_ns = (spec.budget_ns / 40).clamp(4_000_000_000, 6_000_000_000);
+        (spec.most_block_bytes, spec.most_depth, spec.most_in_flight_bytes) = (512 << 10, 256, 128 << 20);
     })
 }
 
-fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifySpec)) -> (String, Vec<Told>) {
+fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifyActivity)) -> (String, Vec<Told>) {
     let seed = volume.seed;
     let settings = IdentifySettings {
         run: RunSettings { target: volume.target().into(), ..RunSettings::default() },
@@ -149,16 +149,16 @@ fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifySpec)) -> (String, Vec<
         ..IdentifySettings::default()
     };
     let mut plan = IdentifyPlan::make(settings).unwrap();
-    limited(&mut plan.spec);
+    limited(&mut plan.spec.limits);
     let (record, found) = identify(&plan, &mut plan.site.session(), &mut ()).unwrap();
-    let (budget, spent) = (plan.spec.budget, found.spent);
+    let (limits, spent) = (&plan.spec.limits, found.spent);
     let (time_s, ios) = (spent.time_ns as f64 / 1e9, spent.ios);
     let (probes, target) = (record.tests.len(), volume.target());
     let head = format!("{target} --budget {}: {probes} probes, {time_s:.0} s, {ios} I/Os\n", volume.budget_s);
     let mut told = judged(volume, &found);
-    let is_kept = spent.time_ns <= budget.time_ns + KEPT_NS && spent.ios <= budget.ios;
+    let is_kept = spent.time_ns <= limits.budget_ns + KEPT_NS && spent.ios <= limits.budget_ios;
     if !is_kept {
-        told.push(("budget".to_owned(), Verdict::Wrong, format!("{budget:?} {spent:?}")));
+        told.push(("budget".to_owned(), Verdict::Wrong, format!("{limits:?} {spent:?}")));
     }
     if std::env::var_os("SEEDS").is_some() {
         eprintln!("{seed} {head}");

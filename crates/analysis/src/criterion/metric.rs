@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use fathom_model::Op;
 use fathom_record::{LatencySummary, OpSummary, TestSummary};
 
 /// Whose figures they are.
@@ -29,6 +30,28 @@ const DIRECTIONS: [(&str, MetricDirection); 5] = [
 ];
 
 impl MetricDirection {
+    /// The figures that `summary` has of it; `None` for syncs, which have others.
+    pub(crate) fn of(self, summary: &TestSummary) -> Option<&OpSummary> {
+        match self {
+            MetricDirection::Read => summary.read.as_ref(),
+            MetricDirection::Write => summary.write.as_ref(),
+            MetricDirection::Trim => summary.trim.as_ref(),
+            MetricDirection::Total => summary.total.as_ref(),
+            MetricDirection::Sync => None,
+        }
+    }
+
+    /// The operations that it covers; syncs are counted apart.
+    pub(crate) const fn ops(self) -> &'static [Op] {
+        match self {
+            MetricDirection::Read => &[Op::Read],
+            MetricDirection::Write => &[Op::Write],
+            MetricDirection::Trim => &[Op::Trim],
+            MetricDirection::Total => &Op::DATA,
+            MetricDirection::Sync => &[],
+        }
+    }
+
     /// The word in an address.
     pub fn name(self) -> &'static str {
         DIRECTIONS.iter().find(|(_, direction)| *direction == self).map_or("", |(name, _)| *name)
@@ -262,19 +285,15 @@ impl Metric {
 
     /// Its value; `None` where nothing was measured or the sample does not carry it.
     pub fn of(&self, summary: &TestSummary) -> Option<f64> {
-        let op: &OpSummary = match self.direction_in(summary) {
-            MetricDirection::Sync => {
-                let sync = summary.sync.as_ref()?;
-                return match self.kind {
-                    MetricKind::Latency(_, statistic) => statistic.of(&sync.lat_ns),
-                    _ => Some(sync.iops),
-                };
-            }
-            MetricDirection::Read => summary.read.as_ref(),
-            MetricDirection::Write => summary.write.as_ref(),
-            MetricDirection::Trim => summary.trim.as_ref(),
-            MetricDirection::Total => summary.total.as_ref(),
-        }?;
+        let direction = self.direction_in(summary);
+        if direction == MetricDirection::Sync {
+            let sync = summary.sync.as_ref()?;
+            return match self.kind {
+                MetricKind::Latency(_, statistic) => statistic.of(&sync.lat_ns),
+                _ => Some(sync.iops),
+            };
+        }
+        let op = direction.of(summary)?;
         match self.kind {
             MetricKind::Iops => Some(op.iops),
             MetricKind::BytesPerSecond => Some(op.bytes_per_second),

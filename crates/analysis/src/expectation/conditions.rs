@@ -1,7 +1,7 @@
 //! Conditions for checking an expectation. A shortfall may come from the client, the queue depth or the block size; a good
 //! value may come from a cache. Each condition affects only the verdict that it would falsify.
 
-use fathom_record::{ExpectationRecord, FindingId, RunRecord};
+use fathom_record::{ExpectationRecord, FindingId, PhaseOutcome, RunRecord};
 
 use crate::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind};
 use crate::rows::RecordRow;
@@ -256,8 +256,10 @@ fn latency_alone(case: &ExpectationCase<'_>) -> Option<f64> {
     };
     let single = case.rows.iter().find(alike).map(|other| other.lat_ns());
     let phases = row.jobs().iter().flat_map(|job| job.ramp.iter().chain([&job.measured]));
-    let ops = phases.flat_map(|phase| [&phase.read, &phase.write, &phase.trim]);
-    let recorded = ops.flat_map(|op| [&op.lat, &op.clat]).filter(|latency| latency.samples() > 0);
+    let recorded = phases
+        .flat_map(PhaseOutcome::ops)
+        .flat_map(|op| [&op.lat, &op.clat])
+        .filter(|latency| latency.samples() > 0);
     let least = recorded.map(|latency| latency.moments.min).min()? as f64;
     Some(single.unwrap_or(least * USUAL_OVER_LEAST).min(row.lat_ns()).max(least))
 }

@@ -3,6 +3,7 @@
 //! Rates of neighbouring seconds resemble each other, so they count for as many independent ones as their autocorrelation
 //! leaves. What several hours would add to that no run of minutes can know.
 
+use fathom_model::Op;
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{Interval, IntervalOp, JobRecord, Latency, PhaseOutcome, TestRecord, merge_jobs};
 use fathom_stats::histogram;
@@ -71,11 +72,12 @@ fn alone(job: &JobRecord, direction: MetricDirection) -> JobRecord {
         true => IntervalOp { ios: op.ios, bytes: op.bytes, ..IntervalOp::default() },
         false => IntervalOp::default(),
     };
-    let all = matches!(direction, MetricDirection::Total | MetricDirection::Sync);
+    // Syncs have no series: all operations stand for them.
+    let covered = if direction == MetricDirection::Sync { &Op::DATA } else { direction.ops() };
     let series = job.measured.series.iter().map(|interval| Interval {
-        read: keep(all || direction == MetricDirection::Read, &interval.read),
-        write: keep(all || direction == MetricDirection::Write, &interval.write),
-        trim: keep(all || direction == MetricDirection::Trim, &interval.trim),
+        read: keep(covered.contains(&Op::Read), &interval.read),
+        write: keep(covered.contains(&Op::Write), &interval.write),
+        trim: keep(covered.contains(&Op::Trim), &interval.trim),
         ..*interval
     });
     let measured = PhaseOutcome { series: series.collect(), ..PhaseOutcome::default() };
@@ -160,17 +162,13 @@ fn rank_half_width(intervals: &[IntervalOp], share: f64, value: f64, samples: u6
 
 /// The latencies of one direction, or of all together.
 fn latency(phase: &PhaseOutcome, span: LatencySpan, direction: MetricDirection) -> Latency {
-    let ops = match direction {
-        MetricDirection::Sync => return phase.sync_lat.clone(),
-        MetricDirection::Read => vec![&phase.read],
-        MetricDirection::Write => vec![&phase.write],
-        MetricDirection::Trim => vec![&phase.trim],
-        MetricDirection::Total => vec![&phase.read, &phase.write, &phase.trim],
-    };
-    let parts = ops.into_iter().map(|op| match span {
-        LatencySpan::Submission => &op.slat,
-        LatencySpan::Completion => &op.clat,
-        LatencySpan::Total => &op.lat,
+    if direction == MetricDirection::Sync {
+        return phase.sync_lat.clone();
+    }
+    let parts = direction.ops().iter().map(|&op| match span {
+        LatencySpan::Submission => &phase.op(op).slat,
+        LatencySpan::Completion => &phase.op(op).clat,
+        LatencySpan::Total => &phase.op(op).lat,
     });
     let mut sum = Latency::default();
     parts.for_each(|part| sum.merge(part));
@@ -180,15 +178,8 @@ fn latency(phase: &PhaseOutcome, span: LatencySpan, direction: MetricDirection) 
 /// The intervals of the series in which anything completed; none for syncs.
 fn spans(phase: &PhaseOutcome, direction: MetricDirection) -> Vec<IntervalOp> {
     let of = |interval: &Interval| {
-        let ops: &[&IntervalOp] = match direction {
-            MetricDirection::Read => &[&interval.read],
-            MetricDirection::Write => &[&interval.write],
-            MetricDirection::Trim => &[&interval.trim],
-            MetricDirection::Total => &[&interval.read, &interval.write, &interval.trim],
-            MetricDirection::Sync => &[],
-        };
         let mut sum = IntervalOp::default();
-        for op in ops {
+        for op in direction.ops().iter().map(|&op| interval.ops()[op as usize]) {
             sum.ios += op.ios;
             sum.clat_sum_ns += op.clat_sum_ns;
             sum.clat_bins.extend(&op.clat_bins);

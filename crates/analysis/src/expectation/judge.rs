@@ -169,11 +169,8 @@ fn unmeasured(case: &ExpectationCase<'_>) -> CriterionVerdict {
         return CriterionVerdict::inconclusive(reason, None);
     };
     let ios = match direction {
-        MetricDirection::Read => row.summary.read.as_ref().map(|op| op.ios),
-        MetricDirection::Write => row.summary.write.as_ref().map(|op| op.ios),
-        MetricDirection::Trim => row.summary.trim.as_ref().map(|op| op.ios),
-        MetricDirection::Total => row.summary.total.as_ref().map(|op| op.ios),
         MetricDirection::Sync => row.summary.sync.as_ref().map(|sync| sync.ios),
+        _ => direction.of(&row.summary).map(|op| op.ios),
     };
     too_few_samples(statistic, ios.unwrap_or(0))
 }

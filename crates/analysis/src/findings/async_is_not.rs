@@ -112,7 +112,7 @@ impl Sums {
         self.workers += u64::from(kernel_threads.workers);
         self.workers_cpu_ns += kernel_threads.workers_ns;
         self.waits += cpu.voluntary_switches;
-        for op in [&phase.read, &phase.write, &phase.trim] {
+        for op in phase.ops() {
             let OpOutcome { ios, slat, clat, .. } = op;
             self.requests += ios;
             self.slat_ns += slat.moments.sum;

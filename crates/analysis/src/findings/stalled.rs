@@ -110,8 +110,8 @@ fn exact(row: &RecordRow<'_>, span: &StalledSpan) -> Option<StalledSpan> {
 }
 
 fn whether_idle(interval: &Interval) -> (StalledSpan, bool) {
-    let ios = interval.read.ios + interval.write.ios + interval.trim.ios;
-    (StalledSpan { start_ns: interval.start_ns, end_ns: interval.end_ns }, ios == 0)
+    let is_idle = interval.ops().iter().all(|op| op.ios == 0);
+    (StalledSpan { start_ns: interval.start_ns, end_ns: interval.end_ns }, is_idle)
 }
 
 /// What the runner told of a span while it lasted, worker by worker.

@@ -216,11 +216,7 @@ fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
         }
     }
     let is_contradicted = |bucket: &ModelBucket| {
-        let held = [false, true].into_iter().filter(|&writes| match bucket.scope {
-            BucketScope::Both => true,
-            BucketScope::Reads => !writes,
-            BucketScope::Writes => writes,
-        });
+        let held = [false, true].into_iter().filter(|&writes| bucket.scope.counts(writes));
         let held = held.filter_map(|writes| held_s(found, bucket.unit, writes)).fold(0.0, f64::max);
         bucket.lasts_s.is_some_and(|lasts| lasts < held)
     };

@@ -3,7 +3,7 @@
 //! Where no bucket was seen, a rate holds for as long as it was watched; beyond that nothing is known of it.
 
 use crate::estimate::Estimate;
-use crate::identified::{BucketScope, BucketUnit, Burst, EachWay, Figure, Identified};
+use crate::identified::{BucketUnit, Burst, Figure, Identified};
 
 /// What comes this near to the highest rate is that.
 const HIGHEST: f64 = 0.95;
@@ -12,17 +12,6 @@ const EMPTIED: f64 = 0.9;
 /// A request that is small for every limit, bytes.
 const SMALL: f64 = 4096.0;
 
-impl Burst {
-    /// True where requests of one direction draw from it.
-    pub(crate) fn counts(&self, writes: bool) -> bool {
-        match self.scope {
-            BucketScope::Both => true,
-            BucketScope::Reads => !writes,
-            BucketScope::Writes => writes,
-        }
-    }
-}
-
 /// How long the highest rate of what `unit` counts is known to last in one direction where no bucket of that unit was seen, s;
 /// `None` where it was not watched, or fell for another reason.
 pub(crate) fn held_s(found: &Identified, unit: BucketUnit, writes: bool) -> Option<f64> {
@@ -30,7 +19,7 @@ pub(crate) fn held_s(found: &Identified, unit: BucketUnit, writes: bool) -> Opti
         return None;
     }
     let watched = found.longest_peak_ns.map(|ns| ns as f64 / 1e9);
-    let Some(first) = found.bursts.iter().find(|burst| burst.counts(writes)) else { return watched };
+    let Some(first) = found.bursts.iter().find(|burst| burst.scope.counts(writes)) else { return watched };
     if first.unit == unit {
         return None;
     }
@@ -55,11 +44,11 @@ fn is_reached_beside(found: &Identified, dry: &Burst, unit: BucketUnit, writes: 
 
 /// The highest rate of what `unit` counts, or the least that it may be.
 pub(crate) fn highest(found: &Identified, unit: BucketUnit, writes: bool) -> Option<f64> {
-    let EachWay { read, write } = match unit {
+    let each = match unit {
         BucketUnit::Ios => &found.iops,
         BucketUnit::Bytes => &found.bytes_per_second,
     };
-    known_at_least(if writes { write.as_ref()? } else { read.as_ref()? })
+    known_at_least(each.of(writes)?)
 }
 
 fn known_at_least(figure: &Figure) -> Option<f64> {
@@ -73,6 +62,7 @@ fn known_at_least(figure: &Figure) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identified::{BucketScope, EachWay};
     use crate::identified::{Confounder, OtherCause};
 
     fn exactly(value: f64) -> Figure {

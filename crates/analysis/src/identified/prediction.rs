@@ -119,12 +119,10 @@ pub fn predictions(found: &Identified) -> Vec<Prediction> {
 fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Prediction> {
     let (units, most_units) = units(found, block)?;
     let load = RequestUnits { units, most_units, bytes: block as f64 };
-    let each = |each: &'_ crate::identified::EachWay| {
-        if pattern.writes() { each.write.clone() } else { each.read.clone() }
-    };
-    let rate = full_rate(each(&found.iops)?, each(&found.bytes_per_second)?, &load)?;
-    let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.counts(pattern.writes())).collect();
-    let known_s = known_s(found, pattern.writes(), rate.0, &load);
+    let writes = pattern.writes();
+    let rate = full_rate(found.iops.of(writes)?, found.bytes_per_second.of(writes)?, &load)?;
+    let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.scope.counts(writes)).collect();
+    let known_s = known_s(found, writes, rate.0, &load);
     let mut course = RateCourse { phases: Vec::new(), refill_s: None, last: LastPhase::Sustained };
     course.run(rate, &buckets, &load);
     course.limit_to(known_s);
@@ -142,7 +140,7 @@ fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Pre
 /// How long `rate` of `load` is known to last as far as buckets go that were not seen, s; infinite where all were.
 fn known_s(found: &Identified, writes: bool, rate: f64, load: &RequestUnits) -> f64 {
     let is_seen =
-        |unit: BucketUnit| found.bursts.iter().any(|burst| burst.unit == unit && burst.counts(writes));
+        |unit: BucketUnit| found.bursts.iter().any(|burst| burst.unit == unit && burst.scope.counts(writes));
     let of = |unit: BucketUnit| {
         let held = held_s(found, unit, writes).unwrap_or(0.0);
         let used = rate
@@ -207,7 +205,7 @@ fn is_byte_limited(found: &Identified, block: u64) -> bool {
 type UncertainRate = (f64, f64);
 
 /// Requests a second while there is credit, where it is known which limit decides.
-fn full_rate(iops: Figure, bytes: Figure, load: &RequestUnits) -> Option<UncertainRate> {
+fn full_rate(iops: &Figure, bytes: &Figure, load: &RequestUnits) -> Option<UncertainRate> {
     let known = |value: f64, low: f64, high: f64| Some((value, (high - low) / 2.0 / value));
     let by_count = iops.estimate.map(|estimate| scaled(estimate, load.units));
     let by_bytes = bytes.estimate.map(|estimate| scaled(estimate, load.bytes));

@@ -21,12 +21,8 @@ impl Script<'_> {
             self.found.is_doubtful = [true; 2];
         }
         let found = &self.found;
-        let mut told = Identified {
-            budget: Some(self.spec.budget),
-            spent: self.spent,
-            longest_peak_ns: found.held_ns,
-            ..Identified::default()
-        };
+        let mut told =
+            Identified { spent: self.spent, longest_peak_ns: found.held_ns, ..Identified::default() };
         let each = |kind: BucketUnit| {
             let of = |way: IoDirection| match &found.curves[way as usize] {
                 Some(curve) => Some(self.limit(curve, kind)),

@@ -79,9 +79,9 @@ impl Script<'_> {
             self.found.full[way as usize] = Some(top);
         }
         let mut points = vec![top];
-        let smallest = self.spec.unit;
+        let smallest = self.spec.unit_bytes;
         let mut block = smallest * 4;
-        while block <= self.spec.most_block && block * 4 <= self.spec.size {
+        while block <= self.spec.most_block_bytes && block * 4 <= self.size {
             let guess = points.last().map_or(top.rate, |last| last.rate);
             let point = self.at("rates over block sizes", way, block, guess, Care::Coarse)?;
             let before = points.last().copied().unwrap_or(top);
@@ -141,7 +141,7 @@ impl Script<'_> {
 
     /// The rate of the smallest requests, as deep as it grows.
     fn top(&mut self, way: IoDirection) -> Result<RateLevel, Halt> {
-        let (block, floor) = (self.spec.unit, self.found.floor_ns(way));
+        let (block, floor) = (self.spec.unit_bytes, self.found.floor_ns(way));
         if let Some(bucket) = self.early(way).filter(|bucket| bucket.account.kind == BucketUnit::Ios) {
             let base = bucket.account.base;
             return self.at("small I/Os without burst credits", way, block, base, Care::Fine);
@@ -174,7 +174,7 @@ impl Script<'_> {
 
     /// Tells a fall by bytes from one in steps. `flat` and `below` are points before and behind where it begins.
     fn shape(&mut self, curve: Curve, (flat, below): (RateLevel, RateLevel)) -> Result<Curve, Halt> {
-        let (way, top, least) = (curve.way, curve.top, self.spec.unit);
+        let (way, top, least) = (curve.way, curve.top, self.spec.unit_bytes);
         let crossover = curve.most_bytes / top.rate;
         let whole = |block: f64| (block / least as f64) as u64 * least;
         if flat.block == least && crossover < least as f64 * 1.015 {
@@ -219,22 +219,22 @@ impl Script<'_> {
 
     /// Even the smallest requests are held by bytes.
     fn all_by_bytes(&mut self, curve: Curve) -> Result<Curve, Halt> {
-        let block = (curve.top.block * 64).min(self.spec.most_block);
+        let block = (curve.top.block * 64).min(self.spec.most_block_bytes);
         let guess = curve.most_bytes / block as f64;
         let bulk = self.at("large I/Os at full rate", curve.way, block, guess, Care::Fine)?;
         let held = if curve.held == Held::Count { Held::Bytes } else { curve.held };
         // Small enough for a bucket of I/Os to show at what is usual, large enough not to ask for nothing but work.
         let wanted = (bulk.bytes() / USUAL_IOPS) as u64;
-        let both = (wanted / self.spec.unit).max(1) * self.spec.unit;
+        let both = (wanted / self.spec.unit_bytes).max(1) * self.spec.unit_bytes;
         let both = both.min(bulk.block);
         Ok(Curve { held, bulk: Some(bulk), flat_to: None, unit: IoUnit::Hidden, both, ..curve })
     }
 
     /// Large requests are held by bytes, those below `crossover` by their number.
     fn by_bytes(&mut self, curve: Curve, crossover: f64) -> Result<Curve, Halt> {
-        let (way, least) = (curve.way, self.spec.unit);
+        let (way, least) = (curve.way, self.spec.unit_bytes);
         let whole = |block: f64| ((block / least as f64) as u64 * least).max(least);
-        let large = whole(crossover * 4.0).min(self.spec.most_block).max(whole(crossover) + least);
+        let large = whole(crossover * 4.0).min(self.spec.most_block_bytes).max(whole(crossover) + least);
         let guess = curve.most_bytes / large as f64;
         let bulk = self.at("large I/Os at full rate", way, large, guess, Care::Fine)?;
         let crossover = bulk.bytes() / curve.top.rate;
@@ -293,14 +293,14 @@ impl Script<'_> {
     fn is_step(&mut self, way: IoDirection, block: u64, (before, after): (f64, f64)) -> Result<bool, Halt> {
         let aim = "largest size that counts as one I/O";
         let up_to = self.at(aim, way, block, before, Care::Fine)?;
-        let beyond = self.at(aim, way, block + self.spec.unit, after, Care::Fine)?;
+        let beyond = self.at(aim, way, block + self.spec.unit_bytes, after, Care::Fine)?;
         let is_near = |level: &RateLevel, rate: f64| (level.rate / rate - 1.0).abs() < ALIKE;
         Ok(is_near(&up_to, before) && is_near(&beyond, after))
     }
 
     /// The rate falls in steps: a request beyond `last` counts as one more.
     fn by_steps(&mut self, curve: Curve, last: u64, beyond: RateLevel) -> Result<Curve, Halt> {
-        let (way, least) = (curve.way, self.spec.unit);
+        let (way, least) = (curve.way, self.spec.unit_bytes);
         let ratio = beyond.rate / curve.top.rate;
         let hidden = |curve| Curve { flat_to: Some(last), both: last, unit: IoUnit::Hidden, ..curve };
         let unit = if (ratio - 0.5).abs() < 0.03 {
@@ -336,7 +336,7 @@ impl Script<'_> {
         }
         // Whole units bring the most bytes; where that is less than so many I/Os carry, bytes limit.
         let steps = (beyond.rate * beyond.block.div_ceil(unit) as f64 / curve.top.rate).ceil();
-        let many = (4 * steps as u64).clamp(1, (self.spec.most_block / unit).max(1));
+        let many = (4 * steps as u64).clamp(1, (self.spec.most_block_bytes / unit).max(1));
         let carried = beyond.rate * (beyond.block.div_ceil(unit) * unit) as f64;
         let guess = carried / (many * unit) as f64;
         let bulk = self.at("large I/Os at full rate", way, many * unit, guess, Care::Fine)?;

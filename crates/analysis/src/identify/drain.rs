@@ -115,16 +115,16 @@ impl Script<'_> {
         let curve = curves.next()?;
         match kind {
             BucketUnit::Ios => {
-                (curve.held != Held::Bytes || curve.flat_to.is_some()).then_some(self.spec.unit)
+                (curve.held != Held::Bytes || curve.flat_to.is_some()).then_some(self.spec.unit_bytes)
             }
             BucketUnit::Bytes => {
                 let base = self.found.buckets.last().map_or(curve.top.rate, |bucket| bucket.account.base);
                 let wanted = 2.0 * curve.most_bytes / base.max(1e-3);
                 // Larger ones might count as several, and what is left of them would look like bytes.
                 let (unit, most) = match curve.unit {
-                    IoUnit::Exactly(unit) => (unit, self.spec.most_block),
-                    IoUnit::Above(most) => (self.spec.unit, most),
-                    IoUnit::Hidden => (self.spec.unit, curve.both),
+                    IoUnit::Exactly(unit) => (unit, self.spec.most_block_bytes),
+                    IoUnit::Above(most) => (self.spec.unit_bytes, most),
+                    IoUnit::Hidden => (self.spec.unit_bytes, curve.both),
                 };
                 let block = (wanted as u64).clamp(curve.both, most.max(curve.both));
                 Some((block / unit).max(1) * unit)
@@ -238,7 +238,7 @@ impl Script<'_> {
             DrainStream::Restless { rises, .. } => (rises < 3).then_some(None),
             DrainStream::Fallen { low, since_ns, ios, .. } => {
                 let burst = since_ns.saturating_sub(began) as f64 / 1e9;
-                let least = least.min(self.spec.budget.time_ns as f64 / 1e9 / 15.0);
+                let least = least.min(self.spec.budget_ns as f64 / 1e9 / 15.0);
                 let seconds = (1.25 * burst).clamp(least, LOW_SECONDS.1.max(least));
                 let now = self.spent.time_ns;
                 let by_ios = LOW_IOS.saturating_sub(ios) as f64 / low.max(1e-3);
@@ -256,7 +256,7 @@ impl Script<'_> {
         let rate: f64 = curves.map(|curve| curve.top.rate.min(curve.most_bytes / block as f64)).sum();
         let bytes = self.left_bytes() as f64 * 0.6;
         let most = bytes / seconds.max(1.0) / rate.max(1e-3);
-        let least = self.spec.unit;
+        let least = self.spec.unit_bytes;
         block.min((most as u64 / least).max(1) * least)
     }
 

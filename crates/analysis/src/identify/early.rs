@@ -134,7 +134,7 @@ impl Script<'_> {
         let Some(Fell { load, high, peak }) = self.found.fell.take() else { return Err(Halt::Useless) };
         self.found.is_watching = false;
         let (share, most) = LOOK;
-        let seconds = (self.spec.budget.time_ns as f64 / 1e9 * share).min(most);
+        let seconds = (self.spec.budget_ns as f64 / 1e9 * share).min(most);
         let until = self.spent.time_ns + (seconds * 1e9) as u64;
         let load = ProbeLoad { aim: "a rate that fell", ..load };
         // What was seen of the rate before may have been seen in the middle of the fall: it was what small requests and the
@@ -147,12 +147,12 @@ impl Script<'_> {
         let (since_ns, ios) = match course {
             DrainStream::Fallen { since_ns, ios, .. } => (since_ns, ios),
             // As many bytes come as smaller requests brought; those tell more.
-            DrainStream::Flat if load.block > self.spec.unit && full > 0.0 => (watched.began, 0),
+            DrainStream::Flat if load.block > self.spec.unit_bytes && full > 0.0 => (watched.began, 0),
             _ => return Ok(None),
         };
         let dry = (since_ns, self.spent.time_ns);
         let Some(low) = self.low(watched.first, stream, dry) else { return Ok(None) };
-        if load.block == self.spec.unit && low > FALLEN * high {
+        if load.block == self.spec.unit_bytes && low > FALLEN * high {
             return Ok(None);
         }
         let before = self.found.buckets.len();
@@ -186,7 +186,7 @@ impl Script<'_> {
         fall: RateFall,
         is_seen: bool,
     ) -> Result<Vec<BucketUnit>, Halt> {
-        let (block, least) = (fall.load.block, self.spec.unit);
+        let (block, least) = (fall.load.block, self.spec.unit_bytes);
         let Some(full) = self.found.full[way as usize].filter(|_| block > least) else {
             return self.tell(fall.load, &[fall]);
         };
@@ -211,7 +211,7 @@ impl Script<'_> {
 
     /// What the rates of small requests and of bytes make together.
     fn of_two(&self, way: IoDirection, top: RateLevel, bytes: f64) -> Curve {
-        let block = ((4.0 * bytes / top.rate) as u64).clamp(top.block, self.spec.most_block);
+        let block = ((4.0 * bytes / top.rate) as u64).clamp(top.block, self.spec.most_block_bytes);
         let bulk = RateLevel { block, rate: bytes / block as f64, ..top };
         let held = match self.held(way, &top) {
             Held::Count if top.bytes() > bytes * (1.0 - BOTH) => Held::Bytes,

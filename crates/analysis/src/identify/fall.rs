@@ -58,7 +58,7 @@ impl Script<'_> {
     /// What kinds ran dry under `load`: another block size at once tells, as the same number of requests or the same bytes
     /// come through. All of what fell is asked again at once, lest it rests meanwhile.
     pub(crate) fn tell(&mut self, load: ProbeLoad, fallen: &[RateFall]) -> Result<Vec<BucketUnit>, Halt> {
-        let least = self.spec.unit;
+        let least = self.spec.unit_bytes;
         let half = load.block / 2 / least * least;
         let block = if half >= least { half } else { load.block * 2 };
         let slowest = fallen.iter().map(|fall| fall.low).fold(f64::INFINITY, f64::min);

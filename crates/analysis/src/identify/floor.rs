@@ -53,7 +53,7 @@ const SAMPLES_SECONDS: f64 = 8.0;
 impl Script<'_> {
     /// The latency at rest of one direction: of requests so far apart that no limit holds them up.
     pub(crate) fn floor(&mut self, way: IoDirection) -> Result<(), Halt> {
-        let block = self.spec.unit;
+        let block = self.spec.unit_bytes;
         let load = ProbeLoad::of("latency without load", way, block, 1);
         let alone = self.few(load, 24, 0, None)?;
         let apart = (4.0 * alone.mean).max(50_000.0);
@@ -62,7 +62,7 @@ impl Script<'_> {
         } else {
             (SAMPLES, SAMPLES_SECONDS)
         };
-        let most = most.min(self.spec.budget.time_ns as f64 / 1e9 / 40.0);
+        let most = most.min(self.spec.budget_ns as f64 / 1e9 / 40.0);
         let seconds = (samples * apart / 1e9).min(most);
         let rate = (1e9 / apart).floor().max(1.0);
         let mut paced = Floor::default();
@@ -102,7 +102,7 @@ impl Script<'_> {
     /// Whether first accesses take longer: the same places in the same order, twice.
     pub(crate) fn first_touch_latency(&mut self) -> Result<(), Halt> {
         let turn = 1_000_001;
-        let load = ProbeLoad::of("first accesses", IoDirection::Read, self.spec.unit, 1);
+        let load = ProbeLoad::of("first accesses", IoDirection::Read, self.spec.unit_bytes, 1);
         // So far apart that no limit holds them up, which would hide what they take.
         let alone = self.few(load, 12, 0, None)?;
         let rate = Some((1e9 / (3.0 * alone.mean).max(50_000.0)).floor().max(1.0) as u64);
@@ -125,10 +125,11 @@ impl Script<'_> {
     /// Whether they count for more than one: the same places twice with as many under way as the limits take.
     pub(crate) fn first_touch_rate(&mut self, depth: u32, rate: f64) -> Result<(), Halt> {
         let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * 0.2) as u64);
-        let load = ProbeLoad::of("first accesses at full rate", IoDirection::Read, self.spec.unit, depth);
+        let load =
+            ProbeLoad::of("first accesses at full rate", IoDirection::Read, self.spec.unit_bytes, depth);
         let pass = |script: &mut Self| -> Result<f64, Halt> {
             let mut probe = script.plain(load);
-            probe.range = script.spec.size;
+            probe.range = script.size;
             (probe.ios, probe.counts, probe.turn) = (ios.min(probe.ios), true, 1_000_002);
             (probe.runtime_ns, probe.rest_ns) = (60_000_000_000, REST_NS);
             Ok(script.ask(probe)?.read.rate_between())
@@ -151,11 +152,12 @@ impl Script<'_> {
 
     /// Touches a range once, in which everything else is then measured.
     fn keep_to_touched(&mut self) -> Result<(), Halt> {
-        let range = TOUCHED_BYTES.min(self.spec.size);
+        let range = TOUCHED_BYTES.min(self.size);
         self.found.range = Some(range);
         let ios = range.div_ceil(CHUNK_BYTES) * 14;
         let time = self.left_ns() / 10;
-        let mut probe = self.plain(ProbeLoad::of("touching a range", IoDirection::Read, self.spec.unit, 16));
+        let mut probe =
+            self.plain(ProbeLoad::of("touching a range", IoDirection::Read, self.spec.unit_bytes, 16));
         (probe.ios, probe.counts) = (ios.min(probe.ios), true);
         probe.runtime_ns = time.max(120_000_000_000);
         self.ask(probe)?;

@@ -80,7 +80,7 @@ impl Script<'_> {
                 RateLevel { rate: self.found.most_rate[way as usize], ..top }
             }
             Some(top) => top,
-            None => self.after_rest(way, bucket, self.spec.unit)?,
+            None => self.after_rest(way, bucket, self.spec.unit_bytes)?,
         };
         let held = self.held(way, &top);
         Ok(self.whole(Curve { top, held, ..dry }))
@@ -91,7 +91,7 @@ impl Script<'_> {
         let Some(curve) = self.found.curves[way as usize].clone().filter(|curve| curve.bulk.is_none()) else {
             return Ok(());
         };
-        let block = self.spec.most_block;
+        let block = self.spec.most_block_bytes;
         let bulk = match self.after_rest(way, bucket, block) {
             Err(Halt::Useless) => return Ok(()),
             bulk => bulk?,
@@ -118,7 +118,7 @@ impl Script<'_> {
     /// `curve` with what follows from its two rates.
     pub(crate) fn whole(&self, curve: Curve) -> Curve {
         let Some(bulk) = curve.bulk else { return curve };
-        let least = self.spec.unit;
+        let least = self.spec.unit_bytes;
         let meets = (bulk.bytes() / curve.top.rate * 0.98 / least as f64) as u64 * least;
         // A larger request counts as several.
         let most = if let IoUnit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
@@ -142,7 +142,7 @@ impl Script<'_> {
         let (high, base, full) = (bucket.high / cost, bucket.account.base / cost, full / cost);
         let beyond = (high - base).max(0.05 * base);
         let longest = (PART * full / beyond).min(AFTER_REST_SECONDS);
-        let is_small = block == self.spec.unit;
+        let is_small = block == self.spec.unit_bytes;
         let load = ProbeLoad {
             guess: Some(high),
             ..ProbeLoad::of("after idling", way, block, self.depth_for(way, high, block))

@@ -135,7 +135,7 @@ impl Script<'_> {
         let (way, level) = if load.ways.0 { (IoDirection::Read, read) } else { (IoDirection::Write, write) };
         let most = &mut self.found.most_bytes[way as usize];
         *most = most.max(level.bytes());
-        if level.block == self.spec.unit {
+        if level.block == self.spec.unit_bytes {
             let most = &mut self.found.most_rate[way as usize];
             *most = most.max(level.rate);
         }
@@ -177,7 +177,7 @@ impl Script<'_> {
             runtime_ns: 0,
             ios: self.left_ios(load.block) / ways.max(1),
             counts: false,
-            range: self.found.range.unwrap_or(self.spec.size),
+            range: self.found.range.unwrap_or(self.size),
             turn: self.asked.len() as u64 + 1,
         }
     }
@@ -219,7 +219,7 @@ impl Script<'_> {
     pub(crate) fn depth_for(&self, way: IoDirection, rate: f64, block: u64) -> u32 {
         let floor = self.found.floor_ns(way);
         let depth = (4.0 * rate * floor / 1e9).ceil() + 4.0;
-        let by_bytes = (self.spec.most_in_flight / block.max(1)).max(1) as f64;
+        let by_bytes = (self.spec.most_in_flight_bytes / block.max(1)).max(1) as f64;
         depth.min(f64::from(self.spec.most_depth)).min(by_bytes).max(1.0) as u32
     }
 }

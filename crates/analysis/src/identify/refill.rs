@@ -35,7 +35,7 @@ impl Script<'_> {
         let beyond = (bucket.high - base).max(0.05 * base);
         let Some((full, _)) = self.capacity(&bucket) else { return Ok(()) };
         let (share, settling) = if bucket.is_early { EARLY } else { LATE };
-        let longest = (self.spec.budget.time_ns as f64 / 1e9 * share).max(10.0);
+        let longest = (self.spec.budget_ns as f64 / 1e9 * share).max(10.0);
         // Once it is full nothing more comes back; and what came back has to be used up again.
         let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
         let rest = rest.min(longest * beyond / base).max(1.0);

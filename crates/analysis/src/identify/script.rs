@@ -6,58 +6,23 @@
 use fathom_record::{Activity, IdentifyActivity, RunRecord};
 
 use super::probe::{IdentifyProbe, IoDirection, Seen};
-use crate::identified::{Budget, Identified, Spent};
+use crate::identified::{Identified, Spent};
 
-/// What identifying may do.
+/// The range and the limits of an identification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentifySpec {
-    /// Smallest request, bytes; all are multiples of it.
-    pub unit: u64,
     /// Bytes of the target that are used.
     pub size: u64,
-    /// Largest request, bytes.
-    pub most_block: u64,
-    /// Most requests in flight.
-    pub most_depth: u32,
-    /// Most bytes in flight.
-    pub most_in_flight: u64,
-    /// Writes may be made.
-    pub writes: bool,
-    /// The least time of a measurement, ns.
-    pub probe_ns: u64,
-    /// What may be spent; bytes are those read and written together.
-    pub budget: Budget,
+    /// What may be done and spent; bytes are those read and written together.
+    pub limits: IdentifyActivity,
 }
 
 impl IdentifySpec {
-    /// As it stands in a record.
-    pub fn activity(&self) -> IdentifyActivity {
-        IdentifyActivity {
-            unit_bytes: self.unit,
-            most_block_bytes: self.most_block,
-            most_depth: self.most_depth,
-            most_in_flight_bytes: self.most_in_flight,
-            writes: self.writes,
-            probe_ns: self.probe_ns,
-            budget_ns: self.budget.time_ns,
-            budget_ios: self.budget.ios,
-            budget_bytes: self.budget.bytes,
-        }
-    }
-
     /// That of a stored run; `None` where it did not identify.
     pub fn of(run: &RunRecord) -> Option<IdentifySpec> {
-        let Activity::Identify(told) = &run.header.activity else { return None };
-        Some(IdentifySpec {
-            unit: told.unit_bytes.max(1),
-            size: run.header.size_bytes,
-            most_block: told.most_block_bytes,
-            most_depth: told.most_depth,
-            most_in_flight: told.most_in_flight_bytes,
-            writes: told.writes,
-            probe_ns: told.probe_ns,
-            budget: Budget { time_ns: told.budget_ns, ios: told.budget_ios, bytes: told.budget_bytes },
-        })
+        let Activity::Identify(limits) = &run.header.activity else { return None };
+        let limits = IdentifyActivity { unit_bytes: limits.unit_bytes.max(1), ..limits.clone() };
+        Some(IdentifySpec { size: run.header.size_bytes, limits })
     }
 }
 
@@ -114,7 +79,9 @@ pub(crate) enum Halt {
 
 /// The method on its way through the answers.
 pub(crate) struct Script<'a> {
-    pub(crate) spec: &'a IdentifySpec,
+    pub(crate) spec: &'a IdentifyActivity,
+    /// Bytes of the target that are used.
+    pub(crate) size: u64,
     seen: &'a [Seen],
     /// What was asked, each with when it began, ns.
     pub(crate) asked: Vec<(IdentifyProbe, u64)>,
@@ -124,9 +91,16 @@ pub(crate) struct Script<'a> {
 
 impl<'a> Script<'a> {
     pub(crate) fn new(spec: &'a IdentifySpec, seen: &'a [Seen]) -> Self {
-        let is_long = spec.probe_ns >= super::early::LONG_NS;
+        let is_long = spec.limits.probe_ns >= super::early::LONG_NS;
         let found = super::findings::Findings { is_long, ..Default::default() };
-        Script { spec, seen, asked: Vec::new(), spent: Spent::default(), found }
+        Script {
+            spec: &spec.limits,
+            size: spec.size,
+            seen,
+            asked: Vec::new(),
+            spent: Spent::default(),
+            found,
+        }
     }
 
     /// What `probe` shows, if it has been measured.
@@ -167,18 +141,18 @@ impl<'a> Script<'a> {
     /// Time left, ns.
     pub(crate) fn left_ns(&self) -> u64 {
         let last = if self.found.is_long { LAST_NS } else { 0 };
-        self.spec.budget.time_ns.saturating_sub(self.spent.time_ns + last)
+        self.spec.budget_ns.saturating_sub(self.spent.time_ns + last)
     }
 
     /// Requests left, at `block` bytes each.
     pub(crate) fn left_ios(&self, block: u64) -> u64 {
         let by_bytes = self.left_bytes() / block.max(1);
-        self.spec.budget.ios.saturating_sub(self.spent.ios).min(by_bytes)
+        self.spec.budget_ios.saturating_sub(self.spent.ios).min(by_bytes)
     }
 
     /// Bytes left.
     pub(crate) fn left_bytes(&self) -> u64 {
-        self.spec.budget.bytes.saturating_sub(self.spent.read_bytes + self.spent.written_bytes)
+        self.spec.budget_bytes.saturating_sub(self.spent.read_bytes + self.spent.written_bytes)
     }
 
     /// A probe never begins that would break the budget. What it may do at most is told to it as a number of requests.
@@ -196,16 +170,16 @@ mod tests {
 
     #[test]
     fn limits_that_were_not_established_are_bounded_by_the_highest_rates_measured() {
-        let spec = IdentifySpec {
-            unit: 4096,
-            size: 1 << 30,
-            most_block: 1 << 20,
+        let limits = IdentifyActivity {
+            unit_bytes: 4096,
+            most_block_bytes: 1 << 20,
             most_depth: 64,
-            most_in_flight: 64 << 20,
+            most_in_flight_bytes: 64 << 20,
             writes: true,
             probe_ns: 1_000_000_000,
-            budget: Budget::default(),
+            ..IdentifyActivity::default()
         };
+        let spec = IdentifySpec { size: 1 << 30, limits };
         let mut script = Script::new(&spec, &[]);
         script.found.most_rate = [100.0, 0.0];
         script.found.most_bytes = [10e6, 0.0];

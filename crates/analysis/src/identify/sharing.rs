@@ -30,9 +30,9 @@ impl Script<'_> {
     /// Small requests, then large ones.
     pub(crate) fn sharing(&mut self) -> Result<(), Halt> {
         let [Some(read), Some(write)] = self.found.curves.clone() else { return Ok(()) };
-        let small = (self.spec.unit, read.top, write.top);
+        let small = (self.spec.unit_bytes, read.top, write.top);
         let is_held = |curve: &Curve| matches!(curve.held, Held::Count | Held::Bytes);
-        self.use_up(BucketUnit::Ios, self.spec.unit)?;
+        self.use_up(BucketUnit::Ios, self.spec.unit_bytes)?;
         if is_held(&read) || is_held(&write) {
             self.found.shares_ios = self.both(small, is_held(&read) && is_held(&write))?;
         }

@@ -52,7 +52,7 @@ impl Script<'_> {
         let bunches = (of(REQUESTS) / count).clamp(1, of(MOST_BUNCHES));
         for _ in 0..bunches {
             let mut probe =
-                self.plain(ProbeLoad::of("a batch after idling", way, self.spec.unit, count as u32));
+                self.plain(ProbeLoad::of("a batch after idling", way, self.spec.unit_bytes, count as u32));
             probe.rest_ns = REST_NS.max((4.0 * floor) as u64).max(self.rest_for(&probe, count as f64));
             probe.runtime_ns = 20_000_000_000;
             (probe.ios, probe.counts) = (count.min(probe.ios), true);

@@ -125,12 +125,11 @@ impl FileRow {
         let mut row = file_tests(0, depth).into_iter().find(|row| row.id == test.id)?;
         row.title.clone_from(&test.title);
         let summary = TestSummary::new(test);
-        row.runtime_ns = test.jobs.iter().map(|job| job.measured.elapsed_ns()).sum();
         let stalled_ns = test.jobs.iter().filter_map(longest_stall).max();
         let total = summary.total.filter(|_| stalled_ns.is_none());
         // Jobs of a row follow each other, so their times add up.
-        let elapsed_ns: u64 = test.jobs.iter().map(|job| job.measured.elapsed_ns()).sum();
-        let rate = |count: u64| count as f64 * 1e9 / elapsed_ns.max(1) as f64;
+        row.runtime_ns = test.jobs.iter().map(|job| job.measured.elapsed_ns()).sum();
+        let rate = |count: u64| count as f64 * 1e9 / row.runtime_ns.max(1) as f64;
         Some(FileRow {
             status: test.status,
             reason: test.reason.clone(),

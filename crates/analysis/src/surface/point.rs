@@ -86,17 +86,7 @@ impl SurfacePoint {
         if !test.id.starts_with(POINT) {
             return None;
         }
-        let point = SurfacePoint {
-            id: test.id.clone(),
-            offset_bytes: offset_of(test)?,
-            bytes: 0,
-            measured_ns: 0,
-            bytes_per_second: None,
-            elapsed_ns,
-            state: State::Measured,
-            is_zero: false,
-            errors: 0,
-        };
+        let offset_bytes = offset_of(test)?;
         let job = job(test, TRANSFER);
         // A test of probes alone, or one that never began.
         if job.is_none() && test.status == TestStatus::Complete {
@@ -116,13 +106,15 @@ impl SurfacePoint {
             None => State::Measured,
         };
         Some(SurfacePoint {
+            id: test.id.clone(),
+            offset_bytes,
+            elapsed_ns,
             bytes: op.bytes,
             measured_ns,
             bytes_per_second: some.then(|| op.bytes as f64 * 1e9 / measured_ns as f64),
             state,
             is_zero: content.looked_bytes > 0 && content.zero_bytes == content.looked_bytes,
             errors: test.jobs.iter().flat_map(|job| &job.errors).map(|error| error.count).sum(),
-            ..point
         })
     }
 }

@@ -34,19 +34,13 @@ impl OfferedRate {
         format!("{}-{}-r{}", self.rw.name(), block_name(self.block_size_bytes), self.rate_iops)
     }
 
-    /// What [`Offer::id`] named, with a depth of 0.
-    fn of_id(id: &str) -> Option<OfferedRate> {
+    /// What [`OfferedRate::id`] named, with a depth of 0.
+    pub(crate) fn of_id(id: &str) -> Option<OfferedRate> {
         let mut words = id.split('-');
-        let (name, block, rate) = (words.next()?, words.next()?, words.next()?);
-        let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
-        let block = parse_bytes(block).ok()?;
-        let rate = rate.strip_prefix('r')?.parse().ok()?;
-        words.next().is_none().then_some(OfferedRate {
-            rw,
-            block_size_bytes: block,
-            iodepth: 0,
-            rate_iops: rate,
-        })
+        let rw = AccessPattern::named(words.next()?)?;
+        let block_size_bytes = parse_bytes(words.next()?).ok()?;
+        let rate_iops = words.next()?.strip_prefix('r')?.parse().ok()?;
+        words.next().is_none().then_some(OfferedRate { rw, block_size_bytes, iodepth: 0, rate_iops })
     }
 
     /// `random read 4k at 5000/s`.
@@ -114,11 +108,6 @@ impl OfferedPoint {
         }
         slo.verdict(&self.response_ns)
     }
-}
-
-/// True of the name of a test that offered a rate.
-pub(crate) fn is_offer(id: &str) -> bool {
-    OfferedRate::of_id(id).is_some()
 }
 
 /// The rates of one pattern between which the answer lies.

@@ -7,7 +7,6 @@
 use std::cmp::Ordering;
 
 use crate::pattern::AccessPattern;
-use crate::sweep::goal::is_reached;
 use crate::sweep::knee::{curve, has_ended};
 use crate::sweep::offered::OfferedRate;
 use crate::sweep::point::{SweepPoint, SweepSpot};
@@ -171,11 +170,11 @@ impl Planner<'_> {
 
     fn reaching(&self, rw: AccessPattern, block: u64) -> Option<SweepSpot> {
         let reach = self.spec.reach.as_ref()?;
-        if let Some(spot) = self.between(rw, block, &|point| is_reached(reach, point)) {
+        if let Some(spot) = self.between(rw, block, &|point| point.reaches(reach)) {
             return Some(spot);
         }
         let curve = curve(self.points, (rw, block, self.main_jobs()));
-        let least = curve.into_iter().find(|point| is_reached(reach, point))?.spot;
+        let least = curve.into_iter().find(|point| point.reaches(reach))?.spot;
         in_jobs(least).filter(|&spot| !self.is_measured(spot))
     }
 

@@ -4,9 +4,10 @@
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
 use serde::Serialize;
 
+use crate::criterion::RateGoal;
 use crate::document;
 use crate::pattern::{AccessPattern, block_name};
-use crate::sweep::offered::is_offer;
+use crate::sweep::offered::OfferedRate;
 
 /// Where a point lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -88,7 +89,7 @@ const BUSY: f64 = 0.9;
 impl SweepPoint {
     /// The point that `test` measured; `None` where it is none of a sweep's, or offered a rate.
     pub fn of(test: &TestRecord) -> Option<SweepPoint> {
-        if is_offer(&test.id) {
+        if OfferedRate::of_id(&test.id).is_some() {
             return None;
         }
         let spot = spot_of(test)?;
@@ -132,6 +133,11 @@ impl SweepPoint {
         self.status == TestStatus::Complete && self.stalled_ns.is_none() && self.ios > 0 && has_its_depth
     }
 
+    /// True where it reaches the rate of `goal`.
+    pub fn reaches(&self, goal: &RateGoal) -> bool {
+        self.is_sound() && goal.is_reached_by(self.iops, self.bytes_per_second)
+    }
+
     /// Share of the rate that one more or one less round of requests at its end would make.
     pub fn resolution(&self) -> f64 {
         if self.ios == 0 { 1.0 } else { f64::from(self.spot.in_flight()) / self.ios as f64 }
@@ -151,7 +157,7 @@ fn queue_depth_mean(iops: f64, lat_ns: &LatencySummary) -> Option<f64> {
 fn spot_of(test: &TestRecord) -> Option<SweepSpot> {
     // A point that could not be started has no jobs; its name is all there is.
     let Some(job) = test.jobs.first() else { return parse_id(&test.id) };
-    let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == job.rw())?;
+    let rw = AccessPattern::named(job.rw())?;
     let block = if rw.writes() { job.largest_blocks().write } else { job.largest_blocks().read };
     Some(SweepSpot {
         rw,
@@ -161,11 +167,10 @@ fn spot_of(test: &TestRecord) -> Option<SweepSpot> {
     })
 }
 
-/// The spot that [`Spot::id`] named.
+/// The spot that [`SweepSpot::id`] named.
 fn parse_id(id: &str) -> Option<SweepSpot> {
     let mut words = id.split('-');
-    let name = words.next()?;
-    let rw = AccessPattern::ALL.into_iter().find(|pattern| pattern.name() == name)?;
+    let rw = AccessPattern::named(words.next()?)?;
     let block = fathom_model::units::parse_bytes(words.next()?).ok()?;
     let depth = words.next()?.strip_prefix('d')?.parse().ok()?;
     let jobs = match words.next() {
@@ -181,7 +186,7 @@ fn stalled_ns(test: &TestRecord) -> Option<u64> {
     let (mut from, mut to) = (u64::MAX, 0);
     for interval in test.jobs.iter().flat_map(|job| &job.measured.series) {
         (from, to) = (from.min(interval.start_ns), to.max(interval.end_ns));
-        if interval.read.ios + interval.write.ios + interval.trim.ios > 0 {
+        if interval.ops().iter().any(|op| op.ios > 0) {
             busy.push((interval.start_ns, interval.end_ns));
         }
     }

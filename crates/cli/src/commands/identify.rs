@@ -67,7 +67,7 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
     let types = plan.settings.run.types.clone();
     types.catalogue()?;
     measuring.announce(|out| plan_text(&plan, out))?;
-    let (budget, layout_time) = (Nanos(plan.spec.budget.time_ns), plan.site.layout_time);
+    let (budget, layout_time) = (Nanos(plan.spec.limits.budget_ns), plan.site.layout_time);
     let (_, exit) = measuring.run(
         move |control, observer| {
             let mut session = plan.site.session().controlled(control);
@@ -111,15 +111,15 @@ fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySetti
 
 /// What is going to be done and what it costs at most.
 fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
-    let budget = &plan.spec.budget;
-    let ways = if plan.spec.writes { "reads and writes" } else { "reads only" };
+    let limits = &plan.spec.limits;
+    let ways = if limits.writes { "reads and writes" } else { "reads only" };
     let what = format!(
         "Identifying {}: {ways}; at most {}{}, {} I/Os and {} moved.",
         plan.site.name,
-        duration(Nanos(budget.time_ns)),
+        duration(Nanos(limits.budget_ns)),
         plan.site.target.time_note(),
-        grouped(budget.ios),
-        bytes(budget.bytes)
+        grouped(limits.budget_ios),
+        bytes(limits.budget_bytes)
     );
     output::paragraph(&what, out)?;
     if plan.site.lays_out() {

@@ -37,9 +37,9 @@ fn a_bucket_is_found_kept_and_shown_again() {
         within(&document, &format!("{path}/value"), expected, percent);
         assert!(of("low") <= of("high"));
     }
-    for what in ["time_ns", "ios"] {
-        let of = |kind: &str| number(&document, &format!("/{kind}/{what}"));
-        assert!(of("spent") > 0.0 && of("spent") <= of("budget"), "{what}");
+    for (spent, budget) in [("/spent/time_ns", "/run/budget_ns"), ("/spent/ios", "/run/budget_ios")] {
+        let (spent, budget) = (number(&document, spent), number(&document, budget));
+        assert!(spent > 0.0 && spent <= budget, "{spent} {budget}");
     }
     let small = &document["predictions"][0];
     assert_eq!(small["title"], "4k random reads");

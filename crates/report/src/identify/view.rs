@@ -267,7 +267,7 @@ mod tests {
     use fathom_analysis::estimate::Estimate;
     use fathom_analysis::identified::candidate::SizeImplied;
     use fathom_analysis::identified::prediction::predictions;
-    use fathom_analysis::identified::{BucketScope, BucketUnit, Budget, Burst, EachWay, Spent};
+    use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, EachWay, Spent};
     use fathom_record::{IdentifyActivity, JobRecord, RunRecord, TestRecord};
 
     use crate::formats::Format;
@@ -300,7 +300,6 @@ mod tests {
             shares_limits: Some(true),
             crossover_block_size_bytes: about(134_217_728.0 / 3000.0),
             io_unit_bytes: Figure::bound(Estimate::AtLeast(89_088.0), "bytes limit larger requests before"),
-            budget: Some(Budget { time_ns: 2_400_000_000_000, ios: 8_000_000, bytes: 100 << 30 }),
             lat_ns: both(about(500_000.0)),
             bursts: vec![burst],
             first_touch_why: Some("first accesses took no longer than second ones".to_owned()),
