@@ -69,10 +69,10 @@ pub enum BucketUnit {
     Bytes,
 }
 
-/// Whose requests draw from a bucket.
+/// The direction of I/Os: of those that draw from a bucket, or of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum BucketScope {
+pub enum IoScope {
     /// Reads and writes.
     Both,
     /// Reads alone.
@@ -81,13 +81,13 @@ pub enum BucketScope {
     Writes,
 }
 
-impl BucketScope {
-    /// True where the I/Os of one direction draw from the bucket.
-    pub(crate) fn counts(self, writes: bool) -> bool {
+impl IoScope {
+    /// True where it covers I/Os of one direction.
+    pub(crate) const fn counts(self, writes: bool) -> bool {
         match self {
-            BucketScope::Both => true,
-            BucketScope::Reads => !writes,
-            BucketScope::Writes => writes,
+            IoScope::Both => true,
+            IoScope::Reads => !writes,
+            IoScope::Writes => writes,
         }
     }
 }
@@ -98,7 +98,7 @@ pub struct Burst {
     /// What is counted.
     pub unit: BucketUnit,
     /// Whose credit it is.
-    pub scope: BucketScope,
+    pub scope: IoScope,
     /// While there is credit.
     pub burst_rate: Figure,
     /// Once it is used up.

@@ -118,7 +118,7 @@ fn fits(alike: &Alike, size_bytes: Option<u64>) -> bool {
 mod tests {
     use super::*;
     use fathom_analysis::estimate::Estimate;
-    use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, Figure};
+    use fathom_analysis::identified::{BucketUnit, Burst, Figure, IoScope};
     use fathom_catalog::{Parameters, Resolved};
     use fathom_record::DeviceRecord;
     use fathom_volume::{Limit, LimitStage, VolumeModel};
@@ -146,7 +146,7 @@ mod tests {
         let bucket = |limit: Option<Limit>, unit| match limit? {
             Limit::Credit { base, burst, capacity, .. } => Some(Burst {
                 unit,
-                scope: BucketScope::Both,
+                scope: IoScope::Both,
                 burst_rate: exactly(burst?.as_f64()),
                 baseline_rate: exactly(base.as_f64()),
                 capacity: exactly(capacity as f64),

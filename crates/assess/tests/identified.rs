@@ -12,7 +12,7 @@ mod drawn;
 
 use drawn::{Drawn, Way};
 use fathom_analysis::estimate::Estimate;
-use fathom_analysis::identified::{BucketScope, BucketUnit, Figure, Identified};
+use fathom_analysis::identified::{BucketUnit, Figure, Identified, IoScope};
 use fathom_assess::RunSettings;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_model::Nanos;
@@ -97,10 +97,10 @@ fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, S
     let mut add = |name: &str, verdict, told: String| all.push((name.to_owned(), verdict, told));
     let mut left = found.bursts.clone();
     for bucket in volume.buckets() {
-        let of_way = |draws: BucketScope| match bucket.way {
-            None => draws == BucketScope::Both || found.shares_limits.is_none(),
-            Some(Way::Read) => draws == BucketScope::Reads,
-            Some(Way::Write) => draws == BucketScope::Writes,
+        let of_way = |draws: IoScope| match bucket.way {
+            None => draws == IoScope::Both || found.shares_limits.is_none(),
+            Some(Way::Read) => draws == IoScope::Reads,
+            Some(Way::Write) => draws == IoScope::Writes,
         };
         let unit = if bucket.is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
         let Some(index) = left.iter().position(|burst| burst.unit == unit && of_way(burst.scope)) else {

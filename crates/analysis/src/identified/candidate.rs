@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::estimate::Estimate;
 use crate::identified::duration::held_s;
-use crate::identified::{BucketScope, BucketUnit, Burst, EachWay, Figure, Identified};
+use crate::identified::{BucketUnit, Burst, EachWay, Figure, Identified, IoScope};
 
 /// What it counts where one of both has what the other does not have: a limit, a bucket, a unit.
 const ABSENT: f64 = std::f64::consts::LN_10;
@@ -137,10 +137,10 @@ impl Side {
     }
 }
 
-fn stages(model: &VolumeModel) -> impl Iterator<Item = (&LimitStage, BucketScope)> {
-    let shared = model.shared.iter().map(|stage| (stage, BucketScope::Both));
-    let reads = model.reads.iter().map(|stage| (stage, BucketScope::Reads));
-    shared.chain(reads).chain(model.writes.iter().map(|stage| (stage, BucketScope::Writes)))
+fn stages(model: &VolumeModel) -> impl Iterator<Item = (&LimitStage, IoScope)> {
+    let shared = model.shared.iter().map(|stage| (stage, IoScope::Both));
+    let reads = model.reads.iter().map(|stage| (stage, IoScope::Reads));
+    shared.chain(reads).chain(model.writes.iter().map(|stage| (stage, IoScope::Writes)))
 }
 
 /// The unit that shows where both limits let it.
@@ -161,14 +161,14 @@ fn is_shared(model: &VolumeModel) -> Option<bool> {
 #[derive(Clone, Copy)]
 struct ModelBucket {
     unit: BucketUnit,
-    scope: BucketScope,
+    scope: IoScope,
     base: f64,
     capacity: f64,
     /// Full to empty at the highest rate, s.
     lasts_s: Option<f64>,
 }
 
-fn bucket_of(limit: Option<Limit>, unit: BucketUnit, scope: BucketScope) -> Option<ModelBucket> {
+fn bucket_of(limit: Option<Limit>, unit: BucketUnit, scope: IoScope) -> Option<ModelBucket> {
     let limit = limit?;
     let Limit::Credit { base, capacity, .. } = limit else { return None };
     let lasts_s = limit.time_to_empty_ns(capacity).map(|ns| ns as f64 / 1e9);
@@ -177,7 +177,7 @@ fn bucket_of(limit: Option<Limit>, unit: BucketUnit, scope: BucketScope) -> Opti
 
 /// Buckets of the model, each with itself as requests see it that all cost a whole unit of its bytes: a number of them.
 fn buckets_of(model: &VolumeModel) -> Vec<(ModelBucket, Option<ModelBucket>)> {
-    let of_stage = |(stage, scope): (&LimitStage, BucketScope)| {
+    let of_stage = |(stage, scope): (&LimitStage, IoScope)| {
         let ios = bucket_of(stage.ios, BucketUnit::Ios, scope).map(|bucket| (bucket, None));
         let whole = stage.accounting.unit_bytes.filter(|_| stage.accounting.whole_units).map(f64::from);
         let bytes = bucket_of(stage.bytes, BucketUnit::Bytes, scope).map(|bucket| {
@@ -200,7 +200,7 @@ fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
         // Whose credit it is has been counted as sharing.
         let is_same = |bucket: &ModelBucket| {
             bucket.unit == *unit
-                && (bucket.scope == *scope || [bucket.scope, *scope].contains(&BucketScope::Both))
+                && (bucket.scope == *scope || [bucket.scope, *scope].contains(&IoScope::Both))
         };
         let same = missing.iter().enumerate().find_map(|(index, (bucket, counted))| {
             let seen = [Some(bucket), counted.as_ref()].into_iter().flatten().find(|one| is_same(one))?;
@@ -258,7 +258,7 @@ mod tests {
     fn found() -> Identified {
         let burst = Burst {
             unit: BucketUnit::Ios,
-            scope: BucketScope::Both,
+            scope: IoScope::Both,
             burst_rate: exactly(3000.0),
             baseline_rate: exactly(150.0),
             capacity: exactly(5.4e6),

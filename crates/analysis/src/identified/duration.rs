@@ -62,8 +62,8 @@ fn known_at_least(figure: &Figure) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identified::{BucketScope, EachWay};
     use crate::identified::{Confounder, OtherCause};
+    use crate::identified::{EachWay, IoScope};
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)
@@ -88,7 +88,7 @@ mod tests {
     fn burst(unit: BucketUnit, base: f64) -> Burst {
         Burst {
             unit,
-            scope: BucketScope::Reads,
+            scope: IoScope::Reads,
             burst_rate: exactly(1e9),
             baseline_rate: exactly(base),
             capacity: exactly(1e9),

@@ -368,7 +368,7 @@ fn text(course: &RateCourse, block: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identified::{BucketScope, EachWay};
+    use crate::identified::{EachWay, IoScope};
 
     fn exactly(value: f64) -> Figure {
         Figure::known(value, value, value)
@@ -381,7 +381,7 @@ mod tests {
     fn burst(unit: BucketUnit, burst: f64, base: f64, capacity: f64) -> Burst {
         Burst {
             unit,
-            scope: BucketScope::Both,
+            scope: IoScope::Both,
             burst_rate: exactly(burst),
             baseline_rate: exactly(base),
             capacity: exactly(capacity),

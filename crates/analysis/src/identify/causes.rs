@@ -4,7 +4,7 @@
 use super::ledger::{Account, EmptiedBucket};
 use super::probe::IoDirection;
 use super::script::Script;
-use crate::identified::{BucketUnit, Confounder, OtherCause};
+use crate::identified::{BucketUnit, Confounder, IoScope, OtherCause};
 
 /// Share of the CPU time that was withheld from this machine or process at the least where that explains a low rate, and how
 /// many times what was withheld before.
@@ -49,7 +49,7 @@ impl Script<'_> {
 
     /// Why a rate that fell is not told as that of a bucket.
     pub(crate) fn no_credit(&self, bucket: &EmptiedBucket) -> OtherCause {
-        let Account { reads, base, .. } = bucket.account;
+        let Account { scope, base, .. } = bucket.account;
         let (high, low) = match bucket.account.kind {
             BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
             BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
@@ -65,9 +65,9 @@ impl Script<'_> {
             let text = format!("{why}, which may be the cause instead of burst credits");
             return OtherCause { id: Confounder::CpuSteal, text };
         }
-        let (id, cause) = match reads {
-            false => (Confounder::WriteCacheFull, "only writes fell, as with a full write cache"),
-            true => (Confounder::Throttling, "throttling or other load, not burst credits"),
+        let (id, cause) = match scope {
+            IoScope::Writes => (Confounder::WriteCacheFull, "only writes fell, as with a full write cache"),
+            _ => (Confounder::Throttling, "throttling or other load, not burst credits"),
         };
         OtherCause { id, text: format!("{nothing}: {cause}") }
     }

@@ -7,7 +7,7 @@ use super::probe::IoDirection;
 use super::script::Script;
 use super::sharing::DirectionSharing;
 use crate::estimate::Estimate;
-use crate::identified::{BucketScope, BucketUnit, Burst, EachWay, Figure, FirstTouchCost, Identified};
+use crate::identified::{BucketUnit, Burst, EachWay, Figure, FirstTouchCost, Identified};
 
 /// A share of the capacity that is little to be wrong by.
 const LITTLE: f64 = 0.05;
@@ -191,11 +191,7 @@ impl Script<'_> {
         let told = |figure: Figure| if is_doubtful { Figure::unknown(DOUBTFUL) } else { figure };
         Some(Burst {
             unit: account.kind,
-            scope: match (account.reads, account.writes) {
-                (true, false) => BucketScope::Reads,
-                (false, true) => BucketScope::Writes,
-                _ => BucketScope::Both,
-            },
+            scope: account.scope,
             burst_rate: rate,
             baseline_rate: base,
             capacity: match () {
@@ -217,7 +213,7 @@ impl Script<'_> {
 
     /// The highest rate of what a bucket counts.
     fn burst_rate(&self, bucket: &EmptiedBucket) -> Figure {
-        let way = if bucket.account.reads { IoDirection::Read } else { IoDirection::Write };
+        let way = bucket.account.way();
         let Some(curve) = &self.found.curves[way as usize] else { return Figure::unknown("not measured") };
         let level = self.limit(curve, bucket.account.kind);
         match level.estimate {

@@ -3,11 +3,11 @@
 use super::curve::{Held, IoUnit};
 use super::fall::{FALLEN, RateFall};
 use super::level::ProbeLoad;
-use super::probe::{IoDirection, ProbeSlice};
+use super::probe::ProbeSlice;
 use super::script::{Halt, Script};
 use super::sharing::DirectionSharing;
 use super::stretches::{is_apart, stretches};
-use crate::identified::BucketUnit;
+use crate::identified::{BucketUnit, IoScope};
 
 /// One of the streams that are watched: reads, writes, or both together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) enum DrainStream {
 pub(crate) struct DrainWatch {
     pub(crate) first: usize,
     pub(crate) began: u64,
-    pub(crate) courses: Vec<((bool, bool), DrainStream)>,
+    pub(crate) courses: Vec<(IoScope, DrainStream)>,
 }
 
 /// Shares of the budget: for one emptying, for all together.
@@ -52,11 +52,11 @@ impl Script<'_> {
         let is_apart = is_apart.contains(&DirectionSharing::Apart)
             && is_apart.iter().all(|one| matches!(one, DirectionSharing::Apart | DirectionSharing::Unknown));
         // Where a limit holds both, each is looked at alone: together neither gets what it can.
-        let turns: &[(bool, bool)] = match (self.spec.writes, self.found.is_shared()) {
-            (false, _) => &[(true, false)],
-            (true, Some(true)) if !differ => &[(true, false)],
-            (true, Some(false)) if is_apart => &[(true, true)],
-            _ => &[(true, false), (false, true)],
+        let turns: &[IoScope] = match (self.spec.writes, self.found.is_shared()) {
+            (false, _) => &[IoScope::Reads],
+            (true, Some(true)) if !differ => &[IoScope::Reads],
+            (true, Some(false)) if is_apart => &[IoScope::Both],
+            _ => &[IoScope::Reads, IoScope::Writes],
         };
         for (index, &ways) in turns.iter().enumerate() {
             let share = (index + 1) as f64 / turns.len() as f64;
@@ -68,7 +68,7 @@ impl Script<'_> {
     }
 
     /// Empties what `ways` draw on: at the block that uses up both at their fastest, then the kind that is left.
-    fn empty(&mut self, ways: (bool, bool), first: u64, until: u64) -> Result<(), Halt> {
+    fn empty(&mut self, ways: IoScope, first: u64, until: u64) -> Result<(), Halt> {
         let Some(block) = self.block_for_both(ways) else { return Ok(()) };
         let early = self.found.buckets.iter().filter(|bucket| bucket.is_early && bucket.draws_on(ways));
         let mut done: Vec<BucketUnit> = early.map(|bucket| bucket.account.kind).collect();
@@ -92,10 +92,10 @@ impl Script<'_> {
     }
 
     /// What is left to requests of `block` bytes is enough of the highest rate of `kind` for its credit to run dry.
-    fn uses_up(&self, ways: (bool, bool), kind: BucketUnit, block: u64) -> bool {
-        let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+    fn uses_up(&self, ways: IoScope, kind: BucketUnit, block: u64) -> bool {
+        let mut curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let Some(curve) = curves.next() else { return true };
-        let left = self.expected(ways_of_one(curve.way), block);
+        let left = self.expected(curve.way.scope(), block);
         // Where that is not known, it is tried.
         left <= 0.0
             || match kind {
@@ -104,14 +104,14 @@ impl Script<'_> {
             }
     }
 
-    fn block_for_both(&self, ways: (bool, bool)) -> Option<u64> {
-        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+    fn block_for_both(&self, ways: IoScope) -> Option<u64> {
+        let curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         curves.map(|curve| curve.both).min()
     }
 
     /// The block that uses up one kind fastest once the other is at its baseline.
-    fn block_for(&self, ways: (bool, bool), kind: BucketUnit) -> Option<u64> {
-        let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+    fn block_for(&self, ways: IoScope, kind: BucketUnit) -> Option<u64> {
+        let mut curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let curve = curves.next()?;
         match kind {
             BucketUnit::Ios => {
@@ -133,7 +133,7 @@ impl Script<'_> {
     }
 
     /// Asks `ways` at `block` until everything has fallen or the time is over; returns the kinds that ran dry.
-    fn run_dry(&mut self, ways: (bool, bool), block: u64, until: u64) -> Result<Vec<BucketUnit>, Halt> {
+    fn run_dry(&mut self, ways: IoScope, block: u64, until: u64) -> Result<Vec<BucketUnit>, Halt> {
         let block = self.affordable(ways, block, until);
         let depth = self.drain_depth(ways, block, until);
         let load = ProbeLoad { aim: "emptying", ways, block, depth, guess: None };
@@ -218,11 +218,11 @@ impl Script<'_> {
     }
 
     /// Since the probe `first`, requests of `block` bytes came as fast as they ever do.
-    fn is_highest(&self, stream: (bool, bool), first: usize, block: u64) -> bool {
+    fn is_highest(&self, stream: IoScope, first: usize, block: u64) -> bool {
         let slices = self.series(first, stream);
         let seconds: f64 = slices.iter().map(ProbeSlice::seconds).sum();
         let rate = slices.iter().map(|slice| slice.ios).sum::<u64>() as f64 / seconds.max(1e-9);
-        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(stream, curve.way));
+        let curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(stream));
         let highest = |curve: &super::curve::Curve| {
             let by_count = if curve.held == Held::Count { curve.top.rate } else { f64::INFINITY };
             by_count.min(curve.bulk.map_or(f64::INFINITY, |bulk| bulk.bytes() / block as f64))
@@ -250,9 +250,9 @@ impl Script<'_> {
     }
 
     /// The largest block up to `block` whose bytes the budget holds until then.
-    fn affordable(&self, ways: (bool, bool), block: u64, until: u64) -> u64 {
+    fn affordable(&self, ways: IoScope, block: u64, until: u64) -> u64 {
         let seconds = until.saturating_sub(self.spent.time_ns) as f64 / 1e9;
-        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+        let curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let rate: f64 = curves.map(|curve| curve.top.rate.min(curve.most_bytes / block as f64)).sum();
         let bytes = self.left_bytes() as f64 * 0.6;
         let most = bytes / seconds.max(1.0) / rate.max(1e-3);
@@ -261,8 +261,8 @@ impl Script<'_> {
     }
 
     /// A depth that keeps limits busy and the number of requests within the budget.
-    fn drain_depth(&self, ways: (bool, bool), block: u64, until: u64) -> u32 {
-        let curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+    fn drain_depth(&self, ways: IoScope, block: u64, until: u64) -> u32 {
+        let curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let depth = |curve: &super::curve::Curve| {
             let rate = curve.top.rate.min(curve.most_bytes / block as f64);
             let depth = self.depth_for(curve.way, rate, block);
@@ -278,16 +278,16 @@ impl Script<'_> {
     }
 
     /// What is watched by itself: both directions together where they share their limits.
-    fn streams(&self, ways: (bool, bool)) -> Vec<(bool, bool)> {
+    fn streams(&self, ways: IoScope) -> Vec<IoScope> {
         match ways {
-            (true, true) => vec![(true, false), (false, true)],
+            IoScope::Both => vec![IoScope::Reads, IoScope::Writes],
             one => vec![one],
         }
     }
 
     /// The rate that one direction had with `block`, as far as it was measured.
-    pub(crate) fn expected(&self, ways: (bool, bool), block: u64) -> f64 {
-        let mut curves = self.found.curves.iter().flatten().filter(|curve| ways_of(ways, curve.way));
+    pub(crate) fn expected(&self, ways: IoScope, block: u64) -> f64 {
+        let mut curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let Some(curve) = curves.next() else { return 0.0 };
         if curve.held == Held::Depth {
             return 0.0;
@@ -305,20 +305,6 @@ impl Script<'_> {
     /// What happened to shared limits is told of both directions.
     pub(crate) fn shares(&self) -> [DirectionSharing; 2] {
         [self.found.shares_ios, self.found.shares_bytes]
-    }
-}
-
-pub(crate) const fn ways_of_one(way: IoDirection) -> (bool, bool) {
-    match way {
-        IoDirection::Read => (true, false),
-        IoDirection::Write => (false, true),
-    }
-}
-
-fn ways_of(ways: (bool, bool), way: IoDirection) -> bool {
-    match way {
-        IoDirection::Read => ways.0,
-        IoDirection::Write => ways.1,
     }
 }
 

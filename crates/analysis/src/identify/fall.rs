@@ -6,7 +6,7 @@ use super::level::{Care, ProbeLoad};
 use super::probe::{IoDirection, ProbeSlice};
 use super::script::{Halt, Script};
 use super::stretches::{LONG_SPAN, stretches, unevenness};
-use crate::identified::BucketUnit;
+use crate::identified::{BucketUnit, IoScope};
 
 /// Within this time of a fall, slices hold something of both rates.
 pub(crate) const SETTLED_NS: u64 = 1_000_000_000;
@@ -31,7 +31,7 @@ pub(crate) struct RateFall {
 
 impl Script<'_> {
     /// The rate in a span, but for its beginning, in which the fall lies.
-    pub(crate) fn low(&self, first: usize, stream: (bool, bool), (from, to): (u64, u64)) -> Option<f64> {
+    pub(crate) fn low(&self, first: usize, stream: IoScope, (from, to): (u64, u64)) -> Option<f64> {
         let slices = self.series(first, stream);
         let inside: Vec<&ProbeSlice> =
             slices.iter().filter(|slice| slice.start_ns > from + SETTLED_NS && slice.end_ns <= to).collect();
@@ -42,10 +42,10 @@ impl Script<'_> {
     }
 
     /// The requests of one stream since the probe `first`.
-    pub(crate) fn series(&self, first: usize, ways: (bool, bool)) -> Vec<ProbeSlice> {
+    pub(crate) fn series(&self, first: usize, ways: IoScope) -> Vec<ProbeSlice> {
         let mut slices = Vec::new();
         for (_, began, seen) in self.answers().skip(first) {
-            let way = if ways.0 { IoDirection::Read } else { IoDirection::Write };
+            let way = if ways.counts(false) { IoDirection::Read } else { IoDirection::Write };
             slices.extend(seen.done(way).slices.iter().map(|slice| ProbeSlice {
                 start_ns: began + slice.start_ns,
                 end_ns: began + slice.end_ns,
@@ -82,8 +82,8 @@ impl Script<'_> {
     pub(crate) fn keep(&mut self, kind: BucketUnit, fall: RateFall) {
         let way = fall.load.way();
         let is_shared = self.found.is_shared() == Some(true);
-        let (reads, writes) = if is_shared { (true, true) } else { fall.load.ways };
-        let unpriced = Account { kind, reads, writes, base: 0.0 };
+        let scope = if is_shared { IoScope::Both } else { fall.load.ways };
+        let unpriced = Account { kind, scope, base: 0.0 };
         let cost = unpriced.cost(&self.found, way, fall.load.block);
         let account = Account { base: fall.low * cost, ..unpriced };
         let error = 0.0005 + 1.0 / fall.ios.max(1) as f64;

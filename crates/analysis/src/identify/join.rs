@@ -1,7 +1,6 @@
 //! What was measured without credit and what holds with it, put together.
 
 use super::curve::{Curve, IoUnit};
-use super::drain::ways_of_one;
 use super::early::{AHEAD_NS, NEAR, fall_in};
 use super::fall::FALLEN;
 use super::ledger::{Account, EmptiedBucket};
@@ -9,7 +8,7 @@ use super::level::{Care, ProbeLoad, RateLevel};
 use super::probe::IoDirection;
 use super::script::{Halt, Script};
 use super::sharing::DirectionSharing;
-use crate::identified::BucketUnit;
+use crate::identified::{BucketUnit, IoScope};
 
 /// Pieces in which credit is used up: how many at the most, and how long one of them is, ns.
 const MOST_PIECES: usize = 12;
@@ -30,14 +29,14 @@ impl Script<'_> {
         for bucket in self.found.buckets.iter_mut().filter(|bucket| bucket.is_early) {
             let share = shares[usize::from(bucket.account.kind == BucketUnit::Bytes)];
             if share == DirectionSharing::Shared || (share == DirectionSharing::Unknown && is_shared) {
-                (bucket.account.reads, bucket.account.writes) = (true, true);
+                bucket.account.scope = IoScope::Both;
             }
         }
         // What each direction was seen to use up is then one and the same.
         let mut kinds = Vec::new();
         self.found.buckets.retain(|bucket| {
-            let Account { kind, reads, writes, .. } = bucket.account;
-            let is_again = bucket.is_early && reads && writes && kinds.contains(&kind);
+            let Account { kind, scope, .. } = bucket.account;
+            let is_again = bucket.is_early && scope == IoScope::Both && kinds.contains(&kind);
             kinds.push(kind);
             !is_again
         });
@@ -171,7 +170,7 @@ impl Script<'_> {
             return Ok(());
         }
         let rate =
-            |way: IoDirection| bases[way as usize].unwrap_or_else(|| self.expected(ways_of_one(way), block));
+            |way: IoDirection| bases[way as usize].unwrap_or_else(|| self.expected(way.scope(), block));
         let (one, other) = (rate(IoDirection::Read), rate(IoDirection::Write));
         let depth = self.depth_for(IoDirection::Read, one.max(other), block);
         for _ in 0..MOST_PIECES {

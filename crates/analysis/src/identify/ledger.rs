@@ -6,7 +6,7 @@ use super::findings::Findings;
 use super::level::ProbeLoad;
 use super::probe::{IoDirection, ProbeSlice};
 use super::script::Script;
-use crate::identified::BucketUnit;
+use crate::identified::{BucketUnit, IoScope};
 
 /// A bucket that ran dry.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +33,8 @@ const COMES_BACK: f64 = 0.3;
 
 impl EmptiedBucket {
     /// It counts all of these directions.
-    pub(crate) fn draws_on(&self, (reads, writes): (bool, bool)) -> bool {
-        (self.account.reads || !reads) && (self.account.writes || !writes)
+    pub(crate) fn draws_on(&self, ways: IoScope) -> bool {
+        self.account.scope == IoScope::Both || self.account.scope == ways
     }
 
     /// False where a rest was measured and gave nothing back.
@@ -52,18 +52,19 @@ const TAKEN_FOR_ONE: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Account {
     pub(crate) kind: BucketUnit,
-    pub(crate) reads: bool,
-    pub(crate) writes: bool,
+    pub(crate) scope: IoScope,
     /// What it gains a second.
     pub(crate) base: f64,
 }
 
 impl Account {
     pub(crate) fn counts(&self, way: IoDirection) -> bool {
-        match way {
-            IoDirection::Read => self.reads,
-            IoDirection::Write => self.writes,
-        }
+        way.is_in(self.scope)
+    }
+
+    /// The direction that it counts, reads where it counts both.
+    pub(crate) fn way(&self) -> IoDirection {
+        if self.counts(IoDirection::Read) { IoDirection::Read } else { IoDirection::Write }
     }
 
     /// What a request of `block` bytes costs at the most: where the unit could not show, it may be as small as the largest

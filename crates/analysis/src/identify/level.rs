@@ -3,6 +3,7 @@
 use super::probe::{IdentifyProbe, IoDirection, ProbeCounts};
 use super::script::{Halt, Script};
 use super::stretches::{SPAN, unevenness};
+use crate::identified::IoScope;
 
 /// A rate under one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +50,7 @@ pub(crate) enum Care {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ProbeLoad {
     pub(crate) aim: &'static str,
-    pub(crate) ways: (bool, bool),
+    pub(crate) ways: IoScope,
     pub(crate) block: u64,
     pub(crate) depth: u32,
     /// Requests a second that are thought to come.
@@ -59,21 +60,15 @@ pub(crate) struct ProbeLoad {
 impl ProbeLoad {
     /// The direction, reads where it goes both.
     pub(crate) const fn way(&self) -> IoDirection {
-        if self.ways.0 { IoDirection::Read } else { IoDirection::Write }
+        if self.ways.counts(false) { IoDirection::Read } else { IoDirection::Write }
     }
 
     pub(crate) fn of(aim: &'static str, way: IoDirection, block: u64, depth: u32) -> ProbeLoad {
-        ProbeLoad {
-            aim,
-            ways: (way == IoDirection::Read, way == IoDirection::Write),
-            block,
-            depth,
-            guess: None,
-        }
+        ProbeLoad { aim, ways: way.scope(), block, depth, guess: None }
     }
 
     pub(crate) fn both(aim: &'static str, block: u64, depth: u32) -> ProbeLoad {
-        ProbeLoad { aim, ways: (true, true), block, depth, guess: None }
+        ProbeLoad { aim, ways: IoScope::Both, block, depth, guess: None }
     }
 }
 
@@ -105,10 +100,10 @@ impl Script<'_> {
             self.notice(load, seen)?;
             let [read, write] = [&seen.read, &seen.write].map(|done| self.level_of(&probe, load.depth, done));
             let slowest = match load.ways {
-                (true, false) => read,
-                (false, true) => write,
-                _ if read.rate < write.rate => read,
-                _ => write,
+                IoScope::Reads => read,
+                IoScope::Writes => write,
+                IoScope::Both if read.rate < write.rate => read,
+                IoScope::Both => write,
             };
             if slowest.rate <= 0.0 {
                 return Err(Halt::Useless);
@@ -132,7 +127,8 @@ impl Script<'_> {
     /// The rate of one direction.
     pub(crate) fn level_one(&mut self, load: ProbeLoad, care: Care) -> Result<RateLevel, Halt> {
         let [read, write] = self.level(load, care)?;
-        let (way, level) = if load.ways.0 { (IoDirection::Read, read) } else { (IoDirection::Write, write) };
+        let way = load.way();
+        let level = if way == IoDirection::Read { read } else { write };
         let most = &mut self.found.most_bytes[way as usize];
         *most = most.max(level.bytes());
         if level.block == self.spec.unit_bytes {
@@ -156,26 +152,26 @@ impl Script<'_> {
         let seen = self.ask(probe)?;
         let rate = |way: IoDirection| seen.done(way).rate_between();
         Ok(match load.ways {
-            (true, false) => rate(IoDirection::Read),
-            (false, true) => rate(IoDirection::Write),
-            _ => rate(IoDirection::Read).min(rate(IoDirection::Write)),
+            IoScope::Reads => rate(IoDirection::Read),
+            IoScope::Writes => rate(IoDirection::Write),
+            IoScope::Both => rate(IoDirection::Read).min(rate(IoDirection::Write)),
         })
     }
 
     /// A probe of `load` without any time.
     pub(crate) fn plain(&self, load: ProbeLoad) -> IdentifyProbe {
-        let (reads, writes) = load.ways;
-        let ways = u64::from(reads) + u64::from(writes);
+        let depth = |way: IoDirection| if way.is_in(load.ways) { load.depth } else { 0 };
+        let ways = if load.ways == IoScope::Both { 2 } else { 1 };
         IdentifyProbe {
             aim: load.aim,
             rest_ns: 0,
             block: load.block,
-            reads: if reads { load.depth } else { 0 },
-            writes: if writes { load.depth } else { 0 },
+            reads: depth(IoDirection::Read),
+            writes: depth(IoDirection::Write),
             rate: None,
             ramp_ns: 0,
             runtime_ns: 0,
-            ios: self.left_ios(load.block) / ways.max(1),
+            ios: self.left_ios(load.block) / ways,
             counts: false,
             range: self.found.range.unwrap_or(self.size),
             turn: self.asked.len() as u64 + 1,

@@ -41,7 +41,7 @@ impl Script<'_> {
         self.found.buckets.iter().filter(|bucket| !bucket.is_early).any(|bucket| {
             let account = &bucket.account;
             let Some((capacity, _)) = self.capacity(bucket) else { return true };
-            let way = if account.reads { IoDirection::Read } else { IoDirection::Write };
+            let way = account.way();
             let level = self.found.curves[way as usize].as_ref().and_then(|curve| match account.kind {
                 BucketUnit::Ios => Some(curve.top.rate),
                 BucketUnit::Bytes => curve.bulk.map(|bulk| bulk.bytes()),

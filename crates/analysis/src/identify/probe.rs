@@ -2,6 +2,7 @@
 
 use fathom_record::{HostInterval, JobRecord, Latency, PhaseOutcome, TestRecord, TestStatus};
 
+use crate::identified::IoScope;
 use crate::pattern::block_name;
 
 /// A direction.
@@ -14,6 +15,19 @@ pub enum IoDirection {
 }
 
 impl IoDirection {
+    /// This direction alone.
+    pub(crate) const fn scope(self) -> IoScope {
+        match self {
+            IoDirection::Read => IoScope::Reads,
+            IoDirection::Write => IoScope::Writes,
+        }
+    }
+
+    /// True where `scope` covers it.
+    pub(crate) fn is_in(self, scope: IoScope) -> bool {
+        scope.counts(self == IoDirection::Write)
+    }
+
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::candidate::Candidate;
 use fathom_analysis::identified::prediction::{Prediction, RatePhase};
-use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, Figure};
+use fathom_analysis::identified::{BucketUnit, Burst, Figure, IoScope};
 
 use super::IdentifyReport;
 use crate::view::{Cell, Column, Row, Table};
@@ -63,9 +63,9 @@ fn burst_rows(burst: &Burst) -> [Row; 6] {
         BucketUnit::Bytes => ("bytes", "bytes_per_second"),
     };
     let rw = match burst.scope {
-        BucketScope::Both => "both",
-        BucketScope::Reads => "read",
-        BucketScope::Writes => "write",
+        IoScope::Both => "both",
+        IoScope::Reads => "read",
+        IoScope::Writes => "write",
     };
     [
         figure_row("burst_rate", rw, rate, &burst.burst_rate),

@@ -2,7 +2,7 @@
 
 use fathom_analysis::identified::candidate::{Candidate, LIKELY};
 use fathom_analysis::identified::{
-    BucketScope, BucketUnit, Burst, Confounder, EachWay, Figure, Identified, OtherCause,
+    BucketUnit, Burst, Confounder, EachWay, Figure, Identified, IoScope, OtherCause,
 };
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
@@ -86,9 +86,9 @@ fn burst_title(burst: &Burst) -> String {
         BucketUnit::Bytes => "bytes",
     };
     let draws = match burst.scope {
-        BucketScope::Both => "shared by reads and writes",
-        BucketScope::Reads => "reads only",
-        BucketScope::Writes => "writes only",
+        IoScope::Both => "shared by reads and writes",
+        IoScope::Reads => "reads only",
+        IoScope::Writes => "writes only",
     };
     format!("Burst bucket of {unit}, {draws}")
 }
@@ -267,7 +267,7 @@ mod tests {
     use fathom_analysis::estimate::Estimate;
     use fathom_analysis::identified::candidate::SizeImplied;
     use fathom_analysis::identified::prediction::predictions;
-    use fathom_analysis::identified::{BucketScope, BucketUnit, Burst, EachWay, Spent};
+    use fathom_analysis::identified::{BucketUnit, Burst, EachWay, IoScope, Spent};
     use fathom_record::{IdentifyActivity, JobRecord, RunRecord, TestRecord};
 
     use crate::formats::Format;
@@ -286,7 +286,7 @@ mod tests {
     fn found() -> Identified {
         let burst = Burst {
             unit: BucketUnit::Ios,
-            scope: BucketScope::Both,
+            scope: IoScope::Both,
             burst_rate: about(3000.0),
             baseline_rate: about(150.0),
             capacity: about(5.4e6),
@@ -371,7 +371,7 @@ mod tests {
         let mut found = found();
         found.bursts = vec![Burst {
             unit: BucketUnit::Ios,
-            scope: BucketScope::Reads,
+            scope: IoScope::Reads,
             burst_rate: known(1000.0),
             baseline_rate: known(200.0),
             capacity: Figure::bound(Estimate::AtLeast(15_500.0), "the budget ended"),
