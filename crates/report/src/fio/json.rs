@@ -6,10 +6,11 @@ use std::io::{self, Write};
 
 use fathom_model::Op;
 use fathom_record::{DiskCounters, EntryOp, Latency, LatencyClasses, OpOutcome, ReportEntry, RunRecord};
+use serde_json::{Map, Value, json};
 
 use crate::Style;
-use crate::fio::disk::{listed, utilization};
-use crate::fio::json_value::{Object, Value};
+use crate::fio::disk::{ListedDisk, listed, utilization};
+use crate::fio::json_value::write_document;
 use crate::fio::latency::json_percentile;
 use crate::fio::report::{
     BATCH_LABELS, DEPTH_LABELS, EntryShares, FIO_VERSION, FioReport, GroupOp, continued_errors, errno,
@@ -49,197 +50,200 @@ pub fn render_plus(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io
 pub fn render_report(report: &FioReport, bins: Bins, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let groups = report.groups();
     let finished_ms = report.finished_unix_ms;
-    let mut document = Object::default();
-    document.set("fio version", FIO_VERSION);
-    document.set("timestamp", finished_ms / 1000);
-    document.set("timestamp_ms", finished_ms);
-    document.set("time", style.time(finished_ms, "%a %b %e %H:%M:%S %Y"));
+    let mut document = json!({
+        "fio version": FIO_VERSION,
+        "timestamp": finished_ms / 1000,
+        "timestamp_ms": finished_ms,
+        "time": style.time(finished_ms, "%a %b %e %H:%M:%S %Y"),
+    });
     if !report.global_options.is_empty() {
-        document.set("global options", options(&report.global_options));
+        document["global options"] = options(&report.global_options);
     }
-    let jobs = report.entries.iter().map(|entry| job(entry, &groups[&entry.job.group], bins).into());
-    document.set("jobs", jobs.collect::<Vec<Value>>());
-    if let Some(disks) = disks(report) {
-        document.set("disk_util", disks);
+    let jobs = report.entries.iter().map(|entry| job(entry, &groups[&entry.job.group], bins));
+    document["jobs"] = jobs.collect();
+    let disks = listed(&report.disks);
+    if !disks.is_empty() {
+        document["disk_util"] = disks.iter().map(disk).collect();
     }
     if let Some(own) = own(report) {
-        document.set("fathom", own);
+        document["fathom"] = own;
     }
-    document.write_document(out)
+    write_document(&document, out)
 }
 
 /// What fio has no key for; `None` where there is nothing to say.
-fn own(report: &FioReport) -> Option<Object> {
-    let mut own = Object::default();
-    if !report.notes.is_empty() {
-        let notes: Vec<Value> = report.notes.iter().map(|note| note.as_str().into()).collect();
-        own.set("notes", notes);
-    }
+fn own(report: &FioReport) -> Option<Value> {
+    let mut own = Map::new();
+    let mut add = |name: &str, list: Vec<Value>| {
+        if !list.is_empty() {
+            own.insert(name.to_owned(), list.into());
+        }
+    };
+    add("notes", report.notes.iter().map(|note| note.as_str().into()).collect());
     let served =
         report.entries.iter().filter(|entry| entry.job.measured.kernel_threads != Default::default());
-    let threads: Vec<Value> = served.map(|entry| kernel_threads(entry).into()).collect();
-    if !threads.is_empty() {
-        own.set("kernel_threads", threads);
-    }
-    let scheduled: Vec<Value> = report.entries.iter().filter_map(response_object).map(Value::from).collect();
-    if !scheduled.is_empty() {
-        own.set("open_loop", scheduled);
-    }
-    (!own.is_empty()).then_some(own)
+    add("kernel_threads", served.map(kernel_threads).collect());
+    add("open_loop", report.entries.iter().filter_map(response_object).collect());
+    (!own.is_empty()).then_some(own.into())
 }
 
 /// CPU time that is in none of the entry's own percentages.
-fn kernel_threads(entry: &ReportEntry) -> Object {
+fn kernel_threads(entry: &ReportEntry) -> Value {
     let threads = &entry.job.measured.kernel_threads;
-    let mut object = Object::default();
-    object.set("jobname", entry.job.name.as_str());
-    object.set("groupid", entry.job.group);
-    object.set("workers", threads.workers);
-    object.set("workers_ns", threads.workers_ns);
-    object.set("submitter_ns", threads.submitter_ns);
-    object
+    json!({
+        "jobname": entry.job.name,
+        "groupid": entry.job.group,
+        "workers": threads.workers,
+        "workers_ns": threads.workers_ns,
+        "submitter_ns": threads.submitter_ns,
+    })
 }
 
 /// Options as said; of one said twice, the last value in the first place.
-fn options(said: &[(String, String)]) -> Object {
-    let mut unique: Vec<(&str, &str)> = Vec::new();
-    for (name, value) in said {
-        match unique.iter_mut().find(|(known, _)| known == name) {
-            Some(known) => known.1 = value,
-            None => unique.push((name, value)),
-        }
-    }
-    Object::of(unique)
+fn options(said: &[(String, String)]) -> Value {
+    said.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect::<Map<_, _>>().into()
 }
 
 /// fio's "no idea", which it also gives for jobs that failed.
 const ETA_UNKNOWN: i32 = i32::MAX;
 
-fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Object {
+fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Value {
     let job = &entry.job;
     let measured = &job.measured;
     let shares = EntryShares::new(entry);
-    let mut object = Object::default();
-    object.set("jobname", job.name.as_str());
-    object.set("groupid", job.group);
-    object.set("job_start", job.started_unix_ms);
-    object.set("error", errno(entry));
-    object.set("eta", if errno(entry) == 0 { 0 } else { ETA_UNKNOWN });
-    object.set("elapsed", entry.elapsed_ns.div_ceil(1_000_000_000));
+    let mut object = json!({
+        "jobname": job.name,
+        "groupid": job.group,
+        "job_start": job.started_unix_ms,
+        "error": errno(entry),
+        "eta": if errno(entry) == 0 { 0 } else { ETA_UNKNOWN },
+        "elapsed": entry.elapsed_ns.div_ceil(1_000_000_000),
+    });
     if !job.options.is_empty() {
-        object.set("job options", options(&job.options));
+        object["job options"] = options(&job.options);
     }
     for op in Op::DATA {
-        let group = &group[op as usize];
-        object.set(op.name(), direction(entry, measured.op(op), entry.op(op), group, bins));
+        object[op.name()] = direction(entry, measured.op(op), entry.op(op), &group[op as usize], bins);
     }
-    let mut sync = Object::default();
-    sync.set("total_ios", measured.syncs);
     // fio's text has them always, its JSON only along with those of the data.
     let [_, clat, lat] = job.plan.measure.shown_percentiles();
     let list = (clat || lat).then_some(job.plan.measure.percentiles.as_slice());
-    sync.set("lat_ns", latency(&measured.sync_lat, list, bins));
-    object.set("sync", sync);
-    object.set("job_runtime", entry.job_runtime_ns / 1_000_000);
-    object.set("usr_cpu", shares.user);
-    object.set("sys_cpu", shares.system);
-    object.set("ctx", measured.cpu.voluntary_switches + measured.cpu.involuntary_switches);
-    object.set("majf", measured.cpu.major_faults);
-    object.set("minf", measured.cpu.minor_faults);
-    object.set("iodepth_level", labelled(&DEPTH_LABELS, &shares.depth));
-    object.set("iodepth_submit", labelled(&BATCH_LABELS, &shares.submit));
-    object.set("iodepth_complete", labelled(&BATCH_LABELS, &shares.complete));
-    object.set("latency_ns", labelled(&LatencyClasses::LABELS, &shares.ns));
-    object.set("latency_us", labelled(&LatencyClasses::LABELS, &shares.us));
-    object.set("latency_ms", labelled(&LatencyClasses::LABELS, &shares.ms));
+    extend(
+        &mut object,
+        json!({
+            "sync": { "total_ios": measured.syncs, "lat_ns": latency(&measured.sync_lat, list, bins) },
+            "job_runtime": entry.job_runtime_ns / 1_000_000,
+            "usr_cpu": shares.user,
+            "sys_cpu": shares.system,
+            "ctx": measured.cpu.voluntary_switches + measured.cpu.involuntary_switches,
+            "majf": measured.cpu.major_faults,
+            "minf": measured.cpu.minor_faults,
+            "iodepth_level": labelled(&DEPTH_LABELS, &shares.depth),
+            "iodepth_submit": labelled(&BATCH_LABELS, &shares.submit),
+            "iodepth_complete": labelled(&BATCH_LABELS, &shares.complete),
+            "latency_ns": labelled(&LatencyClasses::LABELS, &shares.ns),
+            "latency_us": labelled(&LatencyClasses::LABELS, &shares.us),
+            "latency_ms": labelled(&LatencyClasses::LABELS, &shares.ms),
+        }),
+    );
     if let Some((total, first)) = continued_errors(entry) {
-        object.set("total_err", total);
-        object.set("first_error", first);
+        extend(&mut object, json!({ "total_err": total, "first_error": first }));
     }
-    object.set("latency_depth", job.iodepth());
-    object.set("latency_target", 0);
-    object.set("latency_target_ns", 0);
-    object.set("latency_percentile", 100.0);
-    object.set("latency_window", 0);
-    object.set("latency_window_us", 0);
+    extend(
+        &mut object,
+        json!({
+            "latency_depth": job.iodepth(),
+            "latency_target": 0,
+            "latency_target_ns": 0,
+            "latency_percentile": 100.0,
+            "latency_window": 0,
+            "latency_window_us": 0,
+        }),
+    );
     if let Some(description) = job.description.as_ref().filter(|text| !text.is_empty()) {
-        object.set("desc", description.as_str());
+        object["desc"] = description.as_str().into();
     }
     object
 }
 
-fn labelled(labels: &[&str], shares: &[f64]) -> Object {
-    Object::of(labels.iter().copied().zip(shares.iter().copied()))
+/// Adds the members of `more` behind those of `object`.
+fn extend(object: &mut Value, more: Value) {
+    if let (Value::Object(members), Value::Object(more)) = (object, more) {
+        members.extend(more);
+    }
 }
 
-fn direction(entry: &ReportEntry, op: &OpOutcome, of: &EntryOp, group: &GroupOp, bins: Bins) -> Object {
+fn labelled(labels: &[&str], shares: &[f64]) -> Value {
+    let members = labels.iter().zip(shares).map(|(label, share)| ((*label).to_owned(), Value::from(*share)));
+    members.collect::<Map<_, _>>().into()
+}
+
+fn direction(entry: &ReportEntry, op: &OpOutcome, of: &EntryOp, group: &GroupOp, bins: Bins) -> Value {
     let measure = &entry.job.plan.measure;
     let [slat, clat, lat] = measure.shown_percentiles();
     let rate = per_second(op.bytes, of.runtime_ms);
     let iops = if of.runtime_ms == 0 { 0.0 } else { op.ios as f64 * 1000.0 / of.runtime_ms as f64 };
-    let mut object = Object::default();
-    object.set("io_bytes", op.bytes);
-    object.set("io_kbytes", op.bytes >> 10);
-    object.set("bw_bytes", rate);
-    object.set("bw", rate >> 10);
-    object.set("iops", iops);
-    object.set("runtime", of.runtime_ms);
-    object.set("total_ios", op.ios);
-    object.set("short_ios", op.short);
-    object.set("drop_ios", 0);
-    for (name, kind, on) in
-        [("slat_ns", &op.slat, slat), ("clat_ns", &op.clat, clat), ("lat_ns", &op.lat, lat)]
-    {
-        object.set(name, latency(kind, on.then_some(measure.percentiles.as_slice()), bins));
-    }
+    let latency = |kind, on: bool| latency(kind, on.then_some(measure.percentiles.as_slice()), bins);
     let bandwidth = &of.bandwidth;
-    object.set("bw_min", bandwidth.min);
-    object.set("bw_max", bandwidth.max);
-    object.set("bw_agg", if bandwidth.samples == 0 { 0.0 } else { group.percent_of(bandwidth.mean) });
-    object.set("bw_mean", bandwidth.mean);
-    object.set("bw_dev", bandwidth.stdev());
-    object.set("bw_samples", bandwidth.samples);
-    object.set("iops_min", of.iops.min);
-    object.set("iops_max", of.iops.max);
-    object.set("iops_mean", of.iops.mean);
-    object.set("iops_stddev", of.iops.stdev());
-    object.set("iops_samples", of.iops.samples);
-    object
+    json!({
+        "io_bytes": op.bytes,
+        "io_kbytes": op.bytes >> 10,
+        "bw_bytes": rate,
+        "bw": rate >> 10,
+        "iops": iops,
+        "runtime": of.runtime_ms,
+        "total_ios": op.ios,
+        "short_ios": op.short,
+        "drop_ios": 0,
+        "slat_ns": latency(&op.slat, slat),
+        "clat_ns": latency(&op.clat, clat),
+        "lat_ns": latency(&op.lat, lat),
+        "bw_min": bandwidth.min,
+        "bw_max": bandwidth.max,
+        "bw_agg": if bandwidth.samples == 0 { 0.0 } else { group.percent_of(bandwidth.mean) },
+        "bw_mean": bandwidth.mean,
+        "bw_dev": bandwidth.stdev(),
+        "bw_samples": bandwidth.samples,
+        "iops_min": of.iops.min,
+        "iops_max": of.iops.max,
+        "iops_mean": of.iops.mean,
+        "iops_stddev": of.iops.stdev(),
+        "iops_samples": of.iops.samples,
+    })
 }
 
 /// A latency object; with percentiles where a list is given and there are samples.
-fn latency(latency: &Latency, list: Option<&[f64]>, bins: Bins) -> Object {
+fn latency(latency: &Latency, list: Option<&[f64]>, bins: Bins) -> Value {
     let moments = &latency.moments;
-    let mut object = Object::default();
-    object.set("min", moments.min);
-    object.set("max", moments.max);
-    object.set("mean", moments.mean());
-    object.set("stddev", moments.stdev());
-    object.set("N", moments.count);
+    let mut object = json!({
+        "min": moments.min,
+        "max": moments.max,
+        "mean": moments.mean(),
+        "stddev": moments.stdev(),
+        "N": moments.count,
+    });
     let Some(list) = list.filter(|_| moments.count > 0) else { return object };
-    let percentiles = list.iter().filter_map(|&p| Some((json_percentile(p), latency.fio_percentile(p)?)));
-    object.set("percentile", Object::of(percentiles));
+    let percentile =
+        |&percent: &f64| Some((json_percentile(percent), latency.fio_percentile(percent)?.into()));
+    object["percentile"] = list.iter().filter_map(percentile).collect::<Map<_, _>>().into();
     if bins == Bins::With {
-        object.set("bins", Object::of(latency.fio_bins().iter().map(|(ns, count)| (ns.to_string(), *count))));
+        let bins = latency.fio_bins();
+        let bins = bins.iter().map(|(ns, count)| (ns.to_string(), Value::from(*count)));
+        object["bins"] = bins.collect::<Map<_, _>>().into();
     }
     object
 }
 
-fn disks(report: &FioReport) -> Option<Vec<Value>> {
-    let listed = listed(&report.disks);
-    let disk = |listed: &crate::fio::disk::ListedDisk| {
-        let mut object = Object::default();
-        object.set("name", listed.disk.name.as_str());
-        counters(&mut object, "", &listed.disk.counters, utilization(listed.disk));
-        if let Some((mean, utilization)) = &listed.aggregate {
-            counters(&mut object, "aggr_", mean, *utilization);
-        }
-        Value::from(object)
-    };
-    (!listed.is_empty()).then(|| listed.iter().map(disk).collect())
+fn disk(listed: &ListedDisk<'_>) -> Value {
+    let mut object = json!({ "name": listed.disk.name });
+    counters(&mut object, "", &listed.disk.counters, utilization(listed.disk));
+    if let Some((mean, utilization)) = &listed.aggregate {
+        counters(&mut object, "aggr_", mean, *utilization);
+    }
+    object
 }
 
-fn counters(object: &mut Object, prefix: &str, c: &DiskCounters, utilization: f64) {
+fn counters(object: &mut Value, prefix: &str, c: &DiskCounters, utilization: f64) {
     for (name, value) in [
         ("read_ios", c.read_ios),
         ("write_ios", c.write_ios),
@@ -251,7 +255,7 @@ fn counters(object: &mut Object, prefix: &str, c: &DiskCounters, utilization: f6
         ("write_ticks", c.write_ticks_ms),
         ("in_queue", c.queue_ms),
     ] {
-        object.set(format!("{prefix}{name}"), value);
+        object[format!("{prefix}{name}")] = value.into();
     }
-    object.set(format!("{prefix}util"), utilization);
+    object[format!("{prefix}util")] = utilization.into();
 }

@@ -2,8 +2,7 @@
 
 use fathom_model::{Op, units};
 use fathom_record::{LatencySummary, ReportEntry, ScheduleSummary};
-
-use crate::fio::json_value::Object;
+use serde_json::{Value, json};
 
 /// One direction of an entry that has a rate.
 struct ResponseDirection {
@@ -47,39 +46,37 @@ pub(crate) fn response_lines(entry: &ReportEntry) -> Vec<String> {
 }
 
 /// The same as an object with an entry for each direction; `None` where the entry has no rate.
-pub(crate) fn response_object(entry: &ReportEntry) -> Option<Object> {
+pub(crate) fn response_object(entry: &ReportEntry) -> Option<Value> {
     let directions = directions(entry);
     if directions.is_empty() {
         return None;
     }
-    let mut object = Object::default();
-    object.set("jobname", entry.job.name.as_str());
-    object.set("groupid", entry.job.group);
+    let mut object = json!({ "jobname": entry.job.name, "groupid": entry.job.group });
     for ResponseDirection { op, response, schedule } in &directions {
-        let mut direction = Object::default();
-        direction.set("response_ns", latency(response));
-        direction.set("late_ns", latency(&schedule.late_ns));
-        direction.set("latest_ns", schedule.latest_ns);
-        direction.set("offered_iops", schedule.offered_iops);
-        direction.set("backlog", schedule.backlog);
-        direction.set("sustained", schedule.sustained);
-        object.set(op.name(), direction);
+        object[op.name()] = json!({
+            "response_ns": latency(response),
+            "late_ns": latency(&schedule.late_ns),
+            "latest_ns": schedule.latest_ns,
+            "offered_iops": schedule.offered_iops,
+            "backlog": schedule.backlog,
+            "sustained": schedule.sustained,
+        });
     }
     Some(object)
 }
 
-fn latency(summary: &LatencySummary) -> Object {
-    let mut object = Object::default();
-    object.set("samples", summary.samples);
-    object.set("min", summary.min);
-    object.set("mean", summary.mean);
-    object.set("max", summary.max);
-    object.set("stdev", summary.stdev);
-    object.set("p50", summary.p50);
-    object.set("p90", summary.p90);
-    object.set("p95", summary.p95);
-    object.set("p99", summary.p99);
-    object.set("p999", summary.p999);
-    object.set("p9999", summary.p9999);
-    object
+fn latency(summary: &LatencySummary) -> Value {
+    json!({
+        "samples": summary.samples,
+        "min": summary.min,
+        "mean": summary.mean,
+        "max": summary.max,
+        "stdev": summary.stdev,
+        "p50": summary.p50,
+        "p90": summary.p90,
+        "p95": summary.p95,
+        "p99": summary.p99,
+        "p999": summary.p999,
+        "p9999": summary.p9999,
+    })
 }
