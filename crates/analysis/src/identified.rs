@@ -53,6 +53,13 @@ pub struct EachWay {
 }
 
 impl EachWay {
+    /// The figures that there are, each with the name of its direction.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &Figure)> {
+        [("read", &self.read), ("write", &self.write)]
+            .into_iter()
+            .filter_map(|(name, figure)| Some((name, figure.as_ref()?)))
+    }
+
     /// The figure of one direction.
     pub fn of(&self, writes: bool) -> Option<&Figure> {
         if writes { self.write.as_ref() } else { self.read.as_ref() }

@@ -14,6 +14,7 @@ use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
 use crate::steps::{StepObserver, Steps};
+use crate::together::PlannedTarget;
 use crate::until_steady::until_steady;
 use crate::{AssessError, expect};
 
@@ -28,11 +29,9 @@ pub fn run(
 ) -> Result<RunRecord, AssessError> {
     session.set_permit(WritePermit::own(&plan.settings.run.destroy));
     let mut header = header(plan, session);
-    let further = plan.further.iter().map(|further| (&further.target, &further.file));
-    let mut size = plan.size;
-    for (target, file) in std::iter::once((&plan.target, &plan.file)).chain(further) {
-        let (direct, limit) = (!plan.settings.run.buffered, plan.cost.layout_time);
-        let limit = limit.map(|limit| Nanos(limit.0 / (1 + plan.further.len() as u64)));
+    let (mut size, direct) = (plan.size, !plan.settings.run.buffered);
+    let limit = plan.cost.layout_time.map(|limit| Nanos(limit.0 / plan.targets.len() as u64));
+    for PlannedTarget { target, file, .. } in &plan.targets {
         let layout = Layout { target, file, size, direct, limit };
         size = size.min(lay_out(&layout, session, observer, &mut header.notes)?);
     }

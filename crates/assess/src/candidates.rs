@@ -46,10 +46,7 @@ fn distance_is_empty(found: &Identified) -> bool {
 
 /// The volume of this type that is nearest.
 fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) -> Option<Candidate> {
-    let known = |each: &EachWay| {
-        let figures = [each.read.as_ref(), each.write.as_ref()];
-        figures.into_iter().flatten().find_map(|figure| figure.value())
-    };
+    let known = |each: &EachWay| each.named().find_map(|(_, figure)| figure.value());
     let measured = MeasuredVolume {
         size_bytes,
         iops: known(&found.iops),

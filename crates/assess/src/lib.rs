@@ -60,5 +60,5 @@ pub use site::Site;
 pub use steps::{MeasurementStep, StepObserver};
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
-pub use together::FurtherTarget;
+pub use together::PlannedTarget;
 pub use until_steady::Rounds;

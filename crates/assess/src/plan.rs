@@ -19,7 +19,7 @@ use crate::settings::RunSettings;
 use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
-use crate::together::{self, FurtherTarget};
+use crate::together::{self, PlannedTarget};
 use crate::working_file::{self, SizePlan};
 
 /// What was asked for.
@@ -88,12 +88,8 @@ pub struct PlanCost {
 pub struct BenchPlan {
     /// The suite.
     pub suite: Suite,
-    /// The target.
-    pub target: BenchTarget,
-    /// The path that tests name; in a directory a file that exists under no name.
-    pub file: PathBuf,
-    /// The targets beside it.
-    pub further: Vec<FurtherTarget>,
+    /// The targets, at least one.
+    pub targets: Vec<PlannedTarget>,
     /// Bytes of each that are used.
     pub size: u64,
     /// In the order they run.
@@ -164,23 +160,17 @@ impl BenchPlan {
             notes.extend(planned.note);
             notes.extend(remarks(target));
         }
-        let refusals: Vec<(String, Option<String>)> = targets
-            .iter()
-            .zip(&typed)
-            .map(|(target, typed)| (target.name(typed), target.write_refusal()))
-            .collect();
-        let mut targets = targets.into_iter().zip(&refusals);
-        let Some((target, _)) = targets.next() else { unreachable!("a bench has a target") };
-        let further: Vec<FurtherTarget> = targets
-            .map(|(target, (name, _))| FurtherTarget {
-                file: target.working_path(),
-                name: name.clone(),
-                target,
-            })
-            .collect();
-        let seed = settings.run.seed.unwrap_or_else(|| target.usual_seed());
-        let engine = engine_for(&suite, &settings, &target, &mut notes);
-        let refusal = target.write_refusal();
+        let seed = settings.run.seed.unwrap_or_else(|| targets[0].usual_seed());
+        let engine = engine_for(&suite, &settings, &targets[0], &mut notes);
+        let refusal = targets[0].write_refusal();
+        let lays_out =
+            targets.iter().filter(|target| matches!(target, BenchTarget::Directory { .. })).count() as u64;
+        let planned_target = |(target, typed): (BenchTarget, &Path)| PlannedTarget {
+            file: target.working_path(),
+            name: target.name(typed),
+            target,
+        };
+        let targets: Vec<PlannedTarget> = targets.into_iter().zip(typed).map(planned_target).collect();
         let mut tests = Vec::new();
         let only = usual(&settings, &suite);
         for (index, test) in chosen(&suite, &only)?.into_iter().enumerate() {
@@ -190,16 +180,12 @@ impl BenchPlan {
             planned.skip = refusal.clone().filter(|_| test.writes);
             tests.push(if settings.until_steady { planned.in_rounds(settings.budget)? } else { planned });
         }
-        let tests = together::spread(tests, &refusals);
-        let all = std::iter::once(&target).chain(further.iter().map(|further| &further.target));
-        let lays_out = all.filter(|target| matches!(target, BenchTarget::Directory { .. })).count() as u64;
+        let tests = together::spread(tests, &targets);
         let plan = BenchPlan {
-            file: target.working_path(),
             cost: cost_of(&tests, size * lays_out, lays_out > 0, settings.run.size.is_some()),
             expectations: Vec::new(),
             suite,
-            target,
-            further,
+            targets,
             size,
             tests,
             notes,
@@ -232,16 +218,12 @@ impl BenchPlan {
 
     /// The session that it runs on.
     pub fn session(&self) -> Session {
-        let further = self.further.iter().map(|further| &further.target);
-        simulated::session_for(std::iter::once(&self.target).chain(further))
+        simulated::session_for(self.targets.iter().map(|target| &target.target))
     }
 
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
-        let first = self.target.name(&self.settings.run.target);
-        let names: Vec<&str> = std::iter::once(first.as_str())
-            .chain(self.further.iter().map(|target| target.name.as_str()))
-            .collect();
+        let names: Vec<&str> = self.targets.iter().map(|target| target.name.as_str()).collect();
         names.join(", ")
     }
 
@@ -273,11 +255,9 @@ impl BenchPlan {
         engines: &[EngineRow],
     ) -> Result<Vec<Section>, OptionError> {
         let of_target = |&index: &usize| {
-            let further = index.checked_sub(1).and_then(|index| self.further.get(index));
-            let file = further.map_or(self.file.as_path(), |further| further.file.as_path());
             let name =
                 if test.targets.len() > 1 { format!("{}-{}", test.id, index + 1) } else { test.id.clone() };
-            section_of(&name, &test.said(file, size), engines)
+            section_of(&name, &test.said(&self.targets[index].file, size), engines)
         };
         test.targets.iter().map(of_target).collect()
     }

@@ -13,12 +13,12 @@ use crate::target::BenchTarget;
 /// The tests that are run on several targets unless others are named: they write nothing, and meet one limit each.
 pub(crate) const USUAL: [&str; 2] = ["rand-read", "seq-read"];
 
-/// A target beside the first.
+/// A target of a bench.
 #[derive(Clone, Debug)]
-pub struct FurtherTarget {
+pub struct PlannedTarget {
     /// What it is.
     pub target: BenchTarget,
-    /// The path that tests name.
+    /// The path that tests name; in a directory a file that exists under no name.
     pub file: PathBuf,
     /// A name that means the same everywhere on this machine.
     pub name: String,
@@ -56,23 +56,23 @@ pub(crate) fn inspect(
     paths.iter().map(inspect_one).collect()
 }
 
-/// Each of `tests` on each target by itself, then on all of them; `targets` are names and what stands against writing.
-pub(crate) fn spread(tests: Vec<PlannedTest>, targets: &[(String, Option<String>)]) -> Vec<PlannedTest> {
+/// Each of `tests` on each target by itself, then on all of them.
+pub(crate) fn spread(tests: Vec<PlannedTest>, targets: &[PlannedTarget]) -> Vec<PlannedTest> {
     if targets.len() < 2 {
         return tests;
     }
     tests.into_iter().flat_map(|test| on_each_and_all(&test, targets)).collect()
 }
 
-fn on_each_and_all(test: &PlannedTest, targets: &[(String, Option<String>)]) -> Vec<PlannedTest> {
-    let refusal = |index: usize| targets[index].1.clone().filter(|_| test.writes);
+fn on_each_and_all(test: &PlannedTest, targets: &[PlannedTarget]) -> Vec<PlannedTest> {
+    let refusal = |target: &PlannedTarget| target.target.write_refusal().filter(|_| test.writes);
     let mut spread = Vec::with_capacity(targets.len() + 1);
-    for (index, (name, _)) in targets.iter().enumerate() {
+    for (index, target) in targets.iter().enumerate() {
         let mut alone = test.clone();
         alone.id = format!("{}-{}", test.id, index + 1);
-        alone.title = format!("{}, {name}", test.title);
+        alone.title = format!("{}, {}", test.title, target.name);
         alone.targets = vec![index];
-        alone.skip = refusal(index);
+        alone.skip = refusal(target);
         alone.seed = test.seed.wrapping_add((index as u64 + 1) << 20);
         spread.push(alone);
     }
@@ -80,7 +80,7 @@ fn on_each_and_all(test: &PlannedTest, targets: &[(String, Option<String>)]) -> 
     all.id = format!("{}-together", test.id);
     all.title = format!("{}, together", test.title);
     all.targets = (0..targets.len()).collect();
-    all.skip = (0..targets.len()).find_map(refusal);
+    all.skip = targets.iter().find_map(refusal);
     all.io_bytes = test.io_bytes.map(|bytes| bytes.saturating_mul(targets.len() as u64));
     spread.push(all);
     spread

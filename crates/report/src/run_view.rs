@@ -77,11 +77,8 @@ fn host(record: &RunRecord) -> Vec<String> {
 /// Every finding with the tests it rests on; the remedy of several of one kind once, after the last.
 pub(crate) fn findings(record: &RunRecord) -> Block {
     let alike = |one: &Finding, next: &Finding| (&one.id, &one.remedy) == (&next.id, &next.remedy);
-    let entry = |alike: &[Finding]| FindingEntry {
-        id: alike[0].id.clone(),
-        severity: alike.iter().map(|finding| finding.severity).max().unwrap_or_default(),
-        claims: alike.iter().map(|finding| claim(record, finding)).collect(),
-        remedy: alike[0].remedy.clone(),
+    let entry = |alike: &[Finding]| {
+        finding_entry(alike, alike.iter().map(|finding| claim(record, finding)).collect())
     };
     Block::Findings(record.findings.chunk_by(alike).map(entry).collect())
 }
@@ -94,14 +91,19 @@ pub(crate) fn brief_findings(record: &RunRecord) -> Block {
             1 => Some("1 more test alike.".to_owned()),
             others => Some(format!("{others} more tests alike.")),
         };
-        FindingEntry {
-            id: alike[0].id.clone(),
-            severity: alike.iter().map(|finding| finding.severity).max().unwrap_or_default(),
-            claims: std::iter::once(claim(record, &alike[0])).chain(others).collect(),
-            remedy: alike[0].remedy.clone(),
-        }
+        finding_entry(alike, std::iter::once(claim(record, &alike[0])).chain(others).collect())
     };
     Block::Findings(record.findings.chunk_by(|one, next| one.id == next.id).map(entry).collect())
+}
+
+/// Findings of one kind, as severe as the worst of them.
+fn finding_entry(alike: &[Finding], claims: Vec<String>) -> FindingEntry {
+    FindingEntry {
+        id: alike[0].id.clone(),
+        severity: alike.iter().map(|finding| finding.severity).max().unwrap_or_default(),
+        claims,
+        remedy: alike[0].remedy.clone(),
+    }
 }
 
 /// The note of a run that did not come to its end.

@@ -179,7 +179,8 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWrit
     let running = plan.tests.iter().filter(|test| test.skip.is_none()).count();
     let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
     let (title, time) = (&plan.suite.title, time_text(&plan.cost));
-    let what = format!("{title}: {tests} on {}, {time}{}.", plan.target_name(), plan.target.time_note());
+    let what =
+        format!("{title}: {tests} on {}, {time}{}.", plan.target_name(), plan.targets[0].target.time_note());
     output::paragraph(&what, out)?;
     if let Some(rounds) = rounds_text(plan) {
         output::paragraph(&rounds, out)?;

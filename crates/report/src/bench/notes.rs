@@ -5,7 +5,7 @@ use fathom_model::units;
 use fathom_record::{RunRecord, TestRecord, TestSummary};
 
 use crate::bench::view::{is_synced, row_latency};
-use crate::run_view::name;
+use crate::run_view::{self, name};
 
 /// Which rates are sustained, where that is established for any; else what it needs.
 fn sustained_rate(record: &RunRecord) -> Option<String> {
@@ -83,9 +83,7 @@ pub(super) fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String
         notes.add("~ marks a percentile with fewer than ten samples beyond it.", None);
     }
     notes.0.extend(sustained_rate(record).map(|note| (note, Vec::new())));
-    if let Some(why) = &record.header.interrupted {
-        notes.add(format!("The run was interrupted: {why}."), None);
-    }
+    notes.0.extend(run_view::interruption(record).map(|note| (note, Vec::new())));
     let line = |(text, tests): (String, Vec<&str>)| match tests.as_slice() {
         [] => text,
         tests => format!("{}: {text}", tests.join("; ")),

@@ -19,9 +19,7 @@ pub(super) fn data(report: &IdentifyReport<'_>) -> Table {
         ("bandwidth", &found.bytes_per_second, "bytes_per_second"),
         ("latency", &found.lat_ns, "ns"),
     ] {
-        let both = [("read", &each.read), ("write", &each.write)];
-        let both = both.into_iter().filter_map(|(rw, figure)| figure.as_ref().map(|figure| (rw, figure)));
-        rows.extend(both.map(|(rw, figure)| figure_row(name, rw, unit, figure)));
+        rows.extend(each.named().map(|(rw, figure)| figure_row(name, rw, unit, figure)));
     }
     rows.push(figure_row("crossover_block_size", "", "bytes", &found.crossover_block_size_bytes));
     rows.push(figure_row("io_unit", "", "bytes", &found.io_unit_bytes));

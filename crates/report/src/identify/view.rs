@@ -51,10 +51,8 @@ fn limits(found: &Identified) -> [Block; 2] {
         ("bandwidth limit", &found.bytes_per_second, FigureScale::Bandwidth),
         ("latency, unloaded", &found.lat_ns, FigureScale::Latency),
     ] {
-        for (direction, figure) in [("read", &each.read), ("write", &each.write)] {
-            let known = figure.as_ref().filter(|figure| figure.estimate.is_some());
-            rows.extend(known.map(|figure| scale.row(format!("{direction} {name}"), figure)));
-        }
+        let known = each.named().filter(|(_, figure)| figure.estimate.is_some());
+        rows.extend(known.map(|(direction, figure)| scale.row(format!("{direction} {name}"), figure)));
     }
     for (name, figure, scale) in [
         ("crossover block size", &found.crossover_block_size_bytes, FigureScale::Size),
@@ -219,9 +217,7 @@ fn not_determined(found: &Identified) -> Vec<KeyFigure> {
         ("bandwidth limit", &found.bytes_per_second),
         ("latency, unloaded", &found.lat_ns),
     ] {
-        for (direction, figure) in [("read", &each.read), ("write", &each.write)] {
-            figure.iter().for_each(|figure| of(format!("{direction} {name}"), figure));
-        }
+        each.named().for_each(|(direction, figure)| of(format!("{direction} {name}"), figure));
     }
     of("crossover block size".to_owned(), &found.crossover_block_size_bytes);
     of("I/O unit size".to_owned(), &found.io_unit_bytes);
