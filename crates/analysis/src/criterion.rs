@@ -88,15 +88,19 @@ impl CriterionVerdict {
 }
 
 /// How a measured value is to compare with the value of a criterion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Comparison {
-    /// `>=`
+    /// No less.
+    #[serde(rename = ">=")]
     AtLeast,
-    /// `<=`
+    /// No more.
+    #[serde(rename = "<=")]
     AtMost,
-    /// `>`
+    /// More.
+    #[serde(rename = ">")]
     Above,
-    /// `<`
+    /// Less.
+    #[serde(rename = "<")]
     Below,
 }
 

@@ -6,6 +6,7 @@
 use fathom_record::{
     Activity, Finding, FindingId, PrepareStage, RunRecord, TestRecord, TestStatus, TestSummary,
 };
+use serde::Serialize;
 
 use crate::findings::{samples, stalled};
 use crate::rows::rows;
@@ -158,18 +159,18 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
 }
 
 /// What became of a stage.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageResult {
     /// Which.
     pub stage: PrepareStage,
-    /// Bytes from the start of the target that it is through with; 0 for the workload.
-    pub covered_bytes: u64,
     /// It is through with all of it, or the workload has ended.
     pub complete: bool,
-    /// Time its pieces took, ns.
-    pub elapsed_ns: u64,
+    /// Bytes from the start of the target that it is through with; `None` for the workload, which goes anywhere.
+    pub covered_bytes: Option<u64>,
     /// Bytes that requests moved.
     pub moved_bytes: u64,
+    /// Time its pieces took, ns.
+    pub elapsed_ns: u64,
     /// Requests that failed.
     pub errors: u64,
 }
@@ -199,7 +200,7 @@ pub fn stage_of(test: &TestRecord) -> Option<PrepareStage> {
 fn result(record: &RunRecord, stage: PrepareStage) -> StageResult {
     let tests: Vec<&TestRecord> = record.tests.iter().filter(|test| stage_of(test) == Some(stage)).collect();
     let done: Vec<CompletedPiece> = tests.iter().filter_map(|test| CompletedPiece::of(test)).collect();
-    let covered_bytes = covered(stage, &done);
+    let covered_bytes = (stage != PrepareStage::Workload).then(|| covered(stage, &done));
     let mut result =
         StageResult { stage, covered_bytes, complete: false, elapsed_ns: 0, moved_bytes: 0, errors: 0 };
     for test in &tests {
@@ -208,9 +209,9 @@ fn result(record: &RunRecord, stage: PrepareStage) -> StageResult {
         result.moved_bytes += summary.total.map_or(0, |total| total.bytes);
         result.errors += summary.errors.iter().map(|error| error.count).sum::<u64>();
     }
-    result.complete = match stage {
-        PrepareStage::Workload => tests.iter().any(|test| test.status == TestStatus::Complete),
-        _ => record.header.size_bytes > 0 && covered_bytes >= record.header.size_bytes,
+    result.complete = match covered_bytes {
+        None => tests.iter().any(|test| test.status == TestStatus::Complete),
+        Some(covered) => record.header.size_bytes > 0 && covered >= record.header.size_bytes,
     };
     result
 }

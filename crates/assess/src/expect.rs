@@ -5,9 +5,10 @@
 pub use fathom_analysis::criterion::Comparison;
 use fathom_analysis::criterion::{Metric, parse_value};
 use fathom_record::{NeedRecord, TestSummary};
+use serde::Serialize;
 
 /// What a volume of one class is expected to reach.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Expectation {
     /// The class of machine or volume this holds for (`standard`).
     pub class: String,

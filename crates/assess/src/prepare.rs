@@ -218,7 +218,7 @@ mod tests {
         for result in results(&record) {
             assert!(result.complete, "{result:?}");
             if result.stage != PrepareStage::Workload {
-                assert_eq!((result.covered_bytes, result.moved_bytes), (size, size), "{result:?}");
+                assert_eq!((result.covered_bytes, result.moved_bytes), (Some(size), size), "{result:?}");
             }
         }
         let rounds = record.tests[9].rounds.clone().unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fathom_model::Nanos;
 use fathom_options::{EngineRow, MachineNumbers, OptionError, ParseEnvironment, Section, parse_command_line};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::AssessError;
 use crate::expect::{self, Expectation};
@@ -30,7 +30,7 @@ pub const PROFILES: &[(&str, &str)] = &[
 const ALL: &str = "all";
 
 /// One access pattern and what it asks of a volume.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UseProfile {
     /// Its name.
     pub name: &'static str,
@@ -39,6 +39,7 @@ pub struct UseProfile {
     /// Where its figures come from.
     pub source: String,
     /// The test; it expects, for each need, what serves the use (class `yes`) and what serves it at a pinch (`marginal`).
+    #[serde(flatten)]
     pub test: SuiteTest,
 }
 

@@ -10,7 +10,7 @@ use fathom_model::plan::SizeSpec;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_options::{EngineRow, Section};
 use fathom_sys::files::SUITE;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::AssessError;
 use crate::expect::{self, Expectation};
@@ -88,7 +88,7 @@ pub struct Profile {
 }
 
 /// What ends a test.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
     /// The runtime of the profile.
@@ -99,7 +99,7 @@ pub enum Ending {
 }
 
 /// One test of a suite.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SuiteTest {
     /// Its name, unique in the suite.
     pub id: String,

@@ -19,15 +19,10 @@ struct PrepareDocument<'a> {
 
 #[derive(Serialize)]
 struct StageDocument<'a> {
-    stage: &'static str,
-    complete: bool,
-    /// Bytes from the start of the target that it is through with; null for the workload, which goes anywhere.
-    covered_bytes: Option<u64>,
-    moved_bytes: u64,
-    elapsed_ns: u64,
+    #[serde(flatten)]
+    result: StageResult,
     /// Null where nothing was moved.
     bytes_per_second: Option<f64>,
-    errors: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     workload: Option<WorkloadDocument<'a>>,
     pieces: Vec<PieceDocument<'a>>,
@@ -64,23 +59,18 @@ struct PieceDocument<'a> {
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let result = PrepareDocument {
         size_bytes: record.header.size_bytes,
-        stages: results(record).iter().map(|result| stage(record, result)).collect(),
+        stages: results(record).into_iter().map(|result| stage(record, result)).collect(),
     };
     run_json::write(SCHEMA, record, &result, style, out)
 }
 
-fn stage<'a>(record: &'a RunRecord, result: &StageResult) -> StageDocument<'a> {
+fn stage(record: &RunRecord, result: StageResult) -> StageDocument<'_> {
     let tests: Vec<&TestRecord> =
         record.tests.iter().filter(|test| stage_of(test) == Some(result.stage)).collect();
     let is_workload = result.stage == PrepareStage::Workload;
     StageDocument {
-        stage: result.stage.id(),
-        complete: result.complete,
-        covered_bytes: (!is_workload).then_some(result.covered_bytes),
-        moved_bytes: result.moved_bytes,
-        elapsed_ns: result.elapsed_ns,
         bytes_per_second: result.bytes_per_second(),
-        errors: result.errors,
+        result,
         workload: tests.first().filter(|_| is_workload).map(|test| workload(test)),
         pieces: tests.into_iter().map(piece).collect(),
     }

@@ -50,7 +50,7 @@ fn row(record: &RunRecord, result: &StageResult) -> Row {
     let (done, of) = match (is_workload(result), count) {
         (true, 1) => (Cell::integer(1, "1 round"), Cell::default()),
         (true, count) => (Cell::integer(count, format!("{count} rounds")), Cell::default()),
-        (false, _) => (Cell::bytes(result.covered_bytes), Cell::bytes(record.header.size_bytes)),
+        (false, _) => (result.covered_bytes.map(Cell::bytes).into(), Cell::bytes(record.header.size_bytes)),
     };
     let elapsed_ns = rounds.map_or(result.elapsed_ns, |rounds| rounds.elapsed_ns);
     let row = Row::new([
@@ -113,9 +113,7 @@ fn data(record: &RunRecord, results: &[StageResult]) -> Table {
             ("stage", &|result| result.stage.id().into()),
             ("state", &|result| state(result, rounds(result)).into()),
             ("complete", &|result| result.complete.to_string().into()),
-            ("covered_bytes", &|result| {
-                (!is_workload(result)).then(|| Cell::bytes(result.covered_bytes)).into()
-            }),
+            ("covered_bytes", &|result| result.covered_bytes.map(Cell::bytes).into()),
             ("size_bytes", &|_| Cell::bytes(record.header.size_bytes)),
             ("moved_bytes", &|result| Cell::bytes(result.moved_bytes)),
             ("elapsed_ns", &|result| Cell::duration(result.elapsed_ns)),

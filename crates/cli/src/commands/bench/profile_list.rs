@@ -11,35 +11,19 @@ use crate::exit::Complaint;
 use crate::output;
 
 #[derive(Serialize)]
-struct ProfileListDocument {
+struct ProfileListDocument<'a> {
     schema: &'static str,
-    profiles: Vec<ProfileDocument>,
-}
-
-#[derive(Serialize)]
-struct ProfileDocument {
-    name: &'static str,
-    purpose: String,
-    description: String,
-    source: String,
-    writes: bool,
-    options: Vec<(String, String)>,
-    needs: Vec<ProfileNeedDocument>,
-}
-
-/// What serves the use, and what serves a small installation, in the unit of the metric.
-#[derive(Serialize)]
-struct ProfileNeedDocument {
-    metric: String,
-    is: &'static str,
-    yes: f64,
-    marginal: f64,
+    profiles: &'a [UseProfile],
 }
 
 /// Prints all profiles.
 pub(super) fn print(json: bool) -> Result<(), Complaint> {
     let all = profiles(&["all".to_owned()], &engine_rows())?;
-    output::print(|out| if json { document(all, out) } else { text(&all, out) })?;
+    let document = ProfileListDocument { schema: "fathom.profiles/1", profiles: &all };
+    output::print(|out| match json {
+        true => document::write(&document, &mut out.json()),
+        false => text(&all, out),
+    })?;
     Ok(())
 }
 
@@ -64,31 +48,4 @@ fn need(pair: &[Expectation]) -> String {
     let marginal = pair.get(1).map(|marginal| format!(" (marginal {})", shown(marginal)));
     let sign = pair[0].is.sign();
     format!("{} {sign} {}{}", pair[0].metric, shown(&pair[0]), marginal.unwrap_or_default())
-}
-
-fn document(all: Vec<UseProfile>, out: &mut TextWriter) -> io::Result<()> {
-    let of_profile = |profile: UseProfile| ProfileDocument {
-        name: profile.name,
-        purpose: profile.test.title.clone(),
-        description: profile.description,
-        source: profile.source,
-        writes: profile.test.writes,
-        needs: profile
-            .test
-            .expected
-            .chunks_exact(2)
-            .map(|pair| ProfileNeedDocument {
-                metric: pair[0].metric.clone(),
-                is: pair[0].is.sign(),
-                yes: pair[0].value,
-                marginal: pair[1].value,
-            })
-            .collect(),
-        options: profile.test.options,
-    };
-    let document = ProfileListDocument {
-        schema: "fathom.profiles/1",
-        profiles: all.into_iter().map(of_profile).collect(),
-    };
-    document::write(&document, &mut out.json())
 }
