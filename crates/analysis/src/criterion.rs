@@ -73,11 +73,6 @@ impl CriterionVerdict {
         matches!(self, CriterionVerdict::Missed)
     }
 
-    /// True where the measurement cannot decide.
-    pub const fn is_inconclusive(&self) -> bool {
-        matches!(self, CriterionVerdict::Inconclusive { .. })
-    }
-
     /// Why it is inconclusive, and what would decide it.
     pub fn reason(&self) -> Option<(&str, Option<&str>)> {
         match self {
@@ -114,12 +109,12 @@ const COMPARISONS: [(&str, Comparison); 4] = [
 impl Comparison {
     /// The comparison that is written so.
     pub fn of(sign: &str) -> Option<Comparison> {
-        COMPARISONS.iter().find(|(known, _)| *known == sign).map(|&(_, comparison)| comparison)
+        metric::named(&COMPARISONS, sign)
     }
 
     /// As it is written.
     pub fn sign(self) -> &'static str {
-        COMPARISONS.iter().find(|(_, comparison)| *comparison == self).map_or("", |(sign, _)| *sign)
+        metric::name_of(&COMPARISONS, self)
     }
 
     /// True where more is better.

@@ -119,6 +119,13 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
+/// Standard deviation over mean; 0 of values that are 0.
+pub(crate) fn coefficient_of_variation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    if mean > 0.0 { (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt() / mean } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ pub mod scan;
 use fathom_record::{JobRecord, Latency, LatencySummary, RunRecord, TestRecord, TestStatus};
 use serde::Serialize;
 
+use crate::steady::{coefficient_of_variation, mean};
 use crate::surface::file::FileRow;
 use crate::surface::point::{ACCESS, State, SurfacePoint, TRANSFER, job, longest_stall, moved};
 use crate::surface::scan::Scan;
@@ -210,8 +211,6 @@ fn spread(points: &[SurfacePoint]) -> Option<RateSpread> {
     rates.sort_by(f64::total_cmp);
     let (min, max) = (*rates.first()?, *rates.last()?);
     let count = rates.len();
-    let mean = rates.iter().sum::<f64>() / count as f64;
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
     let (bytes, ns) = measured.iter().fold((0.0, 0.0), |(bytes, ns), (point, _)| {
         (bytes + point.bytes as f64, ns + point.measured_ns as f64)
     });
@@ -219,9 +218,9 @@ fn spread(points: &[SurfacePoint]) -> Option<RateSpread> {
         points: count,
         min,
         max,
-        mean,
+        mean: mean(&rates),
         p5: rates[(count - 1) / 20],
-        cv: if count > 1 { (squares / (count - 1) as f64).sqrt() / mean } else { 0.0 },
+        cv: coefficient_of_variation(&rates),
         weighted_mean: bytes * 1e9 / ns,
         median: median(rates)?,
     })

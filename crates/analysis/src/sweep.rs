@@ -130,7 +130,7 @@ pub fn assess(record: &RunRecord) -> Sweep {
             let met = curve.iter().filter(|point| slo.verdict(&point.lat_ns).is_met());
             met.max_by(|a, b| a.iops.total_cmp(&b.iops)).map(|&point| point.clone())
         };
-        let is_told = |point: &SweepPoint| !slo.verdict(&point.lat_ns).is_inconclusive();
+        let is_told = |point: &SweepPoint| slo.verdict(&point.lat_ns).decided().is_some();
         SweepGoal::new(slo.text(), answers(&best, &is_told))
     });
     let reach = reach.map(|reach| {

@@ -213,25 +213,9 @@ impl AssessError {
         }
     }
 
-    /// True where the caller asked for something that does not exist: a matter of usage, not of the run.
+    /// True where the command line, or a file that it names, is wrong: a matter of usage, not of the run.
     pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            AssessError::Unknown { .. }
-                | AssessError::Input(_)
-                | AssessError::Catalogue(_)
-                | AssessError::Need { .. }
-                | AssessError::MalformedSuite { .. }
-                | AssessError::Suite { .. }
-                | AssessError::SuiteOption { .. }
-                | AssessError::UnknownTest { .. }
-                | AssessError::Simulated { .. }
-                | AssessError::JobFile { .. }
-                | AssessError::Trace { .. }
-                | AssessError::Expectation { .. }
-                | AssessError::TooSmall { .. }
-                | AssessError::Budget { .. }
-        )
+        !matches!(self, AssessError::Target { .. } | AssessError::Options(_) | AssessError::Run(_))
     }
 }
 

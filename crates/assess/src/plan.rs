@@ -281,13 +281,10 @@ pub(crate) fn size_on(
     said: Option<u64>,
     otherwise: u64,
 ) -> Result<SizePlan, AssessError> {
-    let has = match target {
-        BenchTarget::Directory { path, filesystem } => {
-            return working_file::plan_size(path, filesystem, otherwise, said);
-        }
-        BenchTarget::File { size, .. } | BenchTarget::BlockDevice { size, .. } => *size,
-        BenchTarget::Simulated(volume) => volume.size(),
-    };
+    if let BenchTarget::Directory { path, filesystem } = target {
+        return working_file::plan_size(path, filesystem, otherwise, said);
+    }
+    let has = target.size().unwrap_or(0);
     let size = said.unwrap_or(has);
     if size > has {
         let reason = format!("--size is {}, but the target has {}", bytes(size), bytes(has));

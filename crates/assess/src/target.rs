@@ -121,14 +121,9 @@ impl BenchTarget {
     }
 
     fn large_enough(self, path: &Path) -> Result<BenchTarget, AssessError> {
-        let size = match &self {
-            BenchTarget::Directory { .. } => return Ok(self),
-            BenchTarget::File { size, .. } | BenchTarget::BlockDevice { size, .. } => *size,
-            BenchTarget::Simulated(volume) => volume.size(),
-        };
-        if size >= crate::working_file::LEAST_SIZE {
+        let Some(size) = self.size().filter(|size| *size < crate::working_file::LEAST_SIZE) else {
             return Ok(self);
-        }
+        };
         if let BenchTarget::Simulated(volume) = self {
             return Err(AssessError::Simulated {
                 target: path.display().to_string(),
@@ -138,6 +133,15 @@ impl BenchTarget {
         }
         let hint = "use the directory instead (a test file is created in it and removed), or a larger target";
         Err(AssessError::target(path, format!("has {}; the tests need at least 16 MiB", bytes(size)), hint))
+    }
+
+    /// Bytes that it has; `None` for a directory.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            BenchTarget::Directory { .. } => None,
+            BenchTarget::File { size, .. } | BenchTarget::BlockDevice { size, .. } => Some(*size),
+            BenchTarget::Simulated(volume) => Some(volume.size()),
+        }
     }
 
     /// True where time is virtual.

@@ -2,7 +2,7 @@
 
 use fathom_model::units;
 
-use super::{LatencySpan, Metric, MetricKind, Statistic};
+use super::{Metric, MetricKind, Statistic};
 use crate::say::count;
 
 impl Statistic {
@@ -15,23 +15,13 @@ impl Statistic {
     }
 }
 
-impl LatencySpan {
-    fn label(self) -> &'static str {
-        match self {
-            LatencySpan::Submission => "slat",
-            LatencySpan::Completion => "clat",
-            LatencySpan::Total => "lat",
-        }
-    }
-}
-
 impl MetricKind {
     /// `IOPS`, `bandwidth`, `lat p99.9`.
     pub fn label(self) -> String {
         match self {
             MetricKind::Iops => "IOPS".to_owned(),
             MetricKind::BytesPerSecond => "bandwidth".to_owned(),
-            MetricKind::Latency(span, statistic) => format!("{} {}", span.label(), statistic.label()),
+            MetricKind::Latency(span, statistic) => format!("{} {}", span.name(), statistic.label()),
         }
     }
 
@@ -84,6 +74,7 @@ fn tenths(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::criterion::LatencySpan;
 
     #[test]
     fn labels_and_figures() {

@@ -54,7 +54,7 @@ impl MetricDirection {
 
     /// The word in an address.
     pub fn name(self) -> &'static str {
-        DIRECTIONS.iter().find(|(_, direction)| *direction == self).map_or("", |(name, _)| *name)
+        name_of(&DIRECTIONS, self)
     }
 }
 
@@ -117,8 +117,21 @@ pub struct Metric {
     pub kind: MetricKind,
 }
 
-fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+/// The value that `name` has in a table.
+pub(super) fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
+}
+
+/// The name that `value` has in a table.
+pub(super) fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
+    table.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| *name)
+}
+
+impl LatencySpan {
+    /// The word in an address.
+    pub(super) fn name(self) -> &'static str {
+        name_of(&SPANS, self)
+    }
 }
 
 impl Statistic {
@@ -151,10 +164,9 @@ impl Statistic {
 
     /// The name in JSON: `mean`, `p99`, `p999`, `p12.5`.
     pub fn name(self) -> String {
-        match (STATISTICS.iter().find(|(_, statistic)| *statistic == self), self) {
-            (Some((name, _)), _) => (*name).to_owned(),
-            (None, Statistic::Percentile(per_million)) => format!("p{}", f64::from(per_million) / 1e4),
-            (None, _) => String::new(),
+        match (name_of(&STATISTICS, self), self) {
+            ("", Statistic::Percentile(per_million)) => format!("p{}", f64::from(per_million) / 1e4),
+            (name, _) => name.to_owned(),
         }
     }
 
@@ -206,10 +218,7 @@ impl fmt::Display for Metric {
         match self.kind {
             MetricKind::Iops => f.write_str("iops"),
             MetricKind::BytesPerSecond => f.write_str("bytes_per_second"),
-            MetricKind::Latency(span, statistic) => {
-                let span = SPANS.iter().find(|(_, known)| *known == span).map_or("", |(name, _)| *name);
-                write!(f, "{span}_ns.{}", statistic.name())
-            }
+            MetricKind::Latency(span, statistic) => write!(f, "{}_ns.{}", span.name(), statistic.name()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Expectations of a burst rate hold while burst credits remain. A measurement cannot tell how many a volume had at the
 //! start; where the user says that it was rested, its credits are counted from there.
 
-use fathom_model::{Nanos, units};
+use fathom_model::{Nanos, Op, units};
 use fathom_record::{CreditRecord, JobRecord, PhaseOutcome, RunRecord, TestRecord};
 
 use super::ExpectationResult;
@@ -92,16 +92,12 @@ fn lasts_s(record: &RunRecord, test: &TestRecord, credit: CreditRecord) -> Optio
 
 /// Tokens that a test has used up at most; requests that the provider merges count one by one.
 fn spent(test: &TestRecord, credit: CreditRecord) -> f64 {
-    let phases = |job: &JobRecord| job.ramp.iter().chain([&job.measured]).cloned().collect::<Vec<_>>();
     let of_job = |job: &JobRecord| {
         let sizes = job.largest_blocks();
-        let of_phase = |phase: PhaseOutcome| {
-            [(phase.read, sizes.read), (phase.write, sizes.write), (phase.trim, sizes.trim)]
-                .iter()
-                .map(|(op, size)| tokens(credit, *size, op.bytes, op.ios))
-                .sum::<f64>()
-        };
-        phases(job).into_iter().map(of_phase).sum::<f64>()
+        let of_op =
+            |phase: &PhaseOutcome, op: Op| tokens(credit, sizes[op], phase.op(op).bytes, phase.op(op).ios);
+        let of_phase = |phase: &PhaseOutcome| Op::DATA.map(|op| of_op(phase, op)).iter().sum::<f64>();
+        job.ramp.iter().chain([&job.measured]).map(of_phase).sum::<f64>()
     };
     test.jobs.iter().map(of_job).sum()
 }

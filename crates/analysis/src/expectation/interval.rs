@@ -10,6 +10,7 @@ use fathom_stats::histogram;
 use serde::Serialize;
 
 use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+use crate::steady::mean;
 
 /// Full seconds below which nothing is said.
 pub(super) const LEAST_SECONDS: usize = 3;
@@ -225,10 +226,6 @@ fn correlation_time(samples: &[f64]) -> f64 {
     let pairs =
         (0..samples.len() / 4 + 1).map(|pair| at(2 * pair) + at((2 * pair + 1).min(samples.len() - 1)));
     (2.0 * pairs.take_while(|pair| *pair > 0.0).sum::<f64>() - 1.0).max(1.0)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// The 97.5 % quantile of the normal distribution.

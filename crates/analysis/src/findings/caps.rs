@@ -9,6 +9,7 @@ use fathom_record::{FindingId, stability::Second};
 
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of};
+use crate::steady::{coefficient_of_variation, mean};
 
 /// Points of one plateau agree within this share.
 const AGREE: f64 = 0.03;
@@ -137,9 +138,7 @@ fn settled_spread(row: &RecordRow<'_>) -> Option<f64> {
     if rates.len() < LEAST_SECONDS {
         return None;
     }
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    (mean > 0.0).then(|| (squares / (rates.len() as f64 - 1.0)).sqrt() / mean)
+    (mean(&rates) > 0.0).then(|| coefficient_of_variation(&rates))
 }
 
 /// The highest rate that two points of different depth or block size share, or one point and a known limit.

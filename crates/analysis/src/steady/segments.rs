@@ -1,5 +1,7 @@
 //! Where a series of rates changes its level: binary segmentation by least squares on logarithms.
 
+use super::{coefficient_of_variation, mean};
+
 /// Samples that a level holds for at least.
 const LEAST: usize = 5;
 /// Levels differ by at least this share.
@@ -73,7 +75,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 fn cost(logs: &[f64]) -> f64 {
-    let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+    let mean = mean(logs);
     logs.iter().map(|log| (log - mean).powi(2)).sum()
 }
 
@@ -107,11 +109,7 @@ fn merge(rates: &[f64], bounds: Vec<usize>) -> Vec<Segment> {
 }
 
 fn segment(rates: &[f64]) -> Segment {
-    let count = rates.len() as f64;
-    let mean = rates.iter().sum::<f64>() / count.max(1.0);
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    let cv = if mean > 0.0 { (squares / (count - 1.0).max(1.0)).sqrt() / mean } else { 0.0 };
-    Segment { length: rates.len(), median: median(rates), cv }
+    Segment { length: rates.len(), median: median(rates), cv: coefficient_of_variation(rates) }
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ fn content(surface: &Surface) -> Vec<Finding> {
 
 /// Whether the rate follows the time or the place.
 fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
-    let mut by_time: Vec<(&SurfacePoint, f64)> =
+    let by_time: Vec<(&SurfacePoint, f64)> =
         surface.points.iter().filter_map(|point| Some((point, point.rate()?))).collect();
     if by_time.len() < LEAST_POINTS {
         return Vec::new();
@@ -138,25 +138,16 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
     by_place.sort_by_key(|(point, _)| point.offset_bytes);
     let of_place = AxisLevels::along(&by_place);
     let explained = |course: &Option<AxisLevels>| course.as_ref().map_or(0.0, |course| course.explains);
-    let mut found = Vec::new();
-    if explained(&of_time) >= explained(&of_place) {
-        let Some(course) = of_time.filter(|course| course.explains >= EXPLAINS) else { return found };
-        found.push(course.of_time());
-        course.divide(&mut by_time);
-        by_time.sort_by_key(|(point, _)| point.offset_bytes);
-        found.extend(
-            AxisLevels::along(&by_time).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_place()),
-        );
-    } else {
-        let Some(course) = of_place.filter(|course| course.explains >= EXPLAINS) else { return found };
-        found.push(course.of_place());
-        course.divide(&mut by_place);
-        by_place.sort_by_key(|(point, _)| point.elapsed_ns);
-        found.extend(
-            AxisLevels::along(&by_place).filter(|left| left.explains >= EXPLAINS).map(|left| left.of_time()),
-        );
-    }
-    found
+    let is_time_first = explained(&of_time) >= explained(&of_place);
+    let (course, mut points) = if is_time_first { (of_time, by_time) } else { (of_place, by_place) };
+    let Some(course) = course.filter(|course| course.explains >= EXPLAINS) else { return Vec::new() };
+    course.divide(&mut points);
+    points.sort_by_key(|(point, _)| if is_time_first { point.offset_bytes } else { point.elapsed_ns });
+    let left = AxisLevels::along(&points).filter(|left| left.explains >= EXPLAINS);
+    let told =
+        |course: &AxisLevels, is_time: bool| if is_time { course.of_time() } else { course.of_place() };
+    let second = left.map(|left| told(&left, !is_time_first));
+    std::iter::once(told(&course, is_time_first)).chain(second).collect()
 }
 
 /// The levels of the rate along an axis.

@@ -79,7 +79,9 @@ impl Planner<'_> {
             return false;
         };
         let needed_ns = slo.samples() / point.iops * 1e9;
-        point.ios > 0 && slo.verdict(&point.lat_ns).is_inconclusive() && needed_ns < LONGEST_FOR_SLO_NS as f64
+        point.ios > 0
+            && slo.verdict(&point.lat_ns).decided().is_none()
+            && needed_ns < LONGEST_FOR_SLO_NS as f64
     }
 
     /// Objectives are looked at for one block size in full, for the others as far as their points tell.

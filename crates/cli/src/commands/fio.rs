@@ -128,23 +128,21 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
 
 /// `--version`, `--help` and the like.
 fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRefusal> {
-    let (text, exit) = if command.version {
-        (format!("{FIO_VERSION}\n"), Exit::Done)
+    let text = if command.version {
+        format!("{FIO_VERSION}\n")
     } else if command.help {
-        (format!("{FIO_VERSION}\n{}", usage()), Exit::Done)
+        format!("{FIO_VERSION}\n{}", usage())
     } else if let Some(topic) = &command.cmdhelp {
-        let help = command_help(topic.as_deref()).map_err(|nearest| {
+        command_help(topic.as_deref()).map_err(|nearest| {
             let message = format!("No such command: {}", topic.as_deref().unwrap_or_default());
             FioRefusal::new(message, nearest.map(|name| format!("Did you mean {name}?")))
-        })?;
-        (help, Exit::Done)
+        })?
     } else {
         let topic = command.enghelp.as_ref().and_then(|topic| topic.as_deref());
-        let help = engine_help(engines, topic).map_err(|message| FioRefusal::new(message, None))?;
-        (help, Exit::Done)
+        engine_help(engines, topic).map_err(|message| FioRefusal::new(message, None))?
     };
     output::print(|out| out.own_lines(&text))?;
-    Ok(exit)
+    Ok(Exit::Done)
 }
 
 /// Reads a job file; `-` is standard input.

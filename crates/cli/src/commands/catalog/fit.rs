@@ -7,7 +7,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_report::{catalog::fit as catalog_fit, catalog::json as catalog_json};
 
-use super::list::known_provider;
+use super::list::check_provider;
 use super::show::{rate, size};
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::commands::format_arguments::FormatArguments;
@@ -91,9 +91,7 @@ fn burst(text: &str) -> Result<(Nanos, Nanos), String> {
 pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
     let types = arguments.catalog.types();
     let catalog = types.catalogue()?;
-    if let Some(name) = &arguments.provider {
-        known_provider(catalog, name)?;
-    }
+    check_provider(catalog, arguments.provider.as_deref())?;
     let said = need(&NeedSettings {
         size: arguments.size,
         iops: arguments.iops,

@@ -38,9 +38,7 @@ Examples:
 pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
     let types = arguments.catalog.types();
     let catalog = types.catalogue()?;
-    if let Some(name) = &arguments.provider {
-        known_provider(catalog, name)?;
-    }
+    check_provider(catalog, arguments.provider.as_deref())?;
     let is_kind = |entry: &CatalogEntry, kind: &str| {
         let (media, kind) = (entry.media(), kind.to_lowercase());
         media == kind || media.split('_').next() == Some(kind.as_str())
@@ -61,11 +59,10 @@ pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
-/// Refuses a provider that nobody is.
-pub fn known_provider(catalog: &Catalog, name: &str) -> Result<(), Complaint> {
-    if catalog.entries().any(|entry| entry.is_of(name)) {
-        return Ok(());
-    }
+/// Refuses a provider that the catalogue does not have.
+pub fn check_provider(catalog: &Catalog, name: Option<&str>) -> Result<(), Complaint> {
+    let is_unknown = |name: &&str| !catalog.entries().any(|entry| entry.is_of(name));
+    let Some(name) = name.filter(is_unknown) else { return Ok(()) };
     let message = format!("the catalogue has no provider called '{name}'");
     Err(Complaint::usage(message, Some(one_of_all(catalog, CatalogEntry::provider))))
 }
