@@ -7,7 +7,6 @@ use fathom_record::{
 };
 use fathom_runner::{Session, WritePermit};
 
-use crate::header::Heading;
 use crate::layout::{Layout, lay_out};
 use crate::machine::engine_rows;
 use crate::measure::measure_plan;
@@ -58,14 +57,10 @@ pub fn run(
 }
 
 fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
-    let heading = Heading {
-        activity: Activity::Bench(BenchActivity { suite: Some(plan.suite.name.clone()) }),
-        target_name: plan.target_name(),
-        said: &plan.settings.run,
-        seed: Some(plan.seed),
-        notes: &plan.notes,
-    };
-    RunHeader { expectations: plan.expectations.clone(), ..crate::header::header(&heading, session) }
+    let activity = Activity::Bench(BenchActivity { suite: Some(plan.suite.name.clone()) });
+    let (name, settings) = (plan.target_name(), &plan.settings.run);
+    let header = crate::header::header(activity, &name, settings, plan.seed, &plan.notes, session);
+    RunHeader { expectations: plan.expectations.clone(), ..header }
 }
 
 fn run_test(

@@ -6,34 +6,28 @@ use fathom_runner::Session;
 use crate::conditions::enter_conditions;
 use crate::settings::RunSettings;
 
-/// What a command knows of its run before it begins.
-pub(crate) struct Heading<'a> {
-    /// The command with its settings.
-    pub activity: Activity,
-    /// The target by a name that means the same everywhere on this machine.
-    pub target_name: String,
-    /// What was said of it.
-    pub said: &'a RunSettings,
-    /// What all random choices derive from.
-    pub seed: Option<u64>,
-    /// Things a reader of the results should know.
-    pub notes: &'a [String],
-}
-
-/// The header of a run that begins now. One on virtual time says nothing of this machine.
-pub(crate) fn header(heading: &Heading<'_>, session: &Session) -> RunHeader {
+/// The header of a run that begins now, on a target by a name that means the same everywhere on this machine. One in virtual time
+/// has no facts about this machine.
+pub(crate) fn header(
+    activity: Activity,
+    target_name: &str,
+    settings: &RunSettings,
+    seed: u64,
+    notes: &[String],
+    session: &Session,
+) -> RunHeader {
     let mut header = RunHeader {
-        command: heading.said.command.clone(),
-        activity: heading.activity.clone(),
-        target: heading.target_name.clone(),
+        command: settings.command.clone(),
+        activity,
+        target: target_name.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        labels: heading.said.labels.clone(),
-        seed: heading.seed,
-        notes: heading.notes.to_vec(),
+        labels: settings.labels.clone(),
+        seed: Some(seed),
+        notes: notes.to_vec(),
         ..RunHeader::default()
     };
     if !session.is_simulated() {
-        enter_conditions(&mut header, Some(&heading.said.target), session.clock_facts());
+        enter_conditions(&mut header, Some(&settings.target), session.clock_facts());
     }
     header
 }

@@ -6,24 +6,22 @@ use fathom_record::{TestMeta, TestRecord, TestStatus, test_record};
 use fathom_runner::{RunError, RunObserver, Session};
 
 use crate::machine::{engine_rows, host_facts};
+use crate::site::JobWords;
 use crate::suite::section_of;
 
 /// Runs the job that fio's options `said` describe.
 pub(crate) fn measure(
     id: String,
     title: String,
-    said: &[(String, String)],
+    said: JobWords,
     session: &Session,
     observer: &mut dyn RunObserver,
 ) -> TestRecord {
-    let section = section_of(&id, said, &engine_rows());
-    let fio = section.as_ref().map(|section| section.command_line()).unwrap_or_default();
-    let plan = section.and_then(|section| fathom_options::resolve(&[section], &host_facts()));
-    measure_plan(TestMeta { id, title, fio }, plan, session, observer)
+    measure_together(id.clone(), title, &[(&id, said)], session, observer)
 }
 
 /// A job by its name and fio's options.
-pub(crate) type NamedJob<'a> = (&'a str, Vec<(String, String)>);
+pub(crate) type NamedJob<'a> = (&'a str, JobWords);
 
 /// Runs several jobs, one after the other, as one test. All but the first wait for the one
 /// before.

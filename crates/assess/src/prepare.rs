@@ -21,7 +21,6 @@ pub use target::{PrepareKind, PrepareTarget};
 
 use crate::AssessError;
 use crate::error::plain;
-use crate::header::Heading;
 use crate::measure::measure;
 use crate::steps::{MeasurementStep, StepObserver};
 use crate::until_steady::{Rounds, until_steady};
@@ -59,7 +58,7 @@ pub fn prepare(
             NextPiece::Piece(piece) => {
                 observer.step_begun(&step(plan, piece.stage, piece.id()));
                 let title = piece.stage.title().to_owned();
-                measure(piece.id(), title, &plan.said(&piece), session, observer)
+                measure(piece.id(), title, plan.said(&piece), session, observer)
             }
             NextPiece::Workload => {
                 workload_has_ended = true;
@@ -110,7 +109,7 @@ fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn StepObserver
     until_steady(&rounds, session, |index, so_far| {
         observer.round_begun(index, so_far);
         let said = plan.said_in_round(&workload, round, index);
-        measure(stage.id().to_owned(), stage.title().to_owned(), &said, session, observer)
+        measure(stage.id().to_owned(), stage.title().to_owned(), said, session, observer)
     })
 }
 
@@ -139,14 +138,10 @@ fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessErro
 }
 
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
-    let heading = Heading {
-        activity: Activity::Prepare(PrepareActivity { stages: plan.stages.clone() }),
-        target_name: plan.target_name(),
-        said: &plan.settings.run,
-        seed: Some(plan.seed),
-        notes: &plan.notes,
-    };
-    RunHeader { size_bytes: plan.target.size, ..crate::header::header(&heading, session) }
+    let activity = Activity::Prepare(PrepareActivity { stages: plan.stages.clone() });
+    let (name, settings) = (plan.target_name(), &plan.settings.run);
+    let header = crate::header::header(activity, &name, settings, plan.seed, &plan.notes, session);
+    RunHeader { size_bytes: plan.target.size, ..header }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use fathom_record::{Activity, RunHeader};
 use fathom_runner::{RunObserver, Session, WritePermit};
 
 use crate::AssessError;
-use crate::header::{Heading, header};
+use crate::header::header;
 use crate::layout::{Layout, lay_out};
 use crate::plan::{remarks, size_on};
 use crate::planned::{engine_or_substitute, escaped, size_word};
@@ -125,14 +125,7 @@ impl Site {
         observer: &mut dyn RunObserver,
     ) -> Result<RunHeader, AssessError> {
         session.set_permit(WritePermit::own(&said.destroy));
-        let heading = Heading {
-            activity,
-            target_name: self.name.clone(),
-            said,
-            seed: Some(self.seed),
-            notes: &self.notes,
-        };
-        let mut header = header(&heading, session);
+        let mut header = header(activity, &self.name, said, self.seed, &self.notes, session);
         let layout = Layout {
             target: &self.target,
             file: &self.file,

@@ -204,7 +204,7 @@ pub fn sweep(
             break;
         };
         steps.next(&id, &title, steps.elapsed_ns());
-        let test = measure(id, title, &said, steps.session, steps.observer);
+        let test = measure(id, title, said, steps.session, steps.observer);
         // Whatever came of it, it counts as tried.
         points.extend(SweepPoint::of(&test));
         offered.extend(OfferedPoint::of(&test));

@@ -22,7 +22,7 @@ use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
-use super::words::{one_of, time_for};
+use super::words::{one_of, sorted_once, time_for};
 use crate::exit::{Complaint, Exit};
 use crate::step_progress::StepProgress;
 use crate::{output, store};
@@ -106,10 +106,7 @@ fn axis(
         }
         return Ok(Axis::Within(from, to));
     }
-    let mut values = text.split(',').map(value).collect::<Result<Vec<u64>, String>>()?;
-    values.sort_unstable();
-    values.dedup();
-    Ok(Axis::Exactly(values))
+    Ok(Axis::Exactly(sorted_once(text.split(',').map(value).collect::<Result<_, _>>()?)))
 }
 
 /// Runs a sweep.
@@ -156,21 +153,12 @@ fn misses_a_goal(result: &Sweep) -> bool {
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
-    let once = |values: Vec<AccessPattern>| {
-        let mut values = values;
-        values.sort_unstable();
-        values.dedup();
-        values
-    };
-    let mut jobs = arguments.numjobs;
-    jobs.sort_unstable();
-    jobs.dedup();
     SweepSettings {
         run: arguments.run.settings(arguments.target, arguments.size, arguments.destroy_data, command),
-        patterns: once(arguments.rw),
+        patterns: sorted_once(arguments.rw),
         blocks: arguments.bs,
         depths: Some(arguments.iodepth),
-        jobs,
+        jobs: sorted_once(arguments.numjobs),
         budget: arguments.budget,
         slo: arguments.slo,
         reach: arguments.reach,

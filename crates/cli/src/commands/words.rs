@@ -25,6 +25,13 @@ pub fn positive_duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// `values` ascending, each once.
+pub fn sorted_once<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
 /// The one of `all` whose `name` is `text`.
 pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
     all.iter().copied().find(|&one| name(one) == text.trim()).ok_or_else(|| {
