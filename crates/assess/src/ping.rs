@@ -5,13 +5,14 @@
 
 mod engine;
 mod error;
+mod feed;
 mod modelled;
 mod random;
 mod settings;
 mod target;
 mod worker;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use fathom_analysis::ping::{
     DeviceCounts, Note, Ping, PingHow, PingSample, PingStall, PingTally, PingWindow,
@@ -24,7 +25,7 @@ use fathom_sys::device::{DiskSampler, DiskStats};
 pub use error::PingError;
 pub use settings::{LatePolicy, Operation, PingSettings};
 
-use worker::{PingEvent, PingFinish, PingReady, WorkerState};
+use worker::{PingEvent, PingReady, SharedTally};
 
 use crate::simulated::is_simulated;
 
@@ -65,18 +66,19 @@ pub fn run(
         return Err(PingError::Endless);
     }
     let control = RunControl::default().with_stop(stop.clone());
-    let tally = Mutex::new(PingTally::new(settings.rules, fixed));
-    let shared = Arc::new(WorkerState { tally, settings, control: control.clone() });
-    let thread = shared.clone();
-    let handle = RunHandle::begin(control, move |events| worker::work(&thread, events))
-        .map_err(|error| PingError::Thread(format!("cannot be started: {error}")))?;
-    let mut watcher = Watcher { shared, observer, ready: None, unix_us: 0, is_simulated, told: None };
-    let finish = watcher.watch(handle)?;
-    watcher.account(finish)
+    let tally = SharedTally::new(Mutex::new(PingTally::new(settings.rules, fixed)));
+    let (own, counted) = (control.clone(), tally.clone());
+    let handle =
+        RunHandle::begin(control.clone(), move |events| worker::work(settings, &own, &counted, events))
+            .map_err(|error| PingError::Thread(format!("cannot be started: {error}")))?;
+    let mut watcher = Watcher { control, tally, observer, ready: None, unix_us: 0, is_simulated, told: None };
+    let end_ns = watcher.watch(handle)?;
+    watcher.account(end_ns)
 }
 
 struct Watcher<'a> {
-    shared: Arc<WorkerState>,
+    control: RunControl,
+    tally: SharedTally,
     observer: &'a mut dyn PingObserver,
     ready: Option<Box<PingReady>>,
     /// When requests began, by the clock on the wall; on virtual time nothing is said of that.
@@ -87,11 +89,11 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    /// Until the worker has ended; `None` where it was given up.
+    /// Until the worker has ended; with its end, session ns, or `None` where it was given up.
     fn watch(
         &mut self,
-        mut handle: RunHandle<PingEvent, Result<PingFinish, PingError>>,
-    ) -> Result<Option<PingFinish>, PingError> {
+        mut handle: RunHandle<PingEvent, Result<u64, PingError>>,
+    ) -> Result<Option<u64>, PingError> {
         loop {
             match handle.wait() {
                 Progress::Event(event) => self.take(event),
@@ -100,9 +102,9 @@ impl Watcher<'_> {
                     self.look();
                     return Ok(None);
                 }
-                Progress::Ended(finish) => {
+                Progress::Ended(end_ns) => {
                     self.look();
-                    return finish.map(Some);
+                    return end_ns.map(Some);
                 }
             }
             self.look();
@@ -129,16 +131,10 @@ impl Watcher<'_> {
         }
     }
 
-    /// The request in flight and the ns it has taken so far.
-    fn in_flight(&self) -> Option<(InFlight, u64)> {
-        let (in_flight, now) = (self.shared.control.in_flight()?, self.shared.control.now_ns()?);
-        Some((in_flight, now.saturating_sub(in_flight.since_ns)))
-    }
-
     /// Looks how long the request in flight has taken; on virtual time the worker tells.
     fn look(&mut self) {
-        let Some(now) = self.shared.control.now_ns() else { return };
-        let in_flight = self.in_flight();
+        let Some(now) = self.control.now_ns() else { return };
+        let in_flight = self.control.waited();
         if let Some((since, _)) =
             self.told.filter(|(since, _)| in_flight.is_none_or(|(now, _)| now.since_ns != *since))
         {
@@ -164,27 +160,21 @@ impl Watcher<'_> {
     }
 
     /// Everything that was measured.
-    fn account(mut self, finish: Option<PingFinish>) -> Result<RunRecord, PingError> {
-        let interrupted = self.shared.control.stop_handle().reason();
+    fn account(mut self, end_ns: Option<u64>) -> Result<RunRecord, PingError> {
+        let interrupted = self.control.stop_handle().reason();
+        // Without an end the thread is stuck in a request.
+        let in_flight = self.control.waited().filter(|_| end_ns.is_none());
+        let unanswered = in_flight.map(|(in_flight, length_ns)| self.stall(in_flight, length_ns));
         let Some(ready) = self.ready.take() else {
             let reason = interrupted.unwrap_or_else(|| "nobody".to_owned());
             return Err(PingError::Stopped { reason });
         };
         let PingReady { mut header, how, disk, begin_ns, thread } = *ready;
-        // Without a finish the thread is stuck in a request.
-        let stuck_thread = finish.is_none().then_some(thread);
-        let now = finish.as_ref().map(|finish| finish.at_ns).or_else(|| self.shared.control.now_ns());
+        let stuck_thread = end_ns.is_none().then_some(thread);
+        let now = end_ns.or_else(|| self.control.now_ns());
         let elapsed_ns = now.unwrap_or(begin_ns).saturating_sub(begin_ns);
-        let unanswered = match &finish {
-            Some(finish) => finish.unanswered,
-            None => self.shared.control.in_flight(),
-        };
-        let mut tally = self.shared.tally();
-        if let Some(InFlight { since_ns, offset }) = unanswered {
-            let begin_ns = since_ns.saturating_sub(begin_ns);
-            let length_ns = elapsed_ns.saturating_sub(begin_ns);
-            tally.stalled(PingStall { begin_ns, length_ns, offset_bytes: offset, unanswered: true });
-        }
+        let mut tally = worker::lock(&self.tally);
+        unanswered.into_iter().for_each(|stall| tally.stalled(stall));
         let mut ping = tally.result(how);
         drop(tally);
         ping.stuck_thread = stuck_thread;

@@ -1,13 +1,13 @@
 //! Measures a surface: place by place with one request at a time and single requests in between, then the burst rate, the
 //! rate with many requests under way and the file benchmark; or scans it. Each test is handed out as it ends.
 
-use std::time::Duration;
-
 use fathom_analysis::surface::file::file_tests;
 use fathom_analysis::surface::findings::findings;
 use fathom_analysis::surface::plan::{SATURATED_POINTS, SurfacePlace, Times};
 use fathom_analysis::surface::point::{POINT, State, SurfacePoint};
+use fathom_analysis::surface::scan::ByteRange;
 use fathom_analysis::surface::{BURST, SATURATED, assess};
+use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::{Activity, ContentRecord, RunRecord, TestMeta, TestRecord};
 use fathom_runner::Session;
@@ -22,7 +22,7 @@ mod reader;
 mod scan;
 
 pub use plan::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings};
-use reader::{ReadSource, SurfaceReader};
+use reader::SurfaceReader;
 
 /// A surface that is being measured.
 struct SurfaceRun<'a> {
@@ -57,9 +57,9 @@ pub fn surface(
     Ok(record)
 }
 
-/// How long a look at what was read may take before nobody looks any more.
-const LOOK_PATIENCE: Duration = Duration::from_secs(2);
-/// Most bytes of one look.
+/// A read for inspection may take so long; then nothing more is inspected.
+const LOOK_PATIENCE: Nanos = Nanos::from_secs(2);
+/// Most bytes of one.
 const LOOK_BYTES: u64 = 65_536;
 
 impl SurfaceRun<'_> {
@@ -145,39 +145,34 @@ impl SurfaceRun<'_> {
         }
     }
 
-    /// A reader of what the target holds; `None` where that is known, or nothing is really there.
+    /// A reader of the target's content; `None` where that is known, or the target is simulated.
     fn reader(&self, max_block: usize) -> Option<SurfaceReader> {
         let is_block_device = match self.plan.site.target {
             BenchTarget::File { .. } => false,
             BenchTarget::BlockDevice { .. } => true,
             BenchTarget::Directory { .. } | BenchTarget::Simulated(_) => return None,
         };
-        SurfaceReader::start(ReadSource {
-            path: self.plan.site.file.clone(),
-            size: self.plan.site.size,
-            is_block_device,
-            direct: !self.plan.settings.run.buffered,
-            max_block,
-        })
+        let (site, direct) = (&self.plan.site, !self.plan.settings.run.buffered);
+        Some(SurfaceReader::open(&site.file, site.size, is_block_device, direct, max_block))
     }
 
     /// Looks at the beginning, the middle and the end of what a test read.
     fn look(&self, reader: &SurfaceReader, test: &TestRecord) -> Option<ContentRecord> {
         let point = SurfacePoint::of(test, 0).filter(|point| point.bytes > 0)?;
+        let session = self.steps.session;
         let mut found = ContentRecord::default();
         if matches!(self.plan.site.target, BenchTarget::File { .. }) {
-            found.is_hole =
-                reader.is_hole(point.offset_bytes, point.bytes, LOOK_PATIENCE, self.steps.session)?;
+            let range = ByteRange { offset: point.offset_bytes, length: point.bytes };
+            found.is_hole = reader.is_hole(range, LOOK_PATIENCE, session)?;
         }
         let length = LOOK_BYTES.min(self.plan.settings.block);
         let last = point.bytes.saturating_sub(length) / length * length;
-        for skip in [0, last / 2 / length * length, last] {
-            let look =
-                reader.read(point.offset_bytes + skip, length as u32, LOOK_PATIENCE, self.steps.session)?;
-            found.looked_bytes += length;
-            found.zero_bytes += if look.is_zero { length } else { 0 };
-        }
-        Some(found)
+        let spans = [0, last / 2 / length * length, last]
+            .map(|skip| ByteRange { offset: point.offset_bytes + skip, length });
+        let looks = reader.read(spans.to_vec(), LOOK_PATIENCE, session);
+        found.looked_bytes = length * spans.len() as u64;
+        found.zero_bytes = length * looks.iter().filter(|look| look.is_zero).count() as u64;
+        (looks.len() == spans.len()).then_some(found)
     }
 
     /// A place that surely was written: a burst of zeros from nowhere tells nothing.

@@ -53,6 +53,8 @@ pub struct InFlight {
 pub struct RunControl {
     stop: StopHandle,
     shared: Arc<Shared>,
+    /// A single request that takes longer is stuck, ns; `None` = it may take as long as it likes.
+    patience_ns: Option<u64>,
 }
 
 #[derive(Default)]
@@ -96,6 +98,11 @@ impl RunControl {
     /// As `self`, but runs end by `stop`.
     pub fn with_stop(self, stop: StopHandle) -> RunControl {
         RunControl { stop, ..self }
+    }
+
+    /// Controls a run beside, which a stop of this one ends as well. A single request of it is stuck after `patience_ns`.
+    pub(crate) fn beside(&self, patience_ns: u64) -> RunControl {
+        RunControl { stop: self.stop.part(), patience_ns: Some(patience_ns), ..RunControl::default() }
     }
 
     /// The request to stop.
@@ -148,6 +155,18 @@ impl RunControl {
     pub fn in_flight(&self) -> Option<InFlight> {
         let since_ns = self.shared.waiting_since.load(Ordering::Acquire).checked_sub(1)?;
         Some(InFlight { since_ns, offset: self.shared.waiting_at.load(Ordering::Relaxed) })
+    }
+
+    /// What the run waits for, and for how long so far, ns; `None` on virtual time.
+    pub fn waited(&self) -> Option<(InFlight, u64)> {
+        let (in_flight, now) = (self.in_flight()?, self.now_ns()?);
+        Some((in_flight, now.saturating_sub(in_flight.since_ns)))
+    }
+
+    /// Whether a single request takes longer than it may.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.patience_ns
+            .is_some_and(|patience_ns| self.waited().is_some_and(|(_, waited_ns)| waited_ns > patience_ns))
     }
 
     /// Says what the run waits for; `None` when it has its answer.

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use fathom_model::RunPlan;
+use fathom_model::{Nanos, RunPlan};
 use fathom_stats::{RunOutcome, Snapshot};
-use fathom_sys::clock::monotonic_ns;
+use fathom_sys::clock::{RealClock, monotonic_ns};
 
-use crate::control::{ReadyPhase, RunControl, RunState};
+use crate::control::{InFlight, ReadyPhase, RunControl, RunState};
 use crate::observe::RunObserver;
-use crate::session::Session;
+use crate::session::{Session, Time};
 use crate::{LayoutProgress, RunError};
 
 /// The controlling thread waits so long for an event before it looks at the state of the run.
@@ -59,7 +59,8 @@ pub enum Progress<E, T> {
     Event(E),
     /// Nothing has happened for a moment.
     Waiting,
-    /// The run was asked to stop and its thread is stuck in this action. The handle is of no further use.
+    /// The thread of the run is stuck in this action: it was asked to stop and does not respond, or a single request takes longer
+    /// than it may. The handle is of no further use.
     Stuck(RunState),
     /// The run has ended.
     Ended(T),
@@ -129,6 +130,28 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         Ok(RunHandle { control, messages, is_outcome_wanted, has_ended: false, stuck_since_ns: None })
     }
 
+    /// Begins `work` on a thread of its own, with a session beside `session`: on the same clock where that is real, and ended by
+    /// the same stop. It is stuck where its preparation or a single request takes longer than `patience`.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn beside(
+        session: &Session,
+        patience: Nanos,
+        work: impl FnOnce(&Session, &mut EventSender<E, T>) -> T + Send + 'static,
+    ) -> io::Result<Self> {
+        let clock = match &session.time {
+            Time::Real(clock) => *clock,
+            Time::Virtual { .. } => RealClock::start(),
+        };
+        let control = session.control.beside(patience.0);
+        RunHandle::begin(control.clone(), move |events| {
+            let session = Session::on(Time::Real(clock)).controlled(control);
+            session.control.set_in_flight(Some(InFlight { since_ns: session.now(), offset: 0 }));
+            work(&session, events)
+        })
+    }
+
     /// What happened since this was last asked; waits a tenth of a second at most. What was taken before counts as dealt with.
     /// A panic of the run goes on here.
     pub fn wait(&mut self) -> Progress<E, T> {
@@ -157,6 +180,9 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
     /// What the run is stuck in, once it has been for too long.
     fn stuck(&mut self) -> Option<RunState> {
         let state = self.control.state();
+        if self.control.is_overdue() {
+            return Some(state);
+        }
         let patience_ns = match state {
             RunState::Preparing => PATIENCE_NS,
             RunState::LayingOut(_) => LAYOUT_PATIENCE_NS,

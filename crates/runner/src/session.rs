@@ -107,7 +107,7 @@ impl Session {
         Session::on(Time::Virtual { world: World::new(volumes), names: VolumeNames::These(names) })
     }
 
-    fn on(time: Time) -> Self {
+    pub(crate) fn on(time: Time) -> Self {
         Session {
             time,
             own: BTreeMap::new(),

@@ -157,6 +157,39 @@ fn a_thread_that_does_not_come_back_is_given_up_after_a_stop() {
 }
 
 #[test]
+fn a_run_beside_a_session_is_stuck_where_a_request_exceeds_its_patience() {
+    let session = Session::real();
+    let (release, released) = channel::<()>();
+    let mut handle: RunHandle<(), ()> =
+        RunHandle::beside(&session, Nanos::from_millis(1), move |_, _| _ = released.recv())
+            .expect("a thread");
+    let state = loop {
+        match handle.wait() {
+            Progress::Stuck(state) => break state,
+            Progress::Ended(()) => panic!("it cannot have ended"),
+            Progress::Event(()) | Progress::Waiting => {}
+        }
+    };
+    drop((handle, release));
+    assert_eq!((state, session.stop_handle().is_requested()), (RunState::Preparing, false));
+}
+
+#[test]
+fn a_run_beside_a_session_stops_with_it() {
+    let session = Session::real();
+    session.stop_handle().request("signal 2");
+    let own_stop = |own: &Session, _: &mut _| own.stop_handle().is_requested();
+    let mut handle: RunHandle<(), bool> =
+        RunHandle::beside(&session, Nanos::from_secs(60), own_stop).expect("a thread");
+    let is_stopped = loop {
+        if let Progress::Ended(is_stopped) = handle.wait() {
+            break is_stopped;
+        }
+    };
+    assert!(is_stopped);
+}
+
+#[test]
 fn a_panic_of_the_run_goes_on_with_who_controls_it() {
     let mut handle: Handle = RunHandle::begin(RunControl::default(), |_| panic!("a bug")).expect("a thread");
     let panic = catch_unwind(AssertUnwindSafe(|| while !matches!(handle.wait(), Progress::Ended(_)) {}));

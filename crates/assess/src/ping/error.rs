@@ -82,9 +82,6 @@ pub enum PingError {
     /// The modelled volume cannot be.
     #[error("{0}")]
     Simulated(#[source] AssessError),
-    /// A modelled volume answers no more; what was measured until then is a result.
-    #[error("the volume stopped responding")]
-    Silent,
     /// Nothing would ever end it.
     #[error("without a count or a time limit this would never end in virtual time")]
     Endless,
@@ -151,10 +148,7 @@ impl PingError {
             PingError::Request { errno: EINVAL } => {
                 "direct I/O requires sizes and offsets in whole sectors: use -s 4k, or --buffered"
             }
-            PingError::Silent
-            | PingError::Request { .. }
-            | PingError::Thread(_)
-            | PingError::Stopped { .. } => return None,
+            PingError::Request { .. } | PingError::Thread(_) | PingError::Stopped { .. } => return None,
         };
         Some(text.to_owned())
     }

@@ -1,38 +1,31 @@
-//! The thread that makes the requests, one at a time. It may get stuck in any of them, also in opening the target; what
-//! it is at stands in [`WorkerState`] for the thread that watches.
+//! Opens the target and makes the requests of the feed, on the thread of the run, which may get stuck in any of them, also in
+//! opening the target. Completions go to the tally and to the thread that watches.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_analysis::ping::{Note, PingHow, PingSample, PingStall, PingTally, PingWindow, ServedBy};
 use fathom_model::{Op, Request};
 use fathom_record::RunHeader;
-use fathom_runner::{EventSender, InFlight, Requester, RunControl, Session};
+use fathom_runner::{
+    EventSender, InFlight, RunControl, Session, SingleCompletion, SingleFeed, SingleRequest,
+};
 use fathom_sys::device::{DiskSampler, DiskStats};
 use fathom_sys::io::{Advice, fadvise};
 use fathom_sys::residency::{is_cached, is_hole};
 
 use super::engine::requester;
 use super::error::PingError;
+use super::feed::{EAGAIN, PingFeed};
 use super::random::Random;
-use super::settings::{LatePolicy, Operation, PingSettings};
+use super::settings::{LatePolicy, PingSettings};
 use super::target::{self, OpenedTarget};
 use super::{REMIND_NS, STALL_NS, modelled};
 
-/// What the worker and its watcher both see.
-pub(super) struct WorkerState {
-    pub settings: PingSettings,
-    pub control: RunControl,
-    pub tally: Mutex<PingTally>,
-}
+/// The account, which the worker and its watcher share.
+pub(super) type SharedTally = Arc<Mutex<PingTally>>;
 
-impl WorkerState {
-    pub fn tally(&self) -> MutexGuard<'_, PingTally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.control.stop_handle().is_requested()
-    }
+pub(super) fn lock(tally: &SharedTally) -> MutexGuard<'_, PingTally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What was opened.
@@ -61,214 +54,147 @@ pub(super) enum PingEvent {
     Stalled(PingStall),
 }
 
-/// How the worker has ended.
-pub(super) struct PingFinish {
-    /// ns of the session's clock.
-    pub at_ns: u64,
-    /// A request that a modelled volume never answers.
-    pub unanswered: Option<InFlight>,
-}
-
-pub(super) type PingSender = EventSender<PingEvent, Result<PingFinish, PingError>>;
-
-/// A request at a fixed time is not slept for to the end: waking takes longer than many a device.
-const SPIN_NS: u64 = 60_000;
-/// After a failure the next request waits at least so long: errors come back at once.
-const AFTER_ERROR_NS: u64 = 100_000_000;
+/// Ends with the time of the session's clock, ns.
+pub(super) type PingSender = EventSender<PingEvent, Result<u64, PingError>>;
 
 /// Makes the requests, on the thread of the run.
-pub(super) fn work(shared: &Arc<WorkerState>, events: &PingSender) -> Result<PingFinish, PingError> {
-    let mut worker = PingWorker::start(shared.clone(), events)?;
-    let is_silent = match worker.run() {
-        Err(PingError::Silent) => true,
-        ended => ended.map(|()| false)?,
+pub(super) fn work(
+    settings: PingSettings,
+    control: &RunControl,
+    tally: &SharedTally,
+    events: &PingSender,
+) -> Result<u64, PingError> {
+    let (session, mut target, mut random, notes);
+    if crate::is_simulated(&settings.target) {
+        let opened = modelled::open(&settings)?;
+        (target, notes) = (opened.target, opened.notes);
+        session = opened.session.controlled(control.clone());
+        random = Random::new(settings.seed.unwrap_or(0));
+    } else {
+        session = Session::real().controlled(control.clone());
+        random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
+        let beat = || control.set_in_flight(Some(InFlight { since_ns: session.now(), offset: 0 }));
+        beat();
+        target = target::open(&settings, &mut random, &beat)?;
+        notes = Vec::new();
+    }
+    let (engine, mut requester) = requester(&settings, &target, &session)?;
+    control.set_in_flight(None);
+    let how = PingHow {
+        target: target.facts.clone(),
+        operation: settings.operation.word().to_owned(),
+        block_size_bytes: settings.size,
+        range_bytes: target.range,
+        direct: settings.direct,
+        flushed: settings.flushes(),
+        engine,
+        fixed_schedule: settings.schedule == LatePolicy::Fixed,
+        interval_ns: settings.interval_ns,
+        notes,
     };
-    let unanswered = shared.control.in_flight().filter(|_| is_silent);
-    Ok(PingFinish { at_ns: worker.requester.now(), unanswered })
+    let wanted = target.disk.take().filter(|_| settings.label);
+    let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
+    let header = settings.header(&session);
+    let (begin_ns, thread) = (session.now(), fathom_sys::thread::thread_id());
+    events.tell(PingEvent::Ready(Box::new(PingReady { header, how, disk, begin_ns, thread })));
+    let period_end = settings.print_interval_ns;
+    let feed = PingFeed::new(settings, target.range, begin_ns, random);
+    let mut requests =
+        PingRequests { tally, events, target, feed, served: None, answered_ns: None, period_end, end: None };
+    requester.run(&mut requests).map_err(PingError::EngineFailed)?;
+    requests.end.unwrap_or_else(|| Ok(session.now()))
 }
 
-struct PingWorker<'a> {
-    shared: Arc<WorkerState>,
+/// The requests of a ping, and the account of them.
+struct PingRequests<'a> {
+    tally: &'a SharedTally,
     events: &'a PingSender,
     target: OpenedTarget,
-    session: Session,
-    requester: Requester,
-    random: Random,
-    /// Bytes from the beginning of the range, where requests go in order.
-    next: u64,
-    begin: u64,
+    feed: PingFeed,
+    /// Where the request in flight will be answered.
+    served: Option<ServedBy>,
+    /// When the latest request was answered, ns since the beginning; `None` once the period was looked at.
+    answered_ns: Option<u64>,
     /// When the present period of fixed length ends, ns since the beginning.
     period_end: u64,
+    /// How it ended before its time.
+    end: Option<Result<u64, PingError>>,
 }
 
-impl<'a> PingWorker<'a> {
-    fn start(shared: Arc<WorkerState>, events: &'a PingSender) -> Result<PingWorker<'a>, PingError> {
-        let WorkerState { settings, control, .. } = &*shared;
-        let (session, mut target, mut random, notes);
-        if crate::is_simulated(&settings.target) {
-            let opened = modelled::open(settings)?;
-            (target, notes) = (opened.target, opened.notes);
-            session = opened.session.controlled(control.clone());
-            random = Random::new(settings.seed.unwrap_or(0));
-        } else {
-            session = Session::real().controlled(control.clone());
-            random = Random::new(settings.seed.unwrap_or_else(crate::machine::random));
-            let beat = || control.set_in_flight(Some(InFlight { since_ns: session.now(), offset: 0 }));
-            beat();
-            target = target::open(settings, &mut random, &beat)?;
-            notes = Vec::new();
+impl SingleFeed for PingRequests<'_> {
+    fn next(&mut self, now: u64) -> Option<SingleRequest> {
+        if self.end.is_some() {
+            return None;
         }
-        let (engine, requester) = requester(settings, &target, &session)?;
-        control.set_in_flight(None);
-        let how = PingHow {
-            target: target.facts.clone(),
-            operation: settings.operation.word().to_owned(),
-            block_size_bytes: settings.size,
-            range_bytes: target.range,
-            direct: settings.direct,
-            flushed: settings.flushes(),
-            engine,
-            fixed_schedule: settings.schedule == LatePolicy::Fixed,
-            interval_ns: settings.interval_ns,
-            notes,
+        let next = self.feed.next(now);
+        let PingFeed { begin_ns, due_ns, .. } = self.feed;
+        let (due, every) = (due_ns.max(now) - begin_ns, self.feed.settings.print_interval_ns);
+        if let Some(answered_ns) = self.answered_ns.take().filter(|_| every > 0 && due >= self.period_end) {
+            // The period will have ended when the next request is due.
+            self.events.tell(PingEvent::Period(lock(self.tally).close_period(answered_ns)));
+            // After a long silence the next period is whole again.
+            self.period_end = (self.period_end + every).max(due);
+        }
+        next
+    }
+
+    fn prepare(&mut self, request: &Request, payload: &mut [u8]) {
+        self.served = self.make_ready(request.op, request.offset);
+        if request.op == Op::Write {
+            self.feed.random.fill(payload);
+        }
+    }
+
+    fn completed(&mut self, completion: &SingleCompletion, _payload: &[u8]) {
+        let SingleCompletion { request, prepared_from_ns, start_ns, end_ns, result } = *completion;
+        let PingFeed { ref settings, begin_ns, due_ns, number, .. } = self.feed;
+        let stall = |from_ns: u64, to_ns: u64| PingStall {
+            begin_ns: from_ns - begin_ns,
+            length_ns: to_ns - from_ns,
+            offset_bytes: request.offset,
+            unanswered: false,
         };
-        let wanted = target.disk.take().filter(|_| settings.label);
-        let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
-        let header = settings.header(&session);
-        let (begin, thread) = (session.now(), fathom_sys::thread::thread_id());
-        events.tell(PingEvent::Ready(Box::new(PingReady { header, how, disk, begin_ns: begin, thread })));
-        let period_end = settings.print_interval_ns;
-        Ok(PingWorker { shared, events, target, session, requester, random, next: 0, begin, period_end })
-    }
-
-    fn run(&mut self) -> Result<(), PingError> {
-        let shared = self.shared.clone();
-        let settings = &shared.settings;
-        let end = settings.work_ns.map(|span| self.begin.saturating_add(span));
-        let (mut due, mut number, mut in_burst) = (self.begin, 0, 0);
-        while !shared.is_stopped() {
-            number += 1;
-            let sample = self.request(number, due)?;
-            self.tell(&sample)?;
-            in_burst += 1;
-            let mut now = self.requester.now();
-            let goes_on = settings.burst > in_burst && sample.result >= 0;
-            if !goes_on {
-                if settings.burst > 0 && settings.each {
-                    self.events.tell(PingEvent::BurstEnded);
-                    now = self.requester.now();
-                }
-                in_burst = 0;
-                due = due.saturating_add(settings.interval_ns);
-                if settings.schedule == LatePolicy::Waiting {
-                    due = due.max(now);
-                }
-            }
-            if sample.result < 0 && -sample.result != EAGAIN {
-                due = due.max(now + AFTER_ERROR_NS.min(settings.interval_ns.max(AFTER_ERROR_NS / 10)));
-            }
-            self.tell_of_period(due.max(now), sample.elapsed_ns);
-            let is_over = end.is_some_and(|end| due >= end || (goes_on && now >= end));
-            if is_over || settings.count.is_some_and(|count| number >= count) {
-                return Ok(());
-            }
-            if !goes_on {
-                self.wait_until(due);
-            }
+        let preparation = stall(prepared_from_ns, start_ns);
+        if preparation.length_ns >= STALL_NS {
+            lock(self.tally).stalled(preparation);
         }
-        Ok(())
-    }
-
-    fn wait_until(&self, due: u64) {
-        let settings = &self.shared.settings;
-        let is_close = settings.interval_ns < 4 * SPIN_NS;
-        let sleeps = settings.schedule == LatePolicy::Waiting || is_close || self.session.is_simulated();
-        self.requester.wait_until(due, if sleeps { 0 } else { SPIN_NS });
-    }
-
-    /// Makes one request that was due at `due` and waits for its answer.
-    fn request(&mut self, number: u64, due: u64) -> Result<PingSample, PingError> {
-        let shared = self.shared.clone();
-        let settings = &shared.settings;
-        let op = match settings.operation {
-            Operation::Read => Op::Read,
-            Operation::Mixed if number.is_multiple_of(2) => Op::Read,
-            Operation::Mixed | Operation::Write => Op::Write,
+        let Some(result) = result else {
+            // A simulated volume that falls silent is waited for until the ping's time is over.
+            let end = settings.work_ns.map_or(0, |span| begin_ns.saturating_add(span));
+            let given_up_ns = end.max(end_ns + REMIND_NS);
+            let stall = PingStall { unanswered: true, ..stall(start_ns, given_up_ns) };
+            self.events.tell(PingEvent::Stalled(stall));
+            lock(self.tally).stalled(stall);
+            self.end = Some(Ok(given_up_ns));
+            return;
         };
-        let offset = settings.offset + self.place();
-        let ready_from = self.requester.now();
-        // A device that does not answer holds up also who asks where its blocks are.
-        shared.control.set_in_flight(Some(InFlight { since_ns: ready_from, offset }));
-        let served = self.make_ready(op, offset);
-        if op == Op::Write {
-            self.random.fill(self.requester.payload());
-        }
-        let start = self.requester.now();
-        shared.control.set_in_flight(Some(InFlight { since_ns: start, offset }));
-        let length_ns = start - ready_from;
-        if length_ns >= STALL_NS {
-            let begin_ns = ready_from - self.begin;
-            shared.tally().stalled(PingStall {
-                begin_ns,
-                length_ns,
-                offset_bytes: offset,
-                unanswered: false,
-            });
-        }
-        let mut result = self.ask(op, offset, settings.size as u32)?;
-        if result >= 0 && op == Op::Write && settings.flushes() {
-            let flushed = self.ask(Op::Datasync, 0, 0)?;
-            result = if flushed < 0 { flushed } else { result };
-        }
-        let end = self.requester.now();
-        shared.control.set_in_flight(None);
-        Ok(PingSample {
-            request: number,
-            operation: op,
-            offset_bytes: offset,
-            size_bytes: settings.size as u32,
-            result,
-            lat_ns: end - start,
-            response_ns: (settings.schedule == LatePolicy::Fixed).then(|| end.saturating_sub(due)),
-            served,
-            elapsed_ns: end - self.begin,
-        })
-    }
-
-    /// Bytes moved, or a negative errno. A modelled volume that falls silent is waited for until the ping's time is over.
-    fn ask(&mut self, op: Op, offset: u64, len: u32) -> Result<i64, PingError> {
-        let asked_at = self.requester.now();
-        let request = Request { op, file: 0, len, offset };
-        let answer = self.requester.request(request).map_err(PingError::EngineFailed)?;
-        if answer.is_none() {
-            let end = self.shared.settings.work_ns.map_or(0, |span| self.begin.saturating_add(span));
-            self.requester.wait_until(end.max(asked_at + REMIND_NS), 0);
-        }
-        let length_ns = self.requester.now() - asked_at;
-        if length_ns >= STALL_NS && self.session.is_simulated() {
-            let unanswered = answer.is_none();
-            let stall =
-                PingStall { begin_ns: asked_at - self.begin, length_ns, offset_bytes: offset, unanswered };
+        let request_stall = Some(stall(start_ns, end_ns)).filter(|stall| stall.length_ns >= STALL_NS);
+        if let Some(stall) = request_stall.filter(|_| self.target.file.is_none()) {
             self.events.tell(PingEvent::Stalled(stall));
         }
-        answer.ok_or(PingError::Silent)
-    }
-
-    /// The next place in the range, bytes from its beginning.
-    fn place(&mut self) -> u64 {
-        let size = self.shared.settings.size;
-        let blocks = self.target.range / size;
-        if !self.shared.settings.linear {
-            return self.random.next() % blocks * size;
+        let sample = PingSample {
+            request: number,
+            operation: request.op,
+            offset_bytes: request.offset,
+            size_bytes: request.len,
+            result,
+            lat_ns: end_ns - start_ns,
+            response_ns: (settings.schedule == LatePolicy::Fixed).then(|| end_ns.saturating_sub(due_ns)),
+            served: self.served,
+            elapsed_ns: end_ns - begin_ns,
+        };
+        self.answered_ns = Some(sample.elapsed_ns);
+        self.count(&sample, request_stall);
+        if self.feed.completed(result) && self.feed.settings.each && self.end.is_none() {
+            self.events.tell(PingEvent::BurstEnded);
         }
-        let place = self.next;
-        self.next = if place / size + 1 < blocks { place + size } else { 0 };
-        place
     }
+}
 
+impl PingRequests<'_> {
     /// Drops from the cache what is to be read, and says where the request will be answered.
     fn make_ready(&self, op: Op, offset: u64) -> Option<ServedBy> {
-        let WorkerState { settings, .. } = &*self.shared;
+        let PingFeed { settings, .. } = &self.feed;
         let Some(file) = &self.target.file else { return settings.label.then_some(ServedBy::Device) };
         let len = settings.size;
         if op == Op::Read && !settings.cached && !settings.direct {
@@ -295,33 +221,18 @@ impl<'a> PingWorker<'a> {
         }
     }
 
-    /// Tells of a period that will have ended when the next request is due.
-    fn tell_of_period(&mut self, due: u64, at_ns: u64) {
-        let every = self.shared.settings.print_interval_ns;
-        if every == 0 || due - self.begin < self.period_end {
-            return;
-        }
-        let period = self.shared.tally().close_period(at_ns);
-        self.events.tell(PingEvent::Period(period));
-        // After a long silence the next period is whole again.
-        self.period_end = (self.period_end + every).max(due - self.begin);
-    }
-
-    /// Counts a sample and tells of it.
-    fn tell(&mut self, sample: &PingSample) -> Result<(), PingError> {
-        let WorkerState { settings, .. } = &*self.shared;
-        let mut tally = self.shared.tally();
+    /// Counts a sample, with its stall where it was one, and tells of it.
+    fn count(&mut self, sample: &PingSample, stall: Option<PingStall>) {
+        let PingFeed { settings, .. } = &self.feed;
+        let mut tally = lock(self.tally);
         let note = tally.take(sample);
-        if sample.lat_ns >= STALL_NS {
-            let begin_ns = sample.elapsed_ns.saturating_sub(sample.lat_ns);
-            let (length_ns, offset) = (sample.lat_ns, sample.offset_bytes);
-            tally.stalled(PingStall { begin_ns, length_ns, offset_bytes: offset, unanswered: false });
-        }
+        stall.into_iter().for_each(|stall| tally.stalled(stall));
         let by_count = settings.print_count > 0 && tally.period.lat_ns.count >= settings.print_count;
         let period = by_count.then(|| tally.close_period(sample.elapsed_ns));
         drop(tally);
         if sample.result < 0 && -sample.result != EAGAIN && !settings.go_on {
-            return Err(PingError::Request { errno: -sample.result as i32 });
+            self.end = Some(Err(PingError::Request { errno: -sample.result as i32 }));
+            return;
         }
         if settings.each {
             self.events.tell(PingEvent::Sample(*sample, note));
@@ -329,8 +240,5 @@ impl<'a> PingWorker<'a> {
         if let Some(period) = period {
             self.events.tell(PingEvent::Period(period));
         }
-        Ok(())
     }
 }
-
-const EAGAIN: i64 = 11;

@@ -1,15 +1,15 @@
 //! Scans a surface: reads every block once, finds what cannot be read to the sector, and reads what was slow once more.
 
-use std::time::Duration;
-
 use fathom_analysis::surface::point::{POINT, TRANSFER};
 use fathom_analysis::surface::scan::{AGAIN, Bisection, ByteRange, Scan};
+use fathom_model::Nanos;
 use fathom_model::units::bytes;
-use fathom_record::{ScanRecord, TestMeta, TestRecord, TestStatus, UnreadableRecord};
+use fathom_record::{ScanRecord, TestMeta, TestRecord, TestStatus};
+use fathom_runner::{SingleCompletion, SingleFeed, SingleRequest};
 
 use super::SurfaceRun;
 use super::plan::SCAN_BLOCK;
-use super::reader::SurfaceReader;
+use super::reader::{Look, SurfaceReader, read_of};
 
 /// Parts of the area that are tests of their own.
 const SEGMENTS: u64 = 256;
@@ -18,7 +18,7 @@ const LEAST_SEGMENT: u64 = 64 << 20;
 /// After so many good blocks in a row the area is taken to be readable again.
 const GOOD_AGAIN: u32 = 8;
 /// A disk tries for long before it gives a sector up.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Nanos = Nanos::from_secs(120);
 /// Reads that the search for unreadable sectors may take in all: a disk may take seconds for each.
 const MOST_READS: u32 = 1 << 18;
 /// And the time: what is found later counts as unreadable block by block, ns.
@@ -26,13 +26,64 @@ const LONGEST_NS: u64 = 900_000_000_000;
 /// Slow blocks that are read once more.
 const MOST_AGAIN: usize = 1_000;
 
-/// What was seen from the first block that failed on.
-#[derive(Default)]
-struct Located {
+/// Reads block by block from one that failed until blocks can be read again, and the parts of those that fail.
+#[derive(Clone, Default)]
+struct Locate {
+    /// The next block.
+    at: u64,
+    end: u64,
+    /// What requests are multiples of, bytes.
+    unit: u64,
+    /// Reads that the search for unreadable sectors may still take.
+    left: u32,
+    /// Blocks that could be read, in a row.
+    good: u32,
+    /// Of the latest block, where that failed.
+    bisection: Option<Bisection>,
     scan: ScanRecord,
-    /// Where the scan goes on; `None` where nothing can be read any more.
-    goes_on_at: Option<u64>,
-    reads: u32,
+}
+
+impl Locate {
+    /// Where the scan goes on, once blocks can be read again or there are no more.
+    fn goes_on_at(&self) -> Option<u64> {
+        let is_done = self.bisection.is_none() && (self.at >= self.end || self.good >= GOOD_AGAIN);
+        is_done.then_some(self.at)
+    }
+
+    fn end_bisection(&mut self) {
+        self.scan.unreadable.extend(self.bisection.take().into_iter().flat_map(Bisection::found));
+    }
+
+    /// The findings from `from` on.
+    fn located(mut self, from: u64) -> ScanRecord {
+        let read_bytes = self.goes_on_at().map_or(0, |at| at - from);
+        self.end_bisection();
+        let unreadable: u64 = self.scan.unreadable.iter().map(|range| range.length_bytes).sum();
+        ScanRecord { closer_bytes: read_bytes.saturating_sub(unreadable), ..self.scan }
+    }
+}
+
+impl SingleFeed for Locate {
+    fn next(&mut self, _now: u64) -> Option<SingleRequest> {
+        if let Some(span) = self.bisection.as_mut().and_then(Bisection::ask) {
+            return Some(read_of(span));
+        }
+        self.end_bisection();
+        let block = ByteRange { offset: self.at, length: SCAN_BLOCK.min(self.end - self.at) };
+        self.goes_on_at().is_none().then(|| read_of(block))
+    }
+
+    fn completed(&mut self, completion: &SingleCompletion, payload: &[u8]) {
+        self.left = self.left.saturating_sub(1);
+        let errno = Look::of(completion, payload).errno;
+        if let Some(bisection) = &mut self.bisection {
+            return bisection.told(errno);
+        }
+        let block = ByteRange { offset: self.at, length: u64::from(completion.request.len) };
+        self.at += block.length;
+        self.good = if errno.is_some() { 0 } else { self.good + 1 };
+        self.bisection = errno.map(|errno| Bisection::new(block, errno, self.unit, self.left));
+    }
 }
 
 impl SurfaceRun<'_> {
@@ -43,7 +94,7 @@ impl SurfaceRun<'_> {
         let whole = area / SCAN_BLOCK * SCAN_BLOCK;
         self.steps.of = Some(area.div_ceil(segment) as usize);
         let reader = self.reader(SCAN_BLOCK as usize);
-        let (mut offset, mut reads, mut spent_ns) = (0, 0, 0);
+        let (mut offset, mut left, mut spent_ns) = (0, MOST_READS, 0);
         while offset < area && !self.steps.is_over() {
             // What is less than a block comes last, by itself.
             let end = if offset < whole { (offset + segment).min(whole) } else { area };
@@ -56,21 +107,25 @@ impl SurfaceRun<'_> {
                 None => end,
                 Some(at) => {
                     let began = self.steps.session.now();
-                    let left = if spent_ns > LONGEST_NS { 0 } else { MOST_READS.saturating_sub(reads) };
-                    let located = self.locate(reader.as_ref(), at, end, left);
-                    reads += located.reads;
+                    left = if spent_ns > LONGEST_NS { 0 } else { left };
+                    let mut locate = Locate { at, end, unit: self.plan.site.unit, left, ..Locate::default() };
+                    if let Some(reader) = &reader {
+                        locate = reader.run(locate, PATIENCE, self.steps.session);
+                    }
                     spent_ns += self.steps.session.now() - began;
-                    test.scan = Some(located.scan);
+                    left = locate.left;
+                    let goes_on_at = locate.goes_on_at();
+                    test.scan = Some(locate.located(at));
                     (test.status, test.reason) = match self.steps.session.stop_handle().reason() {
                         Some(reason) => (TestStatus::Incomplete, Some(reason)),
                         None => (TestStatus::Complete, None),
                     };
-                    if located.goes_on_at.is_none() && !self.steps.is_over() {
+                    if goes_on_at.is_none() && !self.steps.is_over() {
                         let at = bytes(at);
                         let note = format!("the scan ended at {at}: the device stopped responding");
                         self.steps.note(note);
                     }
-                    located.goes_on_at.unwrap_or(area)
+                    goes_on_at.unwrap_or(area)
                 }
             };
             self.steps.keep(test);
@@ -80,53 +135,18 @@ impl SurfaceRun<'_> {
         }
     }
 
-    /// Goes on block by block from one that failed, until blocks can be read again.
-    fn locate(&self, reader: Option<&SurfaceReader>, from: u64, end: u64, most: u32) -> Located {
-        let mut located = Located::default();
-        let Some(reader) = reader else { return located };
-        let (mut at, mut good) = (from, 0);
-        while at < end && good < GOOD_AGAIN {
-            let length = SCAN_BLOCK.min(end - at);
-            let Some(look) = reader.read(at, length as u32, PATIENCE, self.steps.session) else {
-                return located;
-            };
-            located.reads += 1;
-            match look.errno {
-                None => good += 1,
-                Some(errno) => {
-                    good = 0;
-                    let left = most.saturating_sub(located.reads);
-                    let mut bisection =
-                        Bisection::new(ByteRange { offset: at, length }, errno, self.plan.site.unit, left);
-                    while let Some(span) = bisection.ask() {
-                        located.reads += 1;
-                        let look = reader.read(span.offset, span.length as u32, PATIENCE, self.steps.session);
-                        let Some(look) = look else { break };
-                        bisection.told(look.errno);
-                    }
-                    located.scan.unreadable.extend(bisection.found());
-                }
-            }
-            at += length;
-        }
-        let unreadable: u64 =
-            located.scan.unreadable.iter().map(|range: &UnreadableRecord| range.length_bytes).sum();
-        located.scan.closer_bytes = (at - from).saturating_sub(unreadable);
-        located.goes_on_at = Some(at);
-        located
-    }
-
     /// Reads the slow blocks once more, so that what is slow by itself is told from what was held up.
     fn slow_again(&mut self, reader: &SurfaceReader) {
         let mut slow = Scan::slow_blocks(&self.steps.record, SCAN_BLOCK);
         if slow.is_empty() {
             return;
         }
-        for block in slow.iter_mut().take(MOST_AGAIN) {
+        let again = slow.iter_mut().take(MOST_AGAIN).map(|block| {
             block.length_bytes = block.length_bytes.min(self.plan.site.size - block.offset_bytes);
-            let look =
-                reader.read(block.offset_bytes, block.length_bytes as u32, PATIENCE, self.steps.session);
-            let Some(look) = look else { break };
+            ByteRange { offset: block.offset_bytes, length: block.length_bytes }
+        });
+        let looks = reader.read(again.collect(), PATIENCE, self.steps.session);
+        for (block, look) in slow.iter_mut().zip(looks) {
             block.repeated_lat_ns = look.errno.is_none().then_some(look.time_ns);
         }
         let meta =
@@ -156,6 +176,57 @@ mod tests {
     use fathom_record::{ErrorCount, JobRecord};
 
     use super::*;
+
+    const UNIT: u64 = 4096;
+
+    /// Locates the `bad` sectors of a device of 32 MiB from 1 MiB on, in at most so many completions.
+    fn locate(bad: &[u64], most_reads: u32, completions: usize) -> (Locate, usize) {
+        let (at, end) = (SCAN_BLOCK, 32 << 20);
+        let mut locate = Locate { at, end, unit: UNIT, left: most_reads, ..Locate::default() };
+        let mut made = 0;
+        while made < completions
+            && let Some(SingleRequest { request, .. }) = locate.next(0)
+        {
+            let sectors = request.offset / UNIT..(request.offset + u64::from(request.len)) / UNIT;
+            let result =
+                if bad.iter().any(|bad| sectors.contains(bad)) { -5 } else { i64::from(request.len) };
+            let (prepared_from_ns, start_ns, end_ns, result) = (0, 0, 1, Some(result));
+            locate.completed(&SingleCompletion { request, prepared_from_ns, start_ns, end_ns, result }, &[]);
+            made += 1;
+        }
+        (locate, made)
+    }
+
+    #[test]
+    fn bad_sectors_are_located_until_blocks_can_be_read_again() {
+        let (first, second) = (SCAN_BLOCK / UNIT, 3 * SCAN_BLOCK / UNIT + 7);
+        let (located, reads) = locate(&[first, second], u32::MAX, usize::MAX);
+        assert_eq!((u32::MAX - located.left) as usize, reads);
+        let goes_on_at = located.goes_on_at();
+        let scan = located.located(SCAN_BLOCK);
+        let found: Vec<_> = scan.unreadable.iter().map(|it| (it.offset_bytes, it.length_bytes)).collect();
+        assert_eq!(found, [(first * UNIT, UNIT), (second * UNIT, UNIT)]);
+        // The blocks from 1 to 3 MiB and eight good ones.
+        assert_eq!((scan.closer_bytes, goes_on_at), (11 * SCAN_BLOCK - 2 * UNIT, Some(12 * SCAN_BLOCK)));
+    }
+
+    #[test]
+    fn a_search_that_is_cut_short_reports_whole_blocks() {
+        let bad = SCAN_BLOCK / UNIT + 100;
+        let unreadable = |located: Locate| {
+            let goes_on_at = located.goes_on_at();
+            let scan = located.located(SCAN_BLOCK);
+            let found = scan.unreadable.iter().map(|it| (it.offset_bytes, it.length_bytes, it.is_exact));
+            (found.collect::<Vec<_>>(), goes_on_at, scan.closer_bytes)
+        };
+        // No more reads may be made than that of the block itself.
+        let (located, _) = locate(&[bad], 1, usize::MAX);
+        let block = vec![(SCAN_BLOCK, SCAN_BLOCK, false)];
+        assert_eq!(unreadable(located), (block.clone(), Some(10 * SCAN_BLOCK), 8 * SCAN_BLOCK));
+        // The device stopped responding after that.
+        let (located, _) = locate(&[bad], u32::MAX, 1);
+        assert_eq!(unreadable(located), (block, None, 0));
+    }
 
     #[test]
     fn the_block_that_failed_is_the_one_behind_what_was_read() {
