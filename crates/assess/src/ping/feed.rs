@@ -18,7 +18,7 @@ pub(super) struct PingFeed {
     /// Of the offsets and the payloads.
     pub random: Random,
     /// Requests that fit into the range.
-    pub blocks: u64,
+    blocks: u64,
     /// When the ping began, session ns.
     pub begin_ns: u64,
     /// When the latest request, or the burst that it belongs to, was due, session ns.
