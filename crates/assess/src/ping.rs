@@ -177,6 +177,7 @@ impl Watcher<'_> {
         unanswered.into_iter().for_each(|stall| tally.stalled(stall));
         let mut ping = tally.result(how);
         drop(tally);
+        ping.elapsed_ns = elapsed_ns;
         ping.stuck_thread = stuck_thread;
         ping.device_counts = disk.as_ref().and_then(|(sampler, before)| {
             let since = read(sampler)?.since(before);
@@ -188,13 +189,13 @@ impl Watcher<'_> {
             })
         });
         header.interrupted.clone_from(&interrupted);
-        let test = test_of(ping, header.started_unix_ms, elapsed_ns, interrupted);
+        let test = test_of(ping, header.started_unix_ms, interrupted);
         let status = test.status;
         Ok(RunRecord { header, status, tests: vec![test], ..RunRecord::default() })
     }
 }
 
-fn test_of(ping: Ping, started_unix_ms: u64, elapsed_ns: u64, interrupted: Option<String>) -> TestRecord {
+fn test_of(ping: Ping, started_unix_ms: u64, interrupted: Option<String>) -> TestRecord {
     let failed = ping.counts.errors;
     let unanswered = || ping.stuck_thread.map(|_| "the last I/O never completed".to_owned());
     let (status, reason) = match interrupted.clone().or_else(unanswered) {
@@ -208,7 +209,6 @@ fn test_of(ping: Ping, started_unix_ms: u64, elapsed_ns: u64, interrupted: Optio
         status,
         reason,
         started_unix_ms,
-        elapsed_ns,
         observed: Some(Observed::Ping(Box::new(ping))),
         interrupted,
         ..TestRecord::default()

@@ -141,7 +141,6 @@ fn test_of(volume: &SimulatedVolume, predicted: Predicted) -> TestRecord {
         title: volume.title.clone(),
         status,
         reason: failure.or_else(|| interrupted.clone()),
-        elapsed_ns: forecast.elapsed_ns,
         observed: Some(Observed::Forecast(Box::new(forecast))),
         notes,
         interrupted,

@@ -51,12 +51,11 @@ impl TestRecord {
 
     /// The headline numbers of what was observed; `None` of a test that ran jobs.
     pub(crate) fn observed_summary(&self) -> Option<TestSummary> {
-        let summary = match self.observed.as_ref()? {
+        Some(match self.observed.as_ref()? {
             Observed::Forecast(forecast) => forecast.summary(),
             Observed::Monitor(device) => device.summary(),
             Observed::Ping(ping) => ping.summary(),
-        };
-        Some(TestSummary { elapsed_ns: self.elapsed_ns, ..summary })
+        })
     }
 
     /// True where the same test of another host can be added to this one: forecasts and devices stay apart.

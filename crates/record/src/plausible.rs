@@ -3,14 +3,18 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
 /// The largest counter: 8 PiB, or 104 days in ns. The sum of 2,000 such numbers fits in 64 bits.
 const MAX_COUNT: u64 = 1 << 53;
+/// The largest time of what was observed, which may be virtual: 36 years in ns. Sums of such times saturate.
+const MAX_OBSERVED_NS: u64 = 1 << 60;
 /// The largest fraction, and the largest integer of more than 64 bits, such as a sum of squares.
 const MAX_REAL: f64 = 1e36;
 /// Fields that are never added up: what was asked for, random numbers, clock readings and positions on a device.
-const NOT_COUNTED: &[&str] = &["plan", "seed", "started_monotonic_ns", "offset", "size_bytes"];
+const NOT_COUNTED: &[&str] = &["plan", "seed", "started_monotonic_ns", "offset", "size_bytes", "asked_ns"];
 
 /// Checks every number of the JSON document `text`.
 ///
@@ -20,18 +24,41 @@ pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<Plausible>(text).map(drop)
 }
 
-/// Any JSON value whose numbers are plausible.
+/// A JSON document whose numbers are plausible.
 struct Plausible;
 
 impl<'de> Deserialize<'de> for Plausible {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PlausibleVisitor)
+        Limit { max: MAX_COUNT, is_observed: false }.deserialize(deserializer)
     }
 }
 
-struct PlausibleVisitor;
+/// The limit of the numbers of a JSON value.
+#[derive(Clone, Copy)]
+struct Limit {
+    max: u64,
+    /// It is a part of what was observed.
+    is_observed: bool,
+}
 
-impl<'de> Visitor<'de> for PlausibleVisitor {
+impl Limit {
+    /// The limit of the member `name`.
+    fn of(self, name: &str) -> Limit {
+        let is_observed = self.is_observed || name == "observed";
+        let is_time = name.ends_with("_ns") || ["min", "max"].contains(&name);
+        Limit { max: if is_observed && is_time { MAX_OBSERVED_NS } else { MAX_COUNT }, is_observed }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Limit {
+    type Value = Plausible;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Plausible, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Limit {
     type Value = Plausible;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,7 +66,7 @@ impl<'de> Visitor<'de> for PlausibleVisitor {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Plausible, E> {
-        if number > MAX_COUNT {
+        if number > self.max {
             Err(E::custom(format!("{number} is larger than any counter of a run")))
         } else {
             Ok(Plausible)
@@ -71,7 +98,7 @@ impl<'de> Visitor<'de> for PlausibleVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Plausible, A::Error> {
-        while list.next_element::<Plausible>()?.is_some() {}
+        while list.next_element_seed(self)?.is_some() {}
         Ok(Plausible)
     }
 
@@ -80,7 +107,7 @@ impl<'de> Visitor<'de> for PlausibleVisitor {
             if NOT_COUNTED.contains(&name.as_str()) {
                 fields.next_value::<IgnoredAny>()?;
             } else {
-                fields.next_value::<Plausible>()?;
+                fields.next_value_seed(self.of(&name))?;
             }
         }
         Ok(Plausible)
@@ -98,6 +125,7 @@ mod tests {
             "[1.5,-3,null,true,\"x\"]",
             "{\"seed\":18446744073709551615,\"offset\":1152921504606846975}",
             "{\"sum_squares\":340282366920938463463374607431768211}",
+            "{\"observed\":{\"ping\":{\"elapsed_ns\":315360000000000000,\"left_ns\":[315360000000000000]}}}",
         ] {
             check(plausible).unwrap_or_else(|error| panic!("{plausible}: {error}"));
         }
@@ -109,6 +137,10 @@ mod tests {
             (
                 "[-9223372036854775808]",
                 "9223372036854775808 is larger than any counter of a run at line 1 column 21",
+            ),
+            (
+                "{\"observed\":{\"elapsed_ns\":[1],\"ios\":9007199254740993}}",
+                "9007199254740993 is larger than any counter of a run at line 1 column 52",
             ),
             ("[1e37]", "1e37 is larger than any figure of a run at line 1 column 5"),
         ] {

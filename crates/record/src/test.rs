@@ -49,7 +49,7 @@ pub struct TestRecord {
     pub fio: String,
     /// Wall clock at the start, ms since the epoch; 0 in virtual time.
     pub started_unix_ms: u64,
-    /// From the start gate to the end of the last worker, ns.
+    /// From the start gate to the end of the last worker, ns; 0 without jobs.
     pub elapsed_ns: u64,
     /// One entry per worker, in plan order.
     pub jobs: Vec<JobRecord>,

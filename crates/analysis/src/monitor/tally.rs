@@ -55,7 +55,6 @@ impl MonitorTally {
             title: device.means.device.path.clone(),
             status: if interrupted.is_some() { TestStatus::Incomplete } else { TestStatus::Complete },
             reason: interrupted.map(str::to_owned),
-            elapsed_ns: device.means.elapsed_ns,
             observed: Some(Observed::Monitor(Box::new(device))),
             notes: is_cut.then(|| note.clone()).into_iter().collect(),
             interrupted: interrupted.map(str::to_owned),

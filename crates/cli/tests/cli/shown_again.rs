@@ -41,6 +41,19 @@ fn every_run_is_shown_again_as_it_was_printed() {
 }
 
 #[test]
+fn a_simulation_of_years_is_shown_again_as_it_was_printed() {
+    let dir = scratch();
+    // Nine years apart.
+    let trace = "fio version 3 iolog\n0 /t read 0 4096\n283824000000000 /t read 0 4096\n";
+    std::fs::write(dir.path().join("t"), trace).unwrap();
+    let command = ["simulate", "--keep", "--trace=t", "custom?iops=100&latency=1ms&size=1GiB"];
+    for format in ["markdown", "csv", "json"] {
+        let (printed, shown) = printed_and_shown(dir.path(), &command, &["--format", format], format);
+        assert_eq!(printed, shown, "{format}");
+    }
+}
+
+#[test]
 fn a_monitored_device_is_shown_again_as_it_was_printed() {
     let first = std::fs::read_dir("/sys/block").ok().and_then(|mut names| names.next()?.ok());
     let Some(device) = first.and_then(|entry| entry.file_name().into_string().ok()) else { return };

@@ -102,6 +102,40 @@ fn bench_broken_off_while_laying_out_leaves_nothing() {
 }
 
 #[test]
+fn commands_without_jobs_keep_what_they_observed() {
+    let commands: [(&[&str], &str); 2] = [
+        (&["ping", "-i", "1h", "--buffered", "."], "ping"),
+        (
+            &["simulate", "--profile=oltp", "--for=3650d", "custom?iops=9000&latency=1ms&size=9GiB"],
+            "simulate",
+        ),
+    ];
+    for (command, kind) in commands {
+        for (number, tests) in [(rustix::process::Signal::TERM, 1), (rustix::process::Signal::KILL, 0)] {
+            let dir = scratch();
+            let history =
+                |args: &[&str]| run(dir.path(), &[&["history", "--history", "h.db"], args].concat());
+            let list = || serde_json::from_str::<Value>(&history(&["list", "--format=json"]).stdout);
+            let is_begun = || list().is_ok_and(|rows| rows[0]["kind"] == kind);
+            let mut child = start(dir.path(), &[command, &["--history", "h.db"]].concat());
+            until(&mut child, is_begun);
+            signal(&child, number);
+            let ended = finish(child);
+            assert!(tests == 0 || ended.code == Some(130), "{ended:?}");
+            let rows = list().unwrap();
+            assert_eq!(
+                (&rows[0]["status"], &rows[0]["tests"]),
+                (&"incomplete".into(), &tests.into()),
+                "{rows}"
+            );
+            for format in ["text", "markdown", "csv", "json"] {
+                history(&["show", "--show-fio", "--format", format]).quietly();
+            }
+        }
+    }
+}
+
+#[test]
 fn bench_broken_off_in_a_test_keeps_what_was_finished() {
     for number in [rustix::process::Signal::TERM, rustix::process::Signal::KILL] {
         let dir = scratch();

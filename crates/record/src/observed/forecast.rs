@@ -241,7 +241,7 @@ impl ForecastSlice {
         self.lat.merge(&next.lat);
         self.credits_left.clone_from(&next.credits_left);
         for (mine, theirs) in self.credits_exhausted_ns.iter_mut().zip(&next.credits_exhausted_ns) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
     }
 }

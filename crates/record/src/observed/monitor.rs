@@ -42,6 +42,7 @@ impl MonitoredDevice {
             write: of(&activity.ops.write),
             trim: of(&activity.ops.trim),
             total: of(&activity.total()),
+            elapsed_ns: self.means.elapsed_ns,
             measured_ns: self.means.elapsed_ns,
             ..TestSummary::default()
         }

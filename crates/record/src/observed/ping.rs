@@ -13,6 +13,8 @@ use crate::{OpSummary, TestSummary};
 pub struct Ping {
     /// How it was made.
     pub how: PingHow,
+    /// How long it took, ns.
+    pub elapsed_ns: u64,
     /// How many requests had which result.
     pub counts: PingCounts,
     /// The requests that were answered.
@@ -213,6 +215,7 @@ impl PingLoad {
 impl Ping {
     /// Adds the ping of another host that was made at the same time.
     pub(crate) fn merge(&mut self, other: Ping) {
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.counts.merge(other.counts);
         self.load.merge(&other.load);
         self.lat_ns.merge(&other.lat_ns);
@@ -244,7 +247,8 @@ impl Ping {
             ..OpSummary::default()
         });
         let of = |operation: &str| total.clone().filter(|_| self.how.operation == operation);
-        let (read, write, measured_ns) = (of("read"), of("write"), load.wall_ns());
-        TestSummary { read, write, total, measured_ns, ..TestSummary::default() }
+        let (read, write) = (of("read"), of("write"));
+        let (elapsed_ns, measured_ns) = (self.elapsed_ns, load.wall_ns());
+        TestSummary { read, write, total, elapsed_ns, measured_ns, ..TestSummary::default() }
     }
 }

@@ -54,7 +54,7 @@ impl<'a> PingDocument<'a> {
             started_unix_ms,
             status: test.status,
             interrupted: test.interrupted.as_deref(),
-            elapsed_ns: test.elapsed_ns,
+            elapsed_ns: ping.elapsed_ns,
             how: &ping.how,
             counts: &ping.counts,
             whole: &ping.load,

@@ -61,7 +61,7 @@ fn course(forecast: &Forecast) -> Table {
             table.rows.push(Row { remark: Some(remark), ..row });
         }
     }
-    let exhausted: u64 = rows.iter().map(ForecastSlice::longest_exhausted_ns).sum();
+    let exhausted = exhausted_ns(&rows);
     let [iops, bandwidth, mean, p50, p99] = rates(forecast);
     let left = least_share(forecast, forecast.credits.iter().map(|credit| credit.left));
     let exhausted = share(exhausted, forecast.elapsed_ns);
@@ -73,6 +73,11 @@ fn course(forecast: &Forecast) -> Table {
         (false, true) => &[],
     };
     table.without(absent)
+}
+
+/// For how long a credit was exhausted, ns.
+fn exhausted_ns(slices: &[ForecastSlice]) -> u64 {
+    slices.iter().fold(0, |sum, slice| sum.saturating_add(slice.longest_exhausted_ns()))
 }
 
 /// More consecutive equal rows than these are shown as one.
@@ -184,7 +189,7 @@ fn figures(test: &TestRecord, forecast: &Forecast) -> Vec<KeyFigure> {
 
 fn stalls_text(stalls: &[ForecastStall]) -> Option<String> {
     let longest = stalls.iter().max_by_key(|stall| stall.length_ns)?;
-    let sum: u64 = stalls.iter().map(|stall| stall.length_ns).sum();
+    let sum = stalls.iter().fold(0u64, |sum, stall| sum.saturating_add(stall.length_ns));
     let times = match stalls.len() {
         1 => String::new(),
         count => format!("{} times, {} in total; longest ", grouped(count as u64), duration(Nanos(sum))),
@@ -346,8 +351,7 @@ fn data(volumes: &[VolumeForecast<'_>]) -> Table {
             })
             .collect();
         let left = least_share(forecast, forecast.credits.iter().map(|credit| credit.left));
-        let exhausted = slices.iter().map(ForecastSlice::longest_exhausted_ns).sum();
-        let credits = [left, Cell::duration(exhausted)];
+        let credits = [left, Cell::duration(exhausted_ns(slices))];
         let mut whole = row(&forecast.target, "whole", [0, forecast.elapsed_ns], rates(forecast), credits);
         whole.cells.push(cost.map(|cost| Cell::money(cost.total)).into());
         whole.cells.push(cost.map(|cost| cost.price.currency.clone()).into());
