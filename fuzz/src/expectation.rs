@@ -51,8 +51,12 @@ fn standard() -> &'static Suite {
 fn plan() -> &'static BenchPlan {
     static PLAN: OnceLock<BenchPlan> = OnceLock::new();
     PLAN.get_or_init(|| {
-        BenchPlan::of_suite(standard().clone(), vec![suite::target()], settings(ExpectationSettings::default()))
-            .expect("the shipped suite has a plan")
+        BenchPlan::of_suite(
+            standard().clone(),
+            vec![suite::target()],
+            settings(ExpectationSettings::default()),
+        )
+        .expect("the shipped suite has a plan")
     })
 }
 
