@@ -81,7 +81,7 @@ fn need() -> VolumeNeed {
         iops: 500.0,
         in_ios: true,
         in_bytes: false,
-        spell: None,
+        burst: None,
         latency: Vec::new(),
         persistent: false,
     }

@@ -86,9 +86,9 @@ fn repeat(invocation: &Invocation, plan: &RunPlan) {
 /// its files are called; a command line has room for the latter alone.
 fn meaning(plan: &RunPlan) -> RunPlan {
     let mut plan = plan.clone();
-    plan.global_said.clear();
+    plan.global_options.clear();
     for job in &mut plan.jobs {
-        job.said.clear();
+        job.options.clear();
         job.name.clear();
     }
     plan

@@ -28,9 +28,9 @@ pub(crate) fn check(model: &VolumeModel, seed: u64, count: u64) {
         now = now.min(u64::MAX / 4);
     }
     assert_eq!(volume.counters().issued, count);
-    let standing = |at: u64| volume.standings(at).count();
-    assert_eq!(standing(now), standing(u64::MAX / 2));
-    volume.client_standing(now);
+    let states = |at: u64| volume.stage_states(at).count();
+    assert_eq!(states(now), states(u64::MAX / 2));
+    volume.client_state(now);
     volume.billed_transactions();
 }
 

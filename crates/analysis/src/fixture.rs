@@ -93,7 +93,7 @@ fn test(load: &TestLoad) -> TestRecord {
 
 /// A latency of `count` samples, all of `ns`.
 pub(crate) fn latency(count: u64, ns: u64) -> Latency {
-    Latency::alike(count, ns)
+    Latency::repeated(count, ns)
 }
 
 /// The same in the form of an interval.

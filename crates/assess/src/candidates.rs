@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fathom_analysis::identified::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
 use fathom_analysis::identified::{EachWay, Identified};
-use fathom_catalog::{Alike, Catalog, CatalogEntry, Lifecycle, MeasuredVolume};
+use fathom_catalog::{Catalog, CatalogEntry, ClosestVolume, Lifecycle, MeasuredVolume};
 use fathom_record::RunRecord;
 
 use crate::catalogue::VolumeTypes;
@@ -53,13 +53,13 @@ fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) 
         bytes_per_second: known(&found.bytes_per_second),
     };
     let apart = |model: &fathom_volume::VolumeModel| distance(found, model);
-    let search = |measured: MeasuredVolume| entry.most_alike(&measured, CHOSEN, &apart);
-    let cost = |alike: &Alike| alike.distance + f64::from(alike.chosen) * CHOSEN;
+    let search = |measured: MeasuredVolume| entry.closest_volume(&measured, CHOSEN, &apart);
+    let cost = |alike: &ClosestVolume| alike.distance + f64::from(alike.chosen) * CHOSEN;
     let at_the_targets = size_bytes.and_then(|_| search(measured));
     let any = || search(MeasuredVolume { size_bytes: None, ..measured });
     let is_near = at_the_targets.as_ref().is_some_and(|alike| cost(alike) <= OTHER_SIZE);
     let other = if is_near { None } else { any() };
-    let extra = |alike: &Alike| if fits(alike, size_bytes) { 0.0 } else { OTHER_SIZE };
+    let extra = |alike: &ClosestVolume| if fits(alike, size_bytes) { 0.0 } else { OTHER_SIZE };
     let alike = at_the_targets
         .into_iter()
         .chain(other)
@@ -105,7 +105,7 @@ pub fn volume_size(record: &RunRecord, types: &VolumeTypes) -> Option<u64> {
 }
 
 /// True where the volume may have the target's size.
-fn fits(alike: &Alike, size_bytes: Option<u64>) -> bool {
+fn fits(alike: &ClosestVolume, size_bytes: Option<u64>) -> bool {
     let Some(size) = size_bytes else { return true };
     let (low, high) = alike.sizes;
     (low as f64 * (1.0 - SAME_SIZE)..=high as f64 * (1.0 + SAME_SIZE)).contains(&(size as f64))

@@ -1,7 +1,7 @@
 //! From what somebody says of a use to what is needed of a volume. Pure.
 
 use fathom_analysis::criterion::{LatencyObjective, Metric, MetricDirection, MetricKind};
-use fathom_catalog::{LatencyNeed, OfferedLoad, Spell, VolumeNeed};
+use fathom_catalog::{LatencyNeed, OfferedLoad, RecurringBurst, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_bytes};
 
@@ -90,12 +90,12 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
             "use --baseline-iops for the rate between bursts",
         ));
     }
-    let spell = settings.burst.map(|(length, every)| Spell {
+    let burst = settings.burst.map(|(length, every)| RecurringBurst {
         length_ns: length.0,
         period_ns: every.0,
         iops_between: between,
     });
-    if settings.baseline_iops.is_some() && spell.is_none() {
+    if settings.baseline_iops.is_some() && burst.is_none() {
         return Err(refuse(
             "--baseline-iops needs --burst",
             "give the duration of the burst: --burst 30m/day",
@@ -110,7 +110,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
         iops: requests,
         in_ios: iops.is_some(),
         in_bytes: rate.is_some(),
-        spell,
+        burst,
         latency,
         persistent: settings.persistent,
         load,
@@ -286,14 +286,14 @@ fn words(
     };
     let average = if load.blocks.len() > 1 { " on average" } else { "" };
     let requests = format!("{} I/Os{average}, {order}, {mix}", bytes(load.mean_bytes().round() as u64));
-    let when = match need.spell {
+    let when = match need.burst {
         None => String::new(),
-        Some(spell) => {
-            let between = match spell.iops_between {
+        Some(burst) => {
+            let between = match burst.iops_between {
                 0.0 => "nothing".to_owned(),
                 rate => format!("{} IOPS", grouped(rate as u64)),
             };
-            let (length, every) = (duration(Nanos(spell.length_ns)), duration(Nanos(spell.period_ns)));
+            let (length, every) = (duration(Nanos(burst.length_ns)), duration(Nanos(burst.period_ns)));
             format!(", for {length} of each {every}, then {between}")
         }
     };

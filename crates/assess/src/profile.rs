@@ -114,8 +114,8 @@ fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProf
     };
     let section = section(name, text, engines).map_err(option_error)?;
     let mut options = section.inherited.clone();
-    options.retain(|(inherited, _)| !section.said.iter().any(|(said, _)| said == inherited));
-    options.extend(section.said.iter().cloned());
+    options.retain(|(inherited, _)| !section.raw_options.iter().any(|(said, _)| said == inherited));
+    options.extend(section.raw_options.iter().cloned());
     options.retain(|(said, _)| !RESERVED.contains(&said.as_str()));
     let mut expected = Vec::new();
     for need in &header.needs {

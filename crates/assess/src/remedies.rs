@@ -91,7 +91,7 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
         load,
         in_ios: !in_bytes,
         in_bytes,
-        spell: None,
+        burst: None,
         latency: Vec::new(),
         persistent: true,
     })
@@ -113,7 +113,7 @@ fn lasting(
         "By its published rules the burst credits of this {id} last {lasts} at full rate and refill in \
          {refill} when idle."
     );
-    let (own, next) = catalog.for_ever(entry, met);
+    let (own, next) = catalog.sustained_alternatives(entry, met);
     let next = next.map(|next| format!("{}: {}{}", next.id, size(&next.parameters), price(&next)));
     let own = own.map(|own| format!("{id}: {}", size(&own)));
     let all: Vec<String> = own.into_iter().chain(next).collect();
@@ -131,7 +131,7 @@ fn lasting(
 fn told(entry: &CatalogEntry, lift: &Lift) -> String {
     let id = entry.id();
     let mut text = match (&lift.tenth, &lift.twice) {
-        _ if lift.is_below_its_rules => {
+        _ if lift.is_below_own_limit => {
             format!(
                 "By its published rules this {id} has a higher sustained rate: another limit applies, such as that \
                  of the instance."
@@ -146,7 +146,7 @@ fn told(entry: &CatalogEntry, lift: &Lift) -> String {
         }
         (None, None) => format!("No {id} has a higher sustained rate."),
     };
-    if let Some(next) = lift.next.as_ref().filter(|_| !lift.is_below_its_rules) {
+    if let Some(next) = lift.next.as_ref().filter(|_| !lift.is_below_own_limit) {
         text += &format!(
             " The next type with a higher one is {}: {}{}.",
             next.id,

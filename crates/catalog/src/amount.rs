@@ -1,14 +1,14 @@
-//! Figures of the catalogue as whole numbers. They are decimals with up to eight places, and are calculated with as such, so
-//! that a rule like 3 a GiB is exact at every size.
+//! Figures of the catalogue as whole numbers. They are decimals with up to eight places and are computed as such, so
+//! that a rule like 3 IOPS per GiB is exact at every size.
 
 /// Bytes of a GiB.
 pub(crate) const GIB: u64 = 1 << 30;
 /// Bytes of a TiB.
 pub(crate) const TIB: u64 = 1 << 40;
-/// Parts in which figures are counted.
+/// Fixed-point scale of figures.
 const PARTS: u128 = 100_000_000;
 
-/// A figure in [`PARTS`]. What is negative or no number is 0; the check has refused it.
+/// A figure in [`PARTS`]. Negative figures and NaN become 0; the check refuses them.
 fn parts(figure: f64) -> u128 {
     (figure * PARTS as f64).round() as u128
 }
@@ -18,7 +18,7 @@ pub(crate) fn of(figure: f64, unit: u64) -> u64 {
     whole(parts(figure).saturating_mul(u128::from(unit)) / PARTS)
 }
 
-/// `intercept + slope * size` times `unit`, rounded down; the slope holds for so many bytes.
+/// `intercept + slope * size` times `unit`, rounded down; the slope is per `per_bytes` bytes.
 pub(crate) fn linear(intercept: f64, (slope, per_bytes): (f64, u64), size_bytes: u64, unit: u64) -> u64 {
     let product = |figure: f64, by: u64| parts(figure).saturating_mul(u128::from(by));
     let sum = product(intercept, per_bytes).saturating_add(product(slope, size_bytes));
@@ -30,12 +30,12 @@ pub(crate) fn gib(figure: f64) -> u64 {
     of(figure, GIB)
 }
 
-/// ns of so many seconds.
+/// Seconds in ns.
 pub(crate) fn seconds(figure: f64) -> u64 {
     of(figure, 1_000_000_000)
 }
 
-/// ns of so many ms.
+/// Milliseconds in ns.
 pub(crate) fn milliseconds(figure: f64) -> u64 {
     of(figure, 1_000_000)
 }
@@ -65,7 +65,7 @@ mod tests {
             );
         }
         assert_eq!(linear(0.0, (40.0, TIB), 3 * TIB, 1 << 20), 120 << 20);
-        // What no volume has stays more than any has.
+        // Figures above any volume's stay above any volume's.
         assert_eq!(of(1e12, u64::MAX), u64::MAX);
         assert!(linear(1e12, (1e12, TIB), u64::MAX, u64::MAX) > 1_000_000_000_000_000_000);
         assert_eq!((gib(0.5), seconds(1800.0), milliseconds(0.556)), (1 << 29, 1_800_000_000_000, 556_000));

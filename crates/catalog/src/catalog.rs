@@ -1,4 +1,4 @@
-//! The entries that are shipped, and those of a user beside them.
+//! The built-in entries, and those of a user's file.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use crate::misread;
 use crate::target::CUSTOM;
 use crate::wire::File;
 
-/// What is shipped: file name and text.
+/// The built-in files: name and text.
 const FILES: &[(&str, &str)] = &[
     ("alibaba.toml", include_str!("../data/alibaba.toml")),
     ("aws.toml", include_str!("../data/aws.toml")),
@@ -23,9 +23,9 @@ const FILES: &[(&str, &str)] = &[
     ("tencent.toml", include_str!("../data/tencent.toml")),
 ];
 
-/// Most ids that are proposed for one that does not exist.
+/// Most ids suggested for an unknown one.
 const MOST_NEAR: usize = 4;
-/// A longer word is meant for no id, and to compare it takes long.
+/// Longest word that is compared with the ids; longer ones cannot be misspelt ids, and take too long.
 const LONGEST_COMPARED: usize = 256;
 
 /// Volume types by their ids.
@@ -34,7 +34,7 @@ pub struct Catalog {
     entries: BTreeMap<String, CatalogEntry>,
 }
 
-/// A catalogue file that is refused.
+/// An invalid catalogue file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct CatalogError {
@@ -42,34 +42,34 @@ pub struct CatalogError {
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The field, where it is one.
+    /// The field, if the error concerns one.
     pub field: Option<String>,
-    /// What is wrong, the entry and the field named.
+    /// The reason, with the entry and the field.
     pub reason: String,
 }
 
 impl CatalogError {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<&str> {
         Some("`fathom catalog show ID` shows the fields of a built-in entry")
     }
 }
 
 impl Catalog {
-    /// The entries that are shipped. They are read once.
+    /// The built-in entries, parsed once.
     pub fn shipped() -> &'static Catalog {
         static SHIPPED: OnceLock<Catalog> = OnceLock::new();
         SHIPPED.get_or_init(|| {
             let parsed = FILES.iter().map(|(file, text)| Catalog::parse(file, text));
             parsed.fold(Catalog::default(), |all, catalog| match catalog {
                 Ok(catalog) => all.with(catalog),
-                // A test reads all of them, so this is never taken.
+                // Unreachable: a test parses all of them.
                 Err(_) => all,
             })
         })
     }
 
-    /// Reads a file; one bad entry refuses it all.
+    /// Parses a file; one invalid entry refuses the whole file.
     pub fn parse(file: &str, text: &str) -> Result<Catalog, CatalogError> {
         let at = |line, field: Option<&str>, reason: String| CatalogError {
             file: file.to_owned(),
@@ -94,7 +94,7 @@ impl Catalog {
         Ok(Catalog { entries })
     }
 
-    /// Both together; where both have an id, the other's entry holds.
+    /// The union; for an id in both, the entry of `other` applies.
     pub fn with(mut self, other: Catalog) -> Catalog {
         self.entries.extend(other.entries);
         self
@@ -105,8 +105,8 @@ impl Catalog {
         self.entries.get(id)
     }
 
-    /// The ids that `word` may have been meant for, the nearest first: those that it is a part of, else those that it
-    /// nearly is.
+    /// Suggestions for the unknown id `word`, the closest first: ids that contain it, or else ids with a similar
+    /// spelling.
     pub fn nearest(&self, word: &str) -> Vec<&str> {
         if word.len() > LONGEST_COMPARED {
             return Vec::new();
@@ -129,7 +129,7 @@ impl Catalog {
     }
 }
 
-/// Why no command could name a type of that id, if so.
+/// The reason why no command can name a type with this id, if any.
 fn unnameable(id: &str) -> Option<String> {
     let is_fit = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     match id {
@@ -141,7 +141,7 @@ fn unnameable(id: &str) -> Option<String> {
     }
 }
 
-/// The line on which an entry says `field`, or the one on which it begins.
+/// The line of `field` in an entry, or the first line of the entry.
 fn line_of(text: &str, id: &str, field: &str) -> usize {
     let mut lines = text.lines().enumerate();
     let is_header = |line: &str| {
@@ -161,7 +161,7 @@ mod tests {
     const GOOD: &str = include_str!("../tests/mine.toml");
 
     #[test]
-    fn all_that_is_shipped_can_be_read() {
+    fn all_built_in_files_are_valid() {
         for (file, text) in FILES {
             if let Err(error) = Catalog::parse(file, text) {
                 panic!("{error}");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_entries_join_or_replace_those_shipped() {
+    fn user_entries_extend_or_replace_built_in_ones() {
         let mine = Catalog::parse("mine.toml", GOOD).unwrap();
         let both = Catalog::shipped().clone().with(mine);
         assert_eq!(both.entries().count(), 54);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_keyboard_is_met_halfway() {
+    fn misspelt_ids_get_suggestions() {
         let check = |word: &str, expected: &[&str]| {
             assert_eq!(Catalog::shipped().nearest(word), expected, "{word}");
         };
@@ -191,11 +191,11 @@ mod tests {
         check("aws-pg2", &["aws-gp2", "aws-gp3"]);
         check("nothing-like-it", &[]);
         check("", &[]);
-        // Compared, this one would take minutes.
+        // The comparison of this one would take minutes.
         check(&"a".repeat(1 << 22), &[]);
     }
 
-    /// What the file says when one line of it is another.
+    /// Checks the error after one line of the file is replaced.
     fn check(from: &str, to: &str, expected: &str) {
         assert!(GOOD.contains(from), "{from}");
         let error = Catalog::parse("mine.toml", &GOOD.replace(from, to)).unwrap_err();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_files_are_refused_by_line_and_field() {
+    fn invalid_files_are_refused_by_line_and_field() {
         check("iops_max = 5000", "iops_max = -1", "mine.toml:12: mine: iops_max -1 is below 0");
         check("iops_max = 5000", "iops_max = nan", "mine.toml:12: mine: iops_max NaN is not a number");
         let unknown = "mine.toml:12: mine: unknown field iops_mx; did you mean iops_max?";

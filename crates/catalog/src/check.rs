@@ -1,4 +1,4 @@
-//! What an entry must have to be one: a source, a date, and numbers that can be.
+//! Validation of an entry: a source, a date and plausible numbers.
 
 use crate::amount;
 use crate::entry::{CatalogEntry, Confidence};
@@ -10,19 +10,19 @@ const MEDIA: [&str; 8] = ["hdd", "ssd", "nvme", "hybrid", "local", "local_ssd", 
 /// Sizes that a volume can have.
 const SIZES_GIB: std::ops::RangeInclusive<f64> = 0.001..=1e9;
 
-/// The first thing that is wrong with an entry: its field and what is wrong.
+/// The first invalid field of an entry, and the reason.
 pub(crate) fn problem(entry: &CatalogEntry) -> Option<(&'static str, String)> {
     let wire = &entry.wire;
-    said(wire)
+    text_fields(wire)
         .or_else(|| numbers(wire))
         .or_else(|| ordered(wire))
         .or_else(|| present(wire))
         .or_else(|| priced(wire))
-        .or_else(|| comes_to_volumes(entry))
+        .or_else(|| invalid_volumes(entry))
 }
 
 /// Names, source and date.
-fn said(wire: &Wire) -> Option<(&'static str, String)> {
+fn text_fields(wire: &Wire) -> Option<(&'static str, String)> {
     let texts = [("provider", &wire.provider), ("type_name", &wire.type_name), ("source", &wire.source)];
     if let Some((field, _)) = texts.into_iter().find(|(_, text)| text.trim().is_empty()) {
         return Some((field, "is empty".to_owned()));
@@ -35,10 +35,10 @@ fn said(wire: &Wire) -> Option<(&'static str, String)> {
     (!is_known).then(|| ("media", format!("{:?} is not one of {}", wire.media, MEDIA.join(", "))))
 }
 
-/// A field that is a number, and what it says.
+/// A numeric field and its value.
 type NumberField = (&'static str, Option<f64>);
 
-/// Every figure of an entry. Those of the second list may be 0.
+/// All figures of an entry; those of the second list may be 0.
 fn figures(wire: &Wire) -> (Vec<NumberField>, Vec<NumberField>) {
     macro_rules! named {
         ($($field:ident),* $(,)?) => { vec![$((stringify!($field), wire.$field)),*] };
@@ -121,7 +121,7 @@ fn numbers(wire: &Wire) -> Option<(&'static str, String)> {
         return Some(("first_touch_penalty_fraction", "must be below 1".to_owned()));
     }
     let zero = positive.into_iter().find(|(_, figure)| *figure == Some(0.0));
-    zero.map(|(field, _)| (field, "is 0: omit it if there is none".to_owned())).or_else(|| tiers(wire))
+    zero.map(|(field, _)| (field, "is 0: omit it instead".to_owned())).or_else(|| tiers(wire))
 }
 
 fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
@@ -163,7 +163,7 @@ fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
     bad.then(|| ("throughput_by_iops", "has an invalid value".to_owned()))
 }
 
-/// What is the least is not above what is the most.
+/// No minimum is above its maximum.
 fn ordered(wire: &Wire) -> Option<(&'static str, String)> {
     let pairs = [
         ("size_min_gib", wire.size_min_gib, wire.size_max_gib),
@@ -192,7 +192,7 @@ fn ordered(wire: &Wire) -> Option<(&'static str, String)> {
     slower(wire.burst_throughput, wire.throughput_max).then(|| ("burst_throughput", reason()))
 }
 
-/// What the models cannot do without.
+/// Fields that the models require.
 fn present(wire: &Wire) -> Option<(&'static str, String)> {
     let needed: &[(&'static str, bool)] = match wire.iops_model {
         IopsModel::Fixed => &[("iops_max", wire.iops_max.is_some())],
@@ -233,7 +233,7 @@ fn present(wire: &Wire) -> Option<(&'static str, String)> {
     Some((missing.0, "is missing".to_owned()))
 }
 
-/// A price says in what, and is not remembered.
+/// A price has a currency and a source.
 fn priced(wire: &Wire) -> Option<(&'static str, String)> {
     let figures = [
         wire.price_per_gib_month,
@@ -256,13 +256,13 @@ fn priced(wire: &Wire) -> Option<(&'static str, String)> {
     }
 }
 
-/// Three capital letters, so that no two words mean the same one.
+/// Three capital letters, so that each currency has one spelling.
 fn is_currency(text: &str) -> bool {
     text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
-/// At both ends of what is sold, the rules come to a volume.
-fn comes_to_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
+/// The rules give a valid volume at the smallest and largest size.
+fn invalid_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
     if entry.unmodelled().is_some() {
         return None;
     }
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
     use crate::{Catalog, OfferedLoad, VolumeNeed};
 
-    /// What one model or another cannot do without.
+    /// Fields that some models require.
     const NEEDED: [(&str, f64); 8] = [
         ("iops_max", 5000.0),
         ("iops_per_gib", 3.0),
@@ -311,7 +311,7 @@ mod tests {
         ("burst_bucket_mib_per_tib", 1e6),
     ];
 
-    /// An entry whose first lines are sure and whose numbers are anything.
+    /// An entry with valid first lines and arbitrary numbers.
     fn any_entry() -> impl Strategy<Value = String> {
         let shipped = Catalog::shipped().entries().next().expect("entries");
         let (positive, any) = figures(&shipped.wire);
@@ -352,7 +352,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_passes_comes_to_volumes_and_what_does_not_names_its_line(
+        fn accepted_entries_resolve_and_refused_ones_name_their_line(
             text in any_entry(), size_gib in 1u64..100_000, iops in prop::option::of(1u64..1_000_000),
         ) {
             match Catalog::parse("x.toml", &text) {
@@ -378,7 +378,7 @@ mod tests {
                         iops: iops.unwrap_or(1) as f64,
                         in_ios: true,
                         in_bytes: false,
-                        spell: None,
+                        burst: None,
                         latency: Vec::new(),
                         persistent: false,
                     };

@@ -1,4 +1,5 @@
-//! What a volume costs a month, as far as sources tell. A part that is not known is named, never taken as free.
+//! The monthly cost of a volume, as far as its sources state prices. A part with an unknown price is named, never
+//! counted as free.
 
 use fathom_model::{CostPart, MonthlyCost};
 
@@ -7,20 +8,20 @@ use crate::entry::CatalogEntry;
 use crate::levels;
 use crate::resolve::{ModelRefusal, Parameters};
 
-/// What a volume does in a month.
+/// The use of a volume in a month.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MonthlyUse {
     /// Requests.
     pub ios: f64,
-    /// Transactions of bursts that are billed.
+    /// Billed transactions of on-demand bursts.
     pub billed_transactions: f64,
 }
 
 impl CatalogEntry {
-    /// What the volume costs in a month in which it is used like that; `None` where no price is sourced.
+    /// The cost of a month with this use; `None` without a sourced price.
     ///
     /// # Errors
-    /// There is no such volume of this type.
+    /// The type has no such volume.
     pub fn cost_of_month(
         &self,
         parameters: &Parameters,
@@ -48,7 +49,7 @@ impl CatalogEntry {
                 None => cost.unknown.push(what.to_owned()),
             }
         }
-        // Most types are not paid for by the request, and no source would say so of each.
+        // Most types do not bill requests, and sources do not state that for each.
         if let Some(rate) = cost.price.per_million_ios {
             cost.parts.push(CostPart {
                 what: "I/Os".to_owned(),
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_added_up_and_the_rest_is_named() {
+    fn known_parts_are_added_and_unknown_ones_named() {
         let of = |size: u64, iops: Option<u64>| Parameters {
             size_bytes: Some(size * GIB),
             iops,
@@ -108,7 +109,7 @@ mod tests {
         check("aws-gp2", of(500, None), 50.0, &[]);
         check("aws-io1", of(100, Some(2000)), 12.5 + 130.0, &[]);
         check("aws-gp3", of(100, None), 8.0, &[]);
-        // The price of an IOPS holds for the first 32,000; what is paid for the others is from memory.
+        // The price of an IOPS holds for the first 32,000; the price of the others is from memory.
         check("aws-io2-block-express", of(1000, Some(32_000)), 125.0 + 2080.0, &[]);
         check("aws-io2-block-express", of(1000, Some(40_000)), 125.0 + 2080.0, &["further provisioned IOPS"]);
         check("aws-gp3", of(100, Some(5000)), 8.0, &["provisioned IOPS"]);

@@ -1,4 +1,4 @@
-//! `sim:custom`: a volume by its limits. What is left out is unlimited.
+//! `sim:custom`: a volume defined by its limits. An omitted limit is unlimited.
 
 use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
@@ -6,7 +6,7 @@ use crate::parts::UnusedParts;
 use crate::resolve::{USUAL_SIZE, is_limited, stage};
 use crate::target::{SimulatedTarget, first_touch};
 
-/// Reads what is particular to it.
+/// Parses the parameters of `sim:custom`.
 pub(crate) fn read(parts: &mut UnusedParts<'_>) -> Result<SimulatedTarget, String> {
     let size_bytes = parts.bytes("size")?.unwrap_or(USUAL_SIZE);
     let unit =
@@ -20,7 +20,7 @@ pub(crate) fn read(parts: &mut UnusedParts<'_>) -> Result<SimulatedTarget, Strin
     let mut writes = limits(parts, "write_", accounting)?;
     let mut shared = vec![both];
     if !is_shared {
-        // The same for each direction, but where one has its own.
+        // The shared value for each direction, unless it has its own.
         for one in [&mut reads, &mut writes] {
             let both = &shared[0];
             *one = stage("volume", accounting, one.ios.or(both.ios), one.bytes.or(both.bytes));
@@ -61,7 +61,7 @@ fn limits(parts: &mut UnusedParts<'_>, prefix: &str, accounting: Accounting) -> 
     Ok(stage("volume", accounting, ios, bytes))
 }
 
-/// A baseline alone, or with a bucket, whose burst is unlimited where it is not given.
+/// A baseline, optionally with a burst bucket; an omitted burst rate is unlimited.
 fn limit(
     (base, burst, bucket): (Option<u64>, Option<u64>, Option<u64>),
     [base_key, burst_key, bucket_key]: &[String; 3],
@@ -93,7 +93,7 @@ fn latencies(parts: &mut UnusedParts<'_>) -> Result<(VolumeLatency, VolumeLatenc
     Ok((of(read), of(write)))
 }
 
-/// `first_touch=1`: a first access counts twice; `first_touch=5ms`: it takes that much longer.
+/// `first_touch=1`: a first access counts twice; `first_touch=5ms`: it takes 5 ms longer.
 fn penalty(parts: &mut UnusedParts<'_>) -> Result<Option<fathom_volume::FirstTouch>, String> {
     match parts.text("first_touch") {
         None | Some("0") => Ok(None),

@@ -1,4 +1,4 @@
-//! A volume type: what it is called, where its rules come from, and what it costs where that is known.
+//! A volume type: its names, the sources of its rules, and its price if known.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::{Period, Wire};
 
-/// How sure a figure is.
+/// Confidence in a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// Nobody looked it up.
+    /// From memory, without a source.
     FromMemory,
     /// Calculated from quoted or measured figures.
     Derived,
-    /// The source says so.
+    /// Quoted from the source.
     Quoted,
 }
 
@@ -29,15 +29,15 @@ impl fmt::Display for Confidence {
     }
 }
 
-/// Whether a type is sold.
+/// Availability of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
-    /// It is.
+    /// Sold.
     Current,
-    /// It is, but its provider recommends another type.
+    /// Sold, but its provider recommends another type.
     Previous,
-    /// Its rules are no longer those of any volume.
+    /// No longer sold under these rules.
     Historical,
 }
 
@@ -68,52 +68,52 @@ impl CatalogEntry {
         &self.id
     }
 
-    /// Who sells it.
+    /// The provider.
     pub fn provider(&self) -> &str {
         &self.wire.provider
     }
 
-    /// What the provider calls it.
+    /// The provider's name for it.
     pub fn type_name(&self) -> &str {
         &self.wire.type_name
     }
 
-    /// What it is called in the provider's interface.
+    /// Its name in the provider's API.
     pub fn api_name(&self) -> Option<&str> {
         self.wire.api_name.as_deref()
     }
 
-    /// What it is made of: `hdd`, `ssd`, `nvme`, `hybrid`, `local`, `local_ssd`, `local_nvme` or `unknown`.
+    /// The medium: `hdd`, `ssd`, `nvme`, `hybrid`, `local`, `local_ssd`, `local_nvme` or `unknown`.
     pub fn media(&self) -> &str {
         &self.wire.media
     }
 
-    /// False where its data is lost with the instance.
+    /// False if its data is lost with the instance.
     pub fn is_persistent(&self) -> bool {
         self.wire.persistent.unwrap_or(true)
     }
 
-    /// Whether it is sold.
+    /// Its availability.
     pub fn lifecycle(&self) -> Lifecycle {
         self.wire.lifecycle
     }
 
-    /// Where its rules come from, the main source first.
+    /// The sources of its rules, the main one first.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.wire.source).chain(&self.wire.sources_more).map(String::as_str)
     }
 
-    /// When they held.
+    /// The date of its rules.
     pub fn as_of(&self) -> &str {
         &self.wire.as_of
     }
 
-    /// How sure they are, but for the fields that are less so.
+    /// Confidence in its rules; some fields may have a lower one.
     pub fn confidence(&self) -> Confidence {
         self.wire.confidence
     }
 
-    /// How sure one field is.
+    /// Confidence in one field.
     pub fn confidence_of(&self, field: &str) -> Confidence {
         let is_in = |fields: &[String]| fields.iter().any(|name| name == field);
         match () {
@@ -123,12 +123,12 @@ impl CatalogEntry {
         }
     }
 
-    /// What should be known about it.
+    /// Notes for the buyer.
     pub fn notes(&self) -> Option<&str> {
         self.wire.notes.as_deref()
     }
 
-    /// What is told of it and not calculated with: name and text.
+    /// Facts that the model does not use: name and text.
     pub fn facts(&self) -> impl Iterator<Item = (&str, String)> {
         self.wire.facts.iter().map(|(name, value)| {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -136,34 +136,34 @@ impl CatalogEntry {
         })
     }
 
-    /// Its smallest and largest size in bytes, where they are known.
+    /// Its smallest and largest size in bytes, if known.
     pub fn size_range(&self) -> (Option<u64>, Option<u64>) {
         let bytes = |gib: Option<f64>| gib.map(crate::amount::gib);
         (bytes(self.wire.size_min_gib), bytes(self.wire.size_max_gib))
     }
 
-    /// The published shares: of its rate, and of the time in which that rate is available.
+    /// The published shares of its rate, and of the time for which that rate is available.
     pub fn published_shares(&self) -> (Option<f64>, Option<f64>) {
         (self.wire.sla_iops_fraction, self.wire.sla_time_fraction)
     }
 
-    /// True where that share of the time refers to a year.
+    /// True if the share of the time refers to a year.
     pub fn is_yearly(&self) -> bool {
         self.wire.sla_period == Some(Period::Year)
     }
 
-    /// The most that a read and a write take one at a time, ns, where that is published.
+    /// The published maximum latency of a read and of a write at QD 1, ns.
     pub fn latency_limits_ns(&self) -> (Option<u64>, Option<u64>) {
         let ns = |most: Option<f64>| most.map(crate::amount::milliseconds);
         (ns(self.wire.latency_read_ms_max), ns(self.wire.latency_write_ms_max))
     }
 
-    /// Requests that have to be under way for each a second, where that is published.
+    /// The published queue depth per IOPS.
     pub fn asked_depth_per_iops(&self) -> Option<f64> {
         self.wire.queue_depth_per_iops
     }
 
-    /// What it costs, where a source says so.
+    /// Its price, if a source states it.
     pub fn price(&self) -> Option<Price> {
         let wire = &self.wire;
         Some(Price {

@@ -1,5 +1,5 @@
-//! Which volumes serve a need: for each type the smallest size, and the least of what can be chosen, that does, and why
-//! each of the others falls out.
+//! The volumes that meet a need: for each type the smallest size and the lowest choices that meet it, or the reason why
+//! none does.
 
 use fathom_model::MonthlyCost;
 use fathom_volume::{VolumeLatency, VolumeModel};
@@ -17,179 +17,178 @@ use crate::reach::{ReachedRate, limits_bytes, mean_ns, quantile_ns, reach};
 use crate::resolve::Parameters;
 use crate::sheet::ASSUMED_LATENCY;
 
-/// What is needed of a volume.
+/// The requirements on a volume.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VolumeNeed {
-    /// Bytes to be kept.
+    /// Bytes to store.
     pub size_bytes: u64,
-    /// What the requests are like.
+    /// The requests.
     #[serde(flatten)]
     pub load: OfferedLoad,
-    /// How many of them a second.
+    /// The requests per second.
     pub iops: f64,
-    /// The need was told in I/Os a second, so that a type must say how many it gives.
+    /// The need is in IOPS, so the IOPS of a type must be published.
     pub in_ios: bool,
-    /// The need was told in bytes a second, so that a type must say how many it gives.
+    /// The need is in bytes per second, so the bandwidth of a type must be published.
     pub in_bytes: bool,
-    /// For so long of each period alone; `None` = for ever.
-    pub spell: Option<Spell>,
-    /// What a request may take.
+    /// The need applies only in recurring bursts; `None` = permanently.
+    pub burst: Option<RecurringBurst>,
+    /// Latency limits.
     pub latency: Vec<LatencyNeed>,
     /// Data must outlive the instance.
     pub persistent: bool,
 }
 
-/// A need that comes and goes.
+/// A need that recurs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spell {
-    /// How long it lasts, in one piece.
+pub struct RecurringBurst {
+    /// Length of a burst.
     pub length_ns: u64,
-    /// From the beginning of one to that of the next.
+    /// From the start of one burst to the start of the next.
     pub period_ns: u64,
-    /// Requests a second in between, like those of the need.
+    /// Requests per second between bursts, like those of the need.
     pub iops_between: f64,
 }
 
-/// What requests may take.
+/// A latency limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LatencyNeed {
-    /// Its name for people: `p99`, `mean`.
+    /// Name of the statistic: `p99`, `mean`.
     pub statistic: String,
-    /// Requests of a million that must keep it; `None` = the mean.
+    /// Requests per million that must be within it; `None` = the mean.
     pub per_million: Option<u32>,
-    /// The most, ns.
+    /// The limit, ns.
     pub most_ns: u64,
-    /// Reads are to keep it.
+    /// It applies to reads.
     pub of_reads: bool,
-    /// Writes are to keep it.
+    /// It applies to writes.
     pub of_writes: bool,
 }
 
-/// A volume that serves the need.
+/// A volume that meets the need.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VolumeOffer {
     /// Its type.
     pub id: String,
-    /// Who sells it.
+    /// Its provider.
     pub provider: String,
-    /// Its size; `None` where that goes with what it belongs to, of which the catalogue does not know the size.
+    /// Its size; `None` if the instance determines it and the catalogue does not know it.
     pub size_bytes: Option<u64>,
-    /// Size and what else is chosen.
+    /// Its parameters.
     pub parameters: Parameters,
     /// The tier it belongs to.
     pub tier: Option<String>,
-    /// What it gives requests like these.
+    /// The rate that it reaches with these requests.
     pub reach: ReachedRate,
-    /// I/Os a second of 4 KiB in random order, for ever.
+    /// Sustained IOPS of random 4 KiB requests.
     pub iops: Option<f64>,
-    /// Bytes a second in sequential requests of 1 MiB, for ever.
+    /// Sustained bytes per second of sequential 1 MiB requests.
     pub bytes_per_second: Option<f64>,
-    /// What it costs, where that is sourced.
+    /// Its monthly cost, if sourced.
     pub month: Option<MonthlyCost>,
-    /// The price of a month for each 1,000 IOPS, where it is known in whole.
+    /// Monthly cost per 1,000 IOPS, if completely known.
     pub month_per_1000_iops: Option<f64>,
-    /// The same for each 100 MiB a second.
+    /// Monthly cost per 100 MiB/s, if completely known.
     pub month_per_100_mib_per_second: Option<f64>,
-    /// What should be known before it is bought.
+    /// Notes for the buyer.
     pub notes: Vec<String>,
 }
 
-/// Seconds of a month as providers bill it: 730 hours.
+/// Seconds of a billing month: 730 hours.
 const MONTH_S: f64 = 730.0 * 3600.0;
 
 impl VolumeNeed {
-    /// What it comes to in a month.
+    /// The use in a month.
     fn month(&self) -> MonthlyUse {
-        let rate = match self.spell {
+        let rate = match self.burst {
             None => self.iops,
-            Some(spell) => {
-                let share = spell.length_ns as f64 / spell.period_ns as f64;
-                self.iops * share + spell.iops_between * (1.0 - share)
+            Some(burst) => {
+                let share = burst.length_ns as f64 / burst.period_ns as f64;
+                self.iops * share + burst.iops_between * (1.0 - share)
             }
         };
         MonthlyUse { ios: rate * MONTH_S, billed_transactions: 0.0 }
     }
 }
 
-/// Why a type does not serve.
+/// Why a type does not meet the need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum UnsuitableReason {
     /// It is no longer sold.
     Historical,
-    /// Nobody published what it gives.
+    /// Its performance is not published.
     NoModel,
     /// Its data are lost with the instance.
     NotPersistent,
-    /// There are none so large.
+    /// The size is not available.
     Size,
-    /// Too few I/Os a second.
+    /// Too few IOPS.
     Iops,
-    /// Too few bytes a second.
+    /// Too little bandwidth.
     Throughput,
-    /// Enough in a burst, which does not last.
+    /// Enough only in a burst, which is too short.
     Burst,
-    /// Requests take too long.
+    /// Latency is too high.
     Latency,
 }
 
-impl Reason {
+impl UnsuitableReason {
     /// Its name in documents.
     pub fn name(self) -> &'static str {
         match self {
-            Reason::Historical => "historical",
-            Reason::NoModel => "no_model",
-            Reason::NotPersistent => "not_persistent",
-            Reason::Size => "size",
-            Reason::Iops => "iops",
-            Reason::Throughput => "throughput",
-            Reason::Burst => "burst",
-            Reason::Latency => "latency",
+            UnsuitableReason::Historical => "historical",
+            UnsuitableReason::NoModel => "no_model",
+            UnsuitableReason::NotPersistent => "not_persistent",
+            UnsuitableReason::Size => "size",
+            UnsuitableReason::Iops => "iops",
+            UnsuitableReason::Throughput => "throughput",
+            UnsuitableReason::Burst => "burst",
+            UnsuitableReason::Latency => "latency",
         }
     }
 }
 
-/// A type that does not serve.
+/// A type that does not meet the need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Other {
+pub struct UnsuitableType {
     /// Its type.
     pub id: String,
-    /// Why.
-    pub reason: Reason,
-    /// The same in words.
+    /// The reason.
+    pub reason: UnsuitableReason,
+    /// The reason in words.
     pub why: String,
 }
 
-/// Volumes that serve, priced in one currency.
+/// Volumes that meet the need, priced in one currency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PricedOffers {
-    /// Its code.
+    /// Code of the currency.
     pub currency: String,
     /// The cheapest first.
     pub offers: Vec<VolumeOffer>,
 }
 
-/// The answer to a need.
+/// The volumes for a need.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
-    /// Those whose price is sourced, by currency, the cheapest first; where a part is not known it comes after those where
-    /// all is.
+    /// Volumes with a sourced price, by currency, the cheapest first; those with an unknown part come last.
     pub priced: Vec<PricedOffers>,
-    /// Those of which no price is sourced, the smallest first.
+    /// Volumes without a sourced price, the smallest first.
     pub unpriced: Vec<VolumeOffer>,
-    /// The others.
-    pub others: Vec<Other>,
+    /// Types that do not meet the need.
+    pub others: Vec<UnsuitableType>,
 }
 
 impl Fit {
-    /// All that serve.
+    /// All volumes that meet the need.
     pub fn offers(&self) -> impl Iterator<Item = &VolumeOffer> {
         self.priced.iter().flat_map(|priced| &priced.offers).chain(&self.unpriced)
     }
 }
 
 impl Catalog {
-    /// What serves `need`, of one provider or of all.
+    /// The volumes that meet `need`, of one provider or of all.
     pub fn fit(&self, need: &VolumeNeed, provider: Option<&str>) -> Fit {
         let mut fit = Fit::default();
         let asked = |entry: &&CatalogEntry| provider.is_none_or(|name| entry.is_of(name));
@@ -224,30 +223,33 @@ impl Catalog {
 }
 
 impl CatalogEntry {
-    /// True where `name` is its provider's, or a part of that.
+    /// True if its provider's name contains `name`.
     pub fn is_of(&self, name: &str) -> bool {
         let (own, name) = (self.provider().to_lowercase(), name.trim().to_lowercase());
         own == name || own.split('/').any(|part| part == name)
     }
 
-    /// The least volume of this type that serves, or why there is none.
-    pub fn offer(&self, need: &VolumeNeed) -> Result<VolumeOffer, Other> {
-        let other = |reason, why: String| Other { id: self.id().to_owned(), reason, why };
+    /// The smallest volume of this type that meets the need, or why there is none.
+    pub fn offer(&self, need: &VolumeNeed) -> Result<VolumeOffer, UnsuitableType> {
+        let other = |reason, why: String| UnsuitableType { id: self.id().to_owned(), reason, why };
         if self.lifecycle() == Lifecycle::Historical {
             let why = format!("its rules are those of {}; no longer sold", self.as_of());
-            return Err(other(Reason::Historical, why));
+            return Err(other(UnsuitableReason::Historical, why));
         }
         if let Some(why) = self.unmodelled() {
-            return Err(other(Reason::NoModel, why.to_owned()));
+            return Err(other(UnsuitableReason::NoModel, why.to_owned()));
         }
         if need.persistent && !self.is_persistent() {
-            return Err(other(Reason::NotPersistent, "its data are lost with the instance".to_owned()));
+            return Err(other(
+                UnsuitableReason::NotPersistent,
+                "its data are lost with the instance".to_owned(),
+            ));
         }
         if let (_, Some(most)) = self.size_range_gib()
             && need.size_bytes > most * GIB
         {
             let why = format!("not available above {most} GiB");
-            return Err(other(Reason::Size, why));
+            return Err(other(UnsuitableReason::Size, why));
         }
         let Some(parameters) = fit_size::least(self, need) else {
             let (reason, why) = fit_why::why_not(self, need);
@@ -255,13 +257,13 @@ impl CatalogEntry {
         };
         let resolved = match self.resolve(&parameters) {
             Ok(resolved) => resolved,
-            Err(refusal) => return Err(other(Reason::NoModel, refusal.reason)),
+            Err(refusal) => return Err(other(UnsuitableReason::NoModel, refusal.reason)),
         };
         if let Some(why) = fit_why::unpublished(&resolved.model, need) {
-            return Err(other(Reason::NoModel, why));
+            return Err(other(UnsuitableReason::NoModel, why));
         }
         if let Some(why) = too_slow(&resolved.model, &resolved.assumptions, need) {
-            return Err(other(Reason::Latency, why));
+            return Err(other(UnsuitableReason::Latency, why));
         }
         let model = &resolved.model;
         let of_all = |load: OfferedLoad| {
@@ -292,7 +294,7 @@ impl CatalogEntry {
     }
 }
 
-/// Why a volume takes longer than it may, if it does.
+/// Why the latency of a volume exceeds a limit, if it does.
 fn too_slow(model: &VolumeModel, assumptions: &[String], need: &VolumeNeed) -> Option<String> {
     let is_assumed = assumptions.iter().any(|told| told.starts_with(ASSUMED_LATENCY));
     need.latency.iter().find_map(|asked| {

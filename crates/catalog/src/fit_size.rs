@@ -1,6 +1,6 @@
-//! The least volume of a type that does: which size, IOPS and bandwidth to choose.
+//! The smallest volume of a type that meets a need: its size, IOPS and bandwidth.
 //!
-//! Between two turning points of its rules a larger volume never gives less, so the least one is found by halving.
+//! Between two turning points of its rules a larger volume is never slower, so a binary search finds the smallest one.
 
 use fathom_volume::{Limit, VolumeModel};
 
@@ -14,21 +14,21 @@ use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{IopsModel, ThroughputUnit};
 
-/// How far a type is looked through whose largest size nobody says.
+/// Largest size to search if none is published.
 pub(crate) const MOST_GIB: u64 = 65_536;
-/// The most that is tried where a type says none.
+/// Highest rate to search if none is published.
 const MOST_RATE: u64 = 1_000_000_000_000;
-/// Rates that differ by less are the same.
+/// Rates with a smaller relative difference are equal.
 const SAME: f64 = 1e-9;
 
-/// What to choose of the least volume that serves; `None` where none does.
+/// The parameters of the smallest volume that meets the need; `None` if none does.
 pub(crate) fn least(entry: &CatalogEntry, need: &VolumeNeed) -> Option<Parameters> {
     let wire = &entry.wire;
     let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
     if is_named {
         return wire.tiers.iter().find_map(|tier| of_tier(entry, need, Some(&tier.name)));
     }
-    // Of a tier all of it is bought.
+    // A tier is bought as a whole.
     let whole = |size: Option<u64>| size.map(|size| whole_tier(entry, size));
     of_tier(entry, need, None).map(|least| Parameters { size_bytes: whole(least.size_bytes), ..least })
 }
@@ -64,7 +64,7 @@ fn of_tier(entry: &CatalogEntry, need: &VolumeNeed, tier: Option<&str>) -> Optio
     None
 }
 
-/// The size of the tier that a volume belongs to, or its own.
+/// The size of a volume's tier, or its own size.
 fn whole_tier(entry: &CatalogEntry, size_bytes: u64) -> u64 {
     let is_sized = entry.wire.iops_model == IopsModel::TieredBySize;
     let sizes =
@@ -72,13 +72,13 @@ fn whole_tier(entry: &CatalogEntry, size_bytes: u64) -> u64 {
     sizes.filter(|tier| *tier >= size_bytes).min().unwrap_or(size_bytes)
 }
 
-/// The first size of each tier in GiB, which all that are larger than the tier below have.
+/// The smallest size of each tier in GiB.
 fn tier_sizes(entry: &CatalogEntry) -> Vec<u64> {
     let sizes = entry.wire.tiers.iter().filter_map(|tier| tier.size_gib.map(|gib| gib as u64));
     sizes.flat_map(|gib| [gib, gib + 1]).collect()
 }
 
-/// The least IOPS and bandwidth that serve at a size.
+/// The lowest IOPS and bandwidth that meet the need at a size.
 pub(crate) fn choose(
     entry: &CatalogEntry,
     need: &VolumeNeed,
@@ -117,7 +117,7 @@ pub(crate) fn choose(
     with(None, None)
 }
 
-/// The least of a range that does, where more never does less.
+/// The least value of a range for which `does` returns a result, if all larger ones do too.
 fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>) -> Option<Parameters> {
     let most = most.min(MOST_RATE);
     if least > most {
@@ -138,7 +138,7 @@ fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>)
     Some(best)
 }
 
-/// True where a volume gives what is needed, whatever the share of reads where that is left open.
+/// True if a volume meets the need, for any share of reads if that is open.
 pub(crate) fn serves(model: &VolumeModel, need: &VolumeNeed) -> bool {
     need.load.mixes().into_iter().all(|reads| {
         let load = OfferedLoad { read_fraction: Some(reads), ..need.load.clone() };
@@ -146,7 +146,7 @@ pub(crate) fn serves(model: &VolumeModel, need: &VolumeNeed) -> bool {
     })
 }
 
-/// True where one limit lets the need through.
+/// True if one limit permits the need.
 pub(crate) fn holds(met: &LoadLimit, need: &VolumeNeed) -> bool {
     let at_most = |rate: f64, level: f64| rate <= level * (1.0 + SAME);
     let base = met.limit.baseline().as_f64();
@@ -154,13 +154,13 @@ pub(crate) fn holds(met: &LoadLimit, need: &VolumeNeed) -> bool {
     if at_most(demand, base) {
         return true;
     }
-    let Some(spell) = need.spell else { return false };
-    let between = spell.iops_between * met.tokens;
+    let Some(burst) = need.burst else { return false };
+    let between = burst.iops_between * met.tokens;
     if !at_most(between, base) || !met.limit.peak().is_none_or(|peak| at_most(demand, peak.as_f64())) {
         return false;
     }
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let (length, rest) = (seconds(spell.length_ns), seconds(spell.period_ns.saturating_sub(spell.length_ns)));
+    let (length, rest) = (seconds(burst.length_ns), seconds(burst.period_ns.saturating_sub(burst.length_ns)));
     match met.limit {
         Limit::Credit { base, capacity, .. } => {
             let base = base.as_f64();
@@ -168,7 +168,7 @@ pub(crate) fn holds(met: &LoadLimit, need: &VolumeNeed) -> bool {
             at_most(spent, capacity as f64) && at_most(spent, (base - between) * rest)
         }
         Limit::Window { burst_ns, rest_ns, .. } => {
-            spell.length_ns <= burst_ns && at_most(seconds(rest_ns), rest)
+            burst.length_ns <= burst_ns && at_most(seconds(rest_ns), rest)
         }
         Limit::Rate(_) | Limit::OnDemand { .. } => false,
     }

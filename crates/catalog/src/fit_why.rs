@@ -1,4 +1,4 @@
-//! Why a type does not serve a need, told of the best volume of it; and what should be known of one that does.
+//! Why the best volume of a type does not meet a need; and notes on a volume that does.
 
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
@@ -6,61 +6,65 @@ use fathom_volume::VolumeModel;
 
 use crate::amount::GIB;
 use crate::entry::{CatalogEntry, Lifecycle};
-use crate::fit::{Reason, VolumeNeed};
+use crate::fit::{UnsuitableReason, VolumeNeed};
 use crate::most::volumes;
 use crate::reach::{LimitUnit, ReachedRate, limits_bytes, met, reach};
 use crate::resolve::Resolved;
 use crate::sheet::ASSUMED_LATENCY;
 
-/// IOPS are published for requests of about this many bytes at the most.
+/// Published IOPS apply to requests of at most about this many bytes.
 const SMALL: f64 = 16_384.0;
 
-/// The reason, and the same in words.
-pub(crate) fn why_not(entry: &CatalogEntry, need: &VolumeNeed) -> (Reason, String) {
+/// The reason, and its text.
+pub(crate) fn why_not(entry: &CatalogEntry, need: &VolumeNeed) -> (UnsuitableReason, String) {
     let best = volumes(entry, need.size_bytes.div_ceil(GIB)).into_iter().filter_map(|parameters| {
         let resolved = entry.resolve(&parameters).ok()?;
         Some((reach(&resolved.model, &need.load), resolved))
     });
     let level = |reach: &ReachedRate| reach.iops.unwrap_or(f64::INFINITY);
     let peak = |reach: &ReachedRate| reach.burst.map_or(level(reach), |burst| burst.iops);
-    // In a spell a burst may do; for ever it may not.
-    let merit = |reach: &ReachedRate| if need.spell.is_some() { peak(reach) } else { level(reach) };
+    // A burst may meet a recurring need, but not a permanent one.
+    let merit = |reach: &ReachedRate| if need.burst.is_some() { peak(reach) } else { level(reach) };
     let Some((best, resolved)) = best.max_by(|one, other| merit(&one.0).total_cmp(&merit(&other.0))) else {
-        return (Reason::Size, "not available in that size".to_owned());
+        return (UnsuitableReason::Size, "not available in that size".to_owned());
     };
     let sustained = level(&best);
-    let lasting = told(best.limited_by, sustained, need);
+    let lasting = rate_text(best.limited_by, sustained, need);
     if let Some(burst) = best.burst.filter(|burst| burst.iops >= need.iops * (1.0 - 1e-9)) {
         let lasts = match burst.lasts_ns {
             Some(ns) => format!("for {} at most", duration(Nanos(ns))),
             None => "at extra cost".to_owned(),
         };
-        let why = match need.spell {
-            None => format!("{lasting} sustained; {} {lasts}", told(burst.limited_by, burst.iops, need)),
+        let why = match need.burst {
+            None => format!("{lasting} sustained; {} {lasts}", rate_text(burst.limited_by, burst.iops, need)),
             Some(_) => format!(
                 "{} {lasts}, {lasting} at baseline: not enough for each burst, or refills too slowly",
-                told(burst.limited_by, burst.iops, need)
+                rate_text(burst.limited_by, burst.iops, need)
             ),
         };
-        return (Reason::Burst, why);
+        return (UnsuitableReason::Burst, why);
     }
-    let (held_by, rate) = match best.burst.filter(|_| need.spell.is_some()) {
+    let (limited_by, rate) = match best.burst.filter(|_| need.burst.is_some()) {
         Some(burst) => (burst.limited_by, burst.iops),
         None => (best.limited_by, sustained),
     };
-    let reason = if held_by == Some(LimitUnit::Bytes) { Reason::Throughput } else { Reason::Iops };
+    let reason = if limited_by == Some(LimitUnit::Bytes) {
+        UnsuitableReason::Throughput
+    } else {
+        UnsuitableReason::Iops
+    };
     let of = match (&resolved.tier, entry.size_range_gib().1) {
         (Some(tier), _) => format!(" with {tier}"),
         (None, Some(_)) => format!(" at {}", bytes(resolved.model.size_bytes)),
         (None, None) => String::new(),
     };
-    (reason, format!("at most {}{of}", told(held_by, rate, need)))
+    (reason, format!("at most {}{of}", rate_text(limited_by, rate, need)))
 }
 
-/// A rate of requests like those of the need, by what holds it.
-fn told(held_by: Option<LimitUnit>, rate: f64, need: &VolumeNeed) -> String {
+/// The rate of requests like those of the need, in the unit of its limit.
+fn rate_text(limited_by: Option<LimitUnit>, rate: f64, need: &VolumeNeed) -> String {
     let mean = need.load.mean_bytes();
-    match held_by {
+    match limited_by {
         Some(LimitUnit::Bytes) => format!("{} MiB/s", decimal(rate * mean / f64::from(1 << 20))),
         _ => {
             let size = match need.load.blocks.as_slice() {
@@ -76,9 +80,9 @@ fn decimal(figure: f64) -> String {
     if figure >= 100.0 { grouped(figure.round() as u64) } else { format!("{figure:.1}") }
 }
 
-/// What was asked for and is not published, so that nobody can say that a volume gives it.
+/// A required figure that is not published, so that a volume cannot be shown to meet it.
 pub(crate) fn unpublished(model: &VolumeModel, need: &VolumeNeed) -> Option<String> {
-    // What is left open may be all reads or all writes.
+    // An open share of reads includes all reads and all writes.
     let share = need.load.read_fraction;
     let asked = [(1.0, share != Some(0.0)), (0.0, share != Some(1.0))];
     let limits = |counted: LimitUnit| {
@@ -96,7 +100,7 @@ pub(crate) fn unpublished(model: &VolumeModel, need: &VolumeNeed) -> Option<Stri
     }
 }
 
-/// What should be known of a volume that serves.
+/// Notes on a volume that meets the need.
 pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     if entry.lifecycle() == Lifecycle::Previous {

@@ -1,9 +1,9 @@
-//! The baselines of a volume: what its size, tier or provisioning gives, before any burst.
+//! The baselines of a volume by its size, tier or provisioning, without bursts.
 
 use crate::amount::{self, GIB, TIB};
 use crate::wire::{IopsModel, ThroughputUnit, Tier, Wire};
 
-/// A level on both directions together, or on one.
+/// A limit on both directions together, or on each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directions {
     pub(crate) shared: Option<u64>,
@@ -16,13 +16,13 @@ impl Directions {
         Directions { shared: level, ..Directions::default() }
     }
 
-    /// The same level for each direction, where there was one for both.
+    /// A shared limit as separate equal ones for each direction.
     pub(crate) fn apart(self) -> Self {
         Directions { shared: None, read: self.read.or(self.shared), write: self.write.or(self.shared) }
     }
 }
 
-/// What is asked for.
+/// The requested volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) size_bytes: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes_per_second: Option<u64>,
 }
 
-/// IOPS and bytes a second; `Err` says why there are none.
+/// IOPS and bytes per second, or the reason why there are none.
 pub(crate) fn of(wire: &Wire, wanted: Wanted<'_>) -> Result<(Directions, Directions), String> {
     let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
     if let Some(per_throughput) = wire.iops_per_provisioned_throughput {
@@ -80,14 +80,14 @@ fn iops(wire: &Wire, wanted: Wanted<'_>) -> Result<Directions, String> {
     }
 }
 
-/// The IOPS that were asked for, or those included.
+/// The requested IOPS, or those included.
 fn provisioned_iops(wire: &Wire, wanted: Wanted<'_>) -> Result<u64, String> {
     let (least, most) = iops_range(wire, wanted.size_bytes);
     let included = wire.iops_included.map(|included| amount::of(included, 1));
     choose("IOPS", wanted.iops.or(included), least, most, 1)
 }
 
-/// What may be chosen of IOPS, at a size.
+/// The range of IOPS to choose from, at a size.
 pub(crate) fn iops_range(wire: &Wire, size_bytes: u64) -> (u64, u64) {
     let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
     let included = whole(wire.iops_included);
@@ -139,7 +139,7 @@ fn throughput(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> Result<D
     Ok(Directions::shared(stepped.or(linear).or(bytes(wire.throughput_max))))
 }
 
-/// The bandwidth that was asked for, or what is included.
+/// The requested bandwidth, or the included one.
 fn provisioned_bytes(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> Result<u64, String> {
     let (least, most) = bytes_range(wire, wanted.size_bytes, iops);
     let included = wire.throughput_included.map(|included| amount::of(included, unit));
@@ -147,7 +147,7 @@ fn provisioned_bytes(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> R
     choose("bandwidth", chosen, least, most, unit)
 }
 
-/// What may be chosen of bandwidth, at a size and with so many IOPS.
+/// The range of bandwidth to choose from, at a size and with these IOPS.
 pub(crate) fn bytes_range(wire: &Wire, size_bytes: u64, iops: u64) -> (u64, u64) {
     let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
     let bytes = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
@@ -171,18 +171,18 @@ pub(crate) fn bytes_range(wire: &Wire, size_bytes: u64, iops: u64) -> (u64, u64)
     (least, most)
 }
 
-/// True where bandwidth is chosen and paid for.
+/// True if bandwidth is provisioned.
 pub(crate) fn chooses_bytes(wire: &Wire) -> bool {
     wire.iops_per_provisioned_throughput.is_some()
         || wire.throughput_by_iops.is_empty() && wire.throughput_provisioned_max.is_some()
 }
 
-/// True where IOPS are chosen and paid for.
+/// True if IOPS are provisioned.
 pub(crate) fn chooses_iops(wire: &Wire) -> bool {
     wire.iops_model == IopsModel::Provisioned && wire.iops_per_provisioned_throughput.is_none()
 }
 
-/// `chosen` if it lies between; the message is in `unit`s.
+/// `chosen` if it is in the range; the message is in `unit`s.
 fn choose(what: &str, chosen: Option<u64>, least: u64, most: u64, unit: u64) -> Result<u64, String> {
     let name = match unit {
         1 => String::new(),

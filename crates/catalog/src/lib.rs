@@ -1,14 +1,15 @@
 //! Volume types that providers sell: their published rules as data, each with its source, date and confidence.
 //!
-//! An entry and its parameters (size, provisioned IOPS and bandwidth) make a [`fathom_volume::VolumeModel`]; a type whose
-//! provider publishes no rule is refused with the reason. Generations are entries of their own: what a type gave in 2016
-//! stays as it was. [`SimulatedTarget`] reads what the command line calls such a volume. The fields are explained in `data/README.md`.
+//! An entry and its parameters (size, provisioned IOPS and bandwidth) make a [`fathom_volume::VolumeModel`]; a type
+//! whose provider publishes no rule is refused with the reason. Each generation is a separate entry: the rules of 2016
+//! stay unchanged. [`SimulatedTarget`] parses the name of such a volume on the command line. `data/README.md` explains
+//! the fields.
 #![forbid(unsafe_code)]
 
-mod alike;
 mod amount;
 mod catalog;
 mod check;
+mod closest;
 mod cost;
 mod custom;
 mod entry;
@@ -28,11 +29,13 @@ mod sheet;
 mod target;
 mod wire;
 
-pub use alike::{Alike, MeasuredVolume};
 pub use catalog::{Catalog, CatalogError};
+pub use closest::{ClosestVolume, MeasuredVolume};
 pub use cost::MonthlyUse;
 pub use entry::{CatalogEntry, Confidence, Lifecycle};
-pub use fit::{Fit, LatencyNeed, Other, PricedOffers, Reason, Spell, VolumeNeed, VolumeOffer};
+pub use fit::{
+    Fit, LatencyNeed, PricedOffers, RecurringBurst, UnsuitableReason, UnsuitableType, VolumeNeed, VolumeOffer,
+};
 pub use lifts::Lift;
 pub use load::OfferedLoad;
 pub use reach::{BurstReach, LimitUnit, ReachedRate, reach};

@@ -1,4 +1,4 @@
-//! Which volumes give more than one that has met its limit.
+//! Volumes that lift a limit which a measured volume has reached.
 
 use fathom_volume::VolumeModel;
 
@@ -9,37 +9,37 @@ use crate::fit_size::least;
 use crate::reach::reach;
 use crate::resolve::Parameters;
 
-/// A rate that is as near as that to a level of a volume's rules is meant to be that level.
+/// A measured rate within this relative difference of a published limit counts as that limit.
 const SAME_LEVEL: f64 = 0.02;
 
-/// What lifts a limit.
+/// Volumes that lift a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lift {
-    /// The volume gives more than that by its rules, for ever: something else holds it.
-    pub is_below_its_rules: bool,
-    /// The least volume of the same type that gives a tenth more.
+    /// The volume's own published limit is higher: something else limits it.
+    pub is_below_own_limit: bool,
+    /// The smallest volume of the same type that sustains 10 % more.
     pub tenth: Option<Parameters>,
-    /// The least one that gives twice as much.
+    /// The smallest volume of the same type that sustains twice as much.
     pub twice: Option<Parameters>,
-    /// The provider's other type that gives a tenth more for the least, by what is known of its price.
+    /// The provider's cheapest other type that sustains 10 % more, by its known price.
     pub next: Option<VolumeOffer>,
 }
 
 impl Catalog {
-    /// What gives more than `met`, the rate at which a volume of `entry` with `parameters` stopped.
+    /// The volumes that sustain more than `met`, the limit of a volume of `entry` with `parameters`.
     pub fn lifts(&self, entry: &CatalogEntry, parameters: &Parameters, met: &VolumeNeed) -> Lift {
         let chosen = Parameters { first_touch: false, ..parameters.clone() };
         let own = entry.resolve(&chosen).ok();
         let level = own.as_ref().and_then(|own| own_level(&own.model, met)).unwrap_or(met.iops);
         let more = |factor: f64| VolumeNeed { iops: level * factor, ..met.clone() };
-        let (tenth, next) = self.for_ever(entry, &more(1.1));
-        let is_below_its_rules = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
-        Lift { is_below_its_rules, tenth, twice: least(entry, &more(2.0)), next }
+        let (tenth, next) = self.sustained_alternatives(entry, &more(1.1));
+        let is_below_own_limit = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
+        Lift { is_below_own_limit, tenth, twice: least(entry, &more(2.0)), next }
     }
 
-    /// The least volume of `entry` that serves a need, and the provider's other type that does for the least, by what is
-    /// known of its price.
-    pub fn for_ever(
+    /// The smallest volume of `entry` that meets a need, and the provider's cheapest other type that does, by its known
+    /// price.
+    pub fn sustained_alternatives(
         &self,
         entry: &CatalogEntry,
         need: &VolumeNeed,
@@ -52,8 +52,8 @@ impl Catalog {
     }
 }
 
-/// The level of the volume's own rules at which it stopped, where it is one: what was measured is never quite that, and a
-/// tenth more of it would take a GiB more than it does.
+/// The published limit that the measured rate reached, if any: the measured rate is never exactly the limit, and 10 %
+/// more than it could require a GiB more than necessary.
 fn own_level(model: &VolumeModel, met: &VolumeNeed) -> Option<f64> {
     let reach = reach(model, &met.load);
     let levels = [reach.iops, reach.burst.map(|burst| burst.iops)];
@@ -66,7 +66,7 @@ mod tests {
     use crate::OfferedLoad;
 
     #[test]
-    fn larger_ones_and_others() {
+    fn larger_volumes_and_other_types_lift_a_limit() {
         let check = |id: &str, gib: u64, iops: Option<u64>, rate: f64, expected: (bool, &str, &str, &str)| {
             let catalog = Catalog::shipped();
             let parameters = Parameters { size_bytes: Some(gib << 30), iops, ..Parameters::default() };
@@ -76,7 +76,7 @@ mod tests {
                 iops: rate,
                 in_ios: true,
                 in_bytes: false,
-                spell: None,
+                burst: None,
                 latency: Vec::new(),
                 persistent: true,
             };
@@ -88,7 +88,7 @@ mod tests {
                 })
             };
             let next = lift.next.map_or("none".to_owned(), |offer| offer.id);
-            let found = (lift.is_below_its_rules, told(lift.tenth), told(lift.twice), next);
+            let found = (lift.is_below_own_limit, told(lift.tenth), told(lift.twice), next);
             assert_eq!(
                 (found.0, found.1.as_str(), found.2.as_str(), found.3.as_str()),
                 expected,

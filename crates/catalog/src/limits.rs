@@ -1,4 +1,4 @@
-//! From baselines to limits: a type's burst rule on top of what a volume gives for ever.
+//! From baselines to limits: the burst rule of a type on top of its baselines.
 
 use fathom_volume::{Billing, Limit, TokenRate};
 
@@ -6,10 +6,10 @@ use crate::amount::{self, TIB};
 use crate::levels::Wanted;
 use crate::wire::{BurstKind, BurstModel, ThroughputUnit, Wire};
 
-/// How long a burst lasts where nobody says.
+/// Assumed length of a burst if it is not published.
 const USUAL_BURST_S: f64 = 60.0;
 
-/// The limits on both directions together, and what was assumed to find them.
+/// The limits on both directions together, and the assumptions behind them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AssumedLimits {
     pub(crate) ios: Option<Limit>,
@@ -18,7 +18,7 @@ pub(crate) struct AssumedLimits {
     pub(crate) assumptions: Vec<String>,
 }
 
-/// A limit without any burst; `None` where the level is 0 or beyond what can be told.
+/// A limit without a burst; `None` if there is none.
 pub(crate) fn plain(level: Option<u64>) -> Result<Option<Limit>, String> {
     match level {
         None => Ok(None),
@@ -73,7 +73,7 @@ pub(crate) fn of(
     Ok(limits)
 }
 
-/// Two buckets, I/Os and bytes, each of what the burst is beyond the baseline for a time; or a burst that is billed.
+/// Two buckets, I/Os and bytes, each with the burst beyond the baseline for a fixed time; or on-demand bursts.
 fn dual(
     wire: &Wire,
     wanted: Wanted<'_>,
@@ -143,7 +143,7 @@ fn windows(
     Ok(())
 }
 
-/// Credit where the burst is beyond the baseline, else the baseline alone.
+/// A burst bucket if the burst rate is above the baseline, else the baseline alone.
 fn credit(
     base: Option<u64>,
     burst: Option<u64>,

@@ -1,20 +1,20 @@
-//! What requests are like, and what a volume counts for one of them in the long run.
+//! A load, and the mean charge of one of its requests.
 
 use fathom_volume::Accounting;
 use serde::Serialize;
 
-/// Requests of a use: their sizes, their order, and how many of them read.
+/// The requests of a use: sizes, order and share of reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfferedLoad {
-    /// Sizes in bytes with their shares, which sum up to 1.
+    /// Sizes in bytes with their shares, which add up to 1.
     pub blocks: Vec<(f64, f64)>,
-    /// Each begins where the one before it ended.
+    /// Sequential offsets.
     pub sequential: bool,
-    /// The share that reads; `None` = any, so that what holds must hold for all reads as for all writes.
+    /// The share of reads; `None` = any, so that results apply to all reads and to all writes.
     pub read_fraction: Option<f64>,
 }
 
-/// What one request is charged on average.
+/// The mean charge of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MeanCharge {
     pub(crate) ios: f64,
@@ -27,12 +27,12 @@ impl OfferedLoad {
         OfferedLoad { blocks: vec![(block_bytes, 1.0)], sequential: is_sequential, read_fraction: None }
     }
 
-    /// Bytes of a request on average.
+    /// Mean bytes of a request.
     pub fn mean_bytes(&self) -> f64 {
         self.blocks.iter().map(|(bytes, share)| bytes * share).sum()
     }
 
-    /// The shares of reads for which a volume must do: what is linear holds in between.
+    /// The shares of reads to check; all rules are linear between them.
     pub(crate) fn mixes(&self) -> Vec<f64> {
         self.read_fraction.map_or(vec![1.0, 0.0], |share| vec![share])
     }

@@ -1,11 +1,11 @@
-//! From what the reader of TOML says of a catalogue file to the line, the entry and the field that people look for.
+//! From the TOML parser's message to an error with line, entry and field.
 
 use crate::catalog::CatalogError;
 
-/// Fields that are nearer than this to an unknown one may have been meant.
+/// Largest edit distance of a suggested field.
 const NEAR: usize = 3;
 
-/// The refusal of `text`, of which the reader says `message` at the byte `offset`.
+/// The error for the parser's `message` at byte `offset` of `text`.
 pub(crate) fn refusal(file: &str, text: &str, message: &str, offset: usize) -> CatalogError {
     let line = line_at(text, offset);
     let message = message.trim_end();
@@ -20,12 +20,12 @@ fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
 }
 
-/// The field that is missing, where that is what is wrong.
+/// The missing field, if the message is about one.
 fn missing(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `")?.strip_suffix('`')
 }
 
-/// The field that a line says.
+/// The field of a line.
 fn named_on(text: &str, line: usize) -> Option<&str> {
     let (name, _) = text.lines().nth(line - 1)?.split_once('=')?;
     let name = name.trim();
@@ -33,7 +33,7 @@ fn named_on(text: &str, line: usize) -> Option<&str> {
     (!name.is_empty() && is_name(name)).then_some(name)
 }
 
-/// The entry that a line belongs to.
+/// The entry that contains a line.
 fn entry_above(text: &str, line: usize) -> Option<&str> {
     let header = text.lines().take(line).filter(|line| line.trim_start().starts_with('[')).last()?;
     let (name, _) = header.trim().strip_prefix("[volume.")?.split_once(']')?;
@@ -41,7 +41,7 @@ fn entry_above(text: &str, line: usize) -> Option<&str> {
     Some(name.trim_matches(['"', '\'']))
 }
 
-/// What is wrong, the field named.
+/// The reason, with the field.
 fn in_words(message: &str, field: Option<&str>) -> String {
     if let Some(field) = missing(message) {
         return format!("{field} is missing");
@@ -56,7 +56,7 @@ fn in_words(message: &str, field: Option<&str>) -> String {
     field.map(|field| format!("{field}: {message}")).unwrap_or(message)
 }
 
-/// A field that is not known, and what the reader says of those that are.
+/// An unknown field, and the parser's list of the known ones.
 fn unknown(message: &str) -> Option<(&str, &str)> {
     message.strip_prefix("unknown field `")?.split_once("`, expected one of ")
 }

@@ -1,4 +1,4 @@
-//! The volumes of a type that give most, and what that is.
+//! The fastest volumes of a type, and their rates.
 
 use crate::amount::GIB;
 use crate::entry::CatalogEntry;
@@ -10,13 +10,13 @@ use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{BurstModel, IopsModel};
 
-/// The volumes of a type that give most: at each of its turning points and its largest size.
+/// Candidates for the fastest volume: each turning point of the rules, and the largest size.
 pub(crate) fn volumes(entry: &CatalogEntry, least_gib: u64) -> Vec<Parameters> {
     let wire = &entry.wire;
     let (least, most) = entry.size_range_gib();
     let first = least_gib.max(least);
     let mut sizes = turning_points(wire);
-    // Just below a turning point there may be a burst that is none above it.
+    // A burst may be available only below a turning point.
     sizes = sizes.into_iter().flat_map(|size| [size.saturating_sub(1), size]).collect();
     if wire.iops_model == IopsModel::TieredBySize {
         sizes.extend(wire.tiers.iter().filter_map(|tier| tier.size_gib.map(|gib| gib as u64)));
@@ -41,14 +41,14 @@ pub(crate) fn volumes(entry: &CatalogEntry, least_gib: u64) -> Vec<Parameters> {
 }
 
 impl CatalogEntry {
-    /// The tiers that are chosen by name, as what it gives depends on what it belongs to.
+    /// The tiers that are chosen by name, because the instance determines the limits.
     pub fn named_tiers(&self) -> Vec<&str> {
         let is_named = matches!(self.wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
         self.wire.tiers.iter().filter(|_| is_named).map(|tier| tier.name.as_str()).collect()
     }
 
-    /// The most that any volume of it gives for ever: 4 KiB a second in random order, and bytes a second in sequential
-    /// requests of 1 MiB, in the direction that gives more. `None` where that is not published.
+    /// The highest sustained rates of any volume of this type: IOPS of random 4 KiB requests, and bytes per second of
+    /// sequential 1 MiB requests, in the faster direction. `None` if not published.
     pub fn most(&self) -> (Option<f64>, Option<f64>) {
         let megabyte = f64::from(1 << 20);
         let models: Vec<_> = volumes(self, 1)
@@ -65,7 +65,7 @@ impl CatalogEntry {
         (most(&OfferedLoad::of(4096.0, false)), bytes.map(|rate| rate * megabyte))
     }
 
-    /// How it gives more than that for a time: `credit`, `window` or `billed`; `None` where it does not, or nobody says.
+    /// The burst rule: `credit`, `window` or `billed`; `None` if there is none or none is published.
     pub fn burst_rule(&self) -> Option<&'static str> {
         match self.wire.burst_model {
             BurstModel::None | BurstModel::Unspecified => None,
@@ -83,7 +83,7 @@ mod tests {
     use crate::Catalog;
 
     #[test]
-    fn the_most_of_a_type() {
+    fn the_highest_rates_of_a_type() {
         let mib = 1_048_576.0;
         for (id, iops, bytes, burst) in [
             ("aws-gp2-2016", Some(10_000.0), Some(160.0 * mib), Some("credit")),

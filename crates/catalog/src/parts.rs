@@ -1,16 +1,16 @@
-//! The `KEY=VALUE` parts of a simulated target: each is used once, and one that nobody used is refused.
+//! The `KEY=VALUE` parameters of a simulated target: each is used once, and unused ones are refused.
 
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_volume::{Fault, FaultKind};
 
-/// The longest that a request may take.
+/// Longest duration of a parameter.
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// Parts that are still to be used.
+/// The parameters that have not been used yet.
 #[derive(Clone, Debug)]
 pub(crate) struct UnusedParts<'a> {
     left: Vec<(&'a str, &'a str)>,
-    /// All keys that were asked for, to name them where one is unknown.
+    /// All keys that were looked up, for the message about an unknown one.
     known: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> UnusedParts<'a> {
         Ok(UnusedParts { left, known: Vec::new() })
     }
 
-    /// The value of `key`, if it is given.
+    /// The value of `key`, if given.
     pub(crate) fn text(&mut self, key: &str) -> Option<&'a str> {
         if !self.known.iter().any(|known| known == key) {
             self.known.push(key.to_owned());
@@ -49,7 +49,7 @@ impl<'a> UnusedParts<'a> {
         self.parsed(key, "a whole number", |text| text.parse().ok())
     }
 
-    /// Bytes, above 0; of a rate, `/s` may follow.
+    /// Bytes, above 0; `/s` may follow.
     pub(crate) fn bytes(&mut self, key: &str) -> Result<Option<u64>, String> {
         self.parsed(key, "a number of bytes above 0, as in 200MB or 50GiB", |text| {
             parse_bytes(text.strip_suffix("/s").unwrap_or(text)).ok().filter(|bytes| *bytes > 0)
@@ -72,7 +72,7 @@ impl<'a> UnusedParts<'a> {
         })
     }
 
-    /// Every `stall=AT+LENGTH`, in the order of time.
+    /// Every `stall=AT+LENGTH`, by start time.
     pub(crate) fn stalls(&mut self) -> Result<Vec<Fault>, String> {
         let mut faults = Vec::new();
         while let Some(text) = self.text("stall") {
@@ -98,7 +98,7 @@ impl<'a> UnusedParts<'a> {
         }
     }
 
-    /// Refuses what was not asked for.
+    /// Refuses unknown parameters.
     pub(crate) fn finish(self) -> Result<(), String> {
         match self.left.first() {
             None => Ok(()),

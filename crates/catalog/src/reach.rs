@@ -1,11 +1,11 @@
-//! What a modelled volume gives a load, for ever and in a burst, and for how long.
+//! The rates that a simulated volume reaches under a load: sustained, and in a burst with its duration.
 
 use fathom_volume::{Distribution, Limit, LimitStage, VolumeLatency, VolumeModel};
 use serde::Serialize;
 
 use crate::load::OfferedLoad;
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitUnit {
@@ -15,31 +15,31 @@ pub enum LimitUnit {
     Bytes,
 }
 
-/// The rate that a volume gives requests of one kind, and which limit holds it.
+/// The rate that a volume reaches under a load, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReachedRate {
-    /// Requests a second, without any credit and without a bill; `None` = no limit is known.
+    /// Sustained requests per second, without burst credits or billed bursts; `None` = no known limit.
     pub iops: Option<f64>,
-    /// What limits it.
+    /// The limiting unit.
     pub limited_by: Option<LimitUnit>,
-    /// The burst, where it is beyond that.
+    /// The burst, if it is faster.
     pub burst: Option<BurstReach>,
 }
 
-/// More than there is for ever.
+/// A burst above the sustained rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BurstReach {
     /// Requests a second.
     pub iops: f64,
-    /// What limits it.
+    /// The limiting unit.
     pub limited_by: Option<LimitUnit>,
-    /// How long it lasts from full credit, ns; `None` = for ever, at a price.
+    /// Duration from full credits, ns; `None` = unlimited, but billed.
     pub lasts_ns: Option<u64>,
-    /// How long an idle volume takes to regain what was spent, ns.
+    /// Time to refill the credits when idle, ns.
     pub refill_ns: Option<u64>,
 }
 
-/// A limit as a load meets it: tokens that each request of the load costs on average.
+/// A limit under a load: the mean tokens per request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoadLimit {
     pub(crate) limit: Limit,
@@ -47,7 +47,7 @@ pub(crate) struct LoadLimit {
     pub(crate) tokens: f64,
 }
 
-/// The limits that `load` meets where the share `reads` of it are reads.
+/// The limits that apply to `load` at a share of `reads`.
 pub(crate) fn met(model: &VolumeModel, load: &OfferedLoad, reads: f64) -> Vec<LoadLimit> {
     let parts = [(&model.shared, 1.0), (&model.reads, reads), (&model.writes, 1.0 - reads)];
     let of_stage = |stage: &LimitStage, share: f64| {
@@ -65,14 +65,14 @@ pub(crate) fn met(model: &VolumeModel, load: &OfferedLoad, reads: f64) -> Vec<Lo
     all.flat_map(|(stage, share)| of_stage(stage, share)).flatten().filter(|met| met.tokens > 0.0).collect()
 }
 
-/// What `model` gives `load`, whatever the share of reads where that is left open.
+/// The rate that `model` reaches under `load`, the lowest over all shares of reads if that is open.
 pub fn reach(model: &VolumeModel, load: &OfferedLoad) -> ReachedRate {
     let mixes = load.mixes().into_iter().map(|reads| of_mix(&met(model, load, reads)));
     let worst = mixes.reduce(|one, other| if lower(&other, &one) { other } else { one });
     worst.unwrap_or(ReachedRate { iops: None, limited_by: None, burst: None })
 }
 
-/// True where bytes are limited, by themselves or by what counts as one I/O; else nobody knows how large requests fare.
+/// True if bytes are limited, directly or by the I/O unit; otherwise the rate of large requests is unknown.
 pub(crate) fn limits_bytes(model: &VolumeModel) -> bool {
     let mut stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
     stages.any(|stage| stage.bytes.is_some() || stage.accounting.unit_bytes.is_some())
@@ -112,7 +112,7 @@ fn of_mix(met: &[LoadLimit]) -> ReachedRate {
     }
 }
 
-/// How long full credit lasts at a rate beyond the baseline.
+/// Time until full credits are exhausted at a rate above the baseline.
 fn lasts_ns(met: &LoadLimit, rate: f64) -> Option<u64> {
     match met.limit {
         Limit::Credit { base, capacity, .. } => {
@@ -124,7 +124,7 @@ fn lasts_ns(met: &LoadLimit, rate: f64) -> Option<u64> {
     }
 }
 
-/// The mean of what a request takes, ns.
+/// Mean latency, ns.
 pub(crate) fn mean_ns(latency: &VolumeLatency) -> f64 {
     match &latency.distribution {
         Distribution::Fixed(ns) => *ns as f64,
@@ -138,7 +138,7 @@ pub(crate) fn mean_ns(latency: &VolumeLatency) -> f64 {
     }
 }
 
-/// What so many of a million requests take at most, ns.
+/// The latency quantile at `per_million`, ns.
 pub(crate) fn quantile_ns(latency: &VolumeLatency, per_million: u32) -> f64 {
     match &latency.distribution {
         Distribution::Fixed(ns) => *ns as f64,
@@ -166,7 +166,7 @@ mod tests {
         Catalog::shipped().get(id).unwrap().resolve(&parameters).unwrap().model
     }
 
-    /// Sustained, then burst and the seconds that it lasts.
+    /// Checks the sustained rate, the burst rate, and the seconds of the burst.
     fn check(id: &str, gib: u64, load: OfferedLoad, sustained: f64, burst: Option<(f64, f64)>) {
         let found = reach(&model(id, gib), &load);
         let near = |one: f64, other: f64| (one - other).abs() <= other * 1e-6;
@@ -185,25 +185,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_volume_gives() {
+    fn rates_follow_from_limits_and_block_sizes() {
         let random = |kib: f64| OfferedLoad::of(kib * KIB, false);
         let sequential = |kib: f64| OfferedLoad::of(kib * KIB, true);
-        // 50 GiB of gp2: 150 for ever, 3,000 for 5,400,000 / 2,850 s.
+        // 50 GiB of gp2: 150 sustained, 3,000 for 5,400,000 / 2,850 s.
         check("aws-gp2-2016", 50, random(4.0), 150.0, Some((3000.0, 5_400_000.0 / 2850.0)));
-        // 128 MiB/s are 2,048 of 64 KiB, which spend 1,898 credits a second.
+        // 128 MiB/s are 2,048 of 64 KiB, which spend 1,898 credits per second.
         check("aws-gp2-2016", 50, random(64.0), 150.0, Some((2048.0, 5_400_000.0 / 1898.0)));
-        // Merged into units of 256 KiB: 150 of those for ever are 9,600 of 4 KiB, and 128 MiB/s are 32,768.
+        // Merged into units of 256 KiB: 150 of those sustained are 9,600 of 4 KiB, and 128 MiB/s are 32,768.
         check("aws-gp2-2016", 50, sequential(4.0), 9600.0, Some((32_768.0, 5_400_000.0 / (512.0 - 150.0))));
-        // 1 MiB at random is four units: 37.5 for ever, 128 by bandwidth, which are 512 units.
+        // 1 MiB at random is four units: 37.5 sustained, 128 by bandwidth, which are 512 units.
         check("aws-gp2-2016", 50, random(1024.0), 37.5, Some((128.0, 5_400_000.0 / (512.0 - 150.0))));
         check("aws-gp2-2016", 1000, random(4.0), 3000.0, None);
         check("aws-gp2-2016", 16_384, random(4.0), 10_000.0, None);
-        // A whole MiB for each random request: 40 MiB/s for ever, 250 while there is credit: 1 TiB at 210 MiB/s.
+        // A whole MiB for each random request: 40 MiB/s sustained, 250 with burst credits: 1 TiB at 210 MiB/s.
         check("aws-st1", 1024, random(4.0), 40.0, Some((250.0, 1_048_576.0 / 210.0)));
         check("aws-st1", 1024, sequential(1024.0), 40.0, Some((250.0, 1_048_576.0 / 210.0)));
         check("do-volume-standard", 100, random(4.0), 5000.0, Some((7500.0, 60.0)));
         check("do-volume-standard-2018-04", 100, random(64.0), 200e6 / 65_536.0, None);
-        // Two directions apart: the slower one is what any mix can rely on.
+        // Separate directions: any mix reaches at least the slower one.
         check("gcp-pd-standard", 1000, random(4.0), 750.0, None);
         check("gcp-pd-standard", 1000, OfferedLoad { read_fraction: Some(0.0), ..random(4.0) }, 1500.0, None);
         check(
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_by_their_quantiles() {
+    fn mean_and_quantiles_of_latencies() {
         let around = VolumeLatency::around(1_000_000);
         assert!((mean_ns(&around) - 1e6).abs() < 1e3, "{}", mean_ns(&around));
         let p50 = quantile_ns(&around, 500_000);

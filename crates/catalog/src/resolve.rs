@@ -1,4 +1,4 @@
-//! From an entry and what is chosen of it to the model of one volume.
+//! From an entry and its parameters to the model of a volume.
 
 use fathom_model::units::bytes;
 use fathom_volume::{Accounting, FirstTouch, Limit, LimitStage, VolumeLatency, VolumeModel};
@@ -12,57 +12,57 @@ use crate::levels::{self, Wanted};
 use crate::limits;
 use crate::wire::{IopsModel, SharedBudget, Tier};
 
-/// What is chosen of a type.
+/// The parameters of a volume of a type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parameters {
-    /// The size; 100 GiB, or what is nearest to that, where it is left out.
+    /// The size; `None` = 100 GiB, or the closest available size.
     pub size_bytes: Option<u64>,
     /// Provisioned IOPS.
     pub iops: Option<u64>,
-    /// Provisioned bandwidth, bytes a second.
+    /// Provisioned bandwidth, bytes per second.
     pub bytes_per_second: Option<u64>,
-    /// The tier's name, where tiers are not found by size.
+    /// Name of the tier, if the size does not determine it.
     pub tier: Option<String>,
-    /// Bursts that are billed are ordered.
+    /// On-demand bursts, which are billed, are enabled.
     pub on_demand: bool,
-    /// The volume was restored, or its blocks are new: first accesses cost what they cost on this type.
+    /// The volume is restored or new: first accesses have this type's first-touch penalty.
     pub first_touch: bool,
 }
 
-/// A volume of a type.
+/// A resolved volume of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// What it is made of.
+    /// Its model.
     pub model: VolumeModel,
     /// The tier it belongs to.
     pub tier: Option<String>,
-    /// What the source does not say and was assumed, in whole sentences.
+    /// Assumptions beyond the source, in whole sentences.
     pub assumptions: Vec<String>,
 }
 
-/// Why there is no model of a volume.
+/// The reason why a volume has no model.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{id}: {reason}")]
 pub struct ModelRefusal {
     /// The entry.
     pub id: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl ModelRefusal {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<&str> {
         Some("`fathom catalog show ID` lists the choices; use `sim:custom` for other limits")
     }
 }
 
-/// The size where none is given.
+/// The default size.
 pub(crate) const USUAL_SIZE: u64 = 100 * GIB;
-/// How far ahead of a rate requests may be: limits hold over 10 ms, so that a late request is made up for, and among
-/// requests of many sizes two limits do not hold by turns.
+/// Time by which requests may be ahead of a rate: limits apply over 10 ms, so that a late request is made up for, and
+/// two limits do not delay mixed sizes in turn.
 const SLACK_NS: u64 = 10_000_000;
-/// What comes with a first access; no provider says.
+/// Assumed block size of a first access; no provider publishes it.
 pub(crate) const FIRST_TOUCH_BYTES: u32 = 512 << 10;
 
 /// Limits on I/Os and bytes of one owner.
@@ -75,18 +75,18 @@ pub(crate) fn stage(
     LimitStage { name: name.to_owned(), accounting, ios, bytes, slack_ns: SLACK_NS, billing: None }
 }
 
-/// True where a stage limits anything; one that does not is left out.
+/// True if a stage limits anything; others are omitted.
 pub(crate) fn is_limited(stage: &LimitStage) -> bool {
     stage.ios.is_some() || stage.bytes.is_some()
 }
 
 impl CatalogEntry {
-    /// The model of a volume of this type; refused where the provider publishes no rule, or would not sell it.
+    /// The model of a volume of this type; refused if the provider publishes no rule or does not offer the volume.
     pub fn resolve(&self, parameters: &Parameters) -> Result<Resolved, ModelRefusal> {
         self.resolved(parameters).map_err(|reason| ModelRefusal { id: self.id().to_owned(), reason })
     }
 
-    /// Why no volume of this type can be modelled, whatever is chosen.
+    /// Why no volume of this type can be simulated, if so.
     pub fn unmodelled(&self) -> Option<&'static str> {
         match self.wire.iops_model {
             IopsModel::MeasuredOnly => Some("its provider publishes no limits: only measurements exist"),
@@ -217,7 +217,7 @@ impl CatalogEntry {
             return (latency.clone(), latency);
         }
         if let Some(depth_per_iops) = wire.queue_depth_per_iops {
-            // One under way for every so many a second: that is how long each takes.
+            // A published queue depth per IOPS is the latency of a request.
             let latency = VolumeLatency::fixed(amount::seconds(depth_per_iops));
             return (latency.clone(), latency);
         }
@@ -234,7 +234,7 @@ impl CatalogEntry {
         (below(wire.latency_read_ms_max), below(wire.latency_write_ms_max))
     }
 
-    /// What first accesses cost, where that is asked for.
+    /// The first-touch penalty, if it is requested.
     fn first_touch(
         &self,
         is_wanted: bool,
@@ -247,7 +247,7 @@ impl CatalogEntry {
             return Err("its first-touch penalty is not published: omit first_touch".to_owned());
         };
         assumptions.push("the first-touch block size is not published: assumed 512 KiB".to_owned());
-        // Of a rate of which that share is lost, each counts for as many.
+        // If the penalty is a share of the rate, each I/O counts as 1 / (1 - share) I/Os.
         let counts_as = (1.0 / (1.0 - lost)).round() as u32;
         Ok(Some(FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns: 0 }))
     }

@@ -1,5 +1,4 @@
-//! Everything there is to tell of a volume of a type: its limits, what it gives by block size, its price; and the sizes at
-//! which a type is worth looking at.
+//! The data sheet of a volume: limits, rates by block size and price; and the characteristic sizes of a type.
 
 use fathom_model::MonthlyCost;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
@@ -14,7 +13,7 @@ use crate::reach::{LimitUnit, ReachedRate, limits_bytes, mean_ns, reach};
 use crate::resolve::{ModelRefusal, Parameters};
 use crate::wire::{IopsModel, Wire};
 
-/// The direction that a limit holds for.
+/// The direction of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitDirection {
@@ -37,64 +36,64 @@ impl LimitDirection {
     }
 }
 
-/// How a limit gives more than its baseline.
+/// The burst rule of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "burst", rename_all = "lowercase")]
 pub enum Rule {
-    /// It does not.
+    /// No burst.
     None,
-    /// From credit, so many tokens when full.
+    /// Burst credits.
     Credit {
-        /// The most there is of it.
+        /// Capacity of the bucket, tokens.
         capacity: u64,
     },
-    /// For a time, then not for another.
+    /// A burst window, then a pause.
     Window,
-    /// For money.
+    /// On-demand bursts, which are billed.
     Billed,
 }
 
 /// One limit of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SheetLimit {
-    /// Whose.
+    /// The direction.
     pub direction: LimitDirection,
-    /// What it counts.
+    /// The unit.
     pub unit: LimitUnit,
-    /// I/Os or bytes a second, for ever.
+    /// Sustained I/Os or bytes per second.
     pub baseline_rate: u64,
-    /// The same in a burst.
+    /// I/Os or bytes per second in a burst.
     pub burst_rate: Option<u64>,
-    /// How there is a burst.
+    /// The burst rule.
     #[serde(flatten)]
     pub rule: Rule,
-    /// From full credit to none at the full burst rate.
+    /// Time until full credits are exhausted at the burst rate.
     pub empty_ns: Option<u64>,
-    /// From none to all of it on an idle volume.
+    /// Time to refill empty credits when idle.
     pub refill_ns: Option<u64>,
 }
 
-/// What a volume gives requests of one size.
+/// The rates of one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BlockRow {
     /// Bytes of a request.
     pub block_size_bytes: u64,
-    /// Whose, where each direction has limits of its own.
+    /// The direction, if each has its own limits.
     pub direction: LimitDirection,
-    /// In random order.
+    /// Random requests.
     pub random: ReachedRate,
-    /// One after another.
+    /// Sequential requests.
     pub sequential: ReachedRate,
-    /// Requests in flight that reach the most of it in random order, by what one takes; `None` where nothing limits it.
+    /// Queue depth that reaches the full random rate at the mean latency; `None` without a limit.
     pub iodepth: Option<u64>,
 }
 
-/// A volume of a type.
+/// The data sheet of a volume.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sheet {
     /// Its size.
     pub size_bytes: u64,
-    /// What is chosen, the provider's own choice where nothing was said.
+    /// Its parameters, completed by the provider's defaults.
     pub parameters: Parameters,
     /// The tier it belongs to.
     pub tier: Option<String>,
@@ -104,27 +103,27 @@ pub struct Sheet {
     pub io_unit_bytes: Option<u64>,
     /// Sequential requests share a unit.
     pub merges_sequential: bool,
-    /// Mean time of a read, ns.
+    /// Mean latency of a read, ns.
     pub read_lat_mean_ns: f64,
-    /// Mean time of a write, ns.
+    /// Mean latency of a write, ns.
     pub write_lat_mean_ns: f64,
-    /// The time is not published.
+    /// The latency is not published.
     pub is_latency_assumed: bool,
-    /// What it gives by block size; only the smallest where its bandwidth is not published.
+    /// Rates by block size; only the smallest if its bandwidth is not published.
     pub blocks: Vec<BlockRow>,
-    /// What it costs, where that is sourced.
+    /// Its monthly cost, if sourced.
     pub month: Option<MonthlyCost>,
-    /// What the source does not say.
+    /// Assumptions beyond the source.
     pub assumptions: Vec<String>,
 }
 
 /// The block sizes of a sheet.
 const BLOCKS_KIB: [u64; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
-/// Sizes that people buy, GiB.
+/// Common sizes, GiB.
 const USUAL_GIB: [u64; 14] = [1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 16_384, 32_768, 65_536];
 
 impl CatalogEntry {
-    /// A volume of this type; what must be chosen and is not is the most there is.
+    /// The data sheet of a volume; a required choice that is not given is the maximum.
     ///
     /// # Errors
     /// As for [`CatalogEntry::resolve`].
@@ -148,7 +147,7 @@ impl CatalogEntry {
             merges_sequential: accounting.merges_sequential,
             read_lat_mean_ns: mean_ns(&model.read_latency),
             write_lat_mean_ns: mean_ns(&model.write_latency),
-            is_latency_assumed: assumed.iter().any(|told| told.starts_with(ASSUMED_LATENCY)),
+            is_latency_assumed: assumed.iter().any(|notes| notes.starts_with(ASSUMED_LATENCY)),
             blocks: blocks(model),
             month: self.cost_of_month(&parameters, MonthlyUse::default()).ok().flatten(),
             parameters,
@@ -156,30 +155,30 @@ impl CatalogEntry {
         })
     }
 
-    /// With the most of what must be chosen and was not.
-    pub(crate) fn completed(&self, parameters: &Parameters, told: &mut Vec<String>) -> Parameters {
+    /// Completes required choices with their maximum.
+    pub(crate) fn completed(&self, parameters: &Parameters, notes: &mut Vec<String>) -> Parameters {
         let wire = &self.wire;
         let mut whole = parameters.clone();
         let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
         if let Some(tier) = wire.tiers.first().filter(|_| is_named && whole.tier.is_none()) {
-            told.push(format!("no instance given: shown for {}", tier.name));
+            notes.push(format!("no instance given: shown for {}", tier.name));
             whole.tier = Some(tier.name.clone());
         }
         let size_bytes = whole.size_bytes.unwrap_or_else(|| self.usual_size());
         if chooses_iops(wire) && whole.iops.is_none() && wire.iops_included.is_none() {
             let (_, most) = levels::iops_range(wire, size_bytes);
-            told.push(format!("its IOPS must be chosen: shown with {most}, the maximum at this size"));
+            notes.push(format!("its IOPS must be chosen: shown with {most}, the maximum at this size"));
             whole.iops = Some(most);
         }
         if chooses_bytes(wire) && whole.bytes_per_second.is_none() && wire.throughput_included.is_none() {
             let (_, most) = levels::bytes_range(wire, size_bytes, whole.iops.unwrap_or_default());
-            told.push("its bandwidth must be chosen: shown with the maximum at this size".to_owned());
+            notes.push("its bandwidth must be chosen: shown with the maximum at this size".to_owned());
             whole.bytes_per_second = Some(most);
         }
         whole
     }
 
-    /// The sizes at which a type shows what its size decides, in GiB, those that people buy among them.
+    /// The sizes at which the rules of a type change, in GiB, and common sizes.
     pub fn sizes_gib(&self) -> Vec<u64> {
         let wire = &self.wire;
         let (least, most) = self.size_range();
@@ -201,12 +200,12 @@ impl CatalogEntry {
     }
 }
 
-/// How the assumption of a latency begins.
+/// Start of the text of a latency assumption.
 pub(crate) const ASSUMED_LATENCY: &str = "its latency";
 
-/// Sizes in GiB from which on something is another than below.
+/// Sizes in GiB at which a rule changes.
 pub(crate) fn turning_points(wire: &Wire) -> Vec<u64> {
-    // Where a line of so much a GiB meets a level: the first whole GiB at or above it.
+    // Where a rate per GiB reaches a fixed limit: the first whole GiB at or above that point.
     let meets = |intercept: Option<f64>, slope: Option<f64>, level: Option<f64>| {
         let (slope, level) = (slope?, level?);
         let size = (level - intercept.unwrap_or_default()) / slope;
@@ -304,7 +303,7 @@ impl CatalogEntry {
         crate::resolve::USUAL_SIZE.clamp(least, most.unwrap_or(u64::MAX).max(least))
     }
 
-    /// The least whole GiB that are sold, and the most.
+    /// The smallest and largest available size in whole GiB.
     pub(crate) fn size_range_gib(&self) -> (u64, Option<u64>) {
         let least = self.wire.size_min_gib.map_or(1, |gib| amount::gib(gib).div_ceil(GIB));
         (least, self.wire.size_max_gib.map(|gib| amount::gib(gib) / GIB))

@@ -1,5 +1,5 @@
-//! Simulated volumes as they are named on the command line: `sim:ID?size=50GiB&…` for a type of the catalogue, and
-//! `sim:custom?iops=…` for limits of one's own.
+//! Names of simulated volumes on the command line: `sim:ID?size=50GiB&…` for a type of the catalogue, and
+//! `sim:custom?iops=…` for custom limits.
 
 use fathom_volume::{Accounting, FirstTouch, VolumeLatency, VolumeModel};
 use thiserror::Error;
@@ -10,44 +10,44 @@ use crate::limits::plain;
 use crate::parts::UnusedParts;
 use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
 
-/// What a simulated target stands for.
+/// A simulated target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedTarget {
     /// The entry's id, or `custom`.
     pub id: String,
-    /// What was chosen of the entry; `None` for limits of one's own.
+    /// The parameters of the entry; `None` for custom limits.
     pub chosen: Option<Parameters>,
-    /// What the volume is made of.
+    /// The model of the volume.
     pub model: VolumeModel,
-    /// What decides everything that is drawn at random.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// The tier it belongs to.
     pub tier: Option<String>,
-    /// What the source does not say and was assumed.
+    /// Assumptions beyond the source.
     pub assumptions: Vec<String>,
 }
 
-/// A simulated target that cannot be.
+/// An invalid simulated target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{target}: {reason}")]
 pub struct TargetError {
-    /// What was said.
+    /// The name as given.
     pub target: String,
-    /// Why not.
+    /// The reason.
     pub reason: String,
     remedy: String,
 }
 
 impl TargetError {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         Some(self.remedy.clone())
     }
 }
 
-/// What a target begins with.
+/// Prefix of a simulated target.
 const PREFIX: &str = "sim:";
-/// Limits of one's own.
+/// The id for custom limits.
 pub(crate) const CUSTOM: &str = "custom";
 
 impl SimulatedTarget {
@@ -56,7 +56,7 @@ impl SimulatedTarget {
         text.starts_with(PREFIX)
     }
 
-    /// Reads `sim:ID?KEY=VALUE&…`.
+    /// Parses `sim:ID?KEY=VALUE&…`.
     pub fn parse(catalog: &Catalog, text: &str) -> Result<SimulatedTarget, TargetError> {
         let named = text.strip_prefix(PREFIX).unwrap_or(text);
         let (id, rest) = named.split_once('?').unwrap_or((named, ""));
@@ -110,7 +110,7 @@ impl SimulatedTarget {
         Ok(target)
     }
 
-    /// What every volume may have: who else limits it, and what goes wrong.
+    /// Adds the parameters of every volume: the instance limit, and injected faults.
     fn add_common(&mut self, parts: &mut UnusedParts<'_>) -> Result<(), String> {
         self.seed = parts.seed("seed")?.unwrap_or(0);
         if let Some(parallelism) = parts.number("parallelism")? {
@@ -126,7 +126,7 @@ impl SimulatedTarget {
     }
 }
 
-/// What to do where nothing can be made of `id` as it was said.
+/// The remedy for an invalid name of type `id`.
 fn remedy(catalog: &Catalog, id: &str) -> String {
     match catalog.get(id) {
         Some(entry) if entry.unmodelled().is_some() => {
@@ -146,7 +146,7 @@ fn remedy(catalog: &Catalog, id: &str) -> String {
     }
 }
 
-/// A first access that counts so many times, or takes so much longer.
+/// A first-touch penalty: a factor on I/Os, or additional latency.
 pub(crate) fn first_touch(counts_as: u32, extra_ns: u64) -> FirstTouch {
     FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns }
 }

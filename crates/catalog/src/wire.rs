@@ -1,4 +1,4 @@
-//! An entry as it stands in the file. Only here is known what fields there are; what they mean is in `data/README.md`.
+//! An entry as stored in the file. Only this module knows the fields; `data/README.md` explains them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct File {
     pub(crate) volume: BTreeMap<String, Wire>,
 }
 
-/// How the IOPS of a type are found.
+/// The rule for the IOPS of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum IopsModel {
@@ -31,7 +31,7 @@ pub(crate) enum IopsModel {
     Unspecified,
 }
 
-/// How a type bursts.
+/// The burst rule of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BurstModel {
@@ -44,7 +44,7 @@ pub(crate) enum BurstModel {
     Unspecified,
 }
 
-/// Whether reads and writes have one budget.
+/// Whether reads and writes share their limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum SharedBudget {
@@ -83,7 +83,7 @@ pub(crate) enum Period {
     Year,
 }
 
-/// A tier: by size the smallest that is large enough, else by name.
+/// A tier, selected by size (the smallest that is large enough) or by name.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tier {
@@ -118,7 +118,7 @@ pub(crate) struct SizeStep {
     pub(crate) throughput: f64,
 }
 
-/// The throughput of volumes with more than so many IOPS; the largest that any of them gives holds.
+/// The throughput of volumes above a number of IOPS; the largest applicable one holds.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IopsStep {

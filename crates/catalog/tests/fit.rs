@@ -1,8 +1,10 @@
-//! What serves a need, worked by hand; and that what is proposed serves it where the volume itself is asked.
+//! Volumes for a need, computed by hand; and a check that simulated volumes of the proposed types meet the need.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "an error fails the test")]
 
-use fathom_catalog::{Catalog, Fit, LatencyNeed, OfferedLoad, Parameters, Spell, VolumeNeed, VolumeOffer};
+use fathom_catalog::{
+    Catalog, Fit, LatencyNeed, OfferedLoad, Parameters, RecurringBurst, VolumeNeed, VolumeOffer,
+};
 use fathom_model::Op;
 use fathom_volume::{Limit, LimitStage, Volume, VolumeLatency, VolumeModel, VolumeRequest};
 use proptest::prelude::*;
@@ -14,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 86_400 * SECOND;
 
-/// `rate` random requests a second of `block` bytes, and so much space.
+/// `rate` random requests of `block` bytes per second, on `gib` GiB.
 fn random(rate: f64, block: f64, gib: u64) -> VolumeNeed {
     VolumeNeed {
         size_bytes: gib * GIB,
@@ -22,21 +24,21 @@ fn random(rate: f64, block: f64, gib: u64) -> VolumeNeed {
         iops: rate,
         in_ios: true,
         in_bytes: false,
-        spell: None,
+        burst: None,
         latency: Vec::new(),
         persistent: false,
     }
 }
 
-fn spell(need: VolumeNeed, length_ns: u64, every_ns: u64) -> VolumeNeed {
-    VolumeNeed { spell: Some(Spell { length_ns, period_ns: every_ns, iops_between: 0.0 }), ..need }
+fn burst(need: VolumeNeed, length_ns: u64, every_ns: u64) -> VolumeNeed {
+    VolumeNeed { burst: Some(RecurringBurst { length_ns, period_ns: every_ns, iops_between: 0.0 }), ..need }
 }
 
 fn fit(need: &VolumeNeed) -> Fit {
     Catalog::shipped().fit(need, None)
 }
 
-/// What was chosen of `id`: GiB, IOPS, MiB/s; or why nothing was.
+/// The choice for `id`: GiB, IOPS, MiB/s; or the reason why there is none.
 fn of(fit: &Fit, id: &str) -> String {
     let whole =
         |part: Option<u64>, unit: u64| part.map(|part| format!(" {}", part / unit)).unwrap_or_default();
@@ -64,8 +66,8 @@ fn check(need: &VolumeNeed, expected: &[(&str, &str)]) -> Fit {
 }
 
 #[test]
-fn iops_and_throughput_at_once() {
-    // 5,000 a second and 200 MiB/s at once are requests of 40.96 KiB.
+fn iops_and_throughput_together() {
+    // 5,000 IOPS and 200 MiB/s are requests of 40.96 KiB.
     let need = VolumeNeed { in_bytes: true, ..random(5000.0, 200.0 * MIB / 5000.0, 500) };
     let fit = check(
         &need,
@@ -109,11 +111,11 @@ fn iops_and_throughput_at_once() {
             // 500 GiB at 0.125 and 5,000 at 0.065.
             ("aws-io1", 387.5, true),
             ("aws-io2-block-express", 387.5, true),
-            // 500 GiB at 0.08, and what lies beyond 3,000 and 125 MiB/s at a price that was not found.
+            // 500 GiB at 0.08, and an unknown price above 3,000 IOPS and 125 MiB/s.
             ("aws-gp3", 40.0, false),
         ]
     );
-    // 1,667 GiB of gp2 are 5,001 a second and 250 MiB/s for 166.70.
+    // 1,667 GiB of gp2 are 5,001 IOPS and 250 MiB/s for 166.70.
     let (per_iops, per_bytes) = (usd[3].month_per_1000_iops, usd[3].month_per_100_mib_per_second);
     assert!((per_iops.unwrap() - 166.7 / 5.001).abs() < 1e-6);
     assert!((per_bytes.unwrap() - 166.7 / 2.5).abs() < 1e-6);
@@ -187,8 +189,8 @@ fn large_requests_count_in_units() {
 }
 
 #[test]
-fn half_an_hour_a_day() {
-    let need = spell(random(3000.0, 4.0 * KIB, 100), 30 * MINUTE, DAY);
+fn a_daily_burst_of_half_an_hour() {
+    let need = burst(random(3000.0, 4.0 * KIB, 100), 30 * MINUTE, DAY);
     let fit = check(
         &need,
         &[
@@ -200,15 +202,15 @@ fn half_an_hour_a_day() {
     );
     assert_eq!(month(&fit, "aws-gp2"), 10.0);
     // Two hours: 3,000 - b <= 5.4 M / 7,200 s = 750, so b >= 2,250: 750 GiB.
-    check(&spell(random(3000.0, 4.0 * KIB, 100), 120 * MINUTE, DAY), &[("aws-gp2", "750")]);
+    check(&burst(random(3000.0, 4.0 * KIB, 100), 120 * MINUTE, DAY), &[("aws-gp2", "750")]);
     // 20 minutes of each hour: (3,000 - b) * 1,200 <= b * 2,400, so b >= 1,000: 334 GiB.
-    check(&spell(random(3000.0, 4.0 * KIB, 100), 20 * MINUTE, 60 * MINUTE), &[("aws-gp2", "334")]);
+    check(&burst(random(3000.0, 4.0 * KIB, 100), 20 * MINUTE, 60 * MINUTE), &[("aws-gp2", "334")]);
     // With 500 a second in between: (3,000 - b) * 1,200 <= (b - 500) * 2,400, so b >= 1,333.3: 445 GiB.
-    let mut busy = spell(random(3000.0, 4.0 * KIB, 100), 20 * MINUTE, 60 * MINUTE);
-    busy.spell.as_mut().unwrap().iops_between = 500.0;
+    let mut busy = burst(random(3000.0, 4.0 * KIB, 100), 20 * MINUTE, 60 * MINUTE);
+    busy.burst.as_mut().unwrap().iops_between = 500.0;
     check(&busy, &[("aws-gp2", "445")]);
     // Windows of a minute: a minute in five, but not two.
-    let minutes = |count: u64| spell(random(12_000.0, 4.0 * KIB, 100), count * MINUTE, 5 * MINUTE);
+    let minutes = |count: u64| burst(random(12_000.0, 4.0 * KIB, 100), count * MINUTE, 5 * MINUTE);
     check(&minutes(1), &[("linode-block-storage", "100")]);
     let why = "12,000 IOPS of 4.0 KiB for 1 min at most, 8,000 IOPS of 4.0 KiB at baseline: not enough for each \
                burst, or refills too slowly";
@@ -216,7 +218,7 @@ fn half_an_hour_a_day() {
 }
 
 #[test]
-fn latency() {
+fn latency_limits_exclude_types() {
     let below = |name: &str, per_million, most_ns| {
         let latency =
             LatencyNeed { statistic: name.to_owned(), per_million, most_ns, of_reads: true, of_writes: true };
@@ -240,7 +242,7 @@ fn latency() {
 }
 
 #[test]
-fn data_that_must_outlive_the_instance() {
+fn persistent_data_excludes_instance_stores() {
     let need = random(100_000.0, 4.0 * KIB, 400);
     check(&need, &[("aws-instance-store-nvme", "400"), ("aws-io2-block-express", "400 100000")]);
     // 35,000 writes of i3.large are too few; i3.xlarge has 70,000 and i3.2xlarge 180,000.
@@ -259,7 +261,7 @@ fn data_that_must_outlive_the_instance() {
 }
 
 #[test]
-fn space_alone() {
+fn capacity_alone() {
     let need = VolumeNeed { in_ios: false, ..random(0.0, 4.0 * KIB, 20_000) };
     check(
         &need,
@@ -273,7 +275,7 @@ fn space_alone() {
 }
 
 #[test]
-fn reads_and_writes_with_limits_of_their_own() {
+fn separate_limits_of_reads_and_writes() {
     let need = |reads| VolumeNeed {
         load: OfferedLoad { read_fraction: reads, ..OfferedLoad::of(4.0 * KIB, false) },
         ..random(3000.0, 0.0, 100)
@@ -286,7 +288,7 @@ fn reads_and_writes_with_limits_of_their_own() {
 }
 
 #[test]
-fn one_provider_by_its_name() {
+fn offers_are_filtered_by_provider() {
     let need = random(1000.0, 4.0 * KIB, 100);
     let of = |name: &str| Catalog::shipped().fit(&need, Some(name));
     let all = of("aws");
@@ -296,8 +298,8 @@ fn one_provider_by_its_name() {
     assert_eq!((of("nobody").offers().count(), of("nobody").others.len()), (0, 0));
 }
 
-/// The model as it stands when a spell begins that is like all those before it: with the credit that the time between
-/// them brings back, or none where the need has no end. Latency is left out.
+/// The model at the start of a recurring burst: with the credits that accrue between bursts, or none for a permanent
+/// need. Without latency.
 fn prepared(model: &VolumeModel, need: &VolumeNeed) -> VolumeModel {
     let mut model = model.clone();
     (model.read_latency, model.write_latency) = (VolumeLatency::fixed(0), VolumeLatency::fixed(0));
@@ -307,14 +309,14 @@ fn prepared(model: &VolumeModel, need: &VolumeNeed) -> VolumeModel {
             if let Limit::Credit { base, capacity, initial, .. } = limit {
                 let earned = |ns: u64| u64::try_from(base.in_ns(ns)).unwrap_or(u64::MAX);
                 *initial =
-                    need.spell.map_or(0, |spell| earned(spell.period_ns - spell.length_ns).min(*capacity));
+                    need.burst.map_or(0, |burst| earned(burst.period_ns - burst.length_ns).min(*capacity));
             }
         }
     }
     model
 }
 
-/// How late the last of the requests of a need is that come at an even pace for `seconds`, ns.
+/// Delay of the last request of a need whose requests are evenly spaced over `seconds`, ns.
 fn lateness(model: &VolumeModel, need: &VolumeNeed, op: Op, seconds: f64) -> u64 {
     let mut volume = Volume::new(&prepared(model, need), 1).unwrap();
     let bytes = need.load.mean_bytes() as u32;
@@ -323,7 +325,7 @@ fn lateness(model: &VolumeModel, need: &VolumeNeed, op: Op, seconds: f64) -> u64
     let mut late = 0;
     for index in 0..count {
         let due = (index as f64 / need.iops * 1e9) as u64;
-        // A stride that is prime, so that none begins where another has ended.
+        // A prime stride, so that no request begins at the end of another.
         let place = if need.load.sequential { index % places } else { index * 7919 % places };
         let request = VolumeRequest { op, offset: place * u64::from(bytes), bytes };
         late = volume.submit(due, &request).at_ns.saturating_sub(due);
@@ -331,8 +333,8 @@ fn lateness(model: &VolumeModel, need: &VolumeNeed, op: Op, seconds: f64) -> u64
     late
 }
 
-/// How late a request may be that finds nothing but its turn before it: limits hold over 10 ms, and what it is charged for
-/// at once, whole units of it, comes at the baseline.
+/// Largest delay of a request without a queue: limits apply over 10 ms, and the whole units that it is charged accrue
+/// at the baseline.
 fn turn(model: &VolumeModel, need: &VolumeNeed) -> u64 {
     let bytes = need.load.mean_bytes();
     let stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
@@ -351,7 +353,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_proposed_serves_the_need(
+    fn proposed_volumes_meet_the_need(
         rate in prop::sample::select(vec![40.0, 137.0, 1000.0, 2900.0, 4999.0]),
         kib in prop::sample::select(vec![4.0, 16.0, 64.0, 260.0, 1024.0]),
         gib in 1u64..2000,
@@ -361,7 +363,7 @@ proptest! {
     ) {
         let need = VolumeNeed { load: OfferedLoad::of(kib * KIB, is_sequential), ..random(rate, kib * KIB, gib) };
         let need = match length_s {
-            Some(length) => spell(need, length * SECOND, every_s * SECOND),
+            Some(length) => burst(need, length * SECOND, every_s * SECOND),
             None => need,
         };
         let seconds = length_s.map_or(20.0, |length| length as f64);
@@ -378,7 +380,7 @@ proptest! {
     }
 
     #[test]
-    fn less_would_not_do(rate in 100.0f64..20_000.0, gib in 1u64..500) {
+    fn smaller_choices_do_not_meet_the_need(rate in 100.0f64..20_000.0, gib in 1u64..500) {
         let need = random(rate.round(), 4.0 * KIB, gib);
         for offer in fit(&need).offers().filter(|offer| offer.tier.is_none()) {
             let entry = Catalog::shipped().get(&offer.id).unwrap();
@@ -402,7 +404,7 @@ proptest! {
 }
 
 #[test]
-fn types_of_ones_own_without_a_largest_size() {
+fn user_types_without_a_largest_size() {
     let text = "[volume.mine]\nprovider = \"Me\"\ntype_name = \"Box\"\nmedia = \"ssd\"\nlifecycle = \"current\"\nsource = \"x\"\n\
                 as_of = \"2026\"\nconfidence = \"quoted\"\nlimits_shared_read_write = true\niops_model = \"linear_clamped\"\n\
                 iops_per_gib = 2\nburst_model = \"none\"\n";
@@ -413,7 +415,7 @@ fn types_of_ones_own_without_a_largest_size() {
         (size, fit.others.first().map(|other| other.why.clone()))
     };
     assert_eq!(of(&random(1001.0, 4.0 * KIB, 10)), (Some(501), None));
-    // What larger requests get of it nobody says.
+    // The rate of larger requests is not published.
     let why = Some("its bandwidth is not published".to_owned());
     assert_eq!(of(&random(1001.0, 64.0 * KIB, 10)), (None, why));
     let why = Some("at most 131,072 IOPS of 4.0 KiB".to_owned());

@@ -1,6 +1,6 @@
-//! What was measured on volumes and published comes out of their entries, within 5 %.
+//! Entries reproduce published measurements of volumes within 5 %.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "an error fails the test")]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use fathom_volume::{Volume, VolumeRequest};
 const SECOND: u64 = 1_000_000_000;
 const KIB: u64 = 1 << 10;
 
-/// Requests a second at random offsets, with so many under way, from the second second to the last.
+/// Random IOPS at queue depth `depth`, from second 1 to the end.
 fn iops(target: &str, block: u64, depth: usize, seconds: u64) -> f64 {
     let target = SimulatedTarget::parse(Catalog::shipped(), target).unwrap();
     let mut volume = Volume::new(&target.model, target.seed).unwrap();
@@ -45,7 +45,7 @@ fn gp2_of_50_gib() {
     for measured in [3009.0, 3016.0, 2943.0] {
         check("sim:aws-gp2-2016?size=50GiB", 4 * KIB, 64, measured);
     }
-    // One after the other, as ioping asks: 365.9 us each.
+    // QD 1, as ioping: 365.9 us each.
     check("sim:aws-gp2-2016?size=50GiB", 4 * KIB, 1, 1e6 / 365.9);
 }
 
@@ -55,7 +55,7 @@ fn digitaloceans_volumes_of_2018() {
     for (kib, expected) in [(4, 5000.0), (16, 5000.0), (32, 5000.0), (64, 3200.0), (256, 800.0)] {
         check(volume, kib * KIB, 128, expected);
     }
-    // Depths that suffice, and depth 1.
+    // Sufficient queue depths, and QD 1.
     check(volume, 4 * KIB, 4, 5000.0);
     check(volume, 256 * KIB, 2, 800.0);
     check(volume, 4 * KIB, 1, 1782.0);
@@ -73,7 +73,7 @@ fn io1_of_2012() {
 
 #[test]
 fn tencents_ssd_volumes() {
-    // 8 jobs at depth 1: 4 KiB for I/Os, 128 KiB for bytes.
+    // 8 jobs at QD 1: 4 KiB for IOPS, 128 KiB for bandwidth.
     for (id, ios, mib) in
         [("tencent-cbs-ssd", 22_700.0, 262.0), ("tencent-cbs-enhanced-ssd", 49_800.0, 354.0)]
     {

@@ -1,6 +1,6 @@
-//! Entries give what their providers publish, at the sizes and in the words in which they do.
+//! Entries reproduce their providers' published figures, in the providers' own units.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "an error fails the test")]
 
 use fathom_catalog::{Catalog, CatalogEntry, Confidence, Lifecycle, Parameters};
 use fathom_model::Op;
@@ -17,8 +17,8 @@ fn sized(gib: u64) -> Parameters {
     Parameters { size_bytes: Some(gib * GIB), ..Parameters::default() }
 }
 
-/// A limit in few words; `unit` is what a token is counted in.
-fn told(limit: Option<Limit>, unit: u64) -> String {
+/// A limit as text, with rates in `unit`s.
+fn text_of(limit: Option<Limit>, unit: u64) -> String {
     let rate = |rate: fathom_volume::TokenRate| {
         let per_second = rate.in_ns(1_000_000_000) as f64 / unit as f64;
         format!("{}", (per_second * 100.0).round() / 100.0)
@@ -44,11 +44,11 @@ fn told(limit: Option<Limit>, unit: u64) -> String {
     }
 }
 
-/// Checks what is limited for both directions: I/Os, and bytes in `unit`s.
+/// Checks the limits on both directions: I/Os, and bytes in `unit`s.
 fn check(id: &str, parameters: &Parameters, unit: u64, expected: (&str, &str)) {
     let resolved = entry(id).resolve(parameters).unwrap();
     let stage = resolved.model.shared.first().cloned().unwrap_or_default();
-    let (ios, bytes) = (told(stage.ios, 1), told(stage.bytes, unit));
+    let (ios, bytes) = (text_of(stage.ios, 1), text_of(stage.bytes, unit));
     assert_eq!((ios.as_str(), bytes.as_str()), expected, "{id} {parameters:?}");
 }
 
@@ -230,7 +230,7 @@ fn formulas_of_tencent_alibaba_and_gcp() {
     check_sizes("gcp-pd-ssd", MIB, &[(100, "9000", "-"), (10_000, "100000", "-")]);
     let apart = |id: &str, gib| {
         let model = entry(id).resolve(&sized(gib)).unwrap().model;
-        let of = |stages: &[LimitStage]| (told(stages[0].ios, 1), told(stages[0].bytes, MIB));
+        let of = |stages: &[LimitStage]| (text_of(stages[0].ios, 1), text_of(stages[0].bytes, MIB));
         let ((read_ios, read), (write_ios, write)) = (of(&model.reads), of(&model.writes));
         [read_ios, read, write_ios, write].join(" ")
     };
@@ -259,7 +259,7 @@ fn windows_of_digitalocean_and_others() {
         mb,
         &[(100, "8000 to 12000 for 60 s of 120", "350 to 525 for 60 s of 120")],
     );
-    // What was not published is assumed, and said to be.
+    // Unpublished figures are assumed and stated as assumptions.
     let assumptions = |id: &str| entry(id).resolve(&sized(100)).unwrap().assumptions.join("; ");
     assert!(assumptions("hetzner-volume").contains("its burst duration is not published"));
     assert!(!assumptions("do-volume-standard").contains("burst"));
@@ -268,7 +268,7 @@ fn windows_of_digitalocean_and_others() {
 }
 
 #[test]
-fn what_is_not_sold_or_not_published_is_refused_with_the_reason() {
+fn unavailable_or_unpublished_volumes_are_refused_with_the_reason() {
     let with = |gib, iops, bytes_per_second| Parameters { iops, bytes_per_second, ..sized(gib) };
     for (id, parameters, expected) in [
         ("aws-ebs-standard-2012", sized(100), "its provider publishes no limits: only measurements exist"),
@@ -310,7 +310,7 @@ fn what_is_not_sold_or_not_published_is_refused_with_the_reason() {
     let local =
         entry("aws-instance-store-nvme").resolve(&Parameters { tier, ..Parameters::default() }).unwrap();
     assert_eq!(
-        (told(local.model.reads[0].ios, 1), told(local.model.writes[0].ios, 1)),
+        (text_of(local.model.reads[0].ios, 1), text_of(local.model.writes[0].ios, 1)),
         ("100125".into(), "35000".into())
     );
 }
@@ -361,7 +361,7 @@ fn a_first_access_of_2012_costs_twice() {
             let request = VolumeRequest { op: Op::Read, offset: chunk * MIB, bytes: 4096 };
             volume.submit(1_000_000_000, &request).at_ns
         };
-        // Past the slack, so that each waits for those before it.
+        // Beyond the slack, so that each request waits for the previous ones.
         let ends: Vec<u64> = (0..40).map(&mut at).collect();
         assert_eq!((ends[39] - ends[29]) / 10, expected * 1_000_000);
     }

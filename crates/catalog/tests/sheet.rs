@@ -1,6 +1,6 @@
-//! What is told of a volume is what its provider publishes.
+//! Data sheets agree with the providers' published figures.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "an error fails the test")]
 
 use fathom_catalog::{Catalog, LimitDirection, LimitUnit, Parameters, Rule, Sheet, SheetLimit};
 
@@ -12,7 +12,7 @@ fn sheet(id: &str, gib: u64) -> Sheet {
     Catalog::shipped().get(id).unwrap().sheet(&parameters).unwrap()
 }
 
-/// Base, burst, and seconds to empty and to refill, of the I/Os.
+/// Baseline, burst, and seconds to empty and to refill, of I/Os.
 fn ios(sheet: &Sheet) -> (u64, Option<u64>, Option<u64>, Option<u64>) {
     let level = sheet.limits.iter().find(|level| level.unit == LimitUnit::Ios).unwrap();
     let seconds = |ns: Option<u64>| ns.map(|ns| (ns + 500_000_000) / 1_000_000_000);
@@ -20,7 +20,7 @@ fn ios(sheet: &Sheet) -> (u64, Option<u64>, Option<u64>, Option<u64>) {
 }
 
 #[test]
-fn gp2_of_2016_at_the_sizes_of_its_rules() {
+fn gp2_of_2016_at_the_sizes_where_its_rules_change() {
     // 3 a GiB, at least 100 and at most 10,000; below 1,000 GiB bursts to 3,000 from 5,400,000 credits, which last
     // 5,400,000 / (3,000 - base) seconds and come back in 5,400,000 / base; 128 MiB/s to 170 GiB, 160 above.
     for (gib, base, burst, empty, refill, mib) in [
@@ -43,8 +43,8 @@ fn gp2_of_2016_at_the_sizes_of_its_rules() {
 #[test]
 fn blocks_of_gp2_of_2016() {
     let sheet = sheet("aws-gp2-2016", 50);
-    // Random: I/Os for ever and in a burst, and seconds of the burst. From 64 KiB on 128 MiB/s are less than 3,000; of
-    // 512 KiB each counts twice, so that 256 a second spend 512 credits.
+    // Random: IOPS sustained and in a burst, and seconds of the burst. From 64 KiB on, 128 MiB/s are fewer than 3,000;
+    // a request of 512 KiB counts twice, so that 256 per second spend 512 credits.
     for (kib, sustained, burst, lasts) in [
         (4, 150.0, 3000.0, 5.4e6 / 2850.0),
         (32, 150.0, 3000.0, 5.4e6 / 2850.0),
@@ -61,18 +61,18 @@ fn blocks_of_gp2_of_2016() {
             (seconds - lasts).abs() < 1e-6 && row.direction == LimitDirection::Total,
             "{kib}k: {seconds}"
         );
-        // Sequential ones are merged: 128 MiB/s at any size, 150 units of 256 KiB for ever.
+        // Sequential ones are merged: 128 MiB/s at any size, 150 units of 256 KiB sustained.
         let bytes = row.sequential.burst.unwrap().iops * (kib << 10) as f64;
         let sustained = row.sequential.iops.unwrap() * (kib << 10) as f64;
         assert!((bytes - 128.0 * MIB).abs() < 1.0 && (sustained - 37.5 * MIB).abs() < 1.0, "{kib}k");
     }
-    // 3,000 at 0.366 ms each are 1.1 under way.
+    // 3,000 at 0.366 ms each are 1.1 in flight.
     assert_eq!(sheet.blocks[0].iodepth, Some(2));
     assert!(!sheet.is_latency_assumed);
 }
 
 #[test]
-fn directions_apart_have_rows_of_their_own() {
+fn separate_directions_have_separate_rows() {
     let sheet = sheet("gcp-pd-standard", 1000);
     let level = |direction| {
         let of = |level: &&SheetLimit| (level.direction, level.unit) == (direction, LimitUnit::Ios);
@@ -88,7 +88,7 @@ fn directions_apart_have_rows_of_their_own() {
 }
 
 #[test]
-fn what_must_be_chosen_is_the_most_there_is_and_told() {
+fn required_choices_default_to_the_maximum_and_are_noted() {
     // 50 a GiB.
     let sheet = sheet("aws-io1", 100);
     assert_eq!(ios(&sheet).0, 5000);
@@ -97,7 +97,7 @@ fn what_must_be_chosen_is_the_most_there_is_and_told() {
 }
 
 #[test]
-fn sizes_show_where_rules_turn() {
+fn sizes_include_the_points_where_rules_change() {
     let sizes = |id: &str| Catalog::shipped().get(id).unwrap().sizes_gib();
     // 100 and 10,000 IOPS are reached at 33.3 and 3,333.3 GiB, the burst ends at 1,000, more bandwidth begins above 170.
     let gp2 = sizes("aws-gp2-2016");

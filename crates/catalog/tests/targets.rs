@@ -1,6 +1,6 @@
-//! Simulated targets as they are written on the command line.
+//! Names of simulated targets on the command line.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "an error fails the test")]
 
 use fathom_catalog::{Catalog, Parameters, SimulatedTarget};
 use fathom_volume::{
@@ -23,7 +23,7 @@ fn named(name: &str, ios: Option<Limit>, bytes: Option<Limit>) -> LimitStage {
     LimitStage { name: name.to_owned(), ios, bytes, slack_ns: 10_000_000, ..LimitStage::default() }
 }
 
-/// Checks what `sim:custom?` and `text` come to, on a volume of 100 GiB unless `expected` says otherwise.
+/// Checks the model of `sim:custom?` with `text`, by default of 100 GiB.
 fn check(text: &str, expected: VolumeModel) {
     let target = parse(&format!("sim:custom?{text}")).unwrap();
     assert_eq!((target.model, target.id.as_str()), (expected, "custom"), "{text}");
@@ -48,7 +48,7 @@ fn custom_volumes_have_the_limits_that_are_given() {
     check(text, VolumeModel { shared: vec![burst], ..plain.clone() });
     let bytes = named("volume", None, credit(40 << 20, None, 1 << 40));
     check("bandwidth=40m&bucket_bytes=1TiB", VolumeModel { shared: vec![bytes], ..plain.clone() });
-    // Apart: the same for both, but where one has its own.
+    // Separate: the shared value for both, unless one has its own.
     check(
         "iops=3000&shared=0&write_iops=1000",
         VolumeModel { reads: vec![ios(3000)], writes: vec![ios(1000)], ..plain.clone() },
@@ -80,7 +80,7 @@ fn custom_volumes_have_the_limits_that_are_given() {
 }
 
 #[test]
-fn types_of_the_catalogue_take_what_can_be_chosen() {
+fn catalogue_types_accept_their_parameters() {
     let entry = |id: &str, parameters: &Parameters| {
         Catalog::shipped().get(id).unwrap().resolve(parameters).unwrap().model
     };
@@ -104,7 +104,7 @@ fn types_of_the_catalogue_take_what_can_be_chosen() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_reason() {
+fn invalid_targets_are_refused_with_the_reason() {
     for (text, expected) in [
         ("sim:aws-gp9", "unknown volume type 'aws-gp9'"),
         ("sim:", "no volume type given"),
@@ -156,7 +156,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
 
 proptest! {
     #[test]
-    fn whatever_is_written_is_refused_or_comes_to_a_volume(
+    fn any_text_is_refused_or_gives_a_volume(
         id in prop_oneof![Just("custom".to_owned()), "[a-z0-9-]{0,12}", any_id()],
         parts in prop::collection::vec((any_key(), any_value()), 0..5),
     ) {

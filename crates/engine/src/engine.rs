@@ -1,4 +1,4 @@
-//! The engine trait and what goes through it.
+//! The engine trait and its types.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 use fathom_model::{Nanos, OptionRow, Request};
 
-/// What became of the requests given to [`Engine::queue`].
+/// The result of [`Engine::queue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
-    /// The first is done: bytes moved, or a negative errno. The others were not looked at; offer them again.
+    /// The first is complete: bytes moved, or a negative errno. The others were not accepted; offer them again.
     Done(i64),
-    /// So many, from the first on, were accepted and will come back from [`Engine::reap`] after [`Engine::submit`].
-    /// With 0 there is no room: submit and reap, then offer them again.
+    /// This many, from the first on, were accepted and complete through [`Engine::reap`] after [`Engine::submit`]. 0 =
+    /// the queue is full: submit and reap, then offer them again.
     Accepted(u32),
 }
 
-/// A request that has come back.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The slot it was queued under.
+    /// The request's slot.
     pub slot: u32,
     /// Bytes moved, or a negative errno.
     pub result: i64,
 }
 
-/// What [`Engine::reap`] found.
+/// The result of [`Engine::reap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaped {
-    /// This many completions were appended; fewer than asked for when the wait timed out or was interrupted.
+    /// This many completions were appended; fewer than `min` if the wait timed out or was interrupted.
     Some(u32),
     /// Virtual time only: nothing can complete before this moment of the session's clock.
     NothingBefore(Nanos),
@@ -36,17 +36,18 @@ pub enum Reaped {
 
 /// Moves bytes between buffers it owns and the files it was opened on.
 ///
-/// A slot is a place in the depth, `0..depth`. The driver never queues a slot that is in flight.
+/// A slot is an index into the queue depth, `0..depth`. The driver never queues a slot that is in flight.
 pub trait Engine {
-    /// Offers the requests of `slots`, at least one, in order; `requests` is indexed by slot. Synchronous engines do the
-    /// first now; others prepare as many as they can for `submit`.
+    /// Offers the requests of `slots`, at least one, in order; `requests` is indexed by slot. Synchronous engines
+    /// execute the first immediately; others prepare as many as they can for `submit`.
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued;
 
-    /// Hands accepted requests to the kernel or the model and returns how many went; partial submissions are normal.
+    /// Submits accepted requests to the kernel or the simulated volume and returns their number; partial submissions
+    /// are normal.
     fn submit(&mut self) -> Result<u32, EngineError>;
 
-    /// Appends up to `max` completions to `done`. Waits until `min` are there, at most for `wait` (`None` = for ever);
-    /// `min == 0` never waits. A simulator never waits either: it answers `NothingBefore`.
+    /// Appends up to `max` completions to `done`. Waits for at least `min`, at most for `wait` (`None` = without
+    /// limit); `min == 0` never waits. A simulator never waits: it returns `NothingBefore`.
     fn reap(
         &mut self,
         min: u32,
@@ -69,14 +70,14 @@ pub struct OpenFile {
     pub size: u64,
     /// A block device rather than a regular file.
     pub is_block_device: bool,
-    /// Which of the session's modelled volumes it is; without meaning on real time.
+    /// Index of the session's simulated volume; unused in real time.
     pub volume: usize,
 }
 
-/// What an engine is opened with.
+/// The input for opening an engine.
 #[derive(Clone, Debug)]
 pub struct EngineSetup {
-    /// Slots it must serve at once.
+    /// Number of slots.
     pub depth: u32,
     /// Largest request in bytes; the size of each slot's buffer.
     pub max_block: usize,
@@ -84,9 +85,9 @@ pub struct EngineSetup {
     pub files: Vec<OpenFile>,
     /// O_DIRECT is in use.
     pub direct: bool,
-    /// The job writes (mappings must be writable).
+    /// The job writes, so mappings must be writable.
     pub writes: bool,
-    /// Offsets come in no order (a mapping then turns read-ahead off).
+    /// Offsets are random, so a mapping disables read-ahead.
     pub random: bool,
     /// Private options.
     pub options: RawEngineOptions,
@@ -108,14 +109,14 @@ impl RawEngineOptions {
     }
 }
 
-/// What the runner must know about an engine before opening it.
+/// Properties of an engine that the runner needs before it opens the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineTraits {
-    /// Requests complete inside `queue`, one at a time (depth is 1 whatever was asked).
+    /// Requests complete inside `queue`, one at a time; the queue depth is always 1.
     pub synchronous: bool,
-    /// Needs real files to be opened and laid out.
+    /// Needs real files, opened and laid out.
     pub needs_files: bool,
-    /// Can trim.
+    /// Supports trims.
     pub trims: bool,
     /// Requests complete inside `queue` at depth 1.
     pub synchronous_alone: bool,
@@ -129,7 +130,7 @@ pub struct EngineEntry {
     pub aliases: &'static [&'static str],
     /// One line for `--enghelp` and the docs.
     pub doc: &'static str,
-    /// What the runner must know.
+    /// Properties for the runner.
     pub traits: EngineTraits,
     /// Private option rows.
     pub options: &'static [OptionRow<RawEngineOptions>],
@@ -137,22 +138,22 @@ pub struct EngineEntry {
     pub open: fn(EngineSetup) -> Result<Box<dyn Engine>, EngineError>,
 }
 
-/// The engine itself failed (not a request: those fail in their [`Completion`]).
+/// A failure of the engine itself; failed requests are [`Completion`]s.
 #[derive(Debug, thiserror::Error)]
 #[error("{engine}: cannot {attempted}: {}", fathom_sys::io::describe(source))]
 pub struct EngineError {
     /// The engine's name.
     pub engine: &'static str,
-    /// What was attempted: an infinitive and its object.
+    /// The failed action: an infinitive and its object.
     pub attempted: String,
-    /// The system's answer.
+    /// The system's error.
     pub source: std::io::Error,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
 impl EngineError {
-    /// What to do about it, where something can be done.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

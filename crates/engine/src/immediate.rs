@@ -1,4 +1,4 @@
-//! The half of the seam that engines share whose requests are done inside `queue`.
+//! The common part of engines that execute requests inside `queue`.
 
 use fathom_model::{Nanos, Request};
 use fathom_sys::buffer::BufferPool;
@@ -6,14 +6,14 @@ use fathom_sys::buffer::BufferPool;
 use crate::targets::{self, EngineTarget, Targets};
 use crate::{Completion, Engine, EngineError, EngineSetup, Queued, Reaped};
 
-/// Does one request now.
+/// Executes one request.
 pub(crate) trait Immediate {
-    /// Reads or writes `bytes`, which has the request's length, or does the sync or trim; answers bytes moved or a
+    /// Reads or writes `bytes`, which has the request's length, or executes the sync or trim; returns bytes moved or a
     /// negative errno.
     fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64;
 }
 
-/// An engine that does every request where it is queued.
+/// An engine that executes each request when it is queued.
 pub(crate) struct ImmediateEngine<A> {
     act: A,
     targets: Targets,

@@ -1,7 +1,7 @@
-//! The seam to the kernel, or to a model: engines move bytes and nothing else.
+//! The interface to the kernel or to a simulated volume: engines move bytes and nothing else.
 //!
-//! An engine never reads a clock, never counts and never decides when to stop; the driver in `fathom-runner` does.
-//! Adding one is a file here and a line in `registry::ENGINES`.
+//! An engine never reads a clock, never counts and never decides when to stop; the driver in `fathom-runner` does. A
+//! new engine is a file here and a line in `registry::ENGINES`.
 
 #![forbid(unsafe_code)]
 

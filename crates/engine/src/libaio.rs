@@ -1,5 +1,5 @@
-//! Linux's native asynchronous I/O. Asynchronous in earnest only with O_DIRECT: buffered requests are done while they
-//! are submitted.
+//! Linux's native asynchronous I/O. It is asynchronous only with O_DIRECT: buffered requests are executed during their
+//! submission.
 
 use std::io::ErrorKind;
 
@@ -75,7 +75,7 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
 }
 
 impl Libaio {
-    /// Prepares a request; false where it has to be done by a plain call, or cannot be done.
+    /// Prepares a request; false if it needs a plain system call, or is invalid.
     #[inline(always)]
     fn prepare(&mut self, slot: u32, request: &Request) -> bool {
         if self.targets.check(request).is_err() {
@@ -98,7 +98,7 @@ impl Engine for Libaio {
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
         let prepared = slots.iter().take_while(|&&slot| self.prepare(slot, &requests[slot as usize])).count();
         match slots.first() {
-            Some(&first) if prepared == 0 => Queued::Done(self.targets.now(&requests[first as usize])),
+            Some(&first) if prepared == 0 => Queued::Done(self.targets.execute(&requests[first as usize])),
             _ => Queued::Accepted(prepared as u32),
         }
     }

@@ -63,7 +63,7 @@ fn map(index: usize, open: &OpenFile, setup: &EngineSetup) -> Result<FileMap, En
             "create the file with its full size first: a mapping cannot extend it",
         ));
     }
-    // A mapping reads whole pages even where it only writes, so a file opened for writing alone cannot be mapped.
+    // A mapping reads whole pages even to write, so a write-only file cannot be mapped.
     let flags = flags_of(file)
         .map_err(|source| failed(&attempted("inspect"), source, "check that the file still exists"))?;
     let file = if flags.read {
@@ -91,7 +91,7 @@ impl Immediate for Maps {
             Op::Read => map.read(bytes, request.offset),
             Op::Write => map.write(bytes, request.offset),
             Op::Sync | Op::Datasync => map.sync(),
-            Op::Trim => target.now(request),
+            Op::Trim => target.execute(request),
         }
     }
 }

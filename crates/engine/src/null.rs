@@ -1,6 +1,6 @@
-//! Moves nothing: every request succeeds at once. Measures what the tool itself costs.
+//! Moves nothing: every request succeeds immediately. Measures the overhead of fathom itself.
 //!
-//! At depth 1 a request is done when it is queued; above, it takes the way of an asynchronous one.
+//! At queue depth 1 a request completes when it is queued; above, it takes the path of an asynchronous one.
 
 use fathom_model::{Nanos, Request};
 
@@ -10,7 +10,7 @@ use crate::{Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTra
 pub const ENTRY: EngineEntry = EngineEntry {
     name: "null",
     aliases: &[],
-    doc: "Completes every request at once and moves nothing: measures the tool itself.",
+    doc: "Completes every request immediately and moves nothing: measures fathom's own overhead.",
     traits: EngineTraits { synchronous: false, needs_files: false, trims: true, synchronous_alone: true },
     options: &[],
     open,
@@ -19,7 +19,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
 struct Null {
     depth: u32,
     queued: Vec<Completion>,
-    /// How many of `queued`, from its start, have been submitted.
+    /// Number of submitted requests, from the start of `queued`.
     submitted: usize,
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn store_switch(options: &mut RawEngineOptions, name: &str, value: &s
     Ok(())
 }
 
-/// Stores 0 or 1, one of which must be said.
+/// Stores 0 or 1; a value is required.
 pub(crate) fn store_bool(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
     if value.is_empty() { Err("it must be 0 or 1".to_owned()) } else { store_switch(options, name, value) }
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_value_is_one_where_a_bare_name_is() {
+    fn an_empty_value_means_one_only_if_a_bare_name_does() {
         let check = |text: &str, flag: Option<&str>, bool: Option<&str>| {
             let stored = |store: fn(&mut RawEngineOptions, &str, &str) -> Result<(), String>| {
                 let mut options = RawEngineOptions::default();

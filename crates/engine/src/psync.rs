@@ -1,4 +1,4 @@
-//! pread(2) and pwrite(2): one system call per request, and nothing else.
+//! pread(2) and pwrite(2): one system call per request.
 
 use fathom_model::{Op, Request};
 use fathom_sys::transfer;
@@ -25,7 +25,7 @@ impl Immediate for Psync {
         match request.op {
             Op::Read => transfer::read_at(&target.file, bytes, request.offset),
             Op::Write => transfer::write_at(&target.file, bytes, request.offset),
-            Op::Trim | Op::Sync | Op::Datasync => target.now(request),
+            Op::Trim | Op::Sync | Op::Datasync => target.execute(request),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Immediate for Vectored {
         match request.op {
             Op::Read => transfer::read_vectored_at(&target.file, bytes, request.offset, self.0),
             Op::Write => transfer::write_vectored_at(&target.file, bytes, request.offset, self.0),
-            Op::Trim | Op::Sync | Op::Datasync => target.now(request),
+            Op::Trim | Op::Sync | Op::Datasync => target.execute(request),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The registered engines, in the order they are listed to users.
+//! The registered engines, in the order of lists for users.
 
 use crate::{EngineEntry, libaio, mmap, null, psync, pvsync2, sim, sync, uring};
 
-/// Every engine that runs on real time.
+/// Every engine that runs in real time.
 pub const ENGINES: &[EngineEntry] = &[
     uring::ENTRY,
     libaio::ENTRY,
@@ -14,7 +14,7 @@ pub const ENGINES: &[EngineEntry] = &[
     null::ENTRY,
 ];
 
-/// Every engine a job can name, the one of modelled volumes last.
+/// Every engine that a job can name; `sim` is the last.
 pub fn all() -> impl Iterator<Item = &'static EngineEntry> {
     ENGINES.iter().chain([&sim::ENTRY])
 }

@@ -1,7 +1,7 @@
-//! Modelled volumes on virtual time.
+//! Simulated volumes in virtual time.
 //!
-//! All workers of a run share one [`World`]: its clock, and volumes that answer each request with the instant at which it
-//! will be complete. Only the session's executor moves the clock.
+//! All workers of a run share one [`World`]: its clock, and volumes that return the completion time of each request
+//! when it is made. Only the session's executor advances the clock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ pub use fathom_volume::Volume;
 
 use crate::{Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, Reaped};
 
-/// What a job on a modelled volume names its engine. A session on virtual time opens no engine by its entry.
+/// The engine's name for jobs on simulated volumes. A session in virtual time opens no engine by its entry.
 pub const ENTRY: EngineEntry = EngineEntry {
     name: "sim",
     aliases: &[],
@@ -27,16 +27,16 @@ pub const ENTRY: EngineEntry = EngineEntry {
 fn open(_: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
     Err(EngineError {
         engine: ENTRY.name,
-        attempted: "open a target on real time".to_owned(),
+        attempted: "open a target in real time".to_owned(),
         source: std::io::ErrorKind::Unsupported.into(),
         hint: Some("use a simulated volume, filename=sim:ID?size=50GiB, or another engine".to_owned()),
     })
 }
 
-/// When virtual time begins, ns: counters use zero for "not yet".
+/// Start of virtual time, ns; not 0, because counters use 0 for "not yet".
 pub const BEGIN_NS: u64 = 1_000_000_000;
 
-/// A volume of fixed latency and width, without limits: what makes a run easy to predict.
+/// A volume of fixed latencies and parallelism, without limits, whose results are easy to predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedLatency {
     /// Service time of a read.
@@ -45,12 +45,12 @@ pub struct FixedLatency {
     pub write: Nanos,
     /// Service time of a flush.
     pub flush: Nanos,
-    /// Reads, writes and trims served at once.
+    /// Reads, writes and trims served in parallel.
     pub parallelism: u32,
 }
 
 impl FixedLatency {
-    /// The same as a model, of `size` bytes.
+    /// The model of such a volume of `size` bytes.
     pub fn model(&self, size: u64) -> VolumeModel {
         VolumeModel {
             parallelism: Some(self.parallelism),
@@ -70,36 +70,36 @@ pub struct World {
 }
 
 impl World {
-    /// Volumes that begin at [`BEGIN_NS`], where the clock stands.
+    /// Volumes that begin at [`BEGIN_NS`], the initial time of the clock.
     pub fn new(volumes: Vec<Volume>) -> Rc<World> {
         Rc::new(World { now: Cell::new(BEGIN_NS), volumes: RefCell::new(volumes) })
     }
 
-    /// Virtual now.
+    /// The current virtual time.
     #[inline]
     pub fn now(&self) -> Nanos {
         Nanos(self.now.get())
     }
 
-    /// Moves virtual time on; never back.
+    /// Advances virtual time; `time` must not be in the past.
     #[inline]
     pub fn advance_to(&self, time: Nanos) {
         debug_assert!(time.0 >= self.now.get(), "virtual time never goes back");
         self.now.set(time.0.max(self.now.get()));
     }
 
-    /// Bytes of the volume at `index`; 0 where there is none.
+    /// Bytes of the volume at `index`; 0 if it does not exist.
     pub fn size_of(&self, index: usize) -> u64 {
         self.volumes.borrow().get(index).map_or(0, |volume| volume.model().size_bytes)
     }
 
-    /// Looks at the volume at `index` as it is now.
-    pub fn look<T>(&self, index: usize, look: impl FnOnce(&Volume) -> T) -> Option<T> {
-        self.volumes.borrow().get(index).map(look)
+    /// Calls `inspect` on the volume at `index`; `None` if it does not exist.
+    pub fn inspect<T>(&self, index: usize, inspect: impl FnOnce(&Volume) -> T) -> Option<T> {
+        self.volumes.borrow().get(index).map(inspect)
     }
 }
 
-/// A request that will be complete.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 struct PendingRequest {
     at: u64,
@@ -107,14 +107,14 @@ struct PendingRequest {
     result: i32,
 }
 
-/// The completion that comes next.
+/// The next completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextCompletion {
     /// Its instant of virtual time.
     pub at: u64,
-    /// What it will say.
+    /// The completion itself.
     pub completion: Completion,
-    /// No other comes at the same instant.
+    /// No other completion has the same instant.
     pub is_alone: bool,
 }
 
@@ -124,17 +124,18 @@ pub struct SimEngine {
     /// The volume behind each of the worker's files.
     volumes: Vec<usize>,
     queued: Vec<(u32, Request)>,
-    /// In the order of completion. Volumes answer nearly in order, so that a new one belongs at the end, or close to it.
+    /// In the order of completion. Volumes complete requests nearly in order, so a new one belongs at the end or close
+    /// to it.
     in_flight: VecDeque<PendingRequest>,
 }
 
 impl SimEngine {
-    /// Connects a worker to `world`; `volumes` are the indices of those its files stand for.
+    /// Connects a worker to `world`; `volumes` are the indices of the volumes behind its files.
     pub fn new(world: Rc<World>, volumes: Vec<usize>) -> Self {
         SimEngine { world, volumes, queued: Vec::new(), in_flight: VecDeque::new() }
     }
 
-    /// The completion that comes next; `None` where nothing is in flight.
+    /// The next completion; `None` if nothing is in flight.
     #[inline]
     pub fn next(&self) -> Option<NextCompletion> {
         let &PendingRequest { at, slot, result } = self.in_flight.front()?;
@@ -142,22 +143,22 @@ impl SimEngine {
         Some(NextCompletion { at, completion: Completion { slot, result: i64::from(result) }, is_alone })
     }
 
-    /// Takes the completion that comes next.
+    /// Removes the next completion.
     #[inline]
     pub fn take_next(&mut self) {
         self.in_flight.pop_front();
     }
 
-    /// Makes one request now.
+    /// Issues one request at the current time.
     #[inline]
-    pub fn ask(&mut self, slot: u32, request: &Request) {
+    pub fn issue(&mut self, slot: u32, request: &Request) {
         let SimEngine { world, volumes, in_flight, .. } = self;
         let volume = &mut world.volumes.borrow_mut()[volumes[request.file as usize]];
         insert(in_flight, answer(volume, world.now.get(), slot, request));
     }
 }
 
-/// What a volume answers to a request that is made `now`.
+/// The completion of a request that is issued at `now`.
 #[inline(always)]
 fn answer(volume: &mut Volume, now: u64, slot: u32, request: &Request) -> PendingRequest {
     let asked = fathom_volume::VolumeRequest { op: request.op, offset: request.offset, bytes: request.len };
@@ -170,7 +171,7 @@ fn answer(volume: &mut Volume, now: u64, slot: u32, request: &Request) -> Pendin
     PendingRequest { at: answer.at_ns, slot, result }
 }
 
-/// Puts a request into its place in the order of completion, behind those of the same instant.
+/// Inserts a request in the order of completion, behind those of the same instant.
 #[inline(always)]
 fn insert(in_flight: &mut VecDeque<PendingRequest>, pending: PendingRequest) {
     match in_flight.back() {
@@ -179,10 +180,10 @@ fn insert(in_flight: &mut VecDeque<PendingRequest>, pending: PendingRequest) {
     }
 }
 
-/// The same for a request that does not come last.
+/// Inserts a request that is not the last to complete.
 #[inline(never)]
 fn insert_before_the_end(in_flight: &mut VecDeque<PendingRequest>, pending: PendingRequest) {
-    /// Looked at one after the other, which is cheaper than halving what there is.
+    /// A linear search of the last few is cheaper than a binary search of all.
     const NEAR: usize = 16;
     let mut place = in_flight.len() - 1;
     let near = place.saturating_sub(NEAR);

@@ -1,4 +1,4 @@
-//! lseek(2), then read(2) or write(2); the seek is left out where the file is in place already.
+//! lseek(2), then read(2) or write(2); the seek is omitted if the file position is already right.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub const ENTRY: EngineEntry = EngineEntry {
     open,
 };
 
-/// Where each file's own position is, as far as it is known.
+/// The position of each file, if known.
 struct Positions(Vec<Option<u64>>);
 
 fn open(mut setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
-    // A position belongs to an open file: workers that share one would move each other's.
+    // A position belongs to an open file description: workers that share one would move each other's position.
     for (index, open) in setup.files.iter_mut().enumerate() {
         reopen_own(open).map_err(|source| EngineError {
             engine: ENTRY.name,
@@ -48,7 +48,7 @@ impl Immediate for Positions {
     #[inline]
     fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64 {
         if request.op.is_sync() || request.op == Op::Trim {
-            return target.now(request);
+            return target.execute(request);
         }
         let position = &mut self.0[request.file as usize];
         if *position != Some(request.offset) {

@@ -1,5 +1,5 @@
-//! The files of one worker, and what every engine does alike with them: refusing requests that cannot be, and the
-//! operations that have no asynchronous form.
+//! The files of one worker, with the functions that all engines share: refusing impossible requests, and operations
+//! without an asynchronous form.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// Takes the files of a setup; fails where one was not opened.
+    /// Takes the files of a setup; fails if one is not open.
     pub fn new(engine: &'static str, setup: &EngineSetup) -> Result<Self, EngineError> {
         let opened = |(index, open): (usize, &OpenFile)| match &open.file {
             Some(file) => Ok(EngineTarget { file: Arc::clone(file), is_block_device: open.is_block_device }),
@@ -45,8 +45,8 @@ impl Targets {
         self.list.iter().map(|target| Arc::clone(&target.file)).collect()
     }
 
-    /// The target of a request, or the negative errno that the request ends with: EBADF for a file that is not there,
-    /// EINVAL for a length over the largest block or an offset that no file can have.
+    /// The target of a request, or the negative errno of the failed request: EBADF for an unknown file, EINVAL for a
+    /// length above the largest block or an offset that no file can have.
     #[inline(always)]
     pub fn check(&self, request: &Request) -> Result<&EngineTarget, i64> {
         let Some(target) = self.list.get(request.file as usize) else { return Err(EBADF) };
@@ -56,18 +56,18 @@ impl Targets {
         Ok(target)
     }
 
-    /// Does a sync or trim now, or answers why the request cannot be done: a negative errno.
-    pub fn now(&self, request: &Request) -> i64 {
+    /// Executes a sync or trim synchronously; a request that is impossible returns a negative errno.
+    pub fn execute(&self, request: &Request) -> i64 {
         match self.check(request) {
-            Ok(target) => target.now(request),
+            Ok(target) => target.execute(request),
             Err(errno) => errno,
         }
     }
 }
 
 impl EngineTarget {
-    /// Does a sync or trim now. Reads and writes have no place here and end with EINVAL.
-    pub fn now(&self, request: &Request) -> i64 {
+    /// Executes a sync or trim synchronously. Reads and writes return EINVAL.
+    pub fn execute(&self, request: &Request) -> i64 {
         match request.op {
             Op::Sync => transfer::sync(&self.file, false),
             Op::Datasync => transfer::sync(&self.file, true),
@@ -77,7 +77,7 @@ impl EngineTarget {
     }
 }
 
-/// The buffers of an engine that needs no ring to own them.
+/// The buffers of an engine without a ring that owns them.
 pub(crate) fn buffers(engine: &'static str, setup: &EngineSetup) -> Result<BufferPool, EngineError> {
     BufferPool::new(setup.depth, setup.max_block).map_err(|source| EngineError {
         engine,
@@ -89,13 +89,13 @@ pub(crate) fn buffers(engine: &'static str, setup: &EngineSetup) -> Result<Buffe
 
 const BUFFER_HINT: &str = "lower iodepth, bs or numjobs";
 
-/// Says what failed in setting up, with the remedy for the step it failed in.
+/// The error of a failed setup, with the remedy for its step.
 pub(crate) fn setup_failed(engine: &'static str, error: SetupError, hint: Option<String>) -> EngineError {
     let general = (error.step == SetupStep::Buffers).then(|| BUFFER_HINT.to_owned());
     EngineError { engine, attempted: error.attempted, source: error.source, hint: hint.or(general) }
 }
 
-/// Says that the engine failed while it ran.
+/// The error of an engine that failed during a run.
 pub(crate) fn run_failed(engine: &'static str, attempted: &str, source: std::io::Error) -> EngineError {
     EngineError { engine, attempted: attempted.to_owned(), source, hint: None }
 }

@@ -1,5 +1,5 @@
-//! io_uring. What the kernel can do is used without being asked for: registered files, buffers and ring, deferred
-//! task work, one system call per batch.
+//! io_uring. Uses by default what the kernel supports: registered files, buffers and ring, deferred task work, one
+//! system call per batch.
 
 use fathom_model::{Nanos, Op, OptionRow, OptionValueKind, Request};
 use fathom_sys::transfer::TransferFlags;
@@ -26,12 +26,12 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     flag_row!(
         "fixedbufs",
         "1",
-        "Register the buffers with the ring; when given, fail where the kernel refuses."
+        "Register the buffers with the ring; if given, fail where the kernel refuses."
     ),
     flag_row!(
         "registerfiles",
         "1",
-        "Register the files with the ring; when given, fail where the kernel refuses."
+        "Register the files with the ring; if given, fail where the kernel refuses."
     ),
     flag_row!(
         "hipri",
@@ -41,7 +41,7 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     flag_row!("sqthread_poll", "0", "Let a kernel thread submit (IORING_SETUP_SQPOLL)."),
     count_row!("sqthread_poll_cpu", "", "The CPU that the submitting kernel thread is bound to."),
     bool_row!("nonvectored", "1", "READ and WRITE; 0 means READV and WRITEV, without registered buffers."),
-    count_row!("force_async", "0", "Hand every so many requests to a kernel worker at once; 0 means none."),
+    count_row!("force_async", "0", "Pass every Nth request to a kernel worker immediately; 0 means none."),
     bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
     bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
 ];
@@ -49,7 +49,7 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
 struct Uring {
     ring: Ring,
     targets: Targets,
-    /// A polled ring takes reads and writes only; the rest is then done by plain calls.
+    /// A polled ring takes reads and writes only; plain system calls execute the rest.
     polled: bool,
 }
 
@@ -72,7 +72,7 @@ fn ring_options(setup: &EngineSetup) -> RingOptions {
     };
     let vectored = !given.flag("nonvectored", true);
     let fixed_buffers = match wish("fixedbufs") {
-        // Registered buffers have no vectored form, so asking for that form gives the default up.
+        // Registered buffers have no vectored form, so the vectored form turns the default off.
         Wish::IfGranted if vectored => Wish::Never,
         other => other,
     };
@@ -123,7 +123,7 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
 }
 
 impl Uring {
-    /// Prepares a request; false where it has to be done by a plain call, or cannot be done.
+    /// Prepares a request; false if it needs a plain system call, or is invalid.
     #[inline(always)]
     fn prepare(&mut self, slot: u32, request: &Request) -> bool {
         let Ok(target) = self.targets.check(request) else { return false };
@@ -131,7 +131,7 @@ impl Uring {
         match op {
             Op::Read => self.ring.read(slot, file, offset, len),
             Op::Write => self.ring.write(slot, file, offset, len),
-            // BLKDISCARD has no place in a ring that all kernels share.
+            // Not all supported kernels have BLKDISCARD in a ring.
             Op::Trim if target.is_block_device || self.polled => return false,
             Op::Sync | Op::Datasync if self.polled => return false,
             Op::Trim => self.ring.punch_hole(slot, file, offset, len),
@@ -147,7 +147,7 @@ impl Engine for Uring {
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
         let prepared = slots.iter().take_while(|&&slot| self.prepare(slot, &requests[slot as usize])).count();
         match slots.first() {
-            Some(&first) if prepared == 0 => Queued::Done(self.targets.now(&requests[first as usize])),
+            Some(&first) if prepared == 0 => Queued::Done(self.targets.execute(&requests[first as usize])),
             _ => Queued::Accepted(prepared as u32),
         }
     }

@@ -1,5 +1,5 @@
-//! What every registered engine must do alike, on real files. An engine that this machine refuses is skipped, and says
-//! why.
+//! Requirements on every registered engine, on real files. An engine that this machine refuses is skipped, with the
+//! reason printed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "everything here is a test")]
 
@@ -28,25 +28,25 @@ const ENOSPC: i64 = 28;
 const EAGAIN: i64 = 11;
 const EOPNOTSUPP: i64 = 95;
 
-/// A file with known contents and how it is opened for an engine.
-struct Ground {
+/// A file with known contents, and whether engines open it for direct I/O.
+struct TestFile {
     dir: tempfile::TempDir,
     size: u64,
     direct: bool,
 }
 
-impl Ground {
-    fn on(parent: &Path, size: u64, direct: bool) -> Option<Ground> {
+impl TestFile {
+    fn on(parent: &Path, size: u64, direct: bool) -> Option<TestFile> {
         let dir = tempfile::tempdir_in(parent).ok()?;
-        let ground = Ground { dir, size, direct };
+        let test_file = TestFile { dir, size, direct };
         let bytes: Vec<u8> = (0..size).map(content).collect();
-        std::fs::write(ground.path(), bytes).unwrap();
+        std::fs::write(test_file.path(), bytes).unwrap();
         let flags = OpenFlags { direct, ..OpenFlags::default() };
-        open_target(&ground.path(), flags).ok().map(|_| ground)
+        open_target(&test_file.path(), flags).ok().map(|_| test_file)
     }
 
     fn path(&self) -> std::path::PathBuf {
-        self.dir.path().join("ground")
+        self.dir.path().join("test_file")
     }
 
     fn setup(&self, entry: &EngineEntry, write: bool) -> EngineSetup {
@@ -56,7 +56,7 @@ impl Ground {
     }
 }
 
-/// The byte that a fresh ground holds at `offset`.
+/// The byte of a new test file at `offset`.
 fn content(offset: u64) -> u8 {
     (offset / 512 * 7 + offset) as u8
 }
@@ -73,7 +73,7 @@ fn setup_on(entry: &EngineEntry, file: Arc<File>, size: u64, writes: bool, direc
     }
 }
 
-/// Opens an engine, or says why this machine cannot.
+/// Opens an engine; `None`, and the reason printed, if this machine cannot.
 fn open(entry: &EngineEntry, setup: EngineSetup) -> Option<Box<dyn Engine>> {
     match (entry.open)(setup) {
         Ok(engine) => Some(engine),
@@ -90,28 +90,28 @@ fn real_engines() -> impl Iterator<Item = &'static EngineEntry> {
     ENGINES.iter().filter(|entry| entry.traits.needs_files)
 }
 
-/// The grounds every data test runs on: direct and buffered on the working file system, buffered on tmpfs.
-fn grounds(entry: &EngineEntry, size: u64) -> Vec<Ground> {
+/// The files of every data test: direct and buffered in the temporary directory, buffered on tmpfs.
+fn test_files(entry: &EngineEntry, size: u64) -> Vec<TestFile> {
     let here = std::env::temp_dir();
-    let mut grounds = vec![Ground::on(&here, size, false).expect("the temporary directory takes files")];
+    let mut test_files = vec![TestFile::on(&here, size, false).expect("the temporary directory takes files")];
     if entry.name != "mmap" {
-        match Ground::on(&here, size, true) {
-            Some(ground) => grounds.push(ground),
+        match TestFile::on(&here, size, true) {
+            Some(test_file) => test_files.push(test_file),
             None => println!("skipped direct I/O: {} has none", here.display()),
         }
     }
-    match Ground::on(Path::new("/dev/shm"), size, false) {
-        Some(ground) => grounds.push(ground),
+    match TestFile::on(Path::new("/dev/shm"), size, false) {
+        Some(test_file) => test_files.push(test_file),
         None => println!("skipped tmpfs: /dev/shm takes no files"),
     }
-    grounds
+    test_files
 }
 
 fn request(op: Op, offset: u64, len: usize) -> Request {
     Request { op, file: 0, len: len as u32, offset }
 }
 
-/// Does all of `requests`, slot by slot, and answers their results.
+/// Executes `requests`, one slot each, and returns their results.
 fn run(engine: &mut dyn Engine, requests: &[Request]) -> Vec<i64> {
     let mut results = BTreeMap::new();
     let mut later = 0;
@@ -136,7 +136,7 @@ fn run(engine: &mut dyn Engine, requests: &[Request]) -> Vec<i64> {
     }
     while results.len() < requests.len() {
         for (slot, result) in reap(engine, 1) {
-            assert!(results.insert(slot, result).is_none(), "slot {slot} came back twice");
+            assert!(results.insert(slot, result).is_none(), "slot {slot} completed twice");
         }
     }
     results.into_values().collect()
@@ -158,7 +158,7 @@ fn reap(engine: &mut dyn Engine, min: u32) -> Vec<(u32, i64)> {
     done.into_iter().map(|completion| (completion.slot, completion.result)).collect()
 }
 
-/// Does one request in slot 0.
+/// Executes one request in slot 0.
 fn one(engine: &mut dyn Engine, op: Op, offset: u64, len: usize) -> i64 {
     run(engine, &[request(op, offset, len)])[0]
 }
@@ -168,10 +168,10 @@ fn width(entry: &EngineEntry) -> u32 {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_data_is_read_back() {
     for entry in real_engines() {
-        for ground in grounds(entry, 64 * BLOCK as u64) {
-            let Some(mut engine) = open(entry, ground.setup(entry, true)) else { continue };
+        for test_file in test_files(entry, 64 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, test_file.setup(entry, true)) else { continue };
             let width = width(entry);
             for first in (0..64).step_by(width as usize) {
                 for slot in 0..width {
@@ -186,7 +186,7 @@ fn what_is_written_is_read_back() {
                     entry.name
                 );
             }
-            let bytes = std::fs::read(ground.path()).unwrap();
+            let bytes = std::fs::read(test_file.path()).unwrap();
             for (block, bytes) in bytes.chunks(BLOCK).enumerate() {
                 assert!(
                     bytes.iter().all(|&byte| byte == block as u8 ^ 0xA5),
@@ -221,11 +221,11 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn reads_end_with_the_file() {
+fn reads_past_the_end_are_short() {
     let size = 3 * BLOCK as u64 + 4096;
     for entry in real_engines() {
-        for ground in grounds(entry, size) {
-            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        for test_file in test_files(entry, size) {
+            let Some(mut engine) = open(entry, test_file.setup(entry, false)) else { continue };
             let table = [
                 (0, BLOCK, BLOCK as i64),
                 (3 * BLOCK as u64, BLOCK, 4096),
@@ -241,7 +241,7 @@ fn reads_end_with_the_file() {
                     entry.name
                 );
             }
-            if !ground.direct {
+            if !test_file.direct {
                 assert_eq!(one(&mut *engine, Op::Read, size - 1, 3), 1, "{}", entry.name);
                 assert_eq!(engine.payload(0)[0], content(size - 1));
                 assert_eq!(
@@ -258,8 +258,8 @@ fn reads_end_with_the_file() {
 #[test]
 fn failed_requests_carry_their_errno() {
     for entry in real_engines() {
-        for ground in grounds(entry, 4 * BLOCK as u64) {
-            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        for test_file in test_files(entry, 4 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, test_file.setup(entry, false)) else { continue };
             let results = [
                 one(&mut *engine, Op::Write, 0, BLOCK),
                 one(&mut *engine, Op::Read, 0, BLOCK + 1),
@@ -271,7 +271,7 @@ fn failed_requests_carry_their_errno() {
             ];
             let expected = [EBADF, EINVAL, EINVAL, EINVAL, EBADF, EBADF, BLOCK as i64];
             assert_eq!(results, expected, "{}", entry.name);
-            if ground.direct {
+            if test_file.direct {
                 assert_eq!(one(&mut *engine, Op::Read, 0, 100), EINVAL, "{}", entry.name);
                 assert_eq!(one(&mut *engine, Op::Read, 100, 4096), EINVAL, "{}", entry.name);
             }
@@ -280,10 +280,10 @@ fn failed_requests_carry_their_errno() {
 }
 
 #[test]
-fn a_failed_request_leaves_its_batch_alone() {
+fn a_failed_request_does_not_affect_its_batch() {
     for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
-        for ground in grounds(entry, 16 * BLOCK as u64) {
-            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        for test_file in test_files(entry, 16 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, test_file.setup(entry, false)) else { continue };
             let batch: Vec<_> = (0..DEPTH)
                 .map(|slot| match slot % 4 {
                     1 => request(Op::Write, 0, BLOCK),
@@ -300,16 +300,16 @@ fn a_failed_request_leaves_its_batch_alone() {
 }
 
 #[test]
-fn syncs_and_trims_do_what_they_say() {
+fn syncs_and_trims_take_effect() {
     for entry in real_engines() {
-        for ground in grounds(entry, 16 * BLOCK as u64) {
-            let Some(mut engine) = open(entry, ground.setup(entry, true)) else { continue };
+        for test_file in test_files(entry, 16 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, test_file.setup(entry, true)) else { continue };
             assert_eq!(one(&mut *engine, Op::Sync, 0, 0), 0, "{}", entry.name);
             assert_eq!(one(&mut *engine, Op::Datasync, 0, 0), 0, "{}", entry.name);
             assert_eq!(one(&mut *engine, Op::Trim, BLOCK as u64, BLOCK), BLOCK as i64, "{}", entry.name);
-            let bytes = std::fs::read(ground.path()).unwrap();
+            let bytes = std::fs::read(test_file.path()).unwrap();
             let trimmed = BLOCK as u64..2 * BLOCK as u64;
-            assert_eq!(bytes.len() as u64, ground.size, "a trim keeps the size");
+            assert_eq!(bytes.len() as u64, test_file.size, "a trim keeps the size");
             for (at, byte) in (0..).zip(bytes) {
                 assert_eq!(
                     byte,
@@ -325,8 +325,8 @@ fn syncs_and_trims_do_what_they_say() {
 #[test]
 fn the_whole_depth_can_be_queued_before_anything_is_submitted() {
     for entry in ENGINES.iter().filter(|entry| !entry.traits.synchronous) {
-        let ground = Ground::on(&std::env::temp_dir(), 64 * BLOCK as u64, false).unwrap();
-        let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        let test_file = TestFile::on(&std::env::temp_dir(), 64 * BLOCK as u64, false).unwrap();
+        let Some(mut engine) = open(entry, test_file.setup(entry, false)) else { continue };
         for round in 0..3 {
             for slot in 0..DEPTH {
                 let read = request(Op::Read, u64::from(slot) * BLOCK as u64, BLOCK);
@@ -378,12 +378,12 @@ fn the_whole_depth_can_be_queued_before_anything_is_submitted() {
 }
 
 #[test]
-fn a_row_goes_as_far_as_what_must_be_done_by_a_plain_call() {
+fn a_batch_ends_before_a_request_that_needs_a_plain_call() {
     for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
-        let ground = Ground::on(&std::env::temp_dir(), 16 * BLOCK as u64, false).unwrap();
-        let Some(mut engine) = open(entry, ground.setup(entry, true)) else { continue };
+        let test_file = TestFile::on(&std::env::temp_dir(), 16 * BLOCK as u64, false).unwrap();
+        let Some(mut engine) = open(entry, test_file.setup(entry, true)) else { continue };
         let read = |block: u64| request(Op::Read, block * BLOCK as u64, BLOCK);
-        // Longer than a buffer: refused by itself, and only when its turn has come.
+        // Longer than a buffer: refused alone, and only once it is the first of a batch.
         let odd = request(Op::Read, 0, BLOCK + 1);
         let requests = [read(0), read(1), odd, read(3)];
         assert_eq!(engine.queue(&[0, 1, 2, 3], &requests), Queued::Accepted(2), "{}", entry.name);
@@ -399,8 +399,8 @@ fn a_row_goes_as_far_as_what_must_be_done_by_a_plain_call() {
 #[test]
 fn polling_finds_completions_without_waiting() {
     for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
-        for ground in grounds(entry, 16 * BLOCK as u64) {
-            let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        for test_file in test_files(entry, 16 * BLOCK as u64) {
+            let Some(mut engine) = open(entry, test_file.setup(entry, false)) else { continue };
             assert_eq!(offer(&mut *engine, 3, &request(Op::Read, 0, BLOCK)), Queued::Accepted(1));
             assert_eq!(engine.submit().unwrap(), 1);
             let mut done = Vec::new();
@@ -413,10 +413,10 @@ fn polling_finds_completions_without_waiting() {
 }
 
 #[test]
-fn a_slot_in_flight_is_out_of_reach() {
+fn the_buffer_of_a_slot_in_flight_is_inaccessible() {
     for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
-        let ground = Ground::on(&std::env::temp_dir(), 16 * BLOCK as u64, false).unwrap();
-        let Some(mut engine) = open(entry, ground.setup(entry, false)) else { continue };
+        let test_file = TestFile::on(&std::env::temp_dir(), 16 * BLOCK as u64, false).unwrap();
+        let Some(mut engine) = open(entry, test_file.setup(entry, false)) else { continue };
         let read = request(Op::Read, 0, BLOCK);
         assert_eq!(offer(&mut *engine, 2, &read), Queued::Accepted(1));
         assert!(catch_unwind(AssertUnwindSafe(|| engine.payload(2).len())).is_err(), "{}", entry.name);
@@ -436,9 +436,9 @@ fn a_slot_in_flight_is_out_of_reach() {
 #[test]
 fn engines_can_be_dropped_with_requests_queued_or_in_flight() {
     for entry in real_engines().filter(|entry| !entry.traits.synchronous) {
-        for ground in grounds(entry, 16 << 20) {
+        for test_file in test_files(entry, 16 << 20) {
             for (queued, submitted) in [(DEPTH, false), (DEPTH, true), (1, true)] {
-                let mut setup = ground.setup(entry, true);
+                let mut setup = test_file.setup(entry, true);
                 setup.max_block = 1 << 20;
                 let Some(mut engine) = open(entry, setup) else { continue };
                 for slot in 0..queued {
@@ -450,12 +450,12 @@ fn engines_can_be_dropped_with_requests_queued_or_in_flight() {
                     engine.submit().unwrap();
                 }
                 drop(engine);
-                let file = File::open(ground.path()).unwrap();
+                let file = File::open(test_file.path()).unwrap();
                 let mut byte = [0];
                 file.read_exact_at(&mut byte, 1).unwrap();
                 // What was submitted may have been cancelled.
                 let kept = byte[0] == content(1);
-                assert!(kept || submitted, "{}: what was not submitted is not done", entry.name);
+                assert!(kept || submitted, "{}: an unsubmitted request was executed", entry.name);
             }
         }
     }
@@ -509,13 +509,13 @@ fn every_private_option_is_taken_and_checked() {
 }
 
 #[test]
-fn private_options_keep_the_data_right() {
-    // Options whose requests may fail where the device or kernel has no such thing.
+fn private_options_do_not_corrupt_data() {
+    // Options whose requests may fail because the device or kernel does not support them.
     const MAY_FAIL: [&str; 3] = ["hipri", "nowait", "uncached"];
     for entry in real_engines() {
         for row in entry.options.iter().filter(|row| row.name != "sqthread_poll_cpu") {
-            for ground in grounds(entry, 16 * BLOCK as u64) {
-                let mut setup = ground.setup(entry, true);
+            for test_file in test_files(entry, 16 * BLOCK as u64) {
+                let mut setup = test_file.setup(entry, true);
                 (row.apply)(&mut setup.options, if row.default == "1" { "0" } else { "1" }).unwrap();
                 let Some(mut engine) = open(entry, setup) else { continue };
                 let width = width(entry);
@@ -553,12 +553,12 @@ fn private_options_keep_the_data_right() {
 }
 
 #[test]
-fn setups_that_cannot_be_are_refused_with_a_remedy() {
-    let ground = Ground::on(&std::env::temp_dir(), BLOCK as u64, false).unwrap();
+fn impossible_setups_are_refused_with_a_remedy() {
+    let test_file = TestFile::on(&std::env::temp_dir(), BLOCK as u64, false).unwrap();
     let refused = |name: &str, change: &dyn Fn(&mut EngineSetup)| -> Option<EngineError> {
         let entry = fathom_engine::registry::find(name).unwrap();
-        open(entry, ground.setup(entry, false))?;
-        let mut setup = ground.setup(entry, false);
+        open(entry, test_file.setup(entry, false))?;
+        let mut setup = test_file.setup(entry, false);
         change(&mut setup);
         Some((entry.open)(setup).err().unwrap_or_else(|| panic!("{name} opened")))
     };
@@ -584,10 +584,10 @@ fn setups_that_cannot_be_are_refused_with_a_remedy() {
 }
 
 #[test]
-fn files_are_told_apart_and_shared_ones_keep_their_places() {
+fn files_are_distinct_and_shared_ones_keep_their_positions() {
     for entry in real_engines() {
-        let ground = Ground::on(&std::env::temp_dir(), 4 * BLOCK as u64, false).unwrap();
-        let mut setup = ground.setup(entry, false);
+        let test_file = TestFile::on(&std::env::temp_dir(), 4 * BLOCK as u64, false).unwrap();
+        let mut setup = test_file.setup(entry, false);
         let other = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(other.path(), vec![0xEE; BLOCK]).unwrap();
         let second = Arc::new(File::open(other.path()).unwrap());
@@ -616,14 +616,14 @@ fn files_are_told_apart_and_shared_ones_keep_their_places() {
     }
 }
 
-/// A loop device on a file of `size` bytes of known content; detached when dropped.
+/// A loop device on a file of `size` bytes with known contents; detached when dropped.
 struct LoopDevice {
     path: std::path::PathBuf,
     backing: tempfile::NamedTempFile,
 }
 
 impl LoopDevice {
-    /// `None`, and the reason printed, where this machine makes none.
+    /// `None`, and the reason printed, if this machine cannot create one.
     fn new(size: u64) -> Option<LoopDevice> {
         let backing = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(backing.path(), (0..size).map(content).collect::<Vec<u8>>()).unwrap();
@@ -685,7 +685,7 @@ fn block_devices_are_written_read_and_trimmed() {
 }
 
 #[test]
-fn a_device_that_fails_is_a_result() {
+fn device_errors_are_results() {
     let size = 64 * BLOCK as u64;
     for entry in real_engines() {
         let Some(device) = LoopDevice::new(size) else { return };
@@ -698,7 +698,7 @@ fn a_device_that_fails_is_a_result() {
 }
 
 #[test]
-fn the_null_engine_takes_no_more_than_its_depth() {
+fn the_null_engine_accepts_no_more_than_its_depth() {
     let entry = fathom_engine::registry::find("null").unwrap();
     let setup = |depth| EngineSetup {
         depth,
@@ -722,7 +722,7 @@ fn the_null_engine_takes_no_more_than_its_depth() {
 }
 
 #[test]
-fn names_are_unique_and_described() {
+fn engine_names_are_unique_and_documented() {
     let mut names: Vec<&str> =
         ENGINES.iter().flat_map(|entry| entry.aliases.iter().copied().chain([entry.name])).collect();
     let count = names.len();

@@ -1,6 +1,6 @@
-//! How large the requests of an operation are: all alike, or a mix of sizes in fixed shares.
+//! Block sizes of an operation: one size, or a mix of sizes in fixed shares.
 //!
-//! Which request gets which size is the workload's; here is only how many of a hundred have each.
+//! `fathom-workload` decides which request gets which size; this module only states the shares.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes per request of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockSize {
-    /// All requests alike.
+    /// The same size for every request.
     #[serde(rename = "bytes")]
     Fixed(u64),
     /// A mix of at least two sizes.
@@ -17,11 +17,11 @@ pub enum BlockSize {
     Split(BlockSplit),
 }
 
-/// Several sizes and how many of every hundred requests have each.
+/// Several sizes, and the percentage of requests that have each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u64, u8)>", into = "Vec<(u64, u8)>")]
 pub struct BlockSplit {
-    /// Bytes and percent: ascending, each size once and a multiple of the first, no share 0, a hundred in all.
+    /// Bytes and percent: ascending, each size once and a multiple of the first, no share 0, 100 in total.
     shares: Vec<(u64, u8)>,
 }
 
@@ -37,7 +37,7 @@ impl TryFrom<Vec<(u64, u8)>> for BlockSplit {
     fn try_from(shares: Vec<(u64, u8)>) -> Result<Self, Self::Error> {
         match BlockSize::of_shares(&shares) {
             Some(BlockSize::Split(split)) => Ok(split),
-            _ => Err("a mix of block sizes has at least two sizes and shares of 100 % in all"),
+            _ => Err("a mix of block sizes needs at least two sizes, and shares that add up to 100 %"),
         }
     }
 }
@@ -55,8 +55,8 @@ impl From<u64> for BlockSize {
 }
 
 impl BlockSize {
-    /// The mix of these sizes and percentages, a fixed size where there is only one. `None` where the percentages do not
-    /// add up to a hundred, where one is 0, or where a size is not a multiple of the smallest.
+    /// The mix of these sizes and percentages, or a fixed size if there is only one. `None` if the percentages do not
+    /// add up to 100, if one is 0, or if a size is not a multiple of the smallest.
     pub fn of_shares(shares: &[(u64, u8)]) -> Option<BlockSize> {
         let mut sorted: Vec<(u64, u8)> = Vec::with_capacity(shares.len());
         let mut ascending = shares.to_vec();
@@ -79,7 +79,7 @@ impl BlockSize {
         })
     }
 
-    /// The smallest request; offsets are multiples of it from the start of the range.
+    /// The smallest block; offsets are multiples of it from the start of the range.
     pub fn smallest(&self) -> u64 {
         match self {
             BlockSize::Fixed(size) => *size,
@@ -87,7 +87,7 @@ impl BlockSize {
         }
     }
 
-    /// The largest request.
+    /// The largest block.
     pub fn largest(&self) -> u64 {
         match self {
             BlockSize::Fixed(size) => *size,
@@ -95,7 +95,7 @@ impl BlockSize {
         }
     }
 
-    /// Bytes that a hundred requests move.
+    /// Bytes that 100 requests move.
     pub fn bytes_of_hundred(&self) -> u64 {
         match self {
             BlockSize::Fixed(size) => size.saturating_mul(100),
@@ -105,7 +105,7 @@ impl BlockSize {
         }
     }
 
-    /// The mix, where there is one.
+    /// The mix; `None` for a fixed size.
     pub fn split(&self) -> Option<&BlockSplit> {
         match self {
             BlockSize::Fixed(_) => None,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_mix_comes_to() {
+    fn a_mix_reports_its_range_and_its_bytes_per_hundred() {
         let mix = BlockSize::of_shares(&[(4096, 60), (8192, 40)]).unwrap();
         assert_eq!((mix.smallest(), mix.largest(), mix.bytes_of_hundred()), (4096, 8192, 100 * 5734 + 40));
         let fixed = BlockSize::from(512);

@@ -1,32 +1,32 @@
-//! What a volume costs a month. A part that is not known is named, never taken as free.
+//! The monthly cost of a volume. A part with an unknown price is named, never counted as free.
 
 use serde::{Deserialize, Serialize};
 
-/// The rates of a volume type, with their source. A rate that is not known is not zero.
+/// The prices of a volume type per month, with their source. A missing price is unknown, not 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Price {
     /// The currency's code.
     pub currency: String,
-    /// Where it holds.
+    /// Its region.
     pub region: String,
-    /// When it held, where that is known.
+    /// Its date, if known.
     pub as_of: Option<String>,
-    /// For each GiB.
+    /// Per GiB.
     pub per_gib_month: Option<f64>,
-    /// For each provisioned I/O a second beyond those included.
+    /// Per provisioned IOPS beyond those included.
     pub per_iops_month: Option<f64>,
-    /// Provisioned IOPS up to which that is the price; the price of further ones is not known.
+    /// Provisioned IOPS up to which that price applies; beyond them it is unknown.
     pub iops_up_to: Option<f64>,
-    /// For each unit of provisioned throughput beyond those included.
+    /// Per unit of provisioned throughput beyond the included amount.
     pub per_throughput_month: Option<f64>,
-    /// For a million I/Os.
+    /// Per million I/Os.
     pub per_million_ios: Option<f64>,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
 }
 
-/// What a volume costs a month.
+/// The monthly cost of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MonthlyCost {
@@ -35,26 +35,26 @@ pub struct MonthlyCost {
     pub price: Price,
     /// Sum of the parts whose price is known.
     pub total: f64,
-    /// What is paid for, each with its cost.
+    /// The parts with known cost.
     pub parts: Vec<CostPart>,
-    /// What is paid for at a rate that no source states.
+    /// The parts with an unknown price.
     pub unknown: Vec<String>,
 }
 
-/// One thing that is paid for.
+/// One part of a cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostPart {
-    /// What it is: `size`, `provisioned IOPS`, `further provisioned IOPS` whose price is another, `provisioned throughput`, `I/Os`.
+    /// `size`, `provisioned IOPS`, `further provisioned IOPS` (at another price), `provisioned throughput` or `I/Os`.
     pub what: String,
-    /// How much of it is paid for: GiB, IOPS, units of throughput, I/Os.
+    /// The billed amount: GiB, IOPS, units of throughput, I/Os.
     pub amount: f64,
-    /// What it costs.
+    /// The cost.
     pub cost: f64,
 }
 
 impl MonthlyCost {
-    /// True where nothing of it is unknown.
+    /// True if all parts are known.
     pub fn is_whole(&self) -> bool {
         self.unknown.is_empty()
     }

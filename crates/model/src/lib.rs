@@ -1,4 +1,4 @@
-//! The vocabulary every other crate speaks: units, operations, job plans and the shape of an option row.
+//! The types that every other crate uses: units, operations, job plans and the row of an option table.
 //!
 //! Plain data. Nothing here does I/O or reads a clock. The parts of a job's plan can be serialised, because
 //! `fathom-record` stores them as they are; all other wire formats live in `fathom-record` and `fathom-report`.

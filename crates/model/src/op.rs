@@ -1,4 +1,4 @@
-//! Operations and requests: what an engine is asked to do.
+//! Operations and requests, the input of an engine.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = 5;
 
     /// The operations that address a range of the target, in the order reports show them.
@@ -55,7 +55,7 @@ impl fmt::Display for Op {
 /// One request: an operation on `offset..offset + len` of the job's `file`-th open file. Bytes throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// Index into the worker's open files.
     pub file: u32,

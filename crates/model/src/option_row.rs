@@ -1,6 +1,6 @@
-//! One option = one row: everything the parser, the help and the compatibility page need to know about it.
+//! The row of an option: everything that the parser, the help and the compatibility page need.
 
-/// How the value of an option is written, and whether one must be given.
+/// The syntax of an option's value, and whether the value is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionValueKind {
     /// A word or path.
@@ -15,7 +15,7 @@ pub enum OptionValueKind {
     Seconds,
     /// A duration whose plain number means microseconds.
     Micros,
-    /// 0 or 1, always given.
+    /// 0 or 1, required.
     Bool,
     /// Bare, or 0 or 1 after `=`.
     Flag,
@@ -26,21 +26,21 @@ pub enum OptionValueKind {
 }
 
 impl OptionValueKind {
-    /// True where the option may stand without a value.
+    /// True if the option may be given without a value.
     pub const fn value_is_optional(self) -> bool {
         matches!(self, OptionValueKind::Flag)
     }
 }
 
-/// A row of an option table. `T` is what the option is written into.
+/// A row of an option table. `T` is the type that stores the value.
 pub struct OptionRow<T: 'static> {
     /// fio's canonical name.
     pub name: &'static str,
     /// Other names for the same option.
     pub aliases: &'static [&'static str],
-    /// How its value is written.
+    /// Syntax of its value.
     pub kind: OptionValueKind,
-    /// The value in force where the option is not given, as a user would type it; empty where there is none.
+    /// The default, as a user would type it; empty if the option has none.
     pub default: &'static str,
     /// One sentence for help and the compatibility page.
     pub doc: &'static str,

@@ -1,10 +1,10 @@
-//! `RunPlan`: what the options mean. Immutable once resolved; running state lives in the runner.
+//! `RunPlan`: the meaning of the options. Immutable once resolved; the runner keeps the state of a run.
 //!
 //! A plan names targets but never opens them, so sizes may still be relative (`SizeSpec`); the runner turns them
 //! into byte ranges when it prepares the files.
 //!
-//! The parts of a job's plan are stored in records as they are: fields bear fio's names there, sizes are in bytes, and
-//! the default of a part is what a missing field means.
+//! Records store the parts of a job's plan unchanged: fields have fio's names, sizes are in bytes, and a missing field
+//! means its default.
 
 use std::path::PathBuf;
 
@@ -21,16 +21,16 @@ pub use io::{IoPlan, Mix, OpenSync, Pattern, Payload, SizeSpec};
 pub struct RunPlan {
     /// Jobs, in the order of the job file or command line.
     pub jobs: Vec<JobPlan>,
-    /// The options said for all jobs (`[global]`, or before the first `--name`), canonical names, as typed.
-    pub global_said: Vec<(String, String)>,
+    /// The options given for all jobs (`[global]`, or before the first `--name`): canonical names, values as typed.
+    pub global_options: Vec<(String, String)>,
 }
 
-/// One named job. Its clones (`numjobs`) differ only in what `ClonePlan` holds.
+/// One named job. Its clones (`numjobs`) differ only in the fields of `ClonePlan`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobPlan {
     /// Reported name.
     pub name: String,
-    /// Free text shown with the result.
+    /// Free text, shown with the result.
     pub description: Option<String>,
     /// Reporting group (`group_reporting` merges within it); counts up with each stonewall or `new_group`.
     pub group: u32,
@@ -40,40 +40,40 @@ pub struct JobPlan {
     pub group_reporting: bool,
     /// Which engine moves the bytes.
     pub engine: EnginePlan,
-    /// What is done to the target.
+    /// Operations, offsets and data.
     pub io: IoPlan,
-    /// How many requests are kept in flight, and in which batches.
+    /// Queue depth and batch sizes.
     pub depth: DepthPlan,
     /// When to start, pause and stop.
     pub time: TimePlan,
-    /// How files are opened, laid out and left behind.
+    /// File layout, permission to write, and removal.
     pub files: FilePlan,
-    /// What is measured and which percentiles are shown.
+    /// The latencies to record and the percentiles to show.
     pub measure: MeasurePlan,
     /// The workers of this job, one per clone.
     pub clones: Vec<ClonePlan>,
-    /// The first worker of this job to end stops the other jobs of the phase.
+    /// When the first worker of this job ends, the other jobs of the phase stop.
     pub exit_all: bool,
     /// Whether a failed request ends the worker.
     pub on_error: OnError,
-    /// Run workers as threads in fio's report wording ("thread") instead of "process".
-    pub said_thread: bool,
-    /// The options as typed, canonical names, for reports and for repeating the run.
-    pub said: Vec<(String, String)>,
+    /// fio's reports name the workers of this job threads, not processes.
+    pub thread_wording: bool,
+    /// The job's options, for reports and for repeating the run: canonical names, values as typed.
+    pub options: Vec<(String, String)>,
 }
 
-/// What differs between the clones of one job.
+/// The part of a plan that differs between the clones of one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClonePlan {
     /// The files of this clone, in order.
     pub paths: Vec<PathBuf>,
-    /// Sole source of randomness of this worker.
+    /// The only source of randomness of this worker.
     pub seed: u64,
     /// CPUs this worker may run on; empty means all.
     pub cpus: Vec<usize>,
 }
 
-/// The engine and its private options as typed (checked against the engine's own rows beforehand).
+/// The engine and its private options as typed, already checked against the engine's rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EnginePlan {
@@ -83,25 +83,25 @@ pub struct EnginePlan {
     pub options: Vec<(String, String)>,
 }
 
-/// Depth and batching.
+/// Queue depth and batching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DepthPlan {
-    /// Requests kept in flight.
+    /// Requests to keep in flight.
     pub iodepth: u32,
-    /// Most requests handed over per submission; never 0.
+    /// Most requests per submission; never 0.
     #[serde(rename = "iodepth_batch")]
     pub batch_submit: u32,
-    /// As `batch_submit`, while requests complete as they are handed over; never below it.
+    /// As `batch_submit`, while requests complete during their submission; never below it.
     #[serde(rename = "iodepth_batch_inline")]
     pub batch_submit_inline: u32,
-    /// Completions waited for at once; 0 = poll.
+    /// Completions to wait for in one call; 0 = poll.
     #[serde(rename = "iodepth_batch_complete_min")]
     pub batch_complete_min: u32,
-    /// Most completions taken at once; never 0.
+    /// Most completions per call; never 0.
     #[serde(rename = "iodepth_batch_complete_max")]
     pub batch_complete_max: u32,
-    /// Refill once no more than this many are in flight.
+    /// Refill the queue once no more than this many requests are in flight.
     #[serde(rename = "iodepth_low")]
     pub low: u32,
 }
@@ -113,19 +113,19 @@ impl Default for DepthPlan {
 }
 
 impl DepthPlan {
-    /// Most requests moved per call where nothing is said. Larger batches save little more CPU time per request, but
-    /// let the depth at a fast device sag while a batch is put together, and count that time as submission latency.
+    /// Default limit on the requests of a call. Larger batches save little more CPU time per request, but lower the
+    /// queue depth at a fast device while a batch is assembled, and that time counts as submission latency.
     pub const BATCH: u32 = 8;
-    /// Most bytes moved per call where nothing is said, for the same reason: submitting large blocks takes long.
+    /// Default limit on the bytes of a call, for the same reason: the submission of large blocks takes long.
     pub const BATCH_BYTES: u64 = 32 << 10;
 
-    /// Most requests moved per call where nothing is said and each call finds everything completed: no device waits
-    /// then, and no request is kept waiting for others.
+    /// Default limit on the requests of a call that completes everything it submits: no device is idle meanwhile, and
+    /// no request waits for others.
     pub const INLINE_BATCH: u32 = 32;
-    /// Most bytes moved per call then: they stay in the processor's cache.
+    /// Default limit on the bytes of such a call: they stay in the processor's cache.
     pub const INLINE_BATCH_BYTES: u64 = 128 << 10;
 
-    /// `iodepth` in flight, moved one by one.
+    /// `iodepth` requests in flight, submitted one by one.
     pub fn new(iodepth: u32) -> Self {
         DepthPlan {
             iodepth,
@@ -137,10 +137,10 @@ impl DepthPlan {
         }
     }
 
-    /// `iodepth` requests of at most `block_size` bytes in flight, in the batches of a job where nothing is said: an eighth
-    /// of the depth within the limits above. Sequential requests go one by one: the kernel merges neighbours that are
-    /// submitted together, and the device would be measured at another block size. All that has completed is taken at
-    /// once: what lies in the queue would wait for us, and its time count as the device's.
+    /// `iodepth` requests of at most `block_size` bytes in flight, in default batches: an eighth of the depth within
+    /// the limits above. Sequential requests are submitted one by one: the kernel merges adjacent ones that are
+    /// submitted together, and the device would be measured at another block size. One call takes all completions:
+    /// those left in the queue would wait for the worker, and their wait would count as device time.
     pub fn batched(iodepth: u32, random: bool, block_size: u64) -> Self {
         let limited = |most: u32, bytes: u64| (bytes / block_size.max(1)).min(u64::from(most)) as u32;
         let by_bytes = limited(Self::BATCH, Self::BATCH_BYTES);
@@ -162,71 +162,71 @@ pub struct TimePlan {
     /// Stop after this long; `None` = when the bytes are done.
     #[serde(rename = "runtime_ns")]
     pub runtime: Option<Nanos>,
-    /// Go on over the same range until `runtime` is over.
+    /// Repeat the same range until `runtime` ends.
     pub time_based: bool,
-    /// Run this long before measuring.
+    /// Run this long before the measured part.
     #[serde(rename = "ramp_time_ns")]
     pub ramp: Nanos,
-    /// Wait this long before the first request; drawn evenly from the range by the worker's seed.
+    /// Wait before the first request; drawn uniformly from the range by the worker's seed.
     #[serde(rename = "startdelay_ns")]
     pub start_delay: (Nanos, Nanos),
     /// Pauses between requests.
     #[serde(rename = "thinktime")]
     pub think_time: ThinkTime,
-    /// When requests are offered, where not as fast as the depth lets them.
+    /// The rates at which requests are due; without one, the queue depth alone limits them.
     pub rate: RatePlan,
 }
 
-/// Pauses between blocks of requests. None where the pause is 0.
+/// Pauses between blocks of requests. A `pause` of 0 means no pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThinkTime {
     /// Length of a pause.
     #[serde(rename = "pause_ns")]
     pub pause: Nanos,
-    /// Requests between two pauses, where that is given.
+    /// Requests between two pauses, if given.
     pub blocks: Option<u32>,
-    /// How long requests are issued between two pauses; 0 = no limit.
+    /// Time of issuing between two pauses; 0 = no limit.
     #[serde(rename = "iotime_ns")]
     pub io_time: Nanos,
 }
 
 impl ThinkTime {
-    /// Requests between two pauses, never 0; `None` where time alone decides, which is where only a time is given.
+    /// Requests between two pauses, never 0; `None` if only a time is given, which then alone decides.
     pub fn block_limit(&self) -> Option<u32> {
         let unless_given = if self.io_time == Nanos::ZERO { Some(1) } else { None };
         self.blocks.or(unless_given).map(|blocks| blocks.max(1))
     }
 }
 
-/// How missing files are given their size.
+/// Method of preallocating missing files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fallocate {
-    /// Not at all before they are written.
+    /// No preallocation.
     None,
-    /// fallocate(2), and nothing where the file system has none.
+    /// fallocate(2), or nothing if the file system does not support it.
     #[default]
     Native,
-    /// fallocate(2), or writing where the file system has none.
+    /// fallocate(2), or writing if the file system does not support it.
     Posix,
-    /// fallocate(2) that keeps the apparent size.
+    /// fallocate(2) without changing the apparent size.
     Keep,
     /// ftruncate(2).
     Truncate,
 }
 
-/// How files are opened, laid out and left behind.
+/// File layout, permission to write, and removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FilePlan {
-    /// How missing files are given their size.
+    /// Method of preallocating missing files.
     pub fallocate: Fallocate,
-    /// Lay out before a write job as well.
+    /// Lay out files before a write job as well.
     pub overwrite: bool,
-    /// Only lay out, do no I/O.
+    /// Lay out files and issue no I/O.
     pub create_only: bool,
-    /// A missing file may be made.
+    /// Missing files may be created.
     #[serde(rename = "allow_file_create")]
     pub allow_create: bool,
     /// Remove the files afterwards.
@@ -248,7 +248,7 @@ impl Default for FilePlan {
     }
 }
 
-/// What is measured and which percentiles are shown.
+/// The latencies to record and the percentiles to show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MeasurePlan {
@@ -258,7 +258,7 @@ pub struct MeasurePlan {
     pub clat: bool,
     /// Record total latency.
     pub lat: bool,
-    /// Keep the windowed bandwidth and IOPS samples.
+    /// Record the windowed bandwidth and IOPS samples.
     pub bandwidth: bool,
     /// Show percentiles of slat.
     pub slat_percentiles: bool,
@@ -266,7 +266,7 @@ pub struct MeasurePlan {
     pub clat_percentiles: bool,
     /// Show percentiles of lat.
     pub lat_percentiles: bool,
-    /// Which percentiles, ascending, in percent.
+    /// The percentiles, ascending, in percent.
     #[serde(rename = "percentile_list")]
     pub percentiles: Vec<f64>,
 }
@@ -276,7 +276,7 @@ pub const DEFAULT_PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 impl MeasurePlan {
-    /// Whether fio's outputs show percentiles of slat, clat and lat: of those that are recorded.
+    /// Whether fio's outputs show percentiles of slat, clat and lat; only recorded latencies have any.
     pub fn shown_percentiles(&self) -> [bool; 3] {
         [
             self.slat && self.slat_percentiles,
@@ -301,12 +301,12 @@ impl Default for MeasurePlan {
     }
 }
 
-/// Which failed requests do not end the worker.
+/// The failed requests that do not end the worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OnError {
-    /// Go on after a failed read.
+    /// Continue after a failed read.
     pub continue_read: bool,
-    /// Go on after a failed write, trim or sync.
+    /// Continue after a failed write, trim or sync.
     pub continue_write: bool,
 }

@@ -1,13 +1,13 @@
-//! The rate at which requests are offered, whether or not the target keeps up.
+//! Rates at which requests are due, whether or not the target keeps up.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BlockSize, PerOp};
 
-/// ns of a second.
+/// ns per second.
 const SECOND: u64 = 1_000_000_000;
 
-/// `requests` in every `per_ns` ns, neither of which is 0.
+/// `requests` in every `per_ns` ns; neither is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredRate")]
 pub struct Rate {
@@ -27,26 +27,26 @@ impl TryFrom<StoredRate> for Rate {
 
     fn try_from(StoredRate { requests, per_ns }: StoredRate) -> Result<Self, Self::Error> {
         if requests == 0 || per_ns == 0 {
-            return Err("a rate has requests and a time, neither of which is 0");
+            return Err("a rate needs requests and a time above 0");
         }
         Ok(Rate { requests, per_ns })
     }
 }
 
 impl Rate {
-    /// Most requests or bytes per second that are told apart; no single worker reaches them.
+    /// Upper bound of requests or bytes per second, which no worker reaches.
     const MOST: u64 = 1 << 62;
 
-    /// So many requests per second; `None` at 0.
+    /// `requests` per second; `None` at 0.
     pub fn iops(requests: u64) -> Option<Rate> {
         (requests > 0).then_some(Rate { requests: requests.min(Self::MOST), per_ns: SECOND })
     }
 
-    /// Requests of these sizes that move so many bytes per second; `None` at 0. Where sizes are mixed, requests are
-    /// evenly spread and every hundred of them hold the rate.
+    /// Requests of these sizes that move `bytes` per second; `None` at 0. Requests of mixed sizes are evenly spread,
+    /// and every 100 of them together keep the rate.
     pub fn bytes_per_second(bytes: u64, block: &BlockSize) -> Option<Rate> {
         let hundred = block.bytes_of_hundred();
-        // In lowest terms, so that no rate overflows that did not before.
+        // In lowest terms, so that the product does not overflow needlessly.
         let (requests, of) = match hundred % 100 {
             0 => (1, hundred / 100),
             _ => (100, hundred),
@@ -55,12 +55,12 @@ impl Rate {
         (bytes > 0).then_some(Rate { requests: bytes.saturating_mul(requests).min(Self::MOST), per_ns })
     }
 
-    /// Whole ns from one request to the next, and the rest as a share of [`Rate::requests`].
+    /// Whole ns from one request to the next, and the remainder in parts of [`Rate::requests`].
     pub fn gap(self) -> (u64, u64) {
         (self.per_ns / self.requests, self.per_ns % self.requests)
     }
 
-    /// What the rest of the gap is a share of.
+    /// Denominator of the remainder of the gap.
     pub fn requests(self) -> u64 {
         self.requests
     }
@@ -70,37 +70,37 @@ impl Rate {
         self.per_ns as f64 / self.requests as f64
     }
 
-    /// Requests that are due in a span of so many ns.
+    /// Requests that are due in a span of `span_ns`.
     pub fn requests_in(self, span_ns: u64) -> u64 {
         (u128::from(span_ns) * u128::from(self.requests) / u128::from(self.per_ns)) as u64
     }
 }
 
-/// When requests are offered. Nothing is scheduled where nothing was said.
+/// When requests are due. The default has no schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RatePlan {
-    /// The rate of each operation; `None` = as fast as the depth lets it.
+    /// The rate of each operation; `None` = as fast as the queue depth permits.
     pub rates: PerOp<Option<Rate>>,
-    /// How the requests of a rate are spread.
+    /// Distribution of the due times.
     pub process: RateProcess,
 }
 
 impl RatePlan {
-    /// True where a rate holds requests of any operation back.
+    /// True if any operation has a rate.
     pub fn is_limited(&self) -> bool {
         self.rates.iter().any(|(_, rate)| rate.is_some())
     }
 }
 
-/// How the requests of a rate are spread in time.
+/// Distribution of the due times of a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RateProcess {
-    /// Evenly.
+    /// Evenly spaced.
     #[default]
     Linear,
-    /// At random, independently of each other.
+    /// A Poisson process: random and independent of each other.
     Poisson,
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_lose_nothing() {
+    fn gaps_add_up_to_the_rate_exactly() {
         let gap = |rate: Option<Rate>| rate.map(|rate| (rate.gap(), rate.requests()));
         // 5734.4 bytes on average.
         let mix = BlockSize::of_shares(&[(4096, 60), (8192, 40)]).unwrap();

@@ -1,15 +1,15 @@
-//! Text that somebody else wrote, in a form that a terminal only displays: names of jobs, files, devices and processes, lines
-//! of job files, answers of the system.
+//! Untrusted text in a form that is safe to print: names of jobs, files, devices and processes, lines of job files,
+//! error messages of the system.
 //!
-//! The rule for all of it: records, JSON documents and errors keep it as it came, and it is cleaned once, when it becomes a
-//! line of output. Whoever prints goes through `fathom_report::TextWriter`, which does that with [`shown`].
+//! Records, JSON documents and errors keep such text unchanged. It is escaped once, when it becomes a line of output:
+//! all text is printed through `fathom_report::TextWriter`, which calls [`shown`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
-/// True for characters that a terminal obeys instead of displaying, or that displace or hide others: control characters, line
-/// separators, marks of direction, and characters without a width.
+/// True for characters that control a terminal, or that move or hide others: control characters, line separators,
+/// direction marks and zero-width characters.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -18,15 +18,15 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `text` with an escape (`\x1b`, `\u{202e}`) in place of each hidden character, so one line whatever it holds. A backslash is
-/// doubled where it could be taken for the start of such an escape, so the text can be told from what is shown. Not to be
-/// applied twice.
+/// `text` with an escape (`\x1b`, `\u{202e}`) in place of each hidden character; the result is always one line. A
+/// backslash that could be read as the start of such an escape is doubled, so that the original can be recovered. Must
+/// not be applied twice.
 pub fn shown(text: &str) -> Cow<'_, str> {
     escaped(text, true)
 }
 
-/// Like [`shown`], but printable text stays as it is, even where it looks like an escape: for formats that scripts read,
-/// commands that people copy, and text of ours with escapes in it.
+/// Like [`shown`], but printable text stays unchanged even if it looks like an escape: for formats that scripts read,
+/// commands that people copy, and texts of fathom that contain escapes.
 pub fn defused(text: &str) -> Cow<'_, str> {
     escaped(text, false)
 }
@@ -64,7 +64,8 @@ fn push(out: &mut String, c: char) {
     };
 }
 
-/// True where a backslash before `after` would read as an escape: an escape follows, or what looks like the rest of one.
+/// True if a backslash before `after` would read as an escape: an escape follows, or text that looks like the rest of
+/// one.
 fn needs_doubling(after: &str) -> bool {
     let (digits, is_short) = match after.as_bytes() {
         [b'x', ..] => (after.get(1..3), true),
@@ -80,7 +81,7 @@ fn needs_doubling(after: &str) -> bool {
     is_hidden(c) && c.is_ascii() == is_short && after.starts_with(&escape[1..])
 }
 
-/// What the system calls an error, without its number.
+/// The system's message for an error, without its number.
 pub fn errno_text(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
@@ -104,12 +105,12 @@ mod tests {
                 "\u{202e}gnp.exe\u{2069}\u{200b}\u{2028}\u{feff}",
                 r"\u{202e}gnp.exe\u{2069}\u{200b}\u{2028}\u{feff}",
             ),
-            // What only looks like one.
+            // Printable text that looks like an escape.
             (r"\x1b", r"\\x1b"),
             (r"\\x1b", r"\\\\x1b"),
             ("\\\x1b", r"\\\x1b"),
             (r"\u{202e}", r"\\u{202e}"),
-            // No escape of ours, such as udev's, and paths of other systems.
+            // Escapes of other programs, such as udev's, and paths of other systems.
             (r"/dev/disk/by-label/my\x20disk", r"/dev/disk/by-label/my\x20disk"),
             (r"C:\new\users\x \u{41} \x1B \", r"C:\new\users\x \u{41} \x1B \"),
         ] {
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(defused("\\x1b\x1b"), r"\x1b\x1b");
     }
 
-    /// What was shown as `shown`, read back.
+    /// The original text of `shown`.
     fn read_back(shown: &str) -> String {
         let mut text = String::new();
         let mut rest = shown;
@@ -148,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_hides_nothing_and_can_be_read_back(
+        fn shown_text_has_no_hidden_characters_and_can_be_read_back(
             pieces in prop::collection::vec(
                 prop_oneof![
                     any::<char>().prop_map(String::from),

@@ -1,6 +1,6 @@
-//! Time and size units, and how they are printed for people.
+//! Units of time and size, and their form in text.
 //!
-//! fio's own reading of suffixes (where `KiB` is 1000) is its grammar's business and lives in `fathom-options`.
+//! fio's suffixes, with which `KiB` may mean 1000, belong to fio's grammar in `fathom-options`.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// Zero.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than anything.
+    /// The latest time.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// `seconds` as nanoseconds, saturating.
@@ -116,9 +116,9 @@ pub fn duration(span: Nanos) -> String {
     }
 }
 
-/// A size as fathom's own commands read it: `k`, `m`, `g`, `t` and `KiB` … are powers of 1024, `kB`, `MB` … of 1000.
+/// Parses a size of fathom's own commands: `k`, `m`, `g`, `t` and `KiB` … are powers of 1024, `kB`, `MB` … of 1000.
 ///
-/// Fractions are allowed where they come out at whole bytes (`1.5g`).
+/// A fraction is accepted if the result is a whole number of bytes (`1.5g`).
 pub fn parse_bytes(text: &str) -> Result<u64, ParseSizeError> {
     let fail = || ParseSizeError { text: text.to_owned() };
     let trimmed = text.trim();
@@ -143,7 +143,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, ParseSizeError> {
     if value.fract() != 0.0 || value > 9e15 { Err(fail()) } else { Ok(value as u64) }
 }
 
-/// A span as fathom's own commands read it: `30`, `30s`, `2m`, `1h`, `500ms`; a plain number is seconds.
+/// Parses a time span of fathom's own commands: `30`, `30s`, `2m`, `1h`, `500ms`; a plain number is seconds.
 pub fn parse_duration(text: &str) -> Result<Nanos, ParseDurationError> {
     let fail = || ParseDurationError { text: text.to_owned() };
     let trimmed = text.trim();
@@ -164,7 +164,7 @@ pub fn parse_duration(text: &str) -> Result<Nanos, ParseDurationError> {
     if ns.is_finite() && ns < u64::MAX as f64 { Ok(Nanos(ns.round() as u64)) } else { Err(fail()) }
 }
 
-/// A size that could not be read.
+/// An invalid size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseSizeError {
     text: String,
@@ -182,7 +182,7 @@ impl fmt::Display for ParseSizeError {
 
 impl std::error::Error for ParseSizeError {}
 
-/// A span of time that could not be read.
+/// An invalid time span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseDurationError {
     text: String,
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latencies_keep_three_digits() {
+    fn latencies_have_three_significant_digits() {
         for (ns, expected) in [
             (0, "0 ns"),
             (999, "999 ns"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_counts() {
+    fn byte_counts_have_binary_units() {
         for (count, expected) in
             [(0, "0 B"), (1023, "1023 B"), (4096, "4.0 KiB"), (1 << 30, "1.0 GiB"), (200 << 20, "200 MiB")]
         {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_in_both_families() {
+    fn sizes_accept_binary_and_decimal_units() {
         for (text, expected) in [
             ("0", Some(0)),
             ("4096", Some(4096)),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed_and_printed() {
         for (text, expected) in [
             ("30", Some(30_000_000_000)),
             ("500ms", Some(500_000_000)),

@@ -1,13 +1,14 @@
 //! Variables of job files: `${NAME}`, and `$ncpus`, `$pagesize`, `$mb_memory` with whole-number arithmetic.
 //!
-//! fio hands the arithmetic to bc(1); here it is done in place, with the same results: integers, division cut off.
+//! fio runs bc(1) for the arithmetic; this module gives the same results: integers, with truncating division.
 
 use crate::cli::ParseEnvironment;
 
 /// Longest text that substitution may produce, in bytes.
 const LIMIT: usize = 64 * 1024;
 
-/// An option line with its variables replaced. Arithmetic is done where a number of the machine was named.
+/// Replaces the variables of an option line. Arithmetic is evaluated only if the line has a variable with a number of
+/// the machine.
 pub(crate) fn substitute(line: &str, env: &ParseEnvironment<'_>) -> Result<String, String> {
     let line = variables(line, env.variable)?;
     let numbers = [
@@ -27,7 +28,7 @@ pub(crate) fn substitute(line: &str, env: &ParseEnvironment<'_>) -> Result<Strin
         return Ok(line);
     }
     match evaluate(value)? {
-        // "0-2" after `cpus_allowed=0-$ncpus` is a range, not a difference.
+        // "0-2" from `cpus_allowed=0-$ncpus` is a range, not a difference.
         negative if negative < 0 => Ok(line),
         number => Ok(format!("{key}={number}")),
     }
@@ -49,7 +50,7 @@ fn variables(line: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<St
     Ok(out)
 }
 
-/// True for numbers joined by operators; everything else is left as it is.
+/// True for numbers joined by operators; all other text stays unchanged.
 fn is_expression(value: &str) -> bool {
     let allowed = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '*' | '/' | '%' | '(' | ')' | ' ');
     let value = value.trim();
@@ -155,7 +156,7 @@ mod tests {
     use crate::cli::tests::environment;
 
     #[test]
-    fn lines() {
+    fn variables_and_arithmetic_are_replaced() {
         for (line, expected) in [
             ("size=4k", Some("size=4k")),
             ("filename=${DIR}/f", Some("filename=/data/f")),
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_a_negative_is_refused() {
+    fn negating_the_minimum_is_refused() {
         let least = "(-9223372036854775808*9223372036854775808*2)";
         assert_eq!(evaluate(least), Ok(i128::MIN));
         assert_eq!(evaluate(&format!("-{least}")), Err(too_large()));

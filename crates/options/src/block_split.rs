@@ -1,7 +1,7 @@
-//! How fio writes a mix of block sizes: `4k/60:8k/40`, where empty shares divide what is left.
+//! fio's syntax for a mix of block sizes: `4k/60:8k/40`; empty shares divide the rest.
 //!
-//! fio reads any shares, gives what they leave of a hundred to the smallest size, and rounds the sizes down to multiples
-//! of the smallest. What was meant is not known then, so such texts are refused.
+//! fio accepts any shares, gives a remainder of 100 to the smallest size, and rounds sizes down to multiples of the
+//! smallest. The intent is unclear then, so such values are refused here.
 
 use fathom_model::BlockSize;
 
@@ -10,10 +10,10 @@ use crate::value;
 /// Most entries of a mix, as in fio.
 const MOST: usize = 64;
 
-/// Said where there is nothing to read.
+/// The error for an empty value.
 pub(crate) const NEEDED: &str = "sizes and shares are needed, as in 4k/60:8k/40";
 
-/// The mix that `text` describes for one operation, of sizes up to `largest`.
+/// Parses the mix of one operation, with sizes up to `largest`.
 pub(crate) fn parse(text: &str, largest: u64) -> Result<BlockSize, String> {
     let mut entries = Vec::new();
     for entry in text.split(':').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -38,17 +38,21 @@ pub(crate) fn parse(text: &str, largest: u64) -> Result<BlockSize, String> {
     BlockSize::of_shares(&entries).ok_or_else(|| NEEDED.to_owned())
 }
 
-/// Gives the entries without a share the same part of what the others leave, as fio does: whole percents, and what they
-/// leave in turn to the largest of them. A share of 0 is an empty one there.
+/// Divides the remaining percentage equally among the entries without a share, as fio does: in whole percents, and the
+/// remainder of that to the largest of them. Here a share of 0 means an empty one.
 fn divide_rest(entries: &mut [(u64, u8)]) -> Result<(), String> {
-    let said: u32 = entries.iter().map(|&(_, share)| u32::from(share)).sum();
+    let given: u32 = entries.iter().map(|&(_, share)| u32::from(share)).sum();
     let empty = entries.iter().filter(|&&(_, share)| share == 0).count() as u32;
-    let Some(rest) = 100_u32.checked_sub(said) else {
-        return Err(format!("the shares add up to {said} percent: write 100 in all"));
+    let Some(rest) = 100_u32.checked_sub(given) else {
+        return Err(format!("the shares add up to {given} percent: they must add up to 100"));
     };
     match (rest, empty) {
         (0, 0) => return Ok(()),
-        (_, 0) => return Err(format!("the shares add up to {said} percent: write 100, or leave one empty")),
+        (_, 0) => {
+            return Err(format!(
+                "the shares add up to {given} percent: they must add up to 100, or one must be empty"
+            ));
+        }
         _ if rest < empty => {
             return Err(format!("the shares leave {rest} percent, too little for the sizes without one"));
         }
@@ -68,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mixes_as_fio_writes_them() {
+    fn mixes_are_parsed_like_fios() {
         let check = |text: &str, expected: &str| {
             let read = match parse(text, u64::from(u32::MAX)) {
                 Ok(BlockSize::Fixed(size)) => size.to_string(),
@@ -89,8 +93,11 @@ mod tests {
         check("4k/100", "4096");
         check("4k/50:4k/50:", "4096");
         check(" 4k/50 : 8k/50 ", "4096/50:8192/50");
-        check("4k/30:8k/20", "the shares add up to 50 percent: write 100, or leave one empty");
-        check("4k/70:8k/60", "the shares add up to 130 percent: write 100 in all");
+        check(
+            "4k/30:8k/20",
+            "the shares add up to 50 percent: they must add up to 100, or one must be empty",
+        );
+        check("4k/70:8k/60", "the shares add up to 130 percent: they must add up to 100");
         check("4k/100:8k/", "the shares leave 0 percent, too little for the sizes without one");
         check("4k/60:6k/40", "6144 is not a multiple of the smallest size, 4096");
         check("4k/x:8k/50", "'x' is not a number");

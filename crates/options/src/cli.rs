@@ -1,7 +1,7 @@
-//! fio's command line, in the manner of `getopt_long_only`, and the job files it names.
+//! fio's command line, parsed like `getopt_long_only`, and the job files that it names.
 //!
-//! `--opt=val`, `-opt=val`, `--opt val` and `-opt val` are the same; a flag takes a value only after `=`; names may be
-//! shortened where that is unambiguous; `--name` opens a job. Reads nothing by itself: see [`ParseEnvironment`].
+//! `--opt=val`, `-opt=val`, `--opt val` and `-opt val` are equivalent; a flag takes a value only after `=`; names may
+//! be shortened if unambiguous; `--name` starts a job. Files and variables are read through [`ParseEnvironment`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,20 @@ use crate::resolve::{self, MAX_WORKERS, PlanningHost};
 use crate::section::{Draft, RawOptions, Section, Word};
 use crate::table;
 
-/// What the grammar needs from outside.
+/// Inputs of the grammar besides the command line.
 pub struct ParseEnvironment<'a> {
-    /// The engines that can be named.
+    /// The available engines.
     pub engines: &'a [EngineRow],
-    /// Reads a job file, `-` being standard input; may refuse one above [`crate::JOB_FILE_LIMIT`] as `FileTooLarge`.
+    /// Reads a job file; `-` is standard input. It may refuse a file above [`crate::JOB_FILE_LIMIT`] with
+    /// `FileTooLarge`.
     pub read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
-    /// Looks an environment variable up, for `${NAME}` in job files.
+    /// Returns an environment variable, for `${NAME}` in job files.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The numbers behind `$ncpus`, `$pagesize` and `$mb_memory`.
+    /// The values of `$ncpus`, `$pagesize` and `$mb_memory`.
     pub machine: MachineNumbers,
 }
 
-/// Numbers of the machine that job files can name.
+/// Properties of the machine that job files can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineNumbers {
     /// CPUs online.
@@ -40,15 +41,15 @@ pub struct MachineNumbers {
     pub memory_mib: u64,
 }
 
-/// A command line, understood.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Invocation {
-    /// What was said about the invocation itself.
+    /// Options of the command itself.
     pub command: CommandOptions,
     /// The job files, in order.
     pub files: Vec<PathBuf>,
-    /// What was said for all jobs.
-    pub global_said: RawOptions,
+    /// Options for all jobs.
+    pub global_options: RawOptions,
     /// The jobs, in order.
     pub sections: Vec<Section>,
     /// Notes for the user, in fio's words.
@@ -56,14 +57,14 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// What the jobs mean on this machine.
+    /// The plan of the jobs on this machine.
     pub fn plan(&self, host: &PlanningHost) -> Result<RunPlan, OptionError> {
         let plan = resolve::resolve(&self.sections, host)?;
-        Ok(RunPlan { global_said: resolve::merged(&self.global_said), ..plan })
+        Ok(RunPlan { global_options: resolve::merged(&self.global_options), ..plan })
     }
 }
 
-/// Understands a command line without its program name. `--help` and the like end it at once, as in fio.
+/// Parses a command line without its program name. `--help` and similar options end the parsing, as in fio.
 pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result<Invocation, OptionError> {
     let mut line = CommandLine {
         env,
@@ -71,13 +72,13 @@ pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result
         global: Draft::new(env.engines),
         current: None,
         jobs: 0,
-        taken_over: 0,
+        inherited_bytes: 0,
     };
     if !line.words(args)? {
         return Ok(Invocation { command: line.found.command, ..Invocation::default() });
     }
     line.close_job();
-    line.drop_unwanted();
+    line.drop_unselected();
     for index in 0..line.found.files.len() {
         line.job_file(index)?;
     }
@@ -89,15 +90,15 @@ struct CommandLine<'a> {
     found: Invocation,
     global: Draft<'a>,
     current: Option<(String, Draft<'a>)>,
-    /// Jobs so far, and bytes of what was said for all of them, counted for each.
+    /// Jobs so far, and bytes of the options that they inherited.
     jobs: u32,
-    taken_over: usize,
+    inherited_bytes: usize,
 }
 
-/// Most bytes that jobs take over from what was said for all of them, all jobs together.
-const MOST_TAKEN_OVER: usize = 32 << 20;
+/// Most bytes of options that all jobs together inherit from the options for all jobs.
+const MOST_INHERITED_BYTES: usize = 32 << 20;
 
-/// What an option name stands for.
+/// The meaning of an option name.
 #[derive(Clone, Copy)]
 enum Meaning {
     Command(&'static CommandRow),
@@ -106,7 +107,7 @@ enum Meaning {
 }
 
 impl<'a> CommandLine<'a> {
-    /// Takes the words one by one; false where one of them ends the line (`--help`).
+    /// Parses the words one by one; false if one of them ends the parsing (`--help`).
     fn words(&mut self, args: &[String]) -> Result<bool, OptionError> {
         let mut args = args.iter();
         let mut only_files = false;
@@ -185,26 +186,24 @@ impl<'a> CommandLine<'a> {
         Ok(())
     }
 
-    /// Refuses a job too many before anything is copied for it.
-    fn count_job(&mut self, takes_over: usize, name: &str) -> Result<(), OptionError> {
+    /// Refuses an excess job before its options are copied.
+    fn count_job(&mut self, inherited_bytes: usize, name: &str) -> Result<(), OptionError> {
         self.jobs += 1;
-        self.taken_over = self.taken_over.saturating_add(takes_over);
+        self.inherited_bytes = self.inherited_bytes.saturating_add(inherited_bytes);
         let refused = |problem: String, remedy: &str| {
             Err(OptionError::Job { job: name.to_owned(), problem, remedy: remedy.to_owned() })
         };
         if self.jobs > MAX_WORKERS {
             return refused(
-                format!("is one too many: maximum number of jobs ({MAX_WORKERS}) reached"),
-                "describe fewer jobs, or clone one with numjobs=",
+                format!("exceeds the limit: maximum number of jobs ({MAX_WORKERS}) reached"),
+                "define fewer jobs, or clone one with numjobs=",
             );
         }
-        if self.taken_over > MOST_TAKEN_OVER {
-            let most = MOST_TAKEN_OVER >> 20;
+        if self.inherited_bytes > MOST_INHERITED_BYTES {
+            let most = MOST_INHERITED_BYTES >> 20;
             return refused(
-                format!(
-                    "takes over the options of [global], with the jobs before more than {most} MiB of them"
-                ),
-                "describe fewer jobs, or say less in [global]",
+                format!("inherits the options of [global]: more than {most} MiB in all jobs so far"),
+                "define fewer jobs, or fewer options in [global]",
             );
         }
         Ok(())
@@ -223,7 +222,7 @@ impl<'a> CommandLine<'a> {
         }
     }
 
-    /// What `name` stands for: an exact name, or the only one it begins.
+    /// The meaning of `name`: an exact name, or an unambiguous prefix.
     fn meaning(&mut self, name: &str, arg: &str) -> Result<Meaning, OptionError> {
         let engine = self.draft().engine();
         let private: Vec<&'static str> = match engine {
@@ -268,7 +267,7 @@ impl<'a> CommandLine<'a> {
         }
     }
 
-    /// Private options of an engine are known only behind its `--ioengine`, so that is said where it is the reason.
+    /// Private options of an engine are known only after its `--ioengine`; the error says so if that is the cause.
     fn unrecognized(&self, arg: &str, name: &str, known: &[&str]) -> OptionError {
         let has_option = |engine: &&EngineRow| engines::find_option(engine, name).is_some();
         if let Some(engine) = self.env.engines.iter().find(has_option) {
@@ -276,7 +275,7 @@ impl<'a> CommandLine<'a> {
             return OptionError::Unrecognized { word: arg.to_owned(), remedy: Some(remedy) };
         }
         if engines::FIO_ENGINE_OPTIONS.contains(&name) {
-            let instead = "see --enghelp=ENGINE for what an engine takes".to_owned();
+            let instead = "see --enghelp=ENGINE for the options of an engine".to_owned();
             return OptionError::NotSupported { option: name.to_owned(), instead, place: None };
         }
         let nearest = table::nearest(name, known.iter().copied());
@@ -284,7 +283,7 @@ impl<'a> CommandLine<'a> {
         OptionError::Unrecognized { word: arg.to_owned(), remedy }
     }
 
-    /// Adds the jobs of a file. Its `[global]` holds for this file only; what the command line said holds for all.
+    /// Adds the jobs of a file. Its `[global]` applies to this file only; options of the command line apply to all.
     fn job_file(&mut self, index: usize) -> Result<(), OptionError> {
         let raw = jobfile::parse(&self.found.files[index], self.env)?;
         let mut global = self.global.child();
@@ -299,34 +298,35 @@ impl<'a> CommandLine<'a> {
                 global.apply_all(&words)?;
                 continue;
             }
-            if self.wanted(&section.name) {
+            if self.is_selected(&section.name) {
                 self.count_job(global.bytes(), &section.name)?;
             }
             let mut draft = global.child();
             draft.apply_all(&words)?;
-            if self.wanted(&section.name) {
+            if self.is_selected(&section.name) {
                 let starts_file = std::mem::take(&mut starts_file);
                 self.found.sections.push(Section { starts_file, ..draft.finish(&section.name) });
             }
         }
-        self.found.global_said.extend(global.said);
+        self.found.global_options.extend(global.raw_options);
         Ok(())
     }
 
-    /// `--section` may stand behind the jobs of the command line.
-    fn drop_unwanted(&mut self) {
+    /// `--section` may follow the jobs of the command line.
+    fn drop_unselected(&mut self) {
         let sections = std::mem::take(&mut self.found.sections);
-        self.found.sections = sections.into_iter().filter(|section| self.wanted(&section.name)).collect();
+        self.found.sections =
+            sections.into_iter().filter(|section| self.is_selected(&section.name)).collect();
     }
 
-    fn wanted(&self, name: &str) -> bool {
+    fn is_selected(&self, name: &str) -> bool {
         let sections = &self.found.command.sections;
         sections.is_empty() || sections.iter().any(|section| section == name)
     }
 
     fn finish(self) -> Result<Invocation, OptionError> {
         let mut found = self.found;
-        found.global_said.splice(0..0, self.global.said);
+        found.global_options.splice(0..0, self.global.raw_options);
         if found.sections.is_empty() {
             return Err(OptionError::NoJobs);
         }
@@ -343,13 +343,13 @@ fn only_reads(section: &Section) -> Result<(), OptionError> {
         Some(ReadWriteOption { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(OptionError::Job {
             job: section.name.clone(),
             problem: "has write or trim bit set, but fio is in read-only mode".to_owned(),
-            remedy: "leave out --readonly, or use rw=read or rw=randread".to_owned(),
+            remedy: "omit --readonly, or use rw=read or rw=randread".to_owned(),
         }),
         _ => Ok(()),
     }
 }
 
-/// What fio tells the user about a job that it runs all the same.
+/// fio's notes about a job that it runs nevertheless.
 fn notes(section: &Section, engines: &[EngineRow]) -> Vec<String> {
     let options = &section.options;
     let mut notes = Vec::new();

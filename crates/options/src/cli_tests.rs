@@ -39,7 +39,7 @@ static URING_ROWS: [OptionRow<Raw>; 3] = [
     },
 ];
 
-/// A few engines, as the cli would describe them.
+/// A few engines, as the CLI describes them.
 pub(crate) fn engines() -> &'static [EngineRow] {
     static ENGINES: OnceLock<Vec<EngineRow>> = OnceLock::new();
     ENGINES.get_or_init(|| {
@@ -87,7 +87,7 @@ fn job(line: &str) -> Section {
 }
 
 #[test]
-fn all_four_ways_to_write_an_option() {
+fn all_four_spellings_of_an_option_are_equivalent() {
     for line in [
         "--name=a --bs=8k --iodepth=4",
         "-name=a -bs=8k -iodepth=4",
@@ -105,39 +105,39 @@ fn all_four_ways_to_write_an_option() {
 }
 
 #[test]
-fn the_command_line_of_the_first_article() {
+fn a_published_command_line_is_parsed() {
     let section = job(
         "-randrepeat=1 -ioengine=libaio -direct=1 -gtod_reduce=1 -name=test -filename=test -bs=4k -iodepth=64 \
          -size=1G -readwrite=randrw -rwmixread=75",
     );
-    // What stands before -name is said for all jobs, and the job has it too.
+    // Options before -name apply to all jobs, so this job has them too.
     assert_eq!(section.options.ioengine.as_deref(), Some("libaio"));
     assert_eq!(section.options.direct, Some(true));
     assert_eq!(section.options.rw.unwrap().mix, Mix::ReadWrite { read_percent: 50 });
     assert_eq!(section.options.rwmixread, Some(75));
-    assert_eq!(section.said[0], ("name".to_owned(), "test".to_owned()));
-    assert!(section.said.contains(&("rw".to_owned(), "randrw".to_owned())));
+    assert_eq!(section.raw_options[0], ("name".to_owned(), "test".to_owned()));
+    assert!(section.raw_options.contains(&("rw".to_owned(), "randrw".to_owned())));
 }
 
 #[test]
-fn flags_take_a_value_only_behind_an_equals_sign() {
+fn flags_take_a_value_only_after_an_equals_sign() {
     assert_eq!(job("--name=a --thread").options.thread, Some(true));
     assert_eq!(job("--name=a --thread=0").options.thread, Some(false));
     let found = parse_with(&[("1", b"")], &["--name=a", "--thread", "1"]).unwrap();
     assert_eq!(found.files, [PathBuf::from("1")]);
-    assert_eq!(found.sections[0].said[1], ("thread".to_owned(), String::new()));
+    assert_eq!(found.sections[0].raw_options[1], ("thread".to_owned(), String::new()));
     assert!(matches!(parse("--name=a --direct"), Err(OptionError::MissingValue { .. })));
     assert!(parse("--name=a --direct --name=b").is_err());
 }
 
 #[test]
-fn jobs_inherit_what_was_said_before() {
+fn jobs_inherit_earlier_options() {
     let found = parse("--bs=8k --name=a --bs=16k --name=b --name=global --iodepth=9 --name=c").unwrap();
     let sizes: Vec<_> = found.sections.iter().map(|section| section.options.bs.read).collect();
     assert_eq!(sizes, [Some(16384), Some(8192), Some(8192)]);
     assert_eq!(found.sections[1].options.iodepth, None);
     assert_eq!(found.sections[2].options.iodepth, Some(9));
-    let names: Vec<&str> = found.global_said.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = found.global_options.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["bs", "iodepth"]);
 }
 
@@ -159,17 +159,17 @@ fn job_files_follow_the_jobs_of_the_command_line() {
     assert_eq!(names, [["w"], ["y"], ["w"], ["w"]]);
     let plan = found.plan(&PlanningHost { cpus: 1, entropy: 0 }).unwrap();
     assert_eq!(plan.jobs.iter().map(|job| job.phase).collect::<Vec<_>>(), [0, 0, 1, 2]);
-    assert!(plan.global_said.contains(&("bs".to_owned(), "8k".to_owned())));
+    assert!(plan.global_options.contains(&("bs".to_owned(), "8k".to_owned())));
 }
 
 #[test]
-fn standard_input_and_the_end_of_options() {
+fn a_dash_is_standard_input_and_a_double_dash_ends_options() {
     let found = parse_with(&[("-", b"[a]\n"), ("--x", b"[b]\n")], &["-", "--", "--x"]).unwrap();
     assert_eq!(found.sections.len(), 2);
 }
 
 #[test]
-fn sections_are_picked_by_name() {
+fn sections_are_selected_by_name() {
     let files: &[(&str, &[u8])] = &[("f", b"[global]\nbs=1k\n[a]\n[b]\nname=said\n")];
     let found = parse_with(files, &["--name=c", "f", "--section=b"]).unwrap();
     assert_eq!(found.sections.len(), 1);
@@ -180,7 +180,7 @@ fn sections_are_picked_by_name() {
 }
 
 #[test]
-fn private_options_are_known_behind_their_engine() {
+fn private_options_are_known_after_their_engine() {
     let section = job("--name=a --ioengine=io_uring --fixedbufs --sqthread_poll_cpu 3");
     let expected = [("fixedbufs", "1"), ("sqthread_poll_cpu", "3")];
     let options = &section.options.engine_options;
@@ -193,7 +193,7 @@ fn private_options_are_known_behind_their_engine() {
     assert_eq!(parse_with(files, &["f"]).unwrap().sections[0].options.engine_options.len(), 1);
 }
 
-/// Command lines, how their error begins, and a piece of its hint.
+/// Command lines, the start of the error, and a part of the hint.
 const REFUSED: &[(&str, &str, Option<&str>)] = &[
     ("--name=a --bogus=1", "fio: unrecognized option '--bogus=1'", None),
     ("--name=a --iodpeth=4", "fio: unrecognized option '--iodpeth=4'", Some("Did you mean iodepth?")),
@@ -255,7 +255,7 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
 ];
 
 #[test]
-fn errors_say_what_fio_says_and_what_to_do() {
+fn errors_have_fios_wording_and_a_remedy() {
     for (line, message, hint) in REFUSED {
         let error = parse(line).expect_err(line);
         assert!(error.to_string().starts_with(message), "{line}: {error}");
@@ -267,7 +267,7 @@ fn errors_say_what_fio_says_and_what_to_do() {
 }
 
 #[test]
-fn errors_in_job_files_show_the_place() {
+fn errors_in_job_files_show_the_position() {
     for (text, message, hint) in [
         (
             "[a]\niodpeth=3\n",
@@ -300,14 +300,14 @@ fn errors_in_job_files_show_the_place() {
 }
 
 #[test]
-fn values_that_ask_for_nothing_are_accepted() {
+fn unsupported_options_with_inert_values_are_accepted() {
     let section = job("--name=a --verify=0 --rate_min=0 --random_distribution=random");
-    assert_eq!(section.said.len(), 4);
+    assert_eq!(section.raw_options.len(), 4);
     assert!(parse("--name=a --rate_min=1").is_err());
 }
 
 #[test]
-fn options_of_the_command_stand_anywhere() {
+fn command_options_may_have_any_position() {
     let found =
         parse("--output=o --name=a --output-format=json,normal --eta=never --eta-newline=2 --max-jobs=9")
             .unwrap();
@@ -320,7 +320,7 @@ fn options_of_the_command_stand_anywhere() {
 }
 
 #[test]
-fn help_and_version_need_no_job_and_end_the_line() {
+fn help_and_version_need_no_job_and_end_parsing() {
     for line in ["--help", "-h", "--version", "-v", "--cmdhelp", "--cmdhelp=bs", "--enghelp=null --bogus"] {
         assert!(parse(line).unwrap().command.only_prints(), "{line}");
     }
@@ -328,7 +328,7 @@ fn help_and_version_need_no_job_and_end_the_line() {
 }
 
 #[test]
-fn notes_are_fios() {
+fn notes_have_fios_wording() {
     let notes = |line| parse(line).unwrap().messages;
     assert_eq!(notes("--name=a --time_based"), ["fio: time_based requires a runtime/timeout setting"]);
     assert_eq!(notes("--name=a --time_based --runtime=1"), [""; 0]);
@@ -337,7 +337,7 @@ fn notes_are_fios() {
 }
 
 #[test]
-fn a_shown_command_says_the_same() {
+fn a_printed_command_gives_the_same_plan() {
     let files: &[(&str, &[u8])] = &[(
         "f",
         b"[global]\nrw=randread\nbs=4k,,16k\n[a b]\nfixedbufs\nioengine=io_uring\nsize=1m\ndescription=it's\n[b]\nstonewall\n",
@@ -371,7 +371,7 @@ fn a_shown_command_says_the_same() {
 }
 
 #[test]
-fn a_shown_command_repeats_what_differs_between_files() {
+fn a_printed_command_repeats_options_that_differ_between_files() {
     let files: &[(&str, &[u8])] = &[
         (
             "f1",
@@ -429,7 +429,7 @@ proptest! {
 }
 
 #[test]
-fn jobs_and_what_they_take_over_are_bounded() {
+fn jobs_and_inherited_options_are_bounded() {
     let check = |text: String, expected: Result<usize, &str>| {
         let parsed = parse_with(&[("jobs", text.as_bytes())], &["jobs"]);
         let parsed = parsed.map(|found| found.sections.len()).map_err(|error| error.to_string());
@@ -442,18 +442,18 @@ fn jobs_and_what_they_take_over_are_bounded() {
     let jobs = |count: usize| "[a]\n".repeat(count);
     let global = |lines: usize| "[global]\n".to_owned() + &"rw=read\n".repeat(lines);
     check(global(50) + &jobs(4_096), Ok(4_096));
-    check(jobs(4_097), Err("job <a> is one too many: maximum number of jobs (4096) reached"));
+    check(jobs(4_097), Err("job <a> exceeds the limit: maximum number of jobs (4096) reached"));
     check(global(20_000) + &jobs(10), Ok(10));
-    check(global(20_000) + &jobs(4_096), Err("with the jobs before more than 32 MiB of them"));
-    // Options for all jobs, said in pieces, are gathered and not copied each time: this would take minutes.
+    check(global(20_000) + &jobs(4_096), Err("more than 32 MiB in all jobs so far"));
+    // Options for all jobs are collected once, not copied for each addition: copying would take minutes.
     check("[global]\nrw=read\n".repeat(40_000) + &jobs(1), Ok(1));
     let words: Vec<String> = (0..4_097).map(|job| format!("--name=j{job}")).collect();
     let error = parse_with(&[], &words.iter().map(String::as_str).collect::<Vec<_>>()).unwrap_err();
-    assert!(error.to_string().contains("job <j4096> is one too many"), "{error}");
+    assert!(error.to_string().contains("job <j4096> exceeds the limit"), "{error}");
 }
 
 #[test]
-fn a_name_for_all_jobs_begins_none_in_the_command_that_is_shown() {
+fn a_printed_command_omits_a_name_for_all_jobs() {
     let check = |text: &str, expected: &str| {
         let found = parse_with(&[("jobs", text.as_bytes())], &["jobs"]).unwrap();
         assert_eq!(crate::show_command(&found), expected, "{text}");

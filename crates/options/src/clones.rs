@@ -1,4 +1,4 @@
-//! What differs between the clones of a job: their files, their seed and their CPUs.
+//! The differences between the clones of a job: files, seed and CPUs.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use crate::job_options::{CpuPolicy, JobOptions};
 use crate::resolve::{PlanningHost, refused};
 use crate::section::Section;
 
-/// fio's seed where none is said and `randrepeat` is on.
+/// fio's default seed with `randrepeat`.
 const DEFAULT_SEED: u64 = 0x89;
 
 /// Most files of one job over all its clones, and most bytes of their names.
 const MAX_FILES: u64 = 1 << 20;
 const MAX_NAME_BYTES: u64 = 128 << 20;
 
-/// The clones of a job whose first worker is the `first_worker`-th of the run.
+/// The clones of a job whose first worker has the index `first_worker` in the run.
 pub(crate) fn clones(
     section: &Section,
     first_worker: u32,
@@ -36,7 +36,11 @@ pub(crate) fn clones(
     if bytes > MAX_NAME_BYTES {
         return Err(refused(
             section,
-            format!("names files in {} MiB of text: at most {} are read", bytes >> 20, MAX_NAME_BYTES >> 20),
+            format!(
+                "names files in {} MiB of text: at most {} MiB are supported",
+                bytes >> 20,
+                MAX_NAME_BYTES >> 20
+            ),
             "lower nrfiles or numjobs, or shorten the names".to_owned(),
         ));
     }
@@ -58,21 +62,21 @@ pub(crate) fn clones(
         .collect())
 }
 
-/// A seed that differs between workers and is the same in every run unless `randrepeat=0`.
+/// A seed that differs between workers, and is the same in every run unless `randrepeat=0`.
 fn seed(options: &JobOptions, worker: u32, host: &PlanningHost) -> u64 {
     let base = match (options.randseed, options.randrepeat.unwrap_or(true)) {
-        (Some(said), _) => said,
+        (Some(seed), _) => seed,
         (None, true) => DEFAULT_SEED,
         (None, false) => host.entropy,
     };
-    // splitmix64: neighbouring inputs give unrelated outputs.
+    // splitmix64: adjacent inputs give unrelated outputs.
     let mut mixed = base.wrapping_add(u64::from(worker).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 
-/// Bytes that the paths of one clone take about, each with what a list of them costs.
+/// Approximate bytes of the paths of one clone, list overhead included.
 fn name_bytes(section: &Section, files: u32) -> u64 {
     const EACH: usize = 48;
     let options = &section.options;
@@ -82,7 +86,7 @@ fn name_bytes(section: &Section, files: u32) -> u64 {
         None => {
             let format = file_name_format(options);
             let repeated = format.matches("$jobname").count() as u64 * section.name.len() as u64;
-            // A number has ten digits at most, and no variable is shorter than that by more than these.
+            // A number has at most ten digits, which is longer than a variable's name by at most this.
             let numbers = format.matches('$').count() * 10;
             let each = (format.len() + numbers + directory + EACH) as u64 + repeated;
             u64::from(files).saturating_mul(each)
@@ -108,12 +112,14 @@ fn paths(section: &Section, clone: u32) -> Vec<PathBuf> {
             let count = options.nrfiles.map_or(names.len(), |files| files as usize);
             names.iter().take(count).cloned().map(place).collect()
         }
-        None => (0..options.nrfiles.unwrap_or(1)).map(|file| place(made_up(section, clone, file))).collect(),
+        None => (0..options.nrfiles.unwrap_or(1))
+            .map(|file| place(generated_name(section, clone, file)))
+            .collect(),
     }
 }
 
-/// A file name after `filename_format`; the job is the section, whatever `name=` says it is called in reports.
-fn made_up(section: &Section, clone: u32, file: u32) -> String {
+/// A file name by `filename_format`; `$jobname` is the section's name, not the `name=` of reports.
+fn generated_name(section: &Section, clone: u32, file: u32) -> String {
     file_name_format(&section.options)
         .replace("$jobnum", &clone.to_string())
         .replace("$filenum", &file.to_string())
@@ -144,7 +150,7 @@ mod tests {
             (&[("directory", "/"), ("filename", "x")], &[&["/x"]]),
             (&[("directory", "/d"), ("filename", "sim:a?size=1g:x")], &[&["sim:a?size=1g", "/d/x"]]),
             (&[("filename_format", "f.$filenum"), ("numjobs", "2")], &[&["f.0"], &["f.0"]]),
-            (&[("name", "said"), ("filename_format", "$jobname-$jobnum")], &[&["job-0"]]),
+            (&[("name", "reported"), ("filename_format", "$jobname-$jobnum")], &[&["job-0"]]),
         ] {
             let found: Vec<Vec<PathBuf>> = clones_of(pairs).into_iter().map(|clone| clone.paths).collect();
             let expected: Vec<Vec<PathBuf>> =
@@ -192,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_are_bounded() {
+    fn file_names_are_bounded_in_bytes() {
         let check = |name: &str, pairs: &[(&str, &str)], expected: bool| {
             let section = Section::from_pairs(name, pairs, &[]).unwrap();
             let clones = clones(&section, 0, &PlanningHost::default()).map(|clones| clones.len());
             let error = clones.as_ref().err().map(ToString::to_string).unwrap_or_default();
             assert_eq!(clones.is_ok(), expected, "{:.20} {pairs:.99?}: {error}", name);
-            assert!(expected || error.contains("of text: at most 128 are read"), "{error}");
+            assert!(expected || error.contains("of text: at most 128 MiB are supported"), "{error}");
         };
         let (long, list) = ("x".repeat(4_000), "x:".repeat(10_000));
         check("job", &[("nrfiles", "100000")], true);

@@ -1,6 +1,6 @@
 //! The options of the command itself, which belong to no job: output, sections, help.
 //!
-//! One row each, as for job options. Those of fio that are refused stand in `UNSUPPORTED`.
+//! One row each, as for job options. fio's options that are refused are in `UNSUPPORTED`.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use fathom_model::Nanos;
 
 use crate::value;
 
-/// What was said about the whole invocation.
+/// Options of the whole invocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandOptions {
     /// Write the report to this file instead of standard output.
     pub output: Option<PathBuf>,
-    /// Report formats as asked for, each once; empty = normal.
+    /// Requested report formats, each once; empty = normal.
     pub formats: Vec<OutputFormat>,
     /// When progress is shown.
     pub eta: Eta,
     /// Print a new progress line this often instead of overwriting one.
     pub eta_newline: Option<Nanos>,
-    /// Renew progress this often; at least 250 ms.
+    /// Update progress this often; at least 250 ms.
     pub eta_interval: Option<Nanos>,
     /// Only these sections.
     pub sections: Vec<String>,
@@ -33,7 +33,7 @@ pub struct CommandOptions {
     pub version: bool,
     /// Print the usage and stop.
     pub help: bool,
-    /// Print help on options and stop: all in short (`None`), one, or `all`.
+    /// Print help on options and stop: a list (`None`), one, or `all` in full.
     pub cmdhelp: Option<Option<String>>,
     /// Print help on engines and stop: the list (`None`), `ENGINE`, or `ENGINE,OPTION`.
     pub enghelp: Option<Option<String>>,
@@ -44,7 +44,7 @@ pub struct CommandOptions {
 }
 
 impl CommandOptions {
-    /// True where something is only to be printed and no job is needed.
+    /// True if the command only prints, and needs no job.
     pub fn only_prints(&self) -> bool {
         self.version || self.help || self.cmdhelp.is_some() || self.enghelp.is_some()
     }
@@ -62,7 +62,7 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// fio's word for it.
+    /// fio's name of the format.
     pub const fn name(self) -> &'static str {
         match self {
             OutputFormat::Normal => "normal",
@@ -99,9 +99,9 @@ pub(crate) struct CommandRow {
     pub(crate) name: &'static str,
     pub(crate) takes: OptionArity,
     pub(crate) doc: &'static str,
-    /// Not one of fio's: never found by a shortened name, so that those mean what they mean in fio.
+    /// Not an option of fio: it cannot be shortened, so that prefixes mean the same as in fio.
     pub(crate) ours: bool,
-    /// Accepted because fio does, and without effect; the doc says why.
+    /// Accepted without effect, because fio has it; the doc says why.
     pub(crate) inert: bool,
     pub(crate) apply: fn(&mut CommandOptions, Option<&str>) -> Result<(), String>,
 }
@@ -147,7 +147,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
     row(
         "eta-interval",
         OptionArity::Value("TIME"),
-        "Renew progress this often, at least 250 ms.",
+        "Update progress this often, at least 250 ms.",
         |command, text| {
             command.eta_interval = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(250))?);
             Ok(())
@@ -226,7 +226,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
         ..row(
             "warnings-fatal",
             OptionArity::Nothing,
-            "Accepted without effect: what fio warns of is refused anyway.",
+            "Accepted without effect: fathom refuses what fio warns about.",
             |_, _| Ok(()),
         )
     },
@@ -235,7 +235,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
         ..row(
             "destroy-data",
             OptionArity::Value("DEVICE"),
-            "DEVICE may be written to although something is on it.",
+            "Permit writing to DEVICE although it contains data.",
             |command, text| {
                 command.destroy_data.push(PathBuf::from(needed(text)?));
                 Ok(())

@@ -1,4 +1,4 @@
-//! Text made from the tables: usage, help on options and engines, and the compatibility page.
+//! Text generated from the tables: usage, help on options and engines, and the compatibility page.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::engines::{self, EngineRow};
 use crate::job_options::JobOptions;
 use crate::table::{self, KnownOption, OPTION_TABLE, UNSUPPORTED, UnsupportedOption};
 
-/// What `--help` prints.
+/// The output of `--help`.
 pub fn usage() -> String {
     let mut out = "fio [options] [job options] <job file(s)>\n".to_owned();
     for row in command::ROWS {
@@ -33,8 +33,8 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// What `--cmdhelp` prints: all options in short (`None`), all in full (`all`), or one; `Err` holds the nearest name
-/// of a topic that is none, if any.
+/// The output of `--cmdhelp`: a list of all options (`None`), all in full (`all`), or one. For an unknown option, `Err`
+/// contains the closest name, if any.
 pub fn command_help(topic: Option<&str>) -> Result<String, Option<String>> {
     let mut out = String::new();
     match topic {
@@ -110,8 +110,8 @@ pub(crate) fn one_line(option: &str) -> Option<String> {
     Some(format!("--{}{}: {}", row.name, value_name(row.takes), row.doc))
 }
 
-/// What `--enghelp` prints: the engines (`None`), the options of `ENGINE`, or one as `ENGINE,OPTION`; `Err` says what
-/// there is none of.
+/// The output of `--enghelp`: the engines (`None`), the options of `ENGINE`, or one as `ENGINE,OPTION`; `Err` names the
+/// unknown engine or option.
 pub fn engine_help(engines: &[EngineRow], topic: Option<&str>) -> Result<String, String> {
     let mut out = String::new();
     let Some(topic) = topic else {
@@ -146,34 +146,35 @@ const PAGE_HEAD: &str = "\
 
 <!-- Generated from the option tables; to renew it: cargo xtask docs -->
 
-`fathom fio`, or the binary under the name `fio`, reads fio's command line and job files. What is read differently:
+`fathom fio`, or the binary under the name `fio`, reads fio's command line and job files, with these differences:
 
-- Blanks are stripped on both sides of `=` (fio keeps those behind it, so that `bs = 8k` means 8 bytes there).
-- `sec` and `min` are read as the units they name; other unknown units and fractions (`1m30s`, `0.5`, `1.5m`), which
-  fio reads as something else without a word, are refused.
-- Out-of-range values that fio lets pass (negative sizes, percentages above 100, `numjobs=0`, percentiles above 100 or
-  more than 20 of them, CPU lists that are none) are refused.
-- `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; the arithmetic is left out where the value is no expression.
+- Blanks are stripped on both sides of `=` (fio keeps those after it, so that `bs = 8k` means 8 bytes there).
+- `sec` and `min` are units of time; other unknown units and fractions (`1m30s`, `0.5`, `1.5m`), to which fio silently
+  gives another meaning, are refused.
+- Out-of-range values that fio accepts (negative sizes, percentages above 100, `numjobs=0`, percentiles above 100 or
+  more than 20 of them, invalid CPU lists) are refused.
+- `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; a value that is not an expression is not evaluated.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.
-- A name in `/dev` that does not exist is refused; fio makes a file there, in memory.
+- A name in `/dev` that does not exist is refused; fio creates a file there, in memory.
 - A block device that is written to is claimed for the run (`O_EXCL`): a second process that writes to it is refused unless
   `allow_mounted_write=1` is set; fio runs both.
-- Where `iodepth_batch` is not given, random requests are submitted in batches of an eighth of the depth, at most eight
-  and at most 32 KiB; sequential ones go one by one, as in fio, so that the kernel does not merge them. Where everything
-  completes while it is submitted (the page cache, memory), batches grow to 32 and 128 KiB. All completions that are there
-  are taken unless `iodepth_batch_complete_max` says otherwise. `iodepth_batch=1` with it at 1 is fio's way.
-- The shares of a `bssplit` must add up to 100 and its sizes be multiples of the smallest (fio gives what is left to the
-  smallest size and rounds sizes down). Every hundred requests hold the shares exactly. With a random map a pass goes over
-  the range once in requests of the sizes said; a rest at its end that the next one does not fit into is left out, where
-  fio cuts requests to the holes between those before, which moves the shares. Sequential passes leave out such a rest too.
-  Under `rate` the requests are spread evenly over time, not their bytes.
-- The first span of `thinktime_iotime` counts from the start of the job, as fio's manual says; fio 3.33 makes it longer by
+- Without `iodepth_batch`, random requests are submitted in batches of an eighth of the depth, at most eight requests and
+  at most 32 KiB; sequential ones are submitted one by one, as in fio, so that the kernel does not merge them. If requests
+  complete during their submission (the page cache, memory), batches grow to 32 requests and 128 KiB. All available
+  completions are taken unless `iodepth_batch_complete_max` is given. `iodepth_batch=1` and
+  `iodepth_batch_complete_max=1` give fio's behaviour.
+- The shares of a `bssplit` must add up to 100 and its sizes be multiples of the smallest (fio gives the rest to the
+  smallest size and rounds sizes down). The shares are exact in every 100 requests. With a random map a pass covers the
+  range once in requests of the given sizes and omits a remainder that is too small for the next one; fio cuts requests to
+  the gaps between earlier ones, which changes the shares. Sequential passes omit such a remainder too. Under `rate` the
+  requests are evenly spaced, not their bytes.
+- The first period of `thinktime_iotime` counts from the start of the job, as in fio's manual; fio 3.33 extends it by
   `thinktime`.
-- The numbers drawn from a seed are repeatable, but not those fio draws from the same seed.
+- The random numbers of a seed are repeatable, but differ from fio's for the same seed.
 
-An option that fio has and that is not supported yet is refused by name, with the nearest thing to do instead, and an
-unknown one with the nearest name. Values that ask for nothing beyond what happens anyway are accepted, as listed.
+An option of fio that is not supported yet is refused by name, with the closest alternative; an unknown option is refused
+with the closest name. Values that change nothing are accepted, as listed.
 ";
 
 /// The compatibility page, in Markdown.
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_is_in_sync_with_the_tables() {
+    fn the_stored_page_equals_the_generated_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fio-compat.md");
         if std::env::var_os("FATHOM_BLESS").is_some() {
             std::fs::write(path, compatibility_page()).unwrap();

@@ -1,4 +1,5 @@
-//! What the grammar must know of the engines. It is handed in, so that this crate never imports them.
+//! The properties of engines that the grammar needs. They are passed in, so that this crate does not import the
+//! engines.
 
 use std::fmt;
 
@@ -15,13 +16,13 @@ pub struct EngineRow {
     pub aliases: &'static [&'static str],
     /// One line for `--enghelp`.
     pub doc: &'static str,
-    /// It keeps one request in flight whatever `iodepth` says.
+    /// Its queue depth is 1, whatever `iodepth` says.
     pub synchronous: bool,
     /// Private options.
     pub options: Vec<EngineOption>,
 }
 
-/// Says what is wrong with a value.
+/// Checks a value; the error is the reason.
 type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 /// A private option of an engine.
@@ -30,9 +31,9 @@ pub struct EngineOption {
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
-    /// How its value is written.
+    /// Syntax of its value.
     pub kind: OptionValueKind,
-    /// The value in force where it is not given.
+    /// Its default.
     pub default: &'static str,
     /// One sentence for the help.
     pub doc: &'static str,
@@ -40,7 +41,7 @@ pub struct EngineOption {
 }
 
 impl EngineOption {
-    /// The option of an engine's own row; values are checked by applying them to an empty `T`.
+    /// The option of an engine's row; values are checked by applying them to an empty `T`.
     pub fn from_row<T: Default>(row: &'static OptionRow<T>) -> EngineOption {
         EngineOption {
             name: row.name,
@@ -52,7 +53,7 @@ impl EngineOption {
         }
     }
 
-    /// What is wrong with a value of this option, if anything.
+    /// Checks a value of this option.
     pub fn check(&self, text: &str) -> Result<(), String> {
         (self.check)(text)
     }
@@ -82,7 +83,7 @@ pub(crate) fn option_names(engine: &EngineRow) -> impl Iterator<Item = &'static 
         .flat_map(|option| std::iter::once(option.name).chain(option.aliases.iter().copied()))
 }
 
-/// Why there is no engine of this name, and what to do instead.
+/// The reason why an engine is unknown, and the remedy.
 pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String) {
     let known: Vec<&str> = engines.iter().map(|row| row.name).collect();
     let use_one = format!("use one of {}", known.join(", "));
@@ -96,7 +97,7 @@ pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String)
     ("there is no such engine".to_owned(), remedy)
 }
 
-/// Names of fio's engines, so that one we do not have is told from one that nobody has.
+/// Names of fio's engines, to distinguish unsupported engines from unknown ones.
 pub(crate) const FIO_ENGINES: &[&str] = &[
     "cpuio",
     "dev-dax",
@@ -147,7 +148,7 @@ pub(crate) const FIO_ENGINES: &[&str] = &[
     "xnvme",
 ];
 
-/// Names of private options of fio's engines, so that one we do not have is refused as such.
+/// Names of private options of fio's engines, so that unsupported ones are refused as such.
 pub(crate) const FIO_ENGINE_OPTIONS: &[&str] = &[
     "cmdprio",
     "cmdprio_bssplit",

@@ -1,18 +1,18 @@
-//! What can be wrong with a command line, a job file or the jobs they describe.
+//! Errors of command lines, job files and the jobs that they define.
 //!
-//! The first words are fio's own wherever scripts look for them (`unrecognized option`, `Bad option`,
-//! `failed parsing`); the remedy is apart, in [`OptionError::hint`]. What was typed is quoted as it came; who prints it makes it
-//! fit for a terminal, but for a [`JobFilePosition`], which is several lines and sees to that itself.
+//! Messages begin with fio's words where scripts look for them (`unrecognized option`, `Bad option`, `failed parsing`);
+//! the remedy is separate, in [`OptionError::hint`]. Input is quoted unchanged and escaped when it is printed, except
+//! in a [`JobFilePosition`], which has several lines and escapes its text itself.
 
 use std::fmt;
 use std::io;
 
 use fathom_model::text::shown;
 
-/// Where in a job file something stands.
+/// A position in a job file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilePosition {
-    /// The file as it was named; `-` for standard input.
+    /// The file as given; `-` for standard input.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
@@ -22,11 +22,12 @@ pub struct JobFilePosition {
     pub text: String,
 }
 
-/// Longest piece of a line that is shown, in characters.
+/// Longest part of a line that is shown, in characters.
 const SHOWN: usize = 100;
 
 impl fmt::Display for JobFilePosition {
-    /// Three lines that hide nothing: where it is, the line, and a caret under the column; long lines are cut around it.
+    /// Three lines without hidden characters: the position, the line, and a caret under the column; long lines are cut
+    /// around the column.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.column.max(1);
         let first = column.saturating_sub(SHOWN / 2).max(1);
@@ -35,7 +36,7 @@ impl fmt::Display for JobFilePosition {
             chars.map(|c| if c == '\t' { ' ' } else { c }).collect()
         };
         let (line, before) = (piece(SHOWN), piece(column - first));
-        // A column may lie behind the end of the line.
+        // The column may be past the end of the line.
         let behind = column - first - before.chars().count();
         let caret = shown(&before).chars().count() + behind + 1;
         let margin = self.line.to_string();
@@ -48,66 +49,66 @@ impl fmt::Display for JobFilePosition {
 /// Why a command line or job file was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
-    /// A word of the command line is no option.
+    /// A word of the command line is not an option.
     #[error("fio: unrecognized option '{word}'")]
     Unrecognized {
         /// As typed.
         word: String,
-        /// The nearest name, or why it is not known here.
+        /// The closest name, or why the option is not known here.
         remedy: Option<String>,
     },
-    /// A shortened option fits several.
+    /// A shortened option is ambiguous.
     #[error("fio: option '{word}' is ambiguous; possibilities: {}", quoted(candidates))]
     Ambiguous {
         /// As typed.
         word: String,
-        /// The options it fits.
+        /// The options with this prefix.
         candidates: Vec<String>,
     },
-    /// An option that needs a value has none.
+    /// A required value is missing.
     #[error("fio: option '{option}' requires an argument{}", at(place))]
     MissingValue {
         /// Its name.
         option: String,
-        /// Where, in a job file.
+        /// Its position in a job file.
         place: Option<Box<JobFilePosition>>,
     },
-    /// An option that takes no value was given one.
+    /// An option without a value has one.
     #[error("fio: option '--{option}' doesn't allow an argument")]
     UnexpectedValue {
         /// Its name.
         option: String,
     },
-    /// A line of a job file is no option.
+    /// A line of a job file is not an option.
     #[error("Bad option <{text}>{}", at(place))]
     BadOption {
         /// The line.
         text: String,
-        /// What to do instead: the nearest name, or the engine it belongs to.
+        /// The remedy: the closest name, or the engine of the option.
         remedy: Option<String>,
-        /// Where.
+        /// Its position.
         place: Option<Box<JobFilePosition>>,
     },
-    /// A value cannot be read or is out of range.
+    /// A value is invalid or out of range.
     #[error("fio: failed parsing {option}={value}: {reason}{}", at(place))]
     BadValue {
         /// The option, canonical.
         option: String,
         /// As typed.
         value: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
-        /// Where, in a job file.
+        /// Its position in a job file.
         place: Option<Box<JobFilePosition>>,
     },
-    /// fio has it and we do not.
+    /// An option of fio that is not supported.
     #[error("fio's option {option} is not supported yet{}", at(place))]
     NotSupported {
         /// The option, canonical.
         option: String,
-        /// What to do instead.
+        /// The remedy.
         instead: String,
-        /// Where, in a job file.
+        /// Its position in a job file.
         place: Option<Box<JobFilePosition>>,
     },
     /// No such engine.
@@ -117,29 +118,29 @@ pub enum OptionError {
         engine: String,
         /// Unknown, or known and not supported.
         reason: String,
-        /// What to do instead.
+        /// The remedy.
         remedy: String,
-        /// Where, in a job file.
+        /// Its position in a job file.
         place: Option<Box<JobFilePosition>>,
     },
     /// A job file cannot be read.
     #[error("fio: unable to open '{file}' job file")]
     OpenJobFile {
-        /// As named.
+        /// As given.
         file: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// A job file is not text, too large, or not made of sections and options.
+    /// A job file is not text, is too large, or does not consist of sections and options.
     #[error("fio: job file {file}: {reason}{}", at(place))]
     JobFile {
-        /// As named.
+        /// As given.
         file: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
-        /// Where.
+        /// Its position.
         place: Option<Box<JobFilePosition>>,
     },
     /// A job's options contradict each other or the machine.
@@ -147,18 +148,18 @@ pub enum OptionError {
     Job {
         /// Its name.
         job: String,
-        /// What is wrong.
+        /// The reason.
         problem: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
     },
-    /// There is nothing to run.
+    /// There is no job.
     #[error("No job(s) defined")]
     NoJobs,
 }
 
 impl OptionError {
-    /// Where in a job file it is, which is what the message ends with.
+    /// The position in a job file, with which the message ends.
     pub fn place(&self) -> Option<&JobFilePosition> {
         match self {
             OptionError::MissingValue { place, .. }
@@ -176,7 +177,7 @@ impl OptionError {
         }
     }
 
-    /// What to do about it, where something can be done.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             OptionError::Unrecognized { remedy, .. } | OptionError::BadOption { remedy, .. } => {
@@ -224,19 +225,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_three_lines_that_hide_nothing(file in ".{0,9}\\PC?", text in "(?s:.{0,150})", column in 0..200usize) {
+        fn positions_are_three_lines_without_hidden_characters(file in ".{0,9}\\PC?", text in "(?s:.{0,150})", column in 0..200usize) {
             let place = JobFilePosition { file, line: 7, column, text };
             let shown = place.to_string();
             prop_assert_eq!(shown.matches('\n').count(), 2, "{}", shown);
             prop_assert!(!shown.chars().any(|c| c != '\n' && is_hidden(c)), "{:?}", shown);
-            // Which is how a message is told from the lines behind it.
+            // The message and the lines after it are separable.
             let error = OptionError::BadOption { text: "a\nb".into(), remedy: None, place: Some(Box::new(place)) };
             prop_assert_eq!(error.to_string(), format!("Bad option <a\nb>\n{}", shown));
         }
     }
 
     #[test]
-    fn places_show_the_line_and_a_caret() {
+    fn positions_show_the_line_and_a_caret() {
         let place = JobFilePosition { file: "a.fio".into(), line: 12, column: 4, text: "rw=foo".into() };
         assert_eq!(place.to_string(), "  --> a.fio:12:4\n  12 | rw=foo\n     |    ^");
     }

@@ -1,6 +1,6 @@
-//! `JobOptions`: exactly what was said about one job, and nothing else.
+//! `JobOptions`: the options given for one job, and nothing else.
 //!
-//! Defaults live in `resolve`, which turns this into a plan; here `None` means "not said".
+//! `resolve` turns them into a plan and applies defaults; here `None` means "not given".
 
 use fathom_model::plan::{Fallocate, Mix, OpenSync, SizeSpec, ThinkTime};
 use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
@@ -8,20 +8,20 @@ use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 use crate::error::OptionError;
 use crate::section::apply_pair;
 
-/// What was said about one job. `Default` is a job about which nothing was said.
+/// The options given for one job. `Default` is a job without options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
-    /// Reported name, where it differs from the section's.
+    /// Reported name, if it differs from the section's.
     pub name: Option<String>,
     /// Free text.
     pub description: Option<String>,
     /// The targets.
     pub filename: Option<Vec<String>>,
-    /// The names in `filename` were said for all jobs; the job's own replace them instead of adding to them.
+    /// `filename` was given for all jobs; the job's own names replace it instead of adding to it.
     pub filename_is_inherited: bool,
     /// Prefixes of the targets, spread over the clones.
     pub directory: Option<Vec<String>>,
-    /// Template of made-up file names.
+    /// Template of generated file names.
     pub filename_format: Option<String>,
     /// Files per clone.
     pub nrfiles: Option<u32>,
@@ -29,9 +29,9 @@ pub struct JobOptions {
     pub rw: Option<ReadWriteOption>,
     /// Bytes per request.
     pub bs: PerOp<Option<u64>>,
-    /// Mixed sizes, which go before `bs`.
+    /// Mixed sizes, which take precedence over `bs`.
     pub bssplit: PerOp<Option<BlockSize>>,
-    /// Bytes of the target that are used; 0 bytes stands for "all".
+    /// Bytes of the target to use; 0 = all.
     pub size: Option<SizeSpec>,
     /// Bytes to move.
     pub io_size: Option<SizeSpec>,
@@ -45,13 +45,13 @@ pub struct JobOptions {
     pub iodepth: Option<u32>,
     /// Most requests per submission; 0 = the depth.
     pub iodepth_batch: Option<u32>,
-    /// Completions waited for.
+    /// Completions to wait for.
     pub iodepth_batch_complete_min: Option<u32>,
-    /// Most completions taken at once; 0 = the minimum.
+    /// Most completions per call; 0 = the minimum.
     pub iodepth_batch_complete_max: Option<u32>,
-    /// Refill mark; 0 = the depth.
+    /// Queue depth at which to refill; 0 = the full depth.
     pub iodepth_low: Option<u32>,
-    /// Engine, by its registered name once the engines are known.
+    /// Engine, by its registered name if the engines are known.
     pub ioengine: Option<String>,
     /// The engine's private options, canonical names; a bare flag is `1`.
     pub engine_options: Vec<(String, String)>,
@@ -63,9 +63,9 @@ pub struct JobOptions {
     pub thread: Option<bool>,
     /// Longest time to run; zero = no limit.
     pub runtime: Option<Nanos>,
-    /// Go on until `runtime` is over.
+    /// Continue until `runtime` ends.
     pub time_based: Option<bool>,
-    /// Unmeasured time at the start.
+    /// Ramp before the measured part.
     pub ramp_time: Option<Nanos>,
     /// Wait before the start, drawn from a range.
     pub startdelay: Option<(Nanos, Nanos)>,
@@ -99,17 +99,17 @@ pub struct JobOptions {
     pub zero_buffers: Option<bool>,
     /// Drop the page cache first.
     pub invalidate: Option<bool>,
-    /// Leave out latencies and bandwidth samples.
+    /// Omit latencies and bandwidth samples.
     pub gtod_reduce: Option<bool>,
-    /// Leave out total latencies.
+    /// Omit total latencies.
     pub disable_lat: Option<bool>,
-    /// Leave out completion latencies.
+    /// Omit completion latencies.
     pub disable_clat: Option<bool>,
-    /// Leave out submission latencies.
+    /// Omit submission latencies.
     pub disable_slat: Option<bool>,
-    /// Leave out bandwidth samples.
+    /// Omit bandwidth samples.
     pub disable_bw: Option<bool>,
-    /// Which percentiles, ascending.
+    /// The percentiles, ascending.
     pub percentile_list: Option<Vec<f64>>,
     /// Percentiles of completion latencies.
     pub clat_percentiles: Option<bool>,
@@ -119,7 +119,7 @@ pub struct JobOptions {
     pub slat_percentiles: Option<bool>,
     /// Repetitions; 0 counts as 1.
     pub loops: Option<u32>,
-    /// The first job to end stops the others.
+    /// The end of the first job stops the others.
     pub exitall: Option<bool>,
     /// Failed reads, and failed writes, do not end the job.
     pub continue_on_error: Option<(bool, bool)>,
@@ -129,7 +129,7 @@ pub struct JobOptions {
     pub cpus_allowed_policy: Option<CpuPolicy>,
     /// Remove the files at the end.
     pub unlink: Option<bool>,
-    /// How files get their size.
+    /// Method of preallocation.
     pub fallocate: Option<Fallocate>,
     /// Pauses between requests.
     pub think_time: ThinkTime,
@@ -137,13 +137,13 @@ pub struct JobOptions {
     pub rate: PerOp<Option<u64>>,
     /// Requests per second; 0 = no limit.
     pub rate_iops: PerOp<Option<u64>>,
-    /// How the requests of a rate are spread.
+    /// Distribution of the due times of a rate.
     pub rate_process: Option<RateProcess>,
     /// Lay out before writing as well.
     pub overwrite: Option<bool>,
-    /// Only lay out.
+    /// Lay out files only.
     pub create_only: Option<bool>,
-    /// Files may be made.
+    /// Files may be created.
     pub allow_file_create: Option<bool>,
     /// Write to a mounted device.
     pub allow_mounted_write: Option<bool>,
@@ -154,7 +154,7 @@ pub struct JobOptions {
 pub struct ReadWriteOption {
     /// Random offsets.
     pub random: bool,
-    /// Operations; `ReadWrite` carries the default share.
+    /// Operations; `ReadWrite` has the default share.
     pub mix: Mix,
 }
 
@@ -169,8 +169,8 @@ pub enum CpuPolicy {
 }
 
 impl JobOptions {
-    /// The options said by `pairs` of name (or alias) and value; flags take an empty value. Fails as the command
-    /// line does. Knows no engines: `Section::from_pairs` takes their private options as well.
+    /// The options in `pairs` of name (or alias) and value; flags take an empty value. Errors are those of the command
+    /// line. Private options of engines are unknown here: see `Section::from_pairs`.
     pub fn from_pairs(pairs: &[(&str, &str)]) -> Result<JobOptions, OptionError> {
         let mut options = JobOptions::default();
         for (name, value) in pairs {
@@ -179,7 +179,7 @@ impl JobOptions {
         Ok(options)
     }
 
-    /// What a job starts from when these options were said for all jobs.
+    /// The initial options of a job if these were given for all jobs.
     pub fn inherited(&self) -> JobOptions {
         JobOptions { filename_is_inherited: self.filename.is_some(), ..self.clone() }
     }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_go_through_the_rows() {
+    fn pairs_are_applied_by_the_option_rows() {
         let options =
             JobOptions::from_pairs(&[("readwrite", "randread"), ("bs", "4k"), ("time_based", "")]).unwrap();
         assert_eq!(options.rw, Some(ReadWriteOption { random: true, mix: Mix::Read }));

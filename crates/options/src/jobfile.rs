@@ -1,6 +1,6 @@
-//! Job files: INI text with sections, comments, includes and variables, taken apart into words.
+//! Job files: INI text with sections, comments, includes and variables, split into words.
 //!
-//! What the words mean is the business of `section`; here only their form is checked.
+//! This module checks the syntax only; `section` interprets the words.
 
 use std::io;
 use std::path::Path;
@@ -9,16 +9,16 @@ use crate::arithmetic;
 use crate::cli::ParseEnvironment;
 use crate::error::{JobFilePosition, OptionError};
 
-/// Largest job file, includes counted in, in bytes. A reader need not deliver more than one byte above it.
+/// Largest job file, includes included, in bytes. A reader need not return more than one byte above it.
 pub const JOB_FILE_LIMIT: usize = 1 << 20;
 
-/// Most option lines: each takes far more memory than its text. Jobs are bounded where they are made.
+/// Most option lines, because each takes far more memory than its text. The number of jobs is bounded elsewhere.
 const MAX_LINES: usize = 65_536;
 
 /// Deepest nesting of includes.
 const MAX_INCLUDES: usize = 16;
 
-/// A section as written.
+/// A section as in the file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RawSection {
     pub(crate) name: String,
@@ -33,7 +33,7 @@ pub(crate) struct RawLine {
     pub(crate) place: JobFilePosition,
 }
 
-/// Reads and takes apart the job file at `path`; `-` is standard input.
+/// Reads and splits the job file at `path`; `-` is standard input.
 pub(crate) fn parse(path: &Path, env: &ParseEnvironment<'_>) -> Result<Vec<RawSection>, OptionError> {
     let mut parser = JobFileParser { env, sections: Vec::new(), bytes: 0, lines: 0 };
     let bytes = (env.read_file)(path).map_err(|source| unreadable(path, source))?;
@@ -60,7 +60,7 @@ fn too_large(file: String) -> OptionError {
     OptionError::JobFile {
         file,
         reason: format!("it is larger than {} MiB", JOB_FILE_LIMIT >> 20),
-        remedy: "this is no job file; name the target with --filename instead".to_owned(),
+        remedy: "check that this is a job file; a target is given with --filename".to_owned(),
         place: None,
     }
 }
@@ -104,7 +104,7 @@ impl JobFileParser<'_> {
             self.sections.push(RawSection { name, lines: Vec::new() });
             return Ok(());
         }
-        // Everything behind a comment sign goes, inside values too, as in fio.
+        // Text after a comment sign is dropped, inside values too, as in fio.
         let end = line.find([';', '#']).unwrap_or(line.len());
         let written = line[..end].trim_end().to_owned();
         let written = arithmetic::substitute(&written, self.env).map_err(|reason| {
@@ -116,7 +116,7 @@ impl JobFileParser<'_> {
         }
         let Some(section) = self.sections.last_mut() else {
             let reason = format!("option <{written}> outside of [] job section");
-            return Err(refused(place, &reason, "put a line such as [global] or [job1] above it"));
+            return Err(refused(place, &reason, "add a line such as [global] or [job1] above it"));
         };
         let (key, value) = match written.split_once('=') {
             Some((key, value)) => (key.trim_end(), Some(value.trim_start().to_owned())),
@@ -164,7 +164,7 @@ impl JobFileParser<'_> {
     }
 }
 
-/// The column of `piece` in the line, where it stands there as it is.
+/// The position of `piece` in the line, if the line contains it unchanged.
 fn located(place: &JobFilePosition, piece: &str) -> JobFilePosition {
     let column = match place.text.rfind(piece) {
         Some(start) if !piece.is_empty() => place.text[..start].chars().count() + 1,
@@ -197,7 +197,7 @@ fn included(line: &str) -> Option<&str> {
     (!name.is_empty() && !name.starts_with('=')).then_some(name)
 }
 
-/// The text of a job file; anything else is told from text by its first odd byte.
+/// Decodes the text of a job file; the error shows the first byte that is not text.
 fn decoded<'b>(file: &str, bytes: &'b [u8]) -> Result<&'b str, OptionError> {
     let zero = bytes.iter().position(|byte| *byte == 0);
     let (text, bad) = match std::str::from_utf8(bytes) {
@@ -221,7 +221,7 @@ fn decoded<'b>(file: &str, bytes: &'b [u8]) -> Result<&'b str, OptionError> {
             .to_owned(),
     };
     let reason = format!("it is binary: byte 0x{:02x} is not text", bytes[bad]);
-    Err(refused(place, &reason, "name a text file in fio's job format; a target goes to --filename"))
+    Err(refused(place, &reason, "use a text file in fio's job format; a target is given with --filename"))
 }
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn includes_bring_options() {
+    fn includes_add_options() {
         let files: &[(&str, &[u8])] =
             &[("d/j", b"[a]\ninclude i\nrw=read"), ("d/i", b"bs=1k\ninclude k ; note\n"), ("k", b"size=1m")];
         let lines = &parsed(files).unwrap()[0].1;

@@ -1,8 +1,8 @@
-//! fio's grammar: text -> [`JobOptions`] (what was said) -> [`fathom_model::RunPlan`] (what it means).
+//! fio's grammar: text -> [`JobOptions`] (options as given) -> [`fathom_model::RunPlan`] (their meaning).
 //!
 //! One option is one row of a table in `table/`; the parser, the help and the compatibility page all derive from it.
-//! Knows nothing about running: it opens no target, reads no clock and no environment. Files, variables and facts
-//! about the machine are handed in through [`ParseEnvironment`] and [`PlanningHost`].
+//! The crate opens no target and reads no clock and no environment. Files, variables and facts about the machine are
+//! passed in through [`ParseEnvironment`] and [`PlanningHost`].
 
 #![forbid(unsafe_code)]
 

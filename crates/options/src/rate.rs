@@ -1,4 +1,4 @@
-//! What `rate`, `rate_iops` and `rate_process` mean together.
+//! The combined meaning of `rate`, `rate_iops` and `rate_process`.
 
 use fathom_model::plan::{IoPlan, Mix};
 use fathom_model::{Op, PerOp, Rate, RatePlan};
@@ -7,14 +7,14 @@ use crate::error::OptionError;
 use crate::resolve::refused;
 use crate::section::Section;
 
-/// The rates of a job that does `io`.
+/// The rates of a job with the I/O `io`.
 ///
 /// # Errors
-/// Both kinds of rate are given, or the job's operations take turns and so have no rates of their own.
+/// Both kinds of rate are given, or the job's operations alternate and so have no separate rates.
 pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionError> {
     let options = &section.options;
-    let is_said = |rates: &PerOp<Option<u64>>| rates.iter().any(|(_, rate)| rate.unwrap_or(0) > 0);
-    let (bytes, requests) = (is_said(&options.rate), is_said(&options.rate_iops));
+    let is_given = |rates: &PerOp<Option<u64>>| rates.iter().any(|(_, rate)| rate.unwrap_or(0) > 0);
+    let (bytes, requests) = (is_given(&options.rate), is_given(&options.rate_iops));
     if bytes && requests {
         return Err(refused(
             section,
@@ -25,8 +25,8 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
     if (bytes || requests) && io.pattern.mix == Mix::TrimWrite {
         return Err(refused(
             section,
-            format!("has a rate with rw={}, where trims and writes take turns", io.pattern.name()),
-            "omit the rate, or use a job of trims and one of writes".to_owned(),
+            format!("has a rate with rw={}, in which trims and writes alternate", io.pattern.name()),
+            "omit the rate, or use one job of trims and one of writes".to_owned(),
         ));
     }
     let rate = |op: Op| {
@@ -39,7 +39,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
     })
 }
 
-/// Whether the job has requests of `op`, ever.
+/// Whether the job issues requests of `op`.
 fn is_used(io: &IoPlan, op: Op) -> bool {
     let reads = !matches!(io.pattern.mix, Mix::ReadWrite { read_percent: 0 });
     let writes = !matches!(io.pattern.mix, Mix::ReadWrite { read_percent: 100 });
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_what_a_job_does() {
+    fn rates_apply_to_the_operations_of_a_job() {
         let iops = |read, write, trim| PerOp { read, write, trim }.map(Rate::iops);
         for (pairs, expected) in [
             (vec![], iops(0, 0, 0)),
@@ -87,11 +87,11 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_contradict_are_refused() {
+    fn contradictory_rates_are_refused() {
         let error = planned(&[("rate", "1m"), ("rate_iops", "100")]).unwrap_err();
         assert!(error.contains("rate and rate_iops are mutually exclusive"), "{error}");
         assert!(planned(&[("rate", "0"), ("rate_iops", "100")]).is_ok());
         let error = planned(&[("rate_iops", "100"), ("rw", "trimwrite")]).unwrap_err();
-        assert!(error.contains("take turns"), "{error}");
+        assert!(error.contains("alternate"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! From what was said to what it means: defaults, cross-checks, groups and phases.
+//! From options to plans: defaults, cross-checks, groups and phases.
 //!
-//! All defaults of fio that are not "nothing" are applied here and nowhere else.
+//! This is the only place where fio's defaults are applied.
 
 use fathom_model::plan::{
     DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, Pattern,
@@ -17,10 +17,10 @@ use crate::section::{RawOptions, Section};
 /// Most workers of one run, as in fio.
 pub const MAX_WORKERS: u32 = 4096;
 
-/// Block size where none is said, in bytes.
+/// Default block size, in bytes.
 const DEFAULT_BLOCK: u64 = 4096;
 
-/// Facts about the machine that decide what options mean.
+/// Facts about the machine that affect the meaning of options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanningHost {
     /// CPUs, numbered from 0; bounds `cpus_allowed`.
@@ -29,7 +29,7 @@ pub struct PlanningHost {
     pub entropy: u64,
 }
 
-/// What the jobs mean on this machine: clones, groups and phases worked out, contradictions refused.
+/// Resolves the jobs for this machine: clones, groups and phases; contradictions are refused.
 pub fn resolve(sections: &[Section], host: &PlanningHost) -> Result<RunPlan, OptionError> {
     let mut plan = RunPlan::default();
     let (mut group, mut phase, mut workers) = (0, 0, 0_u32);
@@ -78,12 +78,12 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
         clones: clones::clones(section, first_worker, host)?,
         exit_all: options.exitall.unwrap_or(false),
         on_error: on_error(options),
-        said_thread: options.thread.unwrap_or(false),
-        said: merged(&section.said),
+        thread_wording: options.thread.unwrap_or(false),
+        options: merged(&section.raw_options),
     })
 }
 
-/// The engine of a job: the one it names, else fio's own choice, or that of modelled volumes where it names one of those.
+/// The engine of a job: the one it names, or `sim` for simulated volumes, or fio's default.
 pub(crate) fn engine_name(options: &JobOptions) -> &str {
     let is_modelled = || options.filename.iter().flatten().any(|name| name.starts_with("sim:"));
     match &options.ioengine {
@@ -121,7 +121,7 @@ fn io(options: &JobOptions) -> IoPlan {
     }
 }
 
-/// A mix of sizes goes before a size.
+/// A mix of sizes takes precedence over a size.
 fn block_size(options: &JobOptions) -> PerOp<BlockSize> {
     let of = |op: Op| match &options.bssplit[op] {
         Some(split) => split.clone(),
@@ -142,12 +142,12 @@ fn payload(options: &JobOptions) -> Payload {
     }
 }
 
-/// Batches and marks above the depth mean the depth, and so does 0, except for the completions waited for.
+/// Batch sizes above the depth are limited to it; 0 means the depth, except for the completions to wait for.
 fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     let depth = options.iodepth.unwrap_or(1);
     let largest = io.block_size.iter().map(|(_, size)| size.largest()).max().unwrap_or(DEFAULT_BLOCK);
     let defaults = DepthPlan::batched(depth, io.pattern.random, largest);
-    let within = |said: Option<u32>, default: u32| match said {
+    let within = |given: Option<u32>, default: u32| match given {
         None => default,
         Some(0) => depth,
         Some(count) => count.min(depth),
@@ -159,9 +159,9 @@ fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
         Some(0) => min.max(1),
         Some(count) => count.clamp(min.max(1), depth),
     };
-    let said =
+    let given =
         [options.iodepth_batch, options.iodepth_batch_complete_min, options.iodepth_batch_complete_max];
-    let batch_submit_inline = match said {
+    let batch_submit_inline = match given {
         [None, None, None] => defaults.batch_submit_inline,
         _ => batch_submit,
     };
@@ -198,7 +198,7 @@ fn files(options: &JobOptions) -> FilePlan {
     }
 }
 
-/// Percentiles are shown of what is recorded only; `gtod_reduce` leaves everything out.
+/// Percentiles are shown only for recorded latencies; `gtod_reduce` omits all of them.
 fn measure(options: &JobOptions) -> MeasurePlan {
     let recorded = |disabled: Option<bool>| !disabled.or(options.gtod_reduce).unwrap_or(false);
     let (slat, clat) = (recorded(options.disable_slat), recorded(options.disable_clat));
@@ -220,10 +220,10 @@ fn on_error(options: &JobOptions) -> OnError {
     OnError { continue_read, continue_write }
 }
 
-/// Each name once, with its last value; file names, which add up, are joined.
-pub(crate) fn merged(said: &RawOptions) -> RawOptions {
+/// Each name once, with its last value; file names add up and are joined.
+pub(crate) fn merged(options: &RawOptions) -> RawOptions {
     let mut merged = RawOptions::new();
-    for (name, value) in said {
+    for (name, value) in options {
         match merged.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) if name == "filename" => {
                 known.push(':');

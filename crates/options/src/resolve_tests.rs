@@ -11,7 +11,7 @@ fn plan_of(pairs: &[(&str, &str)]) -> JobPlan {
 }
 
 #[test]
-fn a_job_about_which_nothing_was_said() {
+fn a_job_without_options_has_fios_defaults() {
     let plan = plan_of(&[]);
     assert_eq!(plan.name, "job");
     assert_eq!((plan.group, plan.phase), (0, 0));
@@ -37,11 +37,11 @@ fn a_job_about_which_nothing_was_said() {
     assert_eq!(plan.measure, MeasurePlan::default());
     assert_eq!(plan.clones.len(), 1);
     assert_eq!(plan.on_error, OnError::default());
-    assert!(!plan.exit_all && !plan.said_thread && !plan.group_reporting);
+    assert!(!plan.exit_all && !plan.thread_wording && !plan.group_reporting);
 }
 
 #[test]
-fn what_is_done() {
+fn operations_sizes_and_offsets_are_resolved() {
     let check = |pairs: &[(&str, &str)], holds: fn(&IoPlan) -> bool| {
         let plan = plan_of(pairs);
         assert!(holds(&plan.io), "{pairs:?}: {:?}", plan.io);
@@ -76,7 +76,7 @@ fn what_is_done() {
 }
 
 #[test]
-fn depth_and_batches() {
+fn batches_are_limited_by_the_depth() {
     let check = |pairs: &[(&str, &str)], expected: (u32, u32, u32, u32, u32)| {
         let depth = plan_of(pairs).depth;
         let found = (
@@ -111,7 +111,7 @@ fn depth_and_batches() {
 }
 
 #[test]
-fn batches_grow_while_requests_complete_inline_unless_their_size_is_said() {
+fn inline_batches_are_larger_unless_a_size_is_given() {
     let check = |pairs: &[(&str, &str)], expected: u32| {
         assert_eq!(plan_of(pairs).depth.batch_submit_inline, expected, "{pairs:?}");
     };
@@ -127,7 +127,7 @@ fn batches_grow_while_requests_complete_inline_unless_their_size_is_said() {
 }
 
 #[test]
-fn time_needs_a_runtime_to_be_based_on() {
+fn time_based_needs_a_runtime() {
     let time = |pairs| plan_of(pairs).time;
     assert!(!time(&[("time_based", "")]).time_based);
     assert!(!time(&[("time_based", ""), ("runtime", "0")]).time_based);
@@ -140,7 +140,7 @@ fn time_needs_a_runtime_to_be_based_on() {
 }
 
 #[test]
-fn measuring() {
+fn recorded_latencies_and_percentiles() {
     let check = |pairs: &[(&str, &str)], expected: [bool; 7]| {
         let m = plan_of(pairs).measure;
         let found =
@@ -156,7 +156,7 @@ fn measuring() {
 }
 
 #[test]
-fn groups_and_phases() {
+fn stonewall_and_new_group_start_groups_and_phases() {
     for (jobs, expected) in [
         (vec!["", "", ""], vec![(0, 0), (0, 0), (0, 0)]),
         (vec!["stonewall", "", "stonewall"], vec![(0, 0), (0, 0), (1, 1)]),
@@ -177,7 +177,7 @@ fn groups_and_phases() {
 }
 
 #[test]
-fn workers_are_bounded_and_seeded_apart() {
+fn workers_are_bounded_and_have_different_seeds() {
     let section = |count: &str| Section::from_pairs("job", &[("numjobs", count)], &[]).unwrap();
     let error = resolve(&[section("4000"), section("97")], &HOST).unwrap_err().to_string();
     assert!(error.contains("maximum number of jobs (4096) reached"), "{error}");
@@ -189,18 +189,18 @@ fn workers_are_bounded_and_seeded_apart() {
 }
 
 #[test]
-fn what_was_said_is_kept_once_by_canonical_name() {
+fn options_are_stored_once_by_canonical_name() {
     let plan =
         plan_of(&[("timeout", "5"), ("runtime", "6"), ("thread", ""), ("filename", "a"), ("filename", "b")]);
-    let said: Vec<(&str, &str)> =
-        plan.said.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    assert_eq!(said, [("runtime", "6"), ("thread", ""), ("filename", "a:b")]);
+    let options: Vec<(&str, &str)> =
+        plan.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(options, [("runtime", "6"), ("thread", ""), ("filename", "a:b")]);
 }
 
 #[test]
-fn the_rest_of_a_plan() {
+fn the_remaining_options_are_copied_to_the_plan() {
     let plan = plan_of(&[
-        ("name", "said"),
+        ("name", "reported"),
         ("description", "text"),
         ("group_reporting", ""),
         ("exitall", ""),
@@ -221,9 +221,9 @@ fn the_rest_of_a_plan() {
         ("thinktime_blocks", "3"),
         ("thinktime_iotime", "9"),
     ]);
-    assert_eq!(plan.name, "said");
+    assert_eq!(plan.name, "reported");
     assert_eq!(plan.description.as_deref(), Some("text"));
-    assert!(plan.group_reporting && plan.exit_all && plan.said_thread);
+    assert!(plan.group_reporting && plan.exit_all && plan.thread_wording);
     assert_eq!(plan.on_error, OnError { continue_read: true, continue_write: false });
     let files = plan.files;
     assert_eq!(files.fallocate, Fallocate::None);

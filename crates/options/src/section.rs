@@ -1,4 +1,4 @@
-//! A job being said: options go in one by one and are checked against the tables and the engine's own rows.
+//! A job under construction: options are added one by one and checked against the tables and the engine's rows.
 
 use crate::engines::{self, EngineRow};
 use crate::error::{JobFilePosition, OptionError};
@@ -6,26 +6,27 @@ use crate::job_options::JobOptions;
 use crate::show;
 use crate::table::{self, KnownOption};
 
-/// What was said, in order: canonical names and the values as typed; a bare flag has an empty value.
+/// Options in the order given: canonical names, values as typed; a bare flag has an empty value.
 pub type RawOptions = Vec<(String, String)>;
 
-/// One job as said.
+/// The options of one job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
     /// Name of the section; `name=` may replace it in reports.
     pub name: String,
-    /// What was said about this job alone.
-    pub said: RawOptions,
-    /// What had been said for all jobs before.
+    /// Options given for this job alone.
+    pub raw_options: RawOptions,
+    /// Earlier options for all jobs.
     pub inherited: RawOptions,
-    /// All that was said about it, defaults of `[global]` included.
+    /// All its options, those of `[global]` included.
     pub options: JobOptions,
     /// The first job of a further job file, which waits for the files before.
     pub starts_file: bool,
 }
 
 impl Section {
-    /// The job described by `pairs` of name (or alias) and value; flags take an empty value. Fails as a job file does.
+    /// The job with the options in `pairs` of name (or alias) and value; flags take an empty value. Errors are those of
+    /// a job file.
     pub fn from_pairs(
         name: &str,
         pairs: &[(&str, &str)],
@@ -41,30 +42,31 @@ impl Section {
         Ok(draft.finish(name))
     }
 
-    /// The fio command line that says the same, with what the job took over from `[global]`.
+    /// The equivalent fio command line, including the options inherited from `[global]`.
     pub fn command_line(&self) -> String {
-        format!("fio {}", show::command_line(&self.in_full()))
+        format!("fio {}", show::command_line(&self.all_options()))
     }
 
-    /// What was said for the job, with what it took over.
-    pub(crate) fn in_full(&self) -> RawOptions {
-        let taken = self.inherited.iter().filter(|(name, _)| self.takes_over(name));
+    /// The options of the job, including inherited ones.
+    pub(crate) fn all_options(&self) -> RawOptions {
+        let taken = self.inherited.iter().filter(|(name, _)| self.inherits(name));
         taken.cloned().chain(show::named(self)).collect()
     }
 
-    /// False for what the job put aside: targets where it names its own, private options of another engine; and for a name.
-    fn takes_over(&self, name: &str) -> bool {
+    /// True if the job inherits the option `name`. It does not inherit targets if it names its own, private options of
+    /// another engine, and names.
+    fn inherits(&self, name: &str) -> bool {
         let private = &self.options.engine_options;
         match name {
-            // On a command line it would begin a job, and a job is called after its section there.
+            // On a command line a name would start a job, and there a job has the name of its section.
             "name" => false,
-            "filename" => !self.said.iter().any(|(own, _)| own == name),
+            "filename" => !self.raw_options.iter().any(|(own, _)| own == name),
             _ => table::find(name).is_some() || private.iter().any(|(known, _)| known == name),
         }
     }
 }
 
-/// An option as written: its name, its value if it has one, and where it stands.
+/// An option as written: its name, its value if any, and its position.
 pub(crate) struct Word<'a> {
     pub(crate) name: &'a str,
     pub(crate) value: Option<&'a str>,
@@ -86,12 +88,12 @@ impl Word<'_> {
     }
 }
 
-/// A job that is still being said. No engines = they are not known here, and none is checked.
+/// A job under construction. Without engines, engine names are not checked.
 #[derive(Clone)]
 pub(crate) struct Draft<'a> {
     engines: &'a [EngineRow],
     pub(crate) options: JobOptions,
-    pub(crate) said: RawOptions,
+    pub(crate) raw_options: RawOptions,
     inherited: RawOptions,
 }
 
@@ -100,34 +102,43 @@ impl<'a> Draft<'a> {
         Draft {
             engines,
             options: JobOptions::default(),
-            said: RawOptions::new(),
+            raw_options: RawOptions::new(),
             inherited: RawOptions::new(),
         }
     }
 
-    /// A job for which this one's options are the defaults.
+    /// A new job that inherits this one's options.
     pub(crate) fn child(&self) -> Self {
-        let inherited = [self.inherited.as_slice(), self.said.as_slice()].concat();
-        Draft { engines: self.engines, options: self.options.inherited(), said: RawOptions::new(), inherited }
+        let inherited = [self.inherited.as_slice(), self.raw_options.as_slice()].concat();
+        Draft {
+            engines: self.engines,
+            options: self.options.inherited(),
+            raw_options: RawOptions::new(),
+            inherited,
+        }
     }
 
-    /// About the bytes that a job takes over from it.
+    /// Approximate bytes that a job inherits from it.
     pub(crate) fn bytes(&self) -> usize {
         const EACH: usize = 64;
-        self.inherited.iter().chain(&self.said).map(|(name, value)| name.len() + value.len() + EACH).sum()
+        self.inherited
+            .iter()
+            .chain(&self.raw_options)
+            .map(|(name, value)| name.len() + value.len() + EACH)
+            .sum()
     }
 
     pub(crate) fn finish(self, name: &str) -> Section {
-        let Draft { options, said, inherited, .. } = self;
-        Section { name: name.to_owned(), said, inherited, options, starts_file: false }
+        let Draft { options, raw_options, inherited, .. } = self;
+        Section { name: name.to_owned(), raw_options, inherited, options, starts_file: false }
     }
 
-    /// The engine in force: the one said, or fio's default.
+    /// The engine of the job: the one given, or fio's default.
     pub(crate) fn engine(&self) -> Option<&'a EngineRow> {
         engines::find(self.engines, self.options.ioengine.as_deref().unwrap_or("psync"))
     }
 
-    /// Applies the words of a section; the engine first, so that its private options may stand before it.
+    /// Applies the words of a section; the engine first, so that its private options may precede it.
     pub(crate) fn apply_all(&mut self, words: &[Word<'_>]) -> Result<(), OptionError> {
         for first in [true, false] {
             for word in words.iter().filter(|word| (word.name == "ioengine") == first) {
@@ -147,7 +158,7 @@ impl<'a> Draft<'a> {
                 if row.name == "ioengine" {
                     self.choose_engine(before, word)?;
                 }
-                self.said.push((row.name.to_owned(), word.value.unwrap_or_default().to_owned()));
+                self.raw_options.push((row.name.to_owned(), word.value.unwrap_or_default().to_owned()));
                 Ok(())
             }
             Some(KnownOption::Unsupported(row)) => {
@@ -159,14 +170,14 @@ impl<'a> Draft<'a> {
                         place: word.place(),
                     });
                 }
-                self.said.push((row.name.to_owned(), word.value.unwrap_or_default().to_owned()));
+                self.raw_options.push((row.name.to_owned(), word.value.unwrap_or_default().to_owned()));
                 Ok(())
             }
             None => self.apply_private(word),
         }
     }
 
-    /// Private options belong to one engine, so they go when another is chosen.
+    /// Private options belong to one engine, so they are dropped when another is chosen.
     fn choose_engine(&mut self, before: Option<String>, word: &Word<'_>) -> Result<(), OptionError> {
         let typed = self.options.ioengine.clone().unwrap_or_default();
         if self.engines.is_empty() {
@@ -191,11 +202,11 @@ impl<'a> Draft<'a> {
         option.check(text).map_err(|reason| word.bad_value(option.name, reason))?;
         self.options.engine_options.retain(|(name, _)| name != option.name);
         self.options.engine_options.push((option.name.to_owned(), text.to_owned()));
-        self.said.push((option.name.to_owned(), word.value.unwrap_or_default().to_owned()));
+        self.raw_options.push((option.name.to_owned(), word.value.unwrap_or_default().to_owned()));
         Ok(())
     }
 
-    /// Why a word is no option: it belongs to another engine, is fio's but not ours, or is nobody's.
+    /// The error for an unknown word: it belongs to another engine, is an unsupported option of fio, or does not exist.
     fn unknown(&self, word: &Word<'_>) -> OptionError {
         let engine = self.options.ioengine.as_deref().unwrap_or("psync");
         let owner = self.engines.iter().find(|row| engines::find_option(row, word.name).is_some());
@@ -211,7 +222,7 @@ impl<'a> Draft<'a> {
         if engines::FIO_ENGINE_OPTIONS.contains(&word.name) {
             return OptionError::NotSupported {
                 option: word.name.to_owned(),
-                instead: format!("omit it, or see --enghelp={engine} for what the engine takes"),
+                instead: format!("omit it, or see --enghelp={engine} for the options of the engine"),
                 place: word.place(),
             };
         }
@@ -222,7 +233,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The text a row is applied to: a bare flag means 1, anything else needs a value.
+/// The value for a row: a bare flag means 1, other options need a value.
 fn given<'w>(word: &Word<'w>, option: &str, optional: bool) -> Result<&'w str, OptionError> {
     match word.value {
         Some(text) => Ok(text),
@@ -247,7 +258,7 @@ pub(crate) fn apply_pair(options: &mut JobOptions, name: &str, value: &str) -> R
     Ok(())
 }
 
-/// An option that is unknown is wrong in its name, not in its value.
+/// The position of the name, because an unknown option is wrong in its name, not its value.
 fn at_the_name(mut place: Box<JobFilePosition>) -> Box<JobFilePosition> {
     place.column = place.text.chars().take_while(|c| c.is_whitespace()).count() + 1;
     place

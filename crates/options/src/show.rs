@@ -1,4 +1,4 @@
-//! Options as a command line again, quoted for a shell, so that a run can be repeated by hand.
+//! Options as a command line, quoted for a shell, so that a run can be repeated by hand.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::section::{RawOptions, Section};
 use crate::table;
 
 /// `--name=value` for each pair, quoted; the name first, and the engine before its private options.
-pub fn command_line(said: &RawOptions) -> String {
-    let mut pairs: Vec<&(String, String)> = said.iter().collect();
+pub fn command_line(options: &RawOptions) -> String {
+    let mut pairs: Vec<&(String, String)> = options.iter().collect();
     pairs.sort_by_key(|(name, _)| match name.as_str() {
         "name" => 0,
         "ioengine" => 1,
@@ -20,39 +20,40 @@ pub fn command_line(said: &RawOptions) -> String {
     words.join(" ")
 }
 
-/// The whole invocation as one fio command line. What was said for all jobs stands first where that is the same for
-/// each; where it is not (several job files, several `[global]`s), it is repeated in every job.
+/// The whole invocation as one fio command line. Options for all jobs come first if they are the same for each;
+/// otherwise (several job files, several `[global]`s) they are repeated in every job.
 pub fn show_command(invocation: &Invocation) -> String {
     let sections = &invocation.sections;
     let global = sections.first().map(|first| &first.inherited);
-    let alike = sections.iter().all(|section| Some(&section.inherited) == global);
+    let are_equal = sections.iter().all(|section| Some(&section.inherited) == global);
     let mut words = vec!["fio".to_owned()];
-    if let Some(global) = global.filter(|_| alike) {
-        // A name said for all jobs would begin one.
+    if let Some(global) = global.filter(|_| are_equal) {
+        // A name among the options for all jobs would start a job.
         let global = global.iter().filter(|(name, _)| name != "name").cloned().collect();
         words.push(command_line(&global));
     }
     for section in sections {
-        let said = if alike { named(section) } else { section.in_full() };
-        words.push(command_line(&said));
+        let options = if are_equal { named(section) } else { section.all_options() };
+        words.push(command_line(&options));
     }
     words.retain(|word| !word.is_empty());
     words.join(" ")
 }
 
-/// What was said about a job, under the name its files are called after; a later job file waits for those before.
+/// The options of a job, with the name that its files are named after; the first job of a later job file waits for the
+/// earlier files.
 pub(crate) fn named(section: &Section) -> RawOptions {
-    let mut said = section.said.clone();
-    said.retain(|(name, _)| name != "name");
-    said.insert(0, ("name".to_owned(), section.name.clone()));
-    if section.starts_file && !said.iter().any(|(name, _)| name == "stonewall") {
-        said.push(("stonewall".to_owned(), String::new()));
+    let mut options = section.raw_options.clone();
+    options.retain(|(name, _)| name != "name");
+    options.insert(0, ("name".to_owned(), section.name.clone()));
+    if section.starts_file && !options.iter().any(|(name, _)| name == "stonewall") {
+        options.push(("stonewall".to_owned(), String::new()));
     }
-    said
+    options
 }
 
 fn word((name, value): &(String, String)) -> String {
-    // An option that needs a value may have been given an empty one: alone it would take the next word.
+    // A required value may be empty; without the `=` the option would take the next word.
     let needs_value = || table::find(name).is_some_and(|known| !known.value_is_optional());
     match value.as_str() {
         "" if needs_value() => format!("--{name}="),
@@ -61,7 +62,7 @@ fn word((name, value): &(String, String)) -> String {
     }
 }
 
-/// `text` as one word of a POSIX shell, on one line and of printable characters.
+/// `text` as one word of a POSIX shell, on one line and in printable characters.
 pub fn shell_quoted(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./:,=+%@-".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -73,7 +74,7 @@ pub fn shell_quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `$'…'`, which has been POSIX since 2024, with an octal escape per byte of a hidden character.
+/// `$'…'` (POSIX since 2024), with an octal escape per byte of a hidden character.
 fn escaped(text: &str) -> String {
     let mut word = "$'".to_owned();
     for c in text.chars() {
@@ -112,15 +113,15 @@ mod tests {
 
     #[test]
     fn an_empty_value_is_shown_as_one() {
-        let said = |pairs: &[(&str, &str)]| -> RawOptions {
+        let options = |pairs: &[(&str, &str)]| -> RawOptions {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
-        let shown = command_line(&said(&[("description", ""), ("time_based", ""), ("hipri", "")]));
+        let shown = command_line(&options(&[("description", ""), ("time_based", ""), ("hipri", "")]));
         assert_eq!(shown, "--description= --time_based --hipri");
     }
 
     #[test]
-    fn a_section_prints_the_command_that_says_the_same() {
+    fn a_section_prints_the_equivalent_command() {
         let pairs = [("rw", "randread"), ("blocksize", "4k"), ("time_based", ""), ("ioengine", "libaio")];
         let section = Section::from_pairs("lat-read", &pairs, &[]).unwrap();
         assert_eq!(

@@ -1,7 +1,7 @@
-//! How fio writes values: sizes with its suffixes, percentages, times and lists.
+//! fio's value syntax: sizes with suffixes, percentages, times and lists.
 //!
-//! Every function answers with the value or with the reason why the text is none; the caller names the option.
-//! Where fio silently reads nonsense (`1.5m` as 1 byte, `5 parsecs` as 5 microseconds) the text is refused.
+//! Every function returns the value, or the reason why the text is invalid; the caller names the option. Where fio
+//! silently accepts nonsense (`1.5m` as 1 byte, `5 parsecs` as 5 microseconds) the text is refused.
 
 use fathom_model::Nanos;
 use fathom_model::plan::SizeSpec;
@@ -35,7 +35,7 @@ fn split_number(text: &str) -> Result<(&str, &str, u32), String> {
     let end = body.find(|c: char| !c.is_digit(radix)).unwrap_or(body.len());
     let (digits, suffix) = body.split_at(end);
     if suffix.starts_with('.') {
-        return Err("fractions are not read here: write a smaller unit (1536k for 1.5m)".to_owned());
+        return Err("fractions are not supported: write a smaller unit (1536k for 1.5m)".to_owned());
     }
     if digits.is_empty() {
         return Err(format!("'{text}' is not a number"));
@@ -43,7 +43,7 @@ fn split_number(text: &str) -> Result<(&str, &str, u32), String> {
     Ok((digits, suffix.trim(), radix))
 }
 
-/// fio's suffixes for its default `kb_base=1024`, where the IEC names are, by tradition, powers of 1000.
+/// fio's suffixes for its default `kb_base=1024`, where the IEC names are powers of 1000.
 fn size_scale(suffix: &str) -> Option<u64> {
     let lower = suffix.to_ascii_lowercase();
     if lower.is_empty() || lower == "b" {
@@ -64,7 +64,7 @@ fn size_scale(suffix: &str) -> Option<u64> {
     }
 }
 
-/// An [`integer`] between `min` and `max`, both included, in fio's words where it is not.
+/// An [`integer`] between `min` and `max`, both included; errors have fio's wording.
 pub fn integer_in(text: &str, min: u64, max: u64) -> Result<u64, String> {
     let number = integer(text)?;
     if number < min {
@@ -81,7 +81,7 @@ pub fn count(text: &str, min: u32) -> Result<u32, String> {
     integer_in(text, u64::from(min), u64::from(u32::MAX)).map(|number| number as u32)
 }
 
-/// A percentage, 0 to 100, without a sign (which fio reads as something else).
+/// A percentage, 0 to 100, without a percent sign, to which fio gives another meaning.
 pub fn percent(text: &str) -> Result<u8, String> {
     if let Some(number) = text.trim().strip_suffix('%') {
         return Err(format!("write {number} without the percent sign"));
@@ -131,8 +131,8 @@ pub fn micros(text: &str) -> Result<Nanos, String> {
 fn time(text: &str, plain: u64) -> Result<Nanos, String> {
     let trimmed = text.trim();
     let (digits, suffix, radix) = split_number(trimmed).map_err(|reason| match reason.split_once(':') {
-        Some(("fractions are not read here", _)) => {
-            "fractions are not read here: write a smaller unit (500ms for 0.5s)".to_owned()
+        Some(("fractions are not supported", _)) => {
+            "fractions are not supported: write a smaller unit (500ms for 0.5s)".to_owned()
         }
         _ => reason,
     })?;
@@ -162,7 +162,7 @@ pub fn seconds_range(text: &str) -> Result<(Nanos, Nanos), String> {
     Ok((first.min(second), first.max(second)))
 }
 
-/// The entries of an `R,W,T` list: `None` where one is left empty, the last repeated over a missing tail.
+/// The entries of an `R,W,T` list: `None` for an empty one; the last entry is repeated for missing ones.
 pub fn per_operation(text: &str) -> Result<[Option<&str>; 3], String> {
     let mut entries = [None; 3];
     let mut said = 0;
@@ -180,8 +180,7 @@ pub fn per_operation(text: &str) -> Result<[Option<&str>; 3], String> {
     Ok(entries)
 }
 
-/// Names separated by colons; `\:` is a colon inside a name, and so is that of `sim:`, which a modelled volume's name
-/// begins with.
+/// Names separated by colons; `\:` is a colon inside a name, as is the one in `sim:`, the prefix of a simulated volume.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut chars = text.chars().peekable();
@@ -225,7 +224,7 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     Ok(list)
 }
 
-/// Highest CPU number that is read, that of the largest kernels, so that a slip of the keyboard does not fill the memory.
+/// Highest CPU number, that of the largest kernels; the bound protects the memory against misspelt ranges.
 const MAX_CPU: u64 = 8_191;
 
 /// CPU numbers and ranges: `0,2-5`. Ascending, each once.
@@ -244,7 +243,7 @@ pub fn cpus(text: &str) -> Result<Vec<usize>, String> {
     ranges.sort_unstable();
     let mut list: Vec<usize> = Vec::new();
     for (first, last) in ranges {
-        // However often a number is said, it takes room once.
+        // Duplicates are removed at once, so that they take no memory.
         let next = list.last().map_or(first, |highest| first.max(highest + 1));
         list.extend(next..=last);
     }
@@ -306,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_named_as_fio_does() {
+    fn range_errors_have_fios_wording() {
         assert_eq!(integer_in("0", 1, 9).unwrap_err(), "min value out of range: 0 (1 min)");
         assert_eq!(integer_in("101", 0, 100).unwrap_err(), "max value out of range: 101 (100 max)");
         assert_eq!(percent("75"), Ok(75));
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn times_accept_units() {
         const S: u64 = 1_000_000_000;
         for (text, expected) in [
             ("0", Some(0)),
@@ -422,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_list_what_is_valid() {
+    fn choice_errors_list_the_valid_values() {
         let choices = [("none", 0), ("sync", 1)];
         assert_eq!(choice("sync", &choices), Ok(1));
         assert_eq!(choice("x", &choices).unwrap_err(), "valid values are none, sync");

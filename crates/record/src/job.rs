@@ -31,7 +31,7 @@ pub struct JobRecord {
     /// Kernel thread id; 0 in virtual time.
     pub thread_id: u32,
     /// Called a thread, not a process, in fio's wording.
-    pub said_thread: bool,
+    pub thread_wording: bool,
     /// When it began, ms since the epoch; 0 in virtual time.
     pub started_unix_ms: u64,
     /// The global options as said, canonical names, in order.

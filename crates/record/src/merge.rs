@@ -38,7 +38,7 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         job: first.job,
         clone: first.clone,
         thread_id: first.thread_id,
-        said_thread: first.said_thread,
+        thread_wording: first.thread_wording,
         started_unix_ms: jobs.iter().map(|job| job.started_unix_ms).fold(0, least),
         global_options: last.global_options.clone(),
         options: last.options.clone(),

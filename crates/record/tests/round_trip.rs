@@ -66,10 +66,10 @@ fn plan(clones: usize, group_reporting: bool) -> RunPlan {
         clones: (0..clones).map(clone).collect(),
         exit_all: false,
         on_error: OnError::default(),
-        said_thread: true,
-        said: vec![("rw".into(), "randrw".into()), ("bs".into(), "4k,8k".into())],
+        thread_wording: true,
+        options: vec![("rw".into(), "randrw".into()), ("bs".into(), "4k,8k".into())],
     };
-    RunPlan { jobs: vec![job], global_said: vec![("direct".into(), "1".into())] }
+    RunPlan { jobs: vec![job], global_options: vec![("direct".into(), "1".into())] }
 }
 
 fn latency(values: &[u64]) -> Latency {

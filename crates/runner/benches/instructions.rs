@@ -1,7 +1,7 @@
-//! Instructions per request of the whole loop, on the engine that moves nothing and on modelled volumes.
+//! Instructions per request of the whole loop, on the null engine and on simulated volumes.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr)] // A program of its own, not a part of the crate.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A separate program, not part of the crate.
 
 #[path = "../../../benches/case.rs"]
 mod case;
@@ -18,7 +18,7 @@ use fathom_runner::run_alone;
 
 const BLOCK: u64 = 4096;
 const TARGET_BYTES: u64 = 1 << 30;
-/// Whole decks of a mix, whole batches, and less than a pass over the target when doubled.
+/// A multiple of a deck and of a batch, and less than half a pass over the target.
 const REQUESTS: u64 = 102_400;
 const MIXED: Mix = Mix::ReadWrite { read_percent: 75 };
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     case::main(CASES)
 }
 
-/// A job as it is where nothing is said but the pattern and the depth.
+/// Runs a job with default options except for pattern and depth.
 fn turn(mix: Mix, iodepth: u32, requests: u64) {
     let mut job = plans::job("instructions", mix, true, iodepth);
     job.engine.name = "null".to_owned();
@@ -50,7 +50,7 @@ fn turn(mix: Mix, iodepth: u32, requests: u64) {
     assert_eq!((outcome.failure, done), (None, requests));
 }
 
-/// Jobs on a modelled volume, a whole session of them.
+/// Runs a session of jobs on a simulated volume.
 fn simulate(model: &fathom_volume::VolumeModel, jobs: u64, requests: u64) {
     let done = volumes::run(model, &volumes::job(32, requests / jobs), jobs as usize);
     assert_eq!(done, requests);

@@ -1,10 +1,11 @@
 //! CPU time per simulated request, through the whole loop.
 //!
-//! Prints a line per case: ns of the thread's own CPU time per request, the least and the median of several runs.
-//! Arguments name the cases; `--runs=N` and `--requests=N` say how much. Use `cargo bench -p fathom-runner --bench simulated`.
+//! Prints a line per case: ns of the thread's CPU time per request, the minimum and the median of several runs.
+//! Arguments name the cases; `--runs=N` and `--requests=N` set the amount. Use `cargo bench -p fathom-runner --bench
+//! simulated`.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout)] // Its result is for whoever started it.
+#![allow(clippy::print_stdout)] // The result goes to standard output.
 
 #[path = "../tests/plans/mod.rs"]
 mod plans;
@@ -50,13 +51,13 @@ const CASES: &[Case] = &[
     Case { change: resting, ..case("cap-with-rests", volumes::cap, 1, 32) },
 ];
 
-/// No limit but latency.
+/// Latency, without other limits.
 fn wide() -> VolumeModel {
     let (read_latency, write_latency) = (VolumeLatency::around(500_000), VolumeLatency::around(500_000));
     VolumeModel { read_latency, write_latency, ..VolumeModel::unlimited(50 << 30) }
 }
 
-/// Sixteen at once.
+/// Parallelism 16.
 fn narrow() -> VolumeModel {
     VolumeModel { parallelism: Some(16), ..wide() }
 }
@@ -69,7 +70,7 @@ fn paced(job: &mut JobPlan) {
     job.time.rate.rates.read = Rate::iops(50_000);
 }
 
-/// Ten seconds after each thousand.
+/// A pause of ten seconds after every 1,000 requests.
 fn resting(job: &mut JobPlan) {
     (job.time.think_time.pause, job.time.think_time.blocks) = (Nanos::from_secs(10), Some(1000));
 }

@@ -1,24 +1,24 @@
-//! How many requests go and come back in one go.
+//! Sizes of submission and completion batches.
 
 use fathom_model::plan::DepthPlan;
 
 /// Whether free slots are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fill {
-    /// As long as there are any.
+    /// While any slot is free.
     Filling,
-    /// Not before no more than `low` requests are in flight (`iodepth_low`).
+    /// Not until at most `low` requests are in flight (`iodepth_low`).
     Emptying,
 }
 
-/// The sizes of batches, which follow how the engine completes them.
+/// The batch sizes, which adapt to how the engine completes requests.
 #[derive(Debug)]
 pub(crate) struct Batching {
     pub plan: DepthPlan,
-    /// Most requests handed over in one go, between the plan's two sizes.
+    /// Most requests per submission, between the plan's two sizes.
     limit: u32,
     fill: Fill,
-    /// Completions of the last look whose slots have not been filled again.
+    /// Completions of the last reap whose slots have not been refilled.
     refill_deficit: u32,
 }
 
@@ -27,7 +27,7 @@ impl Batching {
         Batching { plan, limit: plan.batch_submit, fill: Fill::Filling, refill_deficit: 0 }
     }
 
-    /// Requests that may join a batch of `waiting`.
+    /// Requests that may be added to a batch of `waiting`.
     #[inline]
     pub fn room(&self, waiting: usize) -> u64 {
         if self.is_filling() { u64::from(self.limit).saturating_sub(waiting as u64) } else { 0 }
@@ -44,36 +44,37 @@ impl Batching {
         self.fill = Fill::Emptying;
     }
 
-    /// Counts `fresh` requests that were issued with `in_flight` there; answers the depth that each of them was issued at.
+    /// Counts `fresh` requests that were issued with `in_flight` others; returns the queue depth at which each of them
+    /// was issued.
     ///
-    /// A batch goes as one, and so do those that follow upon one look for completions: each request is issued at the depth
-    /// that takes the place of what came back.
+    /// The requests of a batch, and of all batches after one reap, count as issued together: each request has the queue
+    /// depth at which it replaces a completed one.
     #[inline]
     pub fn issued(&mut self, fresh: u64, in_flight: u32) -> u32 {
         self.refill_deficit = u64::from(self.refill_deficit).saturating_sub(fresh) as u32;
         in_flight + self.refill_deficit
     }
 
-    /// Completions to look for where `least` are waited for.
+    /// Most completions to take when waiting for `least`.
     #[inline]
     pub fn most_completions(&self, least: u32) -> u32 {
         self.plan.batch_complete_max.max(self.limit).max(least)
     }
 
-    /// The slots that came back will not be filled by requests that belong to that look.
+    /// The free slots will not be refilled on account of the last reap.
     #[inline]
     pub fn forget_deficit(&mut self) {
         self.refill_deficit = 0;
     }
 
-    /// A look for completions found none.
+    /// A reap found no completions.
     #[inline]
     pub fn found_none(&mut self) {
         self.limit = self.plan.batch_submit;
     }
 
-    /// A look found `count` completions and left `in_flight`. Where it found everything `inline`, without a wait, the next
-    /// batch is larger: no device is kept waiting.
+    /// A reap found `count` completions and left `in_flight`. If all completed `inline`, without a wait, the next batch
+    /// is larger, because no device is idle meanwhile.
     #[inline]
     pub fn found(&mut self, count: u32, in_flight: u32, inline: bool) {
         self.refill_deficit = count;

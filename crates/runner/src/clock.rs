@@ -1,4 +1,4 @@
-//! The session's clock as the loop sees it: real or virtual, never both in one run.
+//! The session's clock for the loop: real or virtual, never both in one run.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ impl Clock for RealClock {
     }
 }
 
-/// Virtual time: stands still until the executor moves it.
+/// Virtual time, which only the executor advances.
 #[derive(Clone)]
 pub(crate) struct VirtualClock(pub Rc<World>);
 

@@ -1,6 +1,6 @@
-//! What a run shares with whoever controls it: the request to stop, the gate before each phase, how far it is.
+//! The state that a run shares with its controller: stop request, gate before each phase, and progress.
 //!
-//! The run looks here once per phase and once per tick of the observer, never per request.
+//! The run accesses it once per phase and once per tick of the observer, never per request.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,20 +13,20 @@ use fathom_sys::clock::RealClock;
 use crate::session::Time;
 use crate::stop::StopHandle;
 
-/// A held phase looks this often whether the run was asked to stop.
+/// Interval at which a waiting phase checks for a stop request.
 const STOP_POLL: Duration = Duration::from_millis(20);
 
-/// What the thread of a run is doing.
+/// The current action of a run's thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RunState {
-    /// Looking at targets and opening them: a call to the system may hang.
+    /// Inspecting and opening targets; a system call may hang.
     #[default]
     Preparing,
-    /// Writing files before the first phase, which may hang, too; with the name of the file, where it has one that would stay.
+    /// File layout before the first phase, which may hang too; with the path of the file, if it has one.
     LayingOut(Option<PathBuf>),
-    /// Every worker of a phase is ready, and the phase is held until it is started.
+    /// Every worker of a phase is ready, and the phase waits to be started.
     Ready(ReadyPhase),
-    /// Workers run. The runner gives up those that do not come back.
+    /// Workers run. The runner abandons workers that do not respond.
     Running,
 }
 
@@ -39,12 +39,12 @@ pub struct ReadyPhase {
     pub at_ns: u64,
 }
 
-/// A single request, or what is done before it, that is waited for.
+/// A single request in flight, or the preparation of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     /// When it began, ns of the session's clock.
     pub since_ns: u64,
-    /// Where it goes, bytes.
+    /// Offset, bytes.
     pub offset: u64,
 }
 
@@ -61,9 +61,9 @@ pub struct RunControl {
 struct Shared {
     view: Mutex<View>,
     changed: Condvar,
-    /// When the single request that is waited for began, ns of the session's clock plus 1; 0 where there is none.
+    /// Start of the single request in flight, ns of the session's clock plus 1; 0 = none.
     waiting_since: AtomicU64,
-    /// Where it goes, bytes.
+    /// Offset, bytes.
     waiting_at: AtomicU64,
 }
 
@@ -71,7 +71,7 @@ struct Shared {
 struct View {
     state: RunState,
     snapshot: Option<Snapshot>,
-    /// The clock of the session, where that is on real time.
+    /// The clock of the session, in real time.
     clock: Option<RealClock>,
     gate: Gate,
 }
@@ -79,23 +79,23 @@ struct View {
 /// The gate before each phase.
 #[derive(Default)]
 struct Gate {
-    /// Phases wait until they are started; otherwise they start as soon as they are ready.
+    /// Phases wait to be started; otherwise they start as soon as they are ready.
     holds: bool,
     /// The number of the next phase.
     next: u64,
-    /// When the phase that is ready starts, ns of the session's clock; `None` while it is held.
+    /// Start of the ready phase, ns of the session's clock; `None` while it waits.
     start_at: Option<u64>,
 }
 
 impl RunControl {
-    /// Holds every phase, when its workers are ready, until [`RunControl::start_at`] is called for it.
+    /// Every phase waits, once its workers are ready, until [`RunControl::start_at`] is called.
     pub fn holding_phases() -> RunControl {
         let control = RunControl::default();
         control.view().gate.holds = true;
         control
     }
 
-    /// As `self`, but runs end by `stop`.
+    /// `self` with the stop request `stop`.
     pub fn with_stop(self, stop: StopHandle) -> RunControl {
         RunControl { stop, ..self }
     }
@@ -110,12 +110,12 @@ impl RunControl {
         self.stop.clone()
     }
 
-    /// What the run is doing.
+    /// The current action of the run.
     pub fn state(&self) -> RunState {
         self.view().state.clone()
     }
 
-    /// The phase that is held, if one is.
+    /// The phase that waits to be started, if any.
     pub fn ready(&self) -> Option<ReadyPhase> {
         match self.view().state {
             RunState::Ready(phase) => Some(phase),
@@ -123,13 +123,13 @@ impl RunControl {
         }
     }
 
-    /// The latest snapshot of a running phase, half a second old at most on the session's clock.
+    /// The latest snapshot of a running phase, at most half a second old on the session's clock.
     pub fn snapshot(&self) -> Option<Snapshot> {
         self.view().snapshot.clone()
     }
 
-    /// ns of the session's clock; on virtual time the instant at which the held phase became ready. `None` where there is no
-    /// session yet, or no held phase.
+    /// ns of the session's clock; in virtual time, when the waiting phase became ready. `None` before the session
+    /// exists, or without a waiting phase.
     pub fn now_ns(&self) -> Option<u64> {
         let view = self.view();
         match (&view.clock, &view.state) {
@@ -139,8 +139,8 @@ impl RunControl {
         }
     }
 
-    /// Starts the phase that is held at `instant_ns` of the session's clock, at once where that has passed. False where no
-    /// phase is held, or it has been given an instant already.
+    /// Starts the waiting phase at `instant_ns` of the session's clock, immediately if that has passed. False if no
+    /// phase waits, or it has a start time already.
     pub fn start_at(&self, instant_ns: u64) -> bool {
         let mut view = self.view();
         let is_held = matches!(view.state, RunState::Ready(_)) && view.gate.start_at.is_none();
@@ -151,25 +151,25 @@ impl RunControl {
         is_held
     }
 
-    /// What the run waits for, where it makes single requests and says so.
+    /// The single request in flight, if the run makes single requests and reports them.
     pub fn in_flight(&self) -> Option<InFlight> {
         let since_ns = self.shared.waiting_since.load(Ordering::Acquire).checked_sub(1)?;
         Some(InFlight { since_ns, offset: self.shared.waiting_at.load(Ordering::Relaxed) })
     }
 
-    /// What the run waits for, and for how long so far, ns; `None` on virtual time.
+    /// The single request in flight and its age, ns; `None` in virtual time.
     pub fn waited(&self) -> Option<(InFlight, u64)> {
         let (in_flight, now) = (self.in_flight()?, self.now_ns()?);
         Some((in_flight, now.saturating_sub(in_flight.since_ns)))
     }
 
-    /// Whether a single request takes longer than it may.
+    /// Whether a single request exceeds its time limit.
     pub(crate) fn is_overdue(&self) -> bool {
         self.patience_ns
             .is_some_and(|patience_ns| self.waited().is_some_and(|(_, waited_ns)| waited_ns > patience_ns))
     }
 
-    /// Says what the run waits for; `None` when it has its answer.
+    /// Sets the single request in flight; `None` after its completion.
     pub fn set_in_flight(&self, in_flight: Option<InFlight>) {
         if let Some(InFlight { offset, .. }) = in_flight {
             self.shared.waiting_at.store(offset, Ordering::Relaxed);
@@ -178,8 +178,8 @@ impl RunControl {
         self.shared.waiting_since.store(since, Ordering::Release);
     }
 
-    /// The session runs on this clock.
-    pub(crate) fn tell_clock(&self, clock: RealClock) {
+    /// Sets the clock of the session.
+    pub(crate) fn set_clock(&self, clock: RealClock) {
         self.view().clock = Some(clock);
     }
 
@@ -187,22 +187,22 @@ impl RunControl {
         self.shared.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The run looks at its targets from here on.
+    /// The run begins to inspect its targets.
     pub(crate) fn prepares(&self) {
         self.view().state = RunState::Preparing;
     }
 
-    /// The run writes a file from here on.
+    /// The run begins the layout of a file.
     pub(crate) fn lays_out(&self, named: Option<&Path>) {
         self.view().state = RunState::LayingOut(named.map(Path::to_path_buf));
     }
 
-    /// Keeps what was just seen of a running phase.
+    /// Stores the latest snapshot of a running phase.
     pub(crate) fn publish(&self, snapshot: &Snapshot) {
         self.view().snapshot = Some(snapshot.clone());
     }
 
-    /// All workers of a phase are ready: returns when it shall start, or when the run was asked to stop.
+    /// All workers of a phase are ready: returns when the phase starts, or on a stop request.
     pub(crate) fn pass_gate(&self, time: &Time) {
         if let Some(instant_ns) = self.wait_for_start(time) {
             time.wait_until(instant_ns, || !self.stop.is_requested());
@@ -210,7 +210,7 @@ impl RunControl {
         self.view().state = RunState::Running;
     }
 
-    /// The instant that the phase was given; `None` where it starts at once.
+    /// The start time of the phase; `None` = immediately.
     fn wait_for_start(&self, time: &Time) -> Option<u64> {
         let mut view = self.view();
         let number = view.gate.next;

@@ -1,4 +1,4 @@
-//! The kernel's own view of a run: the counters of the target's devices and of those beneath them.
+//! The kernel's counters of the target's devices and of the devices beneath them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,12 +16,12 @@ pub(crate) struct Disks {
     first: Option<(u64, Vec<DiskCounters>)>,
     previous: Option<(u64, Vec<DiskCounters>)>,
     outcomes: Vec<DiskOutcome>,
-    /// Intervals are numbered by their tick divided by `2^coarser`; their times align them with other series.
+    /// Intervals are numbered by their tick divided by `2^coarser`; their times align with other series.
     coarser: u32,
 }
 
 impl Disks {
-    /// The devices under `paths`, uppermost first; what cannot be found out is left out, for it is no error of the run.
+    /// The devices under `paths`, topmost first; unknown ones are omitted, because that is no error of the run.
     pub fn under<'a>(paths: impl Iterator<Item = &'a Path>) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut above: BTreeMap<String, String> = BTreeMap::new();
@@ -51,7 +51,7 @@ impl Disks {
         Some(raw.iter().map(counters).collect())
     }
 
-    /// The start of the measured part: what came before is left out.
+    /// The start of the measured part; earlier counts are excluded.
     pub fn begin(&mut self, now: u64) {
         self.first = self.sample().map(|sample| (now, sample));
         self.previous.clone_from(&self.first);

@@ -1,10 +1,10 @@
-//! The loop: one turn draws requests, hands them over, takes completions and records them.
+//! The loop: one turn draws requests, submits them, reaps completions and records them.
 //!
-//! `step` never sleeps: only an engine may wait, in `reap`, up to the time of the next change. So the same code runs on a
-//! thread in real time and beside others on one virtual clock. Nothing in a turn allocates, locks or formats.
+//! `step` never sleeps: only an engine may wait, in `reap`, until the next change is due. So the same code runs on a
+//! thread in real time, and together with others on one virtual clock. Nothing in a turn allocates, locks or formats.
 //!
-//! The loop keeps slots, batches and time. What comes next, and when, the [`Feed`] says; what has completed, the [`Recorder`]
-//! takes. Two shorter turns do the same where less can happen: `synchronous` and `simulated`.
+//! The loop keeps slots, batches and time. The [`Feed`] decides the next request and its time; the [`Recorder`] counts
+//! completions. Two shorter turns do the same in simpler cases: `synchronous` and `simulated`.
 
 mod complete;
 mod life;
@@ -25,32 +25,32 @@ use crate::slots::{Claimed, Slots, Stamp};
 use crate::stop::StopSignal;
 use crate::usage::Usage;
 
-pub(crate) use simulated::MOST_FOLLOWED;
+pub(crate) use simulated::MOST_COMPLETIONS;
 
-/// What one turn of the loop says.
+/// The result of one turn of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Something happened; take another turn.
     Progress,
-    /// Nothing can happen before this moment of the session's clock.
+    /// Nothing can happen before this time of the session's clock.
     BlockedUntil(Nanos),
     /// The worker has done its work.
     Finished,
 }
 
-/// The longest single wait in an engine, so that a request to stop is seen.
+/// The longest single wait in an engine, so that a stop request is noticed.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
 
-/// Which turn the loop takes where nothing stands against it.
+/// The turn that the loop takes by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// Requests go in batches and complete later.
+    /// Requests are submitted in batches and complete later.
     Common,
-    /// Each request is done in one call, one at a time.
+    /// Each request is one synchronous call.
     Synchronous,
 }
 
-/// One thread of a job, on an engine that is known only when it runs or, in virtual time, beforehand.
+/// One worker of a job. Its engine is chosen at run time, or statically in virtual time.
 pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     pub clock: C,
     engine: Box<E>,
@@ -67,23 +67,23 @@ pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     usage: Usage,
 }
 
-/// How to look for completions.
+/// How to reap completions.
 struct Wait {
-    /// A request may be issued meanwhile, so there is no wait.
+    /// Another request may be issued, so there is no wait.
     may_issue: bool,
     /// Completions to wait for.
     min: u32,
-    /// The wait ends then, session ns.
+    /// End of the wait, session ns.
     until: u64,
 }
 
 impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
-    /// Reads the clock after a wait that the worker asked for.
+    /// Reads the clock after a wait that the worker requested.
     pub fn wake(&mut self) {
         self.now = self.clock.now();
     }
 
-    /// A wait that the worker asked for ends so long before its time, ns; the rest is spent spinning.
+    /// Time by which a requested wait ends early, ns; the worker spins for the rest.
     pub fn spin_ns(&self) -> u64 {
         self.feed.spin_ns()
     }
@@ -109,7 +109,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         self.take()
     }
 
-    /// Draws new requests into free slots and fills what writes carry. True where there is anything to issue.
+    /// Draws new requests into free slots and fills write buffers. True if there is anything to issue.
     #[inline]
     fn collect(&mut self) -> bool {
         if !self.schedule.is_issuing() {
@@ -125,7 +125,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         !self.slots.batch.is_empty()
     }
 
-    /// As [`Worker::collect`], up to `room` requests that follow completions. False where the work is done.
+    /// As [`Worker::collect`], for up to `room` requests of a closed loop. False when the work is done.
     #[inline]
     fn collect_closed(&mut self, room: u64) -> bool {
         let Worker { feed, filler, slots, engine, now, .. } = self;
@@ -134,14 +134,14 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             place(&mut claimed, request, filler, engine.as_mut());
         });
         let unused = claimed.left();
-        slots.give_back(unused);
+        slots.unclaim(unused);
         goes_on
     }
 
-    /// As [`Worker::collect_closed`], of requests that follow a schedule.
+    /// As [`Worker::collect_closed`], for requests of a schedule.
     #[inline(never)]
     fn collect_arrivals(&mut self, room: u64) -> bool {
-        self.see_room();
+        self.note_free_slots();
         let Worker { feed, filler, slots, recorder, engine, now, .. } = self;
         let mut claimed = slots.claim(room as usize);
         let goes_on = feed.draw_arrivals(*now, room, |request, due| {
@@ -151,17 +151,17 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             }
         });
         let unused = claimed.left();
-        slots.give_back(unused);
-        self.see_room();
+        slots.unclaim(unused);
+        self.note_free_slots();
         goes_on
     }
 
-    /// Tells whoever records response times whether another request could be issued.
-    fn see_room(&mut self) {
+    /// Records for response times whether another request could be issued.
+    fn note_free_slots(&mut self) {
         let Worker { feed, slots, batching, recorder, now, .. } = self;
         if let Some(responses) = &mut recorder.responses {
             let is_open = batching.is_filling() && !slots.free.is_empty();
-            responses.see_room(is_open && feed.peek(*now) != Next::Pause, *now);
+            responses.note_free_slots(is_open && feed.peek(*now) != Next::Pause, *now);
         }
     }
 
@@ -179,12 +179,12 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
     }
 
-    /// Offers the batch to the engine and hands over what it accepted.
+    /// Offers the batch to the engine and submits what it accepted.
     #[inline]
     fn issue(&mut self) -> Result<(), EngineError> {
         self.now = self.clock.now();
         let mut start = self.now;
-        // Said before the engine is asked: a synchronous one may not come back for long.
+        // Published before the call: a synchronous engine may block for long.
         let waiting = self.slots.batch.len();
         self.recorder.live.in_flight.set(u64::from(self.slots.in_flight) + waiting as u64);
         let (mut offered, mut fresh) = (0, 0);
@@ -202,7 +202,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
                 Queued::Done(result) => {
                     self.finish_synchronously(self.slots.batch[offered], start, result);
                     offered += 1;
-                    // The next of the batch has waited for this one, which is none of its own time.
+                    // The next request of the batch has waited for this one, which is not part of its latency.
                     start = self.now;
                 }
             }
@@ -214,7 +214,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         Ok(())
     }
 
-    /// Stamps and counts `count` requests of the batch that the engine has accepted; answers how many of them begin.
+    /// Stamps and counts `count` requests of the batch that the engine has accepted; returns how many of them are new.
     #[inline]
     fn accept(&mut self, offered: usize, count: usize, start: u64) -> u64 {
         let Slots { batch, accepted, stamps, requests, in_flight, .. } = &mut self.slots;
@@ -238,7 +238,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         issued.iter().sum()
     }
 
-    /// Takes the result of a request that was done while it was offered.
+    /// Takes the result of a request that completed when it was offered.
     fn finish_synchronously(&mut self, slot: u32, start: u64, result: i64) {
         let stamp = &mut self.slots.stamps[slot as usize];
         let fresh = stamp.start == Stamp::UNSET;
@@ -262,7 +262,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         self.complete_all();
     }
 
-    /// Hands accepted requests over and stamps them; returns how many went.
+    /// Submits accepted requests and stamps them; returns their number.
     #[inline]
     fn submit(&mut self) -> Result<u32, EngineError> {
         let went = self.engine.submit()?;
@@ -272,7 +272,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         Ok(went)
     }
 
-    /// Takes completions; waits only where nothing more can be issued.
+    /// Takes completions; waits only if nothing more can be issued.
     #[inline]
     fn take(&mut self) -> Result<Step, EngineError> {
         if self.slots.free.is_empty() {
@@ -308,7 +308,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
     }
 
-    /// How to look for completions now. What is nearly due is spun for; a wait might be too long.
+    /// How to reap completions now. Shortly before a request is due the worker spins, because a wait might be too long.
     #[inline]
     fn wait(&self) -> Wait {
         let until = self.schedule.next_change;
@@ -327,7 +327,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
     }
 
-    /// Nothing is in flight and nothing was issued: paused, or done.
+    /// Nothing is in flight and nothing was issued: the worker pauses or has finished.
     #[cold]
     fn idle(&mut self) -> Step {
         self.now = self.clock.now();
@@ -348,7 +348,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     }
 }
 
-/// Puts a request into the next claimed slot, and what a write carries into its buffer.
+/// Puts a request into the next claimed slot, and fills the buffer of a write.
 #[inline(always)]
 fn place<E>(claimed: &mut Claimed<'_>, request: Request, filler: &mut Filler, engine: &mut E) -> u32
 where

@@ -1,4 +1,4 @@
-//! Why a run could not be prepared. Failures of requests are results and live in the outcome instead.
+//! Errors of preparation. Failed requests are results and part of the outcome.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,29 +6,29 @@ use std::path::PathBuf;
 use fathom_engine::EngineError;
 use fathom_sys::io::describe;
 
-/// A run that did not begin. Nothing has been measured when one of these is returned.
+/// The reason why a run did not begin. Nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A target could not be opened or made.
+    /// A target could not be opened or created.
     #[error("{attempted} {}: {}", path.display(), describe(source))]
     Target {
-        /// What was attempted, as a verb ("open", "create", "lay out").
+        /// The failed action, a verb ("open", "create", "lay out").
         attempted: &'static str,
-        /// On which target.
+        /// The target.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
-        /// O_DIRECT was asked for.
+        /// O_DIRECT was requested.
         direct: bool,
     },
-    /// The target is something that cannot be measured.
+    /// The target cannot be measured.
     #[error("{}: {reason}", path.display())]
     Unsuitable {
         /// The target.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         hint: String,
     },
     /// The plan does not fit the target.
@@ -36,19 +36,19 @@ pub enum RunError {
     Plan {
         /// The job.
         job: String,
-        /// What does not fit.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         hint: String,
     },
-    /// Writing would destroy something.
+    /// Writing would destroy data.
     #[error("refusing to write to {}: {}", path.display(), reasons.join("; "))]
     Refused {
         /// The device or file.
         path: PathBuf,
-        /// Why, one sentence each.
+        /// The reasons, one sentence each.
         reasons: Vec<String>,
-        /// The flag that would overrule it, or what to do instead.
+        /// The flag that overrides the refusal, or another remedy.
         hint: String,
     },
     /// No engine of this name.
@@ -56,7 +56,7 @@ pub enum RunError {
     UnknownEngine {
         /// The job.
         job: String,
-        /// The engine asked for.
+        /// The requested engine.
         engine: String,
     },
     /// An engine could not be opened.
@@ -64,19 +64,19 @@ pub enum RunError {
     Engine {
         /// The job.
         job: String,
-        /// The engine's own account.
+        /// The engine's error.
         source: EngineError,
     },
-    /// The caller asked to stop before measuring began.
+    /// The caller requested a stop before the measurement began.
     #[error("stopped during preparation: {reason}")]
     Stopped {
-        /// Who asked.
+        /// The reason for the stop.
         reason: String,
     },
 }
 
 impl RunError {
-    /// The errno behind the error, where there is one.
+    /// The errno of the error, if there is one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             RunError::Target { source, .. } => source.raw_os_error(),
@@ -85,7 +85,7 @@ impl RunError {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             RunError::Target { source, direct, .. } => target_hint(source, *direct).map(str::to_owned),
@@ -113,7 +113,7 @@ fn target_hint(source: &io::Error, direct: bool) -> Option<&'static str> {
     }
 }
 
-/// What to do about an errno met on a target.
+/// The remedy for an errno of a target.
 pub(crate) fn errno_hint(errno: i32) -> Option<&'static str> {
     Some(match errno {
         1 => "check the attributes of the file or device and your privileges",

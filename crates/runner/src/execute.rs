@@ -19,17 +19,17 @@ use crate::prepare::Prepared;
 use crate::session::Time;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
-/// One worker of a phase that is running or has run.
+/// A worker of a phase that runs or has ended.
 #[derive(Clone)]
 struct Running {
     spec: Arc<WorkerSpec>,
     live: Arc<LiveWorker>,
     started_unix_ms: u64,
-    /// `None` while it runs, and for one that never came back.
+    /// `None` while it runs, and for an abandoned worker.
     end: Option<WorkerEnd>,
 }
 
-/// What the phases of one run share.
+/// The state shared by the phases of one run.
 struct Run<'a> {
     prepared: &'a Prepared<'a>,
     /// Session ns of the start.
@@ -40,7 +40,7 @@ struct Run<'a> {
     disks_began: bool,
     workers: u32,
     later_ns: Option<u64>,
-    /// What there is to tell, save of the phase that is running.
+    /// The outcome so far, without the current phase.
     outcome: RunOutcome,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn run(mut prepared: Prepared<'_>, observer: &mut dyn RunObserver) ->
     outcome
 }
 
-/// How long a phase takes, where runtimes tell.
+/// The length of a phase, if runtimes determine it.
 fn longest(phase: &[WorkerSpec]) -> Option<u64> {
     phase
         .iter()
@@ -99,7 +99,7 @@ fn longest(phase: &[WorkerSpec]) -> Option<u64> {
         .try_fold(0, |longest, next| Some(next?.max(longest)))
 }
 
-/// What a worker waits and ramps at most, ns. Both may be as long as a number can tell.
+/// Longest start delay and ramp of a worker, ns, saturating.
 fn until_runtime(spec: &WorkerSpec) -> u64 {
     spec.time.start_delay.1.0.saturating_add(spec.time.ramp.0)
 }
@@ -137,14 +137,14 @@ impl Run<'_> {
         observer
     }
 
-    /// Begins the kernel's view at the start of the first phase, and again when its ramp ends.
+    /// Begins the device counters at the start of the first phase, and again when its ramp ends.
     fn begin_disks(&mut self, now: u64) {
         self.disks.begin(now - self.origin);
         self.host.begin(now - self.origin);
         self.disks_began = true;
     }
 
-    /// One tick of the observer and of the kernel's view.
+    /// One tick of the observer and of the device counters.
     fn tick(&mut self, watch: &mut Observer, now: u64, observer: &mut dyn RunObserver) {
         self.disks.tick(self.tick, now - self.origin);
         self.host.tick(now - self.origin);
@@ -154,15 +154,15 @@ impl Run<'_> {
         observer.snapshot(&snapshot);
     }
 
-    /// Tells what these workers and those before them have done so far, where that is asked for.
-    fn tell_so_far(&self, workers: &[Running], watch: &Observer, now: u64, observer: &mut dyn RunObserver) {
+    /// Reports the outcome so far, if the observer requests it.
+    fn report_so_far(&self, workers: &[Running], watch: &Observer, now: u64, observer: &mut dyn RunObserver) {
         if !observer.wants_outcome_so_far() {
             return;
         }
         let mut outcome = self.outcome.clone();
         for (worker, mut so_far) in workers.iter().zip(self.collect(workers.to_vec(), watch.clone(), now)) {
             if worker.end.is_none() {
-                // It is at work, not stuck.
+                // It is running, not stuck.
                 (so_far.stuck, so_far.failure) = (false, None);
             }
             outcome.workers.push(so_far);
@@ -185,7 +185,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Turns what the workers counted into their outcomes.
+    /// Turns the workers' counters into their outcomes.
     fn collect(&self, workers: Vec<Running>, mut watch: Observer, now: u64) -> Vec<WorkerOutcome> {
         let stalls = watch.take_stalls();
         let seen = watch.into_seen();

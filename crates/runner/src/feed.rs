@@ -1,7 +1,7 @@
-//! What a worker issues next, and when: the order of its requests, think time, rates, and the syncs at its end.
+//! The requests of a worker and their times: order, think time, rates, and the syncs at the end.
 //!
-//! The loop asks and obeys. The feed knows nothing of slots, engines and completions, so a new order of requests, or another
-//! reason to wait, is written here and nowhere else. It reads no clock: whoever asks says what time it is.
+//! The loop follows the feed. The feed does not depend on slots, engines and completions, so a new order of requests,
+//! or another reason to wait, is implemented only here. It reads no clock: the caller passes the time.
 
 mod ahead;
 mod arrivals;
@@ -16,31 +16,31 @@ use ahead::Ahead;
 use open_loop::OpenLoop;
 use think_time::ThinkTime;
 
-/// The answer to a question for the next request.
+/// The next request, or the reason why there is none now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next<T> {
     /// It may be issued now.
     Issue(T),
-    /// None is due before this instant, session ns.
+    /// None is due before this time, session ns.
     NotBefore(u64),
-    /// Think time: none until everything in flight has completed and [`Feed::pause_until`] has been asked.
+    /// Think time: none until all requests in flight have completed and [`Feed::pause_until`] was called.
     Pause,
     /// The work is done.
     Done,
 }
 
-/// A request, and when it was due by the schedule, session ns, where a schedule made it.
+/// A request, and its due time, session ns, if a schedule made it.
 type Arrival = (Request, Option<u64>);
 
 /// The requests of one worker.
 pub(crate) struct Feed {
     source: Source,
-    /// Drawn from the source before their time, for turns that issue one request after another.
+    /// Requests drawn ahead, for turns that issue one request at a time.
     ahead: Ahead,
     think_time: Option<ThinkTime>,
-    /// When requests are due; `None` in a closed loop, where a completion makes room for the next request.
+    /// The schedule; `None` in a closed loop, in which each completion permits the next request.
     open_loop: Option<Box<OpenLoop>>,
-    /// Syncs to be done when everything else is (`end_fsync`), the last one first.
+    /// Syncs after all other requests (`end_fsync`), the last one first.
     final_syncs: Vec<Request>,
 }
 
@@ -72,7 +72,7 @@ impl Feed {
         self.open_loop.is_none()
     }
 
-    /// A wait for a request that is due ends so long before it, ns; the rest is spent spinning.
+    /// Time by which a wait for a due request ends early, ns; the worker spins for the rest.
     pub fn spin_ns(&self) -> u64 {
         self.open_loop.as_ref().map_or(0, |open_loop| open_loop.spin_ns())
     }
@@ -88,8 +88,8 @@ impl Feed {
         Next::Issue(request)
     }
 
-    /// Hands the requests of a closed loop that may be issued at `now` to `each`, at most `room`. False where the work is
-    /// done.
+    /// Passes the requests of a closed loop that may be issued at `now` to `each`, at most `room`. False when the work
+    /// is done.
     #[inline]
     pub fn draw(&mut self, now: u64, room: u64, mut each: impl FnMut(Request)) -> bool {
         if self.think_time.is_some() || !self.ahead.is_empty() {
@@ -98,7 +98,7 @@ impl Feed {
         self.source.next_requests(room, each) == room
     }
 
-    /// As [`Feed::draw`], where requests have been drawn ahead or are counted down to a pause.
+    /// As [`Feed::draw`], for requests that were drawn ahead or count towards a pause.
     #[cold]
     fn draw_singly(&mut self, now: u64, room: u64, each: &mut dyn FnMut(Request)) -> bool {
         let allowance = self.think_time.as_ref().map_or(u64::MAX, |think_time| think_time.allowance(now));
@@ -112,13 +112,13 @@ impl Feed {
         true
     }
 
-    /// Whether think time holds requests back at `now`.
+    /// Whether think time delays requests at `now`.
     #[inline(always)]
     fn is_thinking(&self, now: u64) -> bool {
         self.think_time.as_ref().is_some_and(|think_time| think_time.allowance(now) == 0)
     }
 
-    /// Counts a request down to the next pause, where there are any.
+    /// Counts a request towards the next pause, if there are pauses.
     #[inline(always)]
     fn count(&mut self, request: &Request) {
         if let Some(think_time) = &mut self.think_time {
@@ -126,7 +126,7 @@ impl Feed {
         }
     }
 
-    /// As [`Feed::draw`], of an open loop: each with the time at which it was due, where a schedule made it.
+    /// As [`Feed::draw`], for an open loop: each with its due time, if a schedule made it.
     pub fn draw_arrivals(&mut self, now: u64, room: u64, mut each: impl FnMut(Request, Option<u64>)) -> bool {
         for _ in 0..room {
             match self.next_arrival(now) {
@@ -146,7 +146,7 @@ impl Feed {
             Next::Pause => return Next::Pause,
             Next::Done => return Next::Done,
         }
-        let arrival = self.open_loop.as_mut().filter(|_| !self.source.owes_sync());
+        let arrival = self.open_loop.as_mut().filter(|_| !self.source.sync_is_due());
         let (request, due) = match arrival.and_then(|open_loop| open_loop.take(now)) {
             Some((op, due)) => (self.source.next_request_of(op), due),
             None => (self.source.next_request(), None),
@@ -156,19 +156,19 @@ impl Feed {
         Next::Issue((request, due))
     }
 
-    /// Whether a request may be issued at `now`, as far as that is known before one is drawn.
+    /// Whether a request may be issued at `now`, without drawing one.
     #[inline]
     pub fn peek(&self, now: u64) -> Next<()> {
         if self.is_thinking(now) {
             return Next::Pause;
         }
         match &self.open_loop {
-            Some(open_loop) if !self.source.owes_sync() => open_loop.peek(now),
+            Some(open_loop) if !self.source.sync_is_due() => open_loop.peek(now),
             _ => Next::Issue(()),
         }
     }
 
-    /// To be asked at `now` where nothing is in flight and nothing was drawn: the instant to wait for, if there is one.
+    /// The time to wait for, if any. To be called when nothing is in flight and nothing was drawn.
     pub fn pause_until(&mut self, now: u64) -> Option<u64> {
         if let Some(until) = self.think_time.as_mut().and_then(|think_time| think_time.pause(now)) {
             return Some(until);
@@ -179,7 +179,7 @@ impl Feed {
         }
     }
 
-    /// How many requests of each operation a schedule had due before `end` and were not drawn; `None` in a closed loop.
+    /// Requests of each operation that were due before `end` and not drawn; `None` in a closed loop.
     pub fn backlog(&self, end: u64) -> Option<impl Iterator<Item = (Op, u64)> + '_> {
         self.open_loop.as_ref().map(|open_loop| open_loop.backlog(end))
     }
@@ -189,7 +189,7 @@ impl Feed {
         self.final_syncs.pop()
     }
 
-    /// Leaves out what is left of the syncs at the end.
+    /// Skips the remaining syncs at the end.
     pub fn skip_final_syncs(&mut self) {
         self.final_syncs.clear();
     }

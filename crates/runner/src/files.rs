@@ -1,4 +1,4 @@
-//! The files and devices of a run: which are written to, made and filled before it, and removed after it.
+//! The files and devices of a run: those that it writes to, their layout before the run, and their removal after it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ use crate::observe::RunObserver;
 use crate::session::Session;
 use crate::targets::{self, Target, TargetKind};
 
-/// Removes the file at `path` unless the name has come to mean something else.
+/// Removes the file at `path`, unless the path leads to another file now.
 pub(crate) fn remove(path: &Path, identity: TargetIdentity) -> std::io::Result<()> {
     let now = std::fs::symlink_metadata(path)?;
     let (major, minor) = fathom_sys::device::numbers_of(now.dev());
@@ -26,7 +26,7 @@ pub(crate) fn remove(path: &Path, identity: TargetIdentity) -> std::io::Result<(
     std::fs::remove_file(path)
 }
 
-/// One path on each device, and one on each file system: what lies under them is the same for all files there.
+/// One path on each device and one on each file system, because all files there share the devices beneath.
 pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
     let mut places: BTreeMap<(u32, u32, bool), PathBuf> = BTreeMap::new();
     for target in targets.values() {
@@ -55,7 +55,7 @@ pub(crate) fn written<'a>(
                 continue;
             };
             let grows = needs.get(path).is_some_and(|need| need.size > target.size);
-            // Removing its name takes a file from whoever uses it, as soon as that is the last one.
+            // Unlinking the last name of a file removes it for all its users.
             let is_unlinked = job.files.unlink && target.is_file();
             if !job.io.pattern.modifies() && !grows && !is_unlinked {
                 continue;
@@ -68,7 +68,7 @@ pub(crate) fn written<'a>(
     written.into_values().collect()
 }
 
-/// What each file has to be before the run.
+/// The requirements on each file before the run.
 pub(crate) fn needs(
     plan: &RunPlan,
     targets: &BTreeMap<PathBuf, Target>,
@@ -91,7 +91,7 @@ pub(crate) fn needs(
                 });
             }
             let size = (offset + len).max(job.io.file_size.unwrap_or(0));
-            // A mapping cannot make a file longer.
+            // A mapping cannot extend a file.
             let filled = job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap";
             let need = needs.entry(path.clone()).or_insert(Need {
                 size: 0,
@@ -107,8 +107,8 @@ pub(crate) fn needs(
     Ok(needs)
 }
 
-/// Makes and fills what the jobs of the whole run need, once per file. What was missing has a handle then. Where that
-/// fails or is interrupted, no file stays that this run has made and not completed, or would have removed at its end.
+/// Creates and fills the files of the whole run, each once, and opens handles for those that were missing. On failure
+/// or interruption, no file remains that this run created and did not complete, or would have removed at its end.
 pub(crate) fn lay_out_all(
     session: &Session,
     targets: &mut BTreeMap<PathBuf, Target>,
@@ -132,7 +132,7 @@ pub(crate) fn lay_out_all(
         }
         if let Err(error) = laid_out {
             for (path, identity) in temporary {
-                // What went wrong before is what there is to tell.
+                // The earlier error is the one to report.
                 let _ = remove(&path, identity);
             }
             return Err(error);
@@ -143,8 +143,8 @@ pub(crate) fn lay_out_all(
     Ok(())
 }
 
-/// Makes the file at `path`, and tells whether it is new: another program, or another name in this run, may have been
-/// first.
+/// Creates the file at `path`; returns whether it is new, because another program, or another name in this run, may
+/// have created it first.
 fn create(session: &Session, path: &Path) -> Result<(Arc<TargetHandle>, bool), RunError> {
     let failed =
         |source| RunError::Target { attempted: "create", path: path.to_owned(), source, direct: false };

@@ -1,4 +1,4 @@
-//! What writes carry.
+//! Contents of write buffers.
 
 use fathom_engine::Engine;
 use fathom_model::Request;
@@ -7,10 +7,10 @@ use fathom_workload::{Rng, payload};
 
 use crate::worker::WorkerSpec;
 
-/// Fills what writes carry.
+/// Fills write buffers.
 pub(crate) struct Filler {
     way: Filling,
-    /// What a buffer gets back after a read has used it; empty where none does.
+    /// Prepared data to restore a buffer after a read; empty if no read uses the buffers.
     prepared: Vec<u8>,
 }
 
@@ -19,7 +19,7 @@ enum Filling {
     Stamp(payload::BlockStamp),
     /// Fresh random bytes.
     Refill(Rng),
-    /// What the buffer holds already.
+    /// The data that the buffer contains already.
     Keep,
 }
 
@@ -39,7 +39,7 @@ impl Filler {
         Filler { way, prepared }
     }
 
-    /// Fills what every slot's buffer holds before the first request.
+    /// Fills the buffers of all slots before the first request.
     pub fn fill_buffers<E: Engine + ?Sized>(spec: &WorkerSpec, engine: &mut E) {
         if spec.source.pattern.writes() && spec.payload != Payload::Zero {
             let mut rng = Rng::stream(spec.source.seed, 5);
@@ -47,7 +47,7 @@ impl Filler {
         }
     }
 
-    /// Fills what a write carries in the buffer of its slot; `was_read` where the request before it was a read.
+    /// Fills the buffer of a write; `was_read` if the previous request of the slot was a read.
     #[inline]
     pub fn prepare<E>(&mut self, engine: &mut E, slot: u32, write: &Request, was_read: bool)
     where
@@ -58,7 +58,7 @@ impl Filler {
         self.fill(&mut payload[..len], was_read);
     }
 
-    /// Fills a buffer; `was_read` where what was prepared in it may have given way to what was read.
+    /// Fills a buffer; `was_read` if a read may have replaced its prepared data.
     #[inline]
     fn fill(&mut self, buffer: &mut [u8], was_read: bool) {
         if was_read && let Some(prepared) = self.prepared.get(..buffer.len()) {

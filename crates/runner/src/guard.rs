@@ -1,4 +1,4 @@
-//! Refusing to write where that would destroy something, with the reason and the flag that overrules it.
+//! Refuses writes that would destroy data, with the reason and the flag that overrides the refusal.
 
 use std::path::{Path, PathBuf};
 
@@ -9,28 +9,28 @@ use fathom_sys::device::{
 
 use crate::RunError;
 
-/// What the user has allowed to be written to.
+/// The targets that the user permits to be written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WritePermit {
-    /// Devices and files named with `--destroy-data` or in `FATHOM_DESTROY_DATA`, and what each name led to when the permit
-    /// was made: a link that leads elsewhere later names nothing.
+    /// Devices and files named with `--destroy-data` or in `FATHOM_DESTROY_DATA`, and the identity that each name had
+    /// when the permit was made: a link that leads elsewhere later permits nothing.
     destroy: Vec<(PathBuf, Option<TargetIdentity>)>,
-    /// One of fathom's own commands: block devices are written only when named, and nothing in use ever is.
+    /// One of fathom's own commands: block devices are written only if named, and targets in use never.
     own_command: bool,
 }
 
 impl WritePermit {
-    /// What one of fathom's own commands may write to.
+    /// The permit of fathom's own commands.
     pub fn own(destroy: &[PathBuf]) -> WritePermit {
         WritePermit { destroy: destroy.iter().map(|path| identified(path)).collect(), own_command: true }
     }
 
-    /// What jobs under fio's grammar may write to.
+    /// The permit of fio's jobs.
     pub fn fio(destroy: &[PathBuf]) -> WritePermit {
         WritePermit { own_command: false, ..WritePermit::own(destroy) }
     }
 
-    /// True where the user named what is at `path`.
+    /// True if the user named the target at `path`.
     pub fn names(&self, path: &Path) -> bool {
         match TargetHandle::open(path) {
             Ok(handle) => self.allows(&handle),
@@ -49,25 +49,25 @@ fn identified(path: &Path) -> (PathBuf, Option<TargetIdentity>) {
 
 /// A target that is to be written to.
 pub struct Written<'a> {
-    /// It, claimed where it is a block device that can be.
+    /// Its handle; a block device is claimed if possible.
     pub handle: &'a TargetHandle,
     /// `allow_mounted_write` of all jobs that write to it.
     pub allow_mounted_write: bool,
 }
 
-/// Claims the block devices among `targets`, so that nothing is mounted from them or built on them from here on, and refuses
-/// the whole where one of them must not be written to. Returns what a reader of the results should know.
+/// Claims the block devices among `targets`, so that they cannot be mounted or used by other devices, and refuses all
+/// if one of them must not be written to. Returns notes for the reader of the results.
 ///
 /// # Errors
-/// `Refused`, of the first target that is not free.
+/// `Refused`, for the first target with an obstacle.
 pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String>, RunError> {
     if targets.is_empty() {
         return Ok(Vec::new());
     }
-    // What a run wrote itself is nothing that its next test should mention.
+    // Data that this run wrote itself needs no note.
     let new: Vec<bool> = targets.iter().map(|target| !target.handle.is_claimed()).collect();
     for target in targets {
-        // Whether it was refused is an obstacle like others: the survey asks for it.
+        // A refused claim is an obstacle like others, which the survey reports.
         let _ = target.handle.claim();
     }
     let handles: Vec<&TargetHandle> = targets.iter().map(|target| target.handle).collect();
@@ -83,7 +83,7 @@ pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String
         let path = target.handle.path();
         let obstacles = survey.obstacles(target.handle).map_err(|error| unknown(path, &error))?;
         notes.extend(permit.judge(target, &obstacles)?);
-        // Own commands announce it with their plan, before they write.
+        // Own commands state it in their plan, before they write.
         if is_new && !permit.own_command {
             notes.extend(unknown_data(target.handle));
         }
@@ -91,18 +91,18 @@ pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String
     Ok(notes)
 }
 
-/// What to say of a device that holds something though no format was recognised.
+/// The note on a device that contains data of an unknown format.
 pub fn unknown_data(handle: &TargetHandle) -> Option<String> {
     let offset = unknown_data_on(handle)?;
     let path = handle.path().display();
     Some(format!(
-        "{path} holds data of an unknown format, from byte {} on, which is overwritten",
+        "{path} contains data of an unknown format, from byte {} on, which is overwritten",
         grouped(offset)
     ))
 }
 
 impl WritePermit {
-    /// Refuses `target` because of `obstacles`, or says what should be known of it.
+    /// Refuses `target` because of `obstacles`, or returns notes on it.
     fn judge(&self, target: &Written<'_>, obstacles: &[Obstacle]) -> Result<Vec<String>, RunError> {
         let (path, is_named) = (target.handle.path(), self.allows(target.handle));
         let stands = |class| match class {

@@ -1,7 +1,8 @@
-//! A run on a thread of its own, which whoever controls it can never get stuck with.
+//! A run on its own thread, so that its controller never blocks with it.
 //!
-//! Everything that touches the target happens on that thread. The controlling thread takes events and waits a bounded time for
-//! each; where the run was asked to stop and its thread does not come back, it is given up and what it has told so far stands.
+//! Everything that touches the target happens on that thread. The controlling thread receives events and waits a
+//! bounded time for each; if the thread does not respond after a stop, the run is abandoned, and the results reported
+//! so far remain.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,30 +20,30 @@ use crate::observe::RunObserver;
 use crate::session::{Session, Time};
 use crate::{LayoutProgress, RunError};
 
-/// The controlling thread waits so long for an event before it looks at the state of the run.
+/// Longest wait of the controlling thread for an event before it checks the state of the run.
 const POLL: Duration = Duration::from_millis(100);
-/// How long the run may take to come back from the target after it was asked to stop. What was written during file layout may
-/// take a moment to get through.
+/// Time for the run to respond after a stop request. Data written during file layout may take longer to reach the
+/// device.
 const PATIENCE_NS: u64 = 3_600_000_000;
 const LAYOUT_PATIENCE_NS: u64 = 4_600_000_000;
-/// Events that may wait to be taken; then the run waits, too.
+/// Capacity of the event queue; the run waits when it is full.
 const BACKLOG: usize = 1024;
-/// Stack of the run's thread: as much as a program's first thread has.
+/// Stack of the run's thread, as large as that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// What a run of one plan tells.
+/// An event of a run.
 #[derive(Clone, Debug)]
 pub enum RunEvent {
     /// A file is being laid out.
     Layout(LayoutProgress),
-    /// Workers run; every half second of the session's clock.
+    /// A snapshot of running workers, every half second of the session's clock.
     Snapshot(Snapshot),
     /// The answer to [`RunHandle::ask_for_outcome`].
     OutcomeSoFar(Box<RunOutcome>),
 }
 
 impl RunEvent {
-    /// Tells `observer` of it.
+    /// Passes the event to `observer`.
     pub fn tell(&self, observer: &mut (impl RunObserver + ?Sized)) {
         match self {
             RunEvent::Layout(progress) => observer.layout(progress),
@@ -52,15 +53,15 @@ impl RunEvent {
     }
 }
 
-/// What there is to know of a run when the controlling thread asks.
+/// The progress of a run since the last call.
 #[derive(Debug)]
 pub enum Progress<E, T> {
-    /// Something happened.
+    /// An event.
     Event(E),
-    /// Nothing has happened for a moment.
+    /// No event yet.
     Waiting,
-    /// The thread of the run is stuck in this action: it was asked to stop and does not respond, or a single request takes longer
-    /// than it may. The handle is of no further use.
+    /// The thread of the run is stuck in this action: it does not respond to a stop request, or a single request
+    /// exceeds its time limit. The handle is not usable any more.
     Stuck(RunState),
     /// The run has ended.
     Ended(T),
@@ -76,13 +77,13 @@ enum Message<E, T> {
     Panicked(Box<dyn std::any::Any + Send>),
 }
 
-/// A run on a thread of its own: tells events `E`, and ends with `T`. Dropping the handle asks the run to stop and does not wait.
+/// A run on its own thread, with events `E` and the result `T`. Dropping the handle requests a stop and does not wait.
 pub struct RunHandle<E, T> {
     control: RunControl,
     messages: Receiver<Message<E, T>>,
     is_outcome_wanted: Arc<AtomicBool>,
     has_ended: bool,
-    /// Since when the run has been stuck after a stop was asked for, ns of the monotonic clock.
+    /// Time since which the run has not responded to a stop request, ns of the monotonic clock.
     stuck_since_ns: Option<u64>,
 }
 
@@ -93,7 +94,8 @@ pub struct EventSender<E, T> {
 }
 
 impl RunHandle<RunEvent, Result<RunOutcome, RunError>> {
-    /// Prepares and runs `plan` on the session that `session` makes, on a thread of its own. Its phases start as `control` says.
+    /// Prepares and runs `plan` on the session that `session` makes, on its own thread. `control` determines the start
+    /// of its phases.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -107,7 +109,7 @@ impl RunHandle<RunEvent, Result<RunOutcome, RunError>> {
 }
 
 impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
-    /// Begins `work` on a thread of its own. It must run under `control`, and tell its events to the sender.
+    /// Begins `work` on its own thread. It must run under `control`, and send its events to the sender.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -123,15 +125,15 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
                 Ok(result) => Message::Ended(Box::new(result)),
                 Err(panic) => Message::Panicked(panic),
             };
-            // Nobody listens where the run was given up.
+            // The receiver is gone if the run was abandoned.
             let _ = events.messages.send(last);
         };
         std::thread::Builder::new().name("run".to_owned()).stack_size(STACK_BYTES).spawn(body)?;
         Ok(RunHandle { control, messages, is_outcome_wanted, has_ended: false, stuck_since_ns: None })
     }
 
-    /// Begins `work` on a thread of its own, with a session beside `session`: on the same clock where that is real, and ended by
-    /// the same stop. It is stuck where its preparation or a single request takes longer than `patience`.
+    /// Begins `work` on its own thread, with another session on the clock of `session`, if that is real, which the same
+    /// stop request ends. It is stuck if its preparation or a single request takes longer than `patience`.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -152,8 +154,8 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         })
     }
 
-    /// What happened since this was last asked; waits a tenth of a second at most. What was taken before counts as dealt with.
-    /// A panic of the run goes on here.
+    /// The progress since the last call; waits at most a tenth of a second. Earlier events count as processed. A panic
+    /// of the run is resumed here.
     pub fn wait(&mut self) -> Progress<E, T> {
         loop {
             let message = match self.messages.recv_timeout(POLL) {
@@ -163,7 +165,7 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
                 }
                 Err(RecvTimeoutError::Disconnected) => unreachable!("a run's last message is its end"),
             };
-            // Whatever it tells, it has come back.
+            // Any message shows that the thread responds.
             self.stuck_since_ns = None;
             match message {
                 Message::Settle { .. } => {}
@@ -177,7 +179,7 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         }
     }
 
-    /// What the run is stuck in, once it has been for too long.
+    /// The action in which the run is stuck, once the time limit has passed.
     fn stuck(&mut self) -> Option<RunState> {
         let state = self.control.state();
         if self.control.is_overdue() {
@@ -202,7 +204,7 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         self.control.state()
     }
 
-    /// The phase that is ready and held, if one is.
+    /// The phase that waits to be started, if any.
     pub fn ready(&self) -> Option<ReadyPhase> {
         self.control.ready()
     }
@@ -212,7 +214,7 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         self.control.now_ns()
     }
 
-    /// Starts the phase that is held, as [`RunControl::start_at`].
+    /// Starts the waiting phase, as [`RunControl::start_at`].
     pub fn start_at(&self, instant_ns: u64) -> bool {
         self.control.start_at(instant_ns)
     }
@@ -222,17 +224,17 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         self.control.snapshot()
     }
 
-    /// Has the run tell what it has measured so far, at its next tick.
+    /// Requests the outcome so far, which the run sends at its next tick.
     pub fn ask_for_outcome(&self) {
         self.is_outcome_wanted.store(true, Ordering::Release);
     }
 
-    /// Asks the run to stop and report.
+    /// Requests the run to stop and report.
     pub fn stop(&self, reason: &str) {
         self.control.stop_handle().request(reason);
     }
 
-    /// Why the run was asked to stop, where it was.
+    /// The reason of the stop request, if there was one.
     pub fn stop_reason(&self) -> Option<String> {
         self.control.stop_handle().reason()
     }
@@ -241,19 +243,19 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
 impl<E, T> Drop for RunHandle<E, T> {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.control.stop_handle().request("nobody waits for the run");
+            self.control.stop_handle().request("the controlling thread has ended");
         }
     }
 }
 
 impl<E, T> EventSender<E, T> {
-    /// Tells the controlling thread; waits where it is far behind. Lost where the run was given up.
+    /// Sends an event to the controlling thread; waits if its queue is full. Dropped if the run was abandoned.
     pub fn tell(&self, event: E) {
         let _ = self.messages.send(Message::Event(event));
     }
 
-    /// Waits until everything told so far has been dealt with, so that what the controlling thread does about it (storing a
-    /// test) does not coincide with the next measurement.
+    /// Waits until all events so far have been processed, so that their processing (storing a test) does not coincide
+    /// with the next measurement.
     pub fn settle(&self) {
         let (waiting, is_settled) = channel();
         if self.messages.send(Message::Settle { _waiting: waiting }).is_ok() {
@@ -261,7 +263,7 @@ impl<E, T> EventSender<E, T> {
         }
     }
 
-    /// True once where the outcome so far was asked for.
+    /// True once after each request for the outcome so far.
     pub fn takes_outcome_request(&self) -> bool {
         self.is_outcome_wanted.swap(false, Ordering::AcqRel)
     }

@@ -1,4 +1,4 @@
-//! What the machine does while a run goes on, from one tick to the next.
+//! CPU and pressure counters of the machine during a run, tick by tick.
 //!
 //! Read by the session's own thread, so that it costs the workers nothing.
 
@@ -6,7 +6,7 @@ use fathom_stats::{HostCounters, HostInterval, halve_host, series};
 use fathom_sys::device::SysRoot;
 use fathom_sys::device::host_load::{HostLoad, HostLoadSampler};
 
-/// The intervals of a run so far. One that watches nothing, as in virtual time, has none.
+/// The intervals of a run so far; none in virtual time.
 #[derive(Default)]
 pub(crate) struct HostWatch {
     sampler: Option<HostLoadSampler>,
@@ -18,7 +18,7 @@ pub(crate) struct HostWatch {
 }
 
 impl HostWatch {
-    /// Watches the machine this runs on.
+    /// Watches the local machine.
     pub fn real() -> Self {
         HostWatch { sampler: Some(HostLoadSampler::open(SysRoot::real())), ..HostWatch::default() }
     }
@@ -27,7 +27,7 @@ impl HostWatch {
         self.sampler.as_ref()?.sample().map(counters)
     }
 
-    /// The start of the measured part: what came before is left out.
+    /// The start of the measured part; earlier counts are excluded.
     pub fn begin(&mut self, now: u64) {
         self.before = self.sample().map(|counters| (now, counters));
         self.intervals.clear();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_count_is_in_one_interval_however_long_the_run() {
+    fn every_count_is_in_exactly_one_interval_of_a_long_run() {
         for ticks in [0u64, 1, 2399, 2400, 2401, 4800, 10_001] {
             let mut watch = HostWatch { before: Some((0, HostCounters::default())), ..HostWatch::default() };
             for at in 1..=ticks {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_gives_no_intervals() {
+    fn unreadable_counters_give_no_intervals() {
         let mut watch = HostWatch::default();
         watch.begin(5);
         watch.tick(10);

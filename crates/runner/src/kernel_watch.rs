@@ -1,7 +1,7 @@
-//! What the kernel's threads use on behalf of each worker, from one reading of `/proc` to the next.
+//! CPU time of kernel threads on behalf of each worker, from one reading of `/proc` to the next.
 //!
-//! Such a thread lives on for some seconds after its last request, so readings at every tick and one before a worker's
-//! thread leaves see all that ever worked. Pure: whoever reads `/proc` hands the reading in.
+//! Such a thread lives for some seconds after its last request, so readings at every tick and before a worker's thread
+//! ends include all of them. Pure: the caller reads `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use fathom_sys::kernel_workers::{KernelThread, KernelThreadKind};
 pub(crate) struct Served {
     /// Kernel id of the worker's own thread; 0 before it runs.
     pub thread_id: u32,
-    /// It has a ramp, which is told apart from the measured part.
+    /// It has a ramp, which is counted separately.
     pub has_ramp: bool,
     /// Session ns at which its measured part began; 0 until then.
     pub measured_since: u64,
 }
 
-/// What was used on behalf of one worker.
+/// CPU time on behalf of one worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub ramp: KernelThreads,
@@ -47,11 +47,11 @@ impl KernelWatch {
         let mut alive = vec![0; workers.len()];
         for (thread, owner) in threads.iter().zip(owners(threads, workers)) {
             let (before, known) = self.before.get(&thread.id).copied().unwrap_or_default();
-            // Who was told once is not forgotten when others have left.
+            // A known owner is kept when other threads end.
             let owner = owner.or(known);
             self.before.insert(thread.id, (thread.cpu_ns, owner));
             let Some(owner) = owner else { continue };
-            // A count that falls is that of another thread with the id of one that has ended.
+            // A falling count belongs to a new thread with the id of an ended one.
             let gain = thread.cpu_ns.checked_sub(before).unwrap_or(thread.cpu_ns);
             let measured = measured_part(gain, (self.read_at, now), &workers[owner]);
             let Used { ramp, measured: sum } = &mut self.used[owner];
@@ -75,13 +75,13 @@ impl KernelWatch {
         self.read_at = now;
     }
 
-    /// What was used on behalf of worker `index`.
+    /// CPU time on behalf of worker `index`.
     pub fn used(&self, index: usize) -> Used {
         self.used.get(index).copied().unwrap_or_default()
     }
 }
 
-/// The part of `gain` that belongs to the measured time, where it came evenly between two readings.
+/// The part of `gain` in the measured time, assuming an even rate between two readings.
 fn measured_part(gain: u64, (since, now): (u64, u64), worker: &Served) -> u64 {
     if !worker.has_ramp {
         return gain;
@@ -91,11 +91,11 @@ fn measured_part(gain: u64, (since, now): (u64, u64), worker: &Served) -> u64 {
     (u128::from(gain) * u128::from(now - begun) / span) as u64
 }
 
-/// The worker that each thread serves, as an index; `None` for those of others and those that cannot be told.
+/// The index of the worker that each thread serves; `None` for threads of other processes and unknown ones.
 fn owners(threads: &[KernelThread], workers: &[Served]) -> Vec<Option<usize>> {
     let by_id = |id: u32| workers.iter().position(|worker| worker.thread_id == id && id != 0);
     let direct = |thread: &KernelThread| {
-        // Requests that a submitting thread hands on are carried out by workers of its own.
+        // Requests of a submitting thread are executed by its own kernel workers.
         let through = threads.iter().find(|other| other.id == thread.serves);
         by_id(thread.serves).or_else(|| by_id(through?.serves))
     };
@@ -103,14 +103,14 @@ fn owners(threads: &[KernelThread], workers: &[Served]) -> Vec<Option<usize>> {
     if found.iter().any(Option::is_some) { found } else { by_rank(threads, workers) }
 }
 
-/// For a process in a namespace of its own, where names hold ids that it does not know: both kinds of id count upwards,
-/// so where all workers are served the order tells.
+/// For a process in a PID namespace, where thread names contain ids of another namespace: both kinds of id ascend, so
+/// if all workers are served, their order identifies them.
 fn by_rank(threads: &[KernelThread], workers: &[Served]) -> Vec<Option<usize>> {
     let mut ids: Vec<(u32, usize)> =
         workers.iter().enumerate().map(|(index, worker)| (worker.thread_id, index)).collect();
     ids.sort_unstable();
     let first = ids.first().map_or(0, |&(id, _)| id);
-    // Threads that are older than all workers serve those of an earlier phase.
+    // Threads older than all workers serve an earlier phase.
     let is_ours = |thread: &&KernelThread| first > 0 && thread.id > first;
     let served = |kind: KernelThreadKind| -> BTreeSet<u32> {
         let of_kind = threads.iter().filter(is_ours).filter(|thread| thread.kind == kind);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_belong_to_those_they_serve() {
+    fn threads_are_assigned_to_the_workers_they_serve() {
         let workers = [served(10), served(12), served(0)];
         let check = |threads: &[(u32, KernelThreadKind, u32)], expected: &[Option<usize>]| {
             let threads: Vec<_> = threads.iter().map(|&(id, kind, of)| thread(id, kind, of, 1)).collect();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_namespace_of_its_own_the_order_tells() {
+    fn in_a_pid_namespace_threads_are_assigned_by_order() {
         let check = |ids: &[u32], threads: &[(u32, KernelThreadKind, u32)], expected: &[Option<usize>]| {
             let workers: Vec<Served> = ids.iter().map(|&id| served(id)).collect();
             let threads: Vec<_> = threads.iter().map(|&(id, kind, of)| thread(id, kind, of, 1)).collect();
@@ -165,7 +165,7 @@ mod tests {
         };
         check(&[5, 6], &[(7, Worker, 20_357), (8, Worker, 20_356)], &[Some(1), Some(0)]);
         check(&[6, 5], &[(7, Worker, 20_357), (8, Worker, 20_356)], &[Some(0), Some(1)]);
-        // Not all are served, so nobody knows which.
+        // Not all are served, so the assignment is unknown.
         check(&[5, 6], &[(7, Worker, 20_357)], &[None]);
         // Left over from an earlier phase.
         check(&[5], &[(4, Worker, 20_300), (7, Worker, 20_357)], &[None, Some(0)]);
@@ -178,7 +178,7 @@ mod tests {
         let mut watch = KernelWatch::new(100);
         let workers = [served(10), served(11)];
         watch.add(600, &[thread(20, Worker, 10, 50), thread(21, Worker, 10, 5)], &workers);
-        // One has gone, its id has been given to another, and one more has come.
+        // One has ended, its id is reused, and another has started.
         watch.add(1100, &[thread(20, Worker, 10, 80), thread(22, Submitter, 11, 9)], &workers);
         watch.add(1600, &[thread(20, Worker, 10, 30), thread(22, Submitter, 11, 10)], &workers);
         let expected = KernelThreads { workers: 2, workers_ns: 50 + 5 + 30 + 30, submitter_ns: 0 };
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_served_is_remembered() {
+    fn assignments_are_kept() {
         let mut watch = KernelWatch::new(100);
         let workers = [served(5), served(6)];
         let all = [thread(7, Worker, 20_356, 10), thread(8, Worker, 20_357, 20)];
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ramp_is_told_apart() {
+    fn the_ramp_is_counted_separately() {
         let mut watch = KernelWatch::new(0);
         let at = |measured_since| [Served { thread_id: 10, has_ramp: true, measured_since }];
         let look = |watch: &mut KernelWatch, now, threads: u32, cpu_ns, measured_since| {
@@ -208,7 +208,7 @@ mod tests {
             (watch.used(0).ramp.workers_ns, watch.used(0).measured.workers_ns)
         };
         assert_eq!(look(&mut watch, 400, 3, 1_000, 0), (1_000, 0));
-        // Measuring began a quarter before this reading.
+        // The measured part began a quarter of the interval before this reading.
         assert_eq!(look(&mut watch, 800, 2, 2_000, 700), (1_750, 250));
         assert_eq!(look(&mut watch, 1_200, 1, 2_100, 700), (1_750, 350));
         let workers = (watch.used(0).ramp.workers, watch.used(0).measured.workers);

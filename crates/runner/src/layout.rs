@@ -1,7 +1,7 @@
-//! Giving files the size and content that a run needs, before it is measured.
+//! File layout: creating files with the size and content that a run needs, before the measurement.
 //!
-//! Content is incompressible and written past the page cache where the file system allows, so that a layout takes the
-//! time the device takes and leaves nothing behind in memory.
+//! Content is incompressible and bypasses the page cache if the file system permits, so that a layout runs at the speed
+//! of the device and leaves no pages in memory.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,32 +17,33 @@ use crate::session::Session;
 
 const CHUNK: usize = 1 << 20;
 const ALIGN: usize = 4096;
-/// Without O_DIRECT, written data is forced out this often, so that the page cache does not swallow the device's pace.
+/// Without O_DIRECT, data is synced after this many bytes, so that the page cache does not hide the speed of the
+/// device.
 const BUFFERED_SYNC_BYTES: u64 = 64 << 20;
 
-/// How far a layout has come.
+/// Progress of a layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutProgress {
     /// The file.
     pub path: PathBuf,
-    /// Bytes it holds.
+    /// Bytes that it has.
     pub done_bytes: u64,
-    /// Bytes it shall hold.
+    /// Bytes that it will have.
     pub total_bytes: u64,
-    /// Since this layout began, ns.
+    /// Time since the start of this layout, ns.
     pub elapsed_ns: u64,
 }
 
-/// What a file has to be before the run.
+/// Requirements on a file before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Bytes it must have.
     pub size: u64,
-    /// Every byte must have been written.
+    /// Every byte must be written.
     pub filled: bool,
-    /// How it gets its size otherwise.
+    /// Preallocation otherwise.
     pub fallocate: Fallocate,
-    /// It is removed at the end.
+    /// It is removed after the run.
     pub unlink: bool,
 }
 
@@ -55,7 +56,7 @@ fn open_for_layout(target: &TargetHandle) -> Result<File, RunError> {
     target.reopen(flags).map_err(|source| error("open", target.path(), source))
 }
 
-/// Extends the file to what is needed. Existing content is never touched.
+/// Extends the file as needed. Existing content is never changed.
 pub(crate) fn lay_out(
     session: &Session,
     target: &TargetHandle,
@@ -69,7 +70,7 @@ pub(crate) fn lay_out(
         return Ok(());
     }
     if !need.filled {
-        // Filling tells its own progress; reserving is done at once, and told all the same.
+        // Filling reports its progress; reserving is immediate, and reported once.
         report(&LayoutProgress {
             path: path.to_owned(),
             done_bytes: need.size,
@@ -83,8 +84,8 @@ pub(crate) fn lay_out(
         true => reserved.and_then(|()| fill_from(session, target, (need.size, None), &mut filled, report)),
         false => reserved,
     };
-    // What failed or was interrupted keeps neither data nor reserved blocks, unless others wrote meanwhile. The first error
-    // is the one to tell.
+    // After a failure or interruption the file keeps neither data nor reserved blocks, unless other processes wrote to
+    // it. The first error is reported.
     let is_ours = !filled.by_others && file.metadata().is_ok_and(|now| now.len() <= filled.end);
     if made.is_err() && is_ours {
         let _ = file.set_len(has);
@@ -92,11 +93,11 @@ pub(crate) fn lay_out(
     made
 }
 
-/// How far a file was filled.
+/// Result of filling a file.
 struct Filled {
-    /// Bytes that it has then.
+    /// Size of the file afterwards.
     end: u64,
-    /// Others made it longer meanwhile: what they wrote is neither overwritten nor cut off.
+    /// Other processes extended it: their data is neither overwritten nor truncated.
     by_others: bool,
 }
 
@@ -105,7 +106,7 @@ fn reserve(file: &File, has: u64, need: Need) -> std::io::Result<()> {
     const UNSUPPORTED: [i32; 3] = [95, 38, 22];
     let mode = match need.fallocate {
         Fallocate::None => return Ok(()),
-        // A file to be filled keeps its size until it is: a layout that dies must not leave a file that looks whole.
+        // A file to be filled grows only as it is filled: a killed layout must not leave a file of full size.
         Fallocate::Truncate if need.filled => return Ok(()),
         Fallocate::Truncate => return file.set_len(need.size),
         Fallocate::Keep => FallocateMode::KeepSize,
@@ -120,8 +121,8 @@ fn reserve(file: &File, has: u64, need: Need) -> std::io::Result<()> {
     }
 }
 
-/// Writes incompressible data from the file's present end up to `size`, or until `deadline` on the session's clock.
-/// Returns the bytes it has then.
+/// Writes incompressible data from the end of the file up to `size`, or until `deadline` on the session's clock.
+/// Returns the resulting size.
 pub(crate) fn fill(
     session: &Session,
     target: &TargetHandle,
@@ -134,8 +135,8 @@ pub(crate) fn fill(
     Ok(filled.end)
 }
 
-/// Appends a piece past the page cache where the file system allows it; true where it went through the cache. Both files
-/// append, so that a piece never lands on what another process appended a moment before.
+/// Appends a piece, bypassing the page cache if the file system permits; true if it went through the cache. Both files
+/// append, so that a piece never overwrites data that another process just appended.
 fn append_piece(direct: &mut Option<File>, mut buffered: &File, piece: &[u8]) -> std::io::Result<bool> {
     const EINVAL: i32 = 22;
     if let Some(mut file) = direct.as_ref().filter(|_| piece.len().is_multiple_of(ALIGN)) {
@@ -147,7 +148,7 @@ fn append_piece(direct: &mut Option<File>, mut buffered: &File, piece: &[u8]) ->
     buffered.write_all(piece).map(|()| true)
 }
 
-/// As [`fill`]; `filled` tells how far it came, also where it failed.
+/// As [`fill`]; `filled` is the result even after a failure.
 fn fill_from(
     session: &Session,
     target: &TargetHandle,
@@ -189,7 +190,7 @@ fn fill_from(
         }
         let longer = buffered.metadata().map_err(failed)?.len();
         if longer > at {
-            // Somebody else appends to the file, or fills it as well.
+            // Another process appends to the file, or fills it too.
             (at, filled.by_others) = (longer.min(size), true);
             direct = direct.filter(|_| at.is_multiple_of(ALIGN as u64));
             continue;
@@ -207,7 +208,7 @@ fn fill_from(
         }
     }
     buffered.sync_all().map_err(failed)?;
-    // Advice only: a file system that keeps the pages costs nothing but memory.
+    // Advice only: if the file system keeps the pages, they only take memory.
     let _ = fadvise_dontneed(&buffered, 0, 0);
     report(&progress(at, session.now()));
     filled.end = at;

@@ -1,7 +1,7 @@
-//! Runs plans: prepares the targets, drives the workers, watches them, and returns what happened.
+//! Runs plans: prepares the targets, drives and observes the workers, and returns the outcome.
 //!
-//! The driver owns time, counting and stopping; engines only move bytes. Nothing here knows options, records or
-//! reports, and there are no globals: two runs in one process do not meet.
+//! The driver owns time, counting and stopping; engines only move bytes. The crate does not depend on options, records
+//! or reports, and has no globals: several runs in one process are independent.
 #![forbid(unsafe_code)]
 
 mod batching;

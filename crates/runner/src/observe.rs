@@ -1,7 +1,7 @@
-//! Watching a run from outside: intervals, windows and snapshots from the workers' counters.
+//! The observer of a run: intervals, windows and snapshots from the workers' counters.
 //!
-//! The observer pulls; a worker never waits for it, and one that is stuck in the kernel is still seen. Intervals are
-//! differences of two readings, so they add up to the totals exactly, however late a tick comes.
+//! The observer reads counters; a worker never waits for it, and one that is stuck in the kernel is observed too.
+//! Intervals are differences of two readings, so they add up to the totals exactly, even if a tick is late.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use crate::stalls::StallWatch;
 
 /// Time between ticks: fio's window for bandwidth and IOPS samples.
 pub(crate) const TICK_NS: u64 = 500_000_000;
-/// Workers up to which each keeps a full series.
+/// Most workers for which each keeps a full series.
 const FULL_SERIES: usize = 8;
-/// Intervals that every worker keeps, however many there are.
+/// Intervals that every worker keeps at least.
 const FEWEST_INTERVALS: usize = 240;
 /// A window shorter than this is not a sample of bandwidth.
 const SHORTEST_WINDOW_NS: u64 = TICK_NS / 10 * 9;
 
-/// Is told how a run goes on. Every method may be left out.
+/// Receives the progress of a run. All methods are optional.
 pub trait RunObserver {
     /// A file is being laid out.
     fn layout(&mut self, _progress: &LayoutProgress) {}
-    /// The run goes on; called every half second of the session's clock.
+    /// A snapshot, every half second of the session's clock.
     fn snapshot(&mut self, _snapshot: &Snapshot) {}
-    /// True where it is to be told now what was measured so far; asked after each snapshot.
+    /// True to request the outcome so far; called after each snapshot.
     fn wants_outcome_so_far(&mut self) -> bool {
         false
     }
-    /// What was measured so far, as it would be if everything ended now.
+    /// The outcome so far, as if the run ended now.
     fn outcome_so_far(&mut self, _outcome: &RunOutcome) {}
 }
 
@@ -49,7 +49,7 @@ struct Reading {
     bins: Vec<u64>,
 }
 
-/// What has been seen of one phase of one worker.
+/// The observations of one phase of one worker.
 #[derive(Clone, Debug, Default)]
 struct PhaseWatch {
     readings: [Reading; DATA_OPS],
@@ -59,7 +59,7 @@ struct PhaseWatch {
     windows: [(Moments, Moments); DATA_OPS],
 }
 
-/// What the observer has gathered of one phase.
+/// The results of observing one phase.
 #[derive(Debug, Default)]
 pub(crate) struct PhaseSeen {
     pub series: Vec<Interval>,
@@ -81,7 +81,7 @@ impl PhaseWatch {
         let to = if ended != 0 { ended.max(from) } else { time.now.max(from) };
         let span = to - from;
         if span == 0 && !self.closed {
-            // Nothing lies between two readings of the same moment; what completed in it belongs to the next interval.
+            // Two readings at the same time give no interval; completions between them belong to the next one.
             return;
         }
         let ops: [IntervalOp; DATA_OPS] =
@@ -103,7 +103,8 @@ impl PhaseWatch {
 }
 
 impl Reading {
-    /// What was counted since. Bins may lag behind the count of requests, so the `last` reading looks at them anyhow.
+    /// The counts since the last reading. Bins may lag behind the count of requests, so the `last` reading always reads
+    /// them.
     fn advance(&mut self, live: &fathom_stats::live::LiveOp, last: bool) -> IntervalOp {
         let (ios, bytes) = (live.ios.get(), live.bytes.get());
         let sum = live.clat.as_ref().map_or(0, |clat| clat.sum());
@@ -135,20 +136,20 @@ struct TickTime {
     origin: u64,
 }
 
-/// One worker being watched.
+/// One observed worker.
 #[derive(Clone)]
 struct Watch {
     live: Arc<LiveWorker>,
     state: char,
     ramp: PhaseWatch,
     measured: PhaseWatch,
-    /// Session ns at which it should end, where its runtime tells.
+    /// Planned end, session ns, if its runtime determines it.
     planned_end: Option<u64>,
     planned_bytes: Option<u64>,
     stalls: StallWatch,
 }
 
-/// Watches the workers of one phase.
+/// Observes the workers of one phase.
 #[derive(Clone)]
 pub(crate) struct Observer {
     watches: Vec<Watch>,
@@ -159,13 +160,13 @@ pub(crate) struct Observer {
     last_tick_at: u64,
     kernel: KernelWatch,
     totals: [(u64, u64, u64); DATA_OPS],
-    /// Workers of the whole run, and what the phases after this one will take.
+    /// Workers of the whole run, and the length of the later phases.
     workers: u32,
     later_ns: Option<u64>,
 }
 
 impl Observer {
-    /// An observer of a phase that begins at `now`, within a run that began at `origin`, whose ticks go on from `tick`.
+    /// An observer of a phase that begins at `now`, in a run that began at `origin`, with ticks numbered from `tick`.
     pub fn new((origin, now): (u64, u64), tick: u32, workers: u32, later_ns: Option<u64>) -> Self {
         Observer {
             watches: Vec::new(),
@@ -180,12 +181,12 @@ impl Observer {
         }
     }
 
-    /// Intervals kept per worker: fewer where there are many workers, so that the sum stays bounded.
+    /// Intervals kept per worker: fewer for many workers, so that the total is bounded.
     fn most_intervals(&self) -> usize {
         (series::MAX * FULL_SERIES / self.watches.len().max(1)).clamp(FEWEST_INTERVALS, series::MAX)
     }
 
-    /// Adds a worker. `state` is fio's letter for what it does.
+    /// Adds a worker. `state` is fio's letter for its state.
     pub fn watch(&mut self, live: Arc<LiveWorker>, state: char, end: Option<u64>, bytes: Option<u64>) {
         let (ramp, measured) = Default::default();
         let stalls = StallWatch::default();
@@ -210,7 +211,7 @@ impl Observer {
         self.watches.iter().map(|watch| watch.live.thread_id.get() as u32).collect()
     }
 
-    /// Takes a reading of the kernel's threads, made at `now`.
+    /// Adds a reading of the kernel threads, made at `now`.
     pub fn see_kernel_threads(&mut self, now: u64, threads: &[KernelThread]) {
         let served = self.watches.iter().map(|watch| Served {
             thread_id: watch.live.thread_id.get() as u32,
@@ -220,12 +221,12 @@ impl Observer {
         self.kernel.add(now, threads, &served.collect::<Vec<_>>());
     }
 
-    /// Reads every worker at `now` and says how the run goes.
+    /// Reads every worker at `now` and returns a snapshot.
     pub fn tick(&mut self, now: u64) -> Snapshot {
         let time = TickTime { number: self.tick >> self.coarser, now, origin: self.origin };
         let mut longest = 0;
         for watch in &mut self.watches {
-            // Seen before reading: whatever a finished worker counted is then in this tick.
+            // Read before the counters: all counts of a finished worker are then in this tick.
             let _finished = watch.live.is_finished();
             if let Some(ramp) = &watch.live.ramp {
                 watch.ramp.tick(ramp, &time);
@@ -277,7 +278,7 @@ impl Observer {
         let mut ramping = 0;
         for watch in &mut self.watches {
             let live = &watch.live;
-            let stalled_ns = watch.stalls.look(now, live);
+            let stalled_ns = watch.stalls.check(now, live);
             let in_ramp =
                 live.ramp.as_ref().is_some_and(|ramp| ramp.start_ns.get() != 0 && ramp.ended_ns() == 0);
             let state = match () {
@@ -304,11 +305,11 @@ impl Observer {
         snapshot.remaining_ns = left.zip(self.later_ns).map(|(left, later)| left.saturating_add(later));
     }
 
-    /// Looks for stalls between two ticks; true while one goes on, so that its end is seen soon after.
-    pub fn look_for_stalls(&mut self, now: u64) -> bool {
+    /// Checks for stalls between two ticks; true during a stall, so that its end is detected soon.
+    pub fn check_stalls(&mut self, now: u64) -> bool {
         let mut any = false;
         for Watch { live, stalls, .. } in &mut self.watches {
-            stalls.look(now, live);
+            stalls.check(now, live);
             any |= stalls.is_stalled();
         }
         any
@@ -320,7 +321,7 @@ impl Observer {
         self.watches.iter_mut().map(|watch| std::mem::take(&mut watch.stalls).into_stalls(origin)).collect()
     }
 
-    /// What was gathered of each worker, ramp and measured part, in the order they were added.
+    /// The results of each worker, ramp and measured part, in the order they were added.
     pub fn into_seen(self) -> Vec<(PhaseSeen, PhaseSeen)> {
         let seen = |watch: PhaseWatch, kernel_threads| PhaseSeen {
             series: watch.series,

@@ -1,4 +1,4 @@
-//! Everything that can fail before measuring: looking at targets, the guard, layout, opening.
+//! Everything that can fail before the measurement: inspecting targets, the guard, layout, opening.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,22 +22,23 @@ use crate::targets::{self, Target, TargetKind};
 use crate::worker::WorkerSpec;
 use crate::{RunError, execute, guard};
 
-/// A run whose targets are laid out and open, waiting for its start.
+/// A run whose targets are laid out and open, ready to start.
 pub struct Prepared<'a> {
     pub(crate) session: &'a Session,
     pub(crate) plan: &'a RunPlan,
     pub(crate) specs: Vec<WorkerSpec>,
     pub(crate) notes: Vec<String>,
-    /// Files to be removed at the end, where their names still lead to them.
+    /// Files to remove at the end, if their paths still lead to them.
     pub(crate) unlink: Vec<(PathBuf, TargetIdentity)>,
     /// A path on each device and file system under test.
     pub(crate) paths: Vec<PathBuf>,
-    /// Keeps what was admitted: a claim lasts as long as its handle.
+    /// The admitted targets: a claim lasts as long as its handle.
     pub(crate) _targets: Vec<Arc<TargetHandle>>,
 }
 
 impl Prepared<'_> {
-    /// Runs every phase: opens the engines of its workers, and starts it when all are ready and the session's control lets it.
+    /// Runs every phase: opens the engines of its workers, and starts it when all are ready and the session's control
+    /// permits.
     pub fn start(self, observer: &mut dyn RunObserver) -> RunOutcome {
         let unlink = self.unlink.clone();
         let mut outcome = execute::run(self, observer);
@@ -68,7 +69,7 @@ pub(crate) fn prepare<'a>(
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
     check_memory(session, plan, &jobs)?;
-    // Each file is open for its worker; those that are looked at and written to before, for a moment also by themselves.
+    // Each file is open for its worker; those that are inspected and laid out, briefly also by themselves.
     let (workers, files) = counts(plan);
     allow_open_files(2 * files + OPEN_PER_WORKER * workers + OPEN_BESIDE);
     let mut targets = inspect_all(session, plan, &jobs)?;
@@ -86,7 +87,7 @@ pub(crate) fn prepare<'a>(
         }
         if job.files.unlink {
             let made = job.clones.iter().flat_map(|clone| &clone.paths);
-            // The name of a file of the session's own may be another's on disk.
+            // On disk, the name of a session file may belong to another file.
             let ours = made.filter(|path| targets[*path].is_file() && session.own_file(path).is_none());
             let identified = ours.filter_map(|path| Some((path.clone(), targets[path].identity?)));
             prepared.unlink.extend(identified);
@@ -100,7 +101,7 @@ pub(crate) fn prepare<'a>(
     Ok(prepared)
 }
 
-/// The engine of a job, checked against what the job asks of it.
+/// The engine of a job, checked against the job's requirements.
 fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, RunError> {
     let entry = registry::find(&job.engine.name)
         .ok_or_else(|| RunError::UnknownEngine { job: job.name.clone(), engine: job.engine.name.clone() })?;
@@ -136,9 +137,9 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
     Ok(entry)
 }
 
-/// Refuses buffers that the memory cannot hold: filling them would have the kernel end this process or another.
+/// Refuses buffers that exceed the available memory: filling them would make the kernel kill this process or another.
 fn check_memory(session: &Session, plan: &RunPlan, entries: &[&'static EngineEntry]) -> Result<(), RunError> {
-    /// What is not worth asking the host for.
+    /// Buffers below this size are not checked.
     const SMALL: u64 = 64 << 20;
     let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
     let mut known = None;
@@ -170,9 +171,9 @@ fn check_memory(session: &Session, plan: &RunPlan, entries: &[&'static EngineEnt
     Ok(())
 }
 
-/// Descriptors that a worker has beside its files: a ring, and what tells of its threads.
+/// Descriptors of a worker besides its files: a ring, and those for its thread statistics.
 const OPEN_PER_WORKER: u64 = 4;
-/// Descriptors that a run has beside its workers: counters of devices and of the host, the history.
+/// Descriptors of a run besides its workers: counters of devices and of the host, the history.
 const OPEN_BESIDE: u64 = 256;
 
 /// Workers, and files that they open.
@@ -204,7 +205,7 @@ fn inspect_all(
     Ok(targets)
 }
 
-/// Opens the files of one worker and puts together what it is made from.
+/// Opens the files of one worker and builds its specification.
 fn specify(
     prepared: &mut Prepared<'_>,
     (job_index, clone): (usize, usize),
@@ -261,7 +262,7 @@ fn specify(
             slat: measure.slat && !synchronous,
             clat: measure.clat,
             lat: measure.lat,
-            at_once: synchronous,
+            is_synchronous: synchronous,
             scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
             syncs: io.fsync_every > 0 || io.fdatasync_every > 0,
         },
@@ -272,7 +273,7 @@ fn specify(
     })
 }
 
-/// A synchronous engine has one request in flight whatever was asked.
+/// A synchronous engine always has one request in flight.
 fn depth_of(job: &JobPlan, entry: &EngineEntry, notes: &mut Vec<String>) -> DepthPlan {
     let depth = job.depth;
     if !entry.traits.synchronous || depth.iodepth == 1 {
@@ -289,7 +290,7 @@ fn depth_of(job: &JobPlan, entry: &EngineEntry, notes: &mut Vec<String>) -> Dept
     DepthPlan::new(1)
 }
 
-/// Opens one target for one worker as its job says, and checks what direct I/O asks of it.
+/// Opens one target for one worker, and checks the requirements of direct I/O.
 fn open_file(
     session: &Session,
     job: &JobPlan,
@@ -313,7 +314,7 @@ fn open_file(
         direct: io.direct,
         sync: io.open_sync == OpenSync::Sync,
         dsync: io.open_sync == OpenSync::Dsync,
-        // Reading would write the inode's time of access now and then, and look at it every time.
+        // Reads would update the inode's access time now and then, and check it every time.
         no_atime: true,
         ..OpenFlags::default()
     };
@@ -324,7 +325,7 @@ fn open_file(
     if io.direct {
         check_alignment(job, target, &file, extent)?;
     }
-    // As fio does unasked: without it the kernel reads ahead of random requests. Advice only.
+    // As fio does by default: otherwise the kernel reads ahead for random requests. Advice only.
     let advice = if io.pattern.random { Advice::Random } else { Advice::Sequential };
     let _ = fadvise(&file, 0, 0, advice);
     let size = match target.kind {
@@ -335,7 +336,7 @@ fn open_file(
     Ok(OpenFile { file: Some(Arc::new(file)), size, is_block_device, volume: 0 })
 }
 
-/// With O_DIRECT every request must be a multiple of the logical block size; better said now than as EINVAL later.
+/// With O_DIRECT every request must be a multiple of the logical block size; this check replaces a later EINVAL.
 fn check_alignment(job: &JobPlan, target: &Target, file: &File, extent: Extent) -> Result<(), RunError> {
     let unit = match target.kind {
         TargetKind::BlockDevice => logical_block_size(file).ok().map(u64::from),

@@ -38,7 +38,7 @@ pub(crate) enum AfterError {
     End,
 }
 
-/// How long a request took, beside the slowest so far.
+/// Whether a request is among the slowest so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// It is not one of them.
@@ -47,15 +47,15 @@ pub(crate) enum Pace {
     Slow,
 }
 
-/// Requests that completed whole, together, and are alike in everything but where they went.
+/// Requests that completed in full, together, and differ only in their offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completed {
-    /// The first of them; of one that was cut short, its last part.
+    /// The first of them; for a short request, its last part.
     pub request: Request,
     pub stamp: Stamp,
     /// When they completed, session ns.
     pub at: u64,
-    pub alike: u32,
+    pub count: u32,
 }
 
 impl Completed {
@@ -65,19 +65,19 @@ impl Completed {
     }
 }
 
-/// What one worker has measured.
+/// The measurements of one worker.
 pub(crate) struct Recorder {
     pub live: Arc<LiveWorker>,
     phase: Phase,
     slowest: Slowest,
-    /// Only where a schedule makes requests.
+    /// Only under a rate.
     pub responses: Option<Box<Responses>>,
     on_error: OnError,
     errors: BTreeMap<(Op, i32), u64>,
     failure: Option<WorkerFailure>,
 }
 
-/// What is left of a recorder besides the counters.
+/// The results of a recorder besides the counters.
 pub(crate) struct Kept {
     pub errors: BTreeMap<(Op, i32), u64>,
     pub slowest: Vec<SlowRequest>,
@@ -104,7 +104,7 @@ impl Recorder {
         self.phase.counters(&self.live)
     }
 
-    /// The schedule of requests begins: there is room from now on.
+    /// Begins the schedule: slots are free from now on.
     pub fn begin_responses(&mut self, now: u64) {
         if let Some(responses) = &mut self.responses {
             responses.begin(now);
@@ -118,7 +118,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the ramp, where there is one, and begins the measured part.
+    /// Ends the ramp, if there is one, and begins the measured part.
     pub fn begin_measured(&mut self, now: u64) {
         if let Some(ramp) = &self.live.ramp {
             ramp.close(now);
@@ -138,18 +138,18 @@ impl Recorder {
         self.has_measured() || self.live.ramp.as_ref().is_some_and(|ramp| ramp.start_ns.get() != 0)
     }
 
-    /// Ends a schedule at `end`, with what was due before and was not made.
+    /// Ends a schedule at `end`, with the backlog of due requests that were not issued.
     pub fn end_schedule(&self, end: u64, backlog: impl Iterator<Item = (Op, u64)>) {
         let measured = &self.live.measured;
         measured.schedule_end_ns.set(end);
         for (op, backlog) in backlog {
             if let Some(counted) = &measured.ops[op as usize].open_loop {
-                counted.leave(backlog);
+                counted.set_backlog(backlog);
             }
         }
     }
 
-    /// Takes what is in `slots.done`, as completed at `now`, where requests have response times.
+    /// Records the response times of `slots.done`, completed at `now`, under a rate.
     #[inline]
     pub fn record_responses(&mut self, slots: &Slots, now: u64) {
         if let Some(responses) = &mut self.responses {
@@ -157,25 +157,26 @@ impl Recorder {
         }
     }
 
-    /// Takes requests alike that completed whole. Those that are [`Pace::Slow`] are to be handed to [`Recorder::keep_slow`].
+    /// Records equal requests that completed in full. Those that are [`Pace::Slow`] must be passed to
+    /// [`Recorder::keep_slow`].
     #[inline(always)]
     pub fn record(&self, completed: Completed) -> Pace {
-        let Completed { request, stamp, at, alike } = completed;
+        let Completed { request, stamp, at, count } = completed;
         let (clat, lat) = (at - stamp.issued.min(at), completed.lat_ns());
         let phase = self.phase();
         if let Some(op) = phase.ops.get(request.op as usize) {
-            op.complete(alike, request.len + stamp.moved, clat, lat);
+            op.complete(count, request.len + stamp.moved, clat, lat);
         } else {
-            phase.syncs.add(u64::from(alike));
-            // From its start: where an engine does it while submitting, that is its time all the same.
+            phase.syncs.add(u64::from(count));
+            // From its start, because an engine may execute it during submission.
             if let Some(sync_lat) = &phase.sync_lat {
-                sync_lat.record_alike(lat, alike);
+                sync_lat.record_many(lat, count);
             }
         }
         self.pace(lat)
     }
 
-    /// How a request that took `lat_ns` compares with those before it.
+    /// Whether a request with latency `lat_ns` is among the slowest so far.
     #[inline(always)]
     pub fn pace(&self, lat_ns: u64) -> Pace {
         if lat_ns > self.slowest.threshold_ns { Pace::Slow } else { Pace::Common }
@@ -184,7 +185,7 @@ impl Recorder {
     /// Keeps one of the slowest requests, issued at `depth`.
     #[cold]
     pub fn keep_slow(&mut self, completed: &Completed, depth: u32) {
-        self.live.resume(completed.at, STALL_NS);
+        self.live.record_resumption(completed.at, STALL_NS);
         let (Completed { request, stamp, .. }, lat_ns) = (completed, completed.lat_ns());
         if self.pace(lat_ns) == Pace::Slow {
             let Request { op, offset, .. } = *request;
@@ -193,7 +194,7 @@ impl Recorder {
         }
     }
 
-    /// Counts a request of which only a part was moved.
+    /// Counts a short request.
     pub fn record_short(&self, request: &Request) {
         if let Some(op) = self.phase().ops.get(request.op as usize) {
             op.short.add(1);
@@ -213,7 +214,7 @@ impl Recorder {
         if goes_on { AfterError::GoOn } else { AfterError::End }
     }
 
-    /// Notes why the worker ends, unless that is known.
+    /// Stores why the worker ends, unless that is known.
     pub fn fail(&mut self, failure: impl FnOnce() -> WorkerFailure) {
         self.failure.get_or_insert_with(failure);
     }
@@ -222,16 +223,16 @@ impl Recorder {
         self.failure.is_some()
     }
 
-    /// Publishes which offsets are in flight at `now`, if nothing has completed for as long as a stall takes.
+    /// Publishes the offsets in flight at `now`, if the worker is stalled.
     #[cold]
     pub fn publish_stall(&self, slots: &Slots, now: u64) {
         let since = now.saturating_sub(self.live.last_completion_ns.get());
         if since >= STALL_NS {
-            self.live.hold(now, slots.offsets_in_flight());
+            self.live.publish_stalled_offsets(now, slots.offsets_in_flight());
         }
     }
 
-    /// What is left besides the counters.
+    /// The results besides the counters.
     pub fn into_kept(self) -> Kept {
         let slowest = if self.has_measured() { self.slowest.into_vec() } else { Vec::new() };
         Kept { errors: self.errors, slowest, failure: self.failure }

@@ -1,4 +1,4 @@
-//! Response times of requests that a schedule made: from when each was due, whatever held it up.
+//! Response times of requests under a rate, from the due time of each.
 
 use fathom_engine::Completion;
 use fathom_stats::Offered;
@@ -6,19 +6,20 @@ use fathom_stats::live::LivePhase;
 
 use crate::slots::Slots;
 
-/// Whether there is room for another request.
+/// Whether a slot is free for another request.
 #[derive(Clone, Copy, Debug)]
 enum Room {
-    /// There has been since then, session ns.
+    /// A slot has been free since then, session ns.
     Since(u64),
-    /// Everything that may be in flight is.
+    /// All slots are in flight.
     None,
 }
 
-/// The requests in flight that a schedule made.
+/// The requests of a schedule that are in flight.
 #[derive(Debug)]
 pub(crate) struct Responses {
-    /// Per slot: when its request was due, and when there was room for it as well; `None` where no schedule made it.
+    /// Per slot: when its request was due, and when it was due and a slot was free; `None` for requests without a due
+    /// time.
     awaited: Box<[Option<(u64, u64)>]>,
     room: Room,
 }
@@ -33,8 +34,8 @@ impl Responses {
         self.room = Room::Since(now);
     }
 
-    /// Is told at `now` whether another request could be issued.
-    pub fn see_room(&mut self, has_room: bool, now: u64) {
+    /// Records at `now` whether another request could be issued.
+    pub fn note_free_slots(&mut self, has_room: bool, now: u64) {
         self.room = match (has_room, self.room) {
             (false, _) => Room::None,
             (true, Room::None) => Room::Since(now),
@@ -42,13 +43,13 @@ impl Responses {
         };
     }
 
-    /// Awaits the request in `slot`, which was due then.
+    /// Awaits the request in `slot`, which was due at `due`.
     pub fn await_response(&mut self, slot: u32, due: u64) {
         let Room::Since(since) = self.room else { unreachable!("there was room for the request") };
         self.awaited[slot as usize] = Some((due, due.max(since)));
     }
 
-    /// Records what is in `slots.done` as completed at `now`. The rest of a request that was cut short is still awaited.
+    /// Records `slots.done` as completed at `now`. The remainder of a short request is still awaited.
     pub fn record(&mut self, slots: &Slots, now: u64, phase: &LivePhase) {
         for &Completion { slot, result } in &slots.done {
             let request = &slots.requests[slot as usize];

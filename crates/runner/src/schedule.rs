@@ -1,8 +1,8 @@
-//! The stages a worker goes through, and when the next one is due.
+//! The stages of a worker, and when the next one is due.
 
 use fathom_model::plan::TimePlan;
 
-/// Where a worker is.
+/// The stage of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// Waiting for its start delay.
@@ -11,17 +11,17 @@ pub(crate) enum Stage {
     Ramp,
     /// Running and measuring.
     Measuring,
-    /// Issuing nothing more; waiting for what is in flight.
+    /// Issuing nothing more; waiting for requests in flight.
     Draining,
-    /// Doing the syncs at the end, which take time but are no part of the workload that is counted.
+    /// Issuing the syncs at the end, which take time but are not counted.
     Closing,
 }
 
-/// The stage and the time of the next change; the loop compares one number per turn.
+/// The stage and the time of the next change, which the loop checks with one comparison per turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     pub stage: Stage,
-    /// Session ns of the next change; `u64::MAX` where none is due, 0 while delayed so that every turn looks.
+    /// Session ns of the next change; `u64::MAX` without one, 0 while delayed, so that every turn checks.
     pub next_change: u64,
     start_at: u64,
     ramp_ns: u64,
@@ -45,7 +45,7 @@ impl Schedule {
         (self.stage == Stage::Delayed && now < self.start_at).then_some(self.start_at)
     }
 
-    /// Enters the stage that follows at `now`, whose time has come.
+    /// Enters the next stage, which is due at `now`.
     pub fn advance(&mut self, now: u64) -> Stage {
         let (stage, next) = match self.stage {
             Stage::Delayed if self.ramp_ns > 0 => (Stage::Ramp, now.saturating_add(self.ramp_ns)),
@@ -59,13 +59,13 @@ impl Schedule {
         stage
     }
 
-    /// Whether requests of the workload are issued, or will be.
+    /// Whether requests of the workload are issued now or later.
     #[inline(always)]
     pub fn is_issuing(&self) -> bool {
         self.stage < Stage::Draining
     }
 
-    /// Ends issuing at once.
+    /// Stops issuing immediately.
     pub fn drain(&mut self) {
         (self.stage, self.next_change) = (self.stage.max(Stage::Draining), u64::MAX);
     }

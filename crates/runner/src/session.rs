@@ -1,4 +1,4 @@
-//! What outlives one run: the clock, targets held open, permissions to write, and the request to stop.
+//! The state that several runs share: the clock, open targets, permits to write, and the stop request.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::prepare::{self, Prepared};
 use crate::stop::StopHandle;
 use crate::{LayoutProgress, RunError, layout};
 
-/// Longest sleep before it is looked whether to go on.
+/// Longest sleep between two checks whether to continue.
 const WAIT_PIECE: Duration = Duration::from_millis(50);
 
 /// Real or virtual time.
@@ -41,7 +41,7 @@ impl Time {
         }
     }
 
-    /// Waits until the instant `at_ns` while `go_on` agrees; virtual time is just there.
+    /// Waits until `at_ns` while `go_on` returns true; virtual time advances immediately.
     pub fn wait_until(&self, at_ns: u64, go_on: impl FnMut() -> bool) {
         match self {
             Time::Real(clock) => clock.sleep_until(at_ns, WAIT_PIECE, go_on),
@@ -50,17 +50,17 @@ impl Time {
     }
 }
 
-/// Which paths mean which modelled volume.
+/// The mapping from paths to simulated volumes.
 #[derive(Clone)]
 pub(crate) enum VolumeNames {
-    /// Any path means the only one.
+    /// Any path is the only volume.
     Any,
     /// The path at the same index.
     These(Vec<PathBuf>),
 }
 
 impl VolumeNames {
-    /// The volume that `path` means.
+    /// The volume of `path`.
     pub fn find(&self, path: &Path) -> Option<usize> {
         match self {
             VolumeNames::Any => Some(0),
@@ -69,7 +69,7 @@ impl VolumeNames {
     }
 }
 
-/// What a reader of results should know about the clock.
+/// Facts about the clock for the reader of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockFacts {
     /// `tsc`, `clock_monotonic` or `virtual`.
@@ -79,29 +79,29 @@ pub struct ClockFacts {
 /// A session: one clock and the targets that several runs share.
 pub struct Session {
     pub(crate) time: Time,
-    /// Files of the session's own, which need no permit.
+    /// The session's own files, which need no permit.
     own: BTreeMap<PathBuf, Arc<TargetHandle>>,
-    /// Block devices that runs have named: each name means the same device, and a claim lasts, until the session ends.
+    /// Block devices that runs have named: until the session ends, each name means the same device, and claims last.
     devices: RefCell<BTreeMap<PathBuf, Arc<TargetHandle>>>,
     pub(crate) permit: WritePermit,
     pub(crate) control: RunControl,
 }
 
 impl Session {
-    /// A session on real time. Calibrating the clock takes 5 ms.
+    /// A session in real time. Calibrating the clock takes 5 ms.
     pub fn real() -> Self {
         Session::on(Time::Real(RealClock::start()))
     }
 
-    /// A session on virtual time, in which every target is one modelled volume of `target_size` bytes.
+    /// A session in virtual time, in which every target is one simulated volume of `target_size` bytes.
     pub fn simulated(model: FixedLatency, target_size: u64) -> Self {
         let volume = Volume::beginning_at(&model.model(target_size), 0, BEGIN_NS)
-            .expect("latencies and a width without limits make a volume");
+            .expect("latencies and a parallelism without limits are a valid model");
         Session::on(Time::Virtual { world: World::new(vec![volume]), names: VolumeNames::Any })
     }
 
-    /// A session on virtual time, in which targets are the volumes of these names; their credit lives on between runs.
-    /// They begin at [`BEGIN_NS`].
+    /// A session in virtual time, in which targets are the volumes of these names; their burst credits carry over
+    /// between runs. They begin at [`BEGIN_NS`].
     pub fn on_volumes(volumes: Vec<(PathBuf, Volume)>) -> Self {
         let (names, volumes) = volumes.into_iter().unzip();
         Session::on(Time::Virtual { world: World::new(volumes), names: VolumeNames::These(names) })
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// True on virtual time: host and wall-clock facts have no meaning then.
+    /// True in virtual time, in which facts about host and wall clock do not apply.
     pub fn is_simulated(&self) -> bool {
         matches!(self.time, Time::Virtual { .. })
     }
@@ -127,7 +127,7 @@ impl Session {
         self.time.now()
     }
 
-    /// What a reader of results should know about the clock.
+    /// Facts about the clock for the reader of the results.
     pub fn clock_facts(&self) -> ClockFacts {
         ClockFacts {
             source: match &self.time {
@@ -137,52 +137,52 @@ impl Session {
         }
     }
 
-    /// Has `control` control whatever this session runs, instead of a control of its own.
+    /// Replaces the session's control by `control`.
     pub fn controlled(mut self, control: RunControl) -> Session {
         if let Time::Real(clock) = &self.time {
-            control.tell_clock(*clock);
+            control.set_clock(*clock);
         }
         self.control = control;
         self
     }
 
-    /// Ends whatever this session is running when asked to; may be sent to other threads.
+    /// A handle that stops the session's runs; may be sent to other threads.
     pub fn stop_handle(&self) -> StopHandle {
         self.control.stop_handle()
     }
 
-    /// Looks at the modelled volume that `path` means, with the session's clock as it stands; `None` where there is none.
-    pub fn look<T>(&self, path: &Path, look: impl FnOnce(&Volume, u64) -> T) -> Option<T> {
+    /// Calls `inspect` with the simulated volume of `path` and the session's clock; `None` if there is no such volume.
+    pub fn inspect_volume<T>(&self, path: &Path, inspect: impl FnOnce(&Volume, u64) -> T) -> Option<T> {
         let Time::Virtual { world, names } = &self.time else { return None };
-        world.look(names.find(path)?, |volume| look(volume, world.now().0))
+        world.inspect(names.find(path)?, |volume| inspect(volume, world.now().0))
     }
 
-    /// Says what may be written to.
+    /// Sets the permit to write.
     pub fn set_permit(&mut self, permit: WritePermit) {
         self.permit = permit;
     }
 
     /// Makes `path` mean `file` in every plan that names it, whether or not the file has that name on disk. Jobs reopen
-    /// it, so each has flags of its own; the caller's descriptor keeps an unnamed file alive. It is the session's own
-    /// file: no permit is asked for.
+    /// it, each with its own flags; the caller's descriptor keeps an unnamed file alive. It is the session's own file
+    /// and needs no permit.
     ///
     /// # Errors
-    /// The system does not say what it is.
+    /// The file cannot be identified.
     pub fn hold(&mut self, path: PathBuf, file: File) -> io::Result<()> {
         let handle = TargetHandle::of(file, &path)?;
         self.own.insert(path, Arc::new(handle));
         Ok(())
     }
 
-    /// The session's own file that `path` means.
+    /// The session's own file at `path`.
     pub(crate) fn own_file(&self, path: &Path) -> Option<&Arc<TargetHandle>> {
         self.own.get(path)
     }
 
-    /// What `path` means from here on.
+    /// The target of `path` for the rest of the session.
     ///
     /// # Errors
-    /// Nothing is there, or it may not be looked at.
+    /// It does not exist, or cannot be inspected.
     pub(crate) fn handle(&self, path: &Path) -> io::Result<Arc<TargetHandle>> {
         let mut devices = self.devices.borrow_mut();
         if let Some(known) = self.own.get(path).or_else(|| devices.get(path)) {
@@ -199,8 +199,8 @@ impl Session {
         Ok(handle)
     }
 
-    /// Writes incompressible data to the held or named file until it has `size` bytes or the session's clock passes
-    /// `deadline`; returns the size it has then, in whole MiB where it fell short.
+    /// Writes incompressible data to a file of the session or at a path, until it has `size` bytes or the session's
+    /// clock passes `deadline`; returns its size then, in whole MiB if it is smaller.
     pub fn lay_out(
         &self,
         path: &Path,
@@ -220,7 +220,7 @@ impl Session {
         filled
     }
 
-    /// Opens and lays out everything the plan needs, and refuses what must not be written.
+    /// Opens and lays out the targets of a plan, and refuses targets that must not be written to.
     pub fn prepare<'a>(
         &'a self,
         plan: &'a RunPlan,
@@ -229,7 +229,7 @@ impl Session {
         prepare::prepare(self, plan, observer)
     }
 
-    /// Prepares and starts at once.
+    /// Prepares and starts immediately.
     pub fn run(&self, plan: &RunPlan, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
         Ok(self.prepare(plan, observer)?.start(observer))
     }

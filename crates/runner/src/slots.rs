@@ -1,28 +1,27 @@
-//! The slots of the depth: what each holds, when it began, and how far it has got on its way through the engine.
+//! The slots of the queue depth: the request of each, its times, and its state in the engine.
 
 use fathom_engine::Completion;
 use fathom_model::{Op, Request};
 
-/// When the request of one slot began, and how far it has got.
+/// The times of the request in a slot, and its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// When the request was made, session ns; [`Stamp::UNSET`] until it is offered.
+    /// Start of the request, session ns; [`Stamp::UNSET`] until it is offered.
     pub start: u64,
-    /// When the engine had handed it over, session ns.
+    /// When the engine had submitted it, session ns.
     pub issued: u64,
-    /// Bytes already moved by earlier parts of a request that the device cut short.
+    /// Bytes moved by earlier parts of a short request.
     pub moved: u32,
 }
 
 impl Stamp {
     /// A start that is not known yet.
     pub const UNSET: u64 = u64::MAX;
-    /// Of a request that has just been made.
+    /// The stamp of a new request.
     pub const FRESH: Stamp = Stamp { start: Stamp::UNSET, issued: 0, moved: 0 };
 }
 
-/// Elements to make room for where `depth` are used: small allocations of several workers may lie side by side, and then
-/// write to one cache line.
+/// Capacity to allocate for `depth` elements: small allocations of several workers could share a cache line.
 const fn room(depth: u32) -> usize {
     const LEAST: u32 = 64;
     (if depth < LEAST { LEAST } else { depth }) as usize
@@ -31,19 +30,19 @@ const fn room(depth: u32) -> usize {
 /// All slots of one worker. A slot is free, then in the batch, then accepted, then in flight alone, then done, then free.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// What is still to be done of each slot's request.
+    /// The outstanding part of each slot's request.
     pub requests: Box<[Request]>,
     pub stamps: Box<[Stamp]>,
     pub free: Vec<u32>,
     /// Slots with a request that the engine has not accepted yet.
     pub batch: Vec<u32>,
-    /// Slots accepted by the engine and not handed over yet, in order.
+    /// Slots accepted by the engine and not submitted yet, in order.
     pub accepted: Vec<u32>,
-    /// What the engine has completed and nobody has looked at yet.
+    /// Completions of the engine that are not processed yet.
     pub done: Vec<Completion>,
     /// Requests accepted and not completed.
     pub in_flight: u32,
-    /// Requests cut short whose rests have not been handed over.
+    /// Short requests whose remainders have not been submitted.
     pub rests: u32,
 }
 
@@ -55,7 +54,7 @@ pub(crate) struct Claimed<'a> {
 }
 
 impl Claimed<'_> {
-    /// Puts a new request into the next slot; there must be one. Answers the slot, and the operation it held before.
+    /// Puts a new request into the next slot; there must be one. Returns the slot, and its previous operation.
     #[inline(always)]
     pub fn put(&mut self, request: Request) -> (u32, Op) {
         let slot = *self.slots.next().expect("no more requests are drawn than slots were claimed");
@@ -64,7 +63,7 @@ impl Claimed<'_> {
         (slot, before.op)
     }
 
-    /// How many slots have no request.
+    /// Number of slots without a request.
     #[inline(always)]
     pub fn left(self) -> usize {
         self.slots.len()
@@ -99,14 +98,14 @@ impl Slots {
 
     /// Frees the last `count` slots of the batch, which were claimed and given no request.
     #[inline]
-    pub fn give_back(&mut self, count: usize) {
+    pub fn unclaim(&mut self, count: usize) {
         let rest = self.batch.len() - count;
         self.free.extend(self.batch[rest..].iter().rev());
         self.batch.truncate(rest);
     }
 
-    /// Puts what is left of a request that has moved `moved` bytes into the batch.
-    pub fn put_rest(&mut self, slot: u32, moved: u32) {
+    /// Puts the remainder of a request that has moved `moved` bytes into the batch.
+    pub fn put_remainder(&mut self, slot: u32, moved: u32) {
         let rest = &mut self.requests[slot as usize];
         rest.offset += u64::from(moved);
         rest.len -= moved;
@@ -116,14 +115,14 @@ impl Slots {
         self.batch.push(slot);
     }
 
-    /// Where the requests go that are accepted and have not completed.
+    /// Offsets of the requests that are accepted and not completed.
     pub fn offsets_in_flight(&self) -> impl Iterator<Item = u64> + '_ {
         let slots = 0..(self.free.len() + self.batch.len()) as u32 + self.in_flight;
         let is_in_flight = |slot: &u32| !self.free.contains(slot) && !self.batch.contains(slot);
         slots.filter(is_in_flight).map(|slot| self.requests[slot as usize].offset)
     }
 
-    /// Stamps the first `count` accepted requests as handed over at `now`.
+    /// Stamps the first `count` accepted requests as submitted at `now`.
     #[inline]
     pub fn hand_over(&mut self, count: u32, now: u64) {
         if self.rests > 0 {
@@ -134,7 +133,7 @@ impl Slots {
         }
     }
 
-    /// As [`Slots::hand_over`], save that the rests of requests that were cut short keep the time of their first part.
+    /// As [`Slots::hand_over`], but the remainders of short requests keep the time of their first part.
     #[cold]
     fn hand_over_with_rests(&mut self, count: u32, now: u64) {
         for slot in self.accepted.drain(..count as usize) {

@@ -1,30 +1,30 @@
-//! Noticing that nothing completes: per worker, from outside, so that a worker stuck in the kernel is seen as well.
+//! Detection of stalls, per worker and by the observer, so that a worker stuck in the kernel is detected too.
 
 use fathom_stats::Stall;
 use fathom_stats::live::LiveWorker;
 use fathom_sys::thread::pending_offset;
 
-/// A worker with requests in flight of which none completes for so long is stalled, ns. With a look at least every half
-/// second it is told of within two seconds.
+/// A worker with requests in flight is stalled if none completes for this long, ns. With a check at least every half
+/// second, stalls are reported within two seconds.
 pub(crate) const STALL_NS: u64 = 1_000_000_000;
-/// Stalls kept of one worker; a device that stalls more often is told by its series.
+/// Stalls kept per worker; the series shows further ones.
 const KEPT: usize = 1_000;
 
-/// What has been seen of one worker.
+/// The observations of one worker.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StallWatch {
-    /// The last completion at the latest look.
+    /// The last completion at the latest check.
     last_completion: u64,
-    /// Since when requests have been in flight without a completion; `None` where none are.
+    /// Time since which requests have been in flight without a completion; `None` if none are.
     since: Option<u64>,
-    looked_at: u64,
+    checked_at: u64,
     /// Session times.
     stalls: Vec<Stall>,
 }
 
 impl StallWatch {
-    /// Looks at `live` at `now`; answers for how long nothing has completed, ns, 0 where all is well.
-    pub fn look(&mut self, now: u64, live: &LiveWorker) -> u64 {
+    /// Checks `live` at `now`; returns the time without a completion, ns, or 0 without a stall.
+    pub fn check(&mut self, now: u64, live: &LiveWorker) -> u64 {
         let begun = live.ramp.iter().chain([&live.measured]).map(|phase| phase.start_ns.get());
         let begun = begun.filter(|&start| start != 0).min();
         let (last, in_flight) = (live.last_completion_ns.get(), live.in_flight.get());
@@ -34,8 +34,8 @@ impl StallWatch {
         }
         self.since = match begun {
             Some(begun) if in_flight > 0 && !live.is_finished() => {
-                // Where nothing was in flight at the look before, what is now has begun since.
-                let kept = self.since.unwrap_or(self.looked_at);
+                // If nothing was in flight at the previous check, the current requests began after it.
+                let kept = self.since.unwrap_or(self.checked_at);
                 Some(if completed { last } else { kept }.max(begun))
             }
             _ => {
@@ -43,7 +43,7 @@ impl StallWatch {
                 None
             }
         };
-        (self.last_completion, self.looked_at) = (last, now);
+        (self.last_completion, self.checked_at) = (last, now);
         let stalled_ns = self.since.map_or(0, |since| now.saturating_sub(since));
         if stalled_ns >= STALL_NS {
             self.extend(stalled_ns, live);
@@ -51,7 +51,7 @@ impl StallWatch {
         stalled_ns
     }
 
-    /// True while a stall goes on.
+    /// True during a stall.
     pub fn is_stalled(&self) -> bool {
         self.stalls.last().is_some_and(|stall| !stall.over)
     }
@@ -72,7 +72,7 @@ impl StallWatch {
         }
     }
 
-    /// Ends the stall that goes on, where one does, at the latest completion, or at the first where the worker told of it.
+    /// Ends the current stall, if any, at the latest completion, or at the first one if the worker published it.
     fn end(&mut self, at: u64, resumed: u64) {
         if let Some(stall) = self.stalls.last_mut().filter(|stall| !stall.over) {
             let at = if (stall.start_ns + 1..=at).contains(&resumed) { resumed } else { at };
@@ -99,51 +99,51 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn stalls_are_noticed_and_end() {
+    fn stalls_are_detected_and_end() {
         let live = LiveWorker::new(Recorded::default(), [true; 3], false);
         let mut watch = StallWatch::default();
-        assert_eq!(watch.look(S, &live), 0, "not begun");
+        assert_eq!(watch.check(S, &live), 0, "not begun");
         live.measured.start_ns.set(2 * S);
         live.in_flight.set(4);
         live.last_completion_ns.set(3 * S);
-        assert_eq!(watch.look(3 * S + 5, &live), 5);
-        assert_eq!((watch.look(4 * S + 1, &live), watch.is_stalled()), (S + 1, true));
-        live.hold(4 * S, [512, 0].into_iter());
-        assert_eq!(watch.look(13 * S, &live), 10 * S);
-        // Others have completed since the first that did.
-        live.resume(13 * S + 7, STALL_NS);
-        live.resume(13 * S + 8, STALL_NS);
+        assert_eq!(watch.check(3 * S + 5, &live), 5);
+        assert_eq!((watch.check(4 * S + 1, &live), watch.is_stalled()), (S + 1, true));
+        live.publish_stalled_offsets(4 * S, [512, 0].into_iter());
+        assert_eq!(watch.check(13 * S, &live), 10 * S);
+        // Other requests have completed since the first one.
+        live.record_resumption(13 * S + 7, STALL_NS);
+        live.record_resumption(13 * S + 8, STALL_NS);
         live.last_completion_ns.set(13 * S + 9);
         live.in_flight.set(3);
-        assert_eq!((watch.look(13 * S + 11, &live), watch.is_stalled()), (2, false));
+        assert_eq!((watch.check(13 * S + 11, &live), watch.is_stalled()), (2, false));
         let expected =
             Stall { start_ns: 2 * S, length_ns: 10 * S + 7, depth: 4, offsets: vec![512, 0], over: true };
         assert_eq!(watch.into_stalls(S), [expected]);
     }
 
     #[test]
-    fn a_pause_is_no_stall_and_does_not_lengthen_one() {
+    fn pauses_are_not_stalls_and_do_not_extend_them() {
         let live = LiveWorker::new(Recorded::default(), [true; 3], false);
         let mut watch = StallWatch::default();
         live.measured.start_ns.set(S);
         live.last_completion_ns.set(2 * S);
         for at in [3, 5, 9] {
-            assert_eq!(watch.look(at * S, &live), 0, "nothing is in flight");
+            assert_eq!(watch.check(at * S, &live), 0, "nothing is in flight");
         }
         live.in_flight.set(1);
-        assert_eq!((watch.look(10 * S, &live), watch.is_stalled()), (S, true));
-        // From the last look at which nothing was in flight, not from the last completion.
+        assert_eq!((watch.check(10 * S, &live), watch.is_stalled()), (S, true));
+        // From the last check with nothing in flight, not from the last completion.
         assert_eq!(watch.into_stalls(0)[0].start_ns, 9 * S);
     }
 
     #[test]
-    fn a_stall_that_never_ends_is_kept_as_far_as_it_was_seen() {
+    fn a_stall_without_an_end_lasts_until_the_last_check() {
         let live = LiveWorker::new(Recorded::default(), [true; 3], true);
         let mut watch = StallWatch::default();
         live.ramp.as_ref().unwrap().start_ns.set(S);
         live.in_flight.set(1);
-        watch.look(S, &live);
-        watch.look(8 * S, &live);
+        watch.check(S, &live);
+        watch.check(8 * S, &live);
         let stalls = watch.into_stalls(S);
         assert_eq!((stalls[0].start_ns, stalls[0].length_ns, stalls[0].over), (0, 7 * S, false));
     }

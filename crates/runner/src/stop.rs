@@ -1,9 +1,9 @@
-//! Asking a run to end: by a signal, by another job, or because the caller has seen enough.
+//! Stop requests: by a signal, by another job, or by the caller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Ends the run it belongs to. Clones ask the same run.
+/// Requests a run to stop. Clones refer to the same run.
 #[derive(Clone, Debug, Default)]
 pub struct StopHandle {
     asked: Arc<AtomicBool>,
@@ -12,18 +12,18 @@ pub struct StopHandle {
 }
 
 impl StopHandle {
-    /// A handle of a part: who asks the whole to end asks the part, and not the other way round.
+    /// A handle for a part: a stop of the whole stops the part, but not the reverse.
     pub fn part(&self) -> StopHandle {
         let part = StopHandle::default();
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(part.clone());
-        // Asked before or meanwhile.
+        // Requested before or meanwhile.
         if let Some(reason) = self.reason() {
             part.request(&reason);
         }
         part
     }
 
-    /// Asks every worker to stop issuing, drain and report. The first reason given is the one reported.
+    /// Requests every worker to stop issuing, drain and report. The first reason is the one reported.
     pub fn request(&self, reason: &str) {
         let mut slot = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         slot.get_or_insert_with(|| reason.to_owned());
@@ -34,18 +34,18 @@ impl StopHandle {
         }
     }
 
-    /// True once a stop was asked for.
+    /// True after a stop request.
     pub fn is_requested(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Why, where a stop was asked for.
+    /// The reason of the stop request, if there was one.
     pub fn reason(&self) -> Option<String> {
         self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// What a worker watches: the run's stop, and that of its own phase (`exitall`).
+/// The stop requests for a worker: of the run, and of its phase (`exitall`).
 #[derive(Clone, Debug)]
 pub(crate) struct StopSignal {
     pub run: StopHandle,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_ends_with_the_whole_and_not_the_other_way_round() {
+    fn stopping_the_whole_stops_its_parts_but_not_the_reverse() {
         let whole = StopHandle::default();
         let (first, second) = (whole.part(), whole.part());
         first.request("the time limit");

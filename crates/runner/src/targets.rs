@@ -1,4 +1,4 @@
-//! What a plan's paths are, and which bytes of them each worker uses.
+//! The targets of a plan, and the range that each worker uses.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use fathom_workload::Extent;
 use crate::RunError;
 use crate::session::{Session, Time};
 
-/// What a path is before the run touches it.
+/// The kind of a path before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetKind {
-    /// Nothing there yet.
+    /// Does not exist yet.
     Missing,
     /// A regular file.
     File,
@@ -25,31 +25,31 @@ pub(crate) enum TargetKind {
     Virtual,
 }
 
-/// A path and what it is.
+/// A path and its properties.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub path: PathBuf,
     pub kind: TargetKind,
     /// Bytes it has now.
     pub size: u64,
-    /// Which modelled volume it is; without meaning on real time.
+    /// Index of the simulated volume; unused in real time.
     pub volume: usize,
-    /// What the path led to when it was looked at; `None` for what is missing or virtual.
+    /// The target of the path when it was inspected; `None` if it is missing or virtual.
     pub handle: Option<Arc<TargetHandle>>,
-    /// What the handle leads to, also once it was given back.
+    /// Identity of the target, also after its handle is dropped.
     pub identity: Option<TargetIdentity>,
-    /// Workers that have still to open it.
+    /// Workers that have not opened it yet.
     pub uses: usize,
 }
 
 impl Target {
-    /// A regular file, or one that is still to be made.
+    /// A regular file, or a missing one.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, TargetKind::File | TargetKind::Missing)
     }
 
-    /// Notes that a worker has opened it. After the last one a file's own descriptor is given back, as there may be many
-    /// of them; a device's stays, and with it the claim.
+    /// Records that a worker has opened it. After the last one a file's own descriptor is closed, because there may be
+    /// many; a device's stays open, and with it the claim.
     pub fn opened(&mut self) {
         self.uses = self.uses.saturating_sub(1);
         if self.uses == 0 && self.is_file() {
@@ -58,7 +58,7 @@ impl Target {
     }
 }
 
-/// Looks at `path` without changing it.
+/// Inspects `path` without changing it.
 pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Result<Target, RunError> {
     let target = |kind, size, handle: Option<Arc<TargetHandle>>| {
         let identity = handle.as_ref().map(|handle| handle.identity());
@@ -119,7 +119,7 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
     }
 }
 
-/// The operations that a job draws offsets for.
+/// The operations with offsets of a job.
 pub(crate) fn ops_used(job: &JobPlan) -> impl Iterator<Item = Op> {
     let pattern = job.io.pattern;
     Op::DATA.into_iter().filter(move |op| match op {
@@ -135,7 +135,7 @@ pub(crate) fn largest_block(job: &JobPlan) -> u64 {
     ops_used(job).map(|op| job.io.block_size[op].largest()).max().unwrap_or(0)
 }
 
-/// The bytes of `target` that clone number `clone` of `job` uses; the file may still have to grow to hold them.
+/// The bytes of `target` that clone number `clone` of `job` uses; the file may have to be extended.
 pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Extent, RunError> {
     let io = &job.io;
     let plan_error =
@@ -183,7 +183,7 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
     Ok(Extent { offset, len })
 }
 
-/// A virtual target of known size cannot grow.
+/// True for virtual targets of known size, which cannot grow.
 fn session_fixed(target: &Target) -> bool {
     target.kind == TargetKind::Virtual && target.size > 0
 }

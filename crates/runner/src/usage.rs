@@ -1,8 +1,8 @@
-//! CPU time of a worker, phase by phase.
+//! CPU time of a worker per phase.
 
 use fathom_stats::CpuUsage;
 
-/// What a worker's thread has used, read where a phase begins and ends.
+/// CPU usage of a worker's thread, read at the start and end of a phase.
 #[derive(Debug)]
 pub(crate) struct Usage {
     read: fn() -> CpuUsage,
@@ -12,12 +12,12 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// An account that is kept by `read`.
+    /// Usage that `read` returns.
     pub fn new(read: fn() -> CpuUsage) -> Self {
         Usage { read, since: CpuUsage::default(), ramp: CpuUsage::default() }
     }
 
-    /// The first phase begins: what was used before belongs to none.
+    /// Begins the first phase; earlier usage is excluded.
     pub fn begin(&mut self) {
         self.since = (self.read)();
     }
@@ -29,7 +29,7 @@ impl Usage {
         self.since = now;
     }
 
-    /// What was used in the ramp, where it has ended, and since the phase began.
+    /// The usage of the ramp, if it has ended, and since the phase began.
     pub fn end(&self) -> (CpuUsage, CpuUsage) {
         (self.ramp, (self.read)().since(&self.since))
     }

@@ -1,4 +1,4 @@
-//! What a worker is made from, and what it leaves behind.
+//! The specification of a worker, and its results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use fathom_stats::live::{LiveWorker, Recorded};
 use fathom_stats::{CpuUsage, DATA_OPS, SlowRequest, WorkerFailure};
 use fathom_workload::{Rng, SourcePlan};
 
-/// Everything a worker is made from. Plain data, so it can be made on one thread and run on another.
+/// The specification of a worker. Plain data, so that it can be built on one thread and run on another.
 pub(crate) struct WorkerSpec {
     pub job: usize,
     pub clone: usize,
@@ -32,7 +32,7 @@ pub(crate) struct WorkerSpec {
 }
 
 impl WorkerSpec {
-    /// Whether the requests of a mixed job are ever of `op`.
+    /// Whether the job issues requests of `op`.
     pub fn mixes(&self, op: Op) -> bool {
         match (self.source.pattern.mix, op) {
             (Mix::ReadWrite { read_percent }, Op::Read) => read_percent > 0,
@@ -46,7 +46,7 @@ impl WorkerSpec {
         Arc::new(LiveWorker::new(self.recorded, self.used, self.time.ramp.0 > 0))
     }
 
-    /// Delay before the first request, ns: drawn evenly from the planned range by the worker's seed.
+    /// Delay before the first request, ns, drawn uniformly from the planned range by the worker's seed.
     pub fn start_delay_ns(&self) -> u64 {
         let (low, high) = self.time.start_delay;
         let span = high.0.saturating_sub(low.0);
@@ -54,7 +54,7 @@ impl WorkerSpec {
     }
 }
 
-/// What a worker leaves behind besides its counters.
+/// The results of a worker besides its counters.
 #[derive(Clone)]
 pub(crate) struct WorkerEnd {
     pub errors: BTreeMap<(Op, i32), u64>,

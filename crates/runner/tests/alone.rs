@@ -1,4 +1,4 @@
-//! A worker alone: the loop whose instructions are counted does the work of any other.
+//! A single worker: the loop of the instruction counts does the same work as any other.
 
 mod plans;
 
@@ -15,7 +15,7 @@ fn on_null(mut job: JobPlan) -> RunPlan {
 }
 
 #[test]
-fn it_does_the_work_of_its_plan_and_the_same_each_time() {
+fn a_single_worker_executes_its_plan_repeatably() {
     for (mix, depth) in [(Mix::Read, 1), (Mix::Write, 64), (Mix::ReadWrite { read_percent: 75 }, 8)] {
         let mut job = job("alone", mix, true, depth);
         job.io.io_size = Some(SizeSpec::Bytes(1000 * 4096));
@@ -31,7 +31,7 @@ fn it_does_the_work_of_its_plan_and_the_same_each_time() {
 }
 
 #[test]
-fn its_clock_passes_over_pauses_and_ends_a_runtime() {
+fn the_clock_skips_pauses_and_ends_the_runtime() {
     let mut job = timed(job("alone", Mix::Read, true, 1), 10);
     job.time.think_time.pause = Nanos::from_secs(1);
     let outcome = run_alone(&on_null(job), TARGET_BYTES).expect("the plan fits the target");
@@ -39,7 +39,7 @@ fn its_clock_passes_over_pauses_and_ends_a_runtime() {
 }
 
 #[test]
-fn what_cannot_run_alone_is_refused_with_a_remedy() {
+fn unsuitable_plans_are_refused_with_a_remedy() {
     let check = |plan: &RunPlan, expected: &str| {
         let error = run_alone(plan, TARGET_BYTES).expect_err(expected);
         assert!(error.to_string().contains(expected), "'{error}' does not say '{expected}'");

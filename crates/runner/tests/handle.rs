@@ -1,4 +1,4 @@
-//! A run that is driven through its handle, on virtual time.
+//! A run that is controlled through its handle, in virtual time.
 
 mod plans;
 
@@ -33,7 +33,7 @@ fn begin(control: RunControl, seconds: &[u64]) -> Handle {
     RunHandle::prepare(control, || Session::simulated(MODEL, 1 << 30), Arc::new(plan)).expect("a thread")
 }
 
-/// Takes events until the run has ended; with the number of snapshots.
+/// Receives events until the run has ended; returns also the number of snapshots.
 fn finish(handle: &mut Handle) -> (RunOutcome, usize) {
     let mut snapshots = 0;
     loop {
@@ -66,7 +66,7 @@ fn a_run_without_a_gate_ends_by_itself() {
 }
 
 #[test]
-fn every_phase_is_held_until_it_is_started() {
+fn every_phase_waits_until_it_is_started() {
     const SECOND: u64 = 1_000_000_000;
     let mut handle = begin(RunControl::holding_phases(), &[2, 3]);
     let at_ns = wait_until_ready(&mut handle, 0);
@@ -75,7 +75,7 @@ fn every_phase_is_held_until_it_is_started() {
     assert!(handle.start_at(BEGIN_NS + 10 * SECOND));
     let at_ns = wait_until_ready(&mut handle, 1);
     assert_eq!(at_ns, BEGIN_NS + 12 * SECOND, "10 s of waiting and 2 s of running");
-    // An instant that has passed means at once.
+    // A time in the past means immediately.
     assert!(handle.start_at(0));
     let (outcome, _) = finish(&mut handle);
     let measured = |index: usize| &outcome.workers[index].measured;
@@ -85,7 +85,7 @@ fn every_phase_is_held_until_it_is_started() {
 }
 
 #[test]
-fn a_stop_ends_a_held_phase_and_keeps_those_before() {
+fn a_stop_ends_a_waiting_phase_and_keeps_earlier_ones() {
     let mut handle = begin(RunControl::holding_phases(), &[2, 3]);
     wait_until_ready(&mut handle, 0);
     assert!(handle.start_at(0));
@@ -98,7 +98,7 @@ fn a_stop_ends_a_held_phase_and_keeps_those_before() {
 
 #[test]
 fn a_stop_while_running_gives_the_partial_result() {
-    // More snapshots than may wait to be taken, so it cannot have ended before it is stopped.
+    // More snapshots than the queue can contain, so it cannot have ended before it is stopped.
     let mut handle = begin(RunControl::default(), &[10_000]);
     while handle.snapshot().is_none() {
         assert!(!matches!(handle.wait(), Progress::Ended(_)));
@@ -118,7 +118,7 @@ fn a_stop_while_running_gives_the_partial_result() {
 }
 
 #[test]
-fn two_runs_in_one_process_do_not_meet() {
+fn two_runs_in_one_process_are_independent() {
     let mut handles = [2, 10_000].map(|seconds| begin(RunControl::holding_phases(), &[seconds]));
     for handle in &mut handles {
         wait_until_ready(handle, 0);
@@ -133,7 +133,7 @@ fn two_runs_in_one_process_do_not_meet() {
 }
 
 #[test]
-fn a_thread_that_does_not_come_back_is_given_up_after_a_stop() {
+fn a_thread_that_does_not_respond_is_abandoned_after_a_stop() {
     let (release, released) = channel::<()>();
     let mut handle: Handle = RunHandle::begin(RunControl::default(), move |events| {
         let interim = RunOutcome { elapsed_ns: 7, ..RunOutcome::default() };
@@ -190,7 +190,7 @@ fn a_run_beside_a_session_stops_with_it() {
 }
 
 #[test]
-fn a_panic_of_the_run_goes_on_with_who_controls_it() {
+fn a_panic_of_the_run_is_resumed_in_the_controlling_thread() {
     let mut handle: Handle = RunHandle::begin(RunControl::default(), |_| panic!("a bug")).expect("a thread");
     let panic = catch_unwind(AssertUnwindSafe(|| while !matches!(handle.wait(), Progress::Ended(_)) {}));
     assert_eq!(panic.expect_err("the run panicked").downcast_ref(), Some(&"a bug"));

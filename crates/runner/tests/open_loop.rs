@@ -1,4 +1,4 @@
-//! Requests that are due by a rate, on virtual time: every due time and every response time exact.
+//! Requests under a rate in virtual time: every due time and every response time is exact.
 
 mod plans;
 
@@ -43,7 +43,7 @@ fn percentile(op: &OpOutcome, share: f64) -> u64 {
 }
 
 #[test]
-fn a_rate_below_what_the_device_can_is_kept_exactly() {
+fn a_rate_below_the_devices_limit_is_kept_exactly() {
     for depth in [1, 64] {
         let measured = run(paced(Mix::Read, depth, 10, (1_000, 0)));
         let read = &measured.read;
@@ -57,20 +57,20 @@ fn a_rate_below_what_the_device_can_is_kept_exactly() {
 }
 
 #[test]
-fn what_the_device_cannot_do_waits_and_is_counted_from_when_it_was_due() {
-    // One server's worth, 2,000 a second, for 2,500 offered: a fifth of them is left over, the last taken are 2 s late.
+fn requests_above_the_devices_limit_wait_and_count_from_their_due_time() {
+    // One server, 2,000 IOPS, for 2,500 due: a fifth remains as backlog, and the last ones issued are 2 s late.
     let measured = run(paced(Mix::Read, 1, 10, (2_500, 0)));
     let read = &measured.read;
     assert_eq!((read.ios, read.open_loop.backlog), (20_000, 5_000));
     assert_eq!(read.lat.moments.max, 500_000, "the device's own time stays what it is");
     assert_eq!(read.open_loop.response.moments.max, 2_000_400_000);
     assert_eq!(read.open_loop.latest_ns, 1_999_900_000);
-    // Not the driver's fault.
+    // Not caused by the driver.
     assert_eq!(read.open_loop.late.moments.max, 0);
 }
 
 #[test]
-fn both_directions_keep_their_own_rate_whatever_the_mix() {
+fn both_directions_keep_their_rates_for_any_mix() {
     let measured = run(paced(Mix::ReadWrite { read_percent: 75 }, 16, 10, (300, 200)));
     assert_eq!((measured.read.ios, measured.write.ios), (3_000, 2_000));
     assert_eq!(measured.write.open_loop.response.moments.min, 1_000_000);
@@ -78,7 +78,7 @@ fn both_directions_keep_their_own_rate_whatever_the_mix() {
 }
 
 #[test]
-fn a_direction_without_a_rate_takes_the_depth() {
+fn a_direction_without_a_rate_uses_the_queue_depth() {
     let measured = run(paced(Mix::ReadWrite { read_percent: 50 }, 8, 10, (0, 100)));
     let [read, write, _] = measured.ops();
     assert_eq!(write.ios, 1_000);
@@ -89,7 +89,7 @@ fn a_direction_without_a_rate_takes_the_depth() {
 }
 
 #[test]
-fn syncs_follow_their_writes_and_have_no_time_of_their_own() {
+fn syncs_follow_their_writes_and_have_no_due_times() {
     let mut job = paced(Mix::Write, 4, 10, (0, 100));
     job.io.fsync_every = 1;
     let measured = run(job);
@@ -98,7 +98,7 @@ fn syncs_follow_their_writes_and_have_no_time_of_their_own() {
 }
 
 #[test]
-fn the_schedule_goes_on_through_the_ramp() {
+fn the_schedule_continues_through_the_ramp() {
     let mut job = paced(Mix::Read, 4, 5, (1_000, 0));
     job.time.ramp = Nanos::from_secs(1);
     job.time.start_delay = (Nanos::from_millis(300), Nanos::from_millis(300));
@@ -111,7 +111,7 @@ fn the_schedule_goes_on_through_the_ramp() {
 }
 
 #[test]
-fn work_that_ends_by_itself_leaves_nothing_over() {
+fn finished_work_leaves_no_backlog() {
     let mut job = paced(Mix::Read, 4, 5, (1_000, 0));
     (job.time.runtime, job.time.time_based) = (None, false);
     job.io.io_size = Some(fathom_model::plan::SizeSpec::Bytes(500 * 4096));
@@ -120,7 +120,7 @@ fn work_that_ends_by_itself_leaves_nothing_over() {
 }
 
 #[test]
-fn random_arrivals_queue_as_theory_says() {
+fn queueing_of_random_arrivals_matches_theory() {
     // M/D/1 at half load: the mean wait is half a service time, by Pollaczek and Khinchine.
     let mut job = paced(Mix::Read, 1, 200, (1_000, 0));
     job.time.rate.process = RateProcess::Poisson;

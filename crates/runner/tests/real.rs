@@ -22,7 +22,7 @@ fn run(jobs: Vec<JobPlan>) -> Result<RunOutcome, RunError> {
 }
 
 #[test]
-fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
+fn every_engine_reads_laid_out_files_and_conserves_requests() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     for entry in fathom_engine::registry::ENGINES {
         for depth in [1, 8] {
@@ -54,11 +54,11 @@ fn every_engine_reads_what_was_laid_out_and_conserves_requests() {
 }
 
 #[test]
-fn reading_leaves_the_time_of_access() {
+fn reading_does_not_change_the_access_time() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("data");
     std::fs::write(&path, vec![1; 16 * 4096]).expect("it is written");
-    // Older than the last change: even a mount with relatime would bring it up to date at the next read.
+    // Older than the last change, so that even a mount with relatime would update it at the next read.
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     let times = std::fs::FileTimes::new().set_accessed(old);
     std::fs::File::options().write(true).open(&path).and_then(|file| file.set_times(times)).expect("ours");
@@ -91,7 +91,7 @@ fn a_layout_writes_every_byte_and_reports_it() {
 }
 
 #[test]
-fn writing_does_not_touch_what_lies_outside_the_range() {
+fn writing_does_not_change_data_outside_the_range() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("data");
     std::fs::write(&path, vec![7u8; 64 * 4096]).expect("a file");
@@ -110,7 +110,7 @@ fn writing_does_not_touch_what_lies_outside_the_range() {
 }
 
 #[test]
-fn a_file_that_shrinks_under_the_run_is_an_error_of_the_job_not_of_the_program() {
+fn a_file_truncated_during_the_run_is_an_error_of_the_job() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("data");
     std::fs::write(&path, vec![7u8; 64 * 4096]).expect("a file");
@@ -152,7 +152,7 @@ fn phases_and_runtime_in_real_time() {
 }
 
 #[test]
-fn a_stop_ends_the_run_with_what_was_measured() {
+fn a_stop_ends_the_run_with_a_partial_result() {
     struct StopAtOnce(fathom_runner::StopHandle);
     impl RunObserver for StopAtOnce {
         fn snapshot(&mut self, _: &fathom_stats::Snapshot) {
@@ -175,7 +175,7 @@ fn a_stop_ends_the_run_with_what_was_measured() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_with_a_remedy() {
+fn unsuitable_targets_are_refused_with_a_remedy() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let check = |job: JobPlan, expected: &str| {
         let error = run(vec![job]).expect_err(expected);
@@ -208,7 +208,7 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn a_file_to_be_read_is_written_whatever_gave_it_its_size() {
+fn files_to_be_read_are_filled_whatever_the_preallocation() {
     use fathom_model::plan::Fallocate::{Keep, Native, None, Posix, Truncate};
     let dir = tempfile::tempdir().expect("a temporary directory");
     for fallocate in [None, Native, Posix, Keep, Truncate] {
@@ -223,7 +223,7 @@ fn a_file_to_be_read_is_written_whatever_gave_it_its_size() {
 }
 
 #[test]
-fn reads_do_not_spoil_what_writes_carry() {
+fn reads_do_not_change_the_contents_of_writes() {
     use fathom_model::plan::Payload;
     let dir = tempfile::tempdir().expect("a temporary directory");
     for payload in [Payload::Stamped, Payload::Fixed, Payload::Refill, Payload::Zero] {
@@ -244,12 +244,12 @@ fn reads_do_not_spoil_what_writes_carry() {
 }
 
 #[test]
-fn a_layout_that_fails_leaves_nothing_behind() {
+fn a_failed_layout_leaves_no_file() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (new, old) = (dir.path().join("new"), dir.path().join("old"));
     std::fs::write(&old, [7u8; 5000]).expect("a file");
     for path in [&new, &old] {
-        // More than any file system of ours holds: no space, or no such large files.
+        // Larger than any test file system: no space, or file too large.
         run(vec![on(path, job("reader", Mix::Read, false, 1), "psync", 1 << 50)]).expect_err("no room");
     }
     assert!(!new.exists());
@@ -266,7 +266,7 @@ fn a_mapping_is_laid_out_before_it_is_written() {
 }
 
 #[test]
-fn what_moves_nothing_or_does_not_fit_is_refused() {
+fn empty_and_oversized_transfers_are_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("data");
     let check = |change: fn(&mut JobPlan), expected: &str| {
@@ -288,7 +288,7 @@ fn what_moves_nothing_or_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_held_file_is_not_removed_by_its_name() {
+fn a_session_file_is_not_removed_by_its_name() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("data");
     std::fs::write(&path, b"somebody's").expect("a file");

@@ -1,7 +1,7 @@
-//! The same jobs on the same volumes give the same numbers, on every machine and for ever.
+//! The same jobs on the same volumes give the same numbers, on every machine and in every version.
 //!
-//! Every number of an outcome and of what was asked of its volume goes into a digest. One that differs is a change of
-//! what is measured, and none of a change of speed.
+//! Every number of an outcome and of its volume's counters enters a digest. A different digest is a change of measured
+//! numbers, independent of speed.
 
 mod plans;
 
@@ -135,7 +135,7 @@ fn bucket(credit: u64) -> VolumeModel {
     model
 }
 
-/// Everything at once that is rare.
+/// All rare parts together.
 fn odd() -> VolumeModel {
     let window = Limit::Window { base: rate(800), burst: rate(2500), burst_ns: SECOND, rest_ns: 2 * SECOND };
     let on_demand = Limit::OnDemand { base: rate(10 << 20), burst: rate(40 << 20) };
@@ -184,7 +184,7 @@ fn with(mut job: JobPlan, change: impl FnOnce(&mut JobPlan)) -> JobPlan {
     job
 }
 
-/// `job` in as many copies, each of another seed.
+/// `count` copies of `job` with different seeds.
 fn copies(job: &JobPlan, count: u64) -> Vec<JobPlan> {
     (0..count).map(|copy| with(job.clone(), |job| job.clones[0].seed += copy)).collect()
 }
@@ -193,12 +193,12 @@ fn digest(model: &VolumeModel, jobs: Vec<JobPlan>) -> u64 {
     let volume = Volume::beginning_at(model, 1, BEGIN_NS).expect("the model is sound");
     let session = Session::on_volumes(vec![("target".into(), volume)]);
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);
-    // Twice, for what the first run leaves behind.
+    // Twice, because the second run starts from the state after the first.
     for _ in 0..2 {
         let plan = RunPlan { jobs: jobs.clone(), ..RunPlan::default() };
         digest.outcome(&session.run(&plan, &mut ()).expect("the plan fits the volume"));
     }
-    session.look("target".as_ref(), |volume, _| digest.volume(volume)).expect("it is there");
+    session.inspect_volume("target".as_ref(), |volume, _| digest.volume(volume)).expect("it is there");
     digest.0
 }
 
@@ -368,7 +368,7 @@ fn times_and_batches_of_every_kind() {
 }
 
 #[test]
-fn jobs_side_by_side_and_one_after_the_other() {
+fn concurrent_and_successive_jobs() {
     let staged = |jobs: Vec<JobPlan>| -> Vec<JobPlan> {
         jobs.into_iter().enumerate().map(|(at, job)| with(job, |job| job.phase = at as u32)).collect()
     };

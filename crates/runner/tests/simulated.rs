@@ -1,4 +1,4 @@
-//! The whole runner on virtual time: several jobs, one clock, every number exact.
+//! The whole runner in virtual time: several jobs, one clock, every number exact.
 
 mod plans;
 
@@ -51,7 +51,7 @@ fn check_conservation(outcome: &RunOutcome) {
 }
 
 #[test]
-fn one_job_below_the_parallelism_sees_the_service_time() {
+fn below_the_parallelism_latency_is_the_service_time() {
     let plan = RunPlan { jobs: vec![timed(job("read", Mix::Read, true, 4), 10)], ..RunPlan::default() };
     let outcome = run(&plan);
     check_conservation(&outcome);
@@ -74,7 +74,7 @@ fn several_jobs_share_one_device_and_one_clock() {
     let total: u64 = ios.iter().sum();
     assert!((159_990..=160_030).contains(&total), "8,000 a second for 20 s, plus what drains: {ios:?}");
     for (worker, depth) in outcome.workers.iter().zip([1.0, 4.0, 16.0]) {
-        // Little: each job holds its share of the depth.
+        // Little's law: each job has its share of the queue depth.
         let read = &worker.measured.read;
         let seconds = (worker.measured.end_ns - worker.measured.start_ns) as f64 / 1e9;
         let in_flight = read.ios as f64 / seconds * read.lat.moments.mean() / 1e9;
@@ -84,7 +84,7 @@ fn several_jobs_share_one_device_and_one_clock() {
 }
 
 #[test]
-fn the_mix_holds_and_both_directions_are_counted() {
+fn the_mix_is_exact_and_both_directions_are_counted() {
     let plan = RunPlan {
         jobs: vec![timed(job("mixed", Mix::ReadWrite { read_percent: 75 }, true, 8), 5)],
         ..RunPlan::default()
@@ -98,7 +98,7 @@ fn the_mix_holds_and_both_directions_are_counted() {
 }
 
 #[test]
-fn a_ramp_is_kept_apart() {
+fn a_ramp_is_counted_separately() {
     let mut ramped = timed(job("ramped", Mix::Read, true, 4), 4);
     ramped.time.ramp = Nanos::from_secs(2);
     let outcome = run(&RunPlan { jobs: vec![ramped], ..RunPlan::default() });
@@ -113,7 +113,7 @@ fn a_ramp_is_kept_apart() {
 }
 
 #[test]
-fn a_ramp_uses_up_the_jobs_size_as_in_fio() {
+fn a_ramp_consumes_the_jobs_size_as_in_fio() {
     let mut ramped = job("ramped", Mix::Read, false, 1);
     ramped.io.size = Some(SizeSpec::Bytes(100 * 4096));
     ramped.time.ramp = Nanos::from_millis(20);
@@ -169,12 +169,12 @@ fn think_time_pauses_between_blocks() {
     thoughtful.time.think_time.blocks = Some(4);
     let outcome = run(&RunPlan { jobs: vec![thoughtful], ..RunPlan::default() });
     check_conservation(&outcome);
-    // Four reads at depth 2 take 1 ms, then 10 ms of pause: 11 ms a turn.
+    // Four reads at depth 2 take 1 ms, then 10 ms of pause: 11 ms per round.
     assert_eq!(outcome.workers[0].measured.read.ios, 364);
 }
 
 #[test]
-fn think_time_pauses_between_spans_of_time() {
+fn think_time_pauses_between_periods() {
     let mut thoughtful = timed(job("thoughtful", Mix::Read, true, 2), 1);
     thoughtful.time.think_time.pause = Nanos::from_millis(100);
     thoughtful.time.think_time.io_time = Nanos::from_millis(300);
@@ -191,7 +191,7 @@ fn think_time_pauses_between_spans_of_time() {
 }
 
 #[test]
-fn times_may_be_as_long_as_a_number_can_tell() {
+fn times_may_have_the_largest_value() {
     let mut job = timed(job("endless", Mix::Read, true, 2), 1);
     job.time.think_time.pause = Nanos::MAX;
     let mut later = job.clone();
@@ -204,7 +204,7 @@ fn times_may_be_as_long_as_a_number_can_tell() {
 }
 
 #[test]
-fn a_volume_that_answers_in_no_time_ends_the_jobs_on_it() {
+fn a_volume_without_latency_ends_its_jobs_with_an_error() {
     let none = Nanos::ZERO;
     let nothing = FixedLatency { read: none, write: none, flush: none, parallelism: 4 };
     for jobs in [1, 2] {
@@ -232,7 +232,7 @@ fn think_time_counts_blocks_not_syncs() {
 }
 
 #[test]
-fn what_is_stopped_before_it_began_leaves_no_times() {
+fn a_job_stopped_before_its_start_has_no_times() {
     let mut short = timed(job("short", Mix::Read, true, 1), 1);
     short.exit_all = true;
     let mut delayed = timed(job("delayed", Mix::Read, true, 1), 60);
@@ -251,7 +251,7 @@ fn what_is_stopped_before_it_began_leaves_no_times() {
 }
 
 #[test]
-fn progress_of_a_later_phase_is_its_own() {
+fn progress_of_a_later_phase_excludes_earlier_ones() {
     #[derive(Default)]
     struct Seen(Vec<fathom_stats::Snapshot>);
     impl fathom_runner::RunObserver for Seen {
@@ -282,7 +282,7 @@ fn a_start_delay_is_not_measured() {
 }
 
 #[test]
-fn the_first_to_finish_ends_the_others_where_asked() {
+fn exitall_ends_the_other_jobs_after_the_first() {
     let mut short = timed(job("short", Mix::Read, true, 1), 1);
     short.exit_all = true;
     let plan =
@@ -299,12 +299,12 @@ fn a_low_water_mark_drains_before_refilling() {
     let outcome = run(&RunPlan { jobs: vec![low], ..RunPlan::default() });
     let depth = outcome.workers[0].measured.depth;
     check_conservation(&outcome);
-    // Refilled from one in flight: depths 2 to 8 are all met, not only the full queue.
+    // Refilled from one in flight: all depths from 2 to 8 occur, not only the full queue.
     assert!(depth.0[1] > 0 && depth.0[2] > depth.0[1] && depth.0[3] > 0, "{depth:?}");
 }
 
 #[test]
-fn requests_count_at_the_depth_that_their_batch_makes() {
+fn requests_count_at_the_queue_depth_of_their_batch() {
     let mut deep = timed(job("deep", Mix::Read, true, 16), 10);
     deep.depth = DepthPlan::batched(16, true, 4096);
     let outcome = run(&RunPlan { jobs: vec![deep], ..RunPlan::default() });
@@ -315,7 +315,7 @@ fn requests_count_at_the_depth_that_their_batch_makes() {
 }
 
 #[test]
-fn little_holds_over_the_whole_run() {
+fn littles_law_holds_over_the_whole_run() {
     for depth in [1, 2, 3, 8, 64] {
         let plan =
             RunPlan { jobs: vec![timed(job("little", Mix::Read, true, depth), 10)], ..RunPlan::default() };

@@ -1,4 +1,5 @@
-//! Jobs on modelled volumes: limits with credit are met exactly, whoever asks, and credit lives on between runs.
+//! Jobs on simulated volumes: limits with burst credits apply exactly to all jobs together, and credits carry over
+//! between runs.
 
 mod plans;
 
@@ -7,10 +8,10 @@ use fathom_model::plan::{Mix, ThinkTime};
 use fathom_model::{JobPlan, Nanos, RunPlan};
 use fathom_runner::{RunError, Session};
 use fathom_stats::RunOutcome;
-use fathom_volume::{Fault, FaultKind, Limit, LimitStage, Standing, TokenRate, VolumeLatency, VolumeModel};
+use fathom_volume::{Fault, FaultKind, Limit, LimitStage, LimitState, TokenRate, VolumeLatency, VolumeModel};
 use plans::{job, timed};
 
-/// 50 GiB: 3,000 a second while the credit lasts, then 150; half a millisecond each.
+/// 50 GiB: 3,000 IOPS while burst credits last, then 150; 0.5 ms latency.
 fn volume(credit: u64) -> VolumeModel {
     let rate = |tokens| TokenRate::per_second(tokens).expect("it is one");
     let ios =
@@ -44,7 +45,7 @@ fn ios(outcome: &RunOutcome) -> Vec<u64> {
 }
 
 #[test]
-fn three_jobs_on_one_bucket_get_its_rate_together_and_little_holds() {
+fn three_jobs_on_one_bucket_share_its_rate_and_littles_law_holds() {
     let session = session(&[("v", volume(5_400_000))]);
     let outcome = run(&session, vec![reading("v", 1, 60), reading("v", 4, 60), reading("v", 16, 60)]);
     let total: u64 = ios(&outcome).iter().sum();
@@ -59,7 +60,7 @@ fn three_jobs_on_one_bucket_get_its_rate_together_and_little_holds() {
 }
 
 #[test]
-fn credit_is_spent_by_one_run_and_gone_for_the_next() {
+fn credits_spent_by_one_run_are_missing_in_the_next() {
     // 2,850 a second above the baseline: ten seconds' worth.
     let session = session(&[("v", volume(28_500))]);
     let first = ios(&run(&session, vec![reading("v", 8, 10)]))[0];
@@ -69,23 +70,25 @@ fn credit_is_spent_by_one_run_and_gone_for_the_next() {
 }
 
 #[test]
-fn a_volume_can_be_looked_at_between_runs() {
+fn a_volume_can_be_inspected_between_runs() {
     let session = session(&[("v", volume(5_400_000))]);
     let left = || {
-        session.look("v".as_ref(), |volume, now| match volume.standings(now).next().and_then(|one| one.ios) {
-            Some(Standing::Credit { left, .. }) => left,
-            other => panic!("{other:?}"),
+        session.inspect_volume("v".as_ref(), |volume, now| {
+            match volume.stage_states(now).next().and_then(|one| one.ios) {
+                Some(LimitState::Credit { left, .. }) => left,
+                other => panic!("{other:?}"),
+            }
         })
     };
     assert_eq!(left(), Some(5_400_000));
     run(&session, vec![reading("v", 8, 10)]);
     // 2,850 a second, and what was in flight at the end.
     assert!(left().is_some_and(|left| (5_371_490..=5_371_510).contains(&left)), "{:?}", left());
-    assert_eq!(session.look("other".as_ref(), |_, _| ()), None);
+    assert_eq!(session.inspect_volume("other".as_ref(), |_, _| ()), None);
 }
 
 #[test]
-fn an_engine_that_would_do_each_request_in_one_call_waits_for_the_volume_like_others() {
+fn synchronous_engines_are_replaced_by_the_simulated_volume() {
     let with = |engine: &str, depth| {
         let mut job = reading("v", depth, 10);
         job.engine.name = engine.to_owned();
@@ -96,7 +99,7 @@ fn an_engine_that_would_do_each_request_in_one_call_waits_for_the_volume_like_ot
 }
 
 #[test]
-fn a_rest_of_years_ends_when_a_stop_is_asked_for() {
+fn a_pause_of_years_ends_at_a_stop() {
     struct Stopper(fathom_runner::StopHandle);
     impl fathom_runner::RunObserver for Stopper {
         fn snapshot(&mut self, _: &fathom_stats::Snapshot) {
@@ -116,7 +119,7 @@ fn a_rest_of_years_ends_when_a_stop_is_asked_for() {
 }
 
 #[test]
-fn volumes_are_told_apart_by_name_and_others_are_refused() {
+fn volumes_are_found_by_name_and_unknown_ones_refused() {
     let session = session(&[("small", volume(0)), ("large", volume(5_400_000))]);
     let outcome = run(&session, vec![reading("small", 4, 10), reading("large", 4, 10)]);
     let ios = ios(&outcome);
@@ -127,7 +130,7 @@ fn volumes_are_told_apart_by_name_and_others_are_refused() {
 }
 
 #[test]
-fn a_volume_that_falls_silent_is_given_up_and_told_as_stalled() {
+fn a_volume_that_stops_responding_is_abandoned_and_reported_as_stalled() {
     let mut silent = volume(5_400_000);
     silent.faults.push(Fault { at_ns: 2_000_000_000, length_ns: u64::MAX, kind: FaultKind::Stall });
     let session = session(&[("silent", silent), ("v", volume(5_400_000))]);

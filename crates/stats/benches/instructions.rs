@@ -1,7 +1,7 @@
-//! Instructions per recorded latency, and per run of requests alike that is counted at once.
+//! Instructions per recorded latency, and per run of equal latencies that is recorded in one call.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr)] // A program of its own, not a part of the crate.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A separate program, not part of the crate.
 
 #[path = "../../../benches/case.rs"]
 mod case;
@@ -14,12 +14,12 @@ use fathom_stats::DATA_OPS;
 use fathom_stats::live::{LiveLatency, LivePhase, Recorded};
 
 const TIMES: u64 = 102_400;
-/// Latencies that are alike: of requests that went and came back together.
+/// Length of a run of equal latencies: requests submitted and completed together.
 const RUN: u32 = 8;
 
 const CASES: &[Case] = &[
     Case { name: "latency", operations: TIMES, run: |n| record(n, 1, |live, ns, _| live.record(ns)) },
-    Case { name: "latency-run", operations: TIMES, run: |n| record(n, RUN, LiveLatency::record_alike) },
+    Case { name: "latency-run", operations: TIMES, run: |n| record(n, RUN, LiveLatency::record_many) },
     Case { name: "request-run", operations: TIMES, run: complete },
 ];
 
@@ -27,28 +27,28 @@ fn main() -> ExitCode {
     case::main(CASES)
 }
 
-/// From nothing to a quarter of a second, in all octaves between.
+/// From 0 to 250 ms, over all octaves.
 fn latencies(count: u64) -> impl Iterator<Item = u64> {
     (0..count).scan(0, |ns: &mut u64, _| Some(black_box(std::mem::replace(ns, (*ns * 5 + 1) & 0x0fff_ffff))))
 }
 
 #[inline(always)]
-fn record(times: u64, alike: u32, one: impl Fn(&LiveLatency, u64, u32)) {
+fn record(times: u64, repeated: u32, one: impl Fn(&LiveLatency, u64, u32)) {
     let live = LiveLatency::default();
-    // Unknown to the compiler, as in the loop.
-    let unknown = black_box(alike);
+    // Opaque to the compiler, as in the loop.
+    let unknown = black_box(repeated);
     latencies(times).for_each(|ns| one(&live, ns, unknown));
-    assert_eq!(live.counts().sum::<u64>(), times * u64::from(alike));
+    assert_eq!(live.counts().sum::<u64>(), times * u64::from(repeated));
 }
 
-/// As in the loop of an asynchronous engine: three latencies of each request, or of a run of them.
+/// As in the loop of an asynchronous engine: three latencies per request, or per run of requests.
 fn complete(times: u64) {
     let recorded =
-        Recorded { slat: true, clat: true, lat: true, at_once: false, scheduled: false, syncs: true };
+        Recorded { slat: true, clat: true, lat: true, is_synchronous: false, scheduled: false, syncs: true };
     let phase = LivePhase::new(recorded, [true; DATA_OPS]);
-    let alike = black_box(RUN);
+    let repeated = black_box(RUN);
     for ns in latencies(times) {
-        phase.ops[0].complete(alike, 4096, ns, ns + 100);
+        phase.ops[0].complete(repeated, 4096, ns, ns + 100);
     }
     assert_eq!(phase.ops[0].ios.get(), times * u64::from(RUN));
 }

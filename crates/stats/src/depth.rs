@@ -1,8 +1,8 @@
-//! How deep the queue was and how large the batches were, in fio's buckets.
+//! Queue depths and batch sizes, counted in fio's buckets.
 
 use serde::{Deserialize, Serialize};
 
-/// Share of requests by the depth at which they were issued: 1, 2-3, 4-7, 8-15, 16-31, 32-63, 64 and more.
+/// Requests by the queue depth at which they were issued: 1, 2-3, 4-7, 8-15, 16-31, 32-63, 64 and more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DepthCounts(pub [u64; 7]);
@@ -11,7 +11,7 @@ impl DepthCounts {
     /// Labels of the buckets, as fio prints them.
     pub const LABELS: [&'static str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 
-    /// The bucket of a depth of `depth` requests, itself included.
+    /// The bucket of a queue depth, which includes the request itself.
     #[inline]
     pub const fn bucket(depth: u32) -> usize {
         if depth <= 1 {

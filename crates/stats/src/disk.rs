@@ -32,7 +32,7 @@ pub struct DiskCounters {
     /// Time spent writing.
     #[serde(skip_serializing_if = "is_default")]
     pub write_ticks_ms: u64,
-    /// Time with any request in flight.
+    /// Time with at least one request in flight.
     #[serde(skip_serializing_if = "is_default")]
     pub busy_ms: u64,
     /// Time weighted by requests in flight.
@@ -53,12 +53,12 @@ pub struct DiskCounters {
 }
 
 impl DiskCounters {
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(&self, earlier: &DiskCounters) -> DiskCounters {
         self.with(earlier, u64::wrapping_sub)
     }
 
-    /// What was counted in both spans together.
+    /// The sums of both spans.
     pub fn plus(&self, other: &DiskCounters) -> DiskCounters {
         self.with(other, u64::wrapping_add)
     }
@@ -96,11 +96,11 @@ pub struct DiskInterval {
     pub start_ns: u64,
     /// End.
     pub end_ns: u64,
-    /// Counted in it.
+    /// Counts of the interval.
     pub counters: DiskCounters,
 }
 
-/// What the kernel counted for one device while the run went on.
+/// The kernel's counters of one device over a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiskOutcome {
@@ -109,20 +109,20 @@ pub struct DiskOutcome {
     pub host: u32,
     /// Kernel name (`nvme0n1`).
     pub name: String,
-    /// Name of the device stacked on top of this one, where this is not the target itself.
+    /// Name of the device stacked on top of this one; `None` for the target itself.
     #[serde(skip_serializing_if = "is_default")]
     pub under: Option<String>,
-    /// Differences over the measured part (from the first worker's measured start to the last one's end).
+    /// Counts of the measured part, from the measured start of the first worker to the end of the last.
     pub counters: DiskCounters,
     /// Length of that part, ns.
     pub elapsed_ns: u64,
-    /// Differences per observer tick, aligned with the workers' series.
+    /// Counts per tick of the observer, aligned with the workers' series.
     #[serde(skip_serializing_if = "is_default")]
     pub intervals: Vec<DiskInterval>,
 }
 
 impl DiskOutcome {
-    /// Appends an interval, or adds it to the last one where that has the same tick.
+    /// Appends an interval, or adds it to the last one if both have the same tick.
     pub fn push_interval(&mut self, interval: DiskInterval) {
         match self.intervals.last_mut() {
             Some(last) if last.tick == interval.tick => {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halving_a_disks_intervals_keeps_every_count() {
+    fn halving_disk_intervals_keeps_every_count() {
         let counters = |reads| DiskCounters { read_ios: reads, busy_ms: 10, ..DiskCounters::default() };
         let mut disk = DiskOutcome::default();
         (0..5u32).for_each(|tick| {

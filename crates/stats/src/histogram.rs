@@ -1,8 +1,8 @@
 //! Log-linear latency histogram with fio's bin geometry, extended from 17 seconds to more than an hour.
 //!
-//! Values below 128 ns have a bin each; above, every power of two is cut into 64 equal bins, so a bin is never wider
-//! than 1/64 of its lower edge and its midpoint never further than 1/128 from any value in it. fio stops at group 29
-//! (bin 1855, from 2^34 ns on); bins beyond fold into that one wherever fio's own numbers are printed.
+//! Values below 128 ns have a bin each; above, every power of two is divided into 64 equal bins, so a bin is at most
+//! 1/64 of its lower edge wide, and its midpoint is within 1/128 of every value in it. fio's histogram ends at group 29
+//! (bin 1855, 2^34 ns); fio's outputs count later bins as that one.
 
 /// Bins per power of two.
 pub const BINS_PER_OCTAVE: usize = 64;
@@ -35,7 +35,7 @@ pub const fn lower_edge(bin: usize) -> u64 {
     (BINS_PER_OCTAVE as u64 + (bin as u64 & (BINS_PER_OCTAVE as u64 - 1))) << shift
 }
 
-/// The value that stands for `bin` in reports (its middle, as fio prints it), in ns.
+/// The value that reports print for `bin`, in ns: its middle, as in fio.
 pub const fn midpoint(bin: usize) -> u64 {
     if bin < 2 * BINS_PER_OCTAVE {
         return bin as u64;
@@ -47,7 +47,7 @@ pub const fn midpoint(bin: usize) -> u64 {
 /// Counts per bin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Up to the last bin that counted anything: most histograms of a run stay empty, and thousands of jobs have thousands.
+    /// Up to the last non-empty bin: most histograms of a run stay empty, and thousands of jobs have thousands of them.
     counts: Vec<u64>,
 }
 
@@ -88,7 +88,7 @@ impl Histogram {
         }
     }
 
-    /// Makes room for this many bins.
+    /// Extends the counts to at least this many bins.
     fn reach(&mut self, bins: usize) {
         if bins > self.counts.len() {
             self.counts.resize(bins, 0);
@@ -100,19 +100,20 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The first bin where the cumulative count reaches `percent * samples / 100`, as fio picks it. `None` without samples.
+    /// The first bin at which the cumulative count reaches `percent * samples / 100`, as in fio. `None` without
+    /// samples.
     pub fn percentile_bin(&self, percent: f64) -> Option<usize> {
         let samples = self.samples();
         let mut cumulative = 0u64;
         let mut reached = self.sparse().skip_while(|&(_, count)| {
             cumulative += count;
-            // One rounding only: 99.95 is stored a little too large, and 5,997 of 6,000 do not reach it.
+            // Round only once: 99.95 is stored slightly too large, so that 5,997 of 6,000 would not reach it.
             percent.mul_add(samples as f64, -100.0 * cumulative as f64) > 0.0
         });
         reached.next().or_else(|| self.sparse().last()).map(|(bin, _)| bin)
     }
 
-    /// The value below or at which `percent` of the samples lie: the midpoint of that bin, ns. `None` without samples.
+    /// The percentile as the midpoint of its bin, ns. `None` without samples.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         self.percentile_bin(percent).map(midpoint)
     }

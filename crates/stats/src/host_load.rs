@@ -1,45 +1,45 @@
-//! What the machine did per interval of time: plain sums, so that intervals add up.
+//! CPU and pressure counters of the machine per interval; all are sums, so that intervals add up.
 
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
 
-/// Counters of the machine and of the process's control groups; all only grow.
+/// Counters of the machine and of the process's control groups, all cumulative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostCounters {
-    /// Time of all CPUs together, idle or not, ns.
+    /// Total time of all CPUs, idle time included, ns.
     pub cpu_ns: u64,
-    /// The part of it in which they worked, ns.
+    /// Busy time, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub busy_ns: u64,
-    /// The part of it that the host gave to others, ns.
+    /// Steal time, which the hypervisor gave to other guests, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub steal_ns: u64,
-    /// The part of it in which they were idle while a thread waited for I/O, ns.
+    /// I/O wait, idle time while a thread waited for I/O, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub iowait_ns: u64,
-    /// Time for which a control group of this process withheld CPUs from its threads, ns.
+    /// Time for which a control group throttled threads of this process, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub throttled_ns: u64,
-    /// Periods of the group's quota in which that happened.
+    /// Quota periods with throttling.
     #[serde(skip_serializing_if = "is_default")]
     pub throttled_periods: u64,
-    /// Time in which some thread of the machine waited for a CPU, ns.
+    /// Time in which at least one thread of the machine waited for a CPU, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub cpu_pressure_ns: u64,
-    /// Time in which some thread of the machine waited for I/O, ns.
+    /// Time in which at least one thread of the machine waited for I/O, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub io_pressure_ns: u64,
 }
 
 impl HostCounters {
-    /// What was counted since `earlier`; a counter that fell (a CPU went offline, a process changed its group) counts nothing.
+    /// The counts since `earlier`; 0 for a counter that fell (a CPU went offline, a process changed its group).
     pub fn since(&self, earlier: &HostCounters) -> HostCounters {
         self.with(earlier, u64::saturating_sub)
     }
 
-    /// What was counted in both spans together.
+    /// The sums of both spans.
     pub fn plus(&self, other: &HostCounters) -> HostCounters {
         self.with(other, u64::saturating_add)
     }
@@ -72,11 +72,11 @@ pub struct HostInterval {
     pub start_ns: u64,
     /// End.
     pub end_ns: u64,
-    /// Counted in it.
+    /// Counts of the interval.
     pub counters: HostCounters,
 }
 
-/// Halves the number of intervals by adding up neighbours.
+/// Halves the number of intervals by merging adjacent pairs.
 pub fn halve(intervals: &mut Vec<HostInterval>) {
     let joined = intervals.chunks(2).map(|pair| match pair {
         [one, next] => {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_falls_counts_nothing() {
+    fn a_counter_that_falls_counts_as_zero() {
         let counters = |cpu_ns, steal_ns| HostCounters { cpu_ns, steal_ns, ..HostCounters::default() };
         assert_eq!(counters(7, 1).since(&counters(3, 2)), counters(4, 0));
     }

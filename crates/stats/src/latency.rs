@@ -1,4 +1,4 @@
-//! A latency: its histogram and its exact moments together.
+//! Latencies: a histogram and exact moments.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +16,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// `count` latencies of `ns` each.
-    pub fn alike(count: u64, ns: u64) -> Self {
+    /// `count` latencies of `ns`.
+    pub fn repeated(count: u64, ns: u64) -> Self {
         if count == 0 {
             return Latency::default();
         }

@@ -1,7 +1,7 @@
-//! What is counted while a run goes on, and the outcome it adds up to.
+//! Counters of a running test, and the outcome that they add up to.
 //!
-//! Two halves: `live` is written by one worker each with relaxed single-writer cells and read by the observer at any
-//! time; everything else is plain data that merges by addition. Nothing here reads a clock or does I/O.
+//! The cells in `live` have one writer each, a worker, and are read by the observer at any time; everything else is
+//! plain data that merges by addition. The crate reads no clock and does no I/O.
 
 #![forbid(unsafe_code)]
 

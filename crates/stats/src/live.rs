@@ -1,8 +1,8 @@
-//! Counters that one worker writes and any other thread may read while the run goes on.
+//! Counters that one worker writes and any thread may read during the run.
 //!
-//! Every cell has exactly one writer, so an update is a relaxed load and a relaxed store (plain moves on all
-//! architectures we run on), never a locked instruction. A reader may see a value that is a few requests old; after the
-//! worker has ended (joined, or seen as finished through an acquire load) every value is exact.
+//! Every cell has exactly one writer, so an update is a relaxed load and a relaxed store (plain moves on all supported
+//! architectures), never a locked instruction. A reader may see a value that is a few requests old; once the worker has
+//! ended (it was joined, or an acquire load returned `finished`) every value is exact.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -35,7 +35,7 @@ impl Cell {
     }
 }
 
-/// A latency being recorded. The count is the sum of the bins.
+/// Latencies of one kind while they are recorded. The count is the sum of the bins.
 #[derive(Debug)]
 pub struct LiveLatency {
     bins: Box<[Cell]>,
@@ -67,12 +67,12 @@ impl LiveLatency {
     /// Counts one latency in ns.
     #[inline(always)]
     pub fn record(&self, ns: u64) {
-        self.record_alike(ns, 1);
+        self.record_many(ns, 1);
     }
 
-    /// Counts the same latency in ns `times` times over: requests that went and came back together.
+    /// Counts the same latency in ns `times` times: requests submitted and completed together.
     #[inline(always)]
-    pub fn record_alike(&self, ns: u64, times: u32) {
+    pub fn record_many(&self, ns: u64, times: u32) {
         let times = u64::from(times);
         self.bins[histogram::bin(ns)].add(times);
         self.sum.add(ns * times);
@@ -88,8 +88,8 @@ impl LiveLatency {
         }
     }
 
-    /// Counts a time in ns that may be of any length, as where requests queue for days: the sum of such times may be
-    /// beyond 2^64, which that of as many requests as are ever under way at once is not.
+    /// Counts a time in ns of any length, such as days in a queue. The sum of such times can exceed 2^64, which the sum
+    /// of latencies of requests in flight cannot.
     #[inline(always)]
     pub fn record_long(&self, ns: u64) {
         let before = self.sum.get();
@@ -126,7 +126,7 @@ impl LiveLatency {
     }
 }
 
-/// One data operation of one worker being counted.
+/// Counters of one data operation of one worker.
 #[derive(Debug, Default)]
 pub struct LiveOp {
     /// Requests handed to the engine.
@@ -139,21 +139,21 @@ pub struct LiveOp {
     pub short: Cell,
     /// Requests failed.
     pub failed: Cell,
-    /// Start to issued; only where it is recorded and not always nothing.
+    /// Start to issued; `None` if it is not recorded or always 0.
     pub slat: Option<LiveLatency>,
-    /// Every request is issued at its start.
-    slat_is_nothing: bool,
-    /// Issued to completed; only where it is recorded.
+    /// Submission latency is 0 because every request is issued at its start.
+    slat_is_zero: bool,
+    /// Issued to completed; `None` if it is not recorded.
     pub clat: Option<LiveLatency>,
-    /// Start to completed; only where it is recorded and not the same as `clat`.
+    /// Start to completed; `None` if it is not recorded or equals `clat`.
     pub lat: Option<LiveLatency>,
-    /// The total latency is the completion latency, and `clat` stands for both.
+    /// The total latency equals the completion latency; `clat` records both.
     pub lat_is_clat: bool,
-    /// What a schedule adds; only where there is one.
+    /// Response times; only under a rate.
     pub open_loop: Option<Box<LiveOpenLoop>>,
 }
 
-/// Which latencies are recorded.
+/// The latencies to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Submission latency.
@@ -162,21 +162,21 @@ pub struct Recorded {
     pub clat: bool,
     /// Total latency.
     pub lat: bool,
-    /// Nothing lies between start and issue, as where each request is done in one call: submission latency is nothing, and
-    /// completion and total latency are the same, and kept once.
-    pub at_once: bool,
-    /// Requests are due by a schedule.
+    /// Each request is one system call: it is issued at its start, so submission latency is 0, and completion and total
+    /// latency are equal and kept once.
+    pub is_synchronous: bool,
+    /// Requests have due times (a rate).
     pub scheduled: bool,
-    /// The workload syncs files, and the latency of syncs is recorded.
+    /// The workload syncs files, and sync latency is recorded.
     pub syncs: bool,
 }
 
 impl LiveOp {
     fn new(recorded: Recorded) -> Self {
-        let lat_is_clat = recorded.at_once && recorded.clat && recorded.lat;
+        let lat_is_clat = recorded.is_synchronous && recorded.clat && recorded.lat;
         LiveOp {
-            slat: (recorded.slat && !recorded.at_once).then(LiveLatency::default),
-            slat_is_nothing: recorded.slat && recorded.at_once,
+            slat: (recorded.slat && !recorded.is_synchronous).then(LiveLatency::default),
+            slat_is_zero: recorded.slat && recorded.is_synchronous,
             clat: recorded.clat.then(LiveLatency::default),
             lat: (recorded.lat && !lat_is_clat).then(LiveLatency::default),
             lat_is_clat,
@@ -185,26 +185,26 @@ impl LiveOp {
         }
     }
 
-    /// Counts requests alike that completed whole: so many, the bytes of each, and their latencies in ns.
+    /// Counts `times` requests that completed in full, with equal sizes and equal latencies in ns.
     #[inline(always)]
     pub fn complete(&self, times: u32, bytes_each: u32, clat_ns: u64, lat_ns: u64) {
         self.ios.add(u64::from(times));
         self.bytes.add(u64::from(times) * u64::from(bytes_each));
         if let Some(slat) = &self.slat {
-            slat.record_alike(lat_ns - clat_ns, times);
+            slat.record_many(lat_ns - clat_ns, times);
         }
         if let Some(clat) = &self.clat {
-            clat.record_alike(clat_ns, times);
+            clat.record_many(clat_ns, times);
         }
         if let Some(lat) = &self.lat {
-            lat.record_alike(lat_ns, times);
+            lat.record_many(lat_ns, times);
         }
     }
 
     fn read(&self) -> OpOutcome {
         let latency = |live: &Option<LiveLatency>| live.as_ref().map(LiveLatency::read).unwrap_or_default();
         let clat = latency(&self.clat);
-        let slat = if self.slat_is_nothing { Latency::alike(self.ios.get(), 0) } else { latency(&self.slat) };
+        let slat = if self.slat_is_zero { Latency::repeated(self.ios.get(), 0) } else { latency(&self.slat) };
         let lat = if self.lat_is_clat { clat.clone() } else { latency(&self.lat) };
         OpOutcome {
             issued: self.issued.get(),
@@ -221,7 +221,7 @@ impl LiveOp {
     }
 }
 
-/// One phase of one worker being counted.
+/// Counters of one phase of one worker.
 #[derive(Debug)]
 pub struct LivePhase {
     /// Read, write, trim.
@@ -230,7 +230,7 @@ pub struct LivePhase {
     pub syncs: Cell,
     /// Failed fsync and fdatasync.
     pub syncs_failed: Cell,
-    /// Latency of fsync and fdatasync; only where the workload syncs.
+    /// Latency of fsync and fdatasync; `None` if the workload issues none.
     pub sync_lat: Option<LiveLatency>,
     /// Depth buckets.
     pub depth: [Cell; 7],
@@ -242,7 +242,7 @@ pub struct LivePhase {
     pub start_ns: Cell,
     /// End of the phase, session ns; 0 until it ends.
     pub end_ns: Cell,
-    /// When a schedule ended, session ns; 0 until it does, and where there is none.
+    /// End of the schedule of a rate, session ns; 0 until it ends, and without a rate.
     pub schedule_end_ns: Cell,
 }
 
@@ -264,19 +264,19 @@ impl LivePhase {
         }
     }
 
-    /// Ends the phase, where it has begun and not ended. Only the owning worker may call this.
+    /// Ends the phase, if it has begun and not ended. Only the owning worker may call this.
     pub fn close(&self, now_ns: u64) {
         if self.start_ns.get() != 0 && self.end_ns.get() == 0 {
             self.end_ns.0.store(now_ns, Ordering::Release);
         }
     }
 
-    /// End of the phase, session ns; 0 while it goes on. All counts read after any other answer are final.
+    /// End of the phase, session ns; 0 while it runs. After any other value, all counts are final.
     pub fn ended_ns(&self) -> u64 {
         self.end_ns.0.load(Ordering::Acquire)
     }
 
-    /// The counts so far as plain data, times relative to `origin_ns`; series, windows and CPU are the observer's.
+    /// The counts so far as plain data, times relative to `origin_ns`; the observer adds series, windows and CPU times.
     pub fn read(&self, origin_ns: u64) -> PhaseOutcome {
         let cells = |cells: &[Cell; 7]| std::array::from_fn(|i| cells[i].get());
         let [read, write, trim] = &self.ops;
@@ -298,32 +298,32 @@ impl LivePhase {
     }
 }
 
-/// Offsets that a worker tells of where nothing completes.
-const HELD: usize = 8;
+/// Most offsets that a worker publishes during a stall.
+const STALLED_OFFSETS: usize = 8;
 
-/// Everything one worker publishes. Aligned so that no two workers write to the same cache line, nor to neighbours, which
-/// processors fetch in pairs.
+/// Everything that one worker publishes. Aligned so that no two workers write to the same cache line or to adjacent
+/// ones, which processors fetch in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct LiveWorker {
-    /// The ramp; `None` where there is none.
+    /// The ramp; `None` without one.
     pub ramp: Option<LivePhase>,
     /// The measured part.
     pub measured: LivePhase,
     /// Time of the last completion, session ns.
     pub last_completion_ns: Cell,
-    /// Time of the first completion after the latest silence that was told of, session ns.
+    /// Time of the first completion after the latest published stall, session ns.
     pub resumed_ns: Cell,
     /// Requests in flight, syncs included.
     pub in_flight: Cell,
     /// Kernel thread id.
     pub thread_id: Cell,
-    /// Offsets of requests in flight, written only while nothing completes.
-    held: [Cell; HELD],
-    held_count: Cell,
-    /// When `held` was written, session ns.
-    held_at_ns: Cell,
-    /// Set once with release ordering when the worker will write nothing more.
+    /// Offsets of requests in flight, written only during a stall.
+    stalled_offsets: [Cell; STALLED_OFFSETS],
+    stalled_offset_count: Cell,
+    /// When `stalled_offsets` was written, session ns.
+    stalled_offsets_at_ns: Cell,
+    /// Set once, with release ordering, after the worker's last write.
     pub finished: AtomicBool,
 }
 
@@ -337,47 +337,52 @@ impl LiveWorker {
             resumed_ns: Cell::default(),
             in_flight: Cell::default(),
             thread_id: Cell::default(),
-            held: Default::default(),
-            held_count: Cell::default(),
-            held_at_ns: Cell::default(),
+            stalled_offsets: Default::default(),
+            stalled_offset_count: Cell::default(),
+            stalled_offsets_at_ns: Cell::default(),
             finished: AtomicBool::new(false),
         }
     }
 
-    /// Ends whichever phase the worker is in.
+    /// Ends the current phase.
     pub fn close(&self, now_ns: u64) {
         self.ramp.iter().chain([&self.measured]).for_each(|phase| phase.close(now_ns));
     }
 
-    /// Says that a request that took long completed at `now_ns`: where nothing had for `silence_ns`, that is when it ended. Only
-    /// the owning worker may call this, before it moves on [`LiveWorker::last_completion_ns`].
+    /// Records the end of a stall: a completion at `now_ns` after none for `silence_ns`. Only the owning worker may
+    /// call this, before it updates [`LiveWorker::last_completion_ns`].
     #[cold]
-    pub fn resume(&self, now_ns: u64, silence_ns: u64) {
+    pub fn record_resumption(&self, now_ns: u64, silence_ns: u64) {
         let last = self.last_completion_ns.get();
         if now_ns.saturating_sub(last) >= silence_ns && self.resumed_ns.get() <= last {
             self.resumed_ns.set(now_ns);
         }
     }
 
-    /// Says which offsets are in flight at `now_ns`: the first few of them. Only the owning worker may call this.
-    pub fn hold(&self, now_ns: u64, offsets: impl Iterator<Item = u64>) {
-        let held = self.held.iter().zip(offsets).map(|(cell, offset)| cell.set(offset)).count();
-        self.held_count.set(held as u64);
-        self.held_at_ns.set(now_ns);
+    /// Publishes the first few offsets in flight at `now_ns`. Only the owning worker may call this.
+    pub fn publish_stalled_offsets(&self, now_ns: u64, offsets: impl Iterator<Item = u64>) {
+        let published =
+            self.stalled_offsets.iter().zip(offsets).map(|(cell, offset)| cell.set(offset)).count();
+        self.stalled_offset_count.set(published as u64);
+        self.stalled_offsets_at_ns.set(now_ns);
     }
 
-    /// The offsets in flight that the worker has told of since `since_ns`.
+    /// The offsets in flight, if published after `since_ns`.
     pub fn offsets_in_flight(&self, since_ns: u64) -> Vec<u64> {
-        let told = if self.held_at_ns.get() > since_ns { self.held_count.get() as usize } else { 0 };
-        self.held.iter().take(told).map(Cell::get).collect()
+        let published = if self.stalled_offsets_at_ns.get() > since_ns {
+            self.stalled_offset_count.get() as usize
+        } else {
+            0
+        };
+        self.stalled_offsets.iter().take(published).map(Cell::get).collect()
     }
 
-    /// True once the worker writes nothing more; all counts read after this are final.
+    /// True after the worker's last write; all counts read afterwards are final.
     pub fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Acquire)
     }
 
-    /// Says that the worker writes nothing more.
+    /// Marks the worker's last write.
     pub fn finish(&self) {
         self.finished.store(true, Ordering::Release);
     }
@@ -388,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn live_latency_reads_as_what_was_recorded() {
+    fn live_latency_equals_a_recorded_latency() {
         let live = LiveLatency::default();
         let mut plain = Latency::default();
         for ns in
@@ -401,25 +406,25 @@ mod tests {
     }
 
     #[test]
-    fn latencies_alike_count_as_so_many_single_ones() {
-        let (alike, single) = (LiveLatency::default(), LiveLatency::default());
+    fn equal_latencies_count_like_single_ones() {
+        let (repeated, single) = (LiveLatency::default(), LiveLatency::default());
         for (ns, times) in [(5_000, 3), (0, 2), (17_000_000_000, 64), (3_600_000_000_000, 5), (5_001, 1)] {
-            alike.record_alike(ns, times);
+            repeated.record_many(ns, times);
             (0..times).for_each(|_| single.record(ns));
         }
-        assert_eq!(alike.read(), single.read());
+        assert_eq!(repeated.read(), single.read());
     }
 
     #[test]
-    fn what_is_done_at_once_keeps_one_latency_for_both() {
-        let recorded = Recorded { clat: true, lat: true, at_once: true, ..Recorded::default() };
+    fn synchronous_requests_keep_one_latency_as_clat_and_lat() {
+        let recorded = Recorded { clat: true, lat: true, is_synchronous: true, ..Recorded::default() };
         let op = LiveOp::new(recorded);
         op.complete(2, 4096, 700, 700);
         assert!(op.lat.is_none(), "kept once");
         let outcome = op.read();
         assert_eq!((outcome.ios, outcome.bytes, outcome.lat.moments.sum), (2, 8192, 1400));
         assert_eq!(outcome.lat, outcome.clat);
-        assert_eq!(outcome.slat, Latency::default(), "not asked for");
+        assert_eq!(outcome.slat, Latency::default(), "not requested");
         let with_slat = LiveOp::new(Recorded { slat: true, ..recorded });
         assert_eq!(with_slat.read().slat, Latency::default());
         with_slat.complete(2, 4096, 700, 700);
@@ -439,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_phase_that_goes_on_can_be_closed() {
+    fn only_a_running_phase_can_be_closed() {
         let live = LiveWorker::new(Recorded::default(), [true; DATA_OPS], true);
         live.close(5);
         let ramp = live.ramp.as_ref().unwrap();
@@ -452,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_used_and_asked_for_is_recorded() {
+    fn unused_operations_and_unrequested_latencies_are_not_recorded() {
         let phase = LivePhase::new(Recorded { clat: true, ..Recorded::default() }, [true, false, false]);
         let recorded = |op: &LiveOp| (op.slat.is_some(), op.clat.is_some(), op.lat.is_some());
         assert_eq!(recorded(&phase.ops[0]), (false, true, false));

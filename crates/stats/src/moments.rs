@@ -1,10 +1,10 @@
-//! Count, sum, sum of squares, least and greatest of integer samples; exact, and exact to merge.
+//! Count, sum, sum of squares, minimum and maximum of integer samples; exact, also when merged.
 
 use serde::{Deserialize, Serialize};
 
 use crate::wire::wide;
 
-/// Exact moments of a set of integers. Mean and deviation are derived only when printed.
+/// Exact moments of a set of integers. Mean and deviation are computed only for output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Moments {
@@ -49,8 +49,8 @@ impl Moments {
 
     /// Sample standard deviation (n - 1), as fio prints it; 0 below two samples.
     ///
-    /// `sum_squares * n - sum^2` is formed in integers, so nothing cancels; only where that product would overflow
-    /// (past 10^19 squared samples) does it fall back to floating point.
+    /// `sum_squares * n - sum^2` is computed in integers, so that nothing cancels; floating point is used only if that
+    /// product would overflow (10^19 squared samples).
     pub fn stdev(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_spread_around_a_large_mean_does_not_cancel() {
+    fn deviation_is_exact_around_a_large_mean() {
         let mut moments = Moments::default();
         for i in 0..1_000_000u64 {
             moments.record(10_000_000_000 + (i & 1));

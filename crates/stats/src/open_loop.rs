@@ -1,29 +1,29 @@
-//! What is counted where requests are offered by a schedule rather than as the depth lets them.
+//! Response times of requests under a rate.
 //!
-//! Each request has a time at which it is due, which no stall moves. Its response time counts from there, so waiting
-//! behind a stalled request is part of it, as it is for whoever sends requests without asking how the device is.
+//! Each request has a due time that no stall moves. Its response time counts from the due time, so it includes waiting
+//! behind a stalled request, as it does for clients that send requests independently of the device.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Latency;
 use crate::live::{Cell, LiveLatency};
 
-/// One operation under a schedule.
+/// One operation under a rate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenLoop {
     /// Due to completed.
     pub response: Latency,
-    /// Due, or since when there was room for it, to start: what the driver itself was late.
+    /// From due, or from when a slot was free if that was later, to start: the delay of the driver itself.
     pub late: Latency,
-    /// Longest time from due to start, whatever the reason, ns.
+    /// Longest time from due to start, for any reason, ns.
     pub latest_ns: u64,
-    /// Requests that were due and had found no room when issuing ended.
+    /// Requests that were due and not issued when issuing ended.
     pub backlog: u64,
 }
 
 impl OpenLoop {
-    /// Adds what another worker counted.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &OpenLoop) {
         self.response.merge(&other.response);
         self.late.merge(&other.late);
@@ -32,7 +32,7 @@ impl OpenLoop {
     }
 }
 
-/// One operation under a schedule being counted.
+/// Counters of one operation under a rate.
 #[derive(Debug, Default)]
 pub struct LiveOpenLoop {
     response: LiveLatency,
@@ -41,21 +41,21 @@ pub struct LiveOpenLoop {
     backlog: Cell,
 }
 
-/// The moments of a request under a schedule, session ns.
+/// The times of a request under a rate, session ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offered {
-    /// When it was due.
+    /// Due time.
     pub due: u64,
-    /// When it was due and there was room for it.
+    /// When it was due and a slot was free.
     pub ready: u64,
-    /// When it was made.
+    /// Start.
     pub start: u64,
-    /// When it had completed.
+    /// Completion.
     pub completed: u64,
 }
 
 impl LiveOpenLoop {
-    /// Counts a request that completed whole. Only the owning worker may call this.
+    /// Counts a request that completed in full. Only the owning worker may call this.
     pub fn complete(&self, offered: &Offered) {
         let Offered { due, ready, start, completed } = *offered;
         self.response.record_long(completed.saturating_sub(due));
@@ -63,8 +63,9 @@ impl LiveOpenLoop {
         self.latest_ns.set(self.latest_ns.get().max(start.saturating_sub(due)));
     }
 
-    /// Says how many requests were due and not made when issuing ended. Only the owning worker may call this.
-    pub fn leave(&self, backlog: u64) {
+    /// Stores the number of requests that were due and not issued when issuing ended. Only the owning worker may call
+    /// this.
+    pub fn set_backlog(&self, backlog: u64) {
         self.backlog.set(backlog);
     }
 
@@ -88,7 +89,7 @@ mod tests {
         let live = LiveOpenLoop::default();
         live.complete(&Offered { due: 100, ready: 100, start: 110, completed: 150 });
         live.complete(&Offered { due: 200, ready: 900, start: 905, completed: 1000 });
-        live.leave(3);
+        live.set_backlog(3);
         let mut read = live.read();
         assert_eq!((read.response.moments.sum, read.response.moments.max), (850, 800));
         assert_eq!((read.late.moments.sum, read.latest_ns, read.backlog), (15, 705, 3));
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn days_of_waiting_are_added_up() {
+    fn sums_of_week_long_responses_exceed_64_bits() {
         const WEEK: u64 = 7 * 86_400 * 1_000_000_000;
         let live = LiveOpenLoop::default();
         // 2^64 ns are some 30,500 weeks.

@@ -1,4 +1,4 @@
-//! What a run amounted to: plain data, one entry per worker, ready to be merged or written down.
+//! The outcome of a run: plain data, one entry per worker, to be merged or stored.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DATA_OPS, DiskOutcome, HostInterval, PhaseOutcome, Stall};
 
-/// How often one errno was met with one operation.
+/// Number of failures of one operation with one errno.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorCount {
@@ -15,7 +15,7 @@ pub struct ErrorCount {
     pub op: Op,
     /// Positive errno.
     pub errno: i32,
-    /// How often.
+    /// Failed requests.
     pub count: u64,
 }
 
@@ -41,13 +41,13 @@ pub struct SlowRequest {
 pub struct WorkerFailure {
     /// Positive errno, or 0 where the failure has none.
     pub errno: i32,
-    /// What was attempted, on what, and what went wrong.
+    /// The failed action, its object and the cause.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
-/// Everything one worker did.
+/// The outcome of one worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerOutcome {
     /// Index of the job in the plan.
@@ -58,7 +58,7 @@ pub struct WorkerOutcome {
     pub thread_id: u32,
     /// When the worker's job began, ms since the epoch; 0 in virtual time.
     pub started_unix_ms: u64,
-    /// The ramp, where there was one.
+    /// The ramp, if there was one.
     pub ramp: Option<PhaseOutcome>,
     /// The measured part.
     pub measured: PhaseOutcome,
@@ -66,11 +66,11 @@ pub struct WorkerOutcome {
     pub errors: Vec<ErrorCount>,
     /// The slowest requests of the measured part, slowest first.
     pub slowest: Vec<SlowRequest>,
-    /// Why it ended early; `None` where it ended as planned.
+    /// Why it ended early; `None` if it ended as planned.
     pub failure: Option<WorkerFailure>,
-    /// The worker was still inside the kernel when the run was given up; the numbers are what it had reported.
+    /// The worker was blocked in the kernel when the run ended; its numbers are the last that it published.
     pub stuck: bool,
-    /// Times in which nothing completed, over both phases.
+    /// Stalls, over both phases.
     pub stalls: Vec<Stall>,
 }
 
@@ -85,43 +85,43 @@ pub struct RunOutcome {
     pub workers: Vec<WorkerOutcome>,
     /// The devices under the targets.
     pub disks: Vec<DiskOutcome>,
-    /// What the machine did over the measured part, interval by interval.
+    /// CPU and pressure counters of the machine over the measured part, per interval.
     pub host_load: Vec<HostInterval>,
-    /// The signal or other reason that ended the run before its time.
+    /// The signal or other reason that interrupted the run.
     pub interrupted: Option<String>,
-    /// Things a reader should know (a depth that was reduced, a file that was shortened), in order.
+    /// Notes for the reader (a reduced queue depth, a shortened file), in order.
     pub notes: Vec<String>,
 }
 
 /// The state of a run at one moment, for progress displays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Since the start of the run, ns.
+    /// Time since the start of the run, ns.
     pub elapsed_ns: u64,
-    /// Until the expected end, ns, where one can be told.
+    /// Time until the expected end, ns; `None` if unknown.
     pub remaining_ns: Option<u64>,
     /// Requests per second over the last tick: read, write, trim.
     pub iops: [f64; DATA_OPS],
     /// Bytes per second over the last tick: read, write, trim.
     pub bytes_per_second: [f64; DATA_OPS],
-    /// Mean completion latency over the last tick, ns; `None` where nothing completed.
+    /// Mean completion latency over the last tick, ns; `None` without completions.
     pub clat_mean_ns: Option<u64>,
-    /// Workers running, and workers in all.
+    /// Workers that are running.
     pub running: u32,
     /// Workers of the whole plan.
     pub workers: u32,
     /// State letter of each worker as fio shows them (`P` not started, `r`/`w`/`m`… running, `/` ramping, `_` done).
     pub states: String,
-    /// Nothing has completed for this long although requests are in flight, ns; 0 where all is well.
+    /// Time without a completion although requests are in flight, ns; 0 without a stall.
     pub stalled_ns: u64,
-    /// Requests in flight of the worker that has been waiting longest; 0 where all is well.
+    /// Requests in flight of the worker with the longest stall; 0 without a stall.
     pub stalled_in_flight: u64,
     /// True while every running worker is still in its ramp.
     pub ramping: bool,
 }
 
 impl WorkerOutcome {
-    /// Adds up errors that were counted by `(op, errno)`.
+    /// Sets the errors from counts by `(op, errno)`.
     pub fn set_errors(&mut self, counts: &BTreeMap<(Op, i32), u64>) {
         self.errors = counts.iter().map(|(&(op, errno), &count)| ErrorCount { op, errno, count }).collect();
     }

@@ -1,4 +1,4 @@
-//! What one worker did in one phase: counters, latencies and the series, merged by addition and stored as they are.
+//! Counters, latencies and series of one worker in one phase; they merge by addition and are stored unchanged.
 
 use fathom_model::Op;
 use serde::{Deserialize, Serialize};
@@ -35,12 +35,12 @@ pub struct OpOutcome {
     /// IOPS per full 500 ms window.
     #[serde(skip_serializing_if = "is_default")]
     pub iops_windows: Moments,
-    /// What a schedule adds; empty where there is none.
+    /// Response times under a rate; empty without one.
     #[serde(skip_serializing_if = "is_default")]
     pub open_loop: OpenLoop,
 }
 
-/// Processor use of one worker, or of the process.
+/// CPU time and scheduling counters of one worker, or of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuUsage {
@@ -48,18 +48,18 @@ pub struct CpuUsage {
     pub user_ns: u64,
     /// System time, ns.
     pub system_ns: u64,
-    /// Switches because the thread waited.
+    /// Context switches because the thread blocked.
     pub voluntary_switches: u64,
-    /// Switches because the scheduler took the CPU away.
+    /// Context switches by preemption.
     pub involuntary_switches: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Page faults that did not.
+    /// Page faults without I/O.
     pub minor_faults: u64,
 }
 
 impl CpuUsage {
-    /// What was used since `earlier`.
+    /// The usage since `earlier`.
     pub fn since(&self, earlier: &CpuUsage) -> CpuUsage {
         CpuUsage {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
@@ -71,7 +71,7 @@ impl CpuUsage {
         }
     }
 
-    /// Adds the use of another worker.
+    /// Adds the usage of another worker.
     pub fn merge(&mut self, other: &CpuUsage) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;
@@ -82,20 +82,20 @@ impl CpuUsage {
     }
 }
 
-/// What threads of the kernel did on behalf of one worker. Their CPU time is in no [`CpuUsage`] of the worker's.
+/// Kernel threads that served one worker. The worker's [`CpuUsage`] does not include their CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelThreads {
-    /// Most threads seen at once that carry out requests which would have made the submitter wait.
+    /// Most threads seen at once that executed requests which would have blocked the submitter.
     pub workers: u32,
-    /// CPU time of those, ns.
+    /// CPU time of these threads, ns.
     pub workers_ns: u64,
-    /// CPU time of the thread that submits in the worker's place, ns; 0 where the worker does so itself.
+    /// CPU time of the kernel thread that submits for the worker, ns; 0 without one.
     pub submitter_ns: u64,
 }
 
 impl KernelThreads {
-    /// Adds what served another worker.
+    /// Adds the kernel threads of another worker.
     pub fn merge(&mut self, other: &KernelThreads) {
         self.workers += other.workers;
         self.workers_ns += other.workers_ns;
@@ -109,9 +109,10 @@ impl KernelThreads {
 pub struct PhaseOutcome {
     /// Start, ns on the session's clock since the start of the run.
     pub start_ns: u64,
-    /// End, ns on the session's clock since the start of the run; includes draining what was in flight.
+    /// End, ns on the session's clock since the start of the run; includes draining requests in flight.
     pub end_ns: u64,
-    /// When a schedule ended and only what was in flight went on, ns since the start of the run; 0 where there is none.
+    /// End of the schedule of a rate, after which requests in flight only completed, ns since the start of the run; 0
+    /// without a rate.
     #[serde(skip_serializing_if = "is_default")]
     pub schedule_end_ns: u64,
     /// Reads.
@@ -132,18 +133,18 @@ pub struct PhaseOutcome {
     /// fsync and fdatasync that failed.
     #[serde(skip_serializing_if = "is_default")]
     pub syncs_failed: u64,
-    /// Depth at which requests were issued, syncs included.
+    /// Queue depth at which requests were issued, syncs included.
     pub depth: DepthCounts,
     /// Batch sizes of submissions.
     pub submit: BatchCounts,
     /// Batch sizes of completions.
     pub complete: BatchCounts,
-    /// Processor use.
+    /// CPU usage.
     pub cpu: CpuUsage,
-    /// What threads of the kernel did on the worker's behalf.
+    /// Kernel threads that served the worker.
     #[serde(skip_serializing_if = "is_default")]
     pub kernel_threads: KernelThreads,
-    /// Counts per interval, ascending; those in which nothing completed are kept.
+    /// Counts per interval, ascending; intervals without completions are included.
     #[serde(skip_serializing_if = "is_default")]
     pub series: Vec<Interval>,
 }
@@ -171,12 +172,12 @@ impl PhaseOutcome {
         [&self.read, &self.write, &self.trim]
     }
 
-    /// The same, to be changed.
+    /// Read, write, trim, mutable.
     pub fn ops_mut(&mut self) -> [&mut OpOutcome; DATA_OPS] {
         [&mut self.read, &mut self.write, &mut self.trim]
     }
 
-    /// A data operation. Panics for a sync operation, which has none.
+    /// One data operation. Panics for a sync operation.
     pub fn op(&self, op: Op) -> &OpOutcome {
         self.ops()[op as usize]
     }

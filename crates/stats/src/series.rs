@@ -1,8 +1,8 @@
-//! What happened per interval of time.
+//! Counts per interval of time.
 //!
-//! Intervals are cut by the observer, not by the worker: each holds the difference of two readings of the worker's
-//! counters, so their sum equals the totals exactly. The number of intervals is bounded: when it reaches `MAX`, pairs
-//! are merged and the interval doubles.
+//! The observer makes the intervals, not the worker: each is the difference of two readings of the worker's counters,
+//! so their sum equals the totals exactly. The number of intervals is bounded: at `MAX`, pairs are merged and the
+//! interval length doubles.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +48,8 @@ pub struct Interval {
 /// Most intervals that a phase keeps.
 pub const MAX: usize = 2400;
 
-/// Appends an interval, or adds it to the last one where that has the same tick. Intervals in which nothing completed are
-/// kept, so that a stall shows.
+/// Appends an interval, or adds it to the last one if both have the same tick. Intervals without completions are kept,
+/// so that stalls are visible.
 pub fn push(intervals: &mut Vec<Interval>, interval: Interval) {
     match intervals.last_mut() {
         Some(last) if last.tick == interval.tick => last.absorb(interval),
@@ -88,7 +88,7 @@ impl Interval {
         [&self.read, &self.write, &self.trim]
     }
 
-    /// Takes in the interval that follows this one.
+    /// Adds the interval that follows this one.
     fn absorb(&mut self, next: Interval) {
         self.end_ns = next.end_ns;
         self.add(&next);

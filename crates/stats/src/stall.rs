@@ -8,15 +8,15 @@ use crate::wire::is_default;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stall {
-    /// When the last request before it completed, or the first of it began, ns since the start of the run.
+    /// Last completion before the stall, or start of its first request, ns since the start of the run.
     pub start_ns: u64,
-    /// How long nothing completed, ns; as far as it was seen where it was not over when the run ended.
+    /// Time without a completion, ns; until the end of the run if the stall had not ended.
     pub length_ns: u64,
-    /// Requests in flight when it was noticed.
+    /// Requests in flight when it was detected.
     pub depth: u32,
-    /// Offsets of requests in flight, bytes: some of them, as far as they are known.
+    /// Known offsets of requests in flight, bytes; not all of them.
     #[serde(skip_serializing_if = "is_default")]
     pub offsets: Vec<u64>,
-    /// Requests completed again, or the run left none in flight.
+    /// The stall ended: requests completed again, or the run left none in flight.
     pub over: bool,
 }

@@ -1,4 +1,4 @@
-//! Reading latencies: percentiles, and the shapes that fio's outputs and our own JSON need.
+//! Summaries of latencies: percentiles, and the forms that fio's outputs and fathom's JSON use.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +18,8 @@ impl Latency {
             .map(|bin| histogram::midpoint(bin.min(histogram::FIO_BINS - 1)))
     }
 
-    /// The percentile within our own, longer range, ns, and never outside the least and greatest sample.
-    /// `None` without samples, and where it lies among those that are beyond that range.
+    /// The percentile within fathom's longer range, ns, limited to the minimum and maximum. `None` without samples, and
+    /// if the percentile lies beyond that range.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let bin = self.histogram.percentile_bin(percent)?;
         let is_beyond =
@@ -44,7 +44,7 @@ impl Latency {
         folded
     }
 
-    /// The summary that our own tables and JSON show.
+    /// The summary for fathom's tables and JSON.
     pub fn summary(&self) -> LatencySummary {
         let Moments { count, min, max, .. } = self.moments;
         let some = count > 0;
@@ -72,20 +72,20 @@ impl Latency {
     }
 }
 
-/// A percentile is shown where at least this many samples lie beyond it.
+/// A percentile is valid if at least this many samples lie beyond it.
 const LEAST_BEYOND: u128 = 10;
 
-/// A latency in our own outputs; ns. What the sample does not carry is `None`.
+/// A latency in fathom's outputs, ns. Values with too few samples are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LatencySummary {
     /// Number of samples.
     pub samples: u64,
-    /// Least.
+    /// Minimum.
     pub min: Option<u64>,
     /// Arithmetic mean.
     pub mean: Option<f64>,
-    /// Greatest.
+    /// Maximum.
     pub max: Option<u64>,
     /// Sample standard deviation.
     pub stdev: Option<f64>,
@@ -101,12 +101,12 @@ pub struct LatencySummary {
     pub p999: Option<u64>,
     /// 99.99 %.
     pub p9999: Option<u64>,
-    /// What a table may show as uncertain; never part of a document.
+    /// Uncertain percentiles, for tables only; never part of a document.
     #[serde(skip)]
     pub thin: ThinPercentiles,
 }
 
-/// Percentiles beyond which one to nine samples lie: to be marked as uncertain wherever they are shown; ns.
+/// Percentiles beyond which one to nine samples lie, ns. Tables mark them as uncertain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThinPercentiles {
     /// Median.
@@ -117,15 +117,15 @@ pub struct ThinPercentiles {
     pub p999: Option<u64>,
 }
 
-/// How many requests fell into each class of fio's latency lines. A class is named by its upper bound and begins where
-/// the one before ends, so the first class of `us` begins at 1000 ns.
+/// Requests per class of fio's latency lines. A class is named by its upper bound and begins at the end of the previous
+/// one, so the first class of `us` begins at 1000 ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyClasses {
     /// Below 2, 4, 10, 20, 50, 100, 250, 500, 750, 1000 ns.
     pub ns: [u64; 10],
     /// The same in us.
     pub us: [u64; 10],
-    /// The same in ms, then below 2000 ms and all the rest.
+    /// The same in ms, then below 2000 ms and 2000 ms or more.
     pub ms: [u64; 12],
 }
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_shown_only_where_ten_samples_lie_beyond() {
+    fn percentiles_need_ten_samples_beyond_them() {
         for (samples, expected) in [
             (0, [false; 6]),
             (19, [false; 6]),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn summaries_never_leave_the_range_of_the_samples() {
+    fn summaries_stay_between_minimum_and_maximum() {
         let s = recorded(vec![1_000_003; 1_000]).summary();
         assert_eq!(
             (s.min, s.p50, s.p99, s.max),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn fio_values_fold_what_is_past_its_range() {
+    fn fio_values_fold_bins_past_its_range() {
         let latency = recorded([100, 1 << 35, 1 << 40]);
         let last = histogram::midpoint(histogram::FIO_BINS - 1);
         assert_eq!(latency.fio_bins(), [(100, 1), (last, 2)]);
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn bins_that_do_not_exist_count_as_the_last() {
+    fn invalid_bins_count_as_the_last() {
         let mut latency = recorded([100]);
         latency.histogram = Histogram::from_sparse([(usize::from(u16::MAX), 1)]);
         latency.moments.max = u64::MAX;
         let mut classes = LatencyClasses::default();
         classes.add(&latency);
         assert_eq!((classes.ms[11], latency.fio_bins().len()), (1, 1));
-        // Nobody knows which of the times beyond it is.
+        // The percentile is one of the times beyond the range, and unknown.
         assert_eq!(latency.percentile(50.0), None);
         latency.moments.max = 4 * 3_600_000_000_000;
         assert!(latency.percentile(50.0) > Some(3_600_000_000_000));

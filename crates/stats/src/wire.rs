@@ -1,20 +1,20 @@
-//! How counts are written where serde's own way would lose something or grow: sums of 128 bits as decimal text, and
-//! histograms as the list of their bins that are not empty.
+//! Serialised forms that differ from serde's defaults: 128-bit sums as decimal text, which loses no digits, and
+//! histograms as the list of their non-empty bins, which is shorter.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Histogram;
 
-/// For `skip_serializing_if`: true where the value is what a missing field would be read as.
+/// For `skip_serializing_if`: true if the value is the default, which a missing field means.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// `u128` as a decimal string, because JSON readers keep no more than 53 bits of a number.
+/// `u128` as a decimal string, because JSON readers may keep only 53 bits of a number.
 pub(crate) mod wide {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    /// The largest sum: 1,024 of them can be added up.
+    /// The largest valid sum: 1,024 of them can be added without overflow.
     const MAX: u128 = 1 << 118;
 
     pub(crate) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,7 +1,7 @@
 //! Instructions per simulated request.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr)] // A program of its own, not a part of the crate.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A separate program, not part of the crate.
 
 #[path = "../../../benches/case.rs"]
 mod case;
@@ -39,7 +39,7 @@ fn cap() -> VolumeModel {
     VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(SIZE) }
 }
 
-/// 50 GiB of gp2: credit on I/Os, a cap on bytes, units that merge.
+/// 50 GiB of gp2: a burst bucket on I/Os, a bandwidth limit, and sequential I/Os that merge.
 fn gp2() -> VolumeModel {
     let (burst, capacity) = (Some(rate(3000)), 5_400_000);
     let stage = LimitStage {
@@ -63,15 +63,15 @@ fn parallel() -> VolumeModel {
     VolumeModel { parallelism, read_latency: latency.clone(), write_latency: latency, ..cap() }
 }
 
-/// A loop that keeps [`DEPTH`] requests under way and takes them in the order in which they were made.
+/// A closed loop at queue depth [`DEPTH`] that takes completions in the order of their requests.
 #[inline(never)]
 fn run(model: &VolumeModel, requests: u64) {
-    let mut volume = Volume::new(model, 1).expect("a volume that can be");
+    let mut volume = Volume::new(model, 1).expect("a valid model");
     let mut ends: VecDeque<u64> = VecDeque::from(vec![0; DEPTH]);
     let mut offset = 0u64;
     for _ in 0..requests {
         let now = ends.pop_front().unwrap_or_default();
-        // An odd multiple of the block goes over all blocks in a scattered order.
+        // An odd multiple of the block size visits all blocks in a scattered order.
         offset = (offset + 1_234_577 * 4096) % SIZE;
         let completion = volume.submit(now, black_box(&VolumeRequest { op: Op::Read, offset, bytes: 4096 }));
         ends.push_back(completion.at_ns);

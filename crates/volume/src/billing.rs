@@ -1,27 +1,27 @@
-//! What a burst on demand costs: transactions beyond the baseline, second by second.
+//! Billing of on-demand bursts: transactions beyond the baseline, per second.
 
 use crate::rate::TokenRate;
 use crate::stage::LimitStage;
 use crate::unit::RequestCharge;
 
-/// ns of a second.
+/// ns per second.
 const SECOND: u64 = 1_000_000_000;
 
-/// How bursts on demand are billed: in each second the larger of I/Os beyond the baseline and bytes beyond it, these
-/// counted in transactions.
+/// The rule for on-demand bursts: each second bills the I/Os beyond the baseline, or the bytes beyond it in
+/// transactions, whichever is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Billing {
-    /// Bytes of a transaction.
+    /// Bytes per transaction.
     pub transaction_bytes: u64,
 }
 
-/// Adds up what is billed.
+/// Adds up the billed transactions.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     billing: Billing,
     base_ios: u64,
     base_bytes: u64,
-    /// The second that is being counted, and what went in it.
+    /// The current second, and its counts.
     second: u64,
     ios: u64,
     bytes: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(billing: Billing, stage: &LimitStage) -> Self {
-        // Of a limit that is not on demand nothing goes beyond, so nothing of it is billed.
+        // No request exceeds a limit that is not on demand, so nothing is billed.
         let base = |limit: Option<crate::Limit>| match limit {
             Some(crate::Limit::OnDemand { base, .. }) => in_a_second(base),
             _ => u64::MAX,
@@ -49,7 +49,7 @@ impl Meter {
         self.bytes += cost.bytes;
     }
 
-    /// Transactions billed, the current second's included.
+    /// Transactions billed, including those of the current second.
     pub(crate) fn billed(&self) -> u64 {
         self.billed + self.open()
     }
@@ -71,7 +71,7 @@ mod tests {
 
     const MB: u64 = 1_000_000;
 
-    /// What a P30 (5,000 I/Os and 200 MB a second) is billed for seconds of so many I/Os and MB each.
+    /// Checks the bill of a P30 (5,000 IOPS and 200 MB/s); a slot is (seconds, I/Os per second, MB/s).
     fn check(slots: &[(u64, u64, u64)], expected: u64) {
         let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         let stage = LimitStage {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_providers_examples_come_out() {
+    fn bills_match_the_providers_examples() {
         check(&[(600, 4000, 50), (10, 6000, 50), (2930, 4900, 200), (60, 7000, 50)], 130_000);
         check(&[(5, 10_000, 300)], 25_000);
         check(&[(5, 6000, 600)], 8_000);

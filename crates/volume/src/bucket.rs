@@ -1,37 +1,39 @@
-//! A token bucket in exact integers, answered in O(1): no event per token, nothing that drifts.
+//! A token bucket in exact integers: O(1) per request, without events per token and without drift.
 //!
-//! The level is the line `gain * t - spent`, cut off at the capacity. So a bucket is one number, and asking for the
-//! level at an instant changes nothing. Tokens are scaled by the denominator of the rate, which makes the gain of a ns whole.
+//! The level is `gain * t - spent`, limited to the capacity. So the state of a bucket is one number, and reading the
+//! level does not change it. Tokens are scaled by the denominator of the rate, so that the gain per ns is a whole
+//! number.
 
 use crate::rate::TokenRate;
 
-/// Tokens that accrue at a rate up to a capacity.
+/// A bucket whose tokens accrue at a rate up to a capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenBucket {
-    /// Scaled tokens gained in a ns.
+    /// Scaled tokens gained per ns.
     gain: u64,
-    /// Scaled tokens in a token.
+    /// Scaled tokens per token.
     scale: u64,
     /// Scaled tokens at which the bucket is full.
     capacity: i128,
-    /// Tokens that must be there before a request may go, unless the request costs less.
+    /// Tokens that a request needs before it may proceed, or its cost if that is less.
     required: u64,
     /// `gain * t` at the instant the bucket is empty.
     spent: i128,
 }
 
 impl TokenBucket {
-    /// Spaces requests at `rate`: each goes as soon as those before it are paid for, which may have been up to `slack_ns`
-    /// ahead.
+    /// Spaces requests at `rate`: each proceeds as soon as the earlier ones are paid for. Requests may be up to
+    /// `slack_ns` ahead of the rate.
     ///
-    /// It holds at least what one ns brings, because instants are whole ns: else each rounding would lose its rest for good.
+    /// The capacity is at least the gain of one ns: times are whole ns, and every rounding would otherwise lose a
+    /// remainder.
     pub(crate) fn pacing(rate: TokenRate, slack_ns: u64) -> Self {
         let (gain, scale) = (rate.tokens(), rate.per_ns());
         let capacity = i128::from(gain) * i128::from(slack_ns.max(1));
         TokenBucket { gain, scale, capacity, required: 0, spent: 0 }
     }
 
-    /// Holds `capacity` tokens, `initial` of them at the instant 0, and gains them at `rate`.
+    /// A bucket of `capacity` tokens, with `initial` tokens at time 0, refilled at `rate`.
     pub(crate) fn storing(rate: TokenRate, capacity: u64, initial: u64) -> Self {
         let (gain, scale) = (rate.tokens(), rate.per_ns());
         let spent = -i128::from(initial.min(capacity)) * i128::from(scale);
@@ -39,8 +41,8 @@ impl TokenBucket {
         TokenBucket { gain, scale, capacity: i128::from(capacity) * i128::from(scale), required, spent }
     }
 
-    /// The first instant from `now` on at which `cost` tokens may be taken. One request that costs more than the
-    /// bucket holds goes when it is full, and is paid for afterwards. What costs nothing waits for nothing.
+    /// The first time from `now` on at which `cost` tokens may be taken. A request that costs more than the capacity
+    /// proceeds when the bucket is full, and is paid for afterwards. A request without cost never waits.
     #[inline(always)]
     pub(crate) fn earliest(&self, now: u64, cost: u64) -> u64 {
         if cost == 0 {
@@ -54,14 +56,14 @@ impl TokenBucket {
         now.saturating_add(div_ceil(missing as u128, self.gain))
     }
 
-    /// Takes `cost` tokens at `at`, which [`Bucket::earliest`] has allowed.
+    /// Takes `cost` tokens at `at`, a time that [`TokenBucket::earliest`] returned.
     #[inline(always)]
     pub(crate) fn take(&mut self, at: u64, cost: u64) {
         let full = self.gained(at) - self.capacity;
         self.spent = self.spent.max(full) + i128::from(cost) * i128::from(self.scale);
     }
 
-    /// Whole tokens there are at `at`; 0 while something is still to be paid for.
+    /// Whole tokens at `at`; 0 while requests remain to be paid for.
     pub(crate) fn level(&self, at: u64) -> u64 {
         let level = (self.gained(at) - self.spent).clamp(0, self.capacity);
         (level / i128::from(self.scale)) as u64
@@ -73,7 +75,7 @@ impl TokenBucket {
     }
 }
 
-/// Rounded up; what takes longer than the clock reaches is never.
+/// Rounded up; a time beyond the range of the clock becomes the maximum, "never".
 #[inline(always)]
 pub(crate) fn div_ceil(dividend: u128, divisor: u64) -> u64 {
     match u64::try_from(dividend) {
@@ -92,7 +94,7 @@ mod tests {
         TokenRate::per_second(tokens).unwrap()
     }
 
-    /// When each of `costs`, all asked for at 0, goes.
+    /// Checks when each of `costs`, all requested at 0, proceeds.
     fn check(mut bucket: TokenBucket, costs: &[u64], expected: &[u64]) {
         let went: Vec<u64> = costs
             .iter()
@@ -106,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn requests_go_when_they_are_paid_for() {
+    fn requests_proceed_once_earlier_ones_are_paid_for() {
         check(TokenBucket::pacing(rate(1000), 0), &[1, 1, 2, 1], &[0, 1_000_000, 2_000_000, 4_000_000]);
-        // A third of a second is no whole ns; the third request is on time all the same.
+        // A third of a second is not a whole number of ns; the third request is still on time.
         check(TokenBucket::pacing(rate(3), 0), &[1; 4], &[0, 333_333_334, 666_666_667, SECOND]);
         check(TokenBucket::storing(rate(1), 3, 2), &[1, 1, 1, 2], &[0, 0, SECOND, 3 * SECOND]);
-        // More than it holds: when full, and paid for afterwards.
+        // More than the capacity: proceeds when the bucket is full, and is paid for afterwards.
         check(TokenBucket::storing(rate(1), 2, 2), &[5, 1], &[0, 4 * SECOND]);
-        // What costs nothing is part of what went before it.
+        // A request without cost proceeds with the one before it.
         check(TokenBucket::pacing(rate(1), 0), &[4, 0, 1], &[0, 0, 4 * SECOND]);
     }
 
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_rise_to_the_capacity_and_never_below_nothing() {
+    fn levels_stay_between_zero_and_the_capacity() {
         let mut bucket = TokenBucket::storing(rate(2), 10, 4);
         let levels = |bucket: &TokenBucket| [0, 1, 3, 100].map(|second| bucket.level(second * SECOND));
         assert_eq!(levels(&bucket), [4, 6, 10, 10]);
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_day_of_an_odd_rate_loses_nothing() {
-        // 7 every 3 s: a day brings 201,600, and the one at its end is on time to the ns.
+        // 7 every 3 s are 201,600 per day; the last one is on time to the ns.
         let mut bucket = TokenBucket::pacing(TokenRate::ratio(7, 3 * SECOND).unwrap(), 0);
         let mut now = 0;
         for _ in 0..=201_600 {

@@ -1,46 +1,50 @@
-//! A cache before the limits, as a host may have: what it serves is not counted by them.
+//! A host cache in front of the limits: they do not count the requests that it serves.
 
 use std::collections::VecDeque;
 
-/// A cache of reads, and of writes if it may keep them.
+/// A read cache, and a write-back cache if `dirty_bytes` is above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// How much it holds.
+    /// Capacity.
     pub bytes: u64,
-    /// What is kept or dropped together.
+    /// Size of a line.
     pub line_bytes: u32,
-    /// How long a request takes that it serves, ns.
+    /// Latency of a request that the cache serves, ns.
     pub latency_ns: u64,
-    /// Bytes of writes that it may hold before they are on the volume; 0 = writes go through.
+    /// Most dirty bytes, which are not on the volume yet; 0 = write-through.
     pub dirty_bytes: u64,
 }
 
-/// Lines that may take each other's place.
+/// Lines per set.
 const WAYS: usize = 8;
-/// More lines than a host would keep, at 8 bytes each.
+/// Upper bound of the number of lines, above any real host's, at 8 bytes each.
 const MOST_LINES: u64 = 1 << 26;
 
 impl Cache {
-    /// Why it makes no sense; `(field, reason)`.
-    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+    /// The first invalid field, and the reason.
+    pub(crate) fn invalid_field(&self) -> Option<(&'static str, String)> {
         let lines = self.bytes / u64::from(self.line_bytes.max(1));
         match self {
             Cache { line_bytes: 0, .. } => Some(("line_bytes", "is 0".to_owned())),
             _ if lines < WAYS as u64 => {
-                Some(("bytes", format!("hold {lines} lines, which must be {WAYS} or more")))
+                Some(("bytes", format!("give {lines} lines; at least {WAYS} are required")))
             }
-            _ if lines > MOST_LINES => Some(("bytes", format!("hold {lines} lines, more than {MOST_LINES}"))),
-            _ if self.dirty_bytes > self.bytes => Some(("dirty_bytes", "are more than it holds".to_owned())),
+            _ if lines > MOST_LINES => {
+                Some(("bytes", format!("give {lines} lines; at most {MOST_LINES} are possible")))
+            }
+            _ if self.dirty_bytes > self.bytes => {
+                Some(("dirty_bytes", "exceed the capacity of the cache".to_owned()))
+            }
             _ => None,
         }
     }
 }
 
-/// Which lines it holds, and which writes are not on the volume yet.
+/// The state of a cache: its lines, and the writes that are not on the volume yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Cached {
     cache: Cache,
-    /// In sets of [`WAYS`], the latest used first; a line's number and one, 0 = none.
+    /// Sets of [`WAYS`], most recently used first; line number + 1, or 0 for an empty entry.
     lines: Vec<u64>,
     /// When each write will be on the volume, and its bytes.
     dirty: VecDeque<(u64, u32)>,
@@ -57,7 +61,7 @@ impl Cached {
         self.cache.latency_ns
     }
 
-    /// Uses the lines of a range; true where it held all of them before.
+    /// Uses the lines of a range; true if all of them were cached.
     pub(crate) fn touch(&mut self, offset: u64, bytes: u32) -> bool {
         let line_bytes = u64::from(self.cache.line_bytes);
         let last = offset.saturating_add(u64::from(bytes.max(1)) - 1) / line_bytes;
@@ -70,7 +74,7 @@ impl Cached {
 
     fn use_line(&mut self, line: u64) -> bool {
         let sets = (self.lines.len() / WAYS) as u64;
-        // Neighbouring lines fall into neighbouring sets, so that a range as large as the cache fits.
+        // Adjacent lines fall into adjacent sets, so that a range as large as the cache fits.
         let set = (line % sets) as usize * WAYS;
         let ways = &mut self.lines[set..set + WAYS];
         let found = ways.iter().position(|&way| way == line + 1);
@@ -79,12 +83,12 @@ impl Cached {
         found.is_some()
     }
 
-    /// True where writes are kept.
+    /// True for a write-back cache.
     pub(crate) fn keeps_writes(&self) -> bool {
         self.cache.dirty_bytes > 0
     }
 
-    /// When a write that comes at `arrival` and will be on the volume at `written` is acknowledged.
+    /// The acknowledgement time of a write that arrives at `arrival` and is on the volume at `written`.
     pub(crate) fn keep(&mut self, arrival: u64, bytes: u32, written: u64) -> u64 {
         let written = written.max(self.written());
         let room = self.cache.dirty_bytes.saturating_sub(u64::from(bytes));
@@ -105,7 +109,7 @@ impl Cached {
         kept_at.saturating_add(self.cache.latency_ns)
     }
 
-    /// When all that was written is on the volume; 0 where it is already.
+    /// When all writes are on the volume; 0 if they are already.
     pub(crate) fn written(&self) -> u64 {
         self.dirty.back().map_or(0, |&(done, _)| done)
     }
@@ -118,28 +122,28 @@ mod tests {
     const CACHE: Cache = Cache { bytes: 1 << 20, line_bytes: 4096, latency_ns: 10, dirty_bytes: 8192 };
 
     #[test]
-    fn it_holds_what_was_used_last() {
+    fn the_least_recently_used_line_is_evicted() {
         let mut cached = Cached::new(CACHE);
         let lines = 256;
         let mut pass = |from: u64, to: u64| (from..to).filter(|line| cached.touch(line * 4096, 4096)).count();
         assert_eq!(pass(0, lines), 0);
         assert_eq!(pass(0, lines), 256);
-        // A quarter more than fits: what was used longest ago has gone, line after line.
+        // A quarter more than the capacity: the least recently used lines are evicted, one after the other.
         assert_eq!(pass(lines, lines + 64), 0);
         assert_eq!(pass(64, lines + 64), 256);
         assert!(!cached.touch(0, 4096) && cached.touch(0, 1));
     }
 
     #[test]
-    fn a_range_is_served_if_all_of_it_is_there() {
+    fn a_range_is_served_only_if_it_is_cached_completely() {
         let mut cached = Cached::new(CACHE);
         assert!(!cached.touch(0, 4096) && !cached.touch(4000, 200) && cached.touch(0, 8192));
     }
 
     #[test]
-    fn writes_are_kept_while_there_is_room() {
+    fn writes_are_cached_up_to_the_dirty_limit() {
         let mut cached = Cached::new(CACHE);
-        // (arrival, bytes, on the volume) and when it is acknowledged.
+        // (arrival, bytes, on the volume) and the acknowledgement.
         for (arrival, bytes, written, expected) in [
             (0, 4096, 1000, 10),
             (0, 4096, 2000, 10),
@@ -147,7 +151,7 @@ mod tests {
             (0, 4096, 4000, 2010),
             (3500, 4096, 5000, 3510),
             (9000, 8192, 9500, 9010),
-            // More than may be kept goes through, behind what is kept.
+            // A write above the dirty limit goes to the volume, behind the dirty ones.
             (9000, 8193, 9400, 9500),
         ] {
             assert_eq!(cached.keep(arrival, bytes, written), expected, "{arrival}");
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_that_make_no_sense_are_refused_by_field() {
+    fn invalid_caches_are_refused_by_field() {
         for (cache, expected) in [
             (CACHE, None),
             (Cache { line_bytes: 0, ..CACHE }, Some("line_bytes")),
@@ -163,7 +167,7 @@ mod tests {
             (Cache { bytes: u64::MAX, ..CACHE }, Some("bytes")),
             (Cache { dirty_bytes: (1 << 20) + 1, ..CACHE }, Some("dirty_bytes")),
         ] {
-            assert_eq!(cache.fault().map(|(field, _)| field), expected, "{cache:?}");
+            assert_eq!(cache.invalid_field().map(|(field, _)| field), expected, "{cache:?}");
         }
     }
 }

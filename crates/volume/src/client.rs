@@ -1,37 +1,37 @@
-//! The machine that asks: each request costs it CPU time, of which it may have less than it seems.
+//! The client machine: each request costs CPU time, which steal time and CPU credits limit.
 
 use crate::bucket::div_ceil;
-use crate::limit::{Limit, Limiter, Standing};
+use crate::limit::{Limit, LimitState, Limiter};
 use crate::rate::TokenRate;
 
-/// A client whose CPU time is counted.
+/// A client with limited CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     /// CPUs that work on requests.
     pub cpus: u32,
-    /// CPU time of a request, ns.
+    /// CPU time per request, ns.
     pub request_ns: u32,
-    /// CPU time of each of its KiB, ns.
+    /// CPU time per KiB of a request, ns.
     pub kib_ns: u32,
-    /// Thousandths of each CPU that the host keeps for others.
+    /// Steal time: thousandths of each CPU that the hypervisor gives to other guests.
     pub steal_per_mille: u32,
-    /// Where the machine lives on CPU credit.
+    /// CPU credits of a burstable machine.
     pub credit: Option<CpuCredit>,
 }
 
-/// CPU credit: unused baseline is kept and lets the CPUs run in full.
+/// CPU credits: unused baseline accrues as credit, which lets the CPUs run at full rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuCredit {
-    /// Thousandths of all CPUs that are there for ever.
+    /// The baseline: thousandths of all CPUs that are always available.
     pub baseline_per_mille: u32,
-    /// The most that is kept, ns of CPU time.
+    /// Capacity, ns of CPU time.
     pub capacity_ns: u64,
-    /// What there is at the beginning, ns of CPU time.
+    /// Initial credit, ns of CPU time.
     pub initial_ns: u64,
 }
 
 impl Client {
-    /// The limit on CPU time that it comes to; `Err((field, reason))` where it makes no sense.
+    /// The resulting limit on CPU time, or the invalid field and the reason.
     pub(crate) fn limit(&self) -> Result<Limit, (&'static str, String)> {
         let cpus = match self.cpus {
             1..=4096 => u64::from(self.cpus),
@@ -46,9 +46,9 @@ impl Client {
         let base = TokenRate::ratio(cpus * u64::from(credit.baseline_per_mille), 1000);
         let Some(base) = base else { return Err(("credit.baseline_per_mille", "is 0".to_owned())) };
         let (capacity, initial) = (credit.capacity_ns, credit.initial_ns);
-        // A host may take so much that less than the baseline is left; then credit makes no difference.
+        // The hypervisor may take so much that less than the baseline is left; then credit has no effect.
         let limit = Limit::Credit { base: base.min(full), burst: Some(full), capacity, initial };
-        match limit.fault() {
+        match limit.invalid_field() {
             Some(("capacity", reason)) => Err(("credit.capacity_ns", reason)),
             Some(("initial", reason)) => Err(("credit.initial_ns", reason)),
             Some((_, reason)) => Err(("credit.baseline_per_mille", reason)),
@@ -57,7 +57,7 @@ impl Client {
     }
 }
 
-/// A client at work.
+/// The state of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Issuer {
     client: Client,
@@ -72,21 +72,21 @@ impl Issuer {
         Issuer { client, limit, limiter: Limiter::new(limit, 0), last: 0 }
     }
 
-    /// When a request that is asked for at `now` has left the machine.
+    /// When a request that is made at `now` leaves the machine.
     pub(crate) fn issue(&mut self, now: u64, bytes: u32) -> u64 {
         let kib = u64::from(bytes).div_ceil(1024);
         let cost = u64::from(self.client.request_ns) + u64::from(self.client.kib_ns) * kib;
         let begin = self.limiter.earliest(now.max(self.last), cost);
         self.limiter.take(begin, cost);
         self.last = begin;
-        // One CPU does the whole of a request, at what is left of it.
+        // One CPU executes all of a request, at its rate after steal.
         let left = u64::from(1000 - self.client.steal_per_mille);
         begin.saturating_add(div_ceil(u128::from(cost) * 1000, left))
     }
 
-    /// What its CPU credit stands at.
-    pub(crate) fn standing(&self, at: u64) -> Standing {
-        self.limiter.standing(&self.limit, at)
+    /// The state of its CPU credits.
+    pub(crate) fn state(&self, at: u64) -> LimitState {
+        self.limiter.state(&self.limit, at)
     }
 }
 
@@ -98,12 +98,13 @@ mod tests {
         Client { cpus: 1, request_ns: 10_000, kib_ns: 0, steal_per_mille: 0, credit: None };
     const SECOND: u64 = 1_000_000_000;
 
-    /// Requests issued in each of the first seconds, if there is always one to issue.
+    /// Checks the requests issued in each of the first seconds, with one always waiting.
     fn check(client: Client, expected: &[u64]) {
         let mut issuer = Issuer::new(client, client.limit().unwrap());
         let mut counts = vec![0; expected.len()];
         loop {
-            // A request belongs to the second in which it leaves, one on the edge to the second it ends.
+            // A request counts in the second in which it leaves; one on a boundary counts in the second that ends
+            // there.
             let second = (issuer.issue(0, 4096) - 1) / SECOND;
             let Some(count) = counts.get_mut(second as usize) else { break };
             *count += 1;
@@ -112,19 +113,19 @@ mod tests {
     }
 
     #[test]
-    fn a_client_issues_what_its_cpu_time_allows() {
+    fn cpu_time_limits_the_request_rate() {
         check(CLIENT, &[100_000, 100_000]);
         check(Client { kib_ns: 2500, ..CLIENT }, &[50_000, 50_000]);
         check(Client { steal_per_mille: 200, ..CLIENT }, &[80_000, 80_000]);
-        // A fifth of a CPU and 1.6 s of credit: a full CPU for two seconds. Only the last request waits, because all
-        // it costs must be there when it begins.
+        // A fifth of a CPU and 1.6 s of credit: a full CPU for two seconds. Only the last request waits, because its
+        // full cost must be available when it begins.
         let credit =
             CpuCredit { baseline_per_mille: 200, capacity_ns: 1_600_000_000, initial_ns: 1_600_000_000 };
         check(Client { credit: Some(credit), ..CLIENT }, &[100_000, 99_999, 20_000, 20_000]);
     }
 
     #[test]
-    fn clients_that_make_no_sense_are_refused_by_field() {
+    fn invalid_clients_are_refused_by_field() {
         let credit = CpuCredit { baseline_per_mille: 200, capacity_ns: 10, initial_ns: 10 };
         let with = |credit| Client { credit: Some(credit), ..CLIENT };
         for (client, expected) in [
@@ -135,7 +136,7 @@ mod tests {
             (with(CpuCredit { baseline_per_mille: 0, ..credit }), Some("credit.baseline_per_mille")),
             (with(CpuCredit { capacity_ns: 0, ..credit }), Some("credit.capacity_ns")),
             (with(CpuCredit { initial_ns: 11, ..credit }), Some("credit.initial_ns")),
-            // The host took more than the baseline leaves.
+            // Steal leaves less than the baseline.
             (Client { steal_per_mille: 900, ..with(credit) }, None),
         ] {
             assert_eq!(client.limit().err().map(|(field, _)| field), expected, "{client:?}");

@@ -1,33 +1,34 @@
-//! What goes wrong, and when: spells of silence, of errors and of slowness, known from the beginning.
+//! The fault schedule of a volume: stalls, errors and slow periods at fixed times.
 
 use crate::rng::VolumeRng;
 
-/// A spell of trouble.
+/// One fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When it begins, ns from the volume's beginning.
+    /// Start, ns since the volume's beginning.
     pub at_ns: u64,
-    /// How long it lasts, ns; [`u64::MAX`] = for ever.
+    /// Length, ns; [`u64::MAX`] = without end.
     pub length_ns: u64,
-    /// What happens.
+    /// The kind.
     pub kind: FaultKind,
 }
 
-/// What happens in a spell.
+/// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The volume stands still: nothing begins, and what is being served ends that much later. Credit accrues meanwhile.
+    /// The volume stalls: no request begins, and requests in service end later by the length of the stall. Burst
+    /// credits accrue meanwhile.
     Stall,
-    /// Requests fail that are begun in it.
+    /// Requests that begin during the fault fail.
     Error {
-        /// Of a million requests, so many.
+        /// Failed requests per million.
         per_million: u32,
-        /// What they fail with.
+        /// Their errno.
         errno: i32,
     },
-    /// Requests that are begun in it take longer.
+    /// Requests that begin during the fault take longer.
     Slow {
-        /// Their latency, in hundredths of what it would be.
+        /// Their latency, in percent of the normal latency.
         percent: u32,
     },
 }
@@ -42,13 +43,13 @@ impl Fault {
     }
 }
 
-/// Why the schedule makes no sense; `(index, field, reason)`.
-pub(crate) fn fault_of(faults: &[Fault]) -> Option<(usize, &'static str, String)> {
+/// The first invalid fault of a schedule: `(index, field, reason)`.
+pub(crate) fn invalid_fault(faults: &[Fault]) -> Option<(usize, &'static str, String)> {
     let mut stalled_until = 0;
     for (index, fault) in faults.iter().enumerate() {
         let follows = index == 0 || faults[index - 1].at_ns <= fault.at_ns;
         let problem = match fault.kind {
-            _ if !follows => Some(("at_ns", "is before the previous one")),
+            _ if !follows => Some(("at_ns", "is before the start of the previous fault")),
             _ if fault.length_ns == 0 => Some(("length_ns", "is 0")),
             FaultKind::Stall if fault.at_ns < stalled_until => Some(("at_ns", "overlaps another stall")),
             FaultKind::Error { per_million: 0 | 1_000_001.., .. } => {
@@ -68,13 +69,13 @@ pub(crate) fn fault_of(faults: &[Fault]) -> Option<(usize, &'static str, String)
     None
 }
 
-/// The faults that are still to come or at work.
+/// The current and future faults.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultSchedule {
     faults: Vec<Fault>,
-    /// Nothing happens before this instant.
+    /// Start of the first fault.
     begins: u64,
-    /// When the first of them is over.
+    /// End of the first fault.
     first_end: u64,
     rng: VolumeRng,
 }
@@ -86,7 +87,7 @@ impl FaultSchedule {
         schedule
     }
 
-    /// Forgets what is over at `now`; nobody may ask for an earlier instant afterwards.
+    /// Drops the faults that have ended at `now`; later calls must not refer to earlier times.
     #[inline(always)]
     pub(crate) fn advance(&mut self, now: u64) {
         if now >= self.first_end {
@@ -95,7 +96,7 @@ impl FaultSchedule {
         }
     }
 
-    /// `at`, or the end of the stall it lies in.
+    /// `at`, or the end of the stall that contains it.
     #[inline(always)]
     pub(crate) fn resumed(&self, at: u64) -> u64 {
         if at < self.begins {
@@ -104,7 +105,7 @@ impl FaultSchedule {
         self.stalls().fold(at, |at, stall| if stall.holds(at) { stall.end_ns() } else { at })
     }
 
-    /// When a request ends that begins at `begin` and takes `latency`.
+    /// The end of a request that begins at `begin` and takes `latency`.
     #[inline(always)]
     pub(crate) fn end(&self, begin: u64, latency: u64) -> u64 {
         let end = begin.saturating_add(latency);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_hold_up_what_begins_and_what_is_being_served() {
+    fn stalls_delay_new_requests_and_those_in_service() {
         let faults = [fault(100, 50, FaultKind::Stall), fault(200, u64::MAX, FaultKind::Stall)];
         let mut schedule = FaultSchedule::new(&faults, VolumeRng::stream(0, 0));
         for (at, expected) in [(0, 0), (99, 99), (100, 150), (149, 150), (150, 150), (200, u64::MAX)] {
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_spells_and_errors_hold_where_a_request_begins() {
+    fn slowness_and_errors_apply_at_the_start_of_a_request() {
         let error = FaultKind::Error { per_million: 1_000_000, errno: 5 };
         let faults = [fault(10, 10, FaultKind::Slow { percent: 300 }), fault(15, 10, error)];
         let mut schedule = FaultSchedule::new(&faults, VolumeRng::stream(0, 0));
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_fail_as_are_meant_to() {
+    fn the_error_rate_is_as_configured() {
         let error = FaultKind::Error { per_million: 250_000, errno: 5 };
         let mut schedule = FaultSchedule::new(&[fault(0, 1, error)], VolumeRng::stream(7, 0));
         let failed = (0..100_000).filter(|_| schedule.failure(0).is_some()).count();
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_that_make_no_sense_are_refused() {
+    fn invalid_schedules_are_refused() {
         let error = |per_million, errno| FaultKind::Error { per_million, errno };
         for (faults, expected) in [
             (vec![], None),
@@ -210,7 +211,11 @@ mod tests {
             (vec![fault(0, 1, error(1, 0))], Some((0, "errno"))),
             (vec![fault(0, 1, FaultKind::Slow { percent: 0 })], Some((0, "percent"))),
         ] {
-            assert_eq!(fault_of(&faults).map(|(index, field, _)| (index, field)), expected, "{faults:?}");
+            assert_eq!(
+                invalid_fault(&faults).map(|(index, field, _)| (index, field)),
+                expected,
+                "{faults:?}"
+            );
         }
     }
 }

@@ -1,23 +1,23 @@
-//! What the first access to each part of a volume costs, and which parts have been accessed.
+//! The first-touch penalty, and the parts of a volume that have been accessed.
 //!
-//! A bit for each part, in pages that come into being when one of their parts is touched and go when all are. So a volume of
-//! 16 TiB costs nothing before it is used.
+//! One bit per chunk, in pages that are allocated at the first access to one of their chunks and freed when all chunks
+//! have been accessed. So an unused volume of 16 TiB takes no memory.
 
-/// The penalty of a first access. It is paid by reads and writes alike.
+/// The first-touch penalty of reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstTouch {
-    /// Bytes that come with one access.
+    /// Bytes that one access initializes.
     pub chunk_bytes: u32,
-    /// How many I/Os each I/O of a first access counts for; 2 where half of them are lost.
+    /// I/Os that the limits count for each I/O of a first access; 2 halves the rate.
     pub counts_as: u32,
-    /// What it takes longer, ns.
+    /// Additional latency, ns.
     pub extra_ns: u64,
 }
 
 /// Bits of a page.
 const PAGE: u64 = 1 << 15;
 
-/// Which chunks have been accessed.
+/// The chunks that have been accessed.
 #[derive(Clone, Debug)]
 pub(crate) struct Touched {
     chunk_bytes: u64,
@@ -36,7 +36,7 @@ impl Touched {
         Touched { chunk_bytes: u64::from(chunk_bytes), pages: Vec::new() }
     }
 
-    /// Marks the chunks of a range; true where one of them was not touched before.
+    /// Marks the chunks of a range; true if one of them was untouched.
     pub(crate) fn touch(&mut self, offset: u64, bytes: u32) -> bool {
         let last = offset.saturating_add(u64::from(bytes.max(1)) - 1) / self.chunk_bytes;
         let mut is_first = false;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_chunk_is_new_once() {
+    fn each_chunk_has_one_first_access() {
         let mut touched = Touched::new(1 << 20);
         let tib = 1 << 40;
         for (offset, bytes, expected) in [
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_whole_needs_no_bits() {
+    fn a_fully_touched_page_needs_no_bits() {
         let mut touched = Touched::new(4096);
         let count = (0..2 * PAGE).filter(|chunk| touched.touch(chunk * 4096, 4096)).count();
         assert_eq!(count as u64, 2 * PAGE);

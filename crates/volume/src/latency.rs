@@ -1,29 +1,29 @@
-//! How long a request takes once it has been let through: drawn from a seeded distribution, plus its transfer.
+//! Service time of a request after the limits: drawn from a seeded distribution, plus the transfer time.
 //!
-//! Integers throughout, so that a seed gives the same latencies on every machine.
+//! All arithmetic is in integers, so that a seed gives the same latencies on every machine.
 
 use crate::rate::TokenRate;
 use crate::rng::VolumeRng;
 
-/// The time a request takes inside the volume.
+/// Service time inside the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeLatency {
-    /// What it takes whatever its size.
+    /// The part that is independent of the size.
     pub distribution: Distribution,
-    /// How fast a single request's bytes move; `None` = at once.
+    /// Transfer rate of a single request; `None` = no transfer time.
     pub transfer: Option<TokenRate>,
 }
 
-/// How latencies are spread.
+/// The distribution of latencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Always the same, ns.
+    /// Constant, ns.
     Fixed(u64),
-    /// Straight lines between quantiles, from the share 0 to the whole million.
+    /// Linear between quantiles, from 0 to 1,000,000 per million.
     Quantiles(Vec<Quantile>),
 }
 
-/// So many of a million requests take at most so many ns.
+/// One quantile: `per_million` of a million requests take at most `ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantile {
     /// Requests of a million.
@@ -33,17 +33,17 @@ pub struct Quantile {
 }
 
 const MILLION: u32 = 1_000_000;
-/// No latency is longer: an hour.
+/// Upper bound of a latency: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 impl VolumeLatency {
-    /// Always `ns`.
+    /// A constant latency of `ns`.
     pub fn fixed(ns: u64) -> Self {
         VolumeLatency { distribution: Distribution::Fixed(ns), transfer: None }
     }
 
-    /// A shape that is ours and no provider's, for volumes of which only the mean is known: p50 a little below it, p99
-    /// twice and p99.9 four times p50, ten times at the most.
+    /// An assumed distribution for volumes of which only the mean is known, not a provider's: p50 slightly below the
+    /// mean, p99 twice p50, p99.9 four times and the maximum ten times p50.
     pub fn around(mean_ns: u64) -> Self {
         // In hundredths of p50; the straight lines between them have a mean of 108.025.
         let points =
@@ -55,7 +55,7 @@ impl VolumeLatency {
         VolumeLatency { distribution: Distribution::Quantiles(quantiles.to_vec()), transfer: None }
     }
 
-    /// True where a request of no bytes takes no time, however often one is made.
+    /// True if a request without bytes always takes no time.
     pub fn is_none(&self) -> bool {
         match &self.distribution {
             Distribution::Fixed(ns) => *ns == 0,
@@ -63,8 +63,8 @@ impl VolumeLatency {
         }
     }
 
-    /// Why it makes no sense; `(field, reason)`.
-    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+    /// The first invalid field, and the reason.
+    pub(crate) fn invalid_field(&self) -> Option<(&'static str, String)> {
         let too_long = |ns: u64| (ns > LONGEST_NS).then(|| format!("{ns} ns are more than an hour"));
         match &self.distribution {
             Distribution::Fixed(ns) => too_long(*ns).map(|reason| ("distribution", reason)),
@@ -85,7 +85,7 @@ impl VolumeLatency {
     }
 }
 
-/// Steps into which the quantiles are cut, and the last of them again.
+/// Cells of the lookup table over all requests, and of the one over the slowest cell.
 const CELLS: usize = 1024;
 
 /// Draws latencies.
@@ -93,7 +93,7 @@ const CELLS: usize = 1024;
 pub(crate) struct Sampler {
     draw: LatencyDraw,
     transfer: Option<TokenRate>,
-    /// Block sizes repeat: the last one and its time.
+    /// The last block size and its transfer time, because sizes repeat.
     last: (u32, u64),
     rng: VolumeRng,
 }
@@ -101,7 +101,7 @@ pub(crate) struct Sampler {
 #[derive(Clone, Debug)]
 enum LatencyDraw {
     Fixed(u64),
-    /// The edges of the cells over all requests, and over the slowest 1/1024 of them.
+    /// Edges of the cells over all requests, and over the slowest 1/1024 of them.
     Table {
         all: Box<[u64]>,
         slowest: Box<[u64]>,
@@ -126,7 +126,7 @@ impl Sampler {
         Sampler { draw, transfer: latency.transfer, last: (0, 0), rng }
     }
 
-    /// How long a request of `bytes` takes, ns.
+    /// Draws the service time of a request of `bytes`, ns.
     #[inline(always)]
     pub(crate) fn sample(&mut self, bytes: u32) -> u64 {
         let base = match &self.draw {
@@ -154,7 +154,7 @@ impl Sampler {
     }
 }
 
-/// A point of `cell`, where the low 32 bits of `bits` say.
+/// A point of `cell`, selected by the low 32 bits of `bits`.
 #[inline(always)]
 fn between(edges: &[u64], cell: usize, bits: u64) -> u64 {
     let (low, high) = (edges[cell], edges[cell + 1]);
@@ -162,7 +162,7 @@ fn between(edges: &[u64], cell: usize, bits: u64) -> u64 {
     low + ((u128::from(high - low) * u128::from(share)) >> 32) as u64
 }
 
-/// The latency at the share `part / parts` of all requests.
+/// The latency at quantile `part / parts`.
 fn quantile_at(quantiles: &[Quantile], part: u128, parts: u128) -> u64 {
     let share = part * u128::from(MILLION);
     let upper = quantiles
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_drawn_has_the_quantiles_that_were_asked_for() {
+    fn drawn_latencies_have_the_configured_quantiles() {
         let mut sampler = Sampler::new(&VolumeLatency::around(540_125), VolumeRng::stream(1, 2));
         let drawn: Vec<u64> = (0..200_000).map(|_| sampler.sample(4096)).collect();
         for (within, per_million, spread) in [
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn transfers_take_their_time() {
+    fn transfer_time_is_proportional_to_the_size() {
         let transfer = TokenRate::per_second(100_000_000);
         let latency = VolumeLatency { transfer, ..VolumeLatency::fixed(1000) };
         let mut sampler = Sampler::new(&latency, VolumeRng::stream(0, 0));
@@ -210,11 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_refused_unless_they_rise_from_end_to_end() {
+    fn quantiles_must_ascend_from_zero_to_a_million() {
         let of = |points: &[(u32, u64)]| {
             let quantiles = points.iter().map(|&(per_million, ns)| Quantile { per_million, ns }).collect();
             VolumeLatency { distribution: Distribution::Quantiles(quantiles), transfer: None }
-                .fault()
+                .invalid_field()
                 .is_some()
         };
         for (points, refused) in [
@@ -231,7 +231,8 @@ mod tests {
             assert_eq!(of(points), refused, "{points:?}");
         }
         assert!(
-            VolumeLatency::fixed(u64::MAX).fault().is_some() && VolumeLatency::fixed(0).fault().is_none()
+            VolumeLatency::fixed(u64::MAX).invalid_field().is_some()
+                && VolumeLatency::fixed(0).invalid_field().is_none()
         );
     }
 }

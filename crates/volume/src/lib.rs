@@ -1,7 +1,7 @@
-//! How a cloud volume behaves: a composition of limits with credit, over a latency and a bounded parallelism.
+//! The behaviour of a cloud volume: limits with burst credits, over a latency and a bounded parallelism.
 //!
-//! Pure and deterministic: no I/O, no clock, no threads, integers throughout. [`VolumeModel`] says what a volume is made of;
-//! [`Volume`] answers each request with the instant of its completion. Where models come from is not its business.
+//! Pure and deterministic: no I/O, no clock, no threads, integers throughout. [`VolumeModel`] describes a volume;
+//! [`Volume`] returns the completion time of each request. Models are made elsewhere, in `fathom-catalog`.
 #![forbid(unsafe_code)]
 
 mod billing;
@@ -27,9 +27,9 @@ pub use client::{Client, CpuCredit};
 pub use fault::{Fault, FaultKind};
 pub use first_touch::FirstTouch;
 pub use latency::{Distribution, Quantile, VolumeLatency};
-pub use limit::{Limit, Standing};
+pub use limit::{Limit, LimitState};
 pub use model::{ModelError, VolumeModel};
 pub use rate::TokenRate;
 pub use stage::LimitStage;
 pub use unit::Accounting;
-pub use volume::{Counters, RequestOutcome, StageStanding, Volume, VolumeCompletion, VolumeRequest};
+pub use volume::{Counters, RequestOutcome, StageState, Volume, VolumeCompletion, VolumeRequest};

@@ -1,48 +1,48 @@
-//! The rules by which providers limit, and each at work.
+//! The limits that providers apply, and their state.
 
 use crate::bucket::TokenBucket;
 use crate::rate::TokenRate;
 use crate::window::{Window, WindowPhase};
 
-/// A limit on I/Os or bytes. What is counted is said where it stands.
+/// A limit on I/Os or bytes; the field that contains it says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// One rate, always.
+    /// A constant rate.
     Rate(TokenRate),
-    /// Unused baseline is kept as credit, which lets a burst go beyond it. Earning and spending are one signed flow:
-    /// at the rate `d` the credit changes by `base - d`, so a full bucket lasts `capacity / (burst - base)`.
+    /// Unused baseline accrues as burst credits, which permit a rate above the baseline. At the rate `d` the credits
+    /// change by `base - d`, so a full bucket lasts for `capacity / (burst - base)`.
     Credit {
-        /// The rate at which credit accrues, and the one that is left without any.
+        /// The baseline: the refill rate, and the rate when credits are exhausted.
         base: TokenRate,
-        /// The most while there is credit; `None` = no limit.
+        /// The burst rate; `None` = no limit.
         burst: Option<TokenRate>,
-        /// The most credit that is kept, tokens.
+        /// Capacity of the bucket, tokens.
         capacity: u64,
-        /// The credit at the beginning, tokens.
+        /// Initial credits, tokens.
         initial: u64,
     },
-    /// The burst rate for a fixed time once the baseline is exceeded, then the baseline for another.
+    /// The burst rate for a fixed time once the baseline is exceeded, then the baseline for a fixed time.
     Window {
         /// The rate outside bursts.
         base: TokenRate,
-        /// The rate in them.
+        /// The rate in bursts.
         burst: TokenRate,
-        /// How long a burst lasts, ns.
+        /// Length of a burst, ns.
         burst_ns: u64,
-        /// How long none follows it, ns.
+        /// Time after a burst without another, ns.
         rest_ns: u64,
     },
-    /// The burst rate always; what goes beyond the baseline is billed (see [`crate::Billing`]).
+    /// The burst rate at any time; I/O beyond the baseline is billed (see [`crate::Billing`]).
     OnDemand {
-        /// What is paid for in advance.
+        /// The baseline, paid in advance.
         base: TokenRate,
-        /// The most there is.
+        /// The maximum.
         burst: TokenRate,
     },
 }
 
 impl Limit {
-    /// The rate that is there at any time, without a bill.
+    /// The rate that is always available without extra cost.
     pub fn baseline(&self) -> TokenRate {
         match *self {
             Limit::Rate(base)
@@ -52,7 +52,7 @@ impl Limit {
         }
     }
 
-    /// Tokens a second in the long run where there is always something to do.
+    /// Mean tokens per second under a permanent full load.
     pub fn long_run(&self) -> f64 {
         match *self {
             Limit::Rate(rate) | Limit::Credit { base: rate, .. } | Limit::OnDemand { burst: rate, .. } => {
@@ -65,7 +65,7 @@ impl Limit {
         }
     }
 
-    /// The most it gives at any time; `None` = no limit.
+    /// The peak rate; `None` = no limit.
     pub fn peak(&self) -> Option<TokenRate> {
         match *self {
             Limit::Rate(rate) => Some(rate),
@@ -74,8 +74,8 @@ impl Limit {
         }
     }
 
-    /// How long `credit` tokens last at the full burst rate, ns rounded up. `None` where they do not run out, or no
-    /// burst rate says how fast.
+    /// Time until `credit` tokens are exhausted at the full burst rate, ns rounded up. `None` if they never are, or
+    /// without a burst rate.
     pub fn time_to_empty_ns(&self, credit: u64) -> Option<u64> {
         match *self {
             Limit::Credit { base, burst, .. } => Some(burst?.minus(base)?.time_for(credit)),
@@ -84,7 +84,7 @@ impl Limit {
         }
     }
 
-    /// How long an idle volume takes from no credit to all of it, ns rounded up.
+    /// Time to refill an empty bucket when idle, ns rounded up.
     pub fn time_to_refill_ns(&self) -> Option<u64> {
         match *self {
             Limit::Credit { base, capacity, .. } => Some(base.time_for(capacity)),
@@ -93,13 +93,12 @@ impl Limit {
         }
     }
 
-    /// Why this limit makes no sense; `(field, reason)`.
-    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+    /// The first invalid field, and the reason.
+    pub(crate) fn invalid_field(&self) -> Option<(&'static str, String)> {
         let slower = |base: TokenRate, burst: TokenRate| {
             (burst < base).then(|| ("burst", format!("{burst} is below the baseline of {base}")))
         };
-        let too_long =
-            |ns: u64| format!("{ns} ns are more than {} days", LONGEST_NS / (86_400 * 1_000_000_000));
+        let too_long = |ns: u64| format!("{ns} ns exceed {} days", LONGEST_NS / (86_400 * 1_000_000_000));
         match *self {
             Limit::Rate(_) => None,
             Limit::Credit { capacity: 0, .. } => Some(("capacity", "is 0".to_owned())),
@@ -123,12 +122,12 @@ impl Limit {
     }
 }
 
-/// More credit than any volume has, and little enough to be counted exactly.
+/// Upper bound of a capacity: above any volume's, and small enough for exact arithmetic.
 pub(crate) const MOST_TOKENS: u64 = 1 << 62;
-/// No window is longer.
+/// Upper bound of the length of a window.
 const LONGEST_NS: u64 = 1 << 55;
 
-/// A limit at work.
+/// The state of a limit.
 #[derive(Clone, Debug)]
 pub(crate) enum Limiter {
     Pace(TokenBucket),
@@ -136,24 +135,24 @@ pub(crate) enum Limiter {
     Window(Box<Window>),
 }
 
-/// What a limit stands at.
+/// The state of a limit for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// A rate that knows no credit.
+pub enum LimitState {
+    /// A constant rate, without credits.
     Steady,
-    /// Credit that is left, in whole tokens, after everything that was accepted so far.
+    /// Remaining burst credits, in whole tokens, after all requests accepted so far.
     Credit {
         /// Tokens left.
         left: u64,
         /// Tokens when full.
         capacity: u64,
     },
-    /// A window: the burst rate holds until this instant.
+    /// A window: the burst rate applies until this time.
     Burst {
         /// ns on the volume's clock.
         until_ns: u64,
     },
-    /// A window: the baseline holds, and no burst begins before this instant.
+    /// A window: the baseline applies, and no burst begins before this time.
     Rest {
         /// ns on the volume's clock.
         until_ns: u64,
@@ -163,7 +162,7 @@ pub enum Standing {
 }
 
 impl Limiter {
-    /// `limit` at the instant 0; it has been looked at by [`Limit::fault`]. Requests may be `slack_ns` ahead of its rates.
+    /// `limit` at time 0; it must be valid. Requests may be `slack_ns` ahead of its rates.
     pub(crate) fn new(limit: Limit, slack_ns: u64) -> Self {
         let pacing = |rate| TokenBucket::pacing(rate, slack_ns);
         match limit {
@@ -175,14 +174,14 @@ impl Limiter {
             Limit::Window { base, burst, burst_ns, rest_ns } => {
                 match Window::new(base, burst, burst_ns, rest_ns, slack_ns) {
                     Some(window) => Limiter::Window(Box::new(window)),
-                    // Refused by `Limit::fault`; the baseline is what it comes to in the end.
+                    // `Limit::invalid_field` refuses such windows.
                     None => Limiter::Pace(pacing(base)),
                 }
             }
         }
     }
 
-    /// The first instant from `now` on at which `cost` tokens may be taken.
+    /// The first time from `now` on at which `cost` tokens may be taken.
     #[inline(always)]
     pub(crate) fn earliest(&mut self, now: u64, cost: u64) -> u64 {
         match self {
@@ -195,7 +194,7 @@ impl Limiter {
         }
     }
 
-    /// Takes `cost` tokens at `at`, not before what [`Limiter::earliest`] said.
+    /// Takes `cost` tokens at `at`, not before the time that [`Limiter::earliest`] returned.
     #[inline(always)]
     pub(crate) fn take(&mut self, at: u64, cost: u64) {
         match self {
@@ -210,18 +209,18 @@ impl Limiter {
         }
     }
 
-    /// What it stands at at `at`, if nothing more comes.
-    pub(crate) fn standing(&self, limit: &Limit, at: u64) -> Standing {
+    /// The state at `at` without further requests.
+    pub(crate) fn state(&self, limit: &Limit, at: u64) -> LimitState {
         match (self, limit) {
             (Limiter::Credit { store, .. }, Limit::Credit { capacity, .. }) => {
-                Standing::Credit { left: store.level(at), capacity: *capacity }
+                LimitState::Credit { left: store.level(at), capacity: *capacity }
             }
             (Limiter::Window(window), _) => match window.phase(at) {
-                WindowPhase::Ready => Standing::Ready,
-                WindowPhase::Burst { until } => Standing::Burst { until_ns: until },
-                WindowPhase::Rest { until } => Standing::Rest { until_ns: until },
+                WindowPhase::Ready => LimitState::Ready,
+                WindowPhase::Burst { until } => LimitState::Burst { until_ns: until },
+                WindowPhase::Rest { until } => LimitState::Rest { until_ns: until },
             },
-            _ => Standing::Steady,
+            _ => LimitState::Steady,
         }
     }
 }
@@ -251,7 +250,7 @@ mod tests {
             let exact = gp2(base).time_to_empty_ns(5_400_000).unwrap();
             assert_eq!((exact + SECOND / 2) / SECOND, seconds, "{base}");
         }
-        // 214 GiB: 8,411.2 s to refill, where the table of the provider says 8,412.
+        // 214 GiB: 8,411.2 s to refill, while the provider's table has 8,412.
         assert_eq!(gp2(642).time_to_refill_ns(), Some(8_411_214_953_272));
         assert_eq!(gp2(150).time_to_refill_ns(), Some(36_000 * SECOND));
         assert_eq!(gp2(642).time_to_empty_ns(5_400_000).unwrap() / SECOND, 2290);
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_long_run_windows_give_the_mean_of_their_rates() {
+    fn the_long_run_rate_of_a_window_is_the_mean_of_its_rates() {
         let window = |base, burst| {
             let (base, burst) = (rate(base), rate(burst));
             Limit::Window { base, burst, burst_ns: 60 * SECOND, rest_ns: 60 * SECOND }
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_make_no_sense_are_refused_by_field() {
+    fn invalid_limits_are_refused_by_field() {
         let credit = |burst, capacity, initial| Limit::Credit { base: rate(100), burst, capacity, initial };
         let window = |burst, burst_ns, rest_ns| Limit::Window {
             base: rate(100),
@@ -321,7 +320,7 @@ mod tests {
             (window(150, 1, u64::MAX), Some("rest_ns")),
             (Limit::OnDemand { base: rate(2), burst: rate(1) }, Some("burst")),
         ] {
-            assert_eq!(limit.fault().map(|(field, _)| field), expected, "{limit:?}");
+            assert_eq!(limit.invalid_field().map(|(field, _)| field), expected, "{limit:?}");
         }
     }
 }

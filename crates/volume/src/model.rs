@@ -1,70 +1,70 @@
-//! What a volume is made of, as plain data, and why some of it makes no sense.
+//! The model of a volume as plain data, and its validation.
 
 use thiserror::Error;
 
 use crate::cache::Cache;
 use crate::client::Client;
-use crate::fault::{Fault, fault_of};
+use crate::fault::{Fault, invalid_fault};
 use crate::first_touch::FirstTouch;
 use crate::latency::VolumeLatency;
 use crate::stage::LimitStage;
 
-/// A volume: what a request passes, in this order, from the client to the medium.
+/// A volume: the parts that a request passes, in this order, from the client to the medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeModel {
-    /// Its size.
+    /// Size.
     pub size_bytes: u64,
-    /// Who asks; `None` = somebody with CPU time to spare.
+    /// The client machine; `None` = its CPU time is unlimited.
     pub client: Option<Client>,
-    /// What is served before the limits.
+    /// The host cache.
     pub cache: Option<Cache>,
-    /// Limits on reads and writes together, one after the other.
+    /// Limits on reads and writes together, in series.
     pub shared: Vec<LimitStage>,
     /// Limits on reads alone, behind those.
     pub reads: Vec<LimitStage>,
     /// Limits on everything but reads, behind those.
     pub writes: Vec<LimitStage>,
-    /// How many requests are served at once; `None` = any number. Where there are limits on one direction alone each
-    /// direction has as many of its own.
+    /// Requests served in parallel; `None` = any number. If one direction has limits of its own, each direction has
+    /// this many servers.
     pub parallelism: Option<u32>,
-    /// How long a read takes.
+    /// Service time of a read.
     pub read_latency: VolumeLatency,
-    /// How long a write or trim takes.
+    /// Service time of a write or trim.
     pub write_latency: VolumeLatency,
-    /// How long it takes to make sure that what was written is kept. No limit counts it.
+    /// Service time of a flush. No limit counts flushes.
     pub sync_latency: VolumeLatency,
-    /// What a trim takes at least, ns. No limit on bytes counts it, so it may be all that it takes.
+    /// Minimum time of a trim, ns. No bandwidth limit counts trims, so this may be their whole time.
     pub least_trim_ns: u64,
-    /// What first accesses cost.
+    /// The first-touch penalty.
     pub first_touch: Option<FirstTouch>,
-    /// What goes wrong, in the order of time.
+    /// Injected faults, by start time.
     pub faults: Vec<Fault>,
 }
 
-/// A volume that cannot be.
+/// An invalid model.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field} {reason}")]
 pub struct ModelError {
-    /// Which part, as a path: `shared[0].ios.capacity`.
+    /// Path of the invalid field: `shared[0].ios.capacity`.
     pub field: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
 impl ModelError {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<&str> {
         Some("use whole numbers above 0; omit limits that do not exist")
     }
 }
 
-/// Most requests served at once.
+/// Upper bound of the parallelism.
 const MOST_PARALLEL: u32 = 1 << 20;
-/// Most that requests may be ahead of a rate; beyond it is credit.
+/// Upper bound of the slack of a rate; a longer one should be a burst bucket.
 const MOST_SLACK_NS: u64 = 10_000_000_000;
 
 impl VolumeModel {
-    /// A volume without limits that answers at once: what to begin with.
+    /// A volume without limits and latency, as a base for other models.
     pub fn unlimited(size_bytes: u64) -> Self {
         VolumeModel {
             size_bytes,
@@ -83,14 +83,15 @@ impl VolumeModel {
         }
     }
 
-    /// Refuses impossible numbers, naming the field.
+    /// Refuses invalid numbers, naming the field.
     pub fn validate(&self) -> Result<(), ModelError> {
         let parts: [Option<(String, String)>; 5] = [
-            self.size_fault(),
-            self.service_fault(),
-            self.stages_fault(),
-            self.latency_fault(),
-            fault_of(&self.faults).map(|(index, field, reason)| (format!("faults[{index}].{field}"), reason)),
+            self.invalid_size(),
+            self.invalid_service(),
+            self.invalid_stage(),
+            self.invalid_latency(),
+            invalid_fault(&self.faults)
+                .map(|(index, field, reason)| (format!("faults[{index}].{field}"), reason)),
         ];
         match parts.into_iter().flatten().next() {
             Some((field, reason)) => Err(ModelError { field, reason }),
@@ -98,7 +99,7 @@ impl VolumeModel {
         }
     }
 
-    fn size_fault(&self) -> Option<(String, String)> {
+    fn invalid_size(&self) -> Option<(String, String)> {
         let reason = match self.size_bytes {
             0 => "is 0",
             1..=0x0fff_ffff_ffff_ffff => return None,
@@ -107,10 +108,10 @@ impl VolumeModel {
         Some(("size_bytes".to_owned(), reason.to_owned()))
     }
 
-    fn service_fault(&self) -> Option<(String, String)> {
+    fn invalid_service(&self) -> Option<(String, String)> {
         let at = |part: &str, (field, reason): (&str, String)| (format!("{part}.{field}"), reason);
         let client = self.client.and_then(|client| client.limit().err()).map(|fault| at("client", fault));
-        let cache = self.cache.and_then(|cache| cache.fault()).map(|fault| at("cache", fault));
+        let cache = self.cache.and_then(|cache| cache.invalid_field()).map(|fault| at("cache", fault));
         let parallelism = self
             .parallelism
             .filter(|count| !(1..=MOST_PARALLEL).contains(count))
@@ -123,33 +124,33 @@ impl VolumeModel {
         client.or(cache).or(parallelism).or(first_touch.map(|fault| at("first_touch", fault)))
     }
 
-    fn stages_fault(&self) -> Option<(String, String)> {
+    fn invalid_stage(&self) -> Option<(String, String)> {
         let all = [("shared", &self.shared), ("reads", &self.reads), ("writes", &self.writes)];
         all.into_iter().find_map(|(part, stages)| {
             stages.iter().enumerate().find_map(|(index, stage)| {
-                let (field, reason) = stage.fault()?;
+                let (field, reason) = stage.invalid_field()?;
                 Some((format!("{part}[{index}].{field}"), reason))
             })
         })
     }
 
-    fn latency_fault(&self) -> Option<(String, String)> {
+    fn invalid_latency(&self) -> Option<(String, String)> {
         let all = [
             ("read_latency", &self.read_latency),
             ("write_latency", &self.write_latency),
             ("sync_latency", &self.sync_latency),
         ];
         all.into_iter().find_map(|(part, latency)| {
-            let (field, reason) = latency.fault()?;
+            let (field, reason) = latency.invalid_field()?;
             Some((format!("{part}.{field}"), reason))
         })
     }
 }
 
 impl LimitStage {
-    fn fault(&self) -> Option<(String, String)> {
+    fn invalid_field(&self) -> Option<(String, String)> {
         let limit = |name: &str, limit: Option<crate::Limit>| {
-            let (field, reason) = limit?.fault()?;
+            let (field, reason) = limit?.invalid_field()?;
             Some((format!("{name}.{field}"), reason))
         };
         let accounting = match self.accounting.unit_bytes {
@@ -177,7 +178,7 @@ mod tests {
     use crate::{Accounting, Billing, Limit, TokenRate};
 
     #[test]
-    fn impossible_volumes_are_refused_by_field() {
+    fn invalid_models_are_refused_by_field() {
         let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         let check = |change: &dyn Fn(&mut VolumeModel), expected: Option<&str>| {
             let mut model = VolumeModel::unlimited(1 << 30);

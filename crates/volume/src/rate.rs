@@ -1,9 +1,9 @@
-//! Rates as exact fractions: so many tokens in so many ns. Nothing is rounded before an instant is named.
+//! Rates as exact fractions: tokens per ns. Only times are rounded.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// ns of a second.
+/// ns per second.
 const SECOND: u64 = 1_000_000_000;
 
 /// `tokens` (I/Os, bytes, ns of CPU time) in every `per_ns` ns, in lowest terms. Neither is 0.
@@ -14,15 +14,15 @@ pub struct TokenRate {
 }
 
 impl TokenRate {
-    /// No rate is higher, so that a day's worth of the fastest still counts exactly.
+    /// Upper bound of a rate, so that a day at the maximum is still counted exactly.
     pub const MOST_PER_SECOND: u64 = 1 << 50;
 
-    /// So many per second; `None` at 0 and above [`Rate::MOST_PER_SECOND`].
+    /// `tokens` per second; `None` at 0 and above [`TokenRate::MOST_PER_SECOND`].
     pub fn per_second(tokens: u64) -> Option<TokenRate> {
         TokenRate::ratio(tokens, SECOND)
     }
 
-    /// `tokens` in every `per_ns` ns; `None` where either is 0, or the rate too high or finer than it can be told.
+    /// `tokens` in every `per_ns` ns; `None` if either is 0, or if the rate is too high or the fraction too fine.
     pub fn ratio(tokens: u64, per_ns: u64) -> Option<TokenRate> {
         if tokens == 0 || per_ns == 0 {
             return None;
@@ -34,12 +34,12 @@ impl TokenRate {
         (!is_fast && rate.per_ns <= 1 << 50 && rate.tokens <= 1 << 62).then_some(rate)
     }
 
-    /// Tokens gained in [`Rate::per_ns`] ns.
+    /// Tokens gained in [`TokenRate::per_ns`] ns.
     pub fn tokens(self) -> u64 {
         self.tokens
     }
 
-    /// ns in which [`Rate::tokens`] are gained.
+    /// ns in which [`TokenRate::tokens`] are gained.
     pub fn per_ns(self) -> u64 {
         self.per_ns
     }
@@ -55,7 +55,7 @@ impl TokenRate {
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
-    /// What is left of this rate after `slower`; `None` where nothing is.
+    /// This rate minus `slower`; `None` if nothing remains.
     pub fn minus(self, slower: TokenRate) -> Option<TokenRate> {
         let per_ns = least_common_multiple(self.per_ns, slower.per_ns)?;
         let gained = u128::from(self.tokens) * u128::from(per_ns / self.per_ns);
@@ -63,7 +63,7 @@ impl TokenRate {
         TokenRate::ratio(u64::try_from(gained.checked_sub(spent)?).ok()?, per_ns)
     }
 
-    /// For printing; calculations stay with the fraction.
+    /// For printing only; calculations use the fraction.
     pub fn as_f64(self) -> f64 {
         self.tokens as f64 * SECOND as f64 / self.per_ns as f64
     }
@@ -98,7 +98,7 @@ fn greatest_common_divisor(mut left: u64, mut right: u64) -> u64 {
     left
 }
 
-/// The smallest number both divide; `None` where it does not fit.
+/// The least common multiple; `None` on overflow.
 pub(crate) fn least_common_multiple(left: u64, right: u64) -> Option<u64> {
     (left / greatest_common_divisor(left, right)).checked_mul(right)
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_kept_in_lowest_terms_and_refused_at_the_ends() {
+    fn rates_are_in_lowest_terms_and_bounded() {
         for (tokens, per_ns, expected) in [
             (3000, SECOND, Some((3, 1_000_000))),
             (7, 3 * SECOND, Some((7, 3 * SECOND))),
@@ -117,7 +117,7 @@ mod tests {
             (0, SECOND, None),
             (5, 0, None),
             (1, u64::MAX, None),
-            // 2^13 in a ns is slow enough, but would not leave room for the clock.
+            // 2^13 per ns is below the bound, but would overflow with the clock.
             ((1 << 63) - 1, 1 << 50, None),
         ] {
             let rate = TokenRate::ratio(tokens, per_ns).map(|rate| (rate.tokens(), rate.per_ns()));

@@ -1,6 +1,6 @@
-//! The random numbers of a volume: splitmix64 (Steele, Lea and Flood 2014), the same on every machine for ever.
+//! The random numbers of a volume: splitmix64 (Steele, Lea and Flood 2014), the same on every machine.
 
-/// See the module.
+/// A splitmix64 generator.
 #[derive(Clone, Debug)]
 pub(crate) struct VolumeRng(u64);
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_the_published_one() {
+    fn the_sequence_equals_the_published_one() {
         // The reference code's first numbers from the state 1234567.
         let mut rng = VolumeRng(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();

@@ -1,9 +1,9 @@
-//! Bounded parallelism: as many requests are served at once as there are servers, the others wait in order.
+//! Bounded parallelism: each server serves one request at a time, the other requests wait in order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When each server is free again.
+/// The busy servers and their end times.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
     count: usize,
@@ -16,7 +16,8 @@ impl Servers {
         Servers { count, busy: BinaryHeap::with_capacity(count) }
     }
 
-    /// When a request that comes at `arrival` finds a server. Each call is followed by one of [`Servers::occupy`].
+    /// When a server is free for a request that arrives at `arrival`. Each call is followed by one of
+    /// [`Servers::occupy`].
     #[inline(always)]
     pub(crate) fn free(&self, arrival: u64) -> u64 {
         match self.busy.peek() {
@@ -41,9 +42,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_wait_for_the_server_that_is_free_first() {
+    fn requests_wait_for_the_first_free_server() {
         let mut servers = Servers::new(2);
-        // (arrival, time taken) and when each begins.
+        // (arrival, service time) and the start of each.
         for (arrival, taken, expected) in
             [(0, 10, 0), (0, 4, 0), (0, 1, 4), (4, 1, 5), (5, 1, 6), (20, 1, 20)]
         {

@@ -1,42 +1,43 @@
-//! One limit among several in series: I/Os and bytes counted by one rule, a request going when both allow it.
+//! One stage of limits in series: I/Os and bytes counted by one rule; a request proceeds when both limits permit.
 //!
-//! Requests pass a stage in the order in which they come to it, and each is answered at once. That is exact because nothing
-//! that comes later can overtake: what is limited for both directions therefore stands before what is limited for one.
+//! Requests pass a stage in the order of their arrival, and the completion time of each is computed immediately. That
+//! is exact because no later request can overtake; therefore the limits on both directions precede those on one
+//! direction.
 
 use fathom_model::Op;
 
 use crate::billing::{Billing, Meter};
 use crate::fault::FaultSchedule;
-use crate::limit::{Limit, Limiter, Standing};
+use crate::limit::{Limit, LimitState, Limiter};
 use crate::unit::{Accounting, Counter, RequestCharge};
 
-/// A limit on I/Os, bytes, or both together, of a volume or of what it is attached to.
+/// A limit on I/Os, bytes or both, of a volume or of the instance that it is attached to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitStage {
-    /// Whose limit it is, for reports: `volume`, `instance`.
+    /// Owner of the limit, for reports: `volume`, `instance`.
     pub name: String,
-    /// How requests are counted.
+    /// The counting rule.
     pub accounting: Accounting,
-    /// I/Os; `None` = no limit.
+    /// Limit on I/Os; `None` = unlimited.
     pub ios: Option<Limit>,
-    /// Bytes; `None` = no limit.
+    /// Limit on bytes; `None` = unlimited.
     pub bytes: Option<Limit>,
-    /// How far ahead of a rate requests may be, ns. With 0 each waits for its own turn, so that among requests of many
-    /// sizes now one limit and now the other holds them up and neither is reached.
+    /// Time by which requests may be ahead of a rate, ns. With 0, each request waits until it is due; with mixed sizes
+    /// the two limits then delay requests in turn, and neither is reached.
     pub slack_ns: u64,
-    /// What is billed beyond the baseline, where a limit is on demand.
+    /// Billing of I/O beyond the baseline, for limits with on-demand bursts.
     pub billing: Option<Billing>,
 }
 
 impl LimitStage {
-    /// The block size in bytes at which both baselines hold at once: below it I/Os limit, above it bytes. `None` where
-    /// one of them does not.
+    /// The crossover block size of the baselines, bytes: below it the IOPS limit applies, above it the bandwidth limit.
+    /// `None` unless there are both.
     pub fn crossover_bytes(&self) -> Option<f64> {
         Some(self.bytes?.baseline().as_f64() / self.ios?.baseline().as_f64())
     }
 }
 
-/// A stage at work.
+/// The state of a stage.
 #[derive(Clone, Debug)]
 pub(crate) struct Passage {
     ios: Option<Limiter>,
@@ -44,7 +45,7 @@ pub(crate) struct Passage {
     reads: Counter,
     writes: Counter,
     meter: Option<Meter>,
-    /// When the last request went.
+    /// When the last request left the stage.
     last: u64,
 }
 
@@ -60,7 +61,7 @@ impl Passage {
         }
     }
 
-    /// When a request that comes at `arrival` goes. It counts `weight` times.
+    /// When a request that arrives at `arrival` leaves the stage.
     #[inline(always)]
     pub(crate) fn pass(&mut self, arrival: u64, request: &StageRequest, faults: &FaultSchedule) -> u64 {
         let counter = if request.op == Op::Read { &mut self.reads } else { &mut self.writes };
@@ -87,26 +88,26 @@ impl Passage {
         at
     }
 
-    /// What its limits stand at: I/Os, bytes.
-    pub(crate) fn standing(&self, stage: &LimitStage, at: u64) -> (Option<Standing>, Option<Standing>) {
+    /// The states of its limits: I/Os, bytes.
+    pub(crate) fn state(&self, stage: &LimitStage, at: u64) -> (Option<LimitState>, Option<LimitState>) {
         let of = |limiter: &Option<Limiter>, limit: &Option<Limit>| {
-            Some(limiter.as_ref()?.standing(limit.as_ref()?, at))
+            Some(limiter.as_ref()?.state(limit.as_ref()?, at))
         };
         (of(&self.ios, &stage.ios), of(&self.bytes, &stage.bytes))
     }
 
-    /// What is to be paid for bursts so far.
+    /// Transactions billed for bursts so far.
     pub(crate) fn billed(&self) -> u64 {
         self.meter.as_ref().map_or(0, Meter::billed)
     }
 }
 
-/// What a stage sees of a request.
+/// The properties of a request that a stage needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StageRequest {
     pub(crate) op: Op,
     pub(crate) offset: u64,
     pub(crate) bytes: u32,
-    /// How many times its I/Os count.
+    /// Factor on its I/Os.
     pub(crate) weight: u64,
 }

@@ -1,26 +1,26 @@
-//! What a request counts for: how many I/Os, and how many bytes.
+//! The charge of a request in I/Os and bytes.
 //!
-//! Providers count in units: a request of more than one is split, and sequential ones are merged into one.
+//! Providers count in units: larger requests are split, and sequential ones may be merged into one unit.
 
-/// How a provider counts.
+/// The counting rule of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// The most bytes that count as one I/O; `None` = any request is one.
+    /// Most bytes that count as one I/O; `None` = any request is one I/O.
     pub unit_bytes: Option<u32>,
-    /// A request that goes on where one before it ended shares its unit, until that is full.
+    /// A request that begins at the end of an earlier one shares its unit, until that is full.
     pub merges_sequential: bool,
-    /// Bytes are counted in whole units, as where a random read costs a disk as much as a long one.
+    /// Bytes are counted in whole units, as for disks, where a short random read costs as much as a long one.
     pub whole_units: bool,
 }
 
-/// What one request is charged.
+/// The charge of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestCharge {
     pub(crate) ios: u64,
     pub(crate) bytes: u64,
 }
 
-/// Sequential streams that are told apart; the one that began longest ago is forgotten first.
+/// Sequential streams that are tracked; the oldest is replaced first.
 const STREAMS: usize = 8;
 
 /// Counts the requests of one limit.
@@ -32,9 +32,9 @@ pub(crate) struct Counter {
 
 #[derive(Clone, Debug)]
 struct Streams {
-    /// Where the next request of each would begin. No request begins at [`u64::MAX`].
+    /// Start of the next request of each stream. No request begins at [`u64::MAX`].
     ends: [u64; STREAMS],
-    /// Bytes of its last unit that are used.
+    /// Used bytes of the last unit of each stream.
     used: [u32; STREAMS],
     oldest: usize,
 }
@@ -45,7 +45,8 @@ impl Counter {
         Counter { accounting, streams: Box::new(streams) }
     }
 
-    /// What `bytes` at `offset` are charged. Reads and writes have a counter each, as they are never merged together.
+    /// The charge of `bytes` at `offset`. Reads and writes have separate counters, because they never merge with each
+    /// other.
     #[inline(always)]
     pub(crate) fn cost(&mut self, offset: u64, bytes: u32) -> RequestCharge {
         let Some(unit) = self.accounting.unit_bytes else {
@@ -62,7 +63,7 @@ impl Counter {
 }
 
 impl Streams {
-    /// Units that `bytes` at `offset` begin, beyond the one that the stream they belong to has begun already.
+    /// New units that `bytes` at `offset` begin, beyond the current one of their stream.
     #[inline(always)]
     fn continue_with(&mut self, offset: u64, bytes: u32, unit: u32) -> u64 {
         let found = self.ends.iter().position(|&end| end == offset);
@@ -73,7 +74,7 @@ impl Streams {
             self.oldest = (self.oldest + 1) % STREAMS;
             0
         };
-        // A request always belongs to some unit, so one without bytes begins one, where none is begun.
+        // Every request belongs to a unit, so one without bytes begins a unit if none is open.
         let total = u64::from(used) + u64::from(bytes);
         let begun = units(total, unit);
         self.ends[stream] = offset.saturating_add(u64::from(bytes));
@@ -82,7 +83,7 @@ impl Streams {
     }
 }
 
-/// Units that so many bytes need; those of most requests fit in one, which is told without a division.
+/// Units for `bytes`; most requests fit in one, which needs no division.
 #[inline(always)]
 fn units(bytes: u64, unit: u32) -> u64 {
     let unit = u64::from(unit);
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn requests_are_split_and_merged() {
         check(Accounting::default(), &[(0, 4), (4, 1024)], &[1, 1]);
-        // io1 of 2012: 16 KB units, each request by itself.
+        // io1 of 2012: 16 KB units, no merging.
         check(unit(16, false), &[(0, 4), (4, 16), (20, 17), (37, 64)], &[1, 1, 2, 4]);
         // gp2: 256 KiB units, sequential ones merged; 1,024 KiB are four.
         check(unit(256, true), &[(0, 1024), (1 << 20, 4), (1 << 21, 256)], &[4, 1, 1]);
@@ -118,21 +119,21 @@ mod tests {
         check(unit(256, true), &sequential, &[1, 0, 0, 0, 0, 0, 0, 0, 1]);
         // 160 KiB each: ceil(160/256), ceil(320/256), ceil(480/256), ceil(640/256).
         check(unit(256, true), &[(0, 160), (160, 160), (320, 160), (480, 160)], &[1, 1, 0, 1]);
-        // Two streams side by side, and one that leaves a gap.
+        // Two interleaved streams, and one with a gap.
         check(unit(256, true), &[(0, 64), (1000, 64), (64, 64), (1064, 64), (2000, 64)], &[1, 1, 0, 0, 1]);
-        // A stream that is one too many ago.
+        // One stream more than are tracked.
         let many: Vec<(u64, u64)> = (0..=8).map(|index| (index * 1000, 64)).collect();
         let costs: Vec<u64> = vec![1; 10];
         check(unit(256, true), &[&many[..], &[(64, 64)]].concat(), &costs);
     }
 
     #[test]
-    fn whole_units_charge_random_requests_for_what_they_do_not_move() {
+    fn whole_units_charge_random_requests_a_full_unit() {
         let mut counter = Counter::new(Accounting { whole_units: true, ..unit(1024, true) });
-        // st1: 4 KiB at random spend a MiB of credit.
+        // st1: a random 4 KiB read costs a MiB of burst credits.
         assert_eq!(counter.cost(0, 4096), RequestCharge { ios: 1, bytes: 1 << 20 });
         assert_eq!(counter.cost(1 << 30, 4096), RequestCharge { ios: 1, bytes: 1 << 20 });
-        // Going on from there is free until the MiB is full.
+        // Sequential requests after it are free until the MiB is full.
         assert_eq!(counter.cost((1 << 30) + 4096, 4096), RequestCharge { ios: 0, bytes: 0 });
         assert_eq!(counter.cost(1 << 33, 1 << 20), RequestCharge { ios: 1, bytes: 1 << 20 });
     }

@@ -1,7 +1,7 @@
-//! A volume at work: each request is answered with the instant at which it will be complete.
+//! A running volume: each request returns its completion time when it is made.
 //!
-//! The answer is given when the request is made and never changes: whatever comes later stands behind it, in every queue. So a
-//! simulated run needs no events inside the volume, only the completions.
+//! The completion time never changes, because later requests are behind in every queue. So a simulated run needs no
+//! events inside the volume, only completions.
 
 use fathom_model::Op;
 
@@ -10,7 +10,7 @@ use crate::client::Issuer;
 use crate::fault::FaultSchedule;
 use crate::first_touch::Touched;
 use crate::latency::Sampler;
-use crate::limit::Standing;
+use crate::limit::LimitState;
 use crate::model::{ModelError, VolumeModel};
 use crate::rng::VolumeRng;
 use crate::servers::Servers;
@@ -19,76 +19,76 @@ use crate::stage::{LimitStage, Passage, StageRequest};
 /// A request: an operation on `offset..offset + bytes` of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeRequest {
-    /// What to do.
+    /// The operation.
     pub op: Op,
-    /// Where, in bytes.
+    /// Offset in bytes.
     pub offset: u64,
-    /// How much; 0 for sync operations.
+    /// Length in bytes; 0 for sync operations.
     pub bytes: u32,
 }
 
-/// What becomes of a request.
+/// The completion of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeCompletion {
-    /// When it is complete, ns; [`u64::MAX`] where that is never.
+    /// Completion time, ns; [`u64::MAX`] = never.
     pub at_ns: u64,
-    /// How it ends.
+    /// The result.
     pub outcome: RequestOutcome,
 }
 
-/// How a request ends.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// As it should.
+    /// Success.
     Done,
-    /// With this errno.
+    /// Failure with this errno.
     Failed(i32),
-    /// Not at all: the volume has fallen silent.
+    /// No completion: the volume has stopped responding.
     Never,
 }
 
-/// What was asked of a volume and what became of it. `issued = done + failed + never`.
+/// Counts of requests and their results. `issued = done + failed + never`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests.
+    /// Requests issued.
     pub issued: u64,
-    /// Those that ended as they should.
+    /// Requests that succeeded.
     pub done: u64,
-    /// Those that failed.
+    /// Requests that failed.
     pub failed: u64,
-    /// Those that never end.
+    /// Requests that never complete.
     pub never: u64,
-    /// Bytes read by those that are done.
+    /// Bytes of successful reads.
     pub read_bytes: u64,
-    /// Bytes written by those that are done.
+    /// Bytes of successful writes.
     pub written_bytes: u64,
     /// Reads that the cache served.
     pub cache_hits: u64,
-    /// Requests that touched something for the first time.
+    /// Requests with a first access.
     pub first_touches: u64,
 }
 
-/// What one stage's limits stand at.
+/// The state of the limits of one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StageStanding<'a> {
+pub struct StageState<'a> {
     /// The stage's name.
     pub name: &'a str,
-    /// On I/Os; `None` = no limit.
-    pub ios: Option<Standing>,
-    /// On bytes; `None` = no limit.
-    pub bytes: Option<Standing>,
+    /// Limit on I/Os; `None` = unlimited.
+    pub ios: Option<LimitState>,
+    /// Limit on bytes; `None` = unlimited.
+    pub bytes: Option<LimitState>,
 }
 
-/// errno of a request that reaches past the end.
+/// errno of a request beyond the end of the volume (EIO).
 const PAST_THE_END: i32 = 5;
 
-/// See the module.
+/// A volume and its state.
 #[derive(Clone, Debug)]
 pub struct Volume {
     model: VolumeModel,
-    /// The instant on the caller's clock at which the volume begins; inside, it is 0.
+    /// The beginning of the volume on the caller's clock; internally it is 0.
     origin_ns: u64,
-    /// The latest instant at which something was asked.
+    /// Time of the latest request.
     now: u64,
     faults: FaultSchedule,
     issuer: Option<Issuer>,
@@ -101,7 +101,7 @@ pub struct Volume {
     counters: Counters,
 }
 
-/// What one direction passes by itself. Without limits of its own it shares the servers, which then are those of reads.
+/// The parts for one direction. Without limits of their own, writes share the servers of reads.
 #[derive(Clone, Debug)]
 struct Lane {
     passages: Vec<Passage>,
@@ -110,13 +110,13 @@ struct Lane {
 }
 
 impl Volume {
-    /// A volume that begins at the instant 0. The same seed gives the same answers to the same requests.
+    /// A volume that begins at time 0. The same seed gives the same results for the same requests.
     pub fn new(model: &VolumeModel, seed: u64) -> Result<Self, ModelError> {
         Volume::beginning_at(model, seed, 0)
     }
 
-    /// A volume that begins at an instant of the caller's clock: its credit is what it was given then, and its
-    /// faults count from there.
+    /// A volume that begins at `origin_ns` of the caller's clock: its initial credits apply then, and its faults count
+    /// from there.
     pub fn beginning_at(model: &VolumeModel, seed: u64, origin_ns: u64) -> Result<Self, ModelError> {
         model.validate()?;
         let passages = |stages: &[LimitStage]| stages.iter().map(Passage::new).collect::<Vec<_>>();
@@ -143,8 +143,8 @@ impl Volume {
         })
     }
 
-    /// What becomes of a request made at `now_ns`. Requests are made in the order of time; an earlier instant than the
-    /// last one counts as that one.
+    /// The completion of a request made at `now_ns`. Requests are made in the order of time; an earlier time than the
+    /// last counts as the last.
     #[inline]
     pub fn submit(&mut self, now_ns: u64, request: &VolumeRequest) -> VolumeCompletion {
         self.now = now_ns.saturating_sub(self.origin_ns).max(self.now);
@@ -168,51 +168,51 @@ impl Volume {
         VolumeCompletion { at_ns: at.saturating_add(self.origin_ns), outcome }
     }
 
-    /// What it is made of.
+    /// The model.
     pub fn model(&self) -> &VolumeModel {
         &self.model
     }
 
-    /// What was asked so far.
+    /// The counts so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Transactions to be paid for bursts on demand so far.
+    /// Transactions billed for on-demand bursts so far.
     pub fn billed_transactions(&self) -> u64 {
         let all = self.shared.iter().chain(&self.reads.passages).chain(&self.writes.passages);
         all.map(Passage::billed).sum()
     }
 
-    /// What each stage stands at, at `now_ns`, if nothing more is asked: shared ones, then reads', then writes'. Credit
-    /// counts what has been promised to requests that still wait as spent.
-    pub fn standings(&self, now_ns: u64) -> impl Iterator<Item = StageStanding<'_>> {
+    /// The state of each stage at `now_ns` without further requests: shared stages, then those of reads, then those of
+    /// writes. Credits exclude those allotted to waiting requests.
+    pub fn stage_states(&self, now_ns: u64) -> impl Iterator<Item = StageState<'_>> {
         let at = now_ns.saturating_sub(self.origin_ns);
         let stages = self.model.shared.iter().chain(&self.model.reads).chain(&self.model.writes);
         let passages = self.shared.iter().chain(&self.reads.passages).chain(&self.writes.passages);
         stages.zip(passages).map(move |(stage, passage)| {
-            let (ios, bytes) = passage.standing(stage, at);
-            let on_clock = |standing| self.on_callers_clock(standing);
-            StageStanding { name: &stage.name, ios: ios.map(on_clock), bytes: bytes.map(on_clock) }
+            let (ios, bytes) = passage.state(stage, at);
+            let on_clock = |state| self.on_callers_clock(state);
+            StageState { name: &stage.name, ios: ios.map(on_clock), bytes: bytes.map(on_clock) }
         })
     }
 
-    /// What the client's CPU credit stands at, in ns of CPU time; `None` where its CPU time is not counted.
-    pub fn client_standing(&self, now_ns: u64) -> Option<Standing> {
+    /// The state of the client's CPU credits, in ns of CPU time; `None` if its CPU time is unlimited.
+    pub fn client_state(&self, now_ns: u64) -> Option<LimitState> {
         let at = now_ns.saturating_sub(self.origin_ns);
-        self.issuer.as_ref().map(|issuer| issuer.standing(at))
+        self.issuer.as_ref().map(|issuer| issuer.state(at))
     }
 
-    fn on_callers_clock(&self, standing: Standing) -> Standing {
+    fn on_callers_clock(&self, state: LimitState) -> LimitState {
         let on_clock = |until_ns: u64| until_ns.saturating_add(self.origin_ns);
-        match standing {
-            Standing::Burst { until_ns } => Standing::Burst { until_ns: on_clock(until_ns) },
-            Standing::Rest { until_ns } => Standing::Rest { until_ns: on_clock(until_ns) },
+        match state {
+            LimitState::Burst { until_ns } => LimitState::Burst { until_ns: on_clock(until_ns) },
+            LimitState::Rest { until_ns } => LimitState::Rest { until_ns: on_clock(until_ns) },
             steady => steady,
         }
     }
 
-    /// When the request is complete, on the volume's own clock, and its errno if it fails.
+    /// Completion time on the volume's own clock, and the errno of a failure.
     #[inline]
     fn answer(&mut self, request: &VolumeRequest) -> (u64, Option<i32>) {
         let mut arrival = self.now;
@@ -235,8 +235,8 @@ impl Volume {
         self.answer_from_medium(arrival, request)
     }
 
-    /// With a cache in front. A request that fails behind it fails for the client too, though a write that is kept
-    /// has been acknowledged by then: a cache that loses writes is nothing to model.
+    /// Through the cache. A request that fails behind it fails for the client too, although a cached write would have
+    /// been acknowledged by then: caches that lose writes are not simulated.
     fn answer_cached(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
         let Some(cached) = &mut self.cached else { return self.answer_from_medium(arrival, request) };
         let is_hit = request.op != Op::Trim && cached.touch(request.offset, request.bytes);
@@ -256,7 +256,7 @@ impl Volume {
         }
     }
 
-    /// Through the limits to a server, and what it takes there.
+    /// Through the limits to a server, including the service time.
     #[inline]
     fn answer_from_medium(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
         let (weight, extra_ns) = self.first_touch(request);
@@ -289,7 +289,7 @@ impl Volume {
         (end, self.faults.failure(at))
     }
 
-    /// How many times its I/Os count, and what it takes longer.
+    /// The factor on its I/Os and the additional latency of a first access.
     #[inline]
     fn first_touch(&mut self, request: &VolumeRequest) -> (u64, u64) {
         let (Some(touched), Some(penalty)) = (&mut self.touched, self.model.first_touch) else {

@@ -1,12 +1,12 @@
-//! A limit that is lifted for a while: a burst rate for a fixed time, then the baseline for another.
+//! A window limit: the burst rate for a fixed time, then the baseline for a fixed time.
 //!
-//! The burst begins with the first request that the baseline would hold back, whatever was spent before: unlike credit, time
-//! is all it costs. What is owed is kept in tokens, because the rate at which it is paid changes.
+//! A burst begins with the first request that the baseline would delay, independently of earlier use. The deficit is
+//! kept in tokens, because the rate at which it is paid changes.
 
 use crate::bucket::div_ceil;
 use crate::rate::{TokenRate, least_common_multiple};
 
-/// See the module.
+/// The state of a window limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     gain_base: u64,
@@ -17,26 +17,26 @@ pub(crate) struct Window {
     slack_ns: u64,
     /// When the last burst began.
     began: Option<u64>,
-    /// The instant for which `owed` holds.
+    /// The time at which `deficit` is valid.
     at: u64,
-    /// Scaled tokens to be paid before the next request goes.
-    owed: i128,
+    /// Scaled tokens to be paid before the next request proceeds.
+    deficit: i128,
 }
 
-/// Which rate holds, and until when.
+/// The current rate, and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WindowPhase {
     /// The baseline; a burst begins when it is exceeded.
     Ready,
     /// The burst rate.
     Burst { until: u64 },
-    /// The baseline, and no burst before it ends.
+    /// The baseline, without a burst before its end.
     Rest { until: u64 },
 }
 
 impl Window {
-    /// `burst` for a while and then `base` for another, of so many ns each; `None` where the rates have no scale in
-    /// common that fits. Requests may be up to `slack_ns` ahead, and one at least, so that whole ns lose nothing.
+    /// `burst` for `burst_ns`, then `base` for `rest_ns`; `None` if the common scale of the rates overflows. Requests
+    /// may be up to `slack_ns` ahead, at least one ns, so that rounding to whole ns loses nothing.
     pub(crate) fn new(
         base: TokenRate,
         burst: TokenRate,
@@ -60,18 +60,18 @@ impl Window {
             slack_ns,
             began: None,
             at: 0,
-            owed: 0,
+            deficit: 0,
         })
     }
 
-    /// The first instant from `now` on at which the next request may go. Begins a burst where the baseline holds it back.
-    /// What costs nothing waits for nothing.
+    /// The first time from `now` on at which the next request may proceed. Begins a burst if the baseline would delay
+    /// it. A request without cost never waits.
     pub(crate) fn earliest(&mut self, now: u64, cost: u64) -> u64 {
         if cost == 0 {
             return now;
         }
-        self.pay_until(now.max(self.at));
-        while self.owed > 0 && self.at < u64::MAX {
+        self.pay_deficit_until(now.max(self.at));
+        while self.deficit > 0 && self.at < u64::MAX {
             let (gain, end) = match self.phase(self.at) {
                 WindowPhase::Ready => {
                     self.skip_whole_turns();
@@ -81,7 +81,7 @@ impl Window {
                 WindowPhase::Burst { until } => (self.gain_burst, until),
                 WindowPhase::Rest { until } => (self.gain_base, until),
             };
-            let paid = self.at.saturating_add(div_ceil(self.owed as u128, gain));
+            let paid = self.at.saturating_add(div_ceil(self.deficit as u128, gain));
             if paid <= end {
                 return paid;
             }
@@ -90,13 +90,13 @@ impl Window {
         self.at
     }
 
-    /// Charges `cost` at `at`, which [`Window::earliest`] has allowed.
+    /// Charges `cost` at `at`, a time that [`Window::earliest`] returned.
     pub(crate) fn take(&mut self, at: u64, cost: u64) {
-        self.pay_until(at);
-        self.owed += i128::from(cost) * i128::from(self.scale);
+        self.pay_deficit_until(at);
+        self.deficit += i128::from(cost) * i128::from(self.scale);
     }
 
-    /// What holds at `at`.
+    /// The phase at `at`.
     pub(crate) fn phase(&self, at: u64) -> WindowPhase {
         let Some(began) = self.began else { return WindowPhase::Ready };
         let burst_end = began.saturating_add(self.burst_ns);
@@ -108,18 +108,18 @@ impl Window {
         }
     }
 
-    /// Pays what is owed for longer than a burst and a rest, which go by so often until it is less.
+    /// Pays a deficit of several whole periods of burst and rest in one step.
     fn skip_whole_turns(&mut self) {
         let paid = i128::from(self.gain_burst) * i128::from(self.burst_ns)
             + i128::from(self.gain_base) * i128::from(self.rest_ns);
-        let turns = (self.owed - 1) / paid;
+        let turns = (self.deficit - 1) / paid;
         let turn_ns = u128::from(self.burst_ns) + u128::from(self.rest_ns);
         let skipped = u64::try_from(turns as u128 * turn_ns).unwrap_or(u64::MAX);
         self.at = self.at.saturating_add(skipped);
-        self.owed -= turns * paid;
+        self.deficit -= turns * paid;
     }
 
-    fn pay_until(&mut self, now: u64) {
+    fn pay_deficit_until(&mut self, now: u64) {
         while self.at < now {
             match self.phase(self.at) {
                 WindowPhase::Burst { until } => self.pay(self.gain_burst, until.min(now)),
@@ -133,7 +133,7 @@ impl Window {
     fn pay(&mut self, gain: u64, end: u64) {
         let gain = i128::from(gain);
         let gained = gain * i128::from(end - self.at);
-        self.owed = (self.owed - gained).max(-gain * i128::from(self.slack_ns));
+        self.deficit = (self.deficit - gained).max(-gain * i128::from(self.slack_ns));
         self.at = end;
     }
 }
@@ -149,7 +149,7 @@ mod tests {
         Window::new(rate(base), rate(burst), 60 * SECOND, 60 * SECOND, 0).unwrap()
     }
 
-    /// Requests that go in each of `minutes`, where there is always one waiting.
+    /// Requests per minute, with one always waiting.
     fn saturate(window: &mut Window, minutes: usize) -> Vec<u64> {
         let mut counts = vec![0; minutes];
         let mut now = 0;
@@ -163,24 +163,24 @@ mod tests {
 
     #[test]
     fn a_saturated_window_alternates() {
-        // 75 and 50 a second by turns: the mean is that of the two.
+        // 75 and 50 IOPS in turn: the mean is that of the two.
         assert_eq!(saturate(&mut window(50, 75), 4), [4500, 3000, 4500, 3000]);
     }
 
     #[test]
-    fn what_takes_many_turns_is_told_at_once() {
-        // 3 tokens in 2 s, by turns of a ns each: a million of them.
+    fn deficits_of_many_periods_are_paid_in_one_step() {
+        // 3 tokens in 2 s, with periods of one ns each: a million of them.
         let rate = |tokens| TokenRate::per_second(tokens).unwrap();
         let mut window = Window::new(rate(1), rate(2), 1, 1, 0).unwrap();
         window.take(0, 1_500_000);
         assert_eq!(window.earliest(0, 1), 1_000_000 * SECOND);
-        // What is never paid is told as that.
+        // A deficit that is never paid gives "never".
         window.take(u64::MAX, 1);
         assert_eq!(window.earliest(0, 1), u64::MAX);
     }
 
     #[test]
-    fn below_the_baseline_nothing_is_used_up() {
+    fn requests_below_the_baseline_begin_no_burst() {
         let mut window = window(50, 75);
         for tick in 0..1000 {
             let now = tick * SECOND / 50;
@@ -188,14 +188,14 @@ mod tests {
             window.take(now, 1);
         }
         assert_eq!(window.phase(20 * SECOND), WindowPhase::Ready);
-        // The first that comes too early begins the burst.
+        // The first early request begins the burst.
         let now = 999 * SECOND / 50 + 1;
         assert_eq!(window.earliest(now, 1), now + 13_333_333);
         assert_eq!(window.phase(now), WindowPhase::Burst { until: now + 60 * SECOND });
     }
 
     #[test]
-    fn a_burst_is_ready_again_after_the_rest_even_unused() {
+    fn a_burst_is_available_again_after_the_rest() {
         let mut window = window(1, 2);
         window.take(0, 1);
         assert_eq!(window.earliest(0, 1), SECOND / 2);

@@ -1,7 +1,7 @@
-//! Instructions per request of the generators and per block of what writes carry.
+//! Instructions per generated request, and per block of payload.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr)] // A program of its own, not a part of the crate.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A separate program, not part of the crate.
 
 #[path = "../../../benches/case.rs"]
 mod case;
@@ -16,12 +16,12 @@ use fathom_workload::payload::{BlockStamp, fill_random};
 use fathom_workload::{Extent, Rng, Source, SourcePlan};
 
 const BLOCK: u64 = 4096;
-/// A GiB of blocks: the size at which a random map of whole bits fits exactly.
+/// A GiB of blocks: a power of two, which a permutation of whole bits fits exactly.
 const BLOCKS: u64 = 1 << 18;
-/// Whole decks of a mix, whole batches, and less than a pass when doubled.
+/// A multiple of a deck and of a batch, and less than half a pass.
 const REQUESTS: u64 = 102_400;
 
-/// Requests drawn at once, as the loop draws them.
+/// Requests per draw, as in the loop.
 const BATCH: u64 = 16;
 
 const CASES: &[Case] = &[
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     case::main(CASES)
 }
 
-/// One file of [`BLOCKS`] blocks, gone over for ever.
+/// One file of [`BLOCKS`] blocks, repeated without end.
 fn plan(mix: Mix, random: bool) -> SourcePlan {
     SourcePlan {
         pattern: Pattern { mix, random },
@@ -55,7 +55,7 @@ fn plan(mix: Mix, random: bool) -> SourcePlan {
     }
 }
 
-/// One block more than a power of two, where a permutation of whole bits would be twice as large as it need be.
+/// One block more than a power of two, for which a permutation of whole bits would be twice as large as necessary.
 fn odd_size() -> SourcePlan {
     let extents = vec![Extent { offset: 0, len: (BLOCKS + 1) * BLOCK }];
     SourcePlan { extents, ..plan(Mix::Read, true) }
@@ -74,7 +74,7 @@ fn mixed() -> SourcePlan {
     plan(Mix::ReadWrite { read_percent: 75 }, true)
 }
 
-/// Draws `requests` in batches; kept apart so that no case is built for its own plan.
+/// Draws `requests` in batches; not inlined, so that the compiler does not specialise it for a case's plan.
 #[inline(never)]
 fn draw(plan: &SourcePlan, batch: u64, requests: u64) {
     let mut source = Source::new(plan);

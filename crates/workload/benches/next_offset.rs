@@ -1,10 +1,10 @@
-//! What the next offset of a random order costs, for sizes that are kind to a permutation and sizes that are not.
+//! Cost of the next offset of a random order, for sizes that favour a permutation and sizes that do not.
 //!
-//! Prints a line of JSON per size: blocks, bytes per block, and ns per request that `Source` makes. An argument of the
-//! form `--rounds=N` takes the median of so many stretches, each shorter than a scheduler's time slice.
+//! Prints a line of JSON per size: blocks, bytes per block, and ns per request of `Source`. `--rounds=N` takes the
+//! median of N measurements, each shorter than a scheduler's time slice.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout)] // Its result is for whoever started it.
+#![allow(clippy::print_stdout)] // The result goes to standard output.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use fathom_workload::{Extent, Source, SourcePlan};
 
 /// Requests between two readings of the clock.
 const STRETCH: u64 = 100_000;
-/// Requests drawn at once, as a worker at depth 64 does.
+/// Requests per draw, as at queue depth 64.
 const BATCH: usize = 8;
 
 fn main() {
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-/// Powers of two and one more, numbers without a pattern, and 16 TiB in sectors.
+/// Powers of two, powers of two plus one, irregular numbers, and 16 TiB in sectors.
 fn sizes() -> Vec<(u64, u64)> {
     let powers = (1..=36).flat_map(|power| [1 << power, (1 << power) + 1]);
     let odd = [7, 11, 1_000, 12_345, 999_983, 26_214_401, 3_000_000_019, 40_000_000_003];
@@ -35,7 +35,7 @@ fn sizes() -> Vec<(u64, u64)> {
     sizes
 }
 
-/// The median of `rounds` stretches, after one that is not counted.
+/// The median of `rounds` stretches, after a warm-up.
 fn ns_per_request(blocks: u64, block_size: u64, rounds: usize) -> f64 {
     let mut source = Source::new(&SourcePlan {
         pattern: Pattern { mix: Mix::Read, random: true },
@@ -54,7 +54,7 @@ fn ns_per_request(blocks: u64, block_size: u64, rounds: usize) -> f64 {
     stretches[rounds / 2]
 }
 
-#[allow(clippy::disallowed_methods)] // Read once in many thousand requests, and in no record.
+#[allow(clippy::disallowed_methods)] // Read once per many thousand requests; in no record.
 fn stretch_ns(source: &mut Source) -> f64 {
     let started = Instant::now();
     let mut batch = [0; BATCH];

@@ -1,12 +1,13 @@
-//! The sizes of requests of mixed sizes, their shares exact over every hundred.
+//! Draws request sizes from a mix; the shares are exact in every 100 requests.
 //!
-//! As the share of reads: a hundred requests are a shuffled deck that holds exactly the asked number of each size.
+//! Like the share of reads: 100 requests are a shuffled deck that contains each size exactly as often as its share
+//! says.
 
 use fathom_model::BlockSplit;
 
 use crate::Rng;
 
-/// Draws sizes. Has a generator of its own, so that requests of one size are the same with and without it.
+/// Draws sizes. It has its own generator, so that operations of one size get the same requests with and without it.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockDeck {
     cards: Box<[u64]>,
@@ -15,7 +16,7 @@ pub(crate) struct BlockDeck {
 }
 
 impl BlockDeck {
-    /// A deck of the shares of `split`, determined by `seed`.
+    /// A deck with the shares of `split`, determined by `seed`.
     pub(crate) fn new(split: &BlockSplit, seed: u64) -> Self {
         let cards = split.shares().iter().flat_map(|&(size, share)| std::iter::repeat_n(size, share.into()));
         let mut deck = BlockDeck { cards: cards.collect(), next: 0, rng: Rng::new(seed) };
@@ -31,7 +32,7 @@ impl BlockDeck {
         self.next = 0;
     }
 
-    /// The size on top, if it is at most `room`; one that is not stays there.
+    /// Draws the top size if it is at most `room`; a larger one stays on top.
     pub(crate) fn draw(&mut self, room: u64) -> Option<u64> {
         if self.next == self.cards.len() {
             self.shuffle();
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hundred_holds_the_shares_exactly() {
+    fn shares_are_exact_in_every_hundred() {
         let mut deck = deck(&[(4096, 60), (8192, 39), (65536, 1)]);
         let mut orders = Vec::new();
         for _ in 0..20 {
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stays_on_top() {
+    fn a_size_that_does_not_fit_stays_on_top() {
         let mut deck = deck(&[(4096, 1), (8192, 99)]);
         let before = deck.cards()[0];
         assert_eq!((deck.draw(before - 1), deck.draw(before)), (None, Some(before)));

@@ -1,6 +1,6 @@
-//! What a job does next: which operation, at which offset, carrying which bytes.
+//! The requests of a job: operations, offsets, sizes and payload.
 //!
-//! Pure and seeded: no I/O, no clock, the same seed gives the same requests for ever, on every machine.
+//! Pure and seeded: no I/O, no clock. The same seed gives the same requests in every version and on every machine.
 #![forbid(unsafe_code)]
 
 mod block_deck;

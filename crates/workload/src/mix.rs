@@ -1,7 +1,7 @@
-//! The share of reads in a mixed workload, exact over every hundred requests.
+//! The share of reads in a mixed workload, exact in every 100 requests.
 //!
-//! Each hundred requests are a shuffled deck holding exactly the asked percentage of reads, so the share is right after a
-//! second as after an hour, and still in random order.
+//! Each 100 requests are a shuffled deck with exactly the given percentage of reads, so the share is exact after a
+//! second as after an hour, and the order is random.
 
 use crate::Rng;
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_hundred_holds_the_share_exactly() {
+    fn the_share_is_exact_in_every_hundred() {
         for percent in [0, 1, 50, 75, 99, 100] {
             let mut share = ReadShare::new(percent);
             let mut rng = Rng::new(1);

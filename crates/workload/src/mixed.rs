@@ -1,17 +1,17 @@
-//! Where the next request of one operation goes within one file, and how large it is, where sizes are mixed.
+//! Offset and size of the next request of one operation in one file, for mixed sizes.
 //!
 //! All offsets are multiples of the smallest size from the start of the file's range. In random order that visits each
-//! block once, a pass lays the range out in requests without gaps or overlaps, deck after deck in one shuffled order of
-//! sizes, and visits them by a permutation: so the shares hold however much of a pass is made, and nothing is remembered
-//! of what was visited. Each pass lays the range out anew.
+//! block once, a pass tiles the range with requests without gaps or overlaps, deck after deck in one shuffled order of
+//! sizes, and visits the tiles by a permutation: so the shares are kept in any part of a pass, and no visited block is
+//! remembered. Each pass tiles the range anew.
 
 use fathom_model::BlockSplit;
 
 use crate::block_deck::BlockDeck;
 use crate::{Permutation, Rng};
 
-/// The order of the requests of one operation in one file. A rest of the range that the next request does not fit into is
-/// not touched in this pass.
+/// The order of the requests of one operation in one file. A remainder of the range too small for the next request is
+/// not accessed in this pass.
 #[derive(Clone, Debug)]
 pub(crate) struct MixedOffsets {
     /// Bytes of the range.
@@ -24,18 +24,18 @@ pub(crate) struct MixedOffsets {
 
 #[derive(Clone, Debug)]
 enum MixedOrder {
-    /// One after the other.
+    /// Sequential.
     Sequential { next: u64 },
-    /// Every part of the range once, in random order.
+    /// Every tile of the range once, in random order.
     Tiles(Box<Tiles>),
-    /// Anywhere at any time, as many bytes as the range has.
+    /// Independent random offsets, as many bytes per pass as the range has.
     Draw { moved: u64 },
 }
 
-/// A range laid out in requests: the same hundred sizes over and over, the last time as many as there is room for.
+/// A range tiled with requests: the same 100 sizes repeated, the last repetition as far as it fits.
 #[derive(Clone, Debug)]
 struct Tiles {
-    /// Start within a deck, and size.
+    /// Offset within a deck, and size.
     tiles: Box<[(u64, u64)]>,
     deck_bytes: u64,
     count: u64,
@@ -71,7 +71,7 @@ impl Tiles {
 }
 
 impl MixedOffsets {
-    /// The order over `len` bytes, which hold the largest size of `split`.
+    /// The order over `len` bytes, at least the largest size of `split`.
     pub(crate) fn new(random: bool, random_map: bool, len: u64, split: &BlockSplit, rng: &mut Rng) -> Self {
         let deck = BlockDeck::new(split, rng.next_u64());
         let unit = split.shares().first().map_or(1, |&(size, _)| size.max(1));
@@ -101,7 +101,7 @@ impl MixedOffsets {
         }
     }
 
-    /// Starts a new pass; a range in random order is laid out anew.
+    /// Starts a new pass; a range in random order is tiled anew.
     pub(crate) fn restart(&mut self, rng: &mut Rng) {
         match &mut self.order {
             MixedOrder::Sequential { next } => *next = 0,
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     const SHARES: [(u64, u8); 3] = [(4096, 50), (8192, 30), (65536, 20)];
-    /// Bytes of a hundred requests.
+    /// Bytes of 100 requests.
     const HUNDRED: u64 = 50 * 4096 + 30 * 8192 + 20 * 65536;
 
     fn mixed(order: (bool, bool), len: u64) -> (MixedOffsets, Rng) {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_range_is_smaller_than_a_request() {
+    fn the_remainder_of_a_pass_is_smaller_than_a_request() {
         for len in [65536, 100_000, HUNDRED - 4096, HUNDRED + 1, 3 * HUNDRED / 2] {
             for order in [(false, true), (true, true), (true, false)] {
                 let (mut mixed, mut rng) = mixed(order, len);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_and_free_orders_hold_the_shares_over_passes() {
+    fn sequential_and_independent_orders_keep_the_shares_over_passes() {
         for order in [(false, true), (true, false)] {
             let (mut mixed, mut rng) = mixed(order, 1 << 20);
             let mut all = Vec::new();

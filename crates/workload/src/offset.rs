@@ -1,4 +1,4 @@
-//! Where the next request of one operation goes within one file.
+//! Offset of the next request of one operation in one file.
 
 use crate::{Permutation, Rng};
 
@@ -11,11 +11,11 @@ pub struct Extent {
     pub len: u64,
 }
 
-/// Blocks up to which a table is as small as the keys of a permutation, and faster: 2 KiB.
+/// Most blocks for which a shuffled table is used (2 KiB): it is as small as the keys of a permutation, and faster.
 const LARGEST_TABLE: u64 = 1024;
 
 /// The order of the offsets of one operation in one file. A pass visits each whole block of the extent; a remainder
-/// shorter than a block is never touched.
+/// shorter than a block is never accessed.
 #[derive(Clone, Debug)]
 pub enum Offsets {
     /// Block after block.
@@ -25,21 +25,21 @@ pub enum Offsets {
         /// Blocks in the extent.
         blocks: u64,
     },
-    /// Every block of a small extent once, in random order: the table is shuffled a step ahead of its use.
+    /// Every block of a small extent once, in random order; the table is shuffled one step ahead of its use.
     Shuffle {
-        /// The blocks; those before `next` have been visited in this pass.
+        /// The blocks; those before `next` were visited in this pass.
         order: Box<[u16]>,
         /// Blocks already visited in this pass.
         next: u64,
     },
-    /// Every block once, in random order, of an extent of any size.
+    /// Every block of an extent of any size once, in random order.
     Map {
         /// The order.
         order: Permutation,
         /// Blocks already visited in this pass.
         next: u64,
     },
-    /// Any block at any time.
+    /// Independent random blocks.
     Draw {
         /// Blocks in the extent.
         blocks: u64,
@@ -49,7 +49,8 @@ pub enum Offsets {
 }
 
 impl Offsets {
-    /// The order over `blocks` blocks, at least one; `random_map` chooses between visiting each once and drawing freely.
+    /// The order over `blocks` blocks, at least one; with `random_map` each is visited once per pass, without it each
+    /// offset is drawn independently.
     pub fn new(random: bool, random_map: bool, blocks: u64, rng: &mut Rng) -> Self {
         match (random, random_map) {
             (false, _) => Offsets::Sequential { next: 0, blocks },
@@ -69,9 +70,9 @@ impl Offsets {
         drawn
     }
 
-    /// Hands the next `most` block numbers to `each`, fewer at the end of the pass; answers how many.
+    /// Passes the next `most` block numbers to `each`, fewer at the end of the pass; returns their number.
     ///
-    /// In a row because the steps of one offset wait for each other, those of several do not.
+    /// Several at a time, because the steps of one offset depend on each other, but not on those of other offsets.
     #[inline(always)]
     pub fn next_blocks(&mut self, most: u64, rng: &mut Rng, mut each: impl FnMut(u64)) -> u64 {
         match self {
@@ -86,7 +87,7 @@ impl Offsets {
                 let count = most.min(len - first);
                 *next += count;
                 (first..first + count).for_each(|index| {
-                    // Fisher and Yates: any order becomes any other with the same probability.
+                    // A Fisher-Yates shuffle: every order has the same probability.
                     order.swap(index as usize, (index + rng.below(len - index)) as usize);
                     each(u64::from(order[index as usize]));
                 });

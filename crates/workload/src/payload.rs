@@ -1,9 +1,9 @@
-//! What a write carries.
+//! Contents of writes.
 //!
-//! Buffers are filled once with random bytes. Before a write every word of the buffer is combined with a new key, which
-//! costs a fraction of drawing it anew: no two sectors on the device are equal, and no compressor or deduplicator finds
-//! one block in another, also where many small blocks make up one of its records. Large blocks are incompressible each
-//! by itself, so only the first word of each sector changes there.
+//! Buffers are filled once with random bytes. Before a write, every word of the buffer is combined with a new key,
+//! which costs a fraction of new random bytes: no two sectors on the device are equal, and no compressor or
+//! deduplicator finds one block in another, even if many small blocks make up one of its records. A large block is
+//! incompressible by itself, so only the first word of each of its sectors changes.
 
 use crate::Rng;
 
@@ -20,22 +20,22 @@ pub fn fill_random(buffer: &mut [u8], rng: &mut Rng) {
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// Blocks from this size on are longer than the records that file systems compress (128 KiB by default on ZFS and btrfs).
+/// Smallest large block: longer than the records that file systems compress (128 KiB by default on ZFS and btrfs).
 const LARGE: usize = 256 << 10;
 
-/// Makes prepared random bytes differ from what they were before.
+/// Changes prepared random bytes before each write.
 #[derive(Clone, Debug)]
 pub struct BlockStamp {
     keys: Rng,
 }
 
 impl BlockStamp {
-    /// A stamp of its own for the worker with this seed.
+    /// The stamp of the worker with this seed.
     pub fn new(seed: u64) -> Self {
         BlockStamp { keys: Rng::stream(seed, 0x57a3) }
     }
 
-    /// Changes `buffer`, which holds prepared random bytes.
+    /// Changes `buffer`, which contains prepared random bytes.
     #[inline]
     pub fn apply(&mut self, buffer: &mut [u8]) {
         let key = self.keys.next_u64();
@@ -50,7 +50,7 @@ impl BlockStamp {
     }
 }
 
-/// Combines every word with `key`, and what is left at the end with its first bytes.
+/// Combines every word with `key`, and a remainder at the end with the first bytes of `key`.
 #[inline]
 fn combine(buffer: &mut [u8], key: u64) {
     let (words, rest) = buffer.as_chunks_mut::<8>();
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// Eight-byte strings that occur more than once; what a compressor would live on.
+    /// Eight-byte strings that occur more than once and that a compressor would exploit.
     fn repetitions(data: &[u8]) -> usize {
         let mut seen = HashSet::new();
         data.windows(8)
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_of_one_buffer_repeat_nothing_of_each_other() {
+    fn writes_from_one_buffer_share_no_eight_bytes() {
         for block in [512, 4096, 3000, 65_536] {
             let mut buffer = vec![0u8; block];
             fill_random(&mut buffer, &mut Rng::new(3));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_sectors_are_equal_and_none_compresses_by_repetition() {
+    fn sectors_differ_and_do_not_compress() {
         let mut buffer = vec![0u8; 4096];
         fill_random(&mut buffer, &mut Rng::new(1));
         let mut stamp = BlockStamp::new(1);
@@ -112,7 +112,7 @@ mod tests {
         }
         let mut counts = [0u32; 256];
         buffer.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
-        assert!(counts.iter().all(|&count| count < 60), "bytes are not even");
+        assert!(counts.iter().all(|&count| count < 60), "bytes are not uniform");
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! A random order that visits every block exactly once, without remembering which were visited.
+//! A random order that visits every block exactly once without storing which were visited.
 //!
 //! A Feistel network permutes pairs (row, column): a power of two of columns, and just enough rows to hold the block
 //! count. A round changes one half by a keyed hash of the other, columns by exclusive or, rows by addition modulo their
-//! number, so both steps can be undone and no two indices meet. At most the last row is not full; what lands in its
-//! empty part is permuted again until it lands on a block (cycle walking), which happens to one index in as many as there
-//! are rows. So the cost of an offset is the same for every block count. A new key gives a new order.
+//! number. Both steps are invertible, so no two indices collide. Only the last row may be partly empty; an index that
+//! lands in the empty part is permuted again until it lands on a block (cycle walking), which affects at most one index
+//! per row. So the cost of an offset is the same for every block count. A new key gives a new order.
 
 use crate::Rng;
 
-/// Four leave the steps between neighbours visibly uneven (see the tests); six do not.
+/// With four rounds the distances of successive offsets are measurably uneven (see the tests), with six they are not.
 const ROUNDS: usize = 6;
 
 /// The keys of one round.
@@ -23,7 +23,7 @@ impl RoundKey {
         RoundKey { mask: rng.next_u64(), factor: rng.next_u64() | 1 }
     }
 
-    /// A hash of `half`, every bit of which depends on all of them.
+    /// A hash of `half` in which every bit depends on all bits of `half`.
     #[inline(always)]
     fn hash(self, half: u64) -> u64 {
         let product = u128::from(half ^ self.mask) * u128::from(self.factor);
@@ -56,10 +56,10 @@ impl Permutation {
         }
     }
 
-    /// Turns to another random order of the same blocks.
+    /// Changes to another random order of the same blocks.
     pub fn renew(&mut self, rng: &mut Rng) {
         let tweak = rng.next_u64();
-        // Each key is random by itself, so one number makes new ones of them all.
+        // The keys are independent of each other, so one random number suffices to change them all.
         self.keys.iter_mut().for_each(|key| key.mask = key.mask.rotate_left(1) ^ tweak);
     }
 
@@ -86,7 +86,7 @@ impl Permutation {
         }
     }
 
-    /// Permutes all cells of the rows.
+    /// Permutes all cells, empty ones included.
     #[inline(always)]
     fn permute(&self, value: u64) -> u64 {
         let mut column = value & self.column_mask;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_volume_costs_nothing_and_stays_in_range() {
+    fn a_huge_volume_needs_no_memory_and_stays_in_range() {
         let blocks = (16u64 << 40) / 4096 + 1;
         let order = Permutation::new(blocks, &mut Rng::new(3));
         let mut sum = 0u128;
@@ -138,7 +138,7 @@ mod tests {
             sum += u128::from(block);
         }
         let mean = (sum / 100_000) as f64 / blocks as f64;
-        assert!((mean - 0.5).abs() < 0.01, "offsets lean to one side: {mean}");
+        assert!((mean - 0.5).abs() < 0.01, "offsets are biased: mean {mean}");
     }
 
     /// How often `permute` runs per offset.
@@ -159,9 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn hardly_an_index_walks_twice_whatever_the_size() {
+    fn cycle_walking_is_rare_at_every_size() {
         for len in [1 << 20, (1 << 20) + 1, (1 << 21) - 1, (1 << 19) + (1 << 18) + 3, 1_000_003] {
-            assert!(walks(len) < 1.002, "{} walks an offset for {len}", walks(len));
+            assert!(walks(len) < 1.002, "{} permutations per offset for {len}", walks(len));
         }
     }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_scattered() {
+    fn successive_offsets_are_scattered() {
         let len = 1u64 << 18;
         let order = Permutation::new(len, &mut Rng::new(5));
         let sequential = (1..len).filter(|&i| order.at(i) == order.at(i - 1) + 1).count();
@@ -187,10 +187,10 @@ mod tests {
         assert!((share - 1.0 / 16.0).abs() < 0.01, "{share}");
     }
 
-    /// Where the differences of neighbours fall, over 64 equal parts of the range: chi-squared with 63 degrees of
-    /// freedom exceeds 120 once in 50,000 times by chance.
+    /// Differences of successive offsets over 64 equal parts of the range: chi-squared with 63 degrees of freedom
+    /// exceeds 120 by chance once in 50,000 times.
     #[test]
-    fn steps_between_neighbours_are_spread_evenly() {
+    fn distances_of_successive_offsets_are_uniform() {
         for (len, seed) in
             [(1u64 << 16, 1), ((1 << 16) + 1, 2), (50_021, 3), (1 << 20, 4), ((1 << 20) + 1, 5)]
         {
@@ -209,8 +209,8 @@ mod tests {
         }
     }
 
-    /// Whether the place of a block in one pass tells its place in the next: shares of pairs of eighths, chi-squared with
-    /// 49 degrees of freedom exceeds 105 once in 200,000 times by chance.
+    /// Whether the position of a block in one pass predicts its position in the next: counts of pairs of eighths;
+    /// chi-squared with 49 degrees of freedom exceeds 105 by chance once in 200,000 times.
     #[test]
     fn passes_are_independent_of_each_other() {
         for (len, seed) in [(1u64 << 14, 1), (10_007, 2), ((1 << 16) + 1, 3)] {
@@ -243,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn a_renewed_order_is_another_one_of_the_same_blocks(len in 1u64..2_000, seed: u64) {
+        fn renewing_gives_another_order_of_the_same_blocks(len in 1u64..2_000, seed: u64) {
             let mut rng = Rng::new(seed);
             let mut order = Permutation::new(len, &mut rng);
             let before: Vec<u64> = (0..len).map(|index| order.at(index)).collect();

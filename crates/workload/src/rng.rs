@@ -1,7 +1,7 @@
 //! The random numbers of a worker: xoshiro256++ seeded through splitmix64.
 //!
-//! Ours rather than a crate's because a seed must give the same requests in every future version. Algorithms:
-//! Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021), public domain reference.
+//! Implemented here because a seed must give the same requests in every future version. Algorithms: Blackman and Vigna,
+//! "Scrambled linear pseudorandom number generators" (2021), public domain reference.
 
 /// A xoshiro256++ generator.
 #[derive(Clone, Debug)]
@@ -10,13 +10,13 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator whose whole sequence is determined by `seed`.
+    /// A generator determined by `seed`.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         Rng { state: std::array::from_fn(|_| splitmix64(&mut mixer)) }
     }
 
-    /// An independent generator: same `seed` and `stream` give the same numbers.
+    /// An independent generator; the same `seed` and `stream` give the same numbers.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut mixer = stream;
         Rng::new(seed ^ splitmix64(&mut mixer))
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sequence_is_the_published_one() {
+    fn the_sequence_equals_the_published_one() {
         // xoshiro256++ from the state 1, 2, 3, 4, as the reference code gives it.
         let mut rng = Rng { state: [1, 2, 3, 4] };
         let first: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn below_is_even_over_its_range() {
+    fn below_is_uniform() {
         let mut rng = Rng::new(7);
         let mut counts = [0u32; 10];
         for _ in 0..100_000 {

@@ -1,7 +1,7 @@
 //! The requests of one worker, in order.
 //!
-//! A pass goes once over the used ranges; a loop moves `bytes_per_loop`. The source says what comes next and when the
-//! work is done; pausing, timing and stopping early are the driver's.
+//! A pass covers the ranges once; a loop moves `bytes_per_loop`. The source decides the next request and the end of the
+//! work; the driver decides pauses, timing and early stops.
 
 mod plain;
 
@@ -17,26 +17,26 @@ use crate::rng::Rng;
 use crate::sync_countdown::SyncCountdown;
 use plain::is_plain;
 
-/// What a source is made from; sizes are resolved to bytes.
+/// The input of a source; sizes are resolved to bytes.
 #[derive(Clone, Debug)]
 pub struct SourcePlan {
     /// Operations and order.
     pub pattern: Pattern,
     /// Bytes per request.
     pub block_size: PerOp<BlockSize>,
-    /// Used range of each file; at least one, each at least one largest block long.
+    /// Range of each file; at least one, each at least as long as the largest block.
     pub extents: Vec<Extent>,
     /// Visit each block once per pass.
     pub random_map: bool,
-    /// Bytes to move per loop; without meaning where there is no last loop.
+    /// Bytes to move per loop; ignored without a last loop.
     pub bytes_per_loop: u64,
-    /// How many loops; `None` = until the driver stops.
+    /// Number of loops; `None` = until the driver stops.
     pub loops: Option<u32>,
     /// fsync after this many writes; 0 = never.
     pub fsync_every: u32,
     /// fdatasync after this many writes; 0 = never.
     pub fdatasync_every: u32,
-    /// Sole source of randomness.
+    /// The only source of randomness.
     pub seed: u64,
 }
 
@@ -44,11 +44,11 @@ pub struct SourcePlan {
 #[derive(Clone, Debug)]
 struct FileOffsets {
     base: u64,
-    /// Where operations of one block size share a random map, reads use the writes' entry.
+    /// If operations of one block size share a random map, reads use the entry of writes.
     offsets: [Option<Offsets>; 3],
 }
 
-/// The order of the operations of one file whose sizes are mixed, each in the place that its offsets would have.
+/// The orders of one file's operations of mixed sizes, indexed like the offsets of those of one size.
 type MixedFile = [Option<MixedOffsets>; 3];
 
 /// The offsets of one file, those of operations of one size and those of operations of mixed sizes.
@@ -84,7 +84,7 @@ fn offsets_of(
 pub struct Source {
     mix: Mix,
     share: ReadShare,
-    /// Bytes per request; 0 where sizes are mixed.
+    /// Bytes per request; 0 for mixed sizes.
     block_size: [u64; 3],
     /// Index of the offsets that each operation draws from.
     shared: [usize; 3],
@@ -101,7 +101,7 @@ pub struct Source {
     syncs: [SyncCountdown; 2],
     op_rng: Rng,
     offset_rng: Rng,
-    /// All requests draw from one entry of one file, and nothing comes between them.
+    /// All requests draw from one entry of one file, without syncs or other operations between them.
     plain: bool,
 }
 
@@ -113,7 +113,7 @@ impl Source {
         let shared = share_maps(plan.pattern, &plan.block_size);
         let files = plan.extents.iter().map(|extent| offsets_of(plan, shared, *extent, &mut offset_rng));
         let (files, mixed) = files.unzip();
-        // Work without an end has no loops: each operation wraps where it has been everywhere, as fio's does.
+        // Endless work has no loops: each operation wraps after a pass, as in fio.
         let bytes_per_loop = if plan.loops.is_none() { u64::MAX } else { plan.bytes_per_loop };
         Source {
             mix: plan.pattern.mix,
@@ -144,7 +144,7 @@ impl Source {
         }
     }
 
-    /// Hands up to `most` further requests to `each`; answers how many. Fewer than asked for when the work is done.
+    /// Passes up to `most` further requests to `each`; returns their number, fewer than `most` when the work is done.
     #[inline]
     pub fn next_requests(&mut self, most: u64, mut each: impl FnMut(Request)) -> u64 {
         let mut made = 0;
@@ -168,15 +168,15 @@ impl Source {
         self.next_drawn(None)
     }
 
-    /// As [`Source::next_request`], of `op`, which must be one of the job's, whatever the mix says; only a sync that is
-    /// owed comes before it.
+    /// As [`Source::next_request`], but of operation `op` of the job, whatever the mix says; only a sync that is due
+    /// comes before it.
     pub fn next_request_of(&mut self, op: Op) -> Option<Request> {
         self.next_drawn(Some(op))
     }
 
-    /// True where the next request is a sync that the writes before it made due.
+    /// True if the next request is a sync that earlier writes made due.
     #[inline]
-    pub fn owes_sync(&self) -> bool {
+    pub fn sync_is_due(&self) -> bool {
         self.due.is_some_and(|request| request.op.is_sync())
     }
 
@@ -200,8 +200,8 @@ impl Source {
                 Mix::ReadWrite { .. } if self.share.next_is_read(&mut self.op_rng) => Op::Read,
                 Mix::ReadWrite { .. } => Op::Write,
             };
-            // Where its pass is over in every file, it wraps; where it may not, the loop is over. Mixed sizes have no
-            // offsets to be placed by, and so cost those of one size nothing.
+            // After its pass has ended in every file, the operation wraps; if it may not, the loop ends. Mixed sizes
+            // have no plain offsets and take this path, so that they cost requests of one size nothing.
             if let Some(request) = self.place(op).or_else(|| self.place_otherwise(op)) {
                 self.account(&request);
                 return Some(request);
@@ -212,12 +212,12 @@ impl Source {
         }
     }
 
-    /// True where no new request will come: a sync is then left out, as fio only makes one before a further request.
+    /// True if no further request follows: a due sync is then omitted, as fio only issues one before a further request.
     fn is_spent(&self) -> bool {
         self.bytes_left == 0 && self.loops_left.is_some_and(|left| left <= 1)
     }
 
-    /// A request of mixed sizes, or the first of a new pass of `op`, where it may have one.
+    /// A request of mixed sizes, or the first of a new pass of `op` if one is allowed.
     #[cold]
     fn place_otherwise(&mut self, op: Op) -> Option<Request> {
         let is_mixed = self.block_size[op as usize] == 0;
@@ -229,7 +229,7 @@ impl Source {
         if is_mixed { self.place_mixed(op) } else { self.place(op) }
     }
 
-    /// A request for `op` in the next file that still has a block for it.
+    /// A request for `op` in the next file that has a block left for it.
     #[inline(always)]
     fn place(&mut self, op: Op) -> Option<Request> {
         let entry = self.shared[op as usize];
@@ -251,7 +251,7 @@ impl Source {
         None
     }
 
-    /// As [`Source::place`], where sizes are mixed.
+    /// As [`Source::place`], for mixed sizes.
     fn place_mixed(&mut self, op: Op) -> Option<Request> {
         let entry = self.shared[op as usize];
         for _ in 0..self.files.len() {
@@ -275,7 +275,7 @@ impl Source {
         self.count_write(request);
     }
 
-    /// Makes a sync due after the write that completes its count. Where both kinds are due, fsync does for both.
+    /// Makes a sync due after the write that completes its count. If both kinds are due, one fsync serves both.
     #[inline]
     fn count_write(&mut self, request: &Request) {
         if request.op == Op::Write {
@@ -287,7 +287,7 @@ impl Source {
         }
     }
 
-    /// Begins the next loop; false where there is none.
+    /// Begins the next loop; false after the last one.
     fn next_loop(&mut self) -> bool {
         match &mut self.loops_left {
             Some(left) if *left <= 1 => {
@@ -316,7 +316,7 @@ impl Source {
     }
 }
 
-/// Which of read, write and trim draw offsets of their own (the write after a trim repeats the trim's).
+/// Which of read, write and trim draw their own offsets (a write after a trim repeats the trim's).
 fn used_ops(mix: Mix) -> [bool; 3] {
     match mix {
         Mix::Read => [true, false, false],
@@ -326,7 +326,8 @@ fn used_ops(mix: Mix) -> [bool; 3] {
     }
 }
 
-/// Random reads and writes of the same sizes share one map, so that a pass visits each block once in either way.
+/// Random reads and writes of the same sizes share one map, so that a pass visits each block once, by a read or a
+/// write.
 fn share_maps(pattern: Pattern, sizes: &PerOp<BlockSize>) -> [usize; 3] {
     let shares = pattern.random && matches!(pattern.mix, Mix::ReadWrite { .. }) && sizes.read == sizes.write;
     [if shares { 1 } else { 0 }, 1, 2]

@@ -27,8 +27,8 @@ fn blocks_visited(requests: &[Request]) -> Vec<u64> {
     blocks
 }
 
-/// What comes out in rows of `most` at a time.
-fn in_rows(plan: &SourcePlan, most: u64, limit: usize) -> Vec<Request> {
+/// The requests, drawn `most` at a time.
+fn in_batches(plan: &SourcePlan, most: u64, limit: usize) -> Vec<Request> {
     let (mut source, mut all) = (Source::new(plan), Vec::new());
     while all.len() < limit && source.next_requests(most, |request| all.push(request)) == most {}
     all.truncate(limit);
@@ -36,7 +36,7 @@ fn in_rows(plan: &SourcePlan, most: u64, limit: usize) -> Vec<Request> {
 }
 
 #[test]
-fn rows_of_requests_are_the_requests_one_by_one() {
+fn batches_contain_the_same_requests_as_single_draws() {
     let mixes = [Mix::Read, Mix::Write, Mix::Trim, Mix::TrimWrite, Mix::ReadWrite { read_percent: 75 }];
     for (mix, random, map) in mixes
         .into_iter()
@@ -50,14 +50,14 @@ fn rows_of_requests_are_the_requests_one_by_one() {
             plan.extents = vec![plan.extents[0]; files];
             let one_by_one = requests(&plan, 1000);
             for most in [1, 7, 64, 1000] {
-                assert_eq!(in_rows(&plan, most, 1000), one_by_one, "{plan:?} in rows of {most}");
+                assert_eq!(in_batches(&plan, most, 1000), one_by_one, "{plan:?} in batches of {most}");
             }
         }
     }
 }
 
 #[test]
-fn sequential_goes_through_in_order_and_stops() {
+fn sequential_offsets_are_in_order_and_end() {
     let all = requests(&plan(Mix::Write, false), 1000);
     let offsets: Vec<u64> = all.iter().map(|r| r.offset).collect();
     assert_eq!(offsets, (0..100).map(|i| 8192 + i * 4096).collect::<Vec<_>>());
@@ -75,7 +75,7 @@ fn random_visits_every_block_once_per_pass_in_a_new_order() {
 }
 
 #[test]
-fn mixed_random_shares_one_map() {
+fn random_reads_and_writes_share_one_map() {
     let all = requests(&plan(Mix::ReadWrite { read_percent: 75 }, true), 1000);
     assert_eq!(blocks_visited(&all), (0..100).collect::<Vec<_>>());
     assert_eq!(all.iter().filter(|r| r.op == Op::Read).count(), 75);
@@ -152,7 +152,7 @@ fn io_size_below_and_above_size() {
 }
 
 #[test]
-fn several_files_take_turns() {
+fn files_are_used_round_robin() {
     let mut two = plan(Mix::Read, false);
     two.extents = vec![Extent { offset: 0, len: 2 * 4096 }, Extent { offset: 0, len: 4 * 4096 }];
     two.bytes_per_loop = 6 * 4096;
@@ -161,21 +161,21 @@ fn several_files_take_turns() {
 }
 
 #[test]
-fn without_an_end_it_never_stops() {
+fn endless_work_never_stops() {
     let mut endless = plan(Mix::Read, true);
     endless.loops = None;
     assert_eq!(requests(&endless, 12_345).len(), 12_345);
 }
 
 #[test]
-fn without_an_end_the_whole_range_is_used_whatever_io_size_says() {
+fn endless_work_uses_the_whole_range_and_ignores_io_size() {
     let mut endless = plan(Mix::Read, false);
     (endless.loops, endless.bytes_per_loop) = (None, 4096);
     assert_eq!(blocks_visited(&requests(&endless, 100)), (0..100).collect::<Vec<_>>());
 }
 
 #[test]
-fn without_an_end_each_direction_goes_through_the_whole_range() {
+fn in_endless_work_each_direction_covers_the_whole_range() {
     let mut endless = plan(Mix::ReadWrite { read_percent: 75 }, false);
     endless.loops = None;
     let all = requests(&endless, 400);
@@ -186,7 +186,7 @@ fn without_an_end_each_direction_goes_through_the_whole_range() {
 }
 
 #[test]
-fn draws_may_repeat_but_stay_inside() {
+fn independent_draws_may_repeat_and_stay_inside() {
     let mut free = plan(Mix::Write, true);
     free.random_map = false;
     let blocks = blocks_visited(&requests(&free, 1000));

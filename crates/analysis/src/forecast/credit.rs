@@ -1,7 +1,7 @@
 //! A volume's credit over time: what is left, when it was first exhausted, and for how long in sum.
 
 use fathom_record::forecast::{CreditCourse, CreditUnit};
-use fathom_volume::{Limit, Standing, VolumeModel};
+use fathom_volume::{Limit, LimitState, VolumeModel};
 
 /// With less than what the baseline brings in half a second, or than a hundredth of what is kept, the volume gives its
 /// baseline and no more.
@@ -53,13 +53,13 @@ pub fn credits(model: &VolumeModel) -> Vec<CreditCourse> {
 }
 
 /// What is left of a credit, where a limit has one: tokens; of a window the ns of burst, 0 while it rests.
-pub fn left(standing: Standing, now_ns: u64) -> Option<u64> {
-    match standing {
-        Standing::Credit { left, .. } => Some(left),
-        Standing::Burst { until_ns } => Some(until_ns.saturating_sub(now_ns).max(1)),
-        Standing::Rest { .. } => Some(0),
-        Standing::Ready => Some(u64::MAX),
-        Standing::Steady => None,
+pub fn left(state: LimitState, now_ns: u64) -> Option<u64> {
+    match state {
+        LimitState::Credit { left, .. } => Some(left),
+        LimitState::Burst { until_ns } => Some(until_ns.saturating_sub(now_ns).max(1)),
+        LimitState::Rest { .. } => Some(0),
+        LimitState::Ready => Some(u64::MAX),
+        LimitState::Steady => None,
     }
 }
 
@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn what_is_left_of_windows_is_time() {
-        for (standing, expected) in [
-            (Standing::Steady, None),
-            (Standing::Credit { left: 7, capacity: 9 }, Some(7)),
-            (Standing::Burst { until_ns: 100 }, Some(60)),
-            (Standing::Rest { until_ns: 100 }, Some(0)),
-            (Standing::Ready, Some(u64::MAX)),
+        for (state, expected) in [
+            (LimitState::Steady, None),
+            (LimitState::Credit { left: 7, capacity: 9 }, Some(7)),
+            (LimitState::Burst { until_ns: 100 }, Some(60)),
+            (LimitState::Rest { until_ns: 100 }, Some(0)),
+            (LimitState::Ready, Some(u64::MAX)),
         ] {
-            assert_eq!(left(standing, 40), expected, "{standing:?}");
+            assert_eq!(left(state, 40), expected, "{state:?}");
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn predict(
             break;
         }
     }
-    let billed = session.look(&volume.path, |volume, _| volume.billed_transactions()).unwrap_or(0);
+    let billed = session.inspect_volume(&volume.path, |volume, _| volume.billed_transactions()).unwrap_or(0);
     let mut notes = volume_notes(volume);
     notes.extend(load.notes(length));
     notes.append(&mut gathered.notes);
@@ -109,7 +109,7 @@ impl RunObserver for VolumeWatch<'_> {
         let count = |rates: [f64; DATA_OPS]| rates.map(|rate| (rate * seconds).round() as u64);
         let counted =
             CompletedRequests { ios: count(snapshot.iops), bytes: count(snapshot.bytes_per_second) };
-        let left = self.session.look(&self.volume.path, standings).unwrap_or_default();
+        let left = self.session.inspect_volume(&self.volume.path, stage_states).unwrap_or_default();
         self.course.advance(now, &counted, &left);
         self.observer.progress(now, snapshot.iops.iter().sum());
         if self.ends_at.is_some_and(|end| now >= end) {
@@ -119,9 +119,9 @@ impl RunObserver for VolumeWatch<'_> {
 }
 
 /// What is left of each credit of a volume.
-pub(super) fn standings(volume: &Volume, now: u64) -> Vec<u64> {
-    let both = |standing: fathom_volume::StageStanding<'_>| [standing.ios, standing.bytes];
-    volume.standings(now).flat_map(both).flatten().filter_map(|one| left(one, now)).collect()
+pub(super) fn stage_states(volume: &Volume, now: u64) -> Vec<u64> {
+    let both = |state: fathom_volume::StageState<'_>| [state.ios, state.bytes];
+    volume.stage_states(now).flat_map(both).flatten().filter_map(|one| left(one, now)).collect()
 }
 
 /// What the runs amount to.

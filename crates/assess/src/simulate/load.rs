@@ -148,10 +148,10 @@ impl JobLoad {
 
 impl SimulatedJob {
     fn of(section: &Section) -> SimulatedJob {
-        let own = |name: &str| section.said.iter().any(|(said, _)| said == name);
+        let own = |name: &str| section.raw_options.iter().any(|(said, _)| said == name);
         let mut said: Vec<(String, String)> =
             section.inherited.iter().filter(|(name, _)| !own(name)).cloned().collect();
-        said.extend(section.said.iter().cloned());
+        said.extend(section.raw_options.iter().cloned());
         let waits = section.starts_file || section.options.stonewall == Some(true);
         said.retain(|(name, _)| name != "stonewall");
         SimulatedJob { name: section.name.clone(), said, waits, split_over: None, size: None }

@@ -11,7 +11,7 @@ use fathom_runner::StopHandle;
 use fathom_stats::{Latency, histogram};
 use fathom_volume::{RequestOutcome, Volume, VolumeRequest};
 
-use super::jobs::{standings, volume_notes};
+use super::jobs::{stage_states, volume_notes};
 use super::trace::{Trace, TraceRequest};
 use super::{Predicted, SimulateObserver};
 use crate::AssessError;
@@ -254,7 +254,7 @@ impl Replay<'_> {
     fn tick(&mut self, at: u64) {
         let from = self.course.at_ns();
         let counted = std::mem::take(&mut self.counted);
-        let left = standings(&self.volume, at);
+        let left = stage_states(&self.volume, at);
         self.course.advance(at, &counted, &left);
         for (ns, bin) in self.latencies.drain(..) {
             self.course.add_latencies((from, at), ns, &[(bin, 1)]);

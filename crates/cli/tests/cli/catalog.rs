@@ -107,7 +107,7 @@ fn documents_have_a_schema_and_units() {
     let fit = document(&need);
     assert_eq!(fit["schema"], "fathom.catalog-fit/1");
     assert_eq!((&fit["need"]["iops"], &fit["need"]["block_size_bytes"]), (&5000.0.into(), &41_943.04.into()));
-    assert_eq!((&fit["need"]["spell"], &fit["need"]["persistent"]), (&Value::Null, &false.into()));
+    assert_eq!((&fit["need"]["burst"], &fit["need"]["persistent"]), (&Value::Null, &false.into()));
     let groups = fit["priced"].as_array().unwrap();
     assert_eq!(groups.iter().map(|group| &group["currency"]).collect::<Vec<_>>(), ["CNY", "USD"]);
     let gp3 = groups[1]["offers"].as_array().unwrap().last().unwrap();

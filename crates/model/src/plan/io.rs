@@ -1,10 +1,10 @@
-//! What a job does to its target: operations, sizes, offsets and payload.
+//! The I/O of a job: operations, sizes, offsets and payload.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BlockSize, PerOp};
 
-/// Which operations, in which order.
+/// Operations and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pattern {
@@ -56,14 +56,14 @@ impl Pattern {
         matches!(self.mix, Mix::Trim | Mix::TrimWrite)
     }
 
-    /// The pattern that fio's word names, with as many reads as writes where it mixes them.
+    /// The pattern of fio's `rw` value `name`; mixed patterns have 50 % reads.
     pub fn named(name: &str) -> Option<Pattern> {
         let mixes = [Mix::Read, Mix::Write, Mix::Trim, Mix::ReadWrite { read_percent: 50 }, Mix::TrimWrite];
         let patterns = mixes.into_iter().flat_map(|mix| [false, true].map(|random| Pattern { mix, random }));
         patterns.into_iter().find(|pattern| pattern.name() == name)
     }
 
-    /// fio's word for the pattern.
+    /// fio's `rw` value for the pattern.
     pub fn name(self) -> &'static str {
         match (self.random, self.mix) {
             (false, Mix::Read) => "read",
@@ -97,7 +97,7 @@ impl Default for SizeSpec {
 }
 
 impl SizeSpec {
-    /// The bytes, where the size does not depend on the target.
+    /// The bytes, if the size does not depend on the target.
     pub fn bytes(self) -> Option<u64> {
         match self {
             SizeSpec::Bytes(bytes) => Some(bytes),
@@ -106,7 +106,7 @@ impl SizeSpec {
     }
 }
 
-/// What is done to the target.
+/// Operations, offsets and data of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IoPlan {
@@ -115,20 +115,20 @@ pub struct IoPlan {
     /// Bytes per request.
     #[serde(rename = "bs")]
     pub block_size: PerOp<BlockSize>,
-    /// Bytes of the target that are used, over all files; `None` = all there is.
+    /// Bytes of the target to use, over all files; `None` = all of it.
     pub size: Option<SizeSpec>,
     /// Bytes to move per loop; `None` = once over `size`.
     pub io_size: Option<SizeSpec>,
-    /// Size of each file to be made, where it differs from `size` divided by the files.
+    /// Size of each file to create, if it differs from `size` divided by the number of files.
     #[serde(rename = "filesize")]
     pub file_size: Option<u64>,
-    /// Where the used range starts.
+    /// Start of the range to use.
     pub offset: SizeSpec,
     /// Added to `offset` once per clone index.
     pub offset_increment: SizeSpec,
-    /// Visit every block once per pass; false = draw each offset independently (`norandommap`).
+    /// Access every block once per pass; false = draw each offset independently (`norandommap`).
     pub random_map: bool,
-    /// How often the whole job is done.
+    /// Repetitions of the whole job.
     pub loops: u32,
     /// fsync after this many writes; 0 = never.
     #[serde(rename = "fsync")]
@@ -136,7 +136,7 @@ pub struct IoPlan {
     /// fdatasync after this many writes; 0 = never.
     #[serde(rename = "fdatasync")]
     pub fdatasync_every: u32,
-    /// fsync every file once the writes are done.
+    /// fsync every file after the last write.
     pub end_fsync: bool,
     /// O_SYNC or O_DSYNC on open.
     #[serde(rename = "sync")]
@@ -145,7 +145,7 @@ pub struct IoPlan {
     pub direct: bool,
     /// Drop the page cache of the range before the start.
     pub invalidate: bool,
-    /// What is written.
+    /// Contents of writes.
     pub payload: Payload,
 }
 
@@ -185,7 +185,7 @@ pub enum OpenSync {
     Dsync,
 }
 
-/// What a write carries.
+/// Contents of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {

@@ -1,4 +1,4 @@
-//! Options about the engine, the depth it is kept at, and where workers run.
+//! Options about the engine, the queue depth and the CPUs of workers.
 
 use fathom_model::{OptionRow, OptionValueKind};
 
@@ -15,9 +15,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Text,
         default: "psync",
-        doc: "How requests reach the kernel.",
+        doc: "I/O engine, the method of submitting requests to the kernel.",
         apply: |options, text| match text.trim() {
-            "" => Err("the name of an engine is needed".to_owned()),
+            "" => Err("an engine name is needed".to_owned()),
             name => set(&mut options.ioengine, Ok(name.to_owned())),
         },
     },
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["iodepth_batch_submit"],
         kind: OptionValueKind::Int,
         default: "",
-        doc: "Most requests handed over at once, iodepth at 0; where it is not given, all that are ready go together.",
+        doc: "Most requests per submission; 0 means iodepth, and without it all that are ready are submitted together.",
         apply: |options, text| set(&mut options.iodepth_batch, value::count(text, 0)),
     },
     OptionRow {
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["iodepth_batch_complete"],
         kind: OptionValueKind::Int,
         default: "1",
-        doc: "Completions waited for at once, where 0 polls without waiting.",
+        doc: "Completions to wait for in one call; 0 polls without waiting.",
         apply: |options, text| set(&mut options.iodepth_batch_complete_min, value::count(text, 0)),
     },
     OptionRow {
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Int,
         default: "",
-        doc: "Most completions taken at once; where it is not given, all that are there.",
+        doc: "Most completions per call; without it, all that are available.",
         apply: |options, text| set(&mut options.iodepth_batch_complete_max, value::count(text, 0)),
     },
     OptionRow {
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Int,
         default: "",
-        doc: "Fill the depth up again once no more than this many are in flight; iodepth where it is not given.",
+        doc: "Refill the queue once no more than this many are in flight; without it, at iodepth.",
         apply: |options, text| set(&mut options.iodepth_low, value::count(text, 0)),
     },
     OptionRow {
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Flag,
         default: "0",
-        doc: "Say thread instead of process in reports; clones are threads either way.",
+        doc: "Write thread instead of process in reports; clones are always threads.",
         apply: |options, text| set(&mut options.thread, value::boolean(text)),
     },
     OptionRow {
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Text,
         default: "",
-        doc: "CPUs the clones may run on, such as 0,2-5.",
+        doc: "CPUs that the clones may run on, such as 0,2-5.",
         apply: |options, text| set(&mut options.cpus_allowed, value::cpus(text)),
     },
     OptionRow {

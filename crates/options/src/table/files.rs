@@ -1,4 +1,4 @@
-//! Options about the targets: their names, sizes, layout and what is left behind.
+//! Options about the targets: names, sizes, layout and removal.
 
 use fathom_model::plan::Fallocate;
 use fathom_model::{OptionRow, OptionValueKind};
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Text,
         default: "$jobname.$jobnum.$filenum",
-        doc: "How files are named where filename is not given, with $jobname, $jobnum and $filenum.",
+        doc: "Template of file names without filename, with $jobname, $jobnum and $filenum.",
         apply: |options, text| set(&mut options.filename_format, word(text)),
     },
     OptionRow {
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::SizeOrPercent,
         default: "",
-        doc: "Bytes of the target that are used, over all files of the job, or a percentage of it.",
+        doc: "Bytes of the target to use, over all files of the job, or a percentage of it.",
         apply: |options, text| set(&mut options.size, value::size_or_percent(text)),
     },
     OptionRow {
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["fileoffset"],
         kind: OptionValueKind::SizeOrPercent,
         default: "0",
-        doc: "Where in the target the used range starts.",
+        doc: "Start of the range to use in the target.",
         apply: |options, text| set(&mut options.offset, value::offset(text)),
     },
     OptionRow {
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]),
         default: "native",
-        doc: "How files that are laid out get their size beforehand.",
+        doc: "Method of preallocation in file layout.",
         apply: |options, text| set(&mut options.fallocate, value::choice(text, &FALLOCATE)),
     },
     OptionRow {
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Lay files out before a job that only writes as well.",
+        doc: "Lay out files also before a job that only writes.",
         apply: |options, text| set(&mut options.overwrite, value::boolean(text)),
     },
     OptionRow {
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Lay files out and do nothing else.",
+        doc: "Lay out files and issue no I/O.",
         apply: |options, text| set(&mut options.create_only, value::boolean(text)),
     },
     OptionRow {
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "1",
-        doc: "Whether missing files may be made.",
+        doc: "Whether missing files may be created.",
         apply: |options, text| set(&mut options.allow_file_create, value::boolean(text)),
     },
     OptionRow {
@@ -153,7 +153,7 @@ fn word(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("it must not be empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
-/// Names add up within a section, but replace those that were said for all jobs.
+/// Names add up within a section, but replace those given for all jobs.
 fn filename(options: &mut JobOptions, text: &str) -> Result<(), String> {
     let names = value::names(text)?;
     if names.iter().any(|name| name == "-") {

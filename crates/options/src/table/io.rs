@@ -1,4 +1,4 @@
-//! Options about what is done to the target: operations, block sizes, order, payload and syncs.
+//! Options about the I/O: operations, block sizes, order, payload and syncs.
 
 use fathom_model::plan::{OpenSync, Pattern};
 use fathom_model::{Op, OptionRow, OptionValueKind};
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["readwrite"],
         kind: OptionValueKind::Choice(RW_WORDS),
         default: "read",
-        doc: "Which operations are done, and whether in sequential or random order.",
+        doc: "Operations, and sequential or random order.",
         apply: |options, text| set(&mut options.rw, direction(text)),
     },
     OptionRow {
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["blocksize"],
         kind: OptionValueKind::Size,
         default: "4096",
-        doc: "Bytes per request: one size, or read,write,trim where a missing end repeats the last given.",
+        doc: "Bytes per request: one size, or read,write,trim, where the last one given is repeated.",
         apply: block_size,
     },
     OptionRow {
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Int,
         default: "50",
-        doc: "Percentage of writes in a mixed job; of rwmixread and rwmixwrite the last given holds.",
+        doc: "Percentage of writes in a mixed job; the last of rwmixread and rwmixwrite applies.",
         apply: |options, text| set(&mut options.rwmixread, value::percent(text).map(|writes| 100 - writes)),
     },
     OptionRow {
@@ -77,7 +77,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["io_limit"],
         kind: OptionValueKind::SizeOrPercent,
         default: "",
-        doc: "Bytes to move, less or more than size, which is gone over again where it is more.",
+        doc: "Bytes to move, less or more than size; if more, the range is repeated.",
         apply: |options, text| set(&mut options.io_size, value::size_or_percent(text)),
     },
     OptionRow {
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Int,
         default: "1",
-        doc: "How often the job is done.",
+        doc: "Repetitions of the job.",
         apply: |options, text| set(&mut options.loops, value::count(text, 0)),
     },
     OptionRow {
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Go around the page cache (O_DIRECT).",
+        doc: "Bypass the page cache (O_DIRECT).",
         apply: |options, text| set(&mut options.direct, value::boolean(text)),
     },
     OptionRow {
@@ -101,7 +101,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "1",
-        doc: "Go through the page cache; the opposite of direct, and the last given holds.",
+        doc: "Use the page cache; the opposite of direct, and the last one given applies.",
         apply: |options, text| set(&mut options.direct, value::boolean(text).map(|buffered| !buffered)),
     },
     OptionRow {
@@ -141,7 +141,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Call fsync on every file once the writes are done.",
+        doc: "Call fsync on every file after the last write.",
         apply: |options, text| set(&mut options.end_fsync, value::boolean(text)),
     },
     OptionRow {
@@ -206,7 +206,7 @@ fn direction(text: &str) -> Result<ReadWriteOption, String> {
     Ok(ReadWriteOption { random, mix })
 }
 
-/// Requests hold their length in 32 bits.
+/// The length of a request has 32 bits.
 const MAX_BLOCK: u64 = u32::MAX as u64;
 
 fn block_size(options: &mut JobOptions, text: &str) -> Result<(), String> {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn block_sizes_keep_what_is_left_out() {
+    fn omitted_block_sizes_keep_their_values() {
         for (texts, expected) in [
             (vec!["8k"], [Some(8192); 3]),
             (vec!["4k,8k"], [Some(4096), Some(8192), Some(8192)]),
@@ -293,7 +293,7 @@ mod tests {
         for bad in ["", ",", "0", "4k,0", "-4", "4k-8k", "4k:8k", "1,2,3,4", "4g", "1.5m"] {
             let mut options = JobOptions::default();
             assert!(block_size(&mut options, bad).is_err(), "{bad}");
-            assert_eq!(options.bs, PerOp::default(), "{bad} left something behind");
+            assert_eq!(options.bs, PerOp::default(), "{bad} changed the options");
         }
     }
 

@@ -1,7 +1,7 @@
-//! The option tables: one option = one row, grouped by what it is about.
+//! The option tables: one option = one row, grouped by category.
 //!
 //! To add an option, add a row to the slice of its category (and a field to `JobOptions`); lookup, help and the
-//! compatibility page follow. An option that fio has and we do not is a row of `UNSUPPORTED`.
+//! compatibility page follow. An option of fio that is not supported is a row of `UNSUPPORTED`.
 
 mod engine;
 mod files;
@@ -19,18 +19,18 @@ pub use unsupported::{UNSUPPORTED, UnsupportedOption};
 /// All supported job options by category, in the order of the help.
 pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
     ("Files and targets", files::ROWS),
-    ("What is done", io::ROWS),
+    ("I/O", io::ROWS),
     ("Engine, depth and placement", engine::ROWS),
     ("Time and order", time::ROWS),
     ("Measuring and reporting", stat::ROWS),
 ];
 
-/// An option that fio has.
+/// An option of fio.
 #[derive(Clone, Copy)]
 pub(crate) enum KnownOption {
-    /// We have it too.
+    /// Supported.
     Supported(&'static OptionRow<JobOptions>),
-    /// We do not have it yet.
+    /// Not supported yet.
     Unsupported(&'static UnsupportedOption),
 }
 
@@ -51,7 +51,7 @@ impl KnownOption {
         }
     }
 
-    /// True where it may stand without a value.
+    /// True if it may be given without a value.
     pub(crate) fn value_is_optional(self) -> bool {
         match self {
             KnownOption::Supported(row) => row.kind.value_is_optional(),
@@ -60,7 +60,7 @@ impl KnownOption {
     }
 }
 
-/// All job options that fio has.
+/// All job options of fio.
 pub(crate) fn all() -> impl Iterator<Item = KnownOption> {
     let supported = OPTION_TABLE.iter().flat_map(|(_, rows)| rows.iter()).map(KnownOption::Supported);
     supported.chain(UNSUPPORTED.iter().map(KnownOption::Unsupported))
@@ -76,17 +76,17 @@ pub(crate) fn find(name: &str) -> Option<KnownOption> {
     all().find(|known| known.name() == name || known.aliases().contains(&name))
 }
 
-/// The candidate nearest to `word`, where one is near enough to be a slip of the keyboard.
+/// The candidate closest to `word`, if it is close enough to be the intended one.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let length = word.chars().count();
     let limit = length.div_ceil(3).min(4);
     let near = |name: &&str| strsim::osa_distance(word, name);
-    // What differs in length alone by more is not compared: a word may be a megabyte of anything.
+    // Candidates whose length differs by more are not compared: a word may have a megabyte.
     let best = candidates.filter(|name| name.len().abs_diff(length) <= limit).min_by_key(near)?;
     (near(&best) <= limit).then(|| best.to_owned())
 }
 
-/// Stores what was parsed, or passes on why it could not be.
+/// Stores a parsed value, or returns its error.
 fn set<T>(field: &mut Option<T>, parsed: Result<T, String>) -> Result<(), String> {
     *field = Some(parsed?);
     Ok(())
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_read_by_their_own_row() {
+    fn defaults_are_accepted_by_their_own_row() {
         for (_, rows) in OPTION_TABLE {
             for row in rows.iter().filter(|row| !row.default.is_empty()) {
                 let mut options = JobOptions::default();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_is_read_and_others_are_not() {
+    fn exactly_the_listed_choices_are_accepted() {
         for (_, rows) in OPTION_TABLE {
             for row in *rows {
                 if let OptionValueKind::Choice(words) = row.kind {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_names() {
+    fn misspelt_names_get_the_closest_one() {
         for (word, expected) in [
             ("iodpeth", Some("iodepth")),
             ("runti", Some("runtime")),
@@ -171,7 +171,7 @@ mod tests {
         ] {
             assert_eq!(nearest(word, names()).as_deref(), expected, "{word}");
         }
-        // A word that no name is like in length costs nothing: compared, this one would take minutes.
+        // A word of a very different length is not compared: that would take minutes.
         assert_eq!(nearest(&"a".repeat(1 << 22), names()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Options about what is measured and how it is reported.
+//! Options about recorded latencies and the report.
 
 use fathom_model::{OptionRow, OptionValueKind};
 
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Leave out all latencies and bandwidth samples, and with them most clock reads.",
+        doc: "Omit all latencies and bandwidth samples, and with them most clock reads.",
         apply: |options, text| set(&mut options.gtod_reduce, value::boolean(text)),
     },
     OptionRow {
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Leave out total latencies.",
+        doc: "Omit total latencies.",
         apply: |options, text| set(&mut options.disable_lat, value::boolean(text)),
     },
     OptionRow {
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Leave out completion latencies.",
+        doc: "Omit completion latencies.",
         apply: |options, text| set(&mut options.disable_clat, value::boolean(text)),
     },
     OptionRow {
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Leave out submission latencies.",
+        doc: "Omit submission latencies.",
         apply: |options, text| set(&mut options.disable_slat, value::boolean(text)),
     },
     OptionRow {
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["disable_bw"],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "Leave out bandwidth and IOPS samples.",
+        doc: "Omit bandwidth and IOPS samples.",
         apply: |options, text| set(&mut options.disable_bw, value::boolean(text)),
     },
     OptionRow {
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Floats,
         default: "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
-        doc: "Which percentiles are reported, at most 20 between 0 and 100, separated by colons.",
+        doc: "Percentiles to report, at most 20 between 0 and 100, separated by colons.",
         apply: |options, text| set(&mut options.percentile_list, value::percentiles(text)),
     },
 ];
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_list_is_the_plans() {
+    fn the_default_percentiles_are_those_of_the_plan() {
         let row = ROWS.iter().find(|row| row.name == "percentile_list").unwrap();
         assert_eq!(value::percentiles(row.default).unwrap(), DEFAULT_PERCENTILES);
     }

@@ -1,4 +1,4 @@
-//! Options about when jobs start, pause and stop, and in which order they run.
+//! Options about the start, pauses, rates, end and order of jobs.
 
 use fathom_model::{Op, OptionRow, OptionValueKind, PerOp, RateProcess};
 
@@ -20,7 +20,7 @@ const CONTINUE: [(&str, (bool, bool)); 7] = [
 const PROCESS: [(&str, RateProcess); 2] =
     [("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
 
-/// Reads a rate for each operation that one is given for.
+/// Parses the rates of the operations.
 fn rates(rates: &mut PerOp<Option<u64>>, text: &str) -> Result<(), String> {
     let entries = value::per_operation(text)?;
     if entries == [None; 3] {
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["timeout"],
         kind: OptionValueKind::Seconds,
         default: "0",
-        doc: "Stop after this time (plain number: seconds), or when the bytes are done at 0.",
+        doc: "Stop after this time (plain number: seconds); 0 means no time limit.",
         apply: |options, text| set(&mut options.runtime, value::seconds(text)),
     },
     OptionRow {
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Flag,
         default: "0",
-        doc: "Go on over the same range until runtime is over.",
+        doc: "Repeat the same range until runtime ends.",
         apply: |options, text| set(&mut options.time_based, value::boolean(text)),
     },
     OptionRow {
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Seconds,
         default: "0",
-        doc: "Run this long before measuring starts (plain number: seconds), in addition to runtime.",
+        doc: "Run this long before the measured part (plain number: seconds), in addition to runtime.",
         apply: |options, text| set(&mut options.ramp_time, value::seconds(text)),
     },
     OptionRow {
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Seconds,
         default: "0",
-        doc: "Issue requests this long between two pauses of thinktime, or thinktime_blocks if given and reached before.",
+        doc: "Time of issuing between two pauses of thinktime, or until thinktime_blocks if that is reached first.",
         apply: |options, text| value::seconds(text).map(|time| options.think_time.io_time = time),
     },
     OptionRow {
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Size,
         default: "0",
-        doc: "Bytes per second to offer, kept to whether or not the target is slow: one rate, or read,write,trim.",
+        doc: "Bytes per second to issue, independent of the speed of the target: one rate, or read,write,trim.",
         apply: |options, text| rates(&mut options.rate, text),
     },
     OptionRow {
@@ -107,7 +107,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Int,
         default: "0",
-        doc: "Requests per second to offer, kept to whether or not the target is slow: one rate, or read,write,trim.",
+        doc: "Requests per second to issue, independent of the speed of the target: one rate, or read,write,trim.",
         apply: |options, text| rates(&mut options.rate_iops, text),
     },
     OptionRow {
@@ -115,7 +115,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Choice(&["linear", "poisson"]),
         default: "linear",
-        doc: "Whether the requests of a rate come evenly or at random (a Poisson process).",
+        doc: "Whether the requests of a rate are evenly spaced or random (a Poisson process).",
         apply: |options, text| set(&mut options.rate_process, value::choice(text, &PROCESS)),
     },
     OptionRow {
@@ -131,7 +131,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Flag,
         default: "0",
-        doc: "Stop the other jobs when the first one has ended.",
+        doc: "Stop the other jobs when the first one ends.",
         apply: |options, text| set(&mut options.exitall, value::boolean(text)),
     },
     OptionRow {
@@ -139,7 +139,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Choice(&["none", "read", "write", "io", "all", "0", "1"]),
         default: "none",
-        doc: "Which failed requests do not end the job.",
+        doc: "Failed requests that do not end the job.",
         apply: |options, text| set(&mut options.continue_on_error, value::choice(text, &CONTINUE)),
     },
 ];

@@ -1,9 +1,9 @@
-//! Options that fio has and we do not have yet: known by name, so that they are refused as such and never ignored.
+//! Options of fio that are not supported yet: known by name, so that they are refused as such and never ignored.
 //!
-//! A value that asks for nothing beyond what happens anyway (`verify=0`) is no reason to refuse a job file: such
-//! values stand in `inert` and are accepted.
+//! A value that changes nothing (`verify=0`) is no reason to refuse a job file: such values are in `inert` and
+//! accepted.
 
-/// A row of the table of options that are refused.
+/// A row of the table of refused options.
 pub struct UnsupportedOption {
     /// fio's canonical name.
     pub name: &'static str,
@@ -11,11 +11,11 @@ pub struct UnsupportedOption {
     pub aliases: &'static [&'static str],
     /// How widely it is used: 1 = in most job files, 2 = useful, 3 = rare.
     pub tier: u8,
-    /// It may stand without a value.
+    /// It may be given without a value.
     pub flag: bool,
-    /// Values under which a job does what it does without the option.
+    /// Values that change nothing.
     pub inert: &'static [&'static str],
-    /// What to do instead; empty where there is nothing near.
+    /// The remedy; empty if there is none.
     pub instead: &'static str,
 }
 
@@ -73,12 +73,12 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption {
         aliases: &["ratemin"],
         inert: &["0"],
-        instead: "read in the JSON report whether rate was sustained",
+        instead: "check in the JSON report whether rate was sustained",
         ..row(1, "rate_min")
     },
     UnsupportedOption {
         inert: &["0"],
-        instead: "read in the JSON report whether rate_iops was sustained",
+        instead: "check in the JSON report whether rate_iops was sustained",
         ..row(1, "rate_iops_min")
     },
     UnsupportedOption { aliases: &["ratecycle"], ..row(1, "rate_cycle") },
@@ -106,7 +106,7 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     row(1, "openfiles"),
     UnsupportedOption {
         inert: &["roundrobin"],
-        instead: "omit it: files take turns",
+        instead: "omit it: files are used round-robin",
         ..row(1, "file_service_type")
     },
     UnsupportedOption {

@@ -20,7 +20,7 @@ struct BannerJob<'a> {
     engine: &'a str,
     iodepth: u32,
     workers: usize,
-    said_thread: bool,
+    thread_wording: bool,
 }
 
 /// Writes the banner of a plan that is about to run.
@@ -40,7 +40,7 @@ pub fn render_plan(plan: &RunPlan, out: &mut TextWriter) -> io::Result<()> {
             engine: &job.engine.name,
             iodepth: job.depth.iodepth,
             workers: job.clones.len(),
-            said_thread: job.said_thread,
+            thread_wording: job.thread_wording,
         })
         .collect();
     write_banner(&jobs, out)
@@ -69,7 +69,7 @@ pub fn render(record: &RunRecord, out: &mut TextWriter) -> io::Result<()> {
                 engine: worker.engine(),
                 iodepth: worker.iodepth(),
                 workers: ran.max(worker.plan.numjobs as usize),
-                said_thread: worker.said_thread,
+                thread_wording: worker.thread_wording,
             });
         }
     }
@@ -102,7 +102,7 @@ fn write_banner(jobs: &[BannerJob], out: &mut TextWriter) -> io::Result<()> {
     }
     writeln!(out, "{FIO_VERSION}")?;
     let count = |thread: bool| -> usize {
-        jobs.iter().filter(|job| job.said_thread == thread).map(|job| job.workers).sum()
+        jobs.iter().filter(|job| job.thread_wording == thread).map(|job| job.workers).sum()
     };
     let started: Vec<String> = [(count(true), "thread", "s"), (count(false), "process", "es")]
         .into_iter()
@@ -116,7 +116,7 @@ fn write_banner(jobs: &[BannerJob], out: &mut TextWriter) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn job(name: &str, workers: usize, said_thread: bool) -> BannerJob<'_> {
+    fn job(name: &str, workers: usize, thread_wording: bool) -> BannerJob<'_> {
         BannerJob {
             name,
             group: 0,
@@ -125,7 +125,7 @@ mod tests {
             engine: "psync",
             iodepth: 1,
             workers,
-            said_thread,
+            thread_wording,
         }
     }
 

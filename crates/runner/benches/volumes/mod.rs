@@ -1,4 +1,4 @@
-//! Modelled volumes, and jobs that run on them.
+//! Simulated volumes, and jobs that run on them.
 
 use fathom_engine::sim::{BEGIN_NS, Volume};
 use fathom_model::plan::{DepthPlan, Mix, SizeSpec};
@@ -11,7 +11,7 @@ use super::plans;
 const BLOCK: u64 = 4096;
 const SIZE: u64 = 1000 << 30;
 
-/// A job of random reads, as it is where nothing is said but the depth.
+/// A job of random reads with default options except for the depth.
 pub fn job(depth: u32, requests: u64) -> JobPlan {
     let mut job = plans::job("simulated", Mix::Read, true, depth);
     job.depth = DepthPlan::batched(depth, true, BLOCK);
@@ -19,9 +19,9 @@ pub fn job(depth: u32, requests: u64) -> JobPlan {
     job
 }
 
-/// Runs as many copies of a job on one volume and answers how many requests were done.
+/// Runs `copies` of a job on one volume and returns the number of completed requests.
 pub fn run(model: &VolumeModel, job: &JobPlan, copies: usize) -> u64 {
-    let volume = Volume::beginning_at(model, 1, BEGIN_NS).expect("a volume that can be");
+    let volume = Volume::beginning_at(model, 1, BEGIN_NS).expect("a valid model");
     let plan = RunPlan { jobs: vec![job.clone(); copies], ..RunPlan::default() };
     let session = Session::on_volumes(vec![("target".into(), volume)]);
     let outcome = session.run(&plan, &mut ()).expect("the plan fits the target");
@@ -32,13 +32,13 @@ fn rate(tokens: u64) -> TokenRate {
     TokenRate::per_second(tokens).expect("a rate above 0")
 }
 
-/// A plain cap on I/Os, and nothing else.
+/// An IOPS limit only.
 pub fn cap() -> VolumeModel {
     let stage = LimitStage { ios: Some(Limit::Rate(rate(100_000))), ..LimitStage::default() };
     VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(SIZE) }
 }
 
-/// gp2 with 3,000 I/Os a second for ever: credit, a cap on bytes, units that merge, half a millisecond each.
+/// gp2 with 3,000 sustained IOPS: burst credits, a bandwidth limit, merging units, 0.5 ms latency.
 pub fn gp2() -> VolumeModel {
     let (base, burst, capacity) = (rate(3000), Some(rate(3000)), 5_400_000);
     let stage = LimitStage {

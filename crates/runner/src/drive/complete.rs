@@ -1,4 +1,4 @@
-//! Taking completions: recording them, sending the rest of what was cut short, or failing.
+//! Completions: recording them, issuing the remainder of short requests, and failures.
 
 use fathom_engine::{Completion, Engine};
 use fathom_model::Request;
@@ -11,13 +11,13 @@ use crate::recorder::{AfterError, Completed, Pace};
 use crate::schedule::Stage;
 use crate::slots::Slots;
 
-/// errno of a request that moved nothing although it should have (EIO), as at the end of a file that shrank.
+/// errno of a request that moved no bytes (EIO), as at the end of a truncated file.
 const MOVED_NOTHING: i32 = 5;
 
 impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
-    /// Takes what is in `slots.done` as completed at `self.now`, or sends the rests of requests that were cut short.
+    /// Records `slots.done` as completed at `self.now`, or issues the remainders of short requests.
     ///
-    /// Requests that went together and came back together took the same time: they are recorded as one.
+    /// Requests that were submitted and completed together have equal latencies and are recorded in one call.
     #[inline]
     pub(super) fn complete_all(&mut self) {
         self.recorder.record_responses(&self.slots, self.now);
@@ -25,12 +25,12 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         while let Some(&Completion { slot, result }) = self.slots.done.get(next) {
             let request = self.slots.requests[slot as usize];
             if result != i64::from(request.len) {
-                self.complete_oddly(slot, result);
+                self.complete_failed_or_short(slot, result);
                 next += 1;
                 continue;
             }
             let stamp = self.slots.stamps[slot as usize];
-            let alike = 1 + self.slots.done[next + 1..]
+            let batch = 1 + self.slots.done[next + 1..]
                 .iter()
                 .take_while(|other| {
                     let theirs = &self.slots.requests[other.slot as usize];
@@ -39,38 +39,38 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
                         && self.slots.stamps[other.slot as usize] == stamp
                 })
                 .count();
-            // The syncs at the end take time but are no part of the workload that is counted.
+            // The syncs at the end take time but are not counted.
             if self.schedule.stage != Stage::Closing {
-                let completed = Completed { request, stamp, at: self.now, alike: alike as u32 };
+                let completed = Completed { request, stamp, at: self.now, count: batch as u32 };
                 if self.recorder.record(completed) == Pace::Slow {
-                    (next..next + alike).for_each(|done| self.keep_slow(self.slots.done[done].slot));
+                    (next..next + batch).for_each(|done| self.keep_slow(self.slots.done[done].slot));
                 }
             }
             let Slots { free, done, in_flight, .. } = &mut self.slots;
-            free.extend(done[next..next + alike].iter().map(|done| done.slot));
-            *in_flight -= alike as u32;
-            next += alike;
+            free.extend(done[next..next + batch].iter().map(|done| done.slot));
+            *in_flight -= batch as u32;
+            next += batch;
         }
         self.slots.done.clear();
         self.recorder.live.last_completion_ns.set(self.now);
         self.recorder.live.in_flight.set(u64::from(self.slots.in_flight));
     }
 
-    /// Keeps the request of `slot`, which has just completed, where it is one of the slowest.
+    /// Keeps the request of `slot`, which has just completed, if it is one of the slowest.
     #[cold]
     pub(super) fn keep_slow(&mut self, slot: u32) {
         let (request, stamp) = (self.slots.requests[slot as usize], self.slots.stamps[slot as usize]);
-        let completed = Completed { request, stamp, at: self.now, alike: 1 };
+        let completed = Completed { request, stamp, at: self.now, count: 1 };
         self.recorder.keep_slow(&completed, self.slots.in_flight);
     }
 
-    /// A failed request, or one that the device cut short.
+    /// A failed or short request.
     #[cold]
-    fn complete_oddly(&mut self, slot: u32, result: i64) {
+    fn complete_failed_or_short(&mut self, slot: u32, result: i64) {
         let request = self.slots.requests[slot as usize];
         if result > 0 && result < i64::from(request.len) {
             self.recorder.record_short(&request);
-            self.slots.put_rest(slot, result as u32);
+            self.slots.put_remainder(slot, result as u32);
             return;
         }
         let errno = if result < 0 { result.unsigned_abs() as i32 } else { MOVED_NOTHING };

@@ -1,4 +1,4 @@
-//! A worker on its way: made from its specification, started, from stage to stage, and what remains of it.
+//! The life of a worker: construction, start, stages, and results.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::usage::Usage;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
 impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
-    /// A worker ready to be started; everything it needs is allocated. `watch` is what may stop it, and what tells the CPU
-    /// time of its thread.
+    /// A worker ready to start, with all memory allocated. `watch` is its stop signal, and the function that returns
+    /// the CPU time of its thread.
     pub fn new(
         spec: &WorkerSpec,
         mut engine: Box<E>,
@@ -30,7 +30,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         watch: (StopSignal, fn() -> CpuUsage),
     ) -> Self {
         Filler::fill_buffers(spec, engine.as_mut());
-        let is_synchronous = spec.recorded.at_once && !spec.recorded.scheduled;
+        let is_synchronous = spec.recorded.is_synchronous && !spec.recorded.scheduled;
         Worker {
             clock,
             engine,
@@ -47,13 +47,13 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
     }
 
-    /// Starts it now; its start delay counts from here.
+    /// Starts the worker; its start delay counts from now.
     pub fn start(&mut self, spec: &WorkerSpec) {
         self.wake();
         self.schedule = Schedule::new(&spec.time, self.now.saturating_add(spec.start_delay_ns()));
     }
 
-    /// Moves on to the stage that is due, if one is. `Some` where the worker has to wait for it.
+    /// Enters the stage that is due, if any. `Some` if the worker has to wait for it.
     #[cold]
     pub(super) fn change_stage(&mut self) -> Option<Step> {
         if self.stop.is_set() {
@@ -93,7 +93,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         None
     }
 
-    /// Ends the schedule of requests at `end`, where there is one and it is measured.
+    /// Ends the schedule of requests at `end`, if there is one and it is measured.
     fn end_schedule(&mut self, end: u64) {
         if self.recorder.has_measured()
             && let Some(backlog) = self.feed.backlog(end)
@@ -102,14 +102,14 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
     }
 
-    /// Notes why the worker ends, unless that is known.
+    /// Stores why the worker ends, unless that is known.
     pub fn fail(&mut self, failure: WorkerFailure) {
         self.recorder.fail(|| failure);
     }
 
-    /// What remains when it has finished or failed.
+    /// The results after it has finished or failed.
     ///
-    /// What was used before anything began is nobody's; a ramp that was never followed by measuring keeps its own.
+    /// CPU usage before the start is excluded; a ramp without a measured part keeps its own.
     pub fn into_end(self) -> WorkerEnd {
         let (of_ramp, last) = self.usage.end();
         let (usage_of_ramp, usage) = match () {

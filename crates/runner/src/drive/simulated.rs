@@ -1,7 +1,7 @@
 //! The turn of a worker on simulated volumes, as long as each completion is followed by one new request.
 //!
-//! Each completion is known before it comes, so the turn is short: take, count, draw, ask. Everything else takes the common
-//! turn. Both count the same: no outcome depends on which of them was taken.
+//! Each completion is known in advance, so the turn is short: take, count, draw, issue. Everything else takes the
+//! common turn. Both give the same outcome.
 
 use std::sync::Arc;
 
@@ -19,11 +19,12 @@ use crate::slots::Stamp;
 use crate::stop::StopSignal;
 use crate::worker::WorkerSpec;
 
-/// Most completions that [`Worker::run_simulated`] takes in one go: time may stand still, which is looked at in between.
-pub(crate) const MOST_FOLLOWED: u64 = 1 << 16;
+/// Most completions per call of [`Worker::run_simulated`], because time may not advance, which is checked between
+/// calls.
+pub(crate) const MOST_COMPLETIONS: u64 = 1 << 16;
 
 impl Worker<VirtualClock, SimEngine> {
-    /// A worker on simulated volumes, which answer later whatever engine the job names.
+    /// A worker on simulated volumes, which are asynchronous whatever engine the job names.
     pub fn simulated(
         spec: &WorkerSpec,
         engine: SimEngine,
@@ -35,10 +36,10 @@ impl Worker<VirtualClock, SimEngine> {
         Worker { turn: Turn::Common, ..worker }
     }
 
-    /// Goes from one completion to the next, up to the instant `last`, and answers when the next thing is due after it.
-    /// `None` where the common turn is to be taken, at the time that the clock then shows.
+    /// Processes completions up to the time `last`, and returns when the next one is due. `None` if the common turn
+    /// must be taken at the current time.
     pub fn run_simulated(&mut self, last: Nanos) -> Option<Nanos> {
-        // A request that is never answered leads to no completion at which a stop would be seen.
+        // A request that never completes has no completion at which a stop would be noticed.
         if !self.is_level() || self.stop.is_set() {
             return None;
         }
@@ -46,7 +47,7 @@ impl Worker<VirtualClock, SimEngine> {
         let last = last.0.min(next_change - 1);
         let (mut taken, mut issued) = (0, 0);
         let due = loop {
-            if taken == MOST_FOLLOWED {
+            if taken == MOST_COMPLETIONS {
                 break Some(Nanos(self.now));
             }
             let Some(next) = self.engine.next() else { break None };
@@ -77,7 +78,7 @@ impl Worker<VirtualClock, SimEngine> {
         due
     }
 
-    /// True where every slot is in flight and each completion is followed by one request.
+    /// True if every slot is in flight and each completion is followed by one request.
     #[inline]
     fn is_level(&self) -> bool {
         let plan = &self.batching.plan;
@@ -91,7 +92,7 @@ impl Worker<VirtualClock, SimEngine> {
             && self.slots.rests == 0
     }
 
-    /// Counts a completion at `self.now`; false where it is not whole, which is told elsewhere.
+    /// Counts a completion at `self.now`; false if it failed, which the common turn counts.
     #[inline(always)]
     fn count(&mut self, done: &Completion) -> bool {
         let request = self.slots.requests[done.slot as usize];
@@ -99,14 +100,14 @@ impl Worker<VirtualClock, SimEngine> {
             return false;
         }
         let stamp = self.slots.stamps[done.slot as usize];
-        let completed = Completed { request, stamp, at: self.now, alike: 1 };
+        let completed = Completed { request, stamp, at: self.now, count: 1 };
         if self.recorder.record(completed) == Pace::Slow {
             self.keep_slow(done.slot);
         }
         true
     }
 
-    /// Issues a request in the slot of the one that has been taken; it carries nothing, for no bytes are moved.
+    /// Issues a request in the slot of the completed one; it has no payload, because no bytes are moved.
     #[inline(always)]
     fn issue_one(&mut self, slot: u32, request: &Request) {
         self.slots.requests[slot as usize] = *request;
@@ -114,7 +115,7 @@ impl Worker<VirtualClock, SimEngine> {
         if let Some(op) = self.recorder.phase().ops.get(request.op as usize) {
             op.issued.add(1);
         }
-        self.engine.ask(slot, request);
+        self.engine.issue(slot, request);
     }
 
     /// Leaves a slot free, as the common turn does when it takes a completion.

@@ -1,4 +1,4 @@
-//! Both ways that a worker on modelled volumes may go, side by side.
+//! Comparison of both turns of a worker on simulated volumes.
 
 use std::rc::Rc;
 
@@ -74,7 +74,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             slat: true,
             clat: true,
             lat: true,
-            at_once: true,
+            is_synchronous: true,
             scheduled: false,
             syncs: true,
         },
@@ -92,7 +92,7 @@ fn model(rng: &mut Rng) -> VolumeModel {
         1 => VolumeLatency::fixed(200_000),
         _ => VolumeLatency::around(500_000),
     };
-    // With a cap above an I/O in a ns, several go at one instant.
+    // With a limit above one I/O per ns, several proceed at the same time.
     let ios = limit(one_of(rng, &[3_000, 40_000, 2_500_000_000]));
     let fault = FaultKind::Error { per_million: 30_000, errno: 5 };
     VolumeModel {
@@ -108,10 +108,11 @@ fn model(rng: &mut Rng) -> VolumeModel {
     }
 }
 
-/// What a worker counted and kept.
+/// The results of a worker.
 type Counted = (Option<PhaseOutcome>, PhaseOutcome, Vec<SlowRequest>, u64);
 
-/// Runs a worker to its end, in few `strides` or by turns that all engines share alone; answers also how many turns those were.
+/// Runs a worker to its end, in strides of `stride_ns` or by common turns only; returns also the number of common
+/// turns.
 fn run(spec: &WorkerSpec, model: &VolumeModel, stride_ns: Option<u64>) -> (Counted, u64) {
     let world = World::new(vec![Volume::beginning_at(model, 1, BEGIN_NS).expect("the model is sound")]);
     let live = spec.live();
@@ -136,13 +137,13 @@ fn run(spec: &WorkerSpec, model: &VolumeModel, stride_ns: Option<u64>) -> (Count
         world.advance_to(due);
         worker.wake();
     }
-    let asked = world.look(0, |volume| volume.counters().issued).expect("it is there");
+    let asked = world.inspect(0, |volume| volume.counters().issued).expect("it is there");
     let slowest = worker.into_end().slowest;
     ((live.ramp.as_ref().map(|ramp| ramp.read(0)), live.measured.read(0), slowest, asked), turns)
 }
 
 #[test]
-fn the_short_way_counts_as_the_one_that_all_engines_share() {
+fn the_simulated_turn_counts_like_the_common_turn() {
     let mut shorter = 0;
     for seed in 0..300 {
         let rng = &mut Rng::new(seed);
@@ -159,5 +160,5 @@ fn the_short_way_counts_as_the_one_that_all_engines_share() {
             shorter += u64::from(fewer < turns / 10);
         }
     }
-    assert!(shorter > 200, "the short way was gone {shorter} times");
+    assert!(shorter > 200, "the simulated turn was taken {shorter} times");
 }

@@ -1,7 +1,7 @@
-//! The turn of a worker whose engine does each request in one call, one at a time.
+//! The turn of a worker with a synchronous engine.
 //!
-//! Nothing is ever in flight between two of them, so the turn is short: draw, stamp, do, stamp, count. The rest of a request
-//! that was cut short, or a failure, takes the common turn.
+//! Nothing is in flight between two requests, so the turn is short: draw, stamp, execute, stamp, count. The remainder
+//! of a short request, or a failure, takes the common turn.
 
 use fathom_engine::{Completion, Engine, Queued};
 use fathom_model::{Op, Request};
@@ -13,15 +13,14 @@ use crate::feed::Next;
 use crate::recorder::Pace;
 use crate::slots::Stamp;
 
-/// Stage, stop and pause are looked at after this long at the latest, ns: between several requests to memory, after each
-/// to a device.
+/// Longest time between two checks of stage, stop and pause, ns: several requests to memory, or one to a device.
 const LOOK_NS: u64 = 100_000;
 
 /// The only slot there is.
 const SLOT: u32 = 0;
 
 impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
-    /// Does one request after another until the stage changes, a pause is due, or one ends oddly.
+    /// Executes requests until the stage changes, a pause is due, or a request fails or is short.
     ///
     /// Not inlined, so that its cost does not depend on how the compiler inlines the common turn.
     #[inline(never)]
@@ -55,7 +54,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
     }
 
-    /// Does one request and counts it; false where it ended oddly, which may have ended the worker.
+    /// Executes one request and counts it; false if it failed or was short, which may have ended the worker.
     #[inline(always)]
     fn run_one(&mut self, request: &Request) -> bool {
         if request.op == Op::Write {
@@ -67,7 +66,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         let queued = self.engine.queue(&[SLOT], &self.slots.requests);
         self.now = self.clock.now();
         let Queued::Done(result) = queued else {
-            unreachable!("an engine that does each request in one call has done it");
+            unreachable!("a synchronous engine completes each request in `queue`");
         };
         let lat = self.now.saturating_sub(start);
         let op = self.recorder.phase().ops.get(request.op as usize);
@@ -81,7 +80,8 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         self.complete_in_full(start, result)
     }
 
-    /// Takes the result of a sync, of one of the slowest requests, or of one that ended oddly, as the common turn does.
+    /// Takes the result of a sync, of one of the slowest requests, or of a failed or short one, as the common turn
+    /// does.
     #[inline(never)]
     fn complete_in_full(&mut self, start: u64, result: i64) -> bool {
         self.slots.free.clear();

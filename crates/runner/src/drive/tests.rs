@@ -1,4 +1,4 @@
-//! The loop over a scripted engine and a clock that only the engine moves.
+//! The loop with a scripted engine and a clock that only the engine advances.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,20 +17,20 @@ use crate::stop::StopHandle;
 use crate::worker::WorkerSpec;
 
 #[derive(Clone)]
-struct Hand(Rc<Cell<u64>>);
+struct ManualClock(Rc<Cell<u64>>);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn now(&self) -> u64 {
         self.0.get()
     }
 }
 
-/// Every step takes 100 ns. Requests complete in order, one at a time, with the scripted results, then whole.
+/// Every step takes 100 ns. Requests complete in order, one at a time, with the scripted results, then in full.
 struct Scripted {
-    clock: Hand,
-    /// Requests are done in `queue`.
-    at_once: bool,
-    /// Everything has completed when it is looked for.
+    clock: ManualClock,
+    /// Requests complete in `queue`.
+    is_synchronous: bool,
+    /// All requests have completed at the first reap.
     inline: bool,
     results: VecDeque<i64>,
     waiting: VecDeque<(u32, Request)>,
@@ -52,7 +52,7 @@ impl Scripted {
 impl Engine for Scripted {
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
         let request = |slot: u32| requests[slot as usize];
-        if self.at_once {
+        if self.is_synchronous {
             let first = request(slots[0]);
             self.seen.borrow_mut().push(first);
             self.pass();
@@ -129,7 +129,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
             slat: true,
             clat: true,
             lat: true,
-            at_once: false,
+            is_synchronous: false,
             scheduled: false,
             syncs: true,
         },
@@ -140,21 +140,21 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
     }
 }
 
-/// Runs `spec` to its end; answers its counters and the requests that the engine saw.
-fn run(spec: &WorkerSpec, at_once: bool, results: &[i64]) -> (Arc<LiveWorker>, Vec<Request>) {
+/// Runs `spec` to its end; returns its counters and the requests that the engine received.
+fn run(spec: &WorkerSpec, is_synchronous: bool, results: &[i64]) -> (Arc<LiveWorker>, Vec<Request>) {
     run_on(spec, |engine| {
-        engine.at_once = at_once;
+        engine.is_synchronous = is_synchronous;
         engine.results = results.iter().copied().collect();
     })
 }
 
 /// As [`run`], on a scripted engine that `script` sets up.
 fn run_on(spec: &WorkerSpec, script: impl FnOnce(&mut Scripted)) -> (Arc<LiveWorker>, Vec<Request>) {
-    let clock = Hand(Rc::new(Cell::new(1000)));
+    let clock = ManualClock(Rc::new(Cell::new(1000)));
     let seen = Rc::new(RefCell::new(Vec::new()));
     let mut engine = Scripted {
         clock: clock.clone(),
-        at_once: false,
+        is_synchronous: false,
         inline: false,
         results: VecDeque::new(),
         waiting: VecDeque::new(),
@@ -177,14 +177,14 @@ fn run_on(spec: &WorkerSpec, script: impl FnOnce(&mut Scripted)) -> (Arc<LiveWor
 }
 
 #[test]
-fn requests_done_one_after_another_in_a_batch_take_their_own_time_each() {
+fn synchronous_requests_of_a_batch_have_separate_latencies() {
     let (live, _) = run(&spec(Mix::Trim, 8, 8), true, &[]);
     let trim = live.measured.ops[Op::Trim as usize].lat.as_ref().expect("recorded").read();
     assert_eq!((trim.moments.count, trim.moments.min, trim.moments.max), (8, 100, 100));
 }
 
 #[test]
-fn the_rest_of_a_request_that_was_cut_short_belongs_to_it() {
+fn the_remainder_of_a_short_request_counts_with_it() {
     let (live, seen) = run(&spec(Mix::Read, 1, 1), false, &[1000, 96]);
     let ranges: Vec<(u64, u32)> = seen.iter().map(|request| (request.offset, request.len)).collect();
     assert_eq!(ranges, [(0, 4096), (1000, 3096), (1096, 3000)]);
@@ -196,7 +196,7 @@ fn the_rest_of_a_request_that_was_cut_short_belongs_to_it() {
 }
 
 #[test]
-fn a_request_that_fails_after_a_part_is_one_failure() {
+fn a_request_that_fails_after_a_short_part_is_one_failure() {
     let (live, _) = run(&spec(Mix::Read, 1, 4), false, &[1000, -5]);
     let read = &live.measured.ops[Op::Read as usize];
     assert_eq!((read.issued.get(), read.ios.get(), read.failed.get(), read.bytes.get()), (1, 0, 1, 0));
@@ -204,7 +204,7 @@ fn a_request_that_fails_after_a_part_is_one_failure() {
 }
 
 #[test]
-fn the_short_way_of_synchronous_engines_counts_as_the_long_one_does() {
+fn the_synchronous_turn_counts_like_the_common_turn() {
     let on_errors = |go_on| OnError { continue_read: go_on, continue_write: go_on };
     let scripts: [(Mix, &[i64], bool); 5] = [
         (Mix::Read, &[], false),
@@ -221,12 +221,12 @@ fn the_short_way_of_synchronous_engines_counts_as_the_long_one_does() {
         (spec.source.fsync_every, spec.end_fsync, spec.on_error) = (7, true, on_errors(go_on));
         spec.time.think_time = ThinkTime { pause: Nanos(pause), blocks, io_time: Nanos(io_time) };
         let (long, long_seen) = run(&spec, true, results);
-        spec.recorded = Recorded { slat: false, at_once: true, ..spec.recorded };
+        spec.recorded = Recorded { slat: false, is_synchronous: true, ..spec.recorded };
         let (short, short_seen) = run(&spec, true, results);
         assert_eq!(short_seen, long_seen, "{mix:?}");
         let (mut short, mut long) = (short.measured.read(0), long.measured.read(0));
         for op in short.ops_mut().into_iter().chain(long.ops_mut()) {
-            // The long way was asked for submission latencies, which are all 0 here.
+            // The common turn also recorded submission latencies, which are all 0 here.
             assert_eq!(op.slat.moments.sum, 0);
             op.slat = Default::default();
         }
@@ -235,7 +235,7 @@ fn the_short_way_of_synchronous_engines_counts_as_the_long_one_does() {
 }
 
 #[test]
-fn batches_grow_while_everything_completes_as_it_is_handed_over() {
+fn batches_grow_while_requests_complete_during_submission() {
     let mut spec = spec(Mix::Read, 64, 8 + 16 + 32 + 32 + 5);
     spec.depth = DepthPlan::batched(64, true, 4096);
     let submitted = |inline| {
@@ -246,11 +246,11 @@ fn batches_grow_while_everything_completes_as_it_is_handed_over() {
     // Calls that moved 0, 1-4, 5-8, 9-16, 17-32, 33-64 and more.
     assert_eq!(submitted(true), [0, 0, 2, 1, 2, 0, 0], "8, 16, 32, 32 and the last 5");
     let asynchronous = submitted(false);
-    assert_eq!(asynchronous[3..], [0; 4], "never more than the plan's 8 where a device keeps them waiting");
+    assert_eq!(asynchronous[3..], [0; 4], "never more than the plan's 8 with an asynchronous device");
 }
 
 #[test]
-fn requests_that_came_back_together_are_recorded_each() {
+fn requests_completed_together_are_all_recorded() {
     let mut spec = spec(Mix::ReadWrite { read_percent: 50 }, 64, 200);
     spec.depth = DepthPlan::batched(64, true, 4096);
     spec.on_error = OnError { continue_read: true, continue_write: true };
@@ -259,7 +259,7 @@ fn requests_that_came_back_together_are_recorded_each() {
         engine.results = [4096, 4096, -5, 4096, 100].into();
     });
     let failed: u64 = live.measured.ops.iter().map(|op| op.failed.get()).sum();
-    assert_eq!((failed, seen.len()), (1, 201), "one fails, one is cut short and its rest is sent");
+    assert_eq!((failed, seen.len()), (1, 201), "one fails, one is short and its remainder is issued");
     for op in [Op::Read, Op::Write] {
         let counted = &live.measured.ops[op as usize];
         let offered =

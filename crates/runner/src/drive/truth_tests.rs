@@ -1,8 +1,8 @@
-//! Nothing is lost on the way from the engine and the clock to the counters.
+//! Audit of the path from engine and clock to the counters: nothing is lost or counted twice.
 //!
-//! Onlookers stand around the loop: one notes every reading of the clock and every word between driver and engine, from
-//! which the exact latency of each request follows without the recorder; another checks off every request and every
-//! completion. The second does 10^8 requests where the build is optimised, as the gate's is, and fewer elsewhere.
+//! Two wrappers observe the loop: one logs every clock reading and every call between driver and engine, from which the
+//! exact latency of each request follows without the recorder; the other checks every request and every completion. The
+//! second runs 10^8 requests in optimised builds, as in the gate, and fewer otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,27 +19,27 @@ const BLOCK: u64 = 4096;
 
 type Journal = Rc<RefCell<Vec<Event>>>;
 
-/// What an onlooker notes, in order.
+/// A logged event.
 enum Event {
     /// The clock was read.
     Clock(u64),
     /// The engine accepted these requests.
     Accepted(Vec<(u32, Op)>),
-    /// The engine did this request where it was offered.
+    /// The engine completed this request when it was offered.
     Done(u32, Op),
-    /// So many of the accepted went.
+    /// This many accepted requests were submitted.
     Submitted(u32),
-    /// These came back.
+    /// These completed.
     Reaped(Vec<u32>),
 }
 
 #[derive(Clone)]
-struct NotedClock {
+struct LoggedClock {
     clock: RealClock,
     journal: Journal,
 }
 
-impl Clock for NotedClock {
+impl Clock for LoggedClock {
     fn now(&self) -> u64 {
         let now = self.clock.now();
         self.journal.borrow_mut().push(Event::Clock(now));
@@ -47,12 +47,12 @@ impl Clock for NotedClock {
     }
 }
 
-struct NotedEngine {
+struct LoggedEngine {
     engine: Box<dyn Engine>,
     journal: Journal,
 }
 
-impl Engine for NotedEngine {
+impl Engine for LoggedEngine {
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
         let queued = self.engine.queue(slots, requests);
         let op = |slot: u32| requests[slot as usize].op;
@@ -103,9 +103,9 @@ struct Exact {
     lat: Vec<u64>,
 }
 
-/// Goes through a journal by the rules for the three moments of a request: it starts at the reading of the clock before
-/// it is offered, is issued at the one after it went, and completes at the one after it came back. What is done where
-/// it is offered is issued as it starts.
+/// Derives exact latencies from a journal: a request starts at the clock reading before it is offered, is issued at the
+/// reading after its submission, and completes at the reading after its completion. A synchronous request is issued at
+/// its start.
 fn replay(journal: &[Event]) -> [Exact; Op::COUNT] {
     #[derive(Clone, Copy)]
     struct Begun {
@@ -134,10 +134,11 @@ fn replay(journal: &[Event]) -> [Exact; Op::COUNT] {
             Event::Reaped(slots) => back.extend_from_slice(slots),
             &Event::Clock(now) => {
                 for slot in gone.drain(..) {
-                    begun.get_mut(&slot).expect("what went was accepted").issued = now;
+                    begun.get_mut(&slot).expect("submitted requests were accepted").issued = now;
                 }
                 for slot in back.drain(..) {
-                    let Begun { op, start, issued } = begun.remove(&slot).expect("what came back had gone");
+                    let Begun { op, start, issued } =
+                        begun.remove(&slot).expect("completed requests were submitted");
                     let exact = &mut exact[op as usize];
                     exact.slat.push(issued - start);
                     exact.clat.push(now - issued);
@@ -147,12 +148,12 @@ fn replay(journal: &[Event]) -> [Exact; Op::COUNT] {
             }
         }
     }
-    assert!(begun.is_empty() && back.is_empty(), "everything came back");
+    assert!(begun.is_empty() && back.is_empty(), "all requests completed");
     exact
 }
 
-/// What was recorded holds the exact latencies: count, sum, squares and extremes to the last ns, every percentile within
-/// the bin's error, which is 1 part in 128, and nothing at all below 128 ns.
+/// Checks recorded latencies against the exact ones: count, sum, squares and extremes are equal to the ns; percentiles
+/// differ by at most the bin's error, which is 1/128, and 0 below 128 ns.
 fn check_latency(what: &str, recorded: &Latency, mut exact: Vec<u64>) {
     exact.sort_unstable();
     let moments = &recorded.moments;
@@ -179,7 +180,7 @@ fn check_latency(what: &str, recorded: &Latency, mut exact: Vec<u64>) {
 /// Reads, writes and syncs of 4 KiB on `file`, several times over all of it.
 fn measured_spec(entry: &'static EngineEntry, depth: DepthPlan, file: OpenFile, direct: bool) -> WorkerSpec {
     let mut spec = spec(Mix::ReadWrite { read_percent: 60 }, depth.iodepth, file.size / BLOCK);
-    let at_once = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
+    let is_synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
     spec.entry = entry;
     spec.depth = depth;
     spec.setup = EngineSetup { files: vec![file], direct, writes: true, random: true, ..spec.setup };
@@ -187,20 +188,26 @@ fn measured_spec(entry: &'static EngineEntry, depth: DepthPlan, file: OpenFile, 
     spec.source.pattern.random = true;
     // A disk takes its time, memory does not.
     (spec.source.loops, spec.source.fsync_every) = (Some(if direct { 2 } else { 5 }), 500);
-    spec.recorded =
-        Recorded { slat: !at_once, clat: true, lat: true, at_once, scheduled: false, syncs: true };
+    spec.recorded = Recorded {
+        slat: !is_synchronous,
+        clat: true,
+        lat: true,
+        is_synchronous,
+        scheduled: false,
+        syncs: true,
+    };
     spec
 }
 
-/// Runs a job between onlookers; the recorder's figures are those of what they saw.
+/// Runs a logged job and checks the recorder's figures against the log.
 fn check_recorder(spec: &WorkerSpec, what: &str) {
     let engine = match (spec.entry.open)(spec.setup.clone()) {
         Ok(engine) => engine,
         Err(error) => return println!("skipped {what}: {error}"),
     };
     let journal = Journal::default();
-    let engine = NotedEngine { engine, journal: journal.clone() };
-    let clock = NotedClock { clock: RealClock::start(), journal: journal.clone() };
+    let engine = LoggedEngine { engine, journal: journal.clone() };
+    let clock = LoggedClock { clock: RealClock::start(), journal: journal.clone() };
     let (live, worker) = drive(spec, Box::new(engine), clock);
     let mut exact = replay(&journal.borrow());
     let phase = live.measured.read(0);
@@ -260,7 +267,7 @@ fn depths() -> [DepthPlan; 5] {
 }
 
 #[test]
-fn recorded_latencies_are_those_of_every_request() {
+fn recorded_latencies_equal_the_logged_ones() {
     let directory = tempfile::tempdir().expect("the temporary directory takes files");
     let path = directory.path().join("target");
     let size = 2048 * BLOCK;
@@ -287,10 +294,10 @@ fn recorded_latencies_are_those_of_every_request() {
     }
 }
 
-/// How many requests the audits do: as many as a long run where the build is optimised.
+/// Requests of an audit: as many as in a long run in optimised builds.
 const AUDITED: u64 = if cfg!(debug_assertions) { 200_000 } else { 100_000_000 };
 
-/// What an audit has counted.
+/// The counts of an audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     offered: u64,
@@ -300,22 +307,22 @@ struct Tally {
     in_flight: u64,
 }
 
-/// Checks off each block when it is first offered, and each place from its request to its completion.
+/// Checks that each block is offered once, and each slot from its request to its completion.
 struct Audit {
     engine: Box<dyn Engine>,
     /// A bit for each block of the target.
     offered: Vec<u64>,
-    /// A bit for each place.
+    /// A bit for each slot.
     in_flight: u64,
-    /// What is asked of each place.
+    /// The request of each slot.
     asked: [i64; 64],
     tally: Tally,
-    told: Rc<Cell<Tally>>,
+    shared_tally: Rc<Cell<Tally>>,
 }
 
 impl Audit {
     fn begin(&mut self, slot: u32, request: &Request) {
-        assert_eq!(self.in_flight & 1 << slot, 0, "place {slot} was offered while it was in flight");
+        assert_eq!(self.in_flight & 1 << slot, 0, "slot {slot} was offered while it was in flight");
         self.in_flight |= 1 << slot;
         self.asked[slot as usize] = i64::from(request.len);
         if u64::from(request.len) == BLOCK {
@@ -328,7 +335,7 @@ impl Audit {
     }
 
     fn end(&mut self, slot: u32, result: i64) {
-        assert_ne!(self.in_flight & 1 << slot, 0, "place {slot} came back and had not gone");
+        assert_ne!(self.in_flight & 1 << slot, 0, "slot {slot} completed without being in flight");
         self.in_flight &= !(1 << slot);
         match result {
             result if result == self.asked[slot as usize] => self.tally.whole += 1,
@@ -377,30 +384,29 @@ impl Engine for Audit {
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        self.told.set(Tally { in_flight: self.in_flight, ..self.tally });
+        self.shared_tally.set(Tally { in_flight: self.in_flight, ..self.tally });
     }
 }
 
-/// Takes what it is offered in parts, sends it in parts, and gives it back in parts and in no order; some requests come
-/// back short and some fail.
-struct Unruly {
+/// Accepts, submits and completes requests in random parts and random order; some requests are short and some fail.
+struct RandomOrderEngine {
     rng: Rng,
     accepted: VecDeque<Completion>,
     sent: Vec<Completion>,
 }
 
-impl Unruly {
+impl RandomOrderEngine {
     fn part(&mut self, of: usize) -> usize {
         self.rng.below(of as u64 + 1) as usize
     }
 }
 
-impl Engine for Unruly {
+impl Engine for RandomOrderEngine {
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
         let count = self.part(slots.len());
         for &slot in &slots[..count] {
             let len = i64::from(requests[slot as usize].len);
-            // The rest of a short one completes, so that what was counted short comes to be whole.
+            // The remainder of a short request completes, so that short requests complete in full.
             let result = match self.rng.below(1000) {
                 0 if len == BLOCK as i64 => -5,
                 1..5 if len == BLOCK as i64 => 512,
@@ -437,38 +443,44 @@ impl Engine for Unruly {
     }
 }
 
-/// Random reads over `blocks` blocks, each once: every one of them is offered, comes back and is counted once.
+/// Random reads over `blocks` blocks, each once: every request is offered, completed and counted once.
 fn audit(depth: DepthPlan, blocks: u64, engine: Box<dyn Engine>) -> Tally {
     let mut spec = spec(Mix::Read, depth.iodepth, blocks);
     spec.depth = depth;
     spec.source.pattern.random = true;
     spec.on_error = OnError { continue_read: true, continue_write: true };
-    let at_once = depth.iodepth == 1;
-    spec.recorded =
-        Recorded { slat: !at_once, clat: true, lat: true, at_once, scheduled: false, syncs: true };
-    let told = Rc::new(Cell::new(Tally::default()));
+    let is_synchronous = depth.iodepth == 1;
+    spec.recorded = Recorded {
+        slat: !is_synchronous,
+        clat: true,
+        lat: true,
+        is_synchronous,
+        scheduled: false,
+        syncs: true,
+    };
+    let shared_tally = Rc::new(Cell::new(Tally::default()));
     let audit = Audit {
         engine,
         offered: vec![0; blocks.div_ceil(64) as usize],
         in_flight: 0,
         asked: [0; 64],
         tally: Tally::default(),
-        told: told.clone(),
+        shared_tally: shared_tally.clone(),
     };
     let (live, worker) = drive(&spec, Box::new(audit), RealClock::start());
     let free: BTreeSet<u32> = worker.slots.free.iter().copied().collect();
-    assert_eq!(free.len(), worker.slots.free.len(), "a place is free twice: {depth:?}");
-    assert_eq!(free.len(), depth.iodepth as usize, "places are gone: {depth:?}");
+    assert_eq!(free.len(), worker.slots.free.len(), "a slot is free twice: {depth:?}");
+    assert_eq!(free.len(), depth.iodepth as usize, "slots are missing: {depth:?}");
     assert_eq!((worker.slots.in_flight, live.in_flight.get()), (0, 0));
     drop(worker);
-    let tally = told.get();
+    let tally = shared_tally.get();
     let Tally { whole, failed, short, .. } = tally;
     assert_eq!(tally, Tally { offered: blocks, whole, failed, short, in_flight: 0 }, "{depth:?}");
     let phase = live.measured.read(0);
     let read = &phase.read;
     assert_eq!((read.issued, read.ios, read.failed, read.short), (blocks, whole, failed, short), "{depth:?}");
     assert_eq!((read.ios + read.failed, read.bytes), (blocks, whole * BLOCK), "{depth:?}");
-    for latency in [&read.clat, &read.lat].into_iter().chain((!at_once).then_some(&read.slat)) {
+    for latency in [&read.clat, &read.lat].into_iter().chain((!is_synchronous).then_some(&read.slat)) {
         assert_eq!((latency.moments.count, latency.histogram.samples()), (whole, whole), "{depth:?}");
     }
     assert_eq!(phase.depth.0.iter().sum::<u64>(), blocks, "{depth:?}");
@@ -481,26 +493,26 @@ fn null(depth: DepthPlan) -> Box<dyn Engine> {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_at_depth_1() {
+fn every_request_is_counted_once_at_depth_1() {
     let depth = DepthPlan::new(1);
     let tally = audit(depth, AUDITED, null(depth));
     assert_eq!(tally.whole, AUDITED);
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_at_depth_64() {
+fn every_request_is_counted_once_at_depth_64() {
     let depth = DepthPlan::batched(64, true, BLOCK);
     let tally = audit(depth, AUDITED, null(depth));
     assert_eq!(tally.whole, AUDITED);
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_in_odd_batches() {
+fn every_request_is_counted_once_in_odd_batches() {
     for depth in depths().into_iter().skip(1) {
         // Not a multiple of any batch.
         let blocks = AUDITED / 10 + 1;
         assert_eq!(audit(depth, blocks, null(depth)).whole, blocks);
-        let unruly = Unruly { rng: Rng::new(7), accepted: VecDeque::new(), sent: Vec::new() };
+        let unruly = RandomOrderEngine { rng: Rng::new(7), accepted: VecDeque::new(), sent: Vec::new() };
         let tally = audit(depth, blocks, Box::new(unruly));
         assert!(tally.failed > 0 && tally.short > 0, "{tally:?}");
     }

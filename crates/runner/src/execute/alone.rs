@@ -1,7 +1,7 @@
-//! One worker alone: its loop on the caller's thread, against its own engine, on a clock that only its readings move.
+//! One worker on the caller's thread, with a clock that only its readings advance.
 //!
-//! For counting what the loop itself costs: no thread, no observer and no kernel's clock, so the same plan takes the same
-//! path each time. Counts are true; times say nothing.
+//! For instruction counts of the loop: without other threads, observer and kernel clock, the same plan takes the same
+//! path each time. Counts are exact; times are meaningless.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,14 +21,14 @@ use crate::host_watch::HostWatch;
 use crate::session::Session;
 use crate::stop::{StopHandle, StopSignal};
 
-/// Least time between two readings, ns: what one costs on common machines.
+/// Minimum time between two readings, ns: the cost of one on common machines.
 const TICK_NS: u64 = 20;
 
-/// The model of a device that is asked for nothing.
+/// The model of an unused device.
 const UNUSED: FixedLatency =
     FixedLatency { read: Nanos::ZERO, write: Nanos::ZERO, flush: Nanos::ZERO, parallelism: 1 };
 
-/// A clock that moves on when it is read, as a real one seems to.
+/// A clock that advances with each reading.
 #[derive(Clone)]
 struct TickingClock(Rc<Cell<u64>>);
 
@@ -36,14 +36,13 @@ impl Clock for TickingClock {
     #[inline(always)]
     fn now(&self) -> u64 {
         let now = self.0.get();
-        // Uneven, so that a recorder gains nothing here from latencies that repeat.
+        // Uneven, so that the recorder has no advantage from repeated latencies.
         self.0.set(now + TICK_NS + (now >> 3 & 31));
         now
     }
 }
 
-/// Runs the only worker of `plan` to its end. Its engine must be one that needs no files; each target then has
-/// `target_size` bytes.
+/// Runs the only worker of `plan` to its end. Its engine must not need files; each target has `target_size` bytes.
 pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunError> {
     let session = Session::simulated(UNUSED, target_size);
     let mut prepared = session.prepare(plan, &mut ())?;
@@ -55,14 +54,10 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
     };
     let Some(spec) = specs.pop().filter(|_| specs.is_empty()) else {
         let job = plan.jobs.first().map_or("", |job| job.name.as_str());
-        return Err(refused(
-            job,
-            "a worker runs alone only where it is the only one".into(),
-            "plan one worker",
-        ));
+        return Err(refused(job, "a single worker is required".into(), "plan one worker"));
     };
     if spec.entry.traits.needs_files {
-        let reason = format!("engine {} needs files, and a worker alone has none", spec.entry.name);
+        let reason = format!("engine {} needs files, which are not supported here", spec.entry.name);
         return Err(refused(&spec.name, reason, "use ioengine=null"));
     }
     let engine = (spec.entry.open)(spec.setup.clone())
@@ -96,7 +91,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
     Ok(run.collect(running, watch, now).remove(0))
 }
 
-/// Turns the loop until it has finished, passing over what it would wait for.
+/// Runs the loop to its end, skipping all waits.
 fn turn(worker: &mut Worker<TickingClock>) -> Result<(), EngineError> {
     loop {
         match worker.step()? {

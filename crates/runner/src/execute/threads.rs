@@ -1,4 +1,4 @@
-//! A phase on threads: each worker opens its engine, waits for the start, and turns its loop in real time.
+//! A phase on threads: each worker opens its engine, waits for the start, and runs its loop in real time.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,27 +22,27 @@ use crate::observe::{Observer, RunObserver, TICK_NS};
 use crate::stop::{StopHandle, StopSignal};
 use crate::worker::{WorkerEnd, WorkerSpec};
 
-/// How long a worker may take to come back after it was asked to stop.
+/// Time for a worker to end after a stop request.
 pub(super) const GRACE_NS: u64 = 4_000_000_000;
-/// A sleeping worker looks this often whether it shall stop.
+/// Interval at which a sleeping worker checks for a stop request.
 const SLEEP_PIECE: Duration = Duration::from_millis(50);
-/// The session looks at least this often whether it shall stop.
+/// Longest interval at which the session checks for a stop request.
 const LONGEST_SLEEP_NS: u64 = 100_000_000;
-/// The same while nothing completes, so that the end of it is known.
+/// The interval during a stall, so that its end is known precisely.
 const STALLED_SLEEP_NS: u64 = 10_000_000;
 const STACK_BYTES: usize = 512 << 10;
 
-/// What a worker's thread tells the session.
+/// A message of a worker's thread to the session.
 enum Message {
     Ready,
     Ended(Ended),
 }
 
-/// A worker has come to its end.
+/// The end of a worker.
 struct Ended {
     index: usize,
     end: Box<WorkerEnd>,
-    /// Its thread stays until this is dropped, for the threads by which the kernel serves it go with it.
+    /// Its thread stays alive until this is dropped, because its kernel threads end with it.
     _stay: Sender<()>,
 }
 
@@ -65,7 +65,7 @@ impl Gate {
     }
 }
 
-/// What every thread of a phase needs.
+/// The state shared by all threads of a phase.
 #[derive(Clone)]
 struct Shared {
     clock: RealClock,
@@ -87,7 +87,7 @@ pub(super) fn run_phase(
     let shared = Shared { clock, stop: stop.clone(), gate: start.clone(), messages };
     let mut workers: Vec<Running> =
         specs.into_iter().enumerate().map(|(index, spec)| spawn(index, spec, &shared)).collect();
-    // From here on only threads hold senders: when the last is gone, the inbox says so.
+    // From here on only threads have senders: when the last is dropped, the inbox disconnects.
     drop(shared);
     await_ready(&mut workers, &inbox);
     run.pass_gate();
@@ -108,7 +108,7 @@ pub(super) fn run_phase(
     run.collect(workers, watch, clock.now())
 }
 
-/// Looks at the threads by which the kernel serves the workers; on the session's own thread, so that it costs them nothing.
+/// Reads the kernel threads that serve the workers; on the session's thread, so that it costs the workers nothing.
 fn see_kernel_threads(watch: &mut Observer, now: u64) {
     watch.see_kernel_threads(now, &kernel_threads(&SysRoot::real(), &watch.thread_ids()));
 }
@@ -141,9 +141,10 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
             .unwrap_or_else(|_| ended_early("the worker panicked: this is a bug", None, None));
         thread_live.close(clock.now());
         thread_live.finish();
-        // Its files are closed by whoever drops them last, and a thread with a table of its own closes its own only.
+        // Files are closed where they are dropped last, and a thread with its own descriptor table closes only those in
+        // it.
         drop(thread_spec);
-        // The session may have given up on this worker; then nobody listens.
+        // The receiver is gone if the session has abandoned this worker.
         let (stay, seen) = channel();
         if messages.send(Message::Ended(Ended { index, end: Box::new(end), _stay: stay })).is_ok() {
             let _ = seen.recv();
@@ -158,7 +159,7 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     Running { spec, live, started_unix_ms: 0, end }
 }
 
-/// A worker that ended before it did anything.
+/// A worker that ended before its first request.
 fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerEnd {
     WorkerEnd {
         errors: Default::default(),
@@ -173,16 +174,16 @@ fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerE
     }
 }
 
-/// Moves the calling thread and its files to a descriptor table of its own. Refused in some containers; then a system call costs
-/// a little more.
-fn own_files(files: &mut [OpenFile]) {
+/// Moves the calling thread and its files to its own descriptor table. Some containers refuse this; then system calls
+/// are slightly slower.
+fn use_own_descriptor_table(files: &mut [OpenFile]) {
     let shared: Vec<&File> = files.iter().filter_map(|open| open.file.as_deref()).collect();
     let Ok(own) = own_descriptors(&shared) else { return };
     let slots = files.iter_mut().filter_map(|open| open.file.as_mut());
     slots.zip(own).for_each(|(file, own)| *file = Arc::new(own));
 }
 
-/// The life of a worker on its own thread.
+/// Runs a worker on its own thread.
 fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> WorkerEnd {
     live.thread_id.set(u64::from(thread_id()));
     if let Err(error) = pin(&spec.cpus) {
@@ -194,10 +195,10 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         );
     }
     let mut setup = spec.setup.clone();
-    own_files(&mut setup.files);
+    use_own_descriptor_table(&mut setup.files);
     if spec.invalidate {
-        // Here rather than at preparation, for a phase before this one may have filled the cache. Advice only, and void
-        // on targets without a page cache.
+        // Here rather than at preparation, because an earlier phase may have filled the cache. Advice only, and without
+        // effect on targets without a page cache.
         let files = setup.files.iter().filter_map(|open| open.file.as_deref());
         files.for_each(|file| _ = fadvise_dontneed(file, 0, 0));
     }
@@ -206,7 +207,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         Err(error) => return ended_early(&error.to_string(), error.source.raw_os_error(), error.hint()),
     };
     if spec.recorded.scheduled {
-        // Refused in some sandboxes; then requests are some 50 us late.
+        // Some sandboxes refuse this; then requests are about 50 us late.
         let _ = wake_precisely();
     }
     let clock = shared.clock;
@@ -233,7 +234,7 @@ fn pin(cpus: &[usize]) -> std::io::Result<()> {
     if cpus.is_empty() { Ok(()) } else { pin_current_thread(cpus) }
 }
 
-/// Turns the loop until it has finished.
+/// Runs the loop to its end.
 fn drive(worker: &mut Worker<RealClock>, clock: RealClock, stop: &StopSignal) -> Result<(), EngineError> {
     loop {
         match worker.step()? {
@@ -262,19 +263,19 @@ fn thread_usage() -> CpuUsage {
     }
 }
 
-/// Watches a running phase from the session's own thread.
+/// Supervises a running phase from the session's thread.
 struct Supervisor<'a, 'r> {
     run: &'a mut Run<'r>,
     workers: &'a mut [Running],
     inbox: &'a Receiver<Message>,
     stop: &'a StopSignal,
     clock: RealClock,
-    /// When the kernel's view begins anew.
+    /// When the device counters begin anew.
     disks_at: Option<u64>,
 }
 
 impl Supervisor<'_, '_> {
-    /// Until every worker has ended, or has been given up.
+    /// Runs until every worker has ended or is abandoned.
     fn run(&mut self, watch: &mut Observer, observer: &mut dyn RunObserver) {
         let began = self.clock.now();
         let mut next_tick = began + TICK_NS;
@@ -289,13 +290,13 @@ impl Supervisor<'_, '_> {
             if now >= next_tick {
                 see_kernel_threads(watch, now);
                 self.run.tick(watch, now, observer);
-                self.run.tell_so_far(self.workers, watch, now, observer);
+                self.run.report_so_far(self.workers, watch, now, observer);
                 next_tick += TICK_NS * ((now - next_tick) / TICK_NS + 1);
             }
             if self.stop.run.is_requested() && now - *stop_seen.get_or_insert(now) > GRACE_NS {
                 return;
             }
-            let is_stalled = watch.look_for_stalls(now);
+            let is_stalled = watch.check_stalls(now);
             let sleep_ns = if is_stalled { STALLED_SLEEP_NS } else { LONGEST_SLEEP_NS };
             let wake = next_tick.min(self.disks_at.unwrap_or(u64::MAX)).min(now + sleep_ns);
             match self.inbox.recv_timeout(Duration::from_nanos(wake.saturating_sub(now))) {
@@ -306,7 +307,8 @@ impl Supervisor<'_, '_> {
         }
     }
 
-    /// Takes a message and all that wait behind it: one look at the kernel's threads serves all who end together.
+    /// Processes a message and all queued ones: one reading of the kernel threads suffices for workers that end
+    /// together.
     fn take(&mut self, first: Message, watch: &mut Observer) {
         let messages = std::iter::once(first).chain(self.inbox.try_iter());
         let ended: Vec<Ended> = messages
@@ -324,7 +326,7 @@ impl Supervisor<'_, '_> {
     }
 }
 
-/// When the last ramp of a phase that starts now will be over; `None` where it has none.
+/// The end of the last ramp of a phase that starts now; `None` without ramps.
 fn end_of_ramp(workers: &[Running], now: u64) -> Option<u64> {
     let specs = workers.iter().map(|worker| &worker.spec).filter(|spec| spec.time.ramp.0 > 0);
     specs.map(|spec| now.saturating_add(spec.start_delay_ns()).saturating_add(spec.time.ramp.0)).max()

@@ -12,12 +12,12 @@ use fathom_stats::{WorkerFailure, WorkerOutcome};
 use super::threads::GRACE_NS;
 use super::{Run, Running};
 use crate::clock::VirtualClock;
-use crate::drive::{MOST_FOLLOWED, Step, Worker};
+use crate::drive::{MOST_COMPLETIONS, Step, Worker};
 use crate::observe::{RunObserver, TICK_NS};
 use crate::stop::{StopHandle, StopSignal};
 use crate::worker::WorkerSpec;
 
-/// Runs one phase to its end. Same plan, same model: same outcome to the last number.
+/// Runs one phase to its end. The same plan and model give exactly the same outcome.
 pub(super) fn run_phase(
     run: &mut Run<'_>,
     specs: Vec<WorkerSpec>,
@@ -43,7 +43,7 @@ pub(super) fn run_phase(
         while next_tick < time {
             world.advance_to(next_tick);
             run.tick(&mut watch, next_tick.0, observer);
-            run.tell_so_far(&running, &watch, next_tick.0, observer);
+            run.report_so_far(&running, &watch, next_tick.0, observer);
             if stop.is_set() && !std::mem::replace(&mut stopped, true) {
                 time = next_tick;
                 wake_all(&mut wakes, time);
@@ -66,7 +66,7 @@ pub(super) fn run_phase(
             }
         }
     }
-    // As long as on real time after a stop; then they are given up.
+    // As long as in real time after a stop; then they are abandoned.
     let end = world.now().plus(Nanos(if unanswered.is_empty() { 0 } else { GRACE_NS }));
     while next_tick < end {
         world.advance_to(next_tick);
@@ -82,29 +82,29 @@ pub(super) fn run_phase(
     run.collect(running, watch, now)
 }
 
-/// A worker of virtual time, and how it stands.
+/// A worker in virtual time, and its state.
 fn build(
     mut spec: WorkerSpec,
     world: &Rc<World>,
     stop: StopSignal,
 ) -> (Running, Worker<VirtualClock, SimEngine>) {
-    // Time passes in volumes only, so nothing lies between start and issue.
-    spec.recorded.at_once = true;
+    // Time passes in volumes only, so requests are issued at their start.
+    spec.recorded.is_synchronous = true;
     let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
     let (live, engine) = (spec.live(), SimEngine::new(world.clone(), volumes));
     let worker = Worker::simulated(&spec, engine, VirtualClock(world.clone()), live.clone(), stop);
     (Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None }, worker)
 }
 
-/// Workers that wait, first the one that is due first.
+/// Waiting workers, the earliest due first.
 type Wakes = BinaryHeap<Reverse<(Nanos, usize)>>;
 
-/// Has all that wait look at `now` what has changed.
+/// Wakes all waiting workers at `now`.
 fn wake_all(wakes: &mut Wakes, now: Nanos) {
     *wakes = wakes.drain().map(|Reverse((_, index))| Reverse((now, index))).collect();
 }
 
-/// Up to when the worker `index` has the volumes for itself.
+/// The time until which only worker `index` runs.
 fn alone_until(others: &Wakes, index: usize) -> Nanos {
     match others.peek() {
         Some(&Reverse((due, other))) if index < other => due,
@@ -113,18 +113,18 @@ fn alone_until(others: &Wakes, index: usize) -> Nanos {
     }
 }
 
-/// Requests at one and the same instant, of all workers together.
+/// Requests of all workers at the same time.
 #[derive(Default)]
 struct Standstill {
     at: Nanos,
     requests: u64,
 }
 
-/// More requests at one instant than any volume serves, with any number of workers: time does not move any more.
+/// More requests at the same time than any volume serves, with any number of workers: time does not advance.
 const MOST_AT_AN_INSTANT: u64 = 1 << 20;
 
 impl Standstill {
-    /// Counts as many `requests` at most, made at `now`; true where they are too many.
+    /// Counts `requests` made at `now`; true if the limit is exceeded.
     fn is_reached(&mut self, now: Nanos, requests: u64) -> bool {
         let before = if self.at == now { self.requests } else { 0 };
         *self = Standstill { at: now, requests: before + requests };
@@ -132,17 +132,17 @@ impl Standstill {
     }
 }
 
-/// What became of a worker's turn.
+/// The result of a worker's turn.
 enum Turn {
-    /// It goes on then.
+    /// It continues at this time.
     Until(Nanos),
-    /// Its requests are never answered.
+    /// Its requests never complete.
     Unanswered,
     /// It has ended.
     Finished,
 }
 
-/// Turns one worker as far as it goes, and on from there as long as it waits for nothing that is due after `last`.
+/// Runs one worker while its next event is due no later than `last`.
 fn turn(
     worker: &mut Worker<VirtualClock, SimEngine>,
     world: &World,
@@ -163,7 +163,7 @@ fn turn(
         }
         let due = match worker.run_simulated(last) {
             Some(due) => {
-                requests = MOST_FOLLOWED;
+                requests = MOST_COMPLETIONS;
                 due
             }
             None => match worker.step() {

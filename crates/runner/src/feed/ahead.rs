@@ -1,12 +1,12 @@
-//! Requests that are drawn several at once and issued one by one.
+//! Requests that are drawn in batches and issued one by one.
 
 use fathom_model::{Op, Request};
 use fathom_workload::Source;
 
-/// Requests drawn at once.
+/// Requests per draw.
 const AHEAD: usize = 16;
 
-/// Requests drawn ahead, in order, at the end of their places: `next` says where they begin.
+/// Requests drawn ahead, in order, from index `next` on.
 pub(super) struct Ahead {
     requests: [Request; AHEAD],
     next: usize,
@@ -32,7 +32,7 @@ impl Ahead {
         Some(request)
     }
 
-    /// The next request, with those after it drawn from `source` where that is needed; `None` when the work is done.
+    /// The next request, drawing more from `source` if necessary; `None` when the work is done.
     #[inline(always)]
     pub fn take(&mut self, source: &mut Source) -> Option<Request> {
         if self.is_empty() {
@@ -41,7 +41,7 @@ impl Ahead {
         self.take_drawn()
     }
 
-    /// Not inlined: it is called once for many requests, and the turns that take them stay short.
+    /// Not inlined: it is called once for many requests, and the turns stay short.
     #[inline(never)]
     fn refill(&mut self, source: &mut Source) {
         let mut made = 0;

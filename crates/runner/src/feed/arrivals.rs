@@ -1,4 +1,4 @@
-//! When requests are due under a rate. Nothing that happens on the way moves the schedule.
+//! Due times of requests under a rate. The schedule is independent of the device.
 
 use fathom_model::{Op, Rate, RatePlan, RateProcess};
 use fathom_workload::Rng;
@@ -10,9 +10,9 @@ struct Stream {
     rate: Rate,
     /// When the next request is due, session ns.
     next: u64,
-    /// What whole ns have left out so far, as a share of the rate's requests.
+    /// Accumulated remainder of whole ns, in parts of the rate's requests.
     carried: u64,
-    /// Draws the gaps; `None` where they are even.
+    /// Draws the gaps; `None` for even ones.
     random: Option<Rng>,
 }
 
@@ -37,7 +37,7 @@ impl Stream {
         whole + more
     }
 
-    /// Requests that are due by `now` and not taken; an expectation where gaps are random.
+    /// Requests that are due by `now` and not taken; the expected number for random gaps.
     fn overdue(&self, now: u64) -> u64 {
         if self.next > now { 0 } else { 1 + self.rate.requests_in(now - self.next) }
     }
@@ -50,7 +50,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// The schedule of `plan`, drawn from `seed`; `None` where nothing has a rate.
+    /// The schedule of `plan`, drawn from `seed`; `None` without a rate.
     pub fn new(plan: &RatePlan, seed: u64) -> Option<Arrivals> {
         let stream = |(op, rate): (Op, &Option<Rate>)| {
             let random = (plan.process == RateProcess::Poisson).then(|| Rng::stream(seed, 7 + op as u64));
@@ -60,7 +60,7 @@ impl Arrivals {
         (!streams.is_empty()).then_some(Arrivals { streams })
     }
 
-    /// Begins at `now`: the first request of each even stream is due at once.
+    /// Begins at `now`: the first request of each even stream is due immediately.
     pub fn begin(&mut self, now: u64) {
         for stream in &mut self.streams {
             stream.next = now;
@@ -80,7 +80,7 @@ impl Arrivals {
         self.streams.iter().map(|stream| stream.next).min().unwrap_or(u64::MAX)
     }
 
-    /// Takes the request that is due first, where one is by `now`: its operation and when it was due.
+    /// Takes the earliest request that is due by `now`: its operation and due time.
     pub fn take(&mut self, now: u64) -> Option<(Op, u64)> {
         let first = self.streams.iter_mut().min_by_key(|stream| stream.next)?;
         let (op, due) = (first.op, first.next);
@@ -91,7 +91,7 @@ impl Arrivals {
         Some((op, due))
     }
 
-    /// How many requests of each operation are due by `now` and not taken.
+    /// Requests of each operation that are due by `now` and not taken.
     pub fn overdue(&self, now: u64) -> impl Iterator<Item = (Op, u64)> + '_ {
         self.streams.iter().map(move |stream| (stream.op, stream.overdue(now)))
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overdue_is_what_would_be_taken() {
+    fn overdue_requests_are_those_that_can_be_taken() {
         for rate in [3, 200, 1_000_000] {
             let mut even = arrivals([Rate::iops(rate), None, None], RateProcess::Linear, 1);
             even.take(1_000);

@@ -1,6 +1,6 @@
-//! The schedule of an open loop: nothing that happens on the way moves it.
+//! The schedule of an open loop, which is independent of the device.
 //!
-//! What could not be made in time is made as soon as there is room, and its response time counts from when it was due.
+//! A late request is issued as soon as a slot is free, and its response time counts from its due time.
 
 use fathom_model::Op;
 use fathom_model::plan::Mix;
@@ -9,22 +9,23 @@ use super::Next;
 use super::arrivals::Arrivals;
 use crate::worker::WorkerSpec;
 
-/// A wait ends so long before a request is due, ns; the rest is spent spinning. A timer is later than that on few machines.
+/// Time by which a wait ends before a request is due, ns; the worker spins for the rest. Few machines have timers that
+/// are later.
 const SPIN_NS: u64 = 50_000;
-/// Mean gap from which on spinning costs a quarter of a processor at most, ns.
+/// Mean gap from which on spinning takes at most a quarter of a CPU, ns.
 const SPIN_FROM_NS: f64 = 200_000.0;
 
 /// When the requests of a worker are due.
 #[derive(Debug)]
 pub(super) struct OpenLoop {
     arrivals: Arrivals,
-    /// The operation of a mix that has no rate and takes whatever room there is.
+    /// The operation of a mix without a rate, which uses all free slots.
     unpaced: Option<Op>,
     spin_ns: u64,
 }
 
 impl OpenLoop {
-    /// The schedule of `spec`; `None` where it has none.
+    /// The schedule of `spec`; `None` without a rate.
     pub fn new(spec: &WorkerSpec) -> Option<Box<OpenLoop>> {
         let arrivals = Arrivals::new(&spec.time.rate, spec.source.seed)?;
         let unpaced = match spec.source.pattern.mix {
@@ -51,7 +52,7 @@ impl OpenLoop {
         if self.unpaced.is_some() || due <= now { Next::Issue(()) } else { Next::NotBefore(due) }
     }
 
-    /// The operation of the next request at `now`, where one may be made, and when it was due.
+    /// The operation of the next request at `now`, if one may be issued, and its due time.
     pub fn take(&mut self, now: u64) -> Option<(Op, Option<u64>)> {
         match self.arrivals.take(now) {
             Some((op, due)) => Some((op, Some(due))),
@@ -59,7 +60,7 @@ impl OpenLoop {
         }
     }
 
-    /// How many requests of each operation were due before `end` and not taken.
+    /// Requests of each operation that were due before `end` and not taken.
     pub fn backlog(&self, end: u64) -> impl Iterator<Item = (Op, u64)> + '_ {
         self.arrivals.overdue(end - 1)
     }

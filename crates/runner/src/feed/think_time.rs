@@ -1,22 +1,22 @@
-//! Think time: pauses between blocks of requests, which end by count, by time, or by whichever comes first.
+//! Think time: pauses between blocks of requests, which end by count or by time, whichever is first.
 
 use fathom_model::plan;
 
-/// Counts requests down to the next pause.
+/// Counts requests until the next pause.
 #[derive(Debug)]
 pub(super) struct ThinkTime {
     pause_ns: u64,
-    /// Requests of a block, and how long they are issued, ns; `u64::MAX` where there is no limit.
+    /// Requests of a block, and its time, ns; `u64::MAX` = no limit.
     blocks: u64,
     io_ns: u64,
-    /// Requests left of the block.
+    /// Remaining requests of the block.
     left: u64,
-    /// When the block begins, session ns: the end of the pause before it.
+    /// Start of the block, session ns: the end of the previous pause.
     begins: u64,
 }
 
 impl ThinkTime {
-    /// The think time of `plan`; `None` where a job never pauses.
+    /// The think time of `plan`; `None` for jobs without pauses.
     pub fn new(plan: &plan::ThinkTime) -> Option<Self> {
         let blocks = plan.block_limit().map_or(u64::MAX, u64::from);
         let io_ns = if plan.io_time.0 == 0 { u64::MAX } else { plan.io_time.0 };

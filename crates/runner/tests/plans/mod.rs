@@ -47,8 +47,8 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
         clones: vec![ClonePlan { paths: vec!["target".into()], seed: 7, cpus: Vec::new() }],
         exit_all: false,
         on_error: OnError::default(),
-        said_thread: false,
-        said: Vec::new(),
+        thread_wording: false,
+        options: Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clients that keep a number of requests under way, as a benchmark does.
+//! Clients that keep a fixed queue depth, like a benchmark.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,15 +15,15 @@ pub fn rate(tokens: u64) -> TokenRate {
     TokenRate::per_second(tokens).expect("a rate above 0")
 }
 
-/// Where the requests of a client go.
+/// The order of a client's offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Sequential,
-    /// Never where the one before ended.
+    /// Never adjacent to the previous one.
     Random,
 }
 
-/// One client: its operation, block and depth.
+/// One client: operation, block size, queue depth and order.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     pub op: Op,
@@ -41,14 +41,14 @@ impl Client {
         let blocks = size / self.block;
         let block = match self.order {
             Order::Sequential => index % blocks,
-            // Any two that follow each other are far apart.
+            // Successive requests are far apart.
             Order::Random => (index * 0x9e37_79b1) % blocks,
         };
         VolumeRequest { op: self.op, offset: block * self.block, bytes: self.block as u32 }
     }
 }
 
-/// What a client saw: requests that ended in the time, their latencies together, and those in each second.
+/// The result of a client: completed requests, the sum of their latencies, and the requests in each second.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub count: u64,
@@ -67,13 +67,13 @@ impl Seen {
     }
 }
 
-/// Runs clients side by side on one volume for so many seconds from `begin_ns`.
+/// Runs clients concurrently on one volume for `seconds` from `begin_ns`.
 pub fn run(volume: &mut Volume, clients: &[Client], begin_ns: u64, seconds: u64) -> Vec<Seen> {
     let size = volume.model().size_bytes;
     let per_second = vec![0; seconds as usize];
     let mut seen = vec![Seen { count: 0, latency_ns: 0, per_second }; clients.len()];
     let mut issued = vec![0; clients.len()];
-    // When each request ends, whose it is, and when it was made.
+    // End, client and start of each request.
     let mut under_way: BinaryHeap<Reverse<(u64, usize, u64)>> = BinaryHeap::new();
     let mut submit = |volume: &mut Volume, client: usize, now: u64| {
         let request = clients[client].request(issued[client], size);

@@ -1,4 +1,4 @@
-//! Whole volumes: what providers publish comes out of them, and what must hold for any volume does.
+//! Whole volumes: they reproduce the providers' published figures, and invariants hold for any model.
 
 mod closed_loop;
 mod properties;

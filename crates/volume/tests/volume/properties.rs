@@ -1,15 +1,15 @@
-//! What must hold for any volume and any requests.
+//! Invariants of any volume under any requests.
 
 use fathom_model::Op;
 use fathom_volume::{
-    Accounting, Distribution, Fault, FaultKind, FirstTouch, Limit, LimitStage, Standing, TokenRate, Volume,
+    Accounting, Distribution, Fault, FaultKind, FirstTouch, Limit, LimitStage, LimitState, TokenRate, Volume,
     VolumeLatency, VolumeModel, VolumeRequest,
 };
 use proptest::prelude::*;
 
 use crate::closed_loop::{GIB, SECOND, rate};
 
-/// ns since the one before, and the request.
+/// ns since the previous request, and the request.
 type Asked = (u64, VolumeRequest);
 
 fn any_rate() -> impl Strategy<Value = TokenRate> {
@@ -72,7 +72,7 @@ fn any_faults() -> impl Strategy<Value = Vec<Fault>> {
         Just(FaultKind::Error { per_million: 300_000, errno: 5 }),
         Just(FaultKind::Slow { percent: 250 }),
     ];
-    // One in eight lasts for ever; what comes after it never comes.
+    // One in eight has no end; faults after it never occur.
     let length = prop_oneof![7 => 1u64..5 * SECOND, 1 => Just(u64::MAX)];
     prop::collection::vec((0u64..5 * SECOND, length, kind), 0..4).prop_map(|spells| {
         let mut at: u64 = 0;
@@ -119,7 +119,7 @@ fn any_requests() -> impl Strategy<Value = Vec<Asked>> {
     prop::collection::vec((gap, request), 1..120)
 }
 
-/// When each request was made and when it is complete.
+/// Start and completion of each request.
 fn play(volume: &mut Volume, asked: &[Asked], begin_ns: u64) -> Vec<(u64, u64)> {
     let mut now = begin_ns;
     asked
@@ -131,9 +131,9 @@ fn play(volume: &mut Volume, asked: &[Asked], begin_ns: u64) -> Vec<(u64, u64)> 
         .collect()
 }
 
-/// Tokens that `limit` may let through in `span_ns`, where no request costs more than `most`.
+/// Most tokens that `limit` permits in `span_ns`, if no request costs more than `most`.
 fn allowance(limit: &Limit, span_ns: u64, slack_ns: u64, most: u64) -> u128 {
-    // A rate lets one request go before it is paid for, and instants are whole ns.
+    // A rate permits one request before it is paid for, and times are whole ns.
     let paced = |rate: TokenRate| rate.in_ns(span_ns + slack_ns + 1) + 1 + u128::from(most);
     match *limit {
         Limit::Rate(rate) | Limit::OnDemand { burst: rate, .. } => paced(rate),
@@ -149,7 +149,7 @@ fn allowance(limit: &Limit, span_ns: u64, slack_ns: u64, most: u64) -> u128 {
     }
 }
 
-/// Checks every window that begins and ends with a request.
+/// Checks every time span that begins and ends with a request.
 fn check_windows(limit: &Limit, slack_ns: u64, went: &[(u64, u64)]) -> Result<(), TestCaseError> {
     let most = went.iter().map(|&(_, cost)| cost).max().unwrap_or_default();
     for first in 0..went.len() {
@@ -174,7 +174,8 @@ proptest! {
         slack_ns in prop_oneof![Just(0), 0u64..SECOND],
         asked in any_requests(),
     ) {
-        // Without latency a request is complete when it goes; trims and syncs are left out, which move no bytes.
+        // Without latency a request completes when it passes the limits; trims and syncs are omitted, because they move
+        // no bytes.
         let stage = LimitStage { ios, bytes, slack_ns, ..LimitStage::default() };
         let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(GIB) };
         let asked: Vec<Asked> = asked.into_iter().filter(|(_, it)| matches!(it.op, Op::Read | Op::Write)).collect();
@@ -192,15 +193,15 @@ proptest! {
     }
 
     #[test]
-    fn nothing_ends_before_it_began_and_everything_is_counted(
+    fn requests_end_after_their_start_and_all_are_counted(
         model in any_model(), asked in any_requests(), seed: u64,
     ) {
         let mut volume = Volume::new(&model, seed).unwrap();
         for (made, ends) in play(&mut volume, &asked, 0) {
             prop_assert!(ends >= made, "{ends} < {made}");
-            for stage in volume.standings(made) {
-                for standing in stage.ios.iter().chain(&stage.bytes) {
-                    let Standing::Credit { left, capacity } = standing else { continue };
+            for stage in volume.stage_states(made) {
+                for state in stage.ios.iter().chain(&stage.bytes) {
+                    let LimitState::Credit { left, capacity } = state else { continue };
                     prop_assert!(left <= capacity);
                 }
             }
@@ -211,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_answers(model in any_model(), asked in any_requests(), seed: u64) {
+    fn the_same_seed_gives_the_same_completions(model in any_model(), asked in any_requests(), seed: u64) {
         let answers = || {
             let mut volume = Volume::new(&model, seed).unwrap();
             (play(&mut volume, &asked, 0), volume.counters())
@@ -220,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn only_the_time_since_it_began_matters(
+    fn results_depend_only_on_the_time_since_the_beginning(
         model in any_model(), asked in any_requests(), seed: u64, origin in 0..u64::MAX / 4,
     ) {
         let mut here = Volume::new(&model, seed).unwrap();
@@ -233,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn requests_end_in_order_where_none_is_served_faster_than_another(
+    fn requests_with_equal_service_times_end_in_order(
         shared in prop::collection::vec(any_stage(), 0..3),
         parallelism in prop::option::of(1u32..9),
         faults in any_faults(),
@@ -257,10 +258,10 @@ proptest! {
     }
 
     #[test]
-    fn with_budgets_apart_reads_know_nothing_of_writes(
+    fn with_separate_limits_writes_do_not_affect_reads(
         reads in any_stage(), writes in any_stage(), model in any_model(), asked in any_requests(), seed: u64,
     ) {
-        // Errors are drawn in the order of all requests, and blocks are touched by either.
+        // Errors are drawn in the order of all requests, and both operations touch blocks.
         let model = VolumeModel {
             shared: Vec::new(), reads: vec![reads], writes: vec![writes], first_touch: None, ..model
         };

@@ -1,7 +1,9 @@
-//! What providers publish, and what was measured on their volumes, comes out of their models.
+//! Models reproduce the providers' published figures and measurements of their volumes.
 
 use fathom_model::Op;
-use fathom_volume::{Accounting, Limit, LimitStage, Standing, TokenRate, Volume, VolumeLatency, VolumeModel};
+use fathom_volume::{
+    Accounting, Limit, LimitStage, LimitState, TokenRate, Volume, VolumeLatency, VolumeModel,
+};
 
 use crate::closed_loop::{Client, GIB, KIB, MIB, Order, SECOND, rate, run, run_one};
 
@@ -19,7 +21,7 @@ fn volume(stage: LimitStage, latency_ns: u64) -> Volume {
         write_latency: latency,
         ..VolumeModel::unlimited(1024 * GIB)
     };
-    Volume::new(&model, 1).expect("a volume that can be")
+    Volume::new(&model, 1).expect("a valid model")
 }
 
 /// gp2 as of 2016, up to 170 GiB.
@@ -45,15 +47,15 @@ fn close(seen: f64, expected: f64, within: f64) {
 }
 
 #[test]
-fn gp2_bursts_until_its_credit_is_spent_then_gives_its_baseline() {
-    // 285,000 credits at 3,000 - 150 a second: 100 s.
+fn gp2_falls_to_its_baseline_when_burst_credits_are_exhausted() {
+    // 285,000 credits at 3,000 - 150 IOPS: 100 s.
     let mut volume = gp2(150, 285_000);
     let seen = run_one(&mut volume, Client::random_read(4 * KIB, 64), 200);
     close(seen.mean(1, 100), 3000.0, 1e-9);
     close(seen.mean(101, 200), 150.0, 1e-9);
-    // At the end of it none is left; after an hour and a half of rest 150 x 5,400.
-    let left = |volume: &Volume, second: u64| match volume.standings(second * SECOND).next().unwrap().ios {
-        Some(Standing::Credit { left, .. }) => left,
+    // Then the credits are exhausted; after 90 minutes idle there are 150 x 5,400.
+    let left = |volume: &Volume, second: u64| match volume.stage_states(second * SECOND).next().unwrap().ios {
+        Some(LimitState::Credit { left, .. }) => left,
         other => panic!("{other:?}"),
     };
     assert!(left(&volume, 200) == 0);
@@ -62,14 +64,14 @@ fn gp2_bursts_until_its_credit_is_spent_then_gives_its_baseline() {
 }
 
 #[test]
-fn three_runs_of_4_gib_on_gp2_never_see_its_baseline() {
-    // Article 0: 3 x 1,048,576 requests of 4 KiB at depth 64, measured at 3,009, 3,016 and 2,943 a second.
+fn three_runs_of_4_gib_on_gp2_do_not_exhaust_its_credits() {
+    // Article 0: 3 x 1,048,576 requests of 4 KiB at QD 64, measured at 3,009, 3,016 and 2,943 IOPS.
     let mut volume = gp2(150, GP2_CREDIT);
     let seen = run_one(&mut volume, Client::random_read(4 * KIB, 64), 1049);
     close(seen.mean(0, 1049), 3000.0, 1e-3);
-    let standing = volume.standings(1049 * SECOND).next().unwrap().ios;
-    let Some(Standing::Credit { left, .. }) = standing else { panic!("{standing:?}") };
-    // 2,850 a second of 5.4 M: 55 % are spent.
+    let state = volume.stage_states(1049 * SECOND).next().unwrap().ios;
+    let Some(LimitState::Credit { left, .. }) = state else { panic!("{state:?}") };
+    // 2,850 credits per second of 5.4 M: 55 % are spent.
     close((GP2_CREDIT - left) as f64, 1049.0 * 2850.0, 1e-3);
 }
 
@@ -84,15 +86,15 @@ fn an_empty_gp2_bucket_limits_bytes_by_its_units() {
 
 #[test]
 fn sequential_requests_share_units_and_random_ones_do_not() {
-    // 4 KiB in order: 128 MiB/s, which is 32,768 a second and needs 512 units.
+    // 4 KiB sequential: 128 MiB/s, which is 32,768 IOPS and needs 512 units.
     let sequential = Client { order: Order::Sequential, ..Client::random_read(4 * KIB, 32) };
     close(run_one(&mut gp2(150, GP2_CREDIT), sequential, 3).mean(1, 3), 32_768.0, 1e-3);
     close(run_one(&mut gp2(150, GP2_CREDIT), Client::random_read(4 * KIB, 32), 3).mean(1, 3), 3000.0, 1e-3);
 }
 
 #[test]
-fn two_caps_cross_where_the_table_of_digitalocean_says() {
-    // "5000 IOPS for 4, 16 and 32 KiB, 3200 for 64, 800 for 256" holds with MiB; in MB the last two are less.
+fn the_crossover_block_size_matches_digitaloceans_table() {
+    // "5000 IOPS for 4, 16 and 32 KiB, 3200 for 64, 800 for 256" holds with MiB; in MB the last two would be lower.
     for (bytes_per_second, expected) in [
         (200 * MIB, [5000.0, 5000.0, 5000.0, 3200.0, 800.0]),
         (200_000_000, [5000.0, 5000.0, 5000.0, 3051.8, 762.9]),
@@ -108,11 +110,11 @@ fn two_caps_cross_where_the_table_of_digitalocean_says() {
 }
 
 #[test]
-fn latency_under_a_cap_is_depth_over_rate() {
-    // 1 MiB at depth 32 under the 200,159,232 B/s that were seen: 167.64 ms, where 167.62 were measured.
+fn latency_at_a_limit_is_queue_depth_over_rate() {
+    // 1 MiB at QD 32 under the measured 200,159,232 B/s: 167.64 ms; 167.62 were measured.
     let mut volume = volume(caps(5000, 200_159_232), 500_000);
     let client = Client::random_read(MIB, 32);
-    // Once round, so that all of them have stood in the queue.
+    // After one second, so that all requests have queued.
     run(&mut volume, &[client], 0, 10);
     let seen = run(&mut volume, &[client], 20 * SECOND, 120).remove(0);
     close(seen.mean_latency_ns(), 167.64e6, 2e-3);
@@ -138,7 +140,7 @@ fn littles_law_holds() {
 
 #[test]
 fn a_day_of_credit_loses_nothing() {
-    // 3 in 2 s and 5,400 of credit, as much as can be asked for: 129,600 + 5,400 in a day.
+    // 3 in 2 s and 5,400 credits under full load: 129,600 + 5,400 per day.
     let base = TokenRate::ratio(3, 2 * SECOND).unwrap();
     let ios = Limit::Credit { base, burst: Some(rate(30)), capacity: 5400, initial: 5400 };
     let mut volume = volume(LimitStage { ios: Some(ios), ..LimitStage::default() }, 1000);
@@ -148,7 +150,7 @@ fn a_day_of_credit_loses_nothing() {
 
 #[test]
 fn depth_limits_what_latency_allows() {
-    // io1 of 2012 asked for a depth of 1 per 200 IOPS: 5 ms each.
+    // io1 of 2012 recommended QD 1 per 200 IOPS: 5 ms each.
     for (depth, expected) in [(1, 200.0), (4, 800.0), (5, 1000.0), (16, 1000.0)] {
         let mut volume = volume(caps(1000, 62_500_000), 5_000_000);
         close(run_one(&mut volume, Client::random_read(16 * KIB, depth), 11).mean(1, 11), expected, 1e-3);
@@ -166,8 +168,8 @@ fn io1_of_2012_counts_in_units_of_16_kib() {
 }
 
 #[test]
-fn a_window_gives_its_burst_and_its_baseline_by_turns() {
-    // DigitalOcean since 2018-05: 60 s each; a run of 120 s sees the mean, one of less than 60 the burst alone.
+fn a_window_alternates_between_burst_and_baseline() {
+    // DigitalOcean since 2018-05: 60 s each; a run of 120 s measures the mean, one of less than 60 s only the burst.
     for (base, burst, mean) in [(5000, 7500, 6250.0), (7500, 10_000, 8750.0)] {
         let (burst_ns, rest_ns) = (60 * SECOND, 60 * SECOND);
         let ios = Limit::Window { base: rate(base), burst: rate(burst), burst_ns, rest_ns };
@@ -181,7 +183,7 @@ fn a_window_gives_its_burst_and_its_baseline_by_turns() {
 
 #[test]
 fn random_reads_cost_an_hdd_volume_whole_units() {
-    // st1 of 1 TiB: 250 MiB/s of burst are 250 random reads a second, whether of 4 KiB or of 1 MiB.
+    // st1 of 1 TiB: a burst of 250 MiB/s is 250 random reads per second, of 4 KiB as of 1 MiB.
     let accounting = Accounting { whole_units: true, ..merged(MIB) };
     for (order, block, expected) in
         [(Order::Random, 4 * KIB, 250.0), (Order::Random, MIB, 250.0), (Order::Sequential, 64 * KIB, 4000.0)]
@@ -200,7 +202,7 @@ fn random_reads_cost_an_hdd_volume_whole_units() {
 }
 
 #[test]
-fn the_instance_limits_what_the_volume_would_give() {
+fn the_instance_limit_caps_a_faster_volume() {
     // An m1.large has 500 Mbps to its volumes; 2,000 IOPS of 256 KiB would be 500 MB/s.
     let model = VolumeModel {
         shared: vec![
@@ -226,7 +228,7 @@ fn clients_on_one_volume_share_exactly_its_rate() {
     let total: f64 = seen.iter().map(|seen| seen.mean(1, 60)).sum();
     close(total, 3000.0, 1e-4);
     for seen in &seen {
-        // 21 in the queue at 3,000 a second, for each of them.
+        // Each has 21 requests in the queue at 3,000 IOPS in total.
         close(seen.mean_latency_ns(), 7e6, 5e-3);
     }
 }
@@ -238,7 +240,7 @@ fn first_accesses_of_2012_halve_the_rate() {
     let shared = vec![LimitStage { ios: Some(Limit::Rate(rate(1000))), ..LimitStage::default() }];
     let model = VolumeModel { first_touch, shared, ..VolumeModel::unlimited(GIB) };
     let mut volume = Volume::new(&model, 1).unwrap();
-    // In order, the first block of each chunk is the one that pays: 16 blocks cost 17.
+    // Sequentially, the first block of each chunk pays the penalty: 16 blocks cost 17.
     let client = Client { op: Op::Write, block: 4 * KIB, depth: 8, order: Order::Sequential };
     close(run_one(&mut volume, client, 11).mean(1, 11), 1000.0 * 16.0 / 17.0, 2e-3);
     let model = VolumeModel { size_bytes: 1000 * GIB, ..model };

@@ -1,4 +1,4 @@
-//! Several parts in one volume: directions apart, servers, caches, faults and clients.
+//! Volumes of several parts: separate directions, servers, caches, faults and clients.
 
 use fathom_model::Op;
 use fathom_volume::{
@@ -19,7 +19,7 @@ fn with_latency(ns: u64) -> VolumeModel {
 }
 
 fn means(model: &VolumeModel, clients: &[Client]) -> Vec<u64> {
-    let mut volume = Volume::new(model, 1).expect("a volume that can be");
+    let mut volume = Volume::new(model, 1).expect("a valid model");
     run(&mut volume, clients, 0, 11).iter().map(|seen| seen.mean(1, 11).round() as u64).collect()
 }
 
@@ -27,25 +27,25 @@ const READS: Client = Client { op: Op::Read, block: 4 * KIB, depth: 32, order: O
 const WRITES: Client = Client { op: Op::Write, ..READS };
 
 #[test]
-fn budgets_are_shared_or_apart() {
+fn limits_are_shared_or_per_direction() {
     let shared = VolumeModel { shared: vec![iops(3000)], ..with_latency(500_000) };
     let seen = means(&shared, &[READS, WRITES]);
     assert!(seen[0] + seen[1] == 3000 && seen[0].abs_diff(seen[1]) <= 2, "{seen:?}");
     let apart = VolumeModel { reads: vec![iops(3000)], writes: vec![iops(1000)], ..with_latency(500_000) };
     assert_eq!(means(&apart, &[READS, WRITES]), [3000, 1000]);
     assert_eq!(means(&apart, &[WRITES]), [1000]);
-    // Both: what passes the shared one first is limited by the tighter of the two.
+    // Both kinds: the tighter limit applies to requests that passed the shared one.
     let both = VolumeModel { shared: vec![iops(3500)], ..apart.clone() };
     let seen = means(&both, &[READS, WRITES]);
     assert_eq!((seen[0] + seen[1], seen[1]), (3500, 1000));
-    // Servers of one direction do not wait for the queue of the other.
+    // The servers of one direction are independent of the other's queue.
     let few = VolumeModel { parallelism: Some(4), ..apart };
     assert_eq!(means(&few, &[READS, WRITES]), [3000, 1000]);
 }
 
 #[test]
-fn among_requests_of_many_sizes_slack_lets_one_limit_be_reached() {
-    // One of 252 KiB for each of 4: 250 of both reach both limits. Strictly by turns each waits for one of them.
+fn slack_lets_mixed_sizes_reach_a_limit() {
+    // One 252 KiB request per 4 KiB request: 250 of each reach both limits. Without slack, each waits for one of them.
     let limits = LimitStage { bytes: Some(Limit::Rate(rate(64_000 * KIB))), ..iops(500) };
     let clients = [Client { depth: 1, ..READS }, Client { depth: 1, block: 252 * KIB, ..READS }];
     for (slack_ns, expected) in [(0, 168), (10_000_000, 250)] {
@@ -56,24 +56,24 @@ fn among_requests_of_many_sizes_slack_lets_one_limit_be_reached() {
 }
 
 #[test]
-fn servers_limit_without_any_cap() {
+fn parallelism_limits_the_rate_without_other_limits() {
     let model = VolumeModel { parallelism: Some(4), ..with_latency(1_000_000) };
     for (depth, expected) in [(1, 1000), (4, 4000), (32, 4000)] {
         assert_eq!(means(&model, &[Client { depth, ..READS }]), [expected]);
     }
-    // Both directions go to the same servers.
+    // Both directions share the servers.
     assert_eq!(means(&model, &[READS, WRITES]), [2000, 2000]);
 }
 
 #[test]
-fn a_cache_serves_what_it_holds_beyond_the_cap() {
+fn cache_hits_exceed_the_limit() {
     let cache = Cache { bytes: GIB, line_bytes: 4096, latency_ns: 100_000, dirty_bytes: 0 };
     let size_bytes = 256 << 20;
     let model =
         VolumeModel { size_bytes, cache: Some(cache), shared: vec![iops(20_000)], ..with_latency(500_000) };
     let mut volume = Volume::new(&model, 1).unwrap();
     let client = Client { order: Order::Sequential, ..READS };
-    // 65,536 blocks at 20,000 a second, then 32 at a time in 0.1 ms.
+    // 65,536 blocks at 20,000 IOPS, then 32 at a time in 0.1 ms.
     let seen = run_one(&mut volume, client, 6);
     assert_eq!(seen.per_second[1..3], [20_000, 20_000]);
     assert_eq!(seen.per_second[5], 320_000);
@@ -86,10 +86,10 @@ fn writes_are_acknowledged_early_until_the_cache_is_full() {
     let model = VolumeModel { cache: Some(cache), shared: vec![iops(1000)], ..with_latency(500_000) };
     let mut volume = Volume::new(&model, 1).unwrap();
     let seen = run_one(&mut volume, Client { depth: 2, ..WRITES }, 11);
-    // 20,000 a second fill 40,000 places, of which 1,000 a second become free: 2.1 s.
+    // 20,000 writes per second fill 40,000 blocks, of which 1,000 per second become free: 2.1 s.
     assert_eq!(seen.per_second[0..2], [20_000 - 2, 20_000]);
     assert_eq!(seen.per_second[4..11], [1000; 7]);
-    // What was acknowledged is on the volume when a sync says so.
+    // Acknowledged writes are on the volume when a sync completes.
     let sync = VolumeRequest { op: Op::Sync, offset: 0, bytes: 0 };
     let completion = volume.submit(11 * SECOND, &sync);
     assert!(
@@ -99,7 +99,7 @@ fn writes_are_acknowledged_early_until_the_cache_is_full() {
 }
 
 #[test]
-fn a_stall_is_a_gap_and_nothing_else() {
+fn a_stall_only_delays_requests() {
     let stall = Fault { at_ns: 2 * SECOND, length_ns: 3 * SECOND, kind: FaultKind::Stall };
     let model = VolumeModel { faults: vec![stall], shared: vec![iops(100)], ..with_latency(1_000_000) };
     let mut volume = Volume::new(&model, 1).unwrap();
@@ -108,7 +108,7 @@ fn a_stall_is_a_gap_and_nothing_else() {
 }
 
 #[test]
-fn a_volume_that_falls_silent_says_so() {
+fn requests_of_an_endless_stall_never_complete() {
     let stall = Fault { at_ns: SECOND, length_ns: u64::MAX, kind: FaultKind::Stall };
     let model = VolumeModel { faults: vec![stall], ..with_latency(1_000_000) };
     let mut volume = Volume::new(&model, 1).unwrap();
@@ -129,7 +129,7 @@ fn a_volume_that_falls_silent_says_so() {
 }
 
 #[test]
-fn requests_past_the_end_fail_and_cost_nothing() {
+fn requests_past_the_end_fail_without_a_charge() {
     let model = VolumeModel { size_bytes: 8192, shared: vec![iops(1)], ..with_latency(0) };
     let mut volume = Volume::new(&model, 1).unwrap();
     for (offset, bytes, at_ns, outcome) in [
@@ -144,10 +144,10 @@ fn requests_past_the_end_fail_and_cost_nothing() {
 }
 
 #[test]
-fn a_slow_client_hides_the_volume() {
+fn a_slow_client_limits_the_rate() {
     let machine = Machine { cpus: 1, request_ns: 20_000, kib_ns: 0, steal_per_mille: 500, credit: None };
     let model = VolumeModel { client: Some(machine), shared: vec![iops(100_000)], ..with_latency(100_000) };
-    // 20 us of half a CPU: 25,000 a second.
+    // 20 us of half a CPU: 25,000 IOPS.
     assert_eq!(means(&model, &[READS]), [25_000]);
 }
 

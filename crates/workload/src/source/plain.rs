@@ -1,5 +1,5 @@
-//! Requests drawn in a row: of a source where all come from one entry of one file, of one size, and nothing comes
-//! between them.
+//! Requests drawn in batches, for sources whose requests all have one size, draw from one entry of one file, and have
+//! no syncs or other operations between them.
 
 use fathom_model::plan::Mix;
 use fathom_model::{BlockSize, Op, Request};
@@ -7,7 +7,7 @@ use fathom_model::{BlockSize, Op, Request};
 use super::{Source, SourcePlan};
 
 impl Source {
-    /// What can be drawn in a row: requests of a source, which must be plain, up to the end of its loop, or of a pass that is its last.
+    /// Draws requests of a plain source, up to the end of its loop or of its last pass.
     #[inline(always)]
     pub(super) fn next_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
         let op = self.plain_op();
@@ -22,7 +22,7 @@ impl Source {
         made
     }
 
-    /// Requests of a plain source from the pass that has begun.
+    /// Draws requests of a plain source from the current pass.
     #[inline(always)]
     fn draw_plain(&mut self, op: Op, most: u64, each: &mut impl FnMut(Request)) -> u64 {
         let size = self.block_size[op as usize];
@@ -40,7 +40,7 @@ impl Source {
         offsets.next_blocks(most, rng, |block| each(at(op, block)))
     }
 
-    /// Requests of a plain source from new passes.
+    /// Draws requests of a plain source from new passes.
     #[cold]
     fn wrap_plain(&mut self, op: Op, most: u64, each: &mut impl FnMut(Request)) -> u64 {
         let entry = self.shared[op as usize];
@@ -56,7 +56,7 @@ impl Source {
         made
     }
 
-    /// The operation whose size and offsets the requests of a plain source have.
+    /// The operation whose size and offsets a plain source uses.
     #[inline(always)]
     fn plain_op(&self) -> Op {
         match self.mix {
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// True where every request draws from the same entry of the only file, and none makes another one due.
+/// True if every request draws from the same entry of the only file, and none makes another one due.
 pub(super) fn is_plain(plan: &SourcePlan, shared: [usize; 3]) -> bool {
     let one_entry = match plan.pattern.mix {
         Mix::Read | Mix::Write | Mix::Trim => true,

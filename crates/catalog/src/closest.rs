@@ -1,6 +1,6 @@
-//! The volume of a type that is most like one that was measured: its size and what is chosen of it, found by trying.
+//! The volume of a type that is closest to a measured one: a search over its sizes and choices.
 //!
-//! What "like" means is not decided here: the caller gives a distance.
+//! The caller gives the distance.
 
 use fathom_volume::VolumeModel;
 
@@ -9,44 +9,44 @@ use crate::entry::CatalogEntry;
 use crate::resolve::Parameters;
 use crate::wire::{BurstKind, IopsModel, ThroughputUnit};
 
-/// Sizes that are tried first are so far apart.
+/// Ratio of the sizes that are tried first.
 const STEP: f64 = 1.1;
-/// Largest size where none is published.
+/// Largest size if none is published.
 const LARGEST: u64 = 1 << 47;
-/// Sizes whose distance is within this of the least fit about as well.
-const AS_WELL: f64 = 0.005;
-/// How far from what was measured a round figure may be to be taken for it.
-const ROUND: f64 = 0.015;
+/// Sizes whose distance is within this of the minimum fit equally well.
+const TOLERANCE: f64 = 0.005;
+/// Largest relative difference between a measured figure and the round figure assumed for it.
+const ROUNDING: f64 = 0.015;
 
-/// What was measured of a volume.
+/// The measurements of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeasuredVolume {
-    /// Its size, where it is to be that.
+    /// Its size, if it is known.
     pub size_bytes: Option<u64>,
     /// Its highest IOPS.
     pub iops: Option<f64>,
-    /// Its highest bytes a second.
+    /// Its highest bandwidth, bytes per second.
     pub bytes_per_second: Option<f64>,
 }
 
-/// A volume of a type.
+/// The closest volume of a type.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alike {
-    /// What to choose to have it.
+pub struct ClosestVolume {
+    /// Its parameters.
     pub parameters: Parameters,
-    /// Its size, bytes: the least of those that are equally near.
+    /// Its size, bytes: the smallest of those that are equally close.
     pub size_bytes: u64,
-    /// The sizes that are about as near, bytes.
+    /// The smallest and largest size that are equally close, bytes.
     pub sizes: (u64, u64),
-    /// True where every size of this type is about as near.
+    /// True if all sizes of this type are equally close.
     pub is_any_size: bool,
-    /// Its distance, without what the choosing costs.
+    /// Its distance, without the cost of chosen figures.
     pub distance: f64,
-    /// Figures that were chosen so that it fits.
+    /// Number of figures that were chosen to fit.
     pub chosen: u32,
 }
 
-/// One way to choose of a type, whatever the size.
+/// One choice of a type's options, for any size.
 #[derive(Clone, Debug, Default)]
 struct TypeChoice {
     tier: Option<String>,
@@ -56,14 +56,14 @@ struct TypeChoice {
 }
 
 impl CatalogEntry {
-    /// The volume of this type with the least `distance`, each figure that is chosen counting `chosen` more; `None` where
-    /// none can be modelled, or has a distance.
-    pub fn most_alike(
+    /// The volume of this type with the least `distance`; each chosen figure adds `chosen`. `None` if no volume can be
+    /// simulated, or none has a distance.
+    pub fn closest_volume(
         &self,
         measured: &MeasuredVolume,
         chosen: f64,
         distance: &dyn Fn(&VolumeModel) -> Option<f64>,
-    ) -> Option<Alike> {
+    ) -> Option<ClosestVolume> {
         if self.unmodelled().is_some() {
             return None;
         }
@@ -74,11 +74,11 @@ impl CatalogEntry {
                 None => search.over_sizes(),
             }
         });
-        let cost = |alike: &Alike| alike.distance + f64::from(alike.chosen) * chosen;
+        let cost = |found: &ClosestVolume| found.distance + f64::from(found.chosen) * chosen;
         found.min_by(|one, other| cost(one).total_cmp(&cost(other)))
     }
 
-    /// What may be chosen, the plainest first.
+    /// The possible choices, the simplest first.
     fn choices(&self, measured: &MeasuredVolume) -> Vec<TypeChoice> {
         let wire = &self.wire;
         if matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount) {
@@ -97,7 +97,7 @@ impl CatalogEntry {
         let can_bytes = wire.throughput_provisioned_max.is_some();
         let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
         let iops = figures(measured.iops.filter(|_| can_iops), &[100, 1]);
-        // Where IOPS follow from bandwidth, that follows from them.
+        // If IOPS follow from bandwidth, bandwidth is derived from the measured IOPS.
         let by_iops = || Some(measured.iops? / per_throughput? * unit as f64);
         let bytes = measured.bytes_per_second.or_else(by_iops);
         let bytes = figures(bytes.filter(|_| can_bytes), &[unit]);
@@ -109,11 +109,11 @@ impl CatalogEntry {
     }
 }
 
-/// None, and the measured figure as whole units of the first that is near enough.
+/// `None`, and the measured figure in whole units of the first unit that is close enough.
 fn figures(measured: Option<f64>, units: &[u64]) -> Vec<Option<u64>> {
     let near = |value: f64, unit: u64| {
         let rounded = ((value / unit as f64).round() as u64).saturating_mul(unit);
-        let is_near = (rounded as f64 - value).abs() <= value * ROUND;
+        let is_near = (rounded as f64 - value).abs() <= value * ROUNDING;
         (rounded > 0 && is_near).then_some(rounded)
     };
     let figure = measured.and_then(|value| units.iter().find_map(|&unit| near(value, unit)));
@@ -143,19 +143,19 @@ impl TypeSearch<'_> {
         (self.distance)(&resolved.model)
     }
 
-    fn alike(&self, size_bytes: u64, sizes: (u64, u64), distance: f64) -> Alike {
+    fn closest(&self, size_bytes: u64, sizes: (u64, u64), distance: f64) -> ClosestVolume {
         let TypeChoice { iops, bytes_per_second, on_demand, .. } = &self.choice;
         let chosen = [iops, bytes_per_second].into_iter().flatten().count() as u32 + u32::from(*on_demand);
         let parameters = self.parameters(size_bytes);
-        Alike { parameters, size_bytes, sizes, is_any_size: false, distance, chosen }
+        ClosestVolume { parameters, size_bytes, sizes, is_any_size: false, distance, chosen }
     }
 
-    fn at_size(&self, size: u64) -> Option<Alike> {
-        Some(self.alike(size, (size, size), self.distance(size)?))
+    fn at_size(&self, size: u64) -> Option<ClosestVolume> {
+        Some(self.closest(size, (size, size), self.distance(size)?))
     }
 
-    /// The nearest of all sizes in whole GiB.
-    fn over_sizes(&self) -> Option<Alike> {
+    /// The closest of all sizes in whole GiB.
+    fn over_sizes(&self) -> Option<ClosestVolume> {
         let gib = |bytes: u64| bytes.div_ceil(GIB).max(1);
         let (least, most) = self.entry.size_range();
         let (least, most) = (gib(least.unwrap_or(GIB)), most.unwrap_or(LARGEST).max(GIB) / GIB);
@@ -172,17 +172,17 @@ impl TypeSearch<'_> {
         let below = known[index.saturating_sub(1)].0;
         let above = known.get(index + 1).map_or(known[index].0, |next| next.0);
         let (best, distance) = self.refined((below, known[index].0, above), known[index].1);
-        let fits = |gib: u64| at(gib).is_some_and(|other| other <= distance + AS_WELL);
+        let fits = |gib: u64| at(gib).is_some_and(|other| other <= distance + TOLERANCE);
         let low = edge(best, known.iter().rev().map(|(gib, _)| *gib).filter(|&gib| gib < best), &fits);
         let high = edge(best, known.iter().map(|(gib, _)| *gib).filter(|&gib| gib > best), &fits);
         let is_any_size = known.first().is_some_and(|first| low <= first.0)
             && known.last().is_some_and(|last| high >= last.0)
             && known.len() > 1;
-        let alike = self.alike(best * GIB, (low * GIB, high * GIB), distance);
-        Some(Alike { is_any_size, ..alike })
+        let found = self.closest(best * GIB, (low * GIB, high * GIB), distance);
+        Some(ClosestVolume { is_any_size, ..found })
     }
 
-    /// The nearest size between two others, and its distance: falls, then grows.
+    /// The closest size between two others, and its distance, which falls and then grows.
     fn refined(&self, (below, from, above): (u64, u64, u64), distance: f64) -> (u64, f64) {
         let mut best = (from, distance);
         let (mut low, mut high) = (below, above);
@@ -203,7 +203,8 @@ impl TypeSearch<'_> {
     }
 }
 
-/// The farthest size on one side of `best` up to which all fit, by the sizes there from the nearest on.
+/// The farthest size on one side of `best` up to which all fit; `outwards` are the sizes on that side, the closest
+/// first.
 fn edge(best: u64, outwards: impl Iterator<Item = u64>, fits: &dyn Fn(u64) -> bool) -> u64 {
     let mut inside = best;
     for gib in outwards {
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
     use crate::Catalog;
 
-    /// How far the baselines of I/Os are apart.
+    /// The distance of the IOPS baselines.
     fn by_iops(expected: f64) -> impl Fn(&VolumeModel) -> Option<f64> {
         move |model| {
             let limit = model.shared.first()?.ios?;
@@ -237,33 +238,34 @@ mod tests {
 
     fn check(id: &str, iops: f64, expected: (u64, u64, u64)) {
         let measured = MeasuredVolume { iops: Some(iops), ..MeasuredVolume::default() };
-        let alike = Catalog::shipped().get(id).unwrap().most_alike(&measured, 0.01, &by_iops(iops)).unwrap();
-        let (low, high) = alike.sizes;
-        assert_eq!((alike.size_bytes / GIB, low / GIB, high / GIB), expected, "{id} {iops} {alike:?}");
+        let found =
+            Catalog::shipped().get(id).unwrap().closest_volume(&measured, 0.01, &by_iops(iops)).unwrap();
+        let (low, high) = found.sizes;
+        assert_eq!((found.size_bytes / GIB, low / GIB, high / GIB), expected, "{id} {iops} {found:?}");
     }
 
     #[test]
     fn sizes_follow_from_iops() {
         check("aws-gp2", 150.0, (50, 50, 50));
         check("aws-gp2", 5000.0, (1667, 1659, 1675));
-        // 100 is the floor, which all sizes up to 33 GiB have.
+        // 100 is the minimum, for all sizes up to 33 GiB.
         check("aws-gp2", 100.0, (1, 1, 33));
         check("aws-gp2", 90_000.0, (5334, 5307, 16_384));
     }
 
     #[test]
-    fn a_size_that_is_known_is_kept() {
+    fn a_known_size_is_kept() {
         let measured = MeasuredVolume { size_bytes: Some(100 * GIB), ..MeasuredVolume::default() };
         let entry = Catalog::shipped().get("aws-gp2").unwrap();
-        let alike = entry.most_alike(&measured, 0.01, &by_iops(150.0)).unwrap();
-        assert_eq!(alike.size_bytes, 100 * GIB);
-        assert!((alike.distance - 2f64.ln()).abs() < 1e-9);
+        let found = entry.closest_volume(&measured, 0.01, &by_iops(150.0)).unwrap();
+        assert_eq!(found.size_bytes, 100 * GIB);
+        assert!((found.distance - 2f64.ln()).abs() < 1e-9);
         let tiny = MeasuredVolume { size_bytes: Some(64 << 20), ..measured };
-        assert_eq!(entry.most_alike(&tiny, 0.01, &by_iops(150.0)), None);
+        assert_eq!(entry.closest_volume(&tiny, 0.01, &by_iops(150.0)), None);
     }
 
     #[test]
-    fn a_burst_that_is_billed_is_a_choice() {
+    fn on_demand_bursts_are_a_choice() {
         let by_peak = |expected: f64| {
             move |model: &VolumeModel| {
                 let peak = model.shared.first()?.ios?.peak()?;
@@ -273,32 +275,32 @@ mod tests {
         let entry = Catalog::shipped().get("azure-premium-ssd").unwrap();
         let measured = MeasuredVolume { size_bytes: Some(1024 * GIB), ..MeasuredVolume::default() };
         let at = |iops: f64| {
-            let alike = entry.most_alike(&measured, 0.01, &by_peak(iops)).unwrap();
-            (alike.parameters.on_demand, alike.chosen)
+            let found = entry.closest_volume(&measured, 0.01, &by_peak(iops)).unwrap();
+            (found.parameters.on_demand, found.chosen)
         };
         assert_eq!(at(30_000.0), (true, 1));
         assert_eq!(at(5_000.0), (false, 0));
     }
 
     #[test]
-    fn bandwidth_that_was_not_seen_follows_from_iops() {
+    fn unmeasured_bandwidth_follows_from_iops() {
         let entry = Catalog::shipped().get("gcp-hyperdisk-throughput").unwrap();
         let measured = MeasuredVolume { iops: Some(2881.0), ..MeasuredVolume::default() };
-        let alike = entry.most_alike(&measured, 0.01, &by_iops(2880.0)).unwrap();
-        assert_eq!(alike.parameters.bytes_per_second, Some(720 << 20));
-        assert!(alike.distance < 1e-9, "{alike:?}");
+        let found = entry.closest_volume(&measured, 0.01, &by_iops(2880.0)).unwrap();
+        assert_eq!(found.parameters.bytes_per_second, Some(720 << 20));
+        assert!(found.distance < 1e-9, "{found:?}");
     }
 
     #[test]
-    fn what_is_provisioned_is_chosen_as_a_round_figure() {
+    fn provisioned_figures_are_chosen_as_round_numbers() {
         let entry = Catalog::shipped().get("aws-gp3").unwrap();
         let at = |iops: f64| {
             let measured = MeasuredVolume { iops: Some(iops), ..MeasuredVolume::default() };
-            let alike = entry.most_alike(&measured, 0.01, &by_iops(iops)).unwrap();
-            (alike.parameters.iops, alike.chosen)
+            let found = entry.closest_volume(&measured, 0.01, &by_iops(iops)).unwrap();
+            (found.parameters.iops, found.chosen)
         };
         assert_eq!(at(4989.0), (Some(5000), 1));
-        // What is included needs no choosing.
+        // Included IOPS need no choice.
         assert_eq!(at(3004.0), (None, 0));
         assert_eq!(at(12_345.0).1, 1);
     }
