@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_found_for_what_arrived() {
+    fn completions_are_matched_to_requests() {
         let trace = "\
 # entries-in-buffer/entries-written: 6/6   #P:2
      two words-25712   [001] ..... 12481.000001: block_bio_queue: 7,3 R 8 + 8 [two words]

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_found_for_what_arrived() {
+    fn completions_are_matched_to_requests() {
         let log = "\
 2026-11-20 23:59:59.000001 Ready thread_model=3
 2026-11-20 23:59:59.000002 connection=1 Connect export=\"\" tls=0 size=0x1000000

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_written_in_each_versions_words() {
+    fn limits_have_the_syntax_of_each_cgroup_version() {
         let cap = Cap { read_iops: Some(500), write_bps: Some(1 << 20), ..Cap::default() };
         let settings = |hierarchy: Hierarchy| {
             let group = PathBuf::from("/nowhere/group");

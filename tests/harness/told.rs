@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_of_many_lines_becomes_a_short_one() {
+    fn long_causes_are_shortened() {
         assert_eq!(one_line("off by 3 %:\n  {\n    \"a\": 1\n  }"), "off by 3 %: { \"a\": 1 }");
         assert_eq!(one_line(&"µ".repeat(240)), "µ".repeat(240));
         assert_eq!(one_line(&"µ".repeat(300)), "µ".repeat(240) + " ...");

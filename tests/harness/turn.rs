@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_follow_each_other_and_never_mix() {
+    fn kinds_of_turns_never_overlap() {
         let check = |script, expected: &[&str]| assert_eq!(played(script), expected, "{script}");
         check("aa..", &["a", "a", "a", ""]);
         check("cccccc.", &["c", "cc", "ccc", "cccc", "ccccc", "ccccc", "ccccc"]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_has_a_turn_whatever_they_ask_for() {
+    fn every_test_gets_its_turn() {
         // Every order of seven tests: each is let in, never with another kind, never too many.
         for order in 0..3_usize.pow(7) {
             let kinds: Vec<Kind> = (0..7)
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken() {
+    fn waiting_tests_are_woken() {
         let turns = Turns { queue: Mutex::new(Queue::new()), moved: Condvar::new() };
         let ran = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_turn_is_refused_and_a_failed_test_gives_its_own_back() {
+    fn a_second_turn_is_refused_and_failed_tests_release_theirs() {
         let second = std::panic::catch_unwind(|| {
             let _first = loading();
             let _second = loading();

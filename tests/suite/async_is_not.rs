@@ -50,7 +50,7 @@ fn own_cpu_ns(report: &FioReport) -> f64 {
 }
 
 #[test]
-fn requests_that_workers_of_the_kernel_carry_out_are_noticed_and_psync_is_cheaper() {
+fn requests_executed_by_kernel_workers_are_reported_and_psync_is_cheaper() {
     need!(root);
     let _alone = measuring_alone();
     let (ours, mount) = (Ours::new(), Mount::tmpfs(80 * MIB));
@@ -110,7 +110,7 @@ fn watched(command: &mut Command) -> (u64, FioReport) {
 }
 
 #[test]
-fn the_cpu_time_of_workers_is_what_the_kernel_counted() {
+fn the_cpu_time_of_workers_equals_the_kernels_count() {
     need!(root, path "/proc/self/schedstat");
     let _alone = measuring_alone();
     let (ours, mount) = (Ours::new(), Mount::tmpfs(80 * MIB));
@@ -135,7 +135,7 @@ fn the_cpu_time_of_workers_is_what_the_kernel_counted() {
 }
 
 #[test]
-fn a_ramp_is_no_part_of_what_workers_used() {
+fn a_ramp_is_excluded_from_the_cpu_time_of_workers() {
     need!(root);
     let _alone = measuring_alone();
     let (ours, mount) = (Ours::new(), Mount::tmpfs(80 * MIB));
@@ -156,7 +156,7 @@ fn a_ramp_is_no_part_of_what_workers_used() {
 }
 
 #[test]
-fn workers_are_found_in_a_process_namespace_of_its_own() {
+fn workers_are_found_in_a_pid_namespace() {
     need!(root, tool "unshare");
     let _alone = measuring_alone();
     let (ours, mount) = (Ours::new(), Mount::tmpfs(80 * MIB));
@@ -172,7 +172,7 @@ fn workers_are_found_in_a_process_namespace_of_its_own() {
 }
 
 #[test]
-fn a_submitting_call_that_waits_for_the_requests_is_noticed() {
+fn a_blocking_submission_is_reported() {
     need!(root, tool "nbdfuse", tool "nbdkit", tool "fusermount3");
     let _capped = measuring_capped();
     let ours = Ours::new();
@@ -192,7 +192,7 @@ fn a_submitting_call_that_waits_for_the_requests_is_noticed() {
 }
 
 #[test]
-fn reads_that_are_complete_when_submitted_are_told_of_without_a_cheaper_engine() {
+fn reads_that_complete_in_submission_are_reported_without_a_cheaper_engine() {
     let _alone = measuring_alone();
     let (ours, directory) = (Ours::new(), scratch());
     // What has just been written is in the page cache.
@@ -211,7 +211,7 @@ fn reads_that_are_complete_when_submitted_are_told_of_without_a_cheaper_engine()
 }
 
 #[test]
-fn nothing_is_said_where_requests_are_asynchronous() {
+fn asynchronous_requests_give_no_finding() {
     need!(root, tool "losetup", path "/dev/shm");
     let _alone = measuring_alone();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(32 * MIB));

@@ -84,7 +84,7 @@ fn assert_refused(ended: &Ended, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn command_lines_of_fio() {
+fn invalid_fio_command_lines_are_refused() {
     let _loading = loading();
     let place = Place::new();
     let check = |words: &[&str], parts: &[&str]| {
@@ -117,7 +117,7 @@ fn command_lines_of_fio() {
 }
 
 #[test]
-fn command_lines_of_our_own() {
+fn invalid_command_lines_of_own_commands_are_refused() {
     let _loading = loading();
     let place = Place::new();
     let check = |words: &[&str], code: i32, parts: &[&str]| {
@@ -159,7 +159,7 @@ fn command_lines_of_our_own() {
 }
 
 #[test]
-fn words_that_are_no_text() {
+fn arguments_that_are_not_utf8_are_refused() {
     let _loading = loading();
     let place = Place::new();
     let word = OsStr::from_bytes(b"--name=\xff\xfe");
@@ -181,7 +181,7 @@ fn words_that_are_no_text() {
 }
 
 #[test]
-fn very_many_words() {
+fn very_long_command_lines_are_handled() {
     let _loading = loading();
     let place = Place::new();
     let many = |word: &str, count: usize| {
@@ -198,7 +198,7 @@ fn very_many_words() {
 }
 
 #[test]
-fn sizes_that_do_not_fit() {
+fn sizes_that_do_not_fit_are_refused() {
     let _loading = loading();
     let place = Place::new();
     let check = |words: &[&str], parts: &[&str]| assert_refused(&run(&mut place.fio(words)), 1, parts);
@@ -220,7 +220,7 @@ fn sizes_that_do_not_fit() {
 }
 
 #[test]
-fn blocks_that_direct_io_cannot_do() {
+fn blocks_unsuitable_for_direct_io_are_refused() {
     need!(root, tool "losetup");
     let _loading = loading();
     let place = Place::new();
@@ -239,7 +239,7 @@ fn blocks_that_direct_io_cannot_do() {
 }
 
 #[test]
-fn depths_that_the_kernel_cannot_do() {
+fn queue_depths_above_the_kernels_limit_are_refused() {
     let _loading = loading();
     let place = Place::new();
     let deep = ["--size=1m", "--rw=randread", "--iodepth=100000"];
@@ -255,7 +255,7 @@ fn depths_that_the_kernel_cannot_do() {
 }
 
 #[test]
-fn targets_that_are_not_there() {
+fn missing_targets_are_refused() {
     let _loading = loading();
     let place = Place::new();
     let check = |target: &str, parts: &[&str]| {
@@ -276,7 +276,7 @@ fn targets_that_are_not_there() {
 }
 
 #[test]
-fn job_files_that_are_none() {
+fn invalid_job_files_are_refused() {
     let _loading = loading();
     let place = Place::new();
     let file = |name: &str, content: &[u8]| {
@@ -312,7 +312,7 @@ fn job_files_that_are_none() {
 }
 
 #[test]
-fn a_user_without_permission() {
+fn targets_without_permission_are_refused() {
     need!(root, tool "setpriv");
     let _loading = loading();
     let place = Place::new();
@@ -397,7 +397,7 @@ fn a_user_without_permission() {
 }
 
 #[test]
-fn no_space_is_left() {
+fn a_full_file_system_is_reported() {
     need!(root, tool "mount");
     let _loading = loading();
     let place = Place::new();
@@ -431,7 +431,7 @@ fn no_space_is_left() {
 }
 
 #[test]
-fn a_history_that_has_no_space_stops_nothing() {
+fn a_history_without_space_does_not_stop_the_run() {
     need!(root, tool "mount");
     let _loading = loading();
     let place = Place::new();
@@ -448,7 +448,7 @@ fn a_history_that_has_no_space_stops_nothing() {
 }
 
 #[test]
-fn a_file_system_without_direct_io() {
+fn file_systems_without_direct_io_are_reported() {
     need!(root, tool "mount");
     let _loading = loading();
     let place = Place::new();
@@ -476,7 +476,7 @@ fn a_file_system_without_direct_io() {
 }
 
 #[test]
-fn targets_that_are_read_only() {
+fn read_only_targets_are_refused_for_writes() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
     let _loading = loading();
     let place = Place::new();
@@ -548,7 +548,7 @@ fn as_nobody(place: &Place, limits: &[&str], words: &[&str]) -> Command {
 }
 
 #[test]
-fn io_uring_that_is_forbidden() {
+fn forbidden_io_uring_is_reported_with_a_remedy() {
     need!(root, tool "setpriv", path "/proc/sys/kernel/io_uring_disabled");
     let _alone = measuring_alone();
     let place = Place::new();
@@ -575,7 +575,7 @@ fn io_uring_that_is_forbidden() {
 }
 
 #[test]
-fn limits_of_memory_and_descriptors() {
+fn memory_and_descriptor_limits_are_reported() {
     need!(root, tool "setpriv", tool "prlimit");
     let _loading = loading();
     let place = Place::new();
@@ -623,7 +623,7 @@ fn limits_of_memory_and_descriptors() {
 }
 
 #[test]
-fn a_device_that_fails() {
+fn device_errors_are_reported() {
     need!(root, tool "losetup");
     let _loading = loading();
     let place = Place::new();
@@ -704,7 +704,7 @@ fn history_in(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn histories_that_cannot_be_used() {
+fn unusable_histories_do_not_stop_the_run() {
     need!(tool "sqlite3");
     let _loading = loading();
     let directory = scratch();
@@ -731,7 +731,7 @@ fn histories_that_cannot_be_used() {
 }
 
 #[test]
-fn a_history_that_is_locked() {
+fn a_locked_history_does_not_stop_the_run() {
     need!(tool "sqlite3");
     let _loading = loading();
     let directory = scratch();
@@ -765,7 +765,7 @@ fn a_history_that_is_locked() {
 }
 
 #[test]
-fn a_history_beside_a_device_leaves_nothing_there() {
+fn a_history_beside_a_device_leaves_no_files() {
     need!(root);
     let _loading = loading();
     let place = Place::new();
@@ -789,7 +789,7 @@ fn in_shell(place: &Place, script: &str) -> Ended {
 }
 
 #[test]
-fn readers_that_go_away() {
+fn closed_pipes_end_the_output_without_a_panic() {
     let _loading = loading();
     let place = Place::new();
     let bench = "bench --quick --runtime=100ms --size=16m --only=lat-read \"$1\"";
@@ -819,7 +819,7 @@ fn readers_that_go_away() {
 }
 
 #[test]
-fn environments_without_the_usual() {
+fn missing_environment_variables_are_handled() {
     let _loading = loading();
     let place = Place::new();
     let environments: [&[(&str, &str)]; 6] = [
@@ -849,7 +849,7 @@ fn environments_without_the_usual() {
 }
 
 #[test]
-fn a_directory_that_has_gone() {
+fn a_removed_working_directory_is_reported() {
     let _loading = loading();
     let place = Place::new();
     let script = "mkdir \"$1/gone\" && cd \"$1/gone\" && rmdir ../gone && exec \"$0\" ";
@@ -862,7 +862,7 @@ fn a_directory_that_has_gone() {
 }
 
 #[test]
-fn two_benches_in_one_directory_with_one_history() {
+fn two_benches_share_a_directory_and_a_history() {
     need!(tool "sqlite3");
     let _loading = loading();
     let place = Place::new();

@@ -66,7 +66,7 @@ fn holds(what: &str, is_true: bool, figures: [f64; 2]) -> Result<(), String> {
 }
 
 #[test]
-fn dd_does_not_see_a_limit_on_requests() {
+fn dd_does_not_measure_an_iops_limit() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _capped = measuring_capped();
     let volumes = ["iops=150", "iops=1200"].map(|iops| Mounted::new(&[iops, "bandwidth=50000000"]));
@@ -81,7 +81,7 @@ fn dd_does_not_see_a_limit_on_requests() {
 }
 
 #[test]
-fn dd_within_a_cache_does_not_see_the_disk() {
+fn dd_in_a_cache_does_not_measure_the_disk() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _alone = measuring_alone();
     let volume = Mounted::new(&["cache=40M"]);
@@ -98,7 +98,7 @@ fn dd_within_a_cache_does_not_see_the_disk() {
 }
 
 #[test]
-fn dd_does_not_see_what_a_commit_takes() {
+fn dd_does_not_measure_commit_latency() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _capped = measuring_capped();
     let volumes = ["flush=0", "flush=20000"].map(|flush| Mounted::new(&[flush, "bandwidth=50000000"]));
@@ -113,7 +113,7 @@ fn dd_does_not_see_what_a_commit_takes() {
 }
 
 #[test]
-fn dd_is_over_before_the_credit_is() {
+fn dd_ends_before_burst_credits_are_exhausted() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "mkfs.ext4", path "/usr/include/nbdkit-plugin.h");
     let _capped = measuring_capped();
     steadily(|| {

@@ -77,7 +77,7 @@ pub(crate) fn newest(ours: &Ours) -> Value {
 }
 
 #[test]
-fn a_run_without_a_cause_tells_nothing() {
+fn a_normal_run_has_no_findings() {
     need!(root, tool "losetup", path "/dev/shm");
     let _alone = measuring_alone();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(256 * MIB));
@@ -94,7 +94,7 @@ fn a_run_without_a_cause_tells_nothing() {
 }
 
 #[test]
-fn a_cap_is_named_with_its_value() {
+fn a_cap_is_reported_with_its_value() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let (home, device) = (scratch(), LoopDevice::in_memory(128 * MIB));
@@ -154,7 +154,7 @@ impl Drop for FifthOfACpu {
 }
 
 #[test]
-fn a_quota_of_cpu_time_is_told_from_a_slow_target() {
+fn a_cpu_quota_is_distinguished_from_a_slow_target() {
     need!(root, path "/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
     let _alone = measuring_alone();
     let (ours, group) = (Ours::new(), FifthOfACpu::new());
@@ -188,7 +188,7 @@ fn a_quota_of_cpu_time_is_told_from_a_slow_target() {
 }
 
 #[test]
-fn reads_from_memory_are_told_from_reads_of_the_device() {
+fn page_cache_reads_are_distinguished_from_device_reads() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount", path "/dev/shm");
     let _alone = measuring_alone();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(128 * MIB));
@@ -212,7 +212,7 @@ fn reads_from_memory_are_told_from_reads_of_the_device() {
 }
 
 #[test]
-fn a_neighbour_on_the_same_device_is_seen() {
+fn foreign_io_on_the_device_is_reported() {
     need!(root, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let (ours, neighbour, device) = (Ours::new(), Ours::new(), LoopDevice::in_memory(64 * MIB));
@@ -234,7 +234,7 @@ fn a_neighbour_on_the_same_device_is_seen() {
 }
 
 #[test]
-fn failed_requests_are_an_error() {
+fn failed_requests_give_an_error_finding() {
     need!(root, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(32 * MIB));
@@ -296,7 +296,7 @@ fn commits(ours: &Ours, place: &Path) -> Value {
 }
 
 #[test]
-fn syncs_that_do_not_reach_the_device_are_suspicious() {
+fn syncs_that_do_not_reach_the_device_are_reported() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
     let _alone = measuring_alone();
     let (ours, device) = (Ours::new(), LoopDevice::new(128 * MIB));
@@ -312,7 +312,7 @@ fn syncs_that_do_not_reach_the_device_are_suspicious() {
 }
 
 #[test]
-fn a_disk_that_hangs_is_stalled_and_not_slow() {
+fn a_hanging_disk_is_stalled_and_not_slow() {
     need!(root, tool "nbdfuse", tool "nbdkit", tool "fusermount3");
     let _capped = measuring_capped();
     let (ours, disk) = (Ours::new(), NbdDisk::new(64 * MIB, &["delay"], &["rdelay=2ms"]));

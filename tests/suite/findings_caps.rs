@@ -127,7 +127,7 @@ fn under_changing_caps(caps: &[(u64, u64)]) -> Value {
     newest(&ours)
 }
 
-fn a_cap_that_falls_is_suspected_to_be_a_spent_burst() -> Result<(), String> {
+fn a_falling_cap_gives_burst_suspected() -> Result<(), String> {
     let record = under_changing_caps(&[(2000, 11_500), (500, 0)]);
     let burst = found(&record, "burst-suspected")?;
     within("burst", number(burst, "burst_iops"), 2000.0, 5.0)?;
@@ -181,7 +181,7 @@ fn two_volumes_share_the_limit_of_a_server() -> Result<(), String> {
 }
 
 #[test]
-fn limits_are_named_with_their_values() {
+fn limits_are_reported_with_their_values() {
     need!(
         root, limits, tool "losetup", tool "addpart", tool "nbdkit", tool "nbdfuse", tool "fusermount3",
         path "/dev/shm"
@@ -191,7 +191,7 @@ fn limits_are_named_with_their_values() {
         ("a curve", a_curve_that_bends),
         ("no limit", a_disk_that_could_do_more),
         ("blocks", blocks_too_small_for_the_bandwidth),
-        ("a burst", a_cap_that_falls_is_suspected_to_be_a_spent_burst),
+        ("a burst", a_falling_cap_gives_burst_suspected),
         ("ups and downs", a_cap_that_falls_and_rises_is_not_steady),
         ("partitions", two_partitions_share_the_limit_of_their_disk),
         ("volumes", two_volumes_share_the_limit_of_a_server),

@@ -206,7 +206,7 @@ fn reads_that_fail() -> Result<(), String> {
 }
 
 #[test]
-fn what_a_device_does_is_told() {
+fn findings_report_the_behaviour_of_a_device() {
     need!(
         root, tool "losetup", tool "mkfs.ext4", tool "mount", tool "addpart", tool "nbdkit", tool "nbdfuse",
         tool "fusermount3", path "/dev/shm"
@@ -227,7 +227,7 @@ fn what_a_device_does_is_told() {
 
 /// A thread that copies out of memory has no time left for more.
 #[test]
-fn a_client_that_is_busy_is_told_from_a_slow_target() {
+fn a_busy_client_is_distinguished_from_a_slow_target() {
     need!(root, tool "chrt", path "/dev/shm");
     let _alone = measuring_alone();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(16 * MIB));

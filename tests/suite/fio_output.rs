@@ -239,7 +239,7 @@ fn check_keys(arguments: &str, our: &Value, fios: &Value) {
 }
 
 #[test]
-fn every_command_prints_what_fio_prints() {
+fn every_command_prints_the_same_as_fio() {
     need!(tool "fio");
     let _loading = loading();
     let (ours, our_place, fios_place) = (Ours::new(), place(), place());
@@ -283,7 +283,7 @@ fn stdout_is_one_document_and_nothing_else() {
 }
 
 #[test]
-fn an_output_file_takes_the_report_and_leaves_stdout_empty() {
+fn an_output_file_gets_the_report_and_stdout_stays_empty() {
     let _loading = loading();
     let (ours, directory) = (Ours::new(), place());
     for arguments in [FIXED[0], FIXED[8]] {

@@ -37,7 +37,7 @@ fn capped(device: &LoopDevice, cap: &Cap, op: &str, bs: &str, depth: u32, second
 }
 
 #[test]
-fn a_capped_device_gives_its_iops() {
+fn a_capped_device_delivers_its_iops() {
     need!(root, limits, tool "losetup", tool "fio", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
@@ -52,7 +52,7 @@ fn a_capped_device_gives_its_iops() {
 }
 
 #[test]
-fn a_capped_device_gives_its_bandwidth() {
+fn a_capped_device_delivers_its_bandwidth() {
     need!(root, limits, tool "losetup", tool "fio", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
@@ -101,7 +101,7 @@ fn a_cap_can_change_while_a_process_runs_under_it() {
 }
 
 #[test]
-fn dropping_a_cap_frees_the_processes_held_by_it() {
+fn dropping_a_cap_releases_its_processes() {
     need!(root, limits, tool "losetup", tool "fio", path "/dev/shm");
     let _loading = loading();
     let device = LoopDevice::in_memory(16 * MIB);
@@ -130,7 +130,7 @@ fn dropping_a_cap_frees_the_processes_held_by_it() {
 }
 
 #[test]
-fn a_loop_device_counts_exactly_what_it_was_asked() {
+fn a_loop_device_counts_requests_exactly() {
     need!(root, tool "losetup", tool "fio", path "/dev/shm");
     let _loading = loading();
     let device = LoopDevice::in_memory(32 * MIB);
@@ -144,7 +144,7 @@ fn a_loop_device_counts_exactly_what_it_was_asked() {
 }
 
 #[test]
-fn sectors_and_write_protection_are_as_asked() {
+fn sector_size_and_write_protection_are_as_configured() {
     need!(root, tool "losetup");
     let _loading = loading();
     let options = LoopOptions { sector: 4096, read_only: true, ..LoopOptions::of_size(8 * MIB) };
@@ -184,7 +184,7 @@ fn a_small_memory_file_system_fills_up() {
 }
 
 #[test]
-fn file_systems_are_made_and_mounted() {
+fn file_systems_are_created_and_mounted() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mkfs.xfs", path "/dev/loop-control");
     let _loading = loading();
     for kind in ["ext4", "xfs"] {
@@ -198,7 +198,7 @@ fn file_systems_are_made_and_mounted() {
 }
 
 #[test]
-fn nothing_is_left_behind() {
+fn fixtures_leave_nothing_behind() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4");
     let _loading = loading();
     let device = LoopDevice::new(16 * MIB);
@@ -217,7 +217,7 @@ fn nothing_is_left_behind() {
 }
 
 #[test]
-fn a_delayed_disk_answers_after_its_delay() {
+fn a_delayed_disk_completes_after_its_delay() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
     let _capped = measuring_capped();
     let disk = NbdDisk::new(16 * MIB, &["delay"], &["rdelay=20ms", "wdelay=10ms"]);
@@ -242,7 +242,7 @@ fn a_delayed_disk_answers_after_its_delay() {
 }
 
 #[test]
-fn a_failing_disk_fails_and_says_so() {
+fn a_failing_disk_fails_and_logs_it() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
     let _loading = loading();
     let disk = NbdDisk::new(16 * MIB, &["error"], &["error=EIO", "error-pread-rate=10%"]);
@@ -264,7 +264,7 @@ fn a_failing_disk_fails_and_says_so() {
 }
 
 #[test]
-fn a_disk_that_hangs_answers_when_it_resumes() {
+fn a_hanging_disk_completes_requests_after_resuming() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
     let _loading = loading();
     let disk = NbdDisk::new(MIB, &[], &[]);
@@ -289,7 +289,7 @@ fn a_disk_that_hangs_answers_when_it_resumes() {
 }
 
 #[test]
-fn a_disk_whose_server_dies_fails() {
+fn a_disk_fails_when_its_server_dies() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let mut disk = NbdDisk::new(MIB, &[], &[]);

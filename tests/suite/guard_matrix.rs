@@ -513,7 +513,7 @@ mod never_written {
 }
 
 #[test]
-fn no_file_is_made_among_device_nodes() {
+fn no_file_is_created_among_device_nodes() {
     need!(root);
     let _loading = loading();
     let (directory, home) = (scratch(), scratch());
@@ -543,7 +543,7 @@ fn no_file_is_made_among_device_nodes() {
 }
 
 #[test]
-fn images_that_others_have_open_are_told_of() {
+fn images_opened_by_other_processes_are_reported() {
     need!(root, tool "losetup");
     let _loading = loading();
     let (directory, home) = (scratch(), scratch());
@@ -635,7 +635,7 @@ fn data_of_an_unknown_format_is_mentioned() {
 }
 
 #[test]
-fn kept_unlinked_and_output_files_are_asked_for_like_any_other() {
+fn kept_unlinked_and_output_files_are_guarded_like_others() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
     let _loading = loading();
     let home = scratch();

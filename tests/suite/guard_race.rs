@@ -87,7 +87,7 @@ fn nothing_reaches_a_protected_device_while_links_and_mounts_change() {
 }
 
 #[test]
-fn a_device_is_kept_from_others_while_files_are_laid_out() {
+fn a_device_is_claimed_during_file_layout() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
     let _loading = loading();
     let (device, home, directory) = (LoopDevice::new(32 * MIB), scratch(), scratch());
@@ -108,7 +108,7 @@ fn a_device_is_kept_from_others_while_files_are_laid_out() {
 }
 
 #[test]
-fn a_file_that_takes_the_place_of_another_is_not_removed() {
+fn a_file_that_replaced_another_is_not_removed() {
     need!(root);
     let _loading = loading();
     let (home, directory) = (scratch(), scratch());
@@ -127,7 +127,7 @@ fn a_file_that_takes_the_place_of_another_is_not_removed() {
 }
 
 #[test]
-fn a_layout_keeps_what_others_append() {
+fn file_layout_keeps_data_appended_by_others() {
     need!(root);
     let _loading = loading();
     let (home, directory) = (scratch(), scratch());

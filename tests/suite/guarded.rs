@@ -150,7 +150,7 @@ fn md_superblock(device: &Path) {
 }
 
 #[test]
-fn signed_devices_are_refused_and_written_only_when_named() {
+fn devices_with_signatures_are_written_only_when_named() {
     need!(root, tool "losetup", tool "sfdisk", tool "mkfs.ext4", tool "mkfs.xfs", tool "mkswap", tool "pvcreate");
     let _loading = loading();
     type Make = fn(&Path);
@@ -327,7 +327,7 @@ fn a_device_with_a_holder_is_refused() {
 }
 
 #[test]
-fn a_device_that_somebody_holds_exclusively_is_refused() {
+fn an_exclusively_opened_device_is_refused() {
     need!(root, tool "losetup");
     let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
@@ -355,7 +355,7 @@ fn a_device_under_a_mounted_loop_device_is_refused() {
 }
 
 #[test]
-fn other_names_for_a_device_hide_and_allow_the_same() {
+fn other_names_of_a_device_are_treated_like_the_first() {
     need!(root, tool "losetup", tool "mkfs.ext4");
     let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
@@ -453,7 +453,7 @@ fn a_device_that_cannot_be_written_is_refused_with_every_flag() {
 }
 
 #[test]
-fn several_targets_are_each_looked_at_before_any_is_written() {
+fn all_targets_are_inspected_before_any_is_written() {
     need!(root, tool "losetup", tool "mkswap");
     let _loading = loading();
     let (free, signed) = (LoopDevice::new(32 * MIB), LoopDevice::new(32 * MIB));

@@ -46,7 +46,7 @@ fn orders(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_process_named_like_an_order_to_the_terminal_is_shown_by_its_name() {
+fn control_characters_in_process_names_are_escaped() {
     need!(root, tool "losetup", tool "fio", tool "script", path "/dev/shm");
     let _loading = loading();
     let (home, device) = (scratch(), LoopDevice::in_memory(64 << 20));

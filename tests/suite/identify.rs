@@ -184,7 +184,7 @@ fn credit_of_bytes() -> Result<(), String> {
 }
 
 #[test]
-fn limits_and_credit_are_found_as_they_were_set() {
+fn limits_and_burst_credits_are_identified_as_configured() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let cases: [Case; 5] = [
@@ -198,7 +198,7 @@ fn limits_and_credit_are_found_as_they_were_set() {
 }
 
 #[test]
-fn a_device_keeps_its_data_unless_it_is_named() {
+fn devices_that_are_not_named_keep_their_data() {
     need!(root, tool "losetup");
     let _load = loading();
     let device = LoopDevice::new(32 * MIB);

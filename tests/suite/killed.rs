@@ -205,7 +205,7 @@ fn bench_broken_off(target: &Path, signal: Signal) {
 
 /// A lost connection: every write to the terminal fails from then on.
 #[test]
-fn a_bench_whose_terminal_is_gone_keeps_what_was_measured() {
+fn a_bench_without_its_terminal_keeps_finished_tests() {
     need!(tool "sqlite3");
     let _loading = loading();
     let (bench, target) = (Bench::new(), scratch());
@@ -223,7 +223,7 @@ fn a_bench_whose_terminal_is_gone_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_bench_that_is_broken_off_keeps_what_was_finished() {
+fn an_interrupted_bench_keeps_finished_tests() {
     need!(root, tool "sqlite3");
     let _loading = loading();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL] {
@@ -232,7 +232,7 @@ fn a_bench_that_is_broken_off_keeps_what_was_finished() {
 }
 
 #[test]
-fn nothing_is_left_in_memory_or_where_files_cannot_be_nameless() {
+fn no_file_is_left_in_memory_or_without_unnamed_files() {
     need!(root, tool "mount", tool "sqlite3", tool "mkfs.ext4", tool "fuse2fs", path "/dev/fuse");
     let _loading = loading();
     let tmpfs = Mount::tmpfs(64 * MIB);
@@ -293,7 +293,7 @@ impl Drop for FuseMount {
 }
 
 #[test]
-fn a_bench_broken_off_while_laying_out_leaves_nothing() {
+fn a_bench_interrupted_in_file_layout_leaves_no_file() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4", tool "sqlite3");
     let _loading = loading();
     let device = LoopDevice::new(64 * MIB);
@@ -325,7 +325,7 @@ fn a_bench_broken_off_while_laying_out_leaves_nothing() {
 }
 
 #[test]
-fn a_broken_off_bench_prints_one_document() {
+fn an_interrupted_bench_prints_one_document() {
     need!(root, tool "sqlite3");
     let _loading = loading();
     let target = scratch();
@@ -357,7 +357,7 @@ fn endless_fio(home: &Path, target: &Path, engine: &str) -> Command {
 }
 
 #[test]
-fn fio_reports_what_it_did_until_a_signal() {
+fn fio_reports_partial_results_after_a_signal() {
     need!(root);
     let _loading = loading();
     let (home, target) = (scratch(), scratch());
@@ -416,7 +416,7 @@ fn fio_prints_one_document_after_a_signal() {
 }
 
 #[test]
-fn fio_ends_while_laying_out() {
+fn fio_ends_during_file_layout() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4");
     let _loading = loading();
     let device = LoopDevice::new(64 * MIB);
@@ -448,7 +448,7 @@ fn fio_ends_while_laying_out() {
 }
 
 #[test]
-fn fio_that_is_kept_is_incomplete_after_a_signal() {
+fn a_kept_fio_run_is_incomplete_after_a_signal() {
     need!(root, tool "sqlite3");
     let _loading = loading();
     for signal in [Signal::INT, Signal::KILL] {
@@ -490,7 +490,7 @@ fn fio_on(disk: &NbdDisk, home: &Path, engine: &str) -> Command {
 }
 
 #[test]
-fn a_device_that_hangs_does_not_hang_the_report() {
+fn a_device_that_hangs_does_not_delay_the_report() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let engines = ["psync", "io_uring", "libaio"];
@@ -517,7 +517,7 @@ fn wait_for_report(mut program: Program, disk: &NbdDisk) -> Ended {
 }
 
 #[test]
-fn a_bench_on_a_device_that_hangs_ends_and_keeps_what_it_has() {
+fn a_bench_on_a_hanging_device_ends_and_keeps_its_results() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "sqlite3", path "/dev/fuse");
     let _loading = loading();
     let bench = Bench::new();
@@ -539,7 +539,7 @@ fn a_bench_on_a_device_that_hangs_ends_and_keeps_what_it_has() {
 }
 
 #[test]
-fn a_second_signal_ends_a_run_that_hangs_at_once() {
+fn a_second_signal_ends_a_hanging_run_immediately() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let home = scratch();
@@ -556,7 +556,7 @@ fn a_second_signal_ends_a_run_that_hangs_at_once() {
 }
 
 #[test]
-fn signals_are_heard_while_the_first_thread_hangs() {
+fn signals_are_handled_while_the_main_thread_hangs() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let home = scratch();

@@ -60,7 +60,7 @@ fn load(device: &Path) -> Program {
 const READS: [(&str, f64); 2] = [("4096", 400.0), ("16384", 100.0)];
 
 #[test]
-fn rates_are_those_of_the_load_and_of_iostat() {
+fn rates_equal_those_of_the_load_and_of_iostat() {
     need!(root, tool "losetup", tool "fio", tool "iostat", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
@@ -130,7 +130,7 @@ fn totals(report: &FioReport) -> Vec<(&'static str, f64, f64)> {
 }
 
 #[test]
-fn a_job_from_a_known_load_does_it_again() {
+fn a_job_from_a_known_load_repeats_it() {
     need!(root, tool "losetup", tool "fio", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
@@ -172,7 +172,7 @@ fn a_job_from_a_known_load_does_it_again() {
 }
 
 #[test]
-fn what_was_asked_for_is_found_and_what_lies_under_it_said() {
+fn named_targets_are_found_with_their_underlying_devices() {
     need!(root, tool "losetup", tool "addpart", tool "sfdisk", tool "mkfs.ext4", tool "mount", path "/dev/shm");
     let _loading = loading();
     let device = LoopDevice::with(&LoopOptions { partitions: true, ..LoopOptions::of_size(32 * MIB) });
@@ -220,7 +220,7 @@ fn what_was_asked_for_is_found_and_what_lies_under_it_said() {
 }
 
 #[test]
-fn a_device_that_does_not_answer_is_stalled_and_not_idle() {
+fn an_unresponsive_device_is_stalled_and_not_idle() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let disk = NbdDisk::new(16 * MIB, &[], &[]);
@@ -283,7 +283,7 @@ impl Drop for Zram {
 }
 
 #[test]
-fn a_device_that_goes_is_gone_and_one_without_a_queue_is_traced_as_well() {
+fn removed_devices_are_reported_and_devices_without_a_queue_traced() {
     need!(root, path "/sys/class/zram-control/hot_add");
     let _loading = loading();
     let device = Zram::new();
@@ -309,7 +309,7 @@ fn a_device_that_goes_is_gone_and_one_without_a_queue_is_traced_as_well() {
 }
 
 #[test]
-fn it_ends_well_and_leaves_nothing_whatever_it_is_told() {
+fn monitor_ends_with_success_and_leaves_nothing_behind() {
     need!(root, tool "losetup", path "/dev/shm");
     let _alone = measuring_alone();
     let device = LoopDevice::new(16 * MIB);
@@ -357,7 +357,7 @@ fn it_ends_well_and_leaves_nothing_whatever_it_is_told() {
 
 /// A load that keeps a number of requests in flight comes back with that depth.
 #[test]
-fn a_job_keeps_the_depth() {
+fn a_job_keeps_the_queue_depth() {
     need!(root, tool "losetup", tool "fio", path "/dev/shm");
     let _alone = measuring_alone();
     let device = LoopDevice::in_memory(64 * MIB);

@@ -45,7 +45,7 @@ fn ns(value: &Value) -> f64 {
 }
 
 #[test]
-fn a_stall_is_in_the_response_time_of_all_that_was_due_in_it() {
+fn a_stall_is_in_the_response_times_of_all_requests_due_in_it() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _capped = measuring_capped();
     let home = scratch();
@@ -84,7 +84,7 @@ fn check_stalled(engine: &str, ended: &Ended) {
 }
 
 #[test]
-fn rates_are_kept_and_told_as_fio_does() {
+fn rates_are_kept_and_reported_as_in_fio() {
     need!(root, tool "fio");
     let _loading = loading();
     let (ours, target) = (Ours::new(), scratch());
@@ -112,7 +112,7 @@ fn rates_are_kept_and_told_as_fio_does() {
 }
 
 #[test]
-fn a_rate_that_is_too_high_is_called_so() {
+fn a_rate_above_the_limit_is_reported() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let (home, disk) = (scratch(), NbdDisk::new(16 * MIB, &["delay"], &["rdelay=20ms"]));

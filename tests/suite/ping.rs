@@ -67,7 +67,7 @@ fn measured(words: &[&str], at: usize, word: &str, is_raw: bool) -> String {
 }
 
 #[test]
-fn the_name_ioping_speaks_as_debians() {
+fn ioping_prints_what_debians_ioping_prints() {
     need!(tool "ioping");
     let _loading = loading();
     let directory = with_file();
@@ -139,7 +139,7 @@ fn the_name_ioping_speaks_as_debians() {
 }
 
 #[test]
-fn requests_are_labelled_by_where_they_are_answered() {
+fn requests_are_labelled_by_their_source() {
     let _loading = loading();
     let directory = with_file();
     let home = directory.path();
@@ -167,7 +167,7 @@ fn requests_are_labelled_by_where_they_are_answered() {
 }
 
 #[test]
-fn failures_are_counted_and_objectives_judged() {
+fn failures_are_counted_and_objectives_checked() {
     need!(tool "nbdkit", tool "nbdfuse", tool "fusermount3");
     let _loading = loading();
     let home = scratch();
@@ -189,7 +189,7 @@ fn failures_are_counted_and_objectives_judged() {
 }
 
 #[test]
-fn a_device_of_which_half_cannot_be_read_is_a_failure() {
+fn a_half_unreadable_device_gives_a_failure() {
     need!(root, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let home = scratch();
@@ -209,7 +209,7 @@ fn a_device_of_which_half_cannot_be_read_is_a_failure() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_hint() {
+fn impossible_targets_are_refused_with_a_hint() {
     let _loading = loading();
     let directory = with_file();
     let check = |words: &str, code: i32, told: &[&str]| {
@@ -228,7 +228,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
 }
 
 #[test]
-fn devices_are_written_where_they_are_given_up_and_never_while_mounted() {
+fn devices_are_written_only_when_permitted_and_never_while_mounted() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount", tool "ioping");
     let _loading = loading();
     let home = scratch();
@@ -261,7 +261,7 @@ fn disk() -> NbdDisk {
 }
 
 #[test]
-fn a_stall_is_in_the_response_times_of_all_who_waited() {
+fn a_stall_is_in_the_response_times_of_all_waiting_requests() {
     need!(tool "nbdkit", tool "nbdfuse", tool "fusermount3");
     let _capped = measuring_capped();
     let home = scratch();
@@ -317,7 +317,7 @@ fn summary(ended: &Ended) -> Value {
 }
 
 #[test]
-fn a_hung_device_does_not_hold_up_the_report() {
+fn a_hanging_device_does_not_delay_the_report() {
     need!(tool "nbdkit", tool "nbdfuse", tool "fusermount3");
     let _loading = loading();
     let home = scratch();

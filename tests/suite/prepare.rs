@@ -87,7 +87,7 @@ fn every_block_is_written_read_and_given_back() {
 }
 
 #[test]
-fn nothing_is_written_without_leave() {
+fn nothing_is_written_without_a_permit() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
     let _loading = loading();
     let device = LoopDevice::new(64 * MIB);
@@ -118,7 +118,7 @@ fn nothing_is_written_without_leave() {
 }
 
 #[test]
-fn blocks_that_cannot_be_read_are_counted_and_the_rest_is_touched() {
+fn unreadable_blocks_are_counted_and_the_others_are_touched() {
     need!(root, tool "losetup");
     let _loading = loading();
     let device = LoopDevice::written(40 * MIB);
@@ -188,7 +188,7 @@ fn bench_on_credit(device: &LoopDevice, arguments: &[&str]) -> Result<Value, Str
 }
 
 #[test]
-fn a_bench_runs_on_until_a_rate_that_fell_is_steady() {
+fn a_bench_continues_until_a_falling_rate_is_steady() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(64 * MIB);
@@ -216,7 +216,7 @@ fn a_bench_runs_on_until_a_rate_that_fell_is_steady() {
 }
 
 #[test]
-fn a_device_that_hangs_is_told_of_and_left_when_asked() {
+fn a_hanging_device_is_reported_and_abandoned_after_a_signal() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let device = LoopDevice::in_memory(64 * MIB);
@@ -252,7 +252,7 @@ fn stored(home: &Path) -> u64 {
 }
 
 #[test]
-fn one_that_was_killed_goes_on() {
+fn a_killed_preparation_is_resumed() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let device = LoopDevice::with(&LoopOptions {
@@ -298,7 +298,7 @@ fn one_that_was_killed_goes_on() {
 }
 
 #[test]
-fn a_file_that_was_broken_off_is_short_and_the_told_command_completes_it() {
+fn an_interrupted_file_is_short_and_the_printed_command_completes_it() {
     need!(root, limits, tool "losetup", tool "mkfs.ext4", tool "mount", path "/dev/shm");
     let _loading = loading();
     let device = LoopDevice::in_memory(320 * MIB);

@@ -17,7 +17,7 @@ fn files() -> Vec<PathBuf> {
 }
 
 #[test]
-fn debians_fio_takes_every_profile_as_it_is() {
+fn debians_fio_accepts_every_profile_unchanged() {
     need!(tool "fio");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
@@ -36,7 +36,7 @@ fn debians_fio_takes_every_profile_as_it_is() {
 }
 
 #[test]
-fn uses_of_a_capped_device_are_judged_by_their_needs() {
+fn profiles_of_a_capped_device_are_checked_against_their_needs() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(64 << 20);

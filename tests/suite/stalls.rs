@@ -81,7 +81,7 @@ fn a_stall_is_in_the_record() {
 
 /// Requests of io_uring that the device holds back do not hold the process.
 #[test]
-fn a_run_whose_requests_do_not_come_back_is_gone_when_asked() {
+fn a_run_with_stuck_requests_ends_after_a_signal() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let (home, device) = (scratch(), LoopDevice::in_memory(32 * MIB));
@@ -171,7 +171,7 @@ fn assert_twenty(length_ns: f64) {
 
 /// A device that does not answer for 20 s is told of while it lasts, survived, and in the record.
 #[test]
-fn a_hang_of_twenty_seconds_is_told_of_survived_and_kept() {
+fn a_hang_of_twenty_seconds_is_reported_survived_and_recorded() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _capped = measuring_capped();
     let Running { disks, homes, programs } = Running::start();
@@ -223,7 +223,7 @@ fn a_hang_of_twenty_seconds_is_told_of_survived_and_kept() {
 
 /// Asked to end while nothing comes back, each command reports what it has within five seconds.
 #[test]
-fn commands_on_devices_that_never_answer_end_when_asked() {
+fn commands_on_unresponsive_devices_end_after_a_signal() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _capped = measuring_capped();
     let Running { disks, mut programs, .. } = Running::start();
@@ -246,7 +246,7 @@ fn commands_on_devices_that_never_answer_end_when_asked() {
 
 /// Between two tests the run itself asks the target, and whoever follows the run gives it up.
 #[test]
-fn a_target_that_hangs_between_tests_does_not_hang_the_report() {
+fn a_target_that_hangs_between_tests_does_not_delay_the_report() {
     need!(root, tool "fuse2fs", tool "mkfs.ext4", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let (home, names) = (scratch(), FuseMount::new(32 * MIB));

@@ -154,25 +154,25 @@ fn check((words, witness, code): Case, start: fn(&mut Command) -> Program) {
 }
 
 #[test]
-fn fio_ends_when_asked_in_every_phase() {
+fn fio_ends_after_a_signal_in_every_phase() {
     let _loading = loading();
     FIO.into_iter().for_each(|case| check(case, Program::start));
 }
 
 #[test]
-fn own_commands_end_when_asked_in_every_phase() {
+fn own_commands_end_after_a_signal_in_every_phase() {
     let _loading = loading();
     OWN.into_iter().for_each(|case| check(case, Program::start));
 }
 
 #[test]
-fn a_reader_that_does_not_read_holds_nothing_up() {
+fn a_reader_that_does_not_read_delays_nothing() {
     let _loading = loading();
     UNREAD.into_iter().for_each(|case| check(case, Program::start_unread));
 }
 
 #[test]
-fn under_the_name_ioping_the_end_is_a_success() {
+fn ioping_exits_with_success_after_a_signal() {
     let _loading = loading();
     let home = scratch();
     let mut command = Command::new(fathom_named(home.path(), "ioping"));
@@ -184,7 +184,7 @@ fn under_the_name_ioping_the_end_is_a_success() {
 
 /// Where every read fails at once, nothing waits.
 #[test]
-fn a_scan_of_a_device_that_has_gone_ends_when_asked() {
+fn a_scan_of_an_unresponsive_device_ends_after_a_signal() {
     need!(root, tool "losetup");
     let _loading = loading();
     let (home, gone) = (scratch(), LoopDevice::new(1 << 40));
@@ -200,7 +200,7 @@ fn a_scan_of_a_device_that_has_gone_ends_when_asked() {
 }
 
 #[test]
-fn a_locked_history_holds_nobody_up() {
+fn a_locked_history_does_not_delay_the_end() {
     let _loading = loading();
     let home = scratch();
     let history = home.path().join(".local/share/fathom/history.db");
@@ -228,7 +228,7 @@ fn a_locked_history_holds_nobody_up() {
 }
 
 #[test]
-fn what_is_ignored_at_the_start_stays_ignored() {
+fn signals_ignored_at_the_start_stay_ignored() {
     let _loading = loading();
     let home = scratch();
     let ping = command(home.path(), &["ping", "-i", "1ms", "--buffered", "."]);
@@ -246,7 +246,7 @@ fn what_is_ignored_at_the_start_stays_ignored() {
 }
 
 #[test]
-fn who_asks_how_it_goes_is_told_and_it_goes_on() {
+fn a_progress_signal_prints_progress_and_the_run_continues() {
     let _loading = loading();
     for (words, line) in [
         (&["ping", "-i", "1h", "--buffered", "."][..], "ping: 1 requests so far"),
@@ -272,7 +272,7 @@ fn who_asks_how_it_goes_is_told_and_it_goes_on() {
 }
 
 #[test]
-fn fio_answers_with_its_report_so_far() {
+fn fio_prints_its_report_so_far_after_a_progress_signal() {
     let _loading = loading();
     let home = scratch();
     let words = fio!("--rate_iops=100", "--output-format=normal,json");

@@ -40,7 +40,7 @@ fn states(document: &Value, state: &str) -> usize {
 }
 
 #[test]
-fn the_rates_of_a_capped_device_are_the_cap() {
+fn the_rates_of_a_capped_device_equal_the_cap() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
@@ -84,7 +84,7 @@ fn the_rates_of_a_capped_device_are_the_cap() {
 
 /// A limit that falls on the way, as when a burst credit is spent, is seen in time and not in place.
 #[test]
-fn a_limit_that_falls_is_told_from_a_slow_place() {
+fn a_falling_limit_is_distinguished_from_a_slow_region() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(256 * MIB);
@@ -111,7 +111,7 @@ fn a_limit_that_falls_is_told_from_a_slow_place() {
 }
 
 #[test]
-fn what_was_never_written_has_no_rate() {
+fn unwritten_regions_have_no_rate() {
     let _loading = loading();
     let home = scratch();
     let path = home.path().join("sparse");
@@ -138,7 +138,7 @@ fn what_was_never_written_has_no_rate() {
 }
 
 #[test]
-fn a_scan_finds_unreadable_sectors_to_the_last() {
+fn a_scan_finds_all_unreadable_sectors() {
     need!(root, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let (home, device) = (scratch(), LoopDevice::in_memory(96 * MIB));
@@ -169,7 +169,7 @@ fn a_scan_finds_unreadable_sectors_to_the_last() {
 
 /// A device that stands still for some seconds in the middle.
 #[test]
-fn a_hang_is_survived_and_is_no_rate() {
+fn a_hang_is_survived_and_excluded_from_the_rates() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let (home, disk) = (scratch(), NbdDisk::new(64 * MIB, &[], &[]));
@@ -216,7 +216,7 @@ fn longest_stall(home: &Path) -> f64 {
 }
 
 #[test]
-fn a_surface_of_a_device_that_does_not_answer_is_gone_when_asked() {
+fn a_surface_of_an_unresponsive_device_ends_after_a_signal() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let (home, device) = (scratch(), LoopDevice::in_memory(32 * MIB));
@@ -231,7 +231,7 @@ fn a_surface_of_a_device_that_does_not_answer_is_gone_when_asked() {
 }
 
 #[test]
-fn a_directory_gets_the_file_benchmark_and_nothing_stays_in_it() {
+fn a_directory_gets_the_file_benchmark_and_keeps_no_files() {
     let _loading = loading();
     let (home, directory) = (scratch(), scratch());
     let mut command = fathom(home.path());
@@ -252,7 +252,7 @@ fn a_directory_gets_the_file_benchmark_and_nothing_stays_in_it() {
 }
 
 #[test]
-fn writing_needs_to_be_asked_for_and_allowed() {
+fn writing_needs_a_request_and_a_permit() {
     need!(root, tool "losetup");
     let _loading = loading();
     let (home, device) = (scratch(), LoopDevice::new(32 * MIB));

@@ -83,7 +83,7 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
 }
 
 #[test]
-fn the_highest_rate_under_an_objective_is_what_the_cap_lets_through() {
+fn the_highest_rate_under_an_objective_is_the_cap() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
@@ -104,7 +104,7 @@ fn the_highest_rate_under_an_objective_is_what_the_cap_lets_through() {
 }
 
 #[test]
-fn a_cap_behind_another_has_a_bound_and_a_rate_out_of_reach_is_said() {
+fn a_hidden_cap_has_a_lower_bound_and_an_unreachable_rate_is_reported() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let device = LoopDevice::in_memory(128 * MIB);
@@ -126,7 +126,7 @@ fn a_cap_behind_another_has_a_bound_and_a_rate_out_of_reach_is_said() {
 }
 
 #[test]
-fn writes_need_to_be_asked_for_and_allowed() {
+fn writes_need_a_request_and_a_permit() {
     need!(root, tool "losetup");
     let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
@@ -147,7 +147,7 @@ fn stored(home: &Path) -> u64 {
 }
 
 #[test]
-fn a_sweep_that_was_killed_goes_on() {
+fn a_killed_sweep_is_resumed() {
     need!(root, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let device = LoopDevice::in_memory(64 * MIB);

@@ -38,7 +38,7 @@ fn check(found: &Value, verdict: &str, together: f64) -> Result<(), String> {
 }
 
 #[test]
-fn targets_that_share_a_limit_are_told_from_those_that_do_not() {
+fn shared_limits_are_distinguished_from_separate_ones() {
     need!(root, tool "losetup", tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _capped = measuring_capped();
     let (one, other, third) = (disk(), disk(), disk());
@@ -56,7 +56,7 @@ fn targets_that_share_a_limit_are_told_from_those_that_do_not() {
 }
 
 #[test]
-fn targets_are_refused_where_they_are_not_several() {
+fn a_single_target_is_refused() {
     let _loading = loading();
     let (ours, directory) = (Ours::new(), fathom_tests::scratch());
     let here = directory.path();

@@ -17,7 +17,7 @@ fn share_of_larger(report: &FioReport, op: &str, (small, large): (u64, u64)) -> 
 }
 
 #[test]
-fn shares_are_those_of_debians_fio() {
+fn shares_equal_those_of_debians_fio() {
     need!(tool "fio");
     let _loading = loading();
     let ours = Ours::new();
@@ -47,7 +47,7 @@ fn shares_are_those_of_debians_fio() {
 }
 
 #[test]
-fn a_random_pass_of_mixed_sizes_goes_over_the_file_once() {
+fn a_random_pass_of_mixed_sizes_covers_the_file_once() {
     need!(tool "strace");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());

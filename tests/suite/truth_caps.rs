@@ -116,7 +116,7 @@ fn capped_bandwidth_is_reported_as_fio_reports_it() {
 
 /// Little's law: requests in flight = completions per second * seconds each was under way.
 #[test]
-fn rate_times_latency_is_the_depth() {
+fn rate_times_latency_equals_the_queue_depth() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(64 * MIB));

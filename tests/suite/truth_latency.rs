@@ -9,7 +9,7 @@ use crate::ours::{Ours, filename, steadily, within};
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn a_known_delay_is_the_latency_reported() {
+fn the_reported_latency_is_the_configured_delay() {
     need!(root, tool "chrt", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "fio", path "/dev/fuse");
     let (_alone, _first) = (measuring_alone(), GoingFirst::new());
     let ours = Ours::new();
@@ -41,7 +41,7 @@ fn a_known_delay_is_the_latency_reported() {
 /// 100 requests per second are granted ten at a time: nine of ten are answered at once, and the tenth after a slice
 /// of 100 ms. The percentiles step from one to the other where that share is.
 #[test]
-fn percentiles_step_where_the_latencies_do() {
+fn percentiles_step_with_the_latencies() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(16 * MIB));

@@ -29,7 +29,7 @@ fn check(ours: &Ours, mix: &str, percent: f64, ios: u64) {
 }
 
 #[test]
-fn the_mix_is_the_one_asked_for() {
+fn the_mix_is_the_requested_one() {
     let _loading = loading();
     let ours = Ours::new();
     for ios in [100, 1000, 20_000, 1_000_000] {
@@ -43,7 +43,7 @@ fn the_mix_is_the_one_asked_for() {
 }
 
 #[test]
-fn the_mix_holds_on_a_device_and_in_every_job() {
+fn the_mix_is_exact_on_a_device_and_in_every_job() {
     need!(root, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(32 * MIB));

@@ -87,7 +87,7 @@ fn a_random_pass_writes_every_block() {
 }
 
 #[test]
-fn a_random_pass_keeps_to_its_range() {
+fn a_random_pass_stays_in_its_range() {
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
@@ -106,7 +106,7 @@ fn a_random_pass_keeps_to_its_range() {
 }
 
 #[test]
-fn a_random_pass_reads_every_block_once_in_no_order() {
+fn a_random_pass_reads_every_block_once_in_random_order() {
     need!(tool "strace");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
@@ -129,7 +129,7 @@ fn a_random_pass_reads_every_block_once_in_no_order() {
 }
 
 #[test]
-fn every_pass_and_every_job_has_an_order_of_its_own() {
+fn every_pass_and_every_job_has_a_different_order() {
     need!(tool "strace");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
@@ -148,7 +148,7 @@ fn every_pass_and_every_job_has_an_order_of_its_own() {
 }
 
 #[test]
-fn randrepeat_and_randseed_decide_whether_an_order_comes_again() {
+fn randrepeat_and_randseed_decide_whether_an_order_repeats() {
     need!(tool "strace");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
@@ -179,7 +179,7 @@ fn norandommap_draws_with_replacement_over_the_whole_range() {
 }
 
 #[test]
-fn the_disks_server_sees_every_block_asked_for_once() {
+fn the_server_of_the_disk_sees_every_block_once() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
@@ -211,7 +211,7 @@ fn the_disks_server_sees_every_block_asked_for_once() {
 }
 
 #[test]
-fn a_whole_device_is_written_with_blocks_that_do_not_divide_it() {
+fn a_device_is_written_with_blocks_that_do_not_divide_its_size() {
     need!(root, tool "losetup", path "/dev/shm");
     let _loading = loading();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(4 << 20));

@@ -53,7 +53,7 @@ fn no_two_sectors_are_equal() {
 }
 
 #[test]
-fn no_two_jobs_write_the_same() {
+fn no_two_jobs_write_equal_data() {
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let place = format!("--directory={}", directory.path().display());
@@ -71,7 +71,7 @@ fn no_two_jobs_write_the_same() {
 }
 
 #[test]
-fn another_run_of_the_same_job_writes_something_else_only_without_randrepeat() {
+fn a_second_run_writes_different_data_only_without_randrepeat() {
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
     let path = directory.path().join("file");
@@ -81,7 +81,7 @@ fn another_run_of_the_same_job_writes_something_else_only_without_randrepeat() {
 }
 
 #[test]
-fn a_block_by_itself_does_not_compress() {
+fn single_blocks_do_not_compress() {
     need!(tool "gzip");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
@@ -94,7 +94,7 @@ fn a_block_by_itself_does_not_compress() {
 }
 
 #[test]
-fn small_blocks_do_not_compress_together_either() {
+fn small_blocks_do_not_compress_together() {
     need!(tool "gzip");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());

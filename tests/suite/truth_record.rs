@@ -147,7 +147,7 @@ fn the_parts_of_a_record_add_up() {
 }
 
 #[test]
-fn what_fails_is_issued_and_not_completed() {
+fn failed_requests_count_as_issued_and_not_completed() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _loading = loading();
     let disk = NbdDisk::new(16 * MIB, &["error"], &["error=EIO", "error-rate=10%"]);

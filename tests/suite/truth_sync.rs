@@ -25,7 +25,7 @@ fn check(ours: &Ours, more: &str, made: (usize, usize), reported: u64) {
 }
 
 #[test]
-fn syncs_are_made_as_asked_and_reported_as_made() {
+fn syncs_are_issued_as_configured_and_reported() {
     need!(tool "strace");
     let _loading = loading();
     let ours = Ours::new();

@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn the_names_are_those_of_the_last_list() {
+    fn tests_are_listed_by_name() {
         assert_eq!(failures(TWO), ["a::one", "b::two"]);
         assert!(failures("error: could not compile").is_empty());
     }
 
     #[test]
-    fn what_holds_is_a_dot_and_what_waits_is_nothing() {
+    fn passed_tests_print_a_dot_and_waiting_ones_nothing() {
         let check = |from: &str, expected: &str| {
             let (mut said, mut out) = (String::new(), Vec::new());
             copy(from.as_bytes(), &mut said, &mut out).expect("memory can be read and written");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_once_is_told_and_what_fails_twice_stops() {
+    fn one_failure_is_reported_and_a_second_one_stops() {
         let passes = "test result: ok. 1 passed; 0 failed";
         let check = |all: &str, ok, again: &str, again_ok, expected: Result<&[&str], &str>| {
             let result = run(&mut told(all, ok), |_| told(again, again_ok), &mut Vec::new());

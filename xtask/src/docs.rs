@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_document_is_missed_where_there_is_none() {
+    fn missing_documents_are_reported() {
         let stale: Vec<_> = stale(Path::new("/nonexistent")).into_iter().map(|(path, _)| path).collect();
         assert_eq!(stale, GENERATED.iter().map(|document| document.path).collect::<Vec<_>>());
     }

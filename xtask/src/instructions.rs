@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_understood_or_refused() {
+    fn arguments_are_parsed_or_refused() {
         let check = |arguments: &[&str], expected: Option<(bool, Option<&str>)>| {
             let expected =
                 expected.map(|(write, only)| InstructionArguments { write, only: only.map(str::to_owned) });

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_not_there_is_absent() {
+    fn only_missing_tools_are_absent() {
         assert!(absent(|_| true).is_empty());
         let without_fio: Vec<_> =
             absent(|program| program != "fio").iter().map(|tool| tool.package).collect();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_in_order_and_named_once() {
+    fn tools_are_sorted_and_unique() {
         assert!(TOOLS.windows(2).all(|pair| pair[0].program < pair[1].program));
     }
 

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_database_has_our_settings() {
+    fn a_new_database_has_the_expected_settings() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("h.db");
         let connection = open(&path, Access::Create, PATIENCE).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_follows_the_place() {
+    fn the_journal_mode_depends_on_the_file_system() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("h.db");
         let connection = open(&path, Access::Create, PATIENCE).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_taken_once_and_in_order() {
+    fn migrations_run_once_and_in_order() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("h.db");
         let mut connection = open(&path, Access::Create, PATIENCE).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_step_changes_nothing() {
+    fn a_failing_migration_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("h.db");
         let mut connection = open(&path, Access::Create, PATIENCE).unwrap();

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn help_on_options() {
         let text = command_help(Some("readwrite")).unwrap();
-        assert!(text.contains("rw: Which operations"), "{text}");
+        assert!(text.contains("rw: Operations, and sequential"), "{text}");
         assert!(text.contains("valid values: read, write"), "{text}");
         assert!(command_help(Some("verify")).unwrap().contains("not supported yet"));
         assert_eq!(command_help(Some("iodpeth")), Err(Some("iodepth".to_owned())));

@@ -340,8 +340,8 @@ fn sample_run() -> RunRecord {
     }
 }
 
-/// Records that were stored once must stay readable; this file was written by the first build of its version and is
-/// never rewritten.
+/// Stored records must stay readable: this file is renewed while its version is unreleased, and never rewritten
+/// afterwards.
 #[test]
 fn a_stored_record_of_this_version_still_loads() {
     let stored = include_str!("fixtures/record-v2.json");
@@ -386,7 +386,10 @@ fn parts_of_a_plan_that_are_not_possible_are_refused() {
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         assert!(cause.contains(expected), "{plan}: {error}: {cause}");
     };
-    check(r#"{"time":{"rate":{"rates":{"read":{"requests":0,"per_ns":1}}}}}"#, "neither of which is 0");
+    check(
+        r#"{"time":{"rate":{"rates":{"read":{"requests":0,"per_ns":1}}}}}"#,
+        "needs requests and a time above 0",
+    );
     check(r#"{"io":{"bs":{"read":{"bssplit":[[4096,60]]}}}}"#, "at least two sizes");
     check(r#"{"io":{"payload":"striped"}}"#, "unknown variant `striped`");
 }

@@ -50,6 +50,6 @@ fn unsuitable_plans_are_refused_with_a_remedy() {
     check(&needs_files, "engine psync needs files");
     let mut two = on_null(job("alone", Mix::Read, true, 1));
     two.jobs.push(two.jobs[0].clone());
-    check(&two, "the only one");
-    check(&RunPlan::default(), "the only one");
+    check(&two, "a single worker");
+    check(&RunPlan::default(), "a single worker");
 }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_there_before_the_first_use() {
+    fn pages_are_allocated_before_the_first_use() {
         let mut pool = BufferPool::new(256, 4096).unwrap();
         let before = crate::thread::usage_of_this_thread().minor_faults;
         for slot in 0..256 {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn lent_buffers_are_out_of_reach() {
+    fn buffers_in_flight_are_inaccessible() {
         let refused =
             |act: &mut dyn FnMut()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err();
         let mut buffers = LentBuffers::new(BufferPool::new(2, 4096).unwrap());

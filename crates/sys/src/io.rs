@@ -270,7 +270,7 @@ mod tests {
     use std::os::unix::fs::{FileExt, MetadataExt};
 
     #[test]
-    fn unnamed_files_leave_nothing_and_can_be_reopened() {
+    fn unnamed_files_disappear_and_can_be_reopened() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = open_unnamed(dir.path()).unwrap();
         file.write_all(b"payload").unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn fallocate_reserves_and_gives_back() {
+    fn fallocate_reserves_and_releases() {
         let file = tempfile::tempfile().unwrap();
         fallocate(&file, FallocateMode::Extend, 0, 1 << 20).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 1 << 20);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_in_order_and_own_ones_left_out() {
+    fn threads_are_sorted_and_own_ones_omitted() {
         let (_directory, root) = proc(&[
             ("100", "(iou-wrk-7) S 1", "1 0 1\n"),
             ("20", "(iou-wrk-7) S 1", "2 0 1\n"),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_reach_the_file_and_end_with_it() {
+    fn copies_reach_the_file_and_stop_at_its_end() {
         let file = file_of(10_000);
         let mut map = FileMap::new(Arc::clone(&file), 10_000, true, true).unwrap();
         assert_eq!(map.write(&[7; 100], 9_950), 50);

@@ -88,7 +88,7 @@ mod tests {
     use crate::io::{Advice, fadvise};
 
     #[test]
-    fn what_was_just_written_is_cached() {
+    fn written_pages_are_cached() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 65_536], 0).unwrap();
         assert_eq!(is_cached(&file, 4096, 8192), Some(true));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_not() {
+    fn dropped_pages_are_not_cached() {
         // Next to the sources: a file system in memory drops nothing.
         let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all_at(&[7; 65_536], 0).unwrap();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_seen() {
+    fn holes_are_not_cached() {
         let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.set_len(1 << 20).unwrap();
         file.write_all_at(&[7; 4096], 65_536).unwrap();

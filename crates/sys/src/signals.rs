@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_told() {
+    fn ignored_signals_are_reported() {
         ignore_file_size_limit();
         assert!(is_ignored(libc::SIGXFSZ).unwrap());
         assert!(!is_ignored(libc::SIGUSR1).unwrap());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_inherit_and_decide_for_themselves() {
+    fn threads_inherit_and_change_their_own_mask() {
         let of = |signal: i32| 1_u64 << (signal - 1);
         let both = of(libc::SIGUSR1) | of(libc::SIGUSR2);
         std::thread::spawn(move || {

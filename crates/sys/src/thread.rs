@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_of_calls_that_wait() {
+    fn offsets_of_waiting_calls_are_read() {
         let call = |number: i64| format!("{number} 0x5 0x7f00 0x1000 0x12340000 0x0 0x0 0x7ffc 0x7f12\n");
         assert_eq!(offset_of_call(&call(libc::SYS_pread64)), Some(0x1234_0000));
         assert_eq!(offset_of_call(&call(libc::SYS_pwrite64)), Some(0x1234_0000));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_its_own_has_what_was_open_and_shares_nothing_new() {
+    fn an_own_descriptor_table_has_earlier_files_and_shares_no_new_ones() {
         use std::os::fd::AsRawFd;
         let path = |of: &str, fd: i32| std::fs::read_link(format!("/proc/{of}/fd/{fd}")).ok();
         let before = std::fs::File::open("/dev/zero").unwrap();

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_told_apart() {
+    fn records_are_distinguished() {
         let lost: Vec<u8> = [7u64, 40].iter().flat_map(|value| value.to_ne_bytes()).collect();
         let bytes = [
             sampled(100, 5, b"abcd"),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_left() {
+    fn truncated_records_are_skipped() {
         let whole = sampled(100, 5, b"abcd");
         for length in 0..whole.len() {
             let mut seen = 0;

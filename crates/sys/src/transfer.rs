@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_the_kernels() {
+    fn results_equal_the_kernels() {
         let file = tempfile::tempfile().unwrap();
         let mut bytes = [0; 8];
         assert_eq!(write_at(&file, b"0123456789", 0), 10);

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_understood_or_refused() {
+    fn arguments_are_parsed_or_refused() {
         let asked = |seconds, jobs, only: Option<&str>| FuzzArguments {
             seconds,
             jobs,

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_begins_with_something() {
+    fn every_target_has_seeds() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for target in super::super::build::targets(root).unwrap() {
             let seeds = seeds(root, &target).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_in_seeds_and_in_the_table_of_options() {
+    fn dictionaries_have_words_of_seeds_and_options() {
         assert_eq!(words_of("[a]\niops = 5000 # x_y").collect::<Vec<_>>(), ["iops", "x_y"]);
         let words = option_words("command_line");
         assert!(

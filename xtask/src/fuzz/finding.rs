@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_says_how_to_see_it_again() {
+    fn a_finding_has_a_command_that_reproduces_it() {
         let directory = tempfile::tempdir().unwrap();
         let input = directory.path().join("crash-1");
         std::fs::write(&input, b"a\n").unwrap();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_end_has_a_cause() {
+    fn every_exit_status_has_a_cause() {
         let check = |log: &str, expected: &str| assert_eq!(cause(log), expected);
         check(
             "==3== ERROR: libFuzzer: timeout after 11 seconds\n",

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_read() {
+    fn libfuzzer_progress_is_parsed() {
         let log = "#55\tINITED cov: 28 ft: 37 corp: 38/1406b exec/s: 0 rss: 33Mb\n\
             #99\tDONE   cov: 2868 ft: 3793 corp: 39/1441b lim: 223 exec/s: 474 rss: 33Mb\n\
             stat::number_of_executed_units: 4268\n";
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_fails_on_an_old_input_is_run_no_further() {
+    fn a_target_with_a_regression_is_not_fuzzed() {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_a_process_are_read_behind_its_name() {
+    fn cpu_times_are_parsed_after_the_process_name() {
         let stat = "17 (a) b) Z 1 17 17 0 -1 4228100 5 6 7 8 150 25 0 0 20 0 1 0 1";
         assert_eq!(ticks(stat), Some(175));
         assert_eq!(ticks("17"), None);

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_compiler_is_named_by_version_and_host() {
+    fn the_compiler_has_a_version_and_a_host() {
         let text = "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\n";
         let compiler = Compiler::parse(text).expect("both are there");
         assert_eq!(compiler.rustc, "1.95.0 (59807616e 2026-04-14)");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_whole_or_not_at_all() {
+    fn an_incomplete_list_is_refused() {
         let check = |list: &str, expected: Option<&[(&str, u64)]>| {
             let cases = listed("stats", Path::new("program"), list);
             let seen = cases.as_ref().map(|cases| {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_for_the_compiler_are_left_out() {
+    fn compiler_flags_are_removed() {
         let check = |name: &str, expected| assert_eq!(changes_code(name), expected, "{name}");
         check("RUSTFLAGS", true);
         check("CARGO_PROFILE_RELEASE_LTO", true);

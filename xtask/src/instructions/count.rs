@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_found_in_an_account() {
+    fn the_total_is_parsed_from_callgrind_output() {
         let check = |account: &str, expected| assert_eq!(sum_of(account), expected, "{account:?}");
         check("version: 1\nevents: Ir\n\nfn=(1) main\n3 5\n\ntotals: 104699464\n", Some(104_699_464));
         check("version: 1\nevents: Ir\n", None);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_counts_are_read_back() {
         let compiler = Compiler { rustc: "1.95.0 (abc)".into(), host: "x86_64-unknown-linux-gnu".into() };
         let counts = [("stats/latency", 21.0), ("runner/randread-depth-1", 214.25), ("runner/a", 0.5)];
         let counts = counts.map(|(name, count)| (name.to_owned(), count)).into();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_refused_with_the_reason() {
+    fn invalid_files_are_refused_with_the_reason() {
         let check = |text: &str, expected: &str| {
             let error = StoredCounts::parse(text).expect_err(expected).to_string();
             assert!(error.contains(expected), "'{error}' does not say '{expected}'");

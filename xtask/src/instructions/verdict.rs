@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_may_differ_by_so_much_and_no_more() {
+    fn counts_may_differ_within_the_tolerance() {
         let check = |stored, now, ratio, expected: Option<&str>| {
             let line = CountLine { name: "stats/latency".to_owned(), stored, now };
             let complaint = line.complaint(ratio).unwrap_or_default();

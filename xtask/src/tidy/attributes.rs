@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_say_what_they_must() {
+    fn required_attributes_are_checked() {
         let check = |path: &str, text: &str, expected: &[&str]| {
             let file = RustFile::parse(path, text).expect("the test's source parses");
             let messages: Vec<String> =
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_take_the_lints() {
+    fn manifests_inherit_the_lints() {
         assert_eq!(check_manifest("a", "[package]\n[lints]\nworkspace = true\n"), []);
         assert_eq!(check_manifest("a", "[package]\n").len(), 1);
         assert_eq!(check_manifest("a", "[lints]\n[dependencies]\nworkspace = true\n").len(), 1);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn licences_sources_and_versions_are_told() {
+    fn licences_sources_and_versions_are_checked() {
         let package = |name: &str, version: &str, source: Option<&str>, license: Option<&str>| json!({"name": name, "version": version, "source": source, "license": license});
         let metadata = json!({"packages": [
             package("ours", "0.1.0", None, None),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_told() {
+    fn unused_dependencies_are_reported() {
         let root = "[workspace.dependencies]\nleft-over = \"1\"\nin-use = \"1\"\n";
         let member = "[package]\nname = \"a\"\n[dependencies]\nin-use.workspace = true\nforgotten = \"1\"\n";
         let texts = [("Cargo.toml", root), ("crates/a/Cargo.toml", member)];

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_links_are_found_and_code_is_passed_over() {
+    fn broken_links_are_found_outside_of_code() {
         let text = "# A heading: with `code`\n[a](b.md) [web](https://x.y/z)\n[c](d.md \"title\") `[e](f.md)`\n\
                     ```\n[g](h.md)\n```\n[i](#a-heading-with-code) [j](#none)\n[k](b.md#there) [l](b.md#not)\n";
         let exists = |path: &str| ["b.md", "page.md"].contains(&path);

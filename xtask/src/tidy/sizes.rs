@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn long_functions_are_found_wherever_they_stand() {
+    fn long_functions_are_found_at_any_depth() {
         let long = function("f", 71);
         assert_eq!(found("a.rs", &function("f", 70)), [""; 0]);
         assert_eq!(found("a.rs", &long), ["a.rs:1: f has 71 lines, allowed are 70"]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn many_parameters_are_found_and_self_is_free() {
+    fn many_parameters_are_found_and_self_does_not_count() {
         let eight = "fn f(a: u8, b: u8, c: u8, d: u8, e: u8, g: u8, h: u8, i: u8) {}\n";
         assert_eq!(found("a.rs", eight), ["a.rs:1: f has 8 parameters, allowed are 7"]);
         let seven = "impl A { fn f(&self, a: u8, b: u8, c: u8, d: u8, e: u8, g: u8, h: u8) {} }\n";

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_two_lists_are_held_against_each_other() {
+    fn differences_of_both_lists_are_reported() {
         let all: String =
             TOOLS.iter().map(|tool| format!("need!(root, tool \"{}\");\n", tool.program)).collect();
         let found = |text: &str| {

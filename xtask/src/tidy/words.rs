@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_whole() {
+    fn only_whole_words_are_found() {
         let check =
             |line: &str, word: &str, expected| assert_eq!(has_word(line, word), expected, "{word} in {line}");
         check("// XYZ: later", "XYZ", true);

@@ -48,7 +48,7 @@ impl Host {
     pub fn shown(&self) -> String {
         let Host { date, cpu, cpus, kernel, fathom, fio } = self;
         let plural = if *cpus == 1 { "CPU" } else { "CPUs" };
-        format!("{date}, {cpu}, {cpus} {plural}, Linux {kernel}, {fathom} beside {fio}")
+        format!("{date}, {cpu}, {cpus} {plural}, Linux {kernel}, {fathom} and {fio}")
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpu_is_called_by_its_model_or_architecture() {
+    fn the_cpu_is_named_by_model_or_architecture() {
         let check = |cpu_info: &str, expected: &str| assert_eq!(cpu_name(cpu_info), expected, "{cpu_info}");
         check("processor\t: 0\nmodel name\t: Some CPU: 9\nmodel name\t: Other\n", "Some CPU: 9");
         check("processor\t: 0\nBogoMIPS\t: 50\n", std::env::consts::ARCH);
@@ -94,7 +94,7 @@ mod tests {
         };
         assert_eq!(
             host.shown(),
-            "2026-01-02, Some CPU, 1 CPU, Linux 6.18.0, fathom 0.1.0 (commit 0a1b2c3) beside fio-3.33"
+            "2026-01-02, Some CPU, 1 CPU, Linux 6.18.0, fathom 0.1.0 (commit 0a1b2c3) and fio-3.33"
         );
     }
 }

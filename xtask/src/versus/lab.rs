@@ -154,7 +154,7 @@ fn children_ticks(stat: &str) -> Option<u64> {
 }
 
 /// The time, for what a program cannot be asked for.
-#[allow(clippy::disallowed_methods)] // Of the bench beside fio, not of a record.
+#[allow(clippy::disallowed_methods)] // For the comparison with fio, not for a record.
 pub fn now() -> Instant {
     Instant::now()
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_other_round_goes_backwards_and_answers_alike() {
+    fn every_second_round_is_reversed() {
         let check = |round, expected: &str| {
             let mut order = String::new();
             let answers = in_turn(round, &['a', 'b', 'c'], |subject| {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_process_may_hold_anything() {
+    fn process_names_may_contain_any_character() {
         let check = |stat: &str, expected| assert_eq!(children_ticks(stat), expected, "{stat}");
         check("7 (a) R) S 1 2 3 4 5 6 7 8 9 10 11 12 130 14 15", Some(144));
         check("7 (a) S 1 2 3", None);

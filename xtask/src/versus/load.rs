@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_load() {
+    fn loads_are_built_from_their_options() {
         let check = |load: RunLoad, expected: &str| {
             assert_eq!(load.arguments("FILE", 3, &[0, 5, 7]).join(" "), expected, "{load:?}");
         };

@@ -28,7 +28,7 @@ pub const MEMORY_ROUNDS: usize = 3;
 pub struct MeasuredRow {
     /// In the order in which they were made.
     pub rounds: Vec<Round>,
-    /// What the reader should know besides.
+    /// Notes for the reader.
     pub remark: Option<String>,
     /// Something else had the CPUs for part of a run; the remark tells how much.
     pub is_disturbed: bool,
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_runs_of_each_make_a_round() {
+    fn a_round_has_two_runs_of_each_program() {
         let rounds = combined(&[[9.0, 5.0, 8.0, 8.0]], |many, one| many / (2.0 * one));
         assert_eq!(rounds, [Round { ours: 0.9, theirs: Some(0.5) }]);
     }

@@ -14,7 +14,7 @@ cargo xtask versus-fio [--quick] [--rounds N] [--seconds N] [--rows NAME,...] [-
   --rounds N       so many rounds
   --seconds N      so many seconds per run
   --rows NAME,...  these rows only
-  --directory DIR  where the file of 1 GiB is made (default /var/tmp); it has no name and goes with the process
+  --directory DIR  directory of the unnamed 1 GiB file (default /var/tmp)
   --write          write the pages although not everything was measured at full length
   --verbose        print every round";
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_full_run_writes_unasked() {
+    fn only_a_full_run_writes_by_default() {
         let check = |arguments: &[&str], expected| {
             assert_eq!(Options::parse(arguments).unwrap().write, expected, "{arguments:?}");
         };
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn values_follow_in_either_way() {
+    fn values_follow_after_a_blank_or_an_equals_sign() {
         let options =
             Options::parse(&["--rounds=7", "--seconds", "2", "--rows=psync,uring", "--directory=/a=b"])
                 .unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_by_name() {
+    fn unknown_arguments_are_refused_by_name() {
         let check = |arguments: &[&str], part: &str| {
             let message = Options::parse(arguments).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");

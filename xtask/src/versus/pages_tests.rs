@@ -9,7 +9,7 @@ fn measured(rounds: &[(f64, Option<f64>)]) -> MeasuredRow {
 }
 
 #[test]
-fn numbers_have_three_digits() {
+fn numbers_have_three_significant_digits() {
     let check = |value, expected: &str| assert_eq!(number(value), expected, "{value}");
     check(0.0, "0.00");
     check(-0.126, "-0.13");
@@ -48,7 +48,7 @@ fn the_page_has_every_row_with_its_command_lines() {
 }
 
 #[test]
-fn the_short_table_has_the_headlines_alone() {
+fn the_short_table_has_only_headline_rows() {
     let mut result = measured(&[(1.0, Some(0.5))]);
     let lines: Vec<RowLine<'_>> = ROWS.iter().map(|row| RowLine { row, measured: &result }).collect();
     let text = short("about", &lines);
@@ -77,7 +77,7 @@ fn terminal_lines_stand_under_their_heads() {
 }
 
 #[test]
-fn only_what_lies_between_the_markers_is_replaced() {
+fn only_text_between_the_markers_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("page.md");
     let write = |text: &str| std::fs::write(&path, text).unwrap();
@@ -93,7 +93,7 @@ fn only_what_lies_between_the_markers_is_replaced() {
 }
 
 #[test]
-fn the_pages_of_this_tree_have_their_place() {
+fn the_pages_of_this_repository_have_markers() {
     for name in super::super::PAGES {
         MarkedPage::read(&crate::root(), name).unwrap();
     }

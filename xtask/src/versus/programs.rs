@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn executables_are_found_among_other_messages() {
+    fn executables_are_found_in_cargo_messages() {
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"libc"},"executable":null}
 not JSON
 {"reason":"compiler-artifact","target":{"name":"bare_ring"},"executable":"/t/bare_ring-1"}

@@ -1,4 +1,4 @@
-//! What is measured beside fio, and what is wanted of it. A row is a line here; nothing else lists them.
+//! The rows of the comparison with fio, and their goals. This is the only list of rows.
 
 use super::load::{Cpus, RunLoad};
 use super::sample::SampleFigure;
@@ -38,16 +38,16 @@ pub enum RowMeasure {
     NextOffset,
 }
 
-/// What runs beside what.
+/// The programs that a row compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedPair {
     /// What fathom does.
     pub load: RunLoad,
-    /// What stands beside it.
+    /// The program to compare with.
     pub against: Against,
 }
 
-/// What fathom stands beside.
+/// The programs to compare fathom with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     /// fio with the same words.
@@ -78,7 +78,7 @@ pub enum FigureUnit {
 const URING: RunLoad = RunLoad::one("io_uring", 64);
 const PSYNC: RunLoad = RunLoad::one("psync", 1);
 
-const fn beside(load: RunLoad, against: Against, figure: SampleFigure) -> RowMeasure {
+const fn compared(load: RunLoad, against: Against, figure: SampleFigure) -> RowMeasure {
     RowMeasure::Pair(ComparedPair { load, against }, figure)
 }
 
@@ -108,79 +108,79 @@ pub const ROWS: &[TableRow] = &[
         "uring",
         "io_uring, depth 64: I/Os per CPU-second",
         Goal::RatioAtLeast(1.85),
-        beside(URING, Against::Fio, SampleFigure::PerCpuSecond),
+        compared(URING, Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "user-time",
         "io_uring, depth 64: user time per I/O",
         Goal::AtMost(25.0),
-        beside(URING, Against::Fio, SampleFigure::UserTime),
+        compared(URING, Against::Fio, SampleFigure::UserTime),
     ),
     row(
         "beside-job",
-        "io_uring, depth 64: CPU time of the process beside its job (start, watching, report)",
+        "io_uring, depth 64: CPU time of the process outside of its job (start, observer, report)",
         Goal::Unset,
-        beside(URING, Against::Fio, SampleFigure::OutsideJob),
+        compared(URING, Against::Fio, SampleFigure::OutsideJob),
     ),
     headline(row(
         "uring-best",
         "io_uring, depth 64, fio with its best options: I/Os per CPU-second",
         Goal::RatioAtLeast(1.15),
-        beside(URING, Against::FioAtBest, SampleFigure::PerCpuSecond),
+        compared(URING, Against::FioAtBest, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "uring-bare",
-        "io_uring, depth 64, beside a bare ring that measures nothing: I/Os per CPU-second",
+        "io_uring, depth 64, compared with a bare ring that measures nothing: I/Os per CPU-second",
         Goal::RatioAtLeast(0.97),
-        beside(URING, Against::BareRing, SampleFigure::PerCpuSecond),
+        compared(URING, Against::BareRing, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "libaio",
         "libaio, depth 64: I/Os per CPU-second",
         Goal::RatioAtLeast(1.9),
-        beside(RunLoad::one("libaio", 64), Against::Fio, SampleFigure::PerCpuSecond),
+        compared(RunLoad::one("libaio", 64), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "psync",
         "psync: I/Os per CPU-second",
         Goal::RatioAtLeast(1.35),
-        beside(PSYNC, Against::Fio, SampleFigure::PerCpuSecond),
+        compared(PSYNC, Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "outside-psync",
         "psync: time per I/O outside its latency",
         Goal::Below,
-        beside(PSYNC, Against::Fio, SampleFigure::OutsideLatency),
+        compared(PSYNC, Against::Fio, SampleFigure::OutsideLatency),
     ),
     row(
         "psync-bare",
-        "psync beside a bare loop over pread: I/Os per CPU-second",
+        "psync compared with a bare pread loop: I/Os per CPU-second",
         Goal::Unset,
-        beside(PSYNC, Against::BarePread, SampleFigure::PerCpuSecond),
+        compared(PSYNC, Against::BarePread, SampleFigure::PerCpuSecond),
     ),
     headline(row(
         "pvsync2",
         "pvsync2: I/Os per CPU-second",
         Goal::RatioAtLeast(1.35),
-        beside(RunLoad::one("pvsync2", 1), Against::Fio, SampleFigure::PerCpuSecond),
+        compared(RunLoad::one("pvsync2", 1), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "outside-uring",
         "io_uring, depth 1: time per I/O outside its latency",
         Goal::Below,
-        beside(RunLoad::one("io_uring", 1), Against::Fio, SampleFigure::OutsideLatency),
+        compared(RunLoad::one("io_uring", 1), Against::Fio, SampleFigure::OutsideLatency),
     ),
     headline(row(
         "null-64",
         "null engine, depth 64: I/Os per CPU-second",
         Goal::RatioAtLeast(10.0),
-        beside(RunLoad::one("null", 64), Against::Fio, SampleFigure::PerCpuSecond),
+        compared(RunLoad::one("null", 64), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     headline(row(
         "null-1",
         "null engine, depth 1: I/Os per CPU-second",
         Goal::RatioAtLeast(3.0),
-        beside(RunLoad::one("null", 1), Against::Fio, SampleFigure::PerCpuSecond),
+        compared(RunLoad::one("null", 1), Against::Fio, SampleFigure::PerCpuSecond),
     )),
     row(
         "next-offset",
@@ -252,7 +252,7 @@ impl Against {
 }
 
 impl TableRow {
-    /// What the table adds to the figure beside fathom's.
+    /// The table's addition to the other program's figure.
     pub fn remark(&self) -> Option<&'static str> {
         match self.measure {
             RowMeasure::Pair(pair, _) => pair.against.remark(),
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_named_once_and_can_be_found() {
+    fn row_names_are_unique() {
         for (index, row) in ROWS.iter().enumerate() {
             assert!(ROWS[..index].iter().all(|earlier| earlier.name != row.name), "{}", row.name);
             assert!(row.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));

@@ -100,7 +100,7 @@ pub enum SampleFigure {
     UserTime,
     /// ns per request that its completion latency does not hold.
     OutsideLatency,
-    /// ms of CPU time that the process took beside its job.
+    /// ms of CPU time of the process outside of its job.
     OutsideJob,
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_divided_by_is_refused() {
+    fn zero_rates_are_refused() {
         let check = |from: &str, to: &str| {
             let text = DOCUMENT.replace(from, to);
             assert_ne!(text, DOCUMENT, "{from}");

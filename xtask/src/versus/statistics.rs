@@ -5,7 +5,7 @@
 pub struct Round {
     /// fathom's figure.
     pub ours: f64,
-    /// The figure of what it stands beside, where something does.
+    /// The figure of the other program, if there is one.
     pub theirs: Option<f64>,
 }
 
@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_stands_beside_there_is_no_ratio() {
+    fn a_row_without_a_partner_has_no_ratio() {
         let summary = summarise(&[Round { ours: 7.0, theirs: None }]);
         assert_eq!(summary, Summary { ours: 7.0, theirs: None, ratio: None });
     }
 
     #[test]
-    fn goals_are_met_at_their_edge() {
+    fn goals_are_met_at_equality() {
         let check = |goal: Goal, ours, ratio: Option<f64>, expected| {
             let ratio = ratio.map(|median| RatioSpread { median, min: 0.0, max: 9.0 });
             let summary = Summary { ours, theirs: None, ratio };

@@ -22,7 +22,7 @@ fn check(path: &Path, message: &str) {
 }
 
 #[test]
-fn not_a_file() {
+fn directories_and_devices_are_refused() {
     let (directory, _) = place();
     check(directory.path(), "is a directory, not a file");
     check(Path::new("/dev/null"), "is not a regular file");
@@ -32,7 +32,7 @@ fn not_a_file() {
 }
 
 #[test]
-fn not_a_history() {
+fn other_files_are_refused() {
     let (directory, path) = place();
     fs::write(&path, "This is not a database, but it is long enough to be looked at by SQLite.\n".repeat(90))
         .unwrap();
@@ -50,7 +50,7 @@ fn not_a_history() {
 }
 
 #[test]
-fn from_a_newer_version() {
+fn histories_of_a_newer_version_are_refused() {
     let (_directory, path) = place();
     drop(open(&path));
     let connection = rusqlite::Connection::open(&path).unwrap();
@@ -91,7 +91,7 @@ fn an_empty_file_becomes_a_history() {
 }
 
 #[test]
-fn missing_directories_are_made_for_writing_only() {
+fn missing_directories_are_created_for_writing_only() {
     let (directory, _) = place();
     let path = directory.path().join("a/b c/ü%41?x#/history.db");
     let error = History::open_existing(&path, PATIENCE).unwrap_err();
@@ -102,7 +102,7 @@ fn missing_directories_are_made_for_writing_only() {
 }
 
 #[test]
-fn names_that_mean_something_to_sqlite_are_only_names() {
+fn names_special_to_sqlite_are_plain_file_names() {
     let (directory, _) = place();
     for name in [":memory:", "file:x?mode=memory", " "] {
         let path = directory.path().join(name);
@@ -114,7 +114,7 @@ fn names_that_mean_something_to_sqlite_are_only_names() {
 }
 
 #[test]
-fn a_file_where_a_directory_should_be() {
+fn a_file_in_place_of_a_directory_is_refused() {
     let (directory, _) = place();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
@@ -124,7 +124,7 @@ fn a_file_where_a_directory_should_be() {
 }
 
 #[test]
-fn a_name_that_is_too_long() {
+fn too_long_names_are_refused() {
     let (directory, _) = place();
     let path = directory.path().join("x".repeat(300));
     let error = History::open(&path, PATIENCE).unwrap_err();
@@ -132,7 +132,7 @@ fn a_name_that_is_too_long() {
 }
 
 #[test]
-fn locked_by_another() {
+fn a_locked_history_is_refused_for_writing() {
     let (_directory, path) = place();
     let mut history = History::open(&path, Duration::ZERO).unwrap();
     let run = history.begin(&header("/mnt")).unwrap();
@@ -148,7 +148,7 @@ fn locked_by_another() {
 }
 
 #[test]
-fn locked_while_it_keeps_a_rollback_journal() {
+fn a_locked_rollback_journal_is_refused() {
     let (_directory, path) = place();
     drop(open(&path));
     let other = rusqlite::Connection::open(&path).unwrap();

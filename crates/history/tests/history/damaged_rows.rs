@@ -46,7 +46,7 @@ const DAMAGES: &[(&str, bool)] = &[
 ];
 
 #[test]
-fn one_damaged_run_takes_no_other_along() {
+fn one_damaged_run_does_not_affect_others() {
     for (sql, is_listed) in DAMAGES {
         let (_directory, path) = place();
         let mut history = open(&path);
@@ -86,7 +86,7 @@ fn one_damaged_run_takes_no_other_along() {
 }
 
 #[test]
-fn the_newest_readable_run_is_found_behind_a_damaged_one() {
+fn the_newest_readable_run_is_found_after_a_damaged_one() {
     let (_directory, path) = place();
     let mut history = open(&path);
     for target in ["/one", "/two"] {
@@ -98,7 +98,7 @@ fn the_newest_readable_run_is_found_behind_a_damaged_one() {
 }
 
 #[test]
-fn what_a_newer_version_wrote_is_exported_as_it_is() {
+fn runs_of_a_newer_version_are_exported_unchanged() {
     let (_directory, path) = place();
     let mut history = open(&path);
     history.import(&record("/one", &["a"])).unwrap();

@@ -8,7 +8,7 @@ use fathom_record::TestStatus;
 use crate::fixture::{header, open, place, record, test, test_ids};
 
 #[test]
-fn an_export_goes_into_another_history_once() {
+fn an_export_is_imported_once() {
     let (_here, path) = place();
     let (there, other) = place();
     let expected = record("/mnt", &["a", "b"]);
@@ -26,7 +26,7 @@ fn an_export_goes_into_another_history_once() {
 }
 
 #[test]
-fn the_rest_of_a_run_is_added_to_its_beginning() {
+fn the_remaining_tests_are_added_to_a_partial_run() {
     // (stored, in the file, expected)
     for (stored, added, expected) in [
         (&["a"][..], &["a", "b", "c"][..], &["a", "b", "c"][..]),
@@ -50,7 +50,7 @@ fn the_rest_of_a_run_is_added_to_its_beginning() {
 }
 
 #[test]
-fn another_run_is_entered_as_its_own() {
+fn a_different_run_gets_its_own_entry() {
     let (_directory, path) = place();
     let mut history = open(&path);
     let first = history.import(&record("/mnt", &["a"])).unwrap();
@@ -64,7 +64,7 @@ fn another_run_is_entered_as_its_own() {
 }
 
 #[test]
-fn a_stale_file_takes_nothing_back() {
+fn a_stale_file_does_not_undo_the_end_of_a_run() {
     let (_directory, path) = place();
     let mut history = open(&path);
     let whole = record("/mnt", &["a", "b"]);
@@ -77,7 +77,7 @@ fn a_stale_file_takes_nothing_back() {
 }
 
 #[test]
-fn what_is_not_a_record_is_refused() {
+fn invalid_records_are_refused() {
     let (directory, path) = place();
     let mut history = open(&path);
     let file = directory.path().join("x.json");

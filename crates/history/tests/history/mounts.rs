@@ -81,7 +81,7 @@ fn a_full_file_system() {
 }
 
 #[test]
-fn no_room_for_a_history_at_all() {
+fn a_file_system_without_space_for_a_history() {
     let Some(mount) = Mount::new("size=8k") else { return };
     let error = History::open(&mount.path().join("history.db"), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error:?}");

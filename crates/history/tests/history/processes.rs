@@ -65,7 +65,7 @@ fn assert_nothing_lost(path: &Path) {
 }
 
 #[test]
-fn eight_processes_make_and_fill_one_history() {
+fn eight_processes_create_and_fill_one_history() {
     let (_directory, path) = place();
     let writers: Vec<Child> = (0..WRITERS).map(|_| spawn_writer(&path, TESTS_EACH)).collect();
     for writer in writers {
@@ -76,7 +76,7 @@ fn eight_processes_make_and_fill_one_history() {
 }
 
 #[test]
-fn eight_threads_make_and_fill_one_history() {
+fn eight_threads_create_and_fill_one_history() {
     let (_directory, path) = place();
     std::thread::scope(|scope| {
         for number in 0..WRITERS {
@@ -88,7 +88,7 @@ fn eight_threads_make_and_fill_one_history() {
 }
 
 #[test]
-fn a_killed_writer_leaves_what_it_finished() {
+fn a_killed_writer_keeps_its_finished_tests() {
     let (_directory, path) = place();
     for (round, until) in [0, 1, 7, 20].into_iter().enumerate() {
         let mut writer = spawn_writer(&path, usize::MAX);

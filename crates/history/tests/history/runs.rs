@@ -6,7 +6,7 @@ use fathom_record::{ActivityKind, RunRecord, TestStatus};
 use crate::fixture::{PATIENCE, assert_sound, findings, header, open, place, record, test, test_ids};
 
 #[test]
-fn a_run_is_read_back_to_the_last_bit() {
+fn a_run_is_read_back_exactly() {
     let (_directory, path) = place();
     let expected = record("/mnt", &["a", "b", "c"]);
     let mut history = open(&path);
@@ -90,7 +90,7 @@ fn a_simulated_run_has_no_time() {
 }
 
 #[test]
-fn removed_ids_are_not_given_again() {
+fn removed_ids_are_not_reused() {
     let (_directory, path) = place();
     for expected in 1..=3 {
         let mut history = open(&path);

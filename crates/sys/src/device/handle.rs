@@ -209,7 +209,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_handle_means_the_same_file_whatever_becomes_of_its_path() {
+    fn a_handle_keeps_its_file_when_the_path_changes() {
         let dir = tempfile::tempdir().unwrap();
         let (first, second, link) =
             (dir.path().join("first"), dir.path().join("second"), dir.path().join("link"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn new_files_are_made_only_where_there_is_no_name_yet() {
+    fn new_files_are_created_only_at_unused_names() {
         let dir = tempfile::tempdir().unwrap();
         let (new, elsewhere, link) =
             (dir.path().join("new"), dir.path().join("elsewhere"), dir.path().join("link"));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_at_a_pipe_does_not_wait_for_a_writer() {
+    fn inspecting_a_pipe_does_not_wait_for_a_writer() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_is_made_among_device_nodes_or_behind_a_dangling_link() {
+    fn no_file_is_created_among_device_nodes_or_through_a_dangling_link() {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         symlink("/dev/fathom-no-such-device", &link).unwrap();

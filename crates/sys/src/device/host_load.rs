@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_above_counts_as_well() {
+    fn parent_groups_count_too() {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in [
             ("proc/stat", "cpu 1 0 0 9 0 0 0 0 0 0\n"),

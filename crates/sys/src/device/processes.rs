@@ -99,7 +99,7 @@ mod tests {
     use crate::device::fixture::Fixture;
 
     #[test]
-    fn processes_tell_what_they_moved() {
+    fn processes_report_their_bytes() {
         let fixture = Fixture::new();
         let process = |id: u32, name: &str, io: &str| {
             let zeros = "0 ".repeat(17);

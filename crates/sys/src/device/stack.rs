@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn device_reached_by_two_ways_stands_below_both() {
+    fn a_device_reached_by_two_paths_is_below_both() {
         let fixture = Fixture::new();
         for (name, number) in [("sda", "8:0"), ("dm-0", "253:0"), ("dm-1", "253:1")] {
             fixture.disk("virtual", name, number, &[]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn loop_lies_on_the_device_of_its_file() {
+    fn a_loop_device_is_on_the_device_of_its_file() {
         let mut fixture = Fixture::new();
         fixture.disk("a", "vda", "254:0", &[]).disk("virtual", "loop0", "7:0", &[]).disk(
             "virtual",
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn places_come_up_from_below() {
+    fn localities_are_inherited_from_below() {
         let fixture = Fixture::new();
         fixture.disk("x", "nbd0", "43:0", &[]).partition("nbd0", 1, "nbd0p1", "43:1");
         let devices = beneath(&fixture.root(), &["nbd0p1".to_string()]);

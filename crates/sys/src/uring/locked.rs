@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_can_be_counted_again() {
+    fn dropped_memory_can_be_locked_again() {
         let all = Locked::count(1 << 62, true).unwrap();
         assert!(Locked::count(u64::MAX, true).is_none(), "the sum does not overflow");
         drop(all);

@@ -26,7 +26,7 @@ fn pipe() -> (File, std::io::PipeWriter) {
 }
 
 #[test]
-fn wishes_are_granted_or_left_out_as_asked() {
+fn optional_features_are_used_or_omitted_as_requested() {
     let table = [
         (Wish::Always, Wish::Always, (true, true)),
         (Wish::Never, Wish::IfGranted, (false, true)),
@@ -44,7 +44,7 @@ fn wishes_are_granted_or_left_out_as_asked() {
 }
 
 #[test]
-fn a_depth_over_the_kernels_is_refused() {
+fn a_queue_depth_above_the_kernels_limit_is_refused() {
     let files = || vec![Arc::new(tempfile::tempfile().unwrap())];
     let options = |depth| RingOptions { depth, block: 512, ..RingOptions::default() };
     let error = Ring::new(files(), options(MAX_DEPTH + 1)).err().unwrap();
@@ -59,7 +59,7 @@ fn a_depth_over_the_kernels_is_refused() {
 }
 
 #[test]
-fn rings_without_newer_features_wait_and_end_as_well() {
+fn rings_without_newer_features_work() {
     for without in 0..3 {
         let (reader, mut writer) = pipe();
         let Some(mut ring) = ring_on(reader, RingOptions::default()) else { return };
@@ -86,7 +86,7 @@ fn rings_without_newer_features_wait_and_end_as_well() {
 }
 
 #[test]
-fn dropping_a_ring_takes_back_what_the_kernel_holds() {
+fn dropping_a_ring_cancels_requests_in_flight() {
     let (reader, writer) = pipe();
     let Some(mut ring) = ring_on(reader, RingOptions::default()) else { return };
     for slot in 0..4 {

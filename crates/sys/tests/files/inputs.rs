@@ -50,7 +50,7 @@ fn files_are_read_up_to_their_limit() {
 }
 
 #[test]
-fn what_was_given_open_is_read_up_to_the_same_limit() {
+fn open_files_are_read_up_to_the_same_limit() {
     let named = |file: &File| PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()));
     let zero = File::open("/dev/zero").unwrap();
     refused(&SMALL, &named(&zero), "it is larger than 1 MiB");
@@ -87,7 +87,7 @@ fn lines(text: &[u8]) -> (Vec<String>, Option<String>) {
 }
 
 #[test]
-fn lines_have_a_greatest_length() {
+fn lines_have_a_maximum_length() {
     let check = |text: &[u8], expected: &[&str], end: Option<&str>| {
         let (found, error) = lines(text);
         assert_eq!(found, expected, "{text:?}");

@@ -51,7 +51,7 @@ fn links_in_directories_that_others_may_write_to_are_not_followed() {
 }
 
 #[test]
-fn links_in_sticky_directories_are_followed_where_they_are_our_own() {
+fn own_links_in_sticky_directories_are_followed() {
     for mode in [0o1777, 0o1775] {
         let ground = Ground::new(mode);
         create_output(&ground.link(None)).unwrap().write_all(b"mine").unwrap();
@@ -65,7 +65,7 @@ fn links_in_sticky_directories_are_followed_where_they_are_our_own() {
 }
 
 #[test]
-fn a_link_with_two_names_may_have_been_brought_there() {
+fn links_with_two_names_are_not_followed() {
     let ground = Ground::new(0o1777);
     let link = ground.link(None);
     fs::hard_link(&link, ground.shared("second")).unwrap();
@@ -157,7 +157,7 @@ fn a_second_name_of_a_victims_file_is_not_written_to() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn non_files_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -209,7 +209,7 @@ fn pipes_terminals_and_the_null_device_can_be_written_to() {
 }
 
 #[test]
-fn a_file_that_was_given_open_is_not_cut() {
+fn an_open_file_is_not_truncated() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(b"before ").unwrap();
     let path = format!("/dev/fd/{}", file.as_raw_fd());
@@ -221,7 +221,7 @@ fn a_file_that_was_given_open_is_not_cut() {
 }
 
 #[test]
-fn a_fifo_needs_a_reader_and_is_not_waited_for() {
+fn a_fifo_without_a_reader_is_refused_immediately() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pipe");
     fifo(&path);
@@ -238,7 +238,7 @@ fn a_fifo_needs_a_reader_and_is_not_waited_for() {
 }
 
 #[test]
-fn old_files_are_cut_and_new_ones_made_with_their_modes() {
+fn existing_files_are_truncated_and_new_ones_have_their_mode() {
     let directory = tempfile::tempdir().unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let path = directory.path().join("file");

@@ -51,7 +51,7 @@ fn free_device() {
 }
 
 #[test]
-fn mounted_under_whatever_name() {
+fn mounted_under_any_name() {
     if !can_make_loops() {
         return;
     }
@@ -194,7 +194,7 @@ fn read_only_device() {
 }
 
 #[test]
-fn held_by_a_user_that_leaves_no_trace() {
+fn exclusively_opened_without_a_trace() {
     if !can_make_loops() {
         return;
     }

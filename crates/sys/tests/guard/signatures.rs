@@ -62,7 +62,7 @@ const UNTESTED: &[(&str, &str)] =
     &[("ext4dev", "ext4 while it was in development, told from ext4 by a flag that changes nothing here")];
 
 #[test]
-fn everything_that_blkid_knows_is_tested() {
+fn all_formats_of_blkid_are_tested() {
     let mut tested: BTreeSet<&str> = UNTESTED.iter().map(|(kind, _)| *kind).collect();
     tested.extend(MAKERS.iter().filter_map(|maker| maker.blkid.strip_prefix("TYPE=")));
     tested.extend(hand_made().iter().filter_map(|row| match row.blkid {
@@ -92,7 +92,7 @@ fn check_device(device: &LoopDevice, expected: (&str, SignatureClass)) {
 }
 
 #[test]
-fn devices_that_bear_one() {
+fn devices_with_an_image_are_not_free() {
     if !can_make_loops() {
         return;
     }

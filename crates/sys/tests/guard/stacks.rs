@@ -77,7 +77,7 @@ fn odd_size() {
 }
 
 #[test]
-fn counters_equal_what_was_written() {
+fn counters_equal_the_written_bytes() {
     if !can_make_loops() {
         return;
     }

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_are_told_from_their_partitions() {
+    fn loop_devices_are_distinguished_from_their_partitions() {
         for (name, expected) in
             [("loop0", true), ("loop12", true), ("loop0p1", false), ("loop", false), ("dm-0", false)]
         {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_identified_may_be_any_that_is_large_enough() {
+    fn an_unidentified_file_may_be_any_large_enough_one() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str, bytes: usize| {
             let path = dir.path().join(name);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn own_descriptors_are_no_other_writer() {
+    fn own_descriptors_do_not_count_as_writers() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let target = TargetHandle::open(file.path()).unwrap();
         assert_eq!(owners(&SysRoot::real(), &[target.identity()]), []);

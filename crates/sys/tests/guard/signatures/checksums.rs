@@ -25,7 +25,7 @@ pub fn sum16(bytes: &[u8]) -> u16 {
 }
 
 #[test]
-fn checksums_of_the_usual_sample() {
+fn checksums_of_the_standard_sample() {
     assert_eq!(!crc32(u32::MAX, b"123456789"), 0xcbf4_3926);
     assert_eq!(crc32c(b"123456789"), 0xe306_9283);
     assert_eq!(sum16(&[1, 2, 3, 4]), 0x0604);

@@ -331,7 +331,7 @@ fn swap(row: Row) {
 }
 
 #[test]
-fn hand_made_formats_are_recognised_as_blkid_does() {
+fn hand_made_formats_are_recognised_as_by_blkid() {
     let mut wrong = Vec::new();
     for HandMade { patches, name, blkid } in hand_made() {
         let dir = tempfile::tempdir().unwrap();
